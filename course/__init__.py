@@ -1,0 +1,53 @@
+"""The helpers of the course. Importing this package picks the mode; do it before Triton is imported.
+
+    from course import DEVICE, MODE, bench, draw, recorded, verify
+
+The other names are loaded when they are first asked for, so that the import itself takes milliseconds.
+"""
+
+import importlib
+import os
+from typing import Any
+
+from .errors import CourseError
+from .mode import activate, choose
+
+__version__ = "0.1.0"
+
+_problem: CourseError | None = None
+try:
+    MODE = choose(os.environ)
+    activate(MODE, os.environ)
+    DEVICE = MODE.device  # where a lesson puts its tensors: "cuda" in GPU mode, "cpu" in CPU mode
+except CourseError as error:
+    # Raised when a name is asked for, and not here: `course doctor` must be able to start and explain it.
+    _problem = error
+
+# name -> the module that holds it, and what it is called there (nothing: the module itself)
+_LAZY = {
+    "apart": ("course.teaching.apart", "apart"),
+    "bench": ("course.measuring.bench", "bench"),
+    "draw": ("course.display.draw", None),
+    "gpu_facts": ("course.measuring.gpu_facts", "gpu_facts"),
+    "recorded": ("course.measuring.records", "recorded"),
+    "specialise": ("course.compiling.specialise", "specialise"),
+    "vectors": ("course.measuring.cases", "vectors"),
+    "verify": ("course.measuring.verify", "verify"),
+}
+
+__all__ = ["DEVICE", "MODE", "CourseError", *_LAZY]
+
+
+def __getattr__(name: str) -> Any:
+    if _problem is not None and name in __all__:
+        raise _problem
+    if name not in _LAZY:
+        raise AttributeError(f"module 'course' has no attribute {name!r}")
+    home, attribute = _LAZY[name]
+    module = importlib.import_module(home)
+    globals()[name] = value = getattr(module, attribute) if attribute else module
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])

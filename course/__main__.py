@@ -1,0 +1,5 @@
+"""`python -m course` is `course`."""
+
+from course.cli import main
+
+main()

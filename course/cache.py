@@ -1,0 +1,51 @@
+"""The course's own cache folder: compiled kernels are kept per user, where nobody else can write.
+
+Triton trusts what it finds in its cache: whoever can write there can have any code run. So the folder is made
+with mode 0700, and one that others can write is refused.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from .errors import CourseError
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the course caches: $COURSE_CACHE, else $XDG_CACHE_HOME/triton-course, else ~/.cache/triton-course."""
+    if environ.get("COURSE_CACHE"):
+        return Path(environ["COURSE_CACHE"]).expanduser().absolute()
+    base = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
+    return Path(base).absolute() / "triton-course"
+
+
+def private_folder(folder: Path) -> Path:
+    """Make `folder` with mode 0700 if it is missing, and return it.
+
+    Raises CourseError where it cannot be made, belongs to somebody else or can be written by others.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CourseError(
+            f"The cache folder {folder} cannot be made ({error.strerror}): "
+            "set COURSE_CACHE to a folder that you can write."
+        ) from error
+    refuse_shared(folder)
+    return folder
+
+
+def refuse_shared(folder: Path) -> None:
+    """Raise CourseError where another user could put files into `folder`."""
+    status = folder.stat()
+    if status.st_uid != os.geteuid():
+        raise CourseError(
+            f"The cache folder {folder} belongs to another user, and compiled kernels in it would be run as they "
+            "stand: set COURSE_CACHE to a folder of your own."
+        )
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise CourseError(
+            f"The cache folder {folder} can be written by others, and compiled kernels in it would be run as they "
+            f"stand: run `chmod 700 {folder}`, or set COURSE_CACHE to a folder of your own."
+        )

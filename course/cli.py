@@ -1,0 +1,118 @@
+"""The command line: `course COMMAND`. Each command is a few lines that call the module which does the work."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from course.errors import CourseError
+
+app = typer.Typer(
+    help="The helper of the Triton course.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+Names = Annotated[list[str] | None, typer.Argument(help="Operations, as vector_add; all where none is named.")]
+Lesson = Annotated[str, typer.Argument(help="A lesson's number, as 01.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def lab(context: typer.Context) -> None:
+    """Copy the lessons to work/ and open them in JupyterLab. Options of `jupyter lab` are passed on."""
+    from course.teaching import lab
+
+    lab.start(context.args)
+
+
+@app.command()
+def reset(lesson: Lesson) -> None:
+    """Give a fresh copy of a lesson. The old one is kept beside it."""
+    from course.teaching import workspace
+
+    fresh, kept = workspace.reset(lesson)
+    print(f"{fresh} is fresh." + (f" Your old copy is {kept.name}, beside it." if kept else ""))
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Look at this machine: what works, what does not, and the command that mends it."""
+    from course import doctor
+
+    findings = doctor.examine()
+    print(doctor.as_json(findings) if as_json else doctor.as_text(findings))
+    raise typer.Exit(1 if any(finding.level == "problem" for finding in findings) else 0)
+
+
+@app.command()
+def verify(names: Names = None) -> None:
+    """Compare every version of an operation with its reference."""
+    from course.measuring.studies import operation, operation_names
+    from course.measuring.verify import verify as verify_function
+
+    wrong = False
+    for name in names or operation_names():
+        found = operation(name)
+        for function in found.ladder.values():
+            result = verify_function(function, found.reference, found.cases)
+            print(result)
+            wrong |= not result.right
+    raise typer.Exit(1 if wrong else 0)
+
+
+@app.command()
+def bench(names: Names = None) -> None:
+    """Time an operation on this GPU against its peers."""
+    from course.measuring.bench import require_gpu, run_study
+    from course.measuring.studies import operation, operation_names
+
+    found = [operation(name) for name in names or operation_names()]
+    require_gpu(found[0].name)
+    for each in found:
+        for study in each.studies:
+            print(run_study(study), end="\n\n")
+
+
+@app.command()
+def recorded(names: Names = None) -> None:
+    """Show the recorded speeds of an operation."""
+    from course.measuring import records
+
+    for name in names or records.names():
+        print(records.recorded(name), end="\n\n")
+
+
+@app.command()
+def record(
+    names: Names = None,
+    out: Annotated[Path | None, typer.Option(help="A folder to write to in place of the course's own.")] = None,
+) -> None:
+    """On a GPU: verify and time operations, and write the results that the lessons show as recorded."""
+    from course.measuring import recording, records
+
+    for path in recording.record_all(names or [], out or records.FOLDER):
+        print(path)
+
+
+@app.command()
+def notebooks(
+    check: Annotated[bool, typer.Option("--check", help="Compare only, run nothing; exit 1 where they differ.")] = False,
+    lessons: Annotated[list[str] | None, typer.Argument(help="Lessons, as 01; all where none is named.")] = None,
+) -> None:
+    """Derive notebooks/ from solutions/ and run them in CPU mode."""
+    from course.teaching import notebooks
+
+    if check:
+        problems = notebooks.out_of_sync()
+        print("\n".join(problems) or "notebooks/ agrees with solutions/.")
+        raise typer.Exit(1 if problems else 0)
+    for path in notebooks.build(lessons or []):
+        print(path)
+
+
+def main() -> None:
+    """Run a command; an error meant for a person is printed as its one sentence."""
+    try:
+        app()
+    except CourseError as error:
+        sys.exit(f"course: {error}")

@@ -1,0 +1,39 @@
+"""All that is private in Triton and used here all the same, in one place. Tried with Triton 3.6.0 and 3.7.1."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import make_backend
+from triton.runtime.jit import JITFunction, create_function_from_signature
+
+
+def plain_function(kernel: object) -> Callable[..., Any] | None:
+    """The Python function under `@triton.jit` (and `@triton.autotune` and the like), or None for anything else.
+
+    Answers alike for compiled and interpreted kernels.
+    """
+    if not isinstance(kernel, triton.runtime.jit.KernelInterface):
+        return None
+    while not inspect.isfunction(kernel):
+        kernel = getattr(kernel, "fn", None)
+        if kernel is None:
+            return None
+    return kernel
+
+
+def jit_specialise(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], capability: int = 90
+) -> list[tuple[str, str, Any]]:
+    """What the JIT would specialise for these arguments: (parameter, type, attribute), in the kernel's order.
+
+    The type is Triton's own ("*fp32", "i32", "constexpr"); the attribute is "D" where the value is divisible by 16,
+    "" or None where not, and the value itself for a constexpr (an integer equal to 1 becomes one).
+    """
+    jit = JITFunction(function)
+    backend = make_backend(GPUTarget("cuda", capability, 32))
+    bind = create_function_from_signature(jit.signature, jit.params, backend)
+    _, specialisation, _ = bind(*args, **kwargs)
+    return [(parameter.name, *entry) for parameter, entry in zip(jit.params, specialisation, strict=True)]

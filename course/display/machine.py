@@ -1,0 +1,55 @@
+"""The machine on one page: where data lies on a GPU, how much fits there and how fast it comes."""
+
+from course.measuring.gpu_facts import GpuFacts, gpu_facts
+
+from .picture import PALETTE, Picture, new_figure
+
+
+def machine(facts: GpuFacts | None = None) -> Picture:
+    """Draw the levels of a GPU's memory, from device memory down to registers.
+
+    facts: by default those of this GPU, or the recorded ones where none answers.
+    """
+    facts = facts or gpu_facts()
+    figure = new_figure(8, 4.2)
+    axes = figure.subplots()
+    _box(axes, 0, 0, 100, 16, PALETTE[0], f"device memory (HBM)   {facts.memory_bytes / 1e9:.0f} GB")
+    _box(axes, 0, 28, 100, 14, PALETTE[2], f"L2 cache   {facts.l2_bytes / 2**20:.0f} MiB, shared by all multiprocessors")
+    _arrow(axes, 50, 16, 28, f"{facts.memory_tb_s:.1f} TB/s")
+    _arrow(axes, 50, 42, 54, f"{facts.l2_tb_s:.1f} TB/s")
+    for left, name in ((0, "multiprocessor 0"), (34, "multiprocessor 1"), (72, f"multiprocessor {facts.multiprocessors - 1}")):
+        _box(axes, left, 54, 28, 46, "white", "", edge="black")
+        axes.text(left + 14, 96, name, ha="center", va="center", fontsize=9)
+        _box(axes, left + 2, 57, 24, 10, PALETTE[3], f"shared memory {facts.shared_bytes / 2**10:.0f} KiB", size=8)
+        _box(axes, left + 2, 69, 24, 10, PALETTE[4], f"registers {facts.register_bytes / 2**10:.0f} KiB", size=8)
+        _box(axes, left + 2, 81, 24, 10, "#555555", f"up to {facts.warps} warps of 32 threads", size=8)
+    axes.text(67, 77, "…", ha="center", va="center", fontsize=18)
+    kind = "recorded" if facts.recorded else "measured now"
+    axes.set_title(f"{facts.machine.gpu}: sizes from the driver, speeds {kind} on {facts.machine.date}", fontsize=9)
+    axes.set_xlim(-1, 101)
+    axes.set_ylim(-1, 101)
+    axes.axis("off")
+    return Picture.of(figure, _alt(facts))
+
+
+def _alt(facts: GpuFacts) -> str:
+    return (
+        f"The machine, from far to near. Device memory: {facts.memory_bytes / 1e9:.0f} GB at {facts.memory_tb_s:.1f} TB/s. "
+        f"L2 cache: {facts.l2_bytes / 2**20:.0f} MiB at {facts.l2_tb_s:.1f} TB/s. {facts.multiprocessors} multiprocessors, each "
+        f"with {facts.shared_bytes / 2**10:.0f} KiB of shared memory, {facts.register_bytes / 2**10:.0f} KiB of registers and up "
+        f"to {facts.warps} warps of 32 threads."
+    )
+
+
+def _box(axes, left, bottom, width, height, colour, text, edge="none", size=10):
+    from matplotlib.patches import FancyBboxPatch
+
+    axes.add_patch(
+        FancyBboxPatch((left, bottom), width, height, boxstyle="round,pad=0,rounding_size=1.5", facecolor=colour, edgecolor=edge)
+    )
+    axes.text(left + width / 2, bottom + height / 2, text, ha="center", va="center", color="white", fontsize=size)
+
+
+def _arrow(axes, x, start, end, text):
+    axes.annotate("", xy=(x, end), xytext=(x, start), arrowprops={"arrowstyle": "<->", "lw": 1.5})
+    axes.text(x + 2, (start + end) / 2, text, va="center", fontsize=10)

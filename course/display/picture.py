@@ -1,0 +1,52 @@
+"""A picture for a notebook: a PNG with a text that says the same, for those who do not see it."""
+
+import base64
+import html
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette (2008), which people with any colour vision can tell apart.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
+GREY = "#999999"
+LIGHT = "#E8E8E8"
+
+
+class Picture:
+    """A PNG and its alternative text. A notebook shows the picture; a terminal prints the text."""
+
+    def __init__(self, png: bytes, alt: str, width: int) -> None:
+        self.png = png
+        self.alt = alt
+        self.width = width
+        """In CSS pixels; the PNG holds twice as many, for sharp screens and projectors."""
+
+    @classmethod
+    def of(cls, figure: "Figure", alt: str) -> "Picture":
+        """Render a matplotlib figure. The bytes depend on the figure alone: no date, no version."""
+        out = io.BytesIO()
+        figure.savefig(out, format="png", dpi=200, facecolor="white", metadata={"Software": None})
+        return cls(out.getvalue(), alt, width=int(figure.get_figwidth() * 100))
+
+    def save(self, path: str | Path) -> None:
+        """Write the PNG."""
+        Path(path).write_bytes(self.png)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        data = base64.b64encode(self.png).decode()
+        # JupyterLab shows a bare image/png without its alternative text, so the image goes in HTML.
+        image = f'<img src="data:image/png;base64,{data}" alt="{html.escape(self.alt)}" width="{self.width}" style="max-width:100%">'
+        return {"text/html": image, "text/plain": self.alt}
+
+    def __repr__(self) -> str:
+        return self.alt
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """A figure of this size in inches, at 100 CSS pixels an inch; not known to pyplot, so nothing shows it twice."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")

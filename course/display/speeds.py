@@ -1,0 +1,49 @@
+"""Plot measured or recorded speeds: bytes a second over sizes, with the copy roof."""
+
+from course.measuring.records import Speeds
+
+from .picture import GREY, PALETTE, Picture, new_figure
+
+MARKERS = "osD^vP*X"
+
+
+def speeds(result: Speeds, series: list[str] | None = None) -> Picture:
+    """Terabytes a second over the size, one line a function, with the copy roof of the same run.
+
+    result: what `bench` returned or `recorded(name)`; the title says which of the two it is.
+    series: the functions to show; all by default.
+    """
+    shown = series or result.series
+    figure = new_figure(8, 4)
+    axes = figure.subplots()
+    for name, colour, marker in zip(shown, PALETTE * 2, MARKERS * 2, strict=False):
+        timings = result.of(name)
+        xs = [timing.x for timing in timings]
+        axes.plot(xs, [timing.tb_s for timing in timings], marker=marker, ms=4, lw=1.5, color=colour, label=name)
+        axes.fill_between(
+            xs,
+            [timing.bytes / timing.ms_high / 1e9 for timing in timings],
+            [timing.bytes / timing.ms_low / 1e9 for timing in timings],
+            color=colour, alpha=0.15, lw=0,
+        )  # fmt: skip
+    axes.axhline(result.copy_tb_s, color=GREY, ls="--", lw=1.2)
+    axes.text(0.01, result.copy_tb_s, "copy roof", va="bottom", color="#555555", transform=axes.get_yaxis_transform())
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(0, result.copy_tb_s * 1.12)
+    axes.set(xlabel=result.x_name, ylabel="TB/s")
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize=8, loc="best")
+    axes.set_title(f"{result.name}: {'recorded' if result.recorded else 'measured now'} on {result.machine}", fontsize=9)
+    return Picture.of(figure, _alt(result, shown))
+
+
+def _alt(result: Speeds, shown: list[str]) -> str:
+    best = []
+    for name in shown:
+        top = max(result.of(name), key=lambda timing: timing.tb_s)
+        best.append(f"{name} at most {top.tb_s:.2f} TB/s at {result.x_name} {top.x:,}")
+    kind = "recorded" if result.recorded else "measured now"
+    return (
+        f"Speed over {result.x_name} ({kind} on {result.machine}); the copy roof is {result.copy_tb_s:.2f} TB/s: "
+        + "; ".join(best) + "."
+    )  # fmt: skip

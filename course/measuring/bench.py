@@ -1,0 +1,177 @@
+"""How fast is a function? Medians on the GPU, with peers and the copy roof measured in the same run."""
+
+import datetime
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from statistics import median, quantiles
+from typing import Any
+
+import torch
+
+from course import MODE
+from course.child import run_source
+from course.errors import CourseError
+from course.progress import track
+
+from .copying import ROOF_BYTES, copy_of
+from .records import Machine, Speeds, Timing
+from .source_hash import code_hash
+from .studies import Function, Operation, Study, study
+
+ROUNDS = 3
+"""Each function is timed in so many turns with its peers, so that a drift of the clock hits all alike."""
+
+
+def bench(
+    function: Function,
+    against: Sequence[Function] = (),
+    *,
+    like: str | None = None,
+    make: Callable[[int], tuple[torch.Tensor, ...]] | None = None,
+    sizes: Sequence[int] = (),
+    bytes: Callable[..., int] | None = None,
+) -> Speeds:
+    """Time `function` on this GPU against other functions, at several sizes.
+
+    function, against: take the tensors that `make` returns.
+    like: the name of a study of the course, as "vector_add": its sizes, inputs, bytes and peers are used.
+    make: size -> the inputs, on the GPU. sizes: in elements. bytes: the inputs -> bytes that a call must move.
+
+    Raises CourseError in CPU mode, where the interpreter's speed says nothing of a GPU's.
+    """
+    require_gpu(like)
+    if like is not None:
+        _, found = study(like)
+        first, *peers = found.series
+        series = {_name(function): lambda x: function, **{name: found.series[name] for name in peers}}
+        series.update({_name(peer): (lambda x, peer=peer: peer) for peer in against})
+        return run_study(Study(_name(function), found.x_name, sizes or found.xs, found.make, found.bytes, series))
+    if make is None or bytes is None or not sizes:
+        raise CourseError("bench needs make, sizes and bytes, or like= and the name of a study such as vector_add.")
+    series = {_name(each): (lambda x, each=each: each) for each in (function, *against)}
+    return run_study(Study(_name(function), "elements", sizes, make, bytes, series))
+
+
+def require_gpu(name: str | None = None) -> None:
+    """Raise CourseError in CPU mode, pointing to what was recorded."""
+    if not MODE.gpu:
+        name = name or "vector_add"
+        raise CourseError(
+            f"bench times kernels on an NVIDIA GPU, and this is CPU mode ({MODE.reason}): look at what was recorded on one, "
+            f'with recorded("{name}") in a notebook or `course recorded {name}` in a shell.'
+        )
+
+
+def record(operation: Operation) -> list[Speeds]:
+    """Run every study of an operation, for `make record`, with the hash of its source.
+
+    Raises CourseError in CPU mode, and where the operation is not right: what is wrong is not timed.
+    """
+    from .verify import verify
+
+    require_gpu(operation.name)
+    for function in operation.ladder.values():
+        verified = verify(function, operation.reference, operation.cases)
+        if not verified.right:
+            raise CourseError(f"Nothing was recorded, since a version is wrong. {verified}")
+    return [run_study(each, code_hash(operation.source), operation.first_call) for each in operation.studies]
+
+
+def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Speeds:
+    """Time every series of a study at every x."""
+    timings: list[Timing] = []
+    for x in track(list(study.xs), f"Timing {study.name}"):
+        inputs = study.make(x)
+        moved = study.bytes(*inputs)
+        functions = {name: function for name, build in study.series.items() if (function := build(x))}
+        for name, times in _times(functions, inputs).items():
+            low, middle, high = _spread(times)
+            timings.append(Timing(name, x, moved, middle, low, high))
+        del inputs, functions
+    smallest = min(study.xs)
+    inputs = study.make(smallest)
+    launch_us = {name: _launch_us(f, inputs) for name, build in study.series.items() if (f := build(smallest))}
+    if first_call:
+        launch_us |= _first_calls(first_call)
+    roof = median(_times({"copy": copy_of(ROOF_BYTES)}, ())["copy"])
+    return Speeds(
+        study.name, study.x_name, tuple(timings), ROOF_BYTES / roof / 1e9, this_machine(), launch_us, source_hash
+    )
+
+
+def _times(functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]) -> dict[str, list[float]]:
+    """Milliseconds of single calls on the GPU, for each function, gathered in turns."""
+    from triton.testing import do_bench
+
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(ROUNDS):
+        for name, function in functions.items():
+            times[name] += do_bench(lambda: function(*inputs), warmup=10, rep=40, return_mode="all")
+    return times
+
+
+def _spread(times: list[float]) -> tuple[float, float, float]:
+    """The 20th, 50th and 80th percentile."""
+    if len(times) == 1:
+        return times[0], times[0], times[0]
+    fifths = quantiles(times, n=5, method="inclusive")
+    return fifths[0], median(times), fifths[3]
+
+
+def _launch_us(function: Function, inputs: tuple[torch.Tensor, ...], calls: int = 200) -> float:
+    """Microseconds the CPU spends on one call at a small size: the GPU keeps up, and is not waited for."""
+    function(*inputs)
+    torch.cuda.synchronize()
+    rounds = []
+    for _ in range(9):
+        start = time.perf_counter()
+        for _ in range(calls):
+            function(*inputs)
+        rounds.append((time.perf_counter() - start) / calls * 1e6)
+        torch.cuda.synchronize()
+    return median(rounds)
+
+
+def _first_calls(prepare: str) -> dict[str, float]:
+    """Microseconds of the first call in a fresh process: with an empty cache, then with the kernel in it."""
+    script = prepare + "import time\nstart = time.perf_counter()\ncall()\nprint((time.perf_counter() - start) * 1e6)\n"
+    found = {}
+    with tempfile.TemporaryDirectory() as cache:
+        for name in ("first call, empty cache", "first call, kernel in the disk cache"):
+            text = f"import os\nos.environ['TRITON_CACHE_DIR'] = {cache!r}\nimport course\n" + script
+            ended = run_source(text, timeout_s=120)
+            if ended.how != "finished":
+                raise CourseError(f"The first call could not be timed: {ended.stderr.strip()[-300:]}")
+            found[name] = float(ended.stdout)
+    return found
+
+
+def this_machine() -> Machine:
+    """The GPU and the versions of this process."""
+    import triton
+
+    return Machine(
+        gpu=torch.cuda.get_device_name(),
+        driver=driver_version(),
+        torch=torch.__version__,
+        triton=triton.__version__,
+        date=datetime.date.today().isoformat(),
+    )
+
+
+def driver_version() -> str:
+    """The NVIDIA driver's version, or "unknown"."""
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+            capture_output=True, text=True, timeout=20, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return answer.stdout.splitlines()[0].strip()
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", None) or type(function).__name__

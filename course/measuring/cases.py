@@ -1,0 +1,115 @@
+"""The inputs a function is tried on: shapes, dtypes, strides and values made to catch the usual mistakes."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from .guards import Guarded, guarded
+
+# The interpreter runs a program of 1,024 elements in about half a millisecond: this many elements take a second.
+CPU_MODE_ELEMENTS = 2**20
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Input:
+    """One tensor of a case: what `Case.make` builds inside guards."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype = torch.float32
+    layout: str = "contiguous"
+    values: str = "normal"
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    def make(self, device: str, generator: torch.Generator) -> Guarded:
+        stride, offset = LAYOUTS[self.layout](self.shape)
+        made = guarded(self.shape, stride, self.dtype, device, offset)
+        made.tensor.copy_(_values(self, generator))
+        return made
+
+    def __str__(self) -> str:
+        shape = " x ".join(f"{size:,}" for size in self.shape) if self.shape else "a scalar"
+        notable = [word for word, usual in ((self.layout, "contiguous"), (self.values, "normal")) if word != usual]
+        return ", ".join([f"{shape} {str(self.dtype).removeprefix('torch.')}", *notable])
+
+
+@dataclass(frozen=True)
+class Case:
+    """The inputs of one call, drawn from a fixed seed."""
+
+    inputs: tuple[Input, ...]
+    seed: int = 0
+
+    @property
+    def elements(self) -> int:
+        """The elements of the largest input."""
+        return max((each.elements for each in self.inputs), default=0)
+
+    def make(self, device: str) -> list[Guarded]:
+        generator = torch.Generator(device).manual_seed(self.seed)
+        return [each.make(device, generator) for each in self.inputs]
+
+    def __str__(self) -> str:
+        return " and ".join(dict.fromkeys(map(str, self.inputs)))
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+# name -> (stride in elements, offset of the first element from an aligned address)
+LAYOUTS: dict[str, Callable[[tuple[int, ...]], tuple[tuple[int, ...], int]]] = {
+    "contiguous": lambda shape: (_contiguous(shape), 0),
+    "offset by one element": lambda shape: (_contiguous(shape), 1),
+    "every second element": lambda shape: (tuple(2 * step for step in _contiguous(shape)), 0),
+    "transposed": lambda shape: (tuple(reversed(_contiguous(tuple(reversed(shape))))), 0),
+}
+
+
+def _values(wanted: Input, generator: torch.Generator) -> torch.Tensor:
+    """Contiguous values of the wanted kind."""
+    shape, dtype, device = wanted.shape, wanted.dtype, generator.device
+    if not dtype.is_floating_point:
+        return torch.randint(0, 100, shape, dtype=dtype, device=device, generator=generator)
+    # Half-precision values are drawn as such: drawing in float32 first would need three times the memory.
+    drawn = torch.randn(shape, dtype=dtype, device=device, generator=generator)
+    if wanted.values == "large":
+        # Both inputs of a sum stay finite, some sums do not.
+        drawn = drawn.clamp(-2, 2).mul(torch.finfo(dtype).max / 3)
+    elif wanted.values == "NaN and inf":
+        flat = drawn.view(-1)
+        for start, special in enumerate((math.nan, math.inf, -math.inf)):
+            flat[start::7] = special
+    return drawn
+
+
+def vectors(count: int = 1, dtypes: tuple[torch.dtype, ...] = FLOATS) -> list[Case]:
+    """Cases for a function of `count` vectors of one length, over lengths, dtypes, strides and values.
+
+    The lengths are 0, 1, around powers of two that blocks usually have, odd, the 98,432 of Triton's own first
+    tutorial, and one larger than a GPU's cache.
+    """
+    return list(_vectors(count, dtypes))
+
+
+def _vectors(count: int, dtypes: tuple[torch.dtype, ...]) -> Iterator[Case]:
+    def case(n: int, dtype: torch.dtype, layout: str = "contiguous", values: str = "normal") -> Case:
+        return Case((Input((n,), dtype, layout, values),) * count, seed=n)
+
+    first = dtypes[0]
+    for n in (0, 1, 127, 128, 1023, 1024, 1025, 98_432, 2**26 + 1):
+        yield case(n, first)
+    for dtype in dtypes:
+        for n in (1, 781, 4096, 100_003):
+            yield case(n, dtype)
+        for layout in ("offset by one element", "every second element"):
+            yield case(1025, dtype, layout)
+        if dtype.is_floating_point:
+            yield case(1025, dtype, values="NaN and inf")
+            yield case(1025, dtype, values="large")

@@ -1,0 +1,134 @@
+"""The machine a kernel runs on: sizes as the driver reports them, speeds as measured by moving data."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+
+import torch
+import triton
+import triton.language as tl
+
+from course import MODE
+
+from .bench import this_machine
+from .copying import ROOF_BYTES, copy_of
+from .records import FOLDER, Machine
+
+SHOWN_WITHOUT_GPU = "NVIDIA H200"
+
+
+def file_name(gpu: str) -> str:
+    """The name of the file that holds a GPU's recorded facts: nvidia-h200.json."""
+    return gpu.lower().replace(" ", "-") + ".json"
+
+
+@dataclass(frozen=True)
+class GpuFacts:
+    """Sizes and speeds of one GPU. Prints as a table."""
+
+    machine: Machine
+    multiprocessors: int
+    memory_bytes: int
+    l2_bytes: int
+    shared_bytes: int
+    """Shared memory of one multiprocessor."""
+    register_bytes: int
+    """Registers of one multiprocessor."""
+    warps: int
+    """Warps that one multiprocessor holds at a time, at most."""
+    memory_tb_s: float
+    """A large copy: bytes read and written."""
+    l2_tb_s: float
+    """Many programs reading the same 8 MiB again and again."""
+    matmul_tflop_s: float
+    """8,192 x 8,192 x 8,192 in float16, by PyTorch's library."""
+    recorded: bool = False
+
+    def __str__(self) -> str:
+        rows = [
+            ("device memory (HBM)", f"{self.memory_bytes / 1e9:.0f} GB", f"{self.memory_tb_s:.1f} TB/s, read and written"),
+            ("L2 cache", f"{self.l2_bytes / 2**20:.0f} MiB", f"{self.l2_tb_s:.1f} TB/s, read"),
+            ("multiprocessors", str(self.multiprocessors), f"{self.matmul_tflop_s:.0f} TFLOP/s, float16 matrix product"),
+            ("  shared memory in each", f"{self.shared_bytes / 2**10:.0f} KiB", ""),
+            ("  registers in each", f"{self.register_bytes / 2**10:.0f} KiB", ""),
+            ("  warps in each, at most", str(self.warps), "32 threads a warp"),
+        ]
+        lines = [f"{what:26}{size:>10}   {speed}".rstrip() for what, size, speed in rows]
+        return "\n".join([*lines, f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."])
+
+    __repr__ = __str__
+
+    def to_json(self) -> str:
+        content = asdict(self)
+        del content["recorded"]
+        return json.dumps(content, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "GpuFacts":
+        content = json.loads(text)
+        content["machine"] = Machine(**content["machine"])
+        return replace(cls(**content), recorded=True)
+
+
+def gpu_facts() -> GpuFacts:
+    """This GPU's facts in GPU mode (about two seconds); the recorded ones of an H200 in CPU mode."""
+    if MODE.gpu:
+        return measure_gpu()
+    return GpuFacts.from_json((FOLDER / "gpus" / file_name(SHOWN_WITHOUT_GPU)).read_text())
+
+
+def measure_gpu() -> GpuFacts:
+    """Ask the driver and move some data. Needs a GPU with 10 GB of free memory for the large copy."""
+    properties = torch.cuda.get_device_properties()
+    return GpuFacts(
+        machine=this_machine(),
+        multiprocessors=properties.multi_processor_count,
+        memory_bytes=properties.total_memory,
+        l2_bytes=properties.L2_cache_size,
+        shared_bytes=properties.shared_memory_per_multiprocessor,
+        register_bytes=properties.regs_per_multiprocessor * 4,
+        warps=properties.max_threads_per_multi_processor // 32,
+        memory_tb_s=_memory_tb_s(),
+        l2_tb_s=_l2_tb_s(properties.multi_processor_count),
+        matmul_tflop_s=_matmul_tflop_s(),
+    )
+
+
+def _milliseconds(call) -> float:
+    return median(triton.testing.do_bench(call, warmup=20, rep=100, return_mode="all"))
+
+
+def _memory_tb_s() -> float:
+    free, _ = torch.cuda.mem_get_info()
+    moved = min(ROOF_BYTES, free // 4 // 8 * 8)
+    return moved / _milliseconds(copy_of(moved)) / 1e9
+
+
+@triton.jit
+def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    """Each program reads BLOCKS_READ blocks of x, beginning at its own and going round; their sum keeps the loads alive."""
+    pid = tl.program_id(axis=0)
+    offsets = tl.arange(0, BLOCK_SIZE)
+    total = tl.zeros([BLOCK_SIZE], dtype=tl.int32)
+    for i in range(BLOCKS_READ):
+        block = (pid + i) % n_blocks
+        total += tl.load(x_ptr + block * BLOCK_SIZE + offsets, cache_modifier=".cg")  # from L2, past L1
+    tl.store(out_ptr + pid, tl.sum(total))
+
+
+def _l2_tb_s(multiprocessors: int) -> float:
+    block_size, blocks_read, programs = 2048, 256, 8 * multiprocessors
+    x = torch.randint(0, 100, (2**21,), dtype=torch.int32, device="cuda")  # 8 MiB
+    out = torch.empty(programs, dtype=torch.int32, device="cuda")
+
+    def call() -> None:
+        sweep_kernel[(programs,)](
+            x, out, x.numel() // block_size, BLOCKS_READ=blocks_read, BLOCK_SIZE=block_size, num_warps=4
+        )
+
+    return programs * blocks_read * block_size * x.element_size() / _milliseconds(call) / 1e9
+
+
+def _matmul_tflop_s(n: int = 8192) -> float:
+    a, b = (torch.randn(n, n, dtype=torch.float16, device="cuda") for _ in range(2))
+    return 2 * n**3 / _milliseconds(lambda: a @ b) / 1e9

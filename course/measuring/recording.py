@@ -1,0 +1,31 @@
+"""`make record`: verify, time and write down, on a GPU, what the lessons show as recorded."""
+
+from pathlib import Path
+
+from . import records
+from .bench import record, require_gpu
+from .gpu_facts import file_name, measure_gpu
+from .studies import operation, operation_names
+
+
+def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
+    """Record these operations (all where none is named) and the GPU's own facts; return the files written.
+
+    Raises CourseError in CPU mode, and where an operation is not right.
+    """
+    require_gpu()
+    written = []
+    for name in wanted or operation_names():
+        for speeds in record(operation(name)):
+            print(speeds, end="\n\n")
+            written.append(_write(folder / f"{speeds.name}.json", speeds.to_json()))
+    facts = measure_gpu()
+    print(facts)
+    written.append(_write(folder / "gpus" / file_name(facts.machine.gpu), facts.to_json()))
+    return written
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path

@@ -1,0 +1,207 @@
+"""Is a function right? Against a reference in float64, with poisoned and guarded memory, over many cases."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from course import DEVICE, MODE
+from course.errors import CourseError
+from course.progress import track
+
+from .cases import CPU_MODE_ELEMENTS, Case
+from .guards import Guarded, GuardedAllocations, bits, is_poison
+from .tolerances import Tolerance, tolerance_for
+
+Verdict = Literal["right", "wrong", "left to the GPU"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one case."""
+
+    case: str
+    dtype: str
+    verdict: Verdict
+    reason: str = ""
+    """Why it is wrong, with the first wrong index, or why it was not run."""
+    error: float = 0.0
+    """The largest error as a fraction of what is allowed: at most 1 where the case is right."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The outcome of every case. Prints as a small table, or as the first failure."""
+
+    function: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def right(self) -> bool:
+        """No case is wrong, and at least one was run."""
+        verdicts = {outcome.verdict for outcome in self.outcomes}
+        return "right" in verdicts and "wrong" not in verdicts
+
+    @property
+    def wrong(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.verdict == "wrong"]
+
+    def __str__(self) -> str:
+        ran = [outcome for outcome in self.outcomes if outcome.verdict != "left to the GPU"]
+        if not ran:
+            lines = [f"{self.function}: no case was run."]
+        elif not self.wrong:
+            lines = [f"{self.function}: right in all {len(ran)} cases.", *self._table(ran)]
+        else:
+            first = self.wrong[0]
+            lines = [
+                f"{self.function}: wrong in {len(self.wrong)} of {len(ran)} cases.",
+                f"First wrong case: {first.case}.",
+                f"    {first.reason}",
+            ]
+        return "\n".join([*lines, *self._left()])
+
+    __repr__ = __str__
+
+    def _left(self) -> list[str]:
+        """The cases left to the GPU, a line for each reason."""
+        left = [outcome for outcome in self.outcomes if outcome.verdict == "left to the GPU"]
+        lines = []
+        for reason in dict.fromkeys(outcome.reason for outcome in left):
+            cases = [outcome.case for outcome in left if outcome.reason == reason]
+            lines.append(f"Left to the GPU, since {reason}: {cases[0] if len(cases) == 1 else f'{len(cases)} cases'}.")
+        return lines
+
+    @staticmethod
+    def _table(ran: Sequence[Outcome]) -> list[str]:
+        lines = ["    dtype       cases   largest error, of what is allowed"]
+        for dtype in dict.fromkeys(outcome.dtype for outcome in ran):
+            errors = [outcome.error for outcome in ran if outcome.dtype == dtype]
+            lines.append(f"    {dtype:10}  {len(errors):5}   {max(errors):4.0%}")
+        return lines
+
+
+def verify(
+    function: Callable[..., Any],
+    reference: Callable[..., Any],
+    cases: Iterable[Case],
+    tolerance: Tolerance | None = None,
+) -> Verified:
+    """Compare `function` with `reference` on every case.
+
+    function: takes the tensors of a case and returns a tensor. What it allocates with torch.empty and its like is
+        poisoned and guarded meanwhile: elements it never writes, and writes outside its outputs or into its inputs,
+        are found. An exception it raises makes the case wrong.
+    reference: the same in PyTorch. It is given the inputs in float64 (integers as they are), and decides which shape
+        and dtype the result must have.
+    tolerance: by default `tolerances.tolerance_for` the result's dtype.
+    """
+    todo = list(cases)
+    if not todo:
+        raise CourseError("verify was given no cases: make some, for example with vectors(2).")
+    name = getattr(function, "__name__", type(function).__name__)
+    outcomes = [_try(function, reference, case, tolerance) for case in track(todo, f"Verifying {name}")]
+    return Verified(name, tuple(outcomes))
+
+
+def _try(function: Callable[..., Any], reference: Callable[..., Any], case: Case, tolerance: Tolerance | None) -> Outcome:
+    dtype = str(case.inputs[0].dtype).removeprefix("torch.")
+    if not MODE.gpu and case.elements > CPU_MODE_ELEMENTS:
+        return Outcome(str(case), dtype, "left to the GPU", "the interpreter would take long")
+    inputs = case.make(DEVICE)
+    before = [made.buffer.clone() for made in inputs]
+    expected, shape, result_dtype = _expect(reference, [made.tensor for made in inputs])
+    try:
+        with GuardedAllocations() as allocated, np.errstate(all="ignore"):  # the interpreter computes with NumPy
+            out = function(*(made.tensor for made in inputs))
+        if MODE.gpu:
+            torch.cuda.synchronize()
+    except Exception as error:
+        return Outcome(str(case), dtype, "wrong", f"It raised {type(error).__name__}: {first_line(error)}")
+    if problem := _form_problem(out, shape, result_dtype) or _memory_problem(inputs, before, allocated):
+        return Outcome(str(case), dtype, "wrong", problem)
+    allowed = tolerance or tolerance_for(result_dtype)
+    if problem := _value_problem(out, expected, allowed):
+        if not MODE.gpu and any(each.dtype == torch.bfloat16 for each in case.inputs):
+            # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they were integers.
+            return Outcome(str(case), dtype, "left to the GPU", "the interpreter's bfloat16 arithmetic is wrong")
+        return Outcome(str(case), dtype, "wrong", problem)
+    return Outcome(str(case), dtype, "right", error=_largest_error(out, expected, allowed))
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or ["no message"])[0]
+
+
+def _expect(reference: Callable[..., Any], tensors: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Size, torch.dtype]:
+    """The reference's result in float64 (integers as they are), and the shape and dtype the result must have."""
+    exact = reference(*(t.double() if t.is_floating_point() else t for t in tensors))
+    plain = reference(*(t.to("meta") for t in tensors))  # shape and dtype by PyTorch's own rules, computing nothing
+    return exact, plain.shape, plain.dtype
+
+
+def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype) -> str:
+    if not isinstance(out, torch.Tensor):
+        return f"It returned a {type(out).__name__}, and must return a tensor."
+    for what, wanted in (("shape", shape), ("dtype", dtype)):
+        if getattr(out, what) != wanted:
+            show = tuple if what == "shape" else str
+            return f"The result has {what} {show(getattr(out, what))}, and must have {show(wanted)}."  # type: ignore[operator]
+    return ""
+
+
+def _memory_problem(inputs: list[Guarded], before: list[torch.Tensor], allocated: GuardedAllocations) -> str:
+    for made in allocated.all:
+        if strays := made.stray_writes():
+            return f"It wrote outside its output, whose length is {made.tensor.numel():,}: at {_positions(strays)}."
+    for index, (made, buffer) in enumerate(zip(inputs, before, strict=True)):
+        if strays := made.stray_writes():
+            return f"It wrote outside input {index}, whose length is {made.tensor.numel():,}: at {_positions(strays)}."
+        if not torch.equal(bits(made.buffer), bits(buffer)):
+            return f"It changed its input {index}."
+    return ""
+
+
+def _positions(strays: list[int]) -> str:
+    shown = ", ".join(f"[{i:,}]" for i in strays[:3])
+    return shown + (", …" if len(strays) > 3 else "")
+
+
+def _value_problem(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> str:
+    """The first wrong element in words, or nothing."""
+    poison = is_poison(out)
+    bad = ~_close(out, expected, allowed)
+    if out.is_floating_point():
+        bad |= poison  # a NaN where a NaN is expected, but nobody wrote it
+    count = int(bad.sum())
+    if not count:
+        return ""
+    first = tuple(int(i) for i in bad.nonzero()[0])
+    got = "nothing: it was never written" if poison[first] else _show(out[first])
+    where = "[" + ", ".join(f"{i:,}" for i in first) + "]" if first else "the only element"
+    return f"At {where}: expected {_show(expected[first])}, got {got}. Wrong: {count:,} of {out.numel():,}."
+
+
+def _close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:
+    if not out.is_floating_point():
+        return out == expected
+    rounded = expected.to(out.dtype)  # overflows to inf where the result must
+    same = (out == rounded) | (out.isnan() & rounded.isnan())
+    near = (out.double() - expected).abs() <= allowed.absolute + allowed.relative * expected.abs()
+    return same | (near & out.isfinite())
+
+
+def _largest_error(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> float:
+    """The largest error over the finite elements, as a fraction of what is allowed there."""
+    if not out.is_floating_point() or not out.numel():
+        return 0.0
+    error = (out.double() - expected).abs() / (allowed.absolute + allowed.relative * expected.abs())
+    error = error[out.isfinite() & expected.isfinite() & (error > 0)]
+    return float(error.max()) if error.numel() else 0.0
+
+
+def _show(value: torch.Tensor) -> str:
+    number = value.item()
+    return f"{number:.7g}" if isinstance(number, float) else str(number)

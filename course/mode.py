@@ -1,0 +1,141 @@
+"""GPU mode or CPU mode: the one place that asks.
+
+- GPU mode: an NVIDIA GPU answers and PyTorch can use it. Kernels are compiled and launched.
+- CPU mode: none does. Triton's interpreter runs the kernels, on the CPU.
+
+Triton reads TRITON_INTERPRET when it is imported and when a kernel is decorated, so the mode is chosen when
+`course` is imported, which must come before `import triton`. Asking costs milliseconds: neither PyTorch nor Triton is
+imported for it.
+"""
+
+import ctypes
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from .cache import cache_folder, private_folder, refuse_shared
+from .errors import CourseError
+
+ChildKind = Literal["compile", "interpret"]
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What this process does with a kernel, and why."""
+
+    name: Literal["GPU", "CPU"]
+    reason: str
+    device: Literal["cuda", "cpu"]
+    """Where a lesson puts its tensors."""
+    interpreting: bool
+    """Whether a kernel decorated here is interpreted. False in GPU mode and in a child that compiles."""
+
+    @property
+    def gpu(self) -> bool:
+        return self.name == "GPU"
+
+    def __str__(self) -> str:
+        return f"{self.name} mode: {self.reason}"
+
+
+def choose(environ: MutableMapping[str, str]) -> Mode:
+    """Choose the mode from the environment and the machine.
+
+    COURSE_MODE=cpu or gpu decides; then TRITON_INTERPRET=1, which means CPU mode; then whether a GPU answers.
+    COURSE_CHILD, set by `course.child` alone, tells a child process what it is for.
+    """
+    child = environ.get("COURSE_CHILD")
+    if child == "compile":
+        return Mode("CPU", "this process compiles and runs nothing", "cpu", interpreting=False)
+    if child == "interpret":
+        return Mode("CPU", "this process interprets kernels", "cpu", interpreting=True)
+
+    asked = environ.get("COURSE_MODE", "").lower()
+    if asked not in ("", "cpu", "gpu"):
+        raise CourseError(f"COURSE_MODE is {asked!r}: set it to cpu or gpu, or leave it unset.")
+    if asked == "cpu":
+        return Mode("CPU", "COURSE_MODE=cpu asks for it", "cpu", interpreting=True)
+    if not asked and environ.get("TRITON_INTERPRET") == "1":
+        return Mode("CPU", "TRITON_INTERPRET=1 asks for it", "cpu", interpreting=True)
+
+    gpu, reason = find_gpu()
+    if gpu:
+        return Mode("GPU", reason, "cuda", interpreting=False)
+    if asked == "gpu":
+        raise CourseError(f"COURSE_MODE=gpu, but {reason}: unset COURSE_MODE, or run `course doctor` to see what is missing.")
+    return Mode("CPU", reason, "cpu", interpreting=True)
+
+
+def find_gpu() -> tuple[bool, str]:
+    """Whether an NVIDIA GPU answers and PyTorch can use it, and the reason as half a sentence."""
+    count, reason = driver_devices()
+    if count == 0:
+        return False, reason
+    if not torch_has_cuda():
+        return False, "this PyTorch is the CPU build"
+    return True, "an NVIDIA GPU answers" if count == 1 else f"{count} NVIDIA GPUs answer"
+
+
+def driver_devices() -> tuple[int, str]:
+    """How many GPUs the CUDA driver shows this process (CUDA_VISIBLE_DEVICES applies), and the reason for none."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0, "no NVIDIA driver is installed"
+    error = driver.cuInit(0)
+    if error:
+        return 0, f"the NVIDIA driver finds no GPU (error {error})"
+    count = ctypes.c_int()
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    return count.value, "" if count.value else "the NVIDIA driver shows no GPU"
+
+
+def torch_has_cuda() -> bool:
+    """Whether the installed PyTorch is a CUDA build, read from its version file without importing it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not spec.submodule_search_locations:
+        return False
+    try:
+        text = (Path(spec.submodule_search_locations[0]) / "version.py").read_text()
+    except OSError:
+        return False
+    return re.search(r"^cuda\b[^=\n]*= *['\"]", text, re.MULTILINE) is not None
+
+
+def activate(mode: Mode, environ: MutableMapping[str, str]) -> None:
+    """Set what Triton reads from the environment, and check that it has not been read already.
+
+    Raises CourseError where Triton was imported before in the other way, or the cache is not safe.
+    """
+    refuse_wrong_import(mode)
+    if mode.interpreting:
+        environ["TRITON_INTERPRET"] = "1"
+    else:
+        environ.pop("TRITON_INTERPRET", None)
+    # Triton 3.9 warns on stderr unless this is set, and its default flips in 3.10: one setting for all versions.
+    environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    chosen = environ.get("TRITON_CACHE_DIR")
+    if chosen is None:
+        environ["TRITON_CACHE_DIR"] = str(private_folder(cache_folder(environ)) / "triton")
+    elif os.path.isdir(chosen):
+        refuse_shared(Path(chosen))
+
+
+def refuse_wrong_import(mode: Mode) -> None:
+    """Raise CourseError where Triton is in this process already and its library was decorated for the other mode."""
+    interpreter = sys.modules.get("triton.runtime.interpreter")
+    language = sys.modules.get("triton.language")
+    if language is None or interpreter is None or not hasattr(language, "cdiv"):
+        return
+    interpreted = isinstance(language.cdiv, interpreter.InterpretedFunction)
+    if interpreted != mode.interpreting:
+        was, needs = ("on", "off") if interpreted else ("off", "on")
+        raise CourseError(
+            f"Triton was imported before course, with its interpreter {was}, and this is {mode.name} mode, which needs "
+            f"it {needs}: restart the session (Kernel > Restart) and put the course import first."
+        )

@@ -1,0 +1,37 @@
+"""What every launcher asks of its inputs, answered in one sentence where it is not so."""
+
+import torch
+import triton
+
+
+def check_tensors(operation: str, **tensors: object) -> None:
+    """Raise TypeError where one of the named arguments is not a tensor."""
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise TypeError(f"{operation}: {name} is a {type(tensor).__name__}, and must be a torch.Tensor.")
+
+
+def check_same(operation: str, **tensors: torch.Tensor) -> None:
+    """Raise ValueError where the tensors differ in device, dtype or shape."""
+    (first_name, first), *others = tensors.items()
+    for name, tensor in others:
+        for what in ("device", "dtype", "shape"):
+            ours, theirs = getattr(first, what), getattr(tensor, what)
+            if ours != theirs:
+                show = tuple if what == "shape" else str
+                raise ValueError(
+                    f"{operation}: {first_name} has {what} {show(ours)} and {name} has {what} {show(theirs)}; "
+                    f"both must have the same {what}."
+                )
+
+
+def check_runs_on(operation: str, kernel: object, tensor: torch.Tensor) -> None:
+    """Raise ValueError where `kernel` is compiled for a GPU and `tensor` is not on one.
+
+    The kernel is asked, not the environment: an interpreted kernel takes tensors of any device.
+    """
+    if isinstance(kernel, triton.JITFunction) and not tensor.is_cuda:
+        raise ValueError(
+            f"{operation}: the inputs are on {tensor.device}, and this kernel is compiled for a GPU: move them there "
+            'with .to("cuda"), or set TRITON_INTERPRET=1 before Triton is imported.'
+        )
