@@ -76,8 +76,12 @@ def find_gpu() -> tuple[bool, str]:
     count, reason = driver_devices()
     if count == 0:
         return False, reason
-    if not torch_has_cuda():
+    needs = torch_cuda()
+    if needs is None:
         return False, "this PyTorch is the CPU build"
+    supports = driver_cuda()
+    if supports[0] < int(needs.split(".")[0]):
+        return False, f"the NVIDIA driver supports CUDA {supports[0]}.{supports[1]} and this PyTorch needs {needs}"
     return True, "an NVIDIA GPU answers" if count == 1 else f"{count} NVIDIA GPUs answer"
 
 
@@ -95,16 +99,30 @@ def driver_devices() -> tuple[int, str]:
     return count.value, "" if count.value else "the NVIDIA driver shows no GPU"
 
 
-def torch_has_cuda() -> bool:
-    """Whether the installed PyTorch is a CUDA build, read from its version file without importing it."""
+def driver_cuda() -> tuple[int, int]:
+    """The newest CUDA version that the installed driver supports; (0, 0) without a driver."""
+    version = ctypes.c_int()
+    try:
+        ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except OSError:
+        return 0, 0
+    return version.value // 1000, version.value % 1000 // 10
+
+
+def torch_cuda() -> str | None:
+    """The CUDA version that the installed PyTorch is built for; None for a CPU build and for no PyTorch.
+
+    Read from its version file: importing PyTorch takes a second.
+    """
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
-        return False
+        return None
     try:
         text = (Path(spec.submodule_search_locations[0]) / "version.py").read_text()
     except OSError:
-        return False
-    return re.search(r"^cuda\b[^=\n]*= *['\"]", text, re.MULTILINE) is not None
+        return None
+    found = re.search(r"^cuda\b[^=\n]*= *['\"]([\d.]+)['\"]", text, re.MULTILINE)
+    return found[1] if found else None
 
 
 def activate(mode: Mode, environ: MutableMapping[str, str]) -> None:

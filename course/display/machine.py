@@ -2,7 +2,7 @@
 
 from course.measuring.gpu_facts import GpuFacts, gpu_facts
 
-from .picture import PALETTE, Picture, new_figure
+from .picture import PALETTE, Picture, ink, new_figure
 
 
 def machine(facts: GpuFacts | None = None) -> Picture:
@@ -13,7 +13,7 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     facts = facts or gpu_facts()
     figure = new_figure(8, 4.2)
     axes = figure.subplots()
-    _box(axes, 0, 0, 100, 16, PALETTE[0], f"device memory (HBM)   {facts.memory_bytes / 1e9:.0f} GB")
+    _box(axes, 0, 0, 100, 16, PALETTE[0], f"device memory (HBM)   {facts.memory_bytes / 2**30:.0f} GiB")
     _box(axes, 0, 28, 100, 14, PALETTE[2], f"L2 cache   {facts.l2_bytes / 2**20:.0f} MiB, shared by all multiprocessors")
     _arrow(axes, 50, 16, 28, f"{facts.memory_tb_s:.1f} TB/s")
     _arrow(axes, 50, 42, 54, f"{facts.l2_tb_s:.1f} TB/s")
@@ -34,7 +34,7 @@ def machine(facts: GpuFacts | None = None) -> Picture:
 
 def _alt(facts: GpuFacts) -> str:
     return (
-        f"The machine, from far to near. Device memory: {facts.memory_bytes / 1e9:.0f} GB at {facts.memory_tb_s:.1f} TB/s. "
+        f"The machine, from far to near. Device memory: {facts.memory_bytes / 2**30:.0f} GiB at {facts.memory_tb_s:.1f} TB/s. "
         f"L2 cache: {facts.l2_bytes / 2**20:.0f} MiB at {facts.l2_tb_s:.1f} TB/s. {facts.multiprocessors} multiprocessors, each "
         f"with {facts.shared_bytes / 2**10:.0f} KiB of shared memory, {facts.register_bytes / 2**10:.0f} KiB of registers and up "
         f"to {facts.warps} warps of 32 threads."
@@ -47,7 +47,7 @@ def _box(axes, left, bottom, width, height, colour, text, edge="none", size=10):
     axes.add_patch(
         FancyBboxPatch((left, bottom), width, height, boxstyle="round,pad=0,rounding_size=1.5", facecolor=colour, edgecolor=edge)
     )
-    axes.text(left + width / 2, bottom + height / 2, text, ha="center", va="center", color="white", fontsize=size)
+    axes.text(left + width / 2, bottom + height / 2, text, ha="center", va="center", color="black" if colour == "white" else ink(colour), fontsize=size)
 
 
 def _arrow(axes, x, start, end, text):

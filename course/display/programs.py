@@ -5,7 +5,7 @@ import math
 
 from course.errors import CourseError
 
-from .picture import GREY, LIGHT, PALETTE, Picture, new_figure
+from .picture import GREY, LIGHT, PALETTE, Picture, ink, new_figure
 
 MOST_CELLS = 64
 MOST_PROGRAMS = 64
@@ -24,7 +24,7 @@ def programs(n_elements: int, block_size: int) -> Picture:
         colour = PALETTE[i // block_size % 4]
         axes.add_patch(_cell(i, 0, colour if inside else "white", hatch=None if inside else "////"))
         if cells <= 40:
-            axes.text(i + 0.5, 0.5, str(i), ha="center", va="center", fontsize=8, color="white" if inside else "#555555")
+            axes.text(i + 0.5, 0.5, str(i), ha="center", va="center", fontsize=8, color=ink(colour) if inside else "#555555")
     for p in range(count):
         middle = (p + 0.5) * block_size
         axes.text(middle, 1.25, f"program {p}", ha="center", fontsize=9, color="black")
@@ -63,7 +63,7 @@ def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
         start, m = heapq.heappop(free)
         duration = 1 + 0.35 * math.sin(12.9898 * (p + 1))  # uneven, and the same each time
         axes.add_patch(_cell(start, -m, PALETTE[p % 4], width=duration))
-        axes.text(start + duration / 2, -m + 0.5, str(p), ha="center", va="center", color="white", fontsize=8)
+        axes.text(start + duration / 2, -m + 0.5, str(p), ha="center", va="center", color=ink(PALETTE[p % 4]), fontsize=8)
         heapq.heappush(free, (start + duration, m))
         end = max(end, start + duration)
     for m in range(multiprocessors):

@@ -46,7 +46,7 @@ class GpuFacts:
 
     def __str__(self) -> str:
         rows = [
-            ("device memory (HBM)", f"{self.memory_bytes / 1e9:.0f} GB", f"{self.memory_tb_s:.1f} TB/s, read and written"),
+            ("device memory (HBM)", f"{self.memory_bytes / 2**30:.0f} GiB", f"{self.memory_tb_s:.1f} TB/s, read and written"),
             ("L2 cache", f"{self.l2_bytes / 2**20:.0f} MiB", f"{self.l2_tb_s:.1f} TB/s, read"),
             ("multiprocessors", str(self.multiprocessors), f"{self.matmul_tflop_s:.0f} TFLOP/s, float16 matrix product"),
             ("  shared memory in each", f"{self.shared_bytes / 2**10:.0f} KiB", ""),
@@ -106,12 +106,15 @@ def _memory_tb_s() -> float:
 
 @triton.jit
 def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE: tl.constexpr):
-    """Each program reads BLOCKS_READ blocks of x, beginning at its own and going round; their sum keeps the loads alive."""
+    """Each program reads BLOCKS_READ blocks of x, in an order of its own; their sum keeps the loads alive.
+
+    Neighbours in the grid may share a multiprocessor: the strides keep one from finding in L1 what another has just read.
+    """
     pid = tl.program_id(axis=0)
     offsets = tl.arange(0, BLOCK_SIZE)
     total = tl.zeros([BLOCK_SIZE], dtype=tl.int32)
     for i in range(BLOCKS_READ):
-        block = (pid + i) % n_blocks
+        block = (pid * 61 + i * 131) % n_blocks
         total += tl.load(x_ptr + block * BLOCK_SIZE + offsets, cache_modifier=".cg")  # from L2, past L1
     tl.store(out_ptr + pid, tl.sum(total))
 

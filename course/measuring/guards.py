@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-GUARD_BYTES = 4096
+GUARD_BYTES = 2**16
+"""On each side. A stray write of a whole block lands here and is seen, where else it might end the session."""
 
 # NaNs for floating point; for integers, values that tests do not draw.
 _PATTERNS = {1: 0x5A, 2: 0x7FDA, 4: 0x7FDABEAD, 8: 0x7FFABEADBEADBEAD}

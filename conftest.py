@@ -1,0 +1,56 @@
+"""pytest for tests/ and notebooks/: the mode, a Triton cache for each test, and what must not be skipped."""
+
+import importlib.util
+import os
+
+import pytest
+
+import course  # before any test imports Triton: this picks the mode
+
+AVAILABLE = ("browser", "gpu")
+CELL_TIMEOUT_S = 120
+
+HAS_NBVAL = importlib.util.find_spec("nbval") is not None
+if HAS_NBVAL:
+    pytest_plugins = ["tests.notebook_sessions"]
+
+
+def pytest_configure(config):
+    if HAS_NBVAL:
+        # Every notebook under nbval, whichever way pytest was started; only tagged cells compare their outputs.
+        config.option.nbval_lax = True
+        config.option.nbval_current_env = True
+        config.option.nbval_cell_timeout = CELL_TIMEOUT_S
+    config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU and GPU mode")
+    config.addinivalue_line("markers", "browser: needs Chromium")
+    unknown = required() - set(AVAILABLE)
+    if unknown:
+        raise pytest.UsageError(f"REQUIRE names {', '.join(sorted(unknown))}; it knows {', '.join(AVAILABLE)}.")
+
+
+def required() -> set[str]:
+    """What REQUIRE says must be there."""
+    return {word.strip() for word in os.environ.get("REQUIRE", "").split(",") if word.strip()}
+
+
+def missing(what: str) -> str | None:
+    """Why this machine cannot run tests that need `what`; None where it can."""
+    if what == "gpu":
+        return None if course.MODE.gpu else f"needs a GPU: {course.MODE}"
+    from course.doctor import find_browser
+
+    return None if find_browser() else "needs Chromium: apt-get install chromium"
+
+
+def pytest_runtest_setup(item):
+    for what in AVAILABLE:
+        if item.get_closest_marker(what) and (reason := missing(what)):
+            if what in required():
+                pytest.fail(f"REQUIRE={what}, but it {reason}", pytrace=False)
+            pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _own_triton_cache(tmp_path, monkeypatch):
+    """A kernel compiled by one test is not there for the next: a test cannot pass out of the cache."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))

@@ -1,0 +1,50 @@
+"""Open the lessons in JupyterLab, on this machine alone and behind its token."""
+
+import os
+import sys
+from pathlib import Path
+
+from course import MODE
+from course.errors import CourseError
+
+from . import workspace
+from .sources import ROOT
+
+FIRST = "00-start-here.ipynb"
+
+
+def start(options: list[str]) -> None:
+    """Copy the lessons to work/ and become JupyterLab at the first one. `options` are passed to `jupyter lab`."""
+    if not sys.platform.startswith("linux"):
+        raise CourseError("Triton runs on Linux: see README.md for the dev container and WSL2.")
+    copied = workspace.copy_lessons()
+    for line in report(copied):
+        print(line)
+    print(MODE, flush=True)
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *arguments(ROOT), *options])
+
+
+def arguments(root: Path) -> list[str]:
+    """How JupyterLab is started: the address, the folder it shows, the first page, nothing asked of the network."""
+    return [
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url=/lab/tree/{workspace.WORK.name}/{FIRST}",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",
+        "--KernelManager.transport=ipc",  # sessions open no port that others on this machine could reach
+        *(["--allow-root"] if os.geteuid() == 0 else []),  # containers run as root
+    ]
+
+
+def report(copied: workspace.Copied) -> list[str]:
+    """What was copied, a line for each kind."""
+    lines = []
+    if copied.new:
+        lines.append(f"New in work/: {', '.join(copied.new)}.")
+    if copied.renewed:
+        lines.append(f"Renewed in work/, since you had not changed them: {', '.join(copied.renewed)}.")
+    for name in copied.behind:
+        lines.append(f"{name} has a newer version; yours is untouched. `course reset {name[:2]}` gives the new one and keeps yours.")
+    return lines

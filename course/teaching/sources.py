@@ -1,0 +1,85 @@
+"""Read a lesson's source, solutions/NN-name.py, and derive the notebook that a reader gets.
+
+The source is the solved lesson in the py:percent format. An exercise is a code cell that begins with
+`# exercise NN.k`; in it, the lines between these two comments are the solution and are left out of the notebook:
+
+    # about 3 lines from here
+    ...
+    # to here
+
+Both comments stay, so solving an exercise only ever adds lines.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from course.errors import CourseError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOLUTIONS = ROOT / "solutions"
+NOTEBOOKS = ROOT / "notebooks"
+
+EXERCISE = re.compile(r"# exercise (\d\d\.\d+)$")
+FROM_HERE = re.compile(r"\s*# about (\d+) lines? from here$")
+TO_HERE = re.compile(r"\s*# to here$")
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
+}
+
+
+def lesson_sources(folder: Path = SOLUTIONS) -> list[Path]:
+    """Every lesson's source, in order."""
+    return sorted(folder.glob("[0-9][0-9]-*.py"))
+
+
+def solved(source: Path) -> NotebookNode:
+    """The lesson as a notebook with its solutions, without outputs."""
+    notebook = jupytext.reads(source.read_text(), fmt="py:percent")
+    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    seen: dict[str, int] = {}
+    for cell in notebook.cells:
+        # From the text alone, so that an id changes with its own cell and with no other.
+        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
+        seen[digest] = seen.get(digest, 0) + 1
+        cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def derive(source: Path) -> NotebookNode:
+    """The lesson as a reader finds it: the solved one without its solutions, without outputs.
+
+    Raises CourseError where a marker has no counterpart.
+    """
+    notebook = solved(source)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = stub(cell.source, source.name)
+    return notebook
+
+
+def stub(text: str, where: str = "a cell") -> str:
+    """The text of a code cell without the lines between its markers."""
+    kept, inside = [], False
+    for line in text.split("\n"):
+        if TO_HERE.match(line):
+            if not inside:
+                raise CourseError(f"{where}: '# to here' stands without '# about N lines from here' before it.")
+            inside = False
+        if not inside:
+            kept.append(line)
+        if FROM_HERE.match(line):
+            if inside:
+                raise CourseError(f"{where}: '# about N lines from here' stands twice without '# to here' between.")
+            inside = True
+    if inside:
+        raise CourseError(f"{where}: '# about N lines from here' stands without '# to here' after it.")
+    return "\n".join(kept)

@@ -1,0 +1,364 @@
+# %% [markdown]
+# # 01 · Vector add
+#
+# **What you will build.** `z = x + y` for vectors of any length, as fast as the memory allows.
+#
+# **What you will learn.** You cut a vector into blocks and mask the last one. You say which calls share a compiled kernel. You
+# compute the least time that a kernel can take, and see how near it comes.
+#
+# **What you need.** Lesson 00.
+#
+# | section | minutes |
+# |---|---|
+# | Cut a vector into blocks | 8 |
+# | Write the kernel | 8 |
+# | Is it right? | 5 |
+# | Four things people believe | 8 |
+# | What the compiler is told | 8 |
+# | How fast can it be? | 8 |
+
+# %%
+from course import DEVICE, MODE, bench, draw, gpu_facts, recorded, specialise, vectors, verify
+import torch
+import triton
+import triton.language as tl
+
+# %% [markdown]
+# ## Cut a vector into blocks
+#
+# A program for each element would be wasteful: starting one costs more than an addition. So each program gets a *block* of
+# neighbouring elements. Look at the last program: it has more lanes than elements.
+
+# %%
+draw.programs(10, block_size=4)
+
+# %% [markdown]
+# Ten elements in blocks of four need three programs: `triton.cdiv(10, 4)`, which rounds up. Inside a program,
+# `tl.arange(0, 4)` is the block `[0, 1, 2, 3]`. Adding `pid * 4`, where the program's block starts, gives its *offsets*: its
+# own element numbers.
+#
+# **Predict:** this kernel writes each program's number into its block. What is in `out` at the end?
+
+
+# %%
+@triton.jit
+def who_kernel(out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    tl.store(out_ptr + offsets, pid, mask=mask)
+
+
+# %% tags=["nbval-check-output"]
+out = torch.full((12,), -1, dtype=torch.int32, device=DEVICE)
+who_kernel[(triton.cdiv(10, 4),)](out, 10, BLOCK_SIZE=4)
+print(out.tolist())
+
+# %% [markdown]
+# The last two are still -1. Program 2 did not stop by itself at the end of the vector: it computed offsets 10 and 11 like any
+# other, and the *mask*, a block of true and false, kept them from being stored. Without the mask it writes into memory that
+# belongs to something else.
+
+# %% [markdown]
+# ## Write the kernel
+#
+# A tensor arrives as a pointer to its first element. A pointer plus a block of offsets is a block of pointers, and `tl.load`
+# reads all of them at once. `BLOCK_SIZE` is a `tl.constexpr`: a constant to the compiler, since a block's size must be known
+# when the kernel is compiled. It must be a power of two.
+
+
+# %%
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+# %% [markdown]
+# The *launcher* is the Python around it: it makes the output, computes the grid and starts the kernel. The grid may be a
+# function of the constants, as here; then it follows when `BLOCK_SIZE` changes. An empty grid is an error, so zero elements are
+# a case of their own.
+
+
+# %%
+def add(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    out = torch.empty_like(x)
+    n = out.numel()
+    if n:
+        grid = lambda meta: (triton.cdiv(n, meta["BLOCK_SIZE"]),)
+        add_kernel[grid](x, y, out, n, BLOCK_SIZE=1024)
+    return out
+
+
+# %% [markdown]
+# Triton's own first tutorial adds 98,432 numbers: 96 full blocks of 1,024, and one of 128. Look for the difference from what
+# PyTorch computes.
+
+# %% tags=["nbval-check-output"]
+torch.manual_seed(0)
+x = torch.rand(98432, device=DEVICE)
+y = torch.rand(98432, device=DEVICE)
+difference = torch.max(torch.abs(x + y - add(x, y)))
+print(f"The maximum difference between torch and triton is {difference}")
+
+# %% [markdown]
+# ## Is it right?
+#
+# One size proves little. `verify` tries lengths around the block size, other dtypes, inputs that are not aligned or not
+# contiguous, NaN and infinity, and compares each with PyTorch in float64. The assert stops Run All if a case is wrong.
+
+# %%
+result = verify(add, torch.add, cases=vectors(2))
+print(result)
+assert result.right
+
+# %% [markdown]
+# The outputs were filled with a pattern before the run, and lie between two guards. So `verify` also sees elements that
+# nobody wrote, and writes outside.
+#
+# **Predict:** here the store has lost its mask. Does `torch.allclose` notice?
+
+
+# %%
+@triton.jit
+def add_unmasked_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y)  # no mask
+
+
+# %% [markdown]
+# So that nothing else comes to harm, the output is the front of a larger tensor, and the 24 numbers behind it are -1.
+
+# %%
+memory = torch.full((1024,), -1.0, device=DEVICE)
+x, y, out = torch.rand(1000, device=DEVICE), torch.rand(1000, device=DEVICE), memory[:1000]
+add_unmasked_kernel[(1,)](x, y, out, 1000, BLOCK_SIZE=1024)
+print("allclose:", torch.allclose(out, x + y))
+print("still -1 behind it:", (memory[1000:] == -1).sum().item(), "of 24")
+
+# %% [markdown]
+# All 1,000 values are right, so `allclose` is content, and the numbers behind the output are gone. In a program of yours they
+# belong to some other tensor: a kernel can pass its test and spoil a training run. `verify` reports such a kernel as wrong, and
+# says where it wrote.
+
+# %% [markdown]
+# ## Four things people believe
+#
+# ### "A program is a thread"
+#
+# **Predict:** one program, a block of 1,024. How many elements does it write?
+
+# %% tags=["nbval-check-output"]
+out = torch.full((2048,), -1, dtype=torch.int32, device=DEVICE)
+who_kernel[(1,)](out, 2048, BLOCK_SIZE=1024)
+print((out == 0).sum().item())
+
+# %% [markdown]
+# A program is run by `num_warps` warps together, 4 unless you say otherwise: 4 x 32 = 128 threads. The compiler deals the
+# 1,024 elements out to them, 8 to each. You never name a thread in Triton; lesson 03 shows which one got what.
+
+# %% [markdown]
+# ### "Program 0 runs first"
+#
+# Each program here draws a ticket from a shared counter and writes its number on the line of that ticket.
+# **Predict** the start of the list, in the interpreter and on a GPU.
+
+
+# %%
+@triton.jit
+def order_kernel(counter_ptr, order_ptr):
+    ticket = tl.atomic_add(counter_ptr, 1)
+    tl.store(order_ptr + ticket, tl.program_id(axis=0))
+
+
+counter = torch.zeros(1, dtype=torch.int32, device=DEVICE)
+order = torch.empty(512, dtype=torch.int32, device=DEVICE)
+order_kernel[(512,)](counter, order)
+print(order[:16].tolist())
+
+# %% [markdown]
+# The interpreter runs programs in order, one by one. A GPU starts them on all multiprocessors at once, and whichever gets
+# there first draws first: the list is shuffled, and differs from run to run. Never let one program rely on another.
+
+# %% [markdown]
+# ### "A masked lane is zero"
+#
+# It is undefined, as lesson 00 showed for a maximum. Here five lanes of eight have an element, and the kernel stores all eight.
+# **Predict** the last three, with `other=7` and without `other`.
+
+
+# %%
+@triton.jit
+def lanes_kernel(x_ptr, out_ptr, n_elements, SAY_OTHER: tl.constexpr):
+    offsets = tl.arange(0, 8)
+    if SAY_OTHER:
+        x = tl.load(x_ptr + offsets, mask=offsets < n_elements, other=7)
+    else:
+        x = tl.load(x_ptr + offsets, mask=offsets < n_elements)
+    tl.store(out_ptr + offsets, x)
+
+
+# %%
+x, out = torch.arange(1.0, 9.0, device=DEVICE), torch.empty(8, device=DEVICE)
+for say_other in (True, False):
+    lanes_kernel[(1,)](x, out, 5, SAY_OTHER=say_other)
+    print(f"SAY_OTHER={say_other}:", out.tolist())
+
+# %% [markdown]
+# With `other` you get what you asked for. Without it you may well see zeros, in the interpreter and on many a GPU; but no
+# rule of Triton says so, and the next compiler may leave anything there. `add_kernel` needs no `other`, because what it
+# computes in such a lane is never stored.
+
+# %% [markdown]
+# ### "A bigger block is faster"
+#
+# **Predict:** at 67 million elements, which block size is fastest for 4 warps: 64, 1,024 or 32,768? The cell shows what was
+# recorded on an H200. The last section explains the copy roof.
+
+# %%
+blocks = recorded("vector_add_blocks")
+draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
+
+# %% [markdown]
+# Small blocks lose: a program with little to do is mostly start and end. A wide range in the middle is equally good. Then very
+# large blocks lose too: at 32,768 elements and 4 warps each thread holds 256 elements of each tensor, more than it has
+# registers, and the rest is *spilled* to memory. With more warps that point comes later. 1,024 with 4 warps is safe here.
+
+# %% [markdown]
+# ## What the compiler is told
+#
+# A kernel is compiled when it is first called, and again when a call differs in something the compiler was told:
+# dtypes, constants, whether an address or an integer is divisible by 16, whether an integer is 1. `specialise` asks Triton
+# what that would be, and compiles nothing.
+
+# %% tags=["nbval-check-output"]
+x = torch.empty(98432, device=DEVICE)
+specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
+
+# %% [markdown]
+# `*fp32` is a pointer to float32. That 98,432 is divisible by 16 tells the compiler that a whole group of lanes lies inside
+# the mask or outside it, so it may load four elements at once.
+#
+# **Predict:** which of these four calls can use the kernel compiled for the call above?
+
+# %% tags=["nbval-check-output"]
+first = specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
+print("n = 98,448:", specialise(add_kernel, x, x, x, 98448, BLOCK_SIZE=1024) == first)
+print("n = 98,433:", specialise(add_kernel, x, x, x, 98433, BLOCK_SIZE=1024) == first)
+print("x[1:]:     ", specialise(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024) == first)
+print("BLOCK_SIZE:", specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=512) == first)
+
+# %% [markdown]
+# Only the first: another multiple of 16. `x[1:]` begins 4 bytes after an aligned address, so its loads cannot be as wide. Each
+# of the others costs a compilation, once.
+#
+# **Predict:** what does the compiler make of `n_elements` when it is 1?
+
+# %% tags=["nbval-check-output"]
+specialise(add_kernel, x, x, x, 1, BLOCK_SIZE=1024)
+
+# %% [markdown]
+# It became a constant. That is meant for strides, which are often 1.
+#
+# A kernel can call other functions under `@triton.jit`. Such a helper is compiled into its caller, and may return a
+# block, several values, or nothing. This one returns two; look also at `tl.zeros`, which makes a block, and `.to`, which
+# converts one.
+
+
+# %%
+@triton.jit
+def split(x):
+    whole = tl.floor(x)
+    return whole, x - whole
+
+
+@triton.jit
+def split_kernel(x_ptr, whole_ptr, part_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    parts = tl.zeros([BLOCK_SIZE], dtype=tl.float32)
+    whole, part = split(tl.load(x_ptr + offsets))
+    parts += part
+    tl.store(whole_ptr + offsets, whole.to(tl.int32))
+    tl.store(part_ptr + offsets, parts)
+
+
+# %% tags=["nbval-check-output"]
+x = torch.tensor([0.5, 1.25, 2.0, 3.75], device=DEVICE)
+whole, part = torch.empty(4, dtype=torch.int32, device=DEVICE), torch.empty_like(x)
+split_kernel[(1,)](x, whole, part, BLOCK_SIZE=4)
+print(whole.tolist(), part.tolist())
+
+# %% [markdown]
+# ## How fast can it be?
+#
+# Count first. Adding two float32 vectors reads 4 bytes from each and writes 4: 12 bytes an element, with one addition. The
+# best this GPU does is to copy without stopping: the *copy roof*. Bytes over the roof is the least time.
+#
+# **Predict** it for 2^26 elements: about 2, 20 or 200 microseconds?
+
+# %%
+facts = gpu_facts()
+n = 2**26
+least_us = 12 * n / (facts.memory_tb_s * 1e12) * 1e6
+print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: at least {least_us:.0f} us")
+
+# %% [markdown]
+# Now the real thing, over sizes, beside `torch.add` and a copy of as many bytes. `add_v1` is the kernel with one element a
+# program. In GPU mode this measures *your* `add`; in CPU mode it shows the course's, as recorded.
+
+# %%
+result = bench(add, like="vector_add") if MODE.gpu else recorded("vector_add")
+draw.speeds(result, series=["add", "torch.add", "copy", "add_v1"])
+
+# %% [markdown]
+# For large vectors there is nothing left to gain. (A little above the roof is no error: the roof reads one byte for each it
+# writes, an addition reads two, and reading is a bit quicker.) One element a program is two hundred times slower. And below a
+# million elements all of them fall off.
+
+# %%
+for n in (2**12, 2**16, 2**20, 2**26):
+    timing = result.at("add", n)
+    print(f"{n:>10,} elements: {timing.ms * 1e3:6.1f} us, least {timing.bytes / result.copy_tb_s / 1e6:6.1f} us")
+
+# %% [markdown]
+# A launch takes a few microseconds on the GPU even if there is next to nothing to do. At 4,096 elements that is the whole
+# time; at 2^26 it is lost in the rest. The CPU also works for each call.
+#
+# **Predict:** which is dearer for the CPU, a call of `torch.add` or of a Triton kernel? And the very first call?
+
+# %%
+for name, microseconds in result.launch_us.items():
+    print(f"{name:40} {microseconds:10,.0f} us")
+
+# %% [markdown]
+# A call through Triton's Python costs the CPU about three times what PyTorch's C++ does. The first call ever compiles, for the
+# better part of a second; in a new process the kernel comes from the cache on disk. So small tensors are a reason to do more
+# in each kernel, and a first call is never a measurement.
+
+# %% [markdown]
+# ## On your own
+#
+# - Change `add` to subtract, and give `verify` the right reference.
+# - Launch with `n // 1024` programs in place of `triton.cdiv(n, 1024)`. What does `verify` say first?
+# - Count the bytes of `x + y + z` in one kernel, and in two. Which is faster, and by what factor?
+#
+# ## In practice
+#
+# Do not write a kernel for `x + y`: PyTorch's is as good, and `torch.compile` joins it with its neighbours. What you keep from
+# this lesson is the way: count bytes, verify, then measure against the roof. The finished operation, with its input checks and
+# 64-bit offsets for very long vectors, is [kernels/vector_add.py](../kernels/vector_add.py).
+#
+# Between your Python and the GPU's instructions lie five stages of a compiler. Lesson 03 walks through them with this kernel.
+#
+# ## Further reading
+#
+# - [Triton's vector-add tutorial](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html)
+# - S. Williams, A. Waterman, D. Patterson: *Roofline: An Insightful Visual Performance Model*, CACM 2009
