@@ -83,7 +83,9 @@ def check_compiler():
         return  # without a GPU Triton compiles no C
     compilers = [name for name in (os.environ.get("CC"), "gcc", "clang", "cc") if name]
     if not any(shutil.which(name) for name in compilers):
-        raise Stop("Triton needs a C compiler to launch kernels on this GPU: install one (Debian, Ubuntu: apt-get install gcc).")
+        raise Stop(
+            "Triton needs a C compiler to launch kernels on this GPU: install one (Debian, Ubuntu: apt-get install gcc)."
+        )
     if not os.path.isfile(os.path.join(sysconfig.get_paths()["include"], "Python.h")):
         raise Stop(
             "Triton needs Python's headers to launch kernels on this GPU: install them (Debian, Ubuntu: apt-get install "
@@ -147,7 +149,10 @@ def same_python():
 def explain_venv(output):
     """One sentence for what `python -m venv` printed when it failed."""
     if "ensurepip is not available" in output or "No module named venv" in output:
-        return "This Python has no venv module: install it (Debian, Ubuntu: apt-get install python%d.%d-venv)." % sys.version_info[:2]
+        return (
+            "This Python has no venv module: install it (Debian, Ubuntu: apt-get install python%d.%d-venv)."
+            % sys.version_info[:2]
+        )
     return explain(output)
 
 

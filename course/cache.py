@@ -29,8 +29,7 @@ def private_folder(folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise CourseError(
-            f"The cache folder {folder} cannot be made ({error.strerror}): "
-            "set COURSE_CACHE to a folder that you can write."
+            f"The cache folder {folder} cannot be made ({error.strerror}): set COURSE_CACHE to a folder that you can write."
         ) from error
     refuse_shared(folder)
     return folder

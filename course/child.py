@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -43,9 +43,8 @@ def run_source(source: str, kind: Kind = "same", timeout_s: float = 60) -> Ended
         script.write_text(source)
         ended = _run([sys.executable, str(script)], _environment(kind), timeout_s)
         # The folder's name is random and says nothing: what is shown names the script alone.
-        return Ended(
-            ended.how, ended.code, *(text.replace(f"{folder}/", "") for text in (ended.stdout, ended.stderr)), ended.seconds
-        )
+        here = f"{folder}/"
+        return replace(ended, stdout=ended.stdout.replace(here, ""), stderr=ended.stderr.replace(here, ""))
 
 
 def _environment(kind: Kind) -> dict[str, str]:

@@ -157,7 +157,9 @@ def cache() -> Iterator[Finding]:
     where = next(path for path in (folder, *folder.parents) if path.exists())
     kind = _file_system(where)
     if kind in ("nfs", "nfs4", "cifs", "fuse.sshfs"):
-        yield Finding("cache", "note", f"{folder} is on {kind}, which is slow for it", "export COURSE_CACHE=/var/tmp/$USER-course")
+        yield Finding(
+            "cache", "note", f"{folder} is on {kind}, which is slow for it", "export COURSE_CACHE=/var/tmp/$USER-course"
+        )
 
 
 def memory_and_disk() -> Iterator[Finding]:
@@ -170,7 +172,9 @@ def memory_and_disk() -> Iterator[Finding]:
     if free >= NEEDED_DISK:
         yield Finding("disk", "ok", f"{free / 2**30:.0f} GiB free")
     else:
-        yield Finding("disk", "problem", f"{free / 2**20:.0f} MiB free", "free a gigabyte; `pip cache purge` often gives several")
+        yield Finding(
+            "disk", "problem", f"{free / 2**20:.0f} MiB free", "free a gigabyte; `pip cache purge` often gives several"
+        )
 
 
 def browser() -> Iterator[Finding]:

@@ -146,11 +146,11 @@ def activate(mode: Mode, environ: MutableMapping[str, str]) -> None:
 
 def refuse_wrong_import(mode: Mode) -> None:
     """Raise CourseError where Triton is in this process already and its library was decorated for the other mode."""
-    interpreter = sys.modules.get("triton.runtime.interpreter")
-    language = sys.modules.get("triton.language")
-    if language is None or interpreter is None or not hasattr(language, "cdiv"):
+    language, jit = sys.modules.get("triton.language"), sys.modules.get("triton.runtime.jit")
+    library_function = getattr(language, "cdiv", None)
+    if jit is None or library_function is None:
         return
-    interpreted = isinstance(language.cdiv, interpreter.InterpretedFunction)
+    interpreted = not isinstance(library_function, jit.JITFunction)
     if interpreted != mode.interpreting:
         was, needs = ("on", "off") if interpreted else ("off", "on")
         raise CourseError(

@@ -225,8 +225,8 @@ print(f"{out[0, 0].item():,.0f}, and it should be 16")
 # ### A load far out of bounds
 #
 # Read one element past the end of a tensor, and both modes hand you whatever lies there. Read far past it, and a GPU ends the
-# session's use of the device, while the interpreter takes the whole session down. So this cell runs `apart`, in a process of its
-# own.
+# session's use of the device, while the interpreter takes the whole session down. So this cell runs `apart`, in a process
+# of its own.
 
 
 # %%
@@ -301,8 +301,8 @@ apart(halve, interpret=True, typed="p x\np x / 2\nc")
 # | kernel | a function that runs on the GPU | Jupyter's own is a *session* |
 # | program | one run of a kernel, with its own `program_id` | a *script* is what Python runs |
 # | block | the tile of elements that a program works on | CUDA's group of threads is a *thread block* |
-# | lane | one of a warp's 32 threads, or one offset of a block | |
-# | mode | GPU mode or CPU mode | |
+# | lane | one position of a block, with its own offset | a warp has 32 *threads* |
+# | mode | GPU mode or CPU mode: what runs a kernel | |
 # | stage | one form of a kernel on its way through the compiler | `num_stages` is *pipeline depth* |
 # | pass | one step of the compiler | reading memory from end to end is a *sweep* |
 # | hint | help with an exercise | for exported kernels it is *divisibility* |
@@ -322,5 +322,6 @@ apart(halve, interpret=True, typed="p x\np x / 2\nc")
 # ## Further reading
 #
 # - [Triton's documentation](https://triton-lang.org/main/index.html), with the language's reference
-# - P. Tillet, H. T. Kung, D. Cox: *Triton: An Intermediate Language and Compiler for Tiled Neural Network Computations*, MAPL 2019
+# - P. Tillet, H. T. Kung, D. Cox: *Triton: An Intermediate Language and Compiler for Tiled Neural Network
+#   Computations*, MAPL 2019
 # - [The CUDA programming guide](https://docs.nvidia.com/cuda/cuda-programming-guide/), for the hardware's side of the picture

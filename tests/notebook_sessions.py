@@ -14,7 +14,7 @@ from nbval.plugin import IPyNbFile
 POLL_S = 1.0
 
 
-class SessionDied(Exception):
+class SessionDiedError(Exception):
     """The notebook's process ended while a cell ran."""
 
 
@@ -29,7 +29,7 @@ def await_reply(self, msg_id, timeout=None):
             message = self.get_message(stream="shell", timeout=left)
         except Empty:
             if not self.is_alive():
-                raise SessionDied("the notebook's session died while this cell ran") from None
+                raise SessionDiedError("the notebook's session died while this cell ran") from None
             continue
         if message["parent_header"].get("msg_id") == msg_id:
             if message["content"]["status"] == "aborted":

@@ -7,6 +7,7 @@ them, and constants. What lives only in this process (a tensor, an open file, a 
 import ast
 import dis
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable
 from types import CodeType, ModuleType
@@ -40,7 +41,9 @@ def _collect(name: str, value: Any, imports: dict[str, None], definitions: dict[
         imports[f"import {value.__name__} as {name}"] = None
     elif isinstance(value, CONSTANTS):
         definitions[name] = f"{name} = {value!r}"
-    elif function is not None and _defined_by_the_reader(function):
+    elif _importable(value):
+        imports[f"from {value.__module__} import {value.__name__} as {name}"] = None
+    elif function is not None:
         _refuse_closure(function)
         definitions[name] = ""  # holds its place against a cycle
         text = textwrap.dedent(_text(function))
@@ -49,8 +52,6 @@ def _collect(name: str, value: Any, imports: dict[str, None], definitions: dict[
                 _collect(used, function.__globals__[used], imports, definitions)
         del definitions[name]
         definitions[name] = text
-    elif (home := getattr(value, "__module__", None)) and getattr(value, "__name__", None):
-        imports[f"from {home} import {value.__name__} as {name}"] = None
     else:
         raise CourseError(
             f"{name} is a {type(value).__name__}, which cannot go along into another process: "
@@ -58,9 +59,10 @@ def _collect(name: str, value: Any, imports: dict[str, None], definitions: dict[
         )
 
 
-def _defined_by_the_reader(function: Callable[..., Any]) -> bool:
-    """Whether the function stands in a notebook or script rather than in a module that can be imported."""
-    return function.__module__ == "__main__"
+def _importable(value: Any) -> bool:
+    """Whether another process can import it: it stands in a module, and not in a notebook or script."""
+    home, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    return home not in (None, "__main__") and name is not None and getattr(sys.modules.get(home), name, None) is value
 
 
 def _globals_in_code(code: CodeType) -> set[str]:
@@ -90,6 +92,5 @@ def _text(function: Callable[..., Any]) -> str:
         return inspect.getsource(function).rstrip()
     except (OSError, TypeError) as error:
         raise CourseError(
-            f"The source of {function.__name__} cannot be read (it was made by exec, perhaps): "
-            "define it in a cell or a file."
+            f"The source of {function.__name__} cannot be read (it was made by exec, perhaps): define it in a cell or a file."
         ) from error

@@ -17,9 +17,9 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     _box(axes, 0, 28, 100, 14, PALETTE[2], f"L2 cache   {facts.l2_bytes / 2**20:.0f} MiB, shared by all multiprocessors")
     _arrow(axes, 50, 16, 28, f"{facts.memory_tb_s:.1f} TB/s")
     _arrow(axes, 50, 42, 54, f"{facts.l2_tb_s:.1f} TB/s")
-    for left, name in ((0, "multiprocessor 0"), (34, "multiprocessor 1"), (72, f"multiprocessor {facts.multiprocessors - 1}")):
+    for left, number in ((0, 0), (34, 1), (72, facts.multiprocessors - 1)):
         _box(axes, left, 54, 28, 46, "white", "", edge="black")
-        axes.text(left + 14, 96, name, ha="center", va="center", fontsize=9)
+        axes.text(left + 14, 96, f"multiprocessor {number}", ha="center", va="center", fontsize=9)
         _box(axes, left + 2, 57, 24, 10, PALETTE[3], f"shared memory {facts.shared_bytes / 2**10:.0f} KiB", size=8)
         _box(axes, left + 2, 69, 24, 10, PALETTE[4], f"registers {facts.register_bytes / 2**10:.0f} KiB", size=8)
         _box(axes, left + 2, 81, 24, 10, "#555555", f"up to {facts.warps} warps of 32 threads", size=8)
@@ -35,9 +35,9 @@ def machine(facts: GpuFacts | None = None) -> Picture:
 def _alt(facts: GpuFacts) -> str:
     return (
         f"The machine, from far to near. Device memory: {facts.memory_bytes / 2**30:.0f} GiB at {facts.memory_tb_s:.1f} TB/s. "
-        f"L2 cache: {facts.l2_bytes / 2**20:.0f} MiB at {facts.l2_tb_s:.1f} TB/s. {facts.multiprocessors} multiprocessors, each "
-        f"with {facts.shared_bytes / 2**10:.0f} KiB of shared memory, {facts.register_bytes / 2**10:.0f} KiB of registers and up "
-        f"to {facts.warps} warps of 32 threads."
+        f"L2 cache: {facts.l2_bytes / 2**20:.0f} MiB at {facts.l2_tb_s:.1f} TB/s. {facts.multiprocessors} multiprocessors, "
+        f"each with {facts.shared_bytes / 2**10:.0f} KiB of shared memory, {facts.register_bytes / 2**10:.0f} KiB of "
+        f"registers and up to {facts.warps} warps of 32 threads."
     )
 
 
@@ -45,9 +45,19 @@ def _box(axes, left, bottom, width, height, colour, text, edge="none", size=10):
     from matplotlib.patches import FancyBboxPatch
 
     axes.add_patch(
-        FancyBboxPatch((left, bottom), width, height, boxstyle="round,pad=0,rounding_size=1.5", facecolor=colour, edgecolor=edge)
+        FancyBboxPatch(
+            (left, bottom), width, height, boxstyle="round,pad=0,rounding_size=1.5", facecolor=colour, edgecolor=edge
+        )
     )
-    axes.text(left + width / 2, bottom + height / 2, text, ha="center", va="center", color="black" if colour == "white" else ink(colour), fontsize=size)
+    axes.text(
+        left + width / 2,
+        bottom + height / 2,
+        text,
+        ha="center",
+        va="center",
+        color="black" if colour == "white" else ink(colour),
+        fontsize=size,
+    )
 
 
 def _arrow(axes, x, start, end, text):

@@ -48,7 +48,8 @@ class Picture:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         data = base64.b64encode(self.png).decode()
         # JupyterLab shows a bare image/png without its alternative text, so the image goes in HTML.
-        image = f'<img src="data:image/png;base64,{data}" alt="{html.escape(self.alt)}" width="{self.width}" style="max-width:100%">'
+        source, alt = f"data:image/png;base64,{data}", html.escape(self.alt)
+        image = f'<img src="{source}" alt="{alt}" width="{self.width}" style="max-width:100%">'
         return {"text/html": image, "text/plain": self.alt}
 
     def __repr__(self) -> str:

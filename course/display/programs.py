@@ -77,7 +77,7 @@ def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     alt = (
-        f"A sketch of {n_programs} programs on {multiprocessors} multiprocessors: each multiprocessor takes the next program in "
-        "line when it has finished one, so programs that stand side by side in the tensor run at different times and places."
+        f"A sketch of {n_programs} programs on {multiprocessors} multiprocessors: each takes the next program in line when it "
+        "has finished one, so programs that stand side by side in the tensor run at different times and places."
     )
     return Picture.of(figure, alt)

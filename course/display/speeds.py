@@ -1,5 +1,6 @@
 """Plot measured or recorded speeds: bytes a second over sizes, with the copy roof."""
 
+from course.errors import CourseError
 from course.measuring.records import Speeds
 
 from .picture import GREY, PALETTE, Picture, new_figure
@@ -14,12 +15,17 @@ def speeds(result: Speeds, series: list[str] | None = None) -> Picture:
     series: the functions to show; all by default.
     """
     shown = series or result.series
+    for name in shown:
+        if name not in result.series:
+            raise CourseError(f"There is no series {name!r} in {result.name}: there is {', '.join(result.series)}.")
     figure = new_figure(8, 4)
     axes = figure.subplots()
-    for name, colour, marker in zip(shown, PALETTE * 2, MARKERS * 2, strict=False):
+    for rank, (name, colour, marker) in enumerate(zip(shown, PALETTE * 2, MARKERS * 2, strict=False)):
         timings = result.of(name)
         xs = [timing.x for timing in timings]
-        axes.plot(xs, [timing.tb_s for timing in timings], marker=marker, ms=4, lw=1.5, color=colour, label=name)
+        # The first is the one it is about: it lies on top where lines meet.
+        style = {"marker": marker, "ms": 4, "lw": 1.5, "color": colour, "zorder": 10 - rank}
+        axes.plot(xs, [timing.tb_s for timing in timings], label=name, **style)
         axes.fill_between(
             xs,
             [timing.bytes / timing.ms_high / 1e9 for timing in timings],

@@ -4,7 +4,8 @@ import datetime
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from statistics import median, quantiles
 from typing import Any
 
@@ -44,14 +45,29 @@ def bench(
     require_gpu(like)
     if like is not None:
         _, found = study(like)
-        first, *peers = found.series
-        series = {_name(function): lambda x: function, **{name: found.series[name] for name in peers}}
-        series.update({_name(peer): (lambda x, peer=peer: peer) for peer in against})
+        ours, *_ = found.series
+        peers = {name: build for name, build in found.series.items() if name != ours}
+        series = _series((function, *against), taken=peers) | peers
         return run_study(Study(_name(function), found.x_name, sizes or found.xs, found.make, found.bytes, series))
     if make is None or bytes is None or not sizes:
         raise CourseError("bench needs make, sizes and bytes, or like= and the name of a study such as vector_add.")
-    series = {_name(each): (lambda x, each=each: each) for each in (function, *against)}
-    return run_study(Study(_name(function), "elements", sizes, make, bytes, series))
+    return run_study(Study(_name(function), "elements", sizes, make, bytes, _series((function, *against))))
+
+
+def _series(functions: Sequence[Function], taken: Collection[str] = ()) -> dict[str, Callable[[int], Function | None]]:
+    """Series for functions that are the same at every size, under names that are all different."""
+    series: dict[str, Callable[[int], Function | None]] = {}
+    for function in functions:
+        name, count = _name(function), 1
+        while name in series or name in taken:
+            count += 1
+            name = f"{_name(function)} ({count})"
+        series[name] = partial(_whatever_the_size, function)
+    return series
+
+
+def _whatever_the_size(function: Function, x: int) -> Function:
+    return function
 
 
 def require_gpu(name: str | None = None) -> None:
@@ -96,9 +112,7 @@ def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Spee
     if first_call:
         launch_us |= _first_calls(first_call)
     roof = median(_times({"copy": copy_of(ROOF_BYTES)}, ())["copy"])
-    return Speeds(
-        study.name, study.x_name, tuple(timings), ROOF_BYTES / roof / 1e9, this_machine(), launch_us, source_hash
-    )
+    return Speeds(study.name, study.x_name, tuple(timings), ROOF_BYTES / roof / 1e9, this_machine(), launch_us, source_hash)
 
 
 def _times(functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]) -> dict[str, list[float]]:
@@ -108,7 +122,7 @@ def _times(functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]) -> 
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(ROUNDS):
         for name, function in functions.items():
-            times[name] += do_bench(lambda: function(*inputs), warmup=10, rep=40, return_mode="all")
+            times[name] += do_bench(partial(function, *inputs), warmup=10, rep=40, return_mode="all")
     return times
 
 
@@ -174,4 +188,5 @@ def driver_version() -> str:
 
 
 def _name(function: Any) -> str:
-    return getattr(function, "__name__", None) or type(function).__name__
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return f"torch.{name}" if getattr(torch, name, None) is function else name

@@ -8,8 +8,9 @@ import torch
 
 from .guards import Guarded, guarded
 
-# The interpreter runs a program of 1,024 elements in about half a millisecond: this many elements take a second.
+# What CPU mode leaves to the GPU: the interpreter runs a program in about half a millisecond, whatever its block.
 CPU_MODE_ELEMENTS = 2**20
+CPU_MODE_SECONDS = 4
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, replace
 from statistics import median
+from typing import Any
 
 import torch
 import triton
@@ -79,7 +80,7 @@ def gpu_facts() -> GpuFacts:
 
 def measure_gpu() -> GpuFacts:
     """Ask the driver and move some data. Needs a GPU with 10 GB of free memory for the large copy."""
-    properties = torch.cuda.get_device_properties()
+    properties: Any = torch.cuda.get_device_properties()
     return GpuFacts(
         machine=this_machine(),
         multiprocessors=properties.multi_processor_count,
@@ -125,9 +126,7 @@ def _l2_tb_s(multiprocessors: int) -> float:
     out = torch.empty(programs, dtype=torch.int32, device="cuda")
 
     def call() -> None:
-        sweep_kernel[(programs,)](
-            x, out, x.numel() // block_size, BLOCKS_READ=blocks_read, BLOCK_SIZE=block_size, num_warps=4
-        )
+        sweep_kernel[(programs,)](x, out, x.numel() // block_size, BLOCKS_READ=blocks_read, BLOCK_SIZE=block_size, num_warps=4)
 
     return programs * blocks_read * block_size * x.element_size() / _milliseconds(call) / 1e9
 

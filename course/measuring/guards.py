@@ -42,7 +42,7 @@ class Guarded:
         """Positions outside the tensor that were written, in elements from its first one; at most ten."""
         changed = (bits(self.buffer) != _PATTERNS[self.buffer.element_size()]) & ~self.inside
         start = self.tensor.storage_offset()
-        return [int(i) - start for i in changed.nonzero()[:10].flatten()]
+        return [int(i) - int(start) for i in changed.nonzero()[:10].flatten()]
 
 
 def guarded(shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, device: Any, offset: int = 0) -> Guarded:
@@ -61,16 +61,17 @@ def guarded(shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype,
     return Guarded(tensor, buffer, inside)
 
 
+ALLOCATORS = (
+    torch.ops.aten.empty.memory_format,
+    torch.ops.aten.empty_like.default,
+    torch.ops.aten.empty_strided.default,
+    torch.ops.aten.new_empty.default,
+    torch.ops.aten.new_empty_strided.default,
+)
+
+
 class GuardedAllocations(TorchDispatchMode):
     """While active, every tensor allocated with torch.empty and its like is poisoned and guarded. `all` lists them."""
-
-    ALLOCATORS = {
-        torch.ops.aten.empty.memory_format,
-        torch.ops.aten.empty_like.default,
-        torch.ops.aten.empty_strided.default,
-        torch.ops.aten.new_empty.default,
-        torch.ops.aten.new_empty_strided.default,
-    }
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +81,7 @@ class GuardedAllocations(TorchDispatchMode):
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         out = function(*args, **(kwargs or {}))
-        if function not in self.ALLOCATORS or out.element_size() not in _PATTERNS or out.is_complex():
+        if function not in ALLOCATORS or out.element_size() not in _PATTERNS or out.is_complex():
             return out
         made = guarded(tuple(out.shape), out.stride(), out.dtype, out.device)
         self.all.append(made)

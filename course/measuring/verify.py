@@ -1,6 +1,8 @@
 """Is a function right? Against a reference in float64, with poisoned and guarded memory, over many cases."""
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +13,7 @@ from course import DEVICE, MODE
 from course.errors import CourseError
 from course.progress import track
 
-from .cases import CPU_MODE_ELEMENTS, Case
+from .cases import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
 from .guards import Guarded, GuardedAllocations, bits, is_poison
 from .tolerances import Tolerance, tolerance_for
 
@@ -102,14 +104,39 @@ def verify(
     if not todo:
         raise CourseError("verify was given no cases: make some, for example with vectors(2).")
     name = getattr(function, "__name__", type(function).__name__)
-    outcomes = [_try(function, reference, case, tolerance) for case in track(todo, f"Verifying {name}")]
+    outcomes, pace = [], _Pace()
+    for case in track(todo, f"Verifying {name}"):
+        if not MODE.gpu and pace.too_slow_for(case):
+            outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", "the interpreter would take long"))
+            continue
+        with pace.timing(case):
+            outcomes.append(_try(function, reference, case, tolerance))
     return Verified(name, tuple(outcomes))
 
 
+class _Pace:
+    """What the interpreter takes for this function, from the cases that it has run."""
+
+    def __init__(self) -> None:
+        self.seconds_per_element = 0.0
+
+    def too_slow_for(self, case: Case) -> bool:
+        return case.elements > CPU_MODE_ELEMENTS or case.elements * self.seconds_per_element > CPU_MODE_SECONDS
+
+    @contextlib.contextmanager
+    def timing(self, case: Case) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        if case.elements >= 512:  # below that, a call's fixed cost tells nothing of a larger case
+            self.seconds_per_element = max(self.seconds_per_element, (time.perf_counter() - start) / case.elements)
+
+
+def _dtype(case: Case) -> str:
+    return str(case.inputs[0].dtype).removeprefix("torch.")
+
+
 def _try(function: Callable[..., Any], reference: Callable[..., Any], case: Case, tolerance: Tolerance | None) -> Outcome:
-    dtype = str(case.inputs[0].dtype).removeprefix("torch.")
-    if not MODE.gpu and case.elements > CPU_MODE_ELEMENTS:
-        return Outcome(str(case), dtype, "left to the GPU", "the interpreter would take long")
+    dtype = _dtype(case)
     inputs = case.make(DEVICE)
     before = [made.buffer.clone() for made in inputs]
     expected, shape, result_dtype = _expect(reference, [made.tensor for made in inputs])
@@ -145,10 +172,10 @@ def _expect(reference: Callable[..., Any], tensors: list[torch.Tensor]) -> tuple
 def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype) -> str:
     if not isinstance(out, torch.Tensor):
         return f"It returned a {type(out).__name__}, and must return a tensor."
-    for what, wanted in (("shape", shape), ("dtype", dtype)):
-        if getattr(out, what) != wanted:
-            show = tuple if what == "shape" else str
-            return f"The result has {what} {show(getattr(out, what))}, and must have {show(wanted)}."  # type: ignore[operator]
+    if out.shape != shape:
+        return f"The result has shape {tuple(out.shape)}, and must have {tuple(shape)}."
+    if out.dtype != dtype:
+        return f"The result has dtype {out.dtype}, and must have {dtype}."
     return ""
 
 
@@ -190,7 +217,7 @@ def _close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> tor
     rounded = expected.to(out.dtype)  # overflows to inf where the result must
     same = (out == rounded) | (out.isnan() & rounded.isnan())
     near = (out.double() - expected).abs() <= allowed.absolute + allowed.relative * expected.abs()
-    return same | (near & out.isfinite())
+    return same | (near & out.isfinite() & expected.isfinite())
 
 
 def _largest_error(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> float:

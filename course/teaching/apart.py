@@ -8,7 +8,7 @@ from course.compiling.source import module_source
 from course.errors import CourseError
 
 # Answers a breakpoint() with the given lines and shows each after its prompt, as a person's typing would.
-_TYPIST = '''
+_TYPIST = """
 import io
 import pdb
 import sys
@@ -24,7 +24,7 @@ class _Typist(io.StringIO):
 _debugger = pdb.Pdb(stdin=_Typist({text!r}), stdout=sys.stdout, nosigint=True, readrc=False)
 _debugger.use_rawinput = False
 sys.breakpointhook = lambda: _debugger.set_trace(sys._getframe(1))
-'''
+"""
 
 
 def apart(function: Callable[[], Any], *, interpret: bool = False, typed: str = "", timeout_s: float = 60) -> None:

@@ -4,7 +4,7 @@
 2. The number of lines a stub asks for is the solution's, give or take a third.
 3. Exercises are numbered NN.1, NN.2, … with NN the lesson's number, and only exercises have solution markers.
 4. Tags are ones that something reads: a misspelt tag would be ignored in silence.
-5. Code cells are short, and install nothing and change no path.
+5. Code cells are short and narrow, and install nothing and change no path.
 6. A lesson opens with its title.
 """
 
@@ -21,6 +21,7 @@ from .sources import EXERCISE, FROM_HERE, TO_HERE, solved, stub
 TAGS = {"nbval-check-output", "raises-exception"}
 MOST_LINES = 10
 MOST_KERNEL_LINES = 40
+MOST_COLUMNS = 100  # what JupyterLab shows beside its file browser without scrolling
 
 
 def problems(source: Path) -> list[str]:
@@ -68,6 +69,9 @@ def _code_problems(cell: NotebookNode) -> Iterator[str]:
     code = [line for line in lines if line.strip()]
     if len(code) > most:
         yield f"it has {len(code)} lines, and at most {most} are allowed: split it, or move it into course/."
+    for line in lines:
+        if len(line) > MOST_COLUMNS:
+            yield f"a line has {len(line)} columns, and at most {MOST_COLUMNS} are allowed: {line.strip()[:40]}…"
     for forbidden in ("!pip", "%pip", "sys.path"):
         if forbidden in cell.source:
             yield f"{forbidden} does not belong in a lesson: the set-up is `make lab`."

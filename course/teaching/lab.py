@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from course import MODE
@@ -21,7 +22,14 @@ def start(options: list[str]) -> None:
     for line in report(copied):
         print(line)
     print(MODE, flush=True)
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *arguments(ROOT), *options])
+    command = [sys.executable, "-m", "jupyterlab", *arguments(ROOT), *options]
+    os.execve(sys.executable, command, session_environment(os.environ))
+
+
+def session_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for the lab: each session chooses its own mode, and says its own reason."""
+    asked_for = MODE.reason.startswith("TRITON_INTERPRET")
+    return {name: value for name, value in environ.items() if name != "TRITON_INTERPRET" or asked_for}
 
 
 def arguments(root: Path) -> list[str]:
@@ -46,5 +54,7 @@ def report(copied: workspace.Copied) -> list[str]:
     if copied.renewed:
         lines.append(f"Renewed in work/, since you had not changed them: {', '.join(copied.renewed)}.")
     for name in copied.behind:
-        lines.append(f"{name} has a newer version; yours is untouched. `course reset {name[:2]}` gives the new one and keeps yours.")
+        lines.append(
+            f"{name} has a newer version; yours is untouched. `course reset {name[:2]}` gives the new one and keeps yours."
+        )
     return lines

@@ -1,0 +1,106 @@
+"""The cases a function is tried on, and the guarded memory they lie in."""
+
+import pytest
+import torch
+
+from course import DEVICE
+from course.measuring.cases import LAYOUTS, Case, Input, vectors
+from course.measuring.guards import GuardedAllocations, guarded, is_poison
+
+DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int32, torch.int64]
+
+
+def test_vectors_cover_lengths_dtypes_layouts_and_values():
+    inputs = [case.inputs[0] for case in vectors(2)]
+    assert {0, 1, 1023, 1024, 1025, 98_432} <= {each.shape[0] for each in inputs}
+    assert {each.dtype for each in inputs} == {torch.float32, torch.float16, torch.bfloat16}
+    assert {each.layout for each in inputs} == {"contiguous", "offset by one element", "every second element"}
+    assert {each.values for each in inputs} == {"normal", "NaN and inf", "large"}
+    assert all(len(case.inputs) == 2 for case in vectors(2))
+
+
+def test_the_same_case_gives_the_same_values():
+    case = Case((Input((1000,)),) * 2, seed=3)
+    first, second = case.make(DEVICE), case.make(DEVICE)
+    assert torch.equal(first[0].tensor, second[0].tensor)
+    assert not torch.equal(first[0].tensor, first[1].tensor)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_are_what_they_say(layout):
+    tensor = Input((6, 5), layout=layout).make(DEVICE, torch.Generator(DEVICE)).tensor
+    assert tensor.shape == (6, 5)
+    aligned = tensor.data_ptr() % 16 == 0
+    expected = {
+        "contiguous": ((5, 1), True),
+        "offset by one element": ((5, 1), False),
+        "every second element": ((10, 2), True),
+        "transposed": ((1, 6), True),
+    }
+    assert (tensor.stride(), aligned) == expected[layout]
+
+
+def test_values_are_what_they_say():
+    make = lambda values: Input((100,), torch.float16, values=values).make(DEVICE, torch.Generator(DEVICE)).tensor  # noqa: E731
+    assert make("normal").isfinite().all()
+    assert make("NaN and inf").isnan().any() and make("NaN and inf").isinf().any()
+    large = make("large")
+    assert large.isfinite().all()
+    assert (large.double().abs().max() * 2) > torch.finfo(torch.float16).max
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(7,), (3, 4), (0,), ()])
+def test_a_fresh_guarded_tensor_is_poison_and_has_no_stray_writes(dtype, shape):
+    stride = torch.empty(shape).stride()
+    made = guarded(shape, stride, dtype, DEVICE)
+    assert is_poison(made.tensor).all()
+    assert made.stray_writes() == []
+    assert made.tensor.data_ptr() % 16 == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_writes_inside_are_no_stray_writes_and_writes_outside_are(dtype):
+    made = guarded((3, 4), (8, 2), dtype, DEVICE)
+    made.tensor.fill_(1)
+    assert made.stray_writes() == []
+    assert not is_poison(made.tensor).any()
+    start = made.tensor.storage_offset()
+    for position in (-1, 1, 23):  # before it, in a gap between its elements, after it
+        made.buffer[start + position] = 1
+    assert made.stray_writes() == [-1, 1, 23]
+
+
+@pytest.mark.parametrize(
+    "allocate",
+    [
+        lambda x: torch.empty(5, device=x.device),
+        lambda x: torch.empty_like(x),
+        lambda x: torch.empty_strided((2, 3), (3, 1), device=x.device),
+        lambda x: x.new_empty(4),
+        lambda x: torch.empty(5, dtype=torch.int64, device=x.device),
+    ],
+)
+def test_every_way_to_allocate_is_guarded(allocate):
+    with GuardedAllocations() as allocated:
+        out = allocate(torch.ones(3, device=DEVICE))
+    assert is_poison(out).all()
+    assert [made.tensor.data_ptr() for made in allocated.all] == [out.data_ptr()]
+
+
+def test_zeros_stay_zeros():
+    with GuardedAllocations():
+        assert not torch.zeros(5, device=DEVICE).any()
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        (Case((Input((98_432,)),) * 2), "98,432 float32"),
+        (Case((Input((3, 4), torch.float16, "transposed"),)), "3 x 4 float16, transposed"),
+        (Case((Input((3,)), Input((), torch.int32))), "3 float32 and a scalar int32"),
+        (Case((Input((5,), values="large"),)), "5 float32, large"),
+    ],
+)
+def test_a_case_names_itself(case, says):
+    assert str(case) == says

@@ -1,0 +1,80 @@
+"""Pictures: a PNG with a text that says the same, the same bytes each time."""
+
+import io
+import re
+
+import pytest
+from PIL import Image
+
+from course import draw, recorded
+from course.errors import CourseError
+from course.measuring.gpu_facts import FOLDER, SHOWN_WITHOUT_GPU, GpuFacts, file_name
+
+H200 = GpuFacts.from_json((FOLDER / "gpus" / file_name(SHOWN_WITHOUT_GPU)).read_text())
+
+PICTURES = {
+    "programs": (lambda: draw.programs(10, 4), "3 programs, program i owning elements i * 4 to i * 4 + 3"),
+    "programs that fit": (lambda: draw.programs(8, 4), "the last one has 0 masked lanes"),
+    "one program": (lambda: draw.programs(1, 64), "63 masked lanes"),
+    "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
+    "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
+    "machine": (lambda: draw.machine(H200), "132 multiprocessors"),
+    "speeds": (lambda: draw.speeds(recorded("vector_add")), "the copy roof is"),
+    "some speeds": (lambda: draw.speeds(recorded("vector_add"), series=["add"]), "add at most"),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_a_png_with_a_text_that_says_the_same(name):
+    make, says = PICTURES[name]
+    picture = make()
+    bundle = picture._repr_mimebundle_()
+    image = Image.open(io.BytesIO(picture.png))
+    assert image.size[0] == 2 * picture.width
+    assert says in picture.alt == repr(picture) == bundle["text/plain"]
+    assert re.fullmatch(
+        r'<img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" width="\d+" style="max-width:100%">', bundle["text/html"]
+    )
+    assert len(picture.png) < 60_000
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_drawing_again_changes_no_byte(name):
+    make, _ = PICTURES[name]
+    assert make().png == make().png
+
+
+def test_recorded_speeds_are_labelled_so():
+    assert "(recorded on NVIDIA H200" in draw.speeds(recorded("vector_add")).alt
+
+
+def test_alternative_text_is_escaped():
+    from course.display.picture import Picture
+
+    bundle = Picture(b"", '<script>"&', 10)._repr_mimebundle_()
+    assert "&lt;script&gt;&quot;&amp;" in bundle["text/html"]
+
+
+def test_a_picture_can_be_saved(tmp_path):
+    draw.programs(4, 2).save(tmp_path / "picture.png")
+    assert Image.open(tmp_path / "picture.png").format == "PNG"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: draw.programs(0, 4),
+        lambda: draw.programs(10, 0),
+        lambda: draw.programs(65, 4),
+        lambda: draw.queue(0),
+        lambda: draw.queue(4, 9),
+    ],
+)
+def test_what_cannot_be_drawn_is_a_sentence(call):
+    with pytest.raises(CourseError, match="take smaller numbers"):
+        call()
+
+
+def test_an_unknown_series_is_a_sentence():
+    with pytest.raises(CourseError, match="There is no series 'nope' in vector_add: there is add, "):
+        draw.speeds(recorded("vector_add"), series=["nope"])

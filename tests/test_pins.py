@@ -1,0 +1,116 @@
+"""Makefile, requirements.lock, pyproject.toml, environment.yml, CI and the doctor tell one set of versions."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from course import bootstrap, doctor
+
+ROOT = Path(__file__).parent.parent
+LINES = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if line and not line.lstrip().startswith("#")]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+ASKED = [Requirement(line) for line in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]]
+PYTHONS = SpecifierSet(PROJECT["requires-python"])
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def locked(name: str) -> list[str]:
+    """The versions that the lock gives for a package; several where they depend on the Python."""
+    found = [Requirement(line) for line in LINES]
+    return [str(each.specifier).removeprefix("==") for each in found if canonical(each.name) == canonical(name)]
+
+
+def yaml_of(path: str):
+    return pytest.importorskip("yaml").safe_load((ROOT / path).read_text())
+
+
+def recipe(target: str) -> str:
+    """What make would run for a target."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "-n", target]
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+def test_what_pyproject_asks_for_is_what_the_lock_gives(asked):
+    versions = locked(asked.name)
+    assert versions
+    assert all(asked.specifier.contains(version) for version in versions)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("torch", "2.13.0"), ("triton", "3.7.1"), ("jupyterlab", "4.6."), ("nbval", "0.11."), ("ipywidgets", "8.1."),
+        ("anywidget", ""), ("matplotlib", ""), ("typer", ""), ("rich", ""),
+    ],
+)  # fmt: skip
+def test_the_lock_holds_what_the_course_stands_on(name, version):
+    (found,) = locked(name)
+    assert found.startswith(version)
+
+
+def test_the_lock_holds_exact_versions_that_any_index_and_both_torch_builds_can_give():
+    assert LINES
+    assert [line for line in LINES if not re.fullmatch(r"[\w.-]+==[\w.]+( ; .+)?", line)] == []
+    assert [line for line in LINES if line.startswith(("nvidia-", "cuda-"))] == []
+
+
+def test_the_pythons_agree():
+    (oldest, newest) = (".".join(map(str, version)) for version in (bootstrap.OLDEST, bootstrap.NEWEST))
+    beyond = f"{bootstrap.NEWEST[0]}.{bootstrap.NEWEST[1] + 1}"
+    assert str(PYTHONS) == str(SpecifierSet(f">={oldest},<{beyond}"))
+    assert f"# PYTHON=…      the Python to set up with; {oldest}, 3.12 or {newest}\n" in (ROOT / "Makefile").read_text()
+    assert bootstrap.PYTHONS == ("python3.13", "python3.12", "python3.11")
+    image = re.search(r'"image": "\S+?python:([\d.]+)', (ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert PYTHONS.contains(image[1])
+
+
+def test_the_doctor_knows_the_pinned_pair():
+    assert doctor.PINNED == (locked("torch")[0], locked("triton")[0])
+    torch, triton = doctor.PINNED
+    assert triton.startswith(doctor.PAIRS[".".join(torch.split(".")[:2])])
+    assert doctor.SUPPORTED_TRITON[0] <= tuple(map(int, triton.split(".")[:2])) <= doctor.SUPPORTED_TRITON[1]
+
+
+def test_conda_takes_the_lock_and_names_no_version_of_its_own():
+    dependencies = yaml_of("environment.yml")["dependencies"]
+    (pip,) = (each["pip"] for each in dependencies if isinstance(each, dict))
+    assert "-r requirements.lock" in pip
+    plain = [each for each in dependencies if isinstance(each, str)]
+    assert not [each for each in plain + pip if re.match(r"(py)?torch|triton", each)]
+    (python,) = (each.split("=")[-1] for each in plain if each.startswith("python="))
+    assert PYTHONS.contains(python)
+
+
+def test_pip_can_read_what_conda_gives_it(tmp_path):
+    (pip,) = (each["pip"] for each in yaml_of("environment.yml")["dependencies"] if isinstance(each, dict))
+    options = [each for each in pip if not each.startswith(("-r", "--editable"))]
+    (tmp_path / "requirements.txt").write_text("\n".join(options + ["no-such-package-0.whl"]))
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps", "-r", "requirements.txt"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "no such option" not in ended.stderr
+    assert "no-such-package-0.whl" in ended.stderr
+
+
+def test_make_sets_up_with_the_script_before_everything_else():
+    for target in ("setup", "lab", "test", "lint"):
+        assert re.match(r"\S+ course/bootstrap.py\n", recipe(target))
+
+
+def test_ci_lints_and_tests_with_make():
+    assert re.findall(r"make (\w+)", (ROOT / ".ci" / "run").read_text()) == ["lint", "test"]
+    (job,) = yaml_of(".github/workflows/ci.yml")["jobs"].values()
+    runs = [step["run"] for step in job["steps"] if "run" in step]
+    assert any(run.startswith("make test") for run in runs)
+    assert all(PYTHONS.contains(python) for python in job["strategy"]["matrix"]["python"])

@@ -1,0 +1,119 @@
+"""Recorded results: read and written without loss, current, and as good as the lessons say."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from course.errors import CourseError
+from course.measuring import records
+from course.measuring.gpu_facts import GpuFacts, gpu_facts
+from course.measuring.records import Machine, Speeds, Timing, recorded
+from course.measuring.source_hash import code_hash
+from course.measuring.studies import operation, operation_names, study
+
+MACHINE = Machine("A GPU", "1.2", "2.13.0", "3.7.1", "2026-01-02")
+SPEEDS = Speeds(
+    "example", "elements",
+    (Timing("ours", 1024, 12_288_000, 0.01, 0.009, 0.02), Timing("peer", 1024, 12_288_000, 0.02, 0.019, 0.03),
+     Timing("ours", 2048, 24_576_000, 0.01, 0.009, 0.02)),
+    4.0, MACHINE, {"ours": 10.0}, "abc",
+)  # fmt: skip
+
+
+def studies():
+    return [(operation(name), each) for name in operation_names() for each in operation(name).studies]
+
+
+@pytest.mark.parametrize(("operation", "study"), studies(), ids=lambda each: each.name)
+def test_what_is_recorded_was_measured_on_the_code_of_today(operation, study):
+    assert recorded(study.name).source_hash == code_hash(operation.source), (
+        f"{operation.source.name} has changed since {study.name} was recorded: run `make record` on the GPU"
+    )
+
+
+@pytest.mark.parametrize(("operation", "study"), studies(), ids=lambda each: each.name)
+def test_every_series_of_a_study_is_recorded_at_every_size(operation, study):
+    found = recorded(study.name)
+    assert found.series == list(study.series)
+    assert [timing.x for timing in found.of(found.series[0])] == list(study.xs)
+    assert all(0 < timing.ms_low <= timing.ms <= timing.ms_high for timing in found.timings)
+
+
+def test_nothing_is_recorded_that_no_study_makes():
+    assert records.names() == sorted(each.name for _, each in studies())
+
+
+def test_vector_add_reaches_the_copy_roof_and_torch_at_large_sizes():
+    found = recorded("vector_add")
+    for timing in found.of("add"):
+        if timing.x >= 2**26:
+            assert timing.tb_s >= 0.98 * found.copy_tb_s
+            assert timing.tb_s >= 0.99 * found.at("torch.add", timing.x).tb_s
+
+
+def test_small_sizes_are_launch_cost():
+    found = recorded("vector_add")
+    floor_ms = found.at("add", 2**12).ms
+    for timing in found.of("add"):
+        if timing.x <= 2**20:
+            explained = floor_ms + timing.bytes / found.copy_tb_s / 1e9
+            assert timing.ms == pytest.approx(explained, rel=0.2)
+
+
+def test_json_keeps_everything_and_marks_it_as_recorded():
+    assert Speeds.from_json(SPEEDS.to_json()) == dataclasses.replace(SPEEDS, recorded=True)
+
+
+def test_the_table_says_whether_it_was_measured_now():
+    assert "Measured now on A GPU, driver 1.2, torch 2.13.0, triton 3.7.1, 2026-01-02." in str(SPEEDS)
+    assert "Recorded on A GPU" in str(dataclasses.replace(SPEEDS, recorded=True))
+
+
+def test_the_table_has_a_row_a_size_and_leaves_gaps_empty():
+    rows = str(SPEEDS).splitlines()[2:4]
+    assert rows[0].split() == ["1,024", "1.23", "(31%)", "0.61", "(15%)"]
+    assert rows[1].split() == ["2,048", "2.46", "(61%)"]
+
+
+def test_a_size_that_was_not_measured_is_a_key_error():
+    assert SPEEDS.at("peer", 1024).ms == 0.02
+    with pytest.raises(KeyError):
+        SPEEDS.at("peer", 2048)
+
+
+@pytest.mark.parametrize("name", ["nothing", "../pins", "", "gpus/nvidia-h200"])
+def test_an_unknown_name_is_a_sentence_with_all_names(name):
+    with pytest.raises(CourseError, match=r"Nothing is recorded under .* there is vector_add"):
+        recorded(name)
+
+
+def test_unknown_operations_and_studies_are_sentences():
+    with pytest.raises(CourseError, match="There is no operation 'nope': there is vector_add"):
+        operation("nope")
+    with pytest.raises(CourseError, match="There is no study 'nope': there is vector_add"):
+        study("nope")
+
+
+def test_the_hash_counts_code_alone(tmp_path):
+    plain, dressed, other = (tmp_path / name for name in ("plain.py", "dressed.py", "other.py"))
+    plain.write_text("def f(x):\n    return '#' + x\n")
+    dressed.write_text(
+        '"""A module."""\n\n# a comment\ndef f(x):  # another\n    """Doc.\n\n    More."""\n\n    return \'#\' + x\n'
+    )
+    other.write_text("def f(x):\n    return '#' - x\n")
+    assert code_hash(plain) == code_hash(dressed)
+    assert code_hash(plain) != code_hash(other)
+
+
+def test_the_recorded_facts_of_a_gpu_print_and_survive_json():
+    facts = gpu_facts()
+    assert "multiprocessors" in str(facts)
+    assert dataclasses.replace(GpuFacts.from_json(facts.to_json()), recorded=facts.recorded) == facts
+    # The matrix rate over the memory rate is what lesson 00 builds on.
+    assert facts.matmul_tflop_s / facts.memory_tb_s > 20
+
+
+def test_inputs_of_a_study_count_their_own_bytes():
+    _, vector_add = study("vector_add")
+    assert vector_add.bytes(torch.empty(10), torch.empty(10)) == 120
