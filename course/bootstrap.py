@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
@@ -46,6 +47,9 @@ def main():
     except Stop as stop:
         sys.stderr.write("Set-up: %s\n" % stop)
         return 1
+    except OSError as error:
+        sys.stderr.write("Set-up: %s: make sure that you may write in %s and that it is not full.\n" % (error, ROOT))
+        return 1
     return 0
 
 
@@ -66,15 +70,24 @@ def choose_python():
     if OLDEST <= sys.version_info[:2] <= NEWEST:
         return None
     for name in PYTHONS:
-        path = shutil.which(name)
-        # A version manager puts names on PATH that start nothing: try it.
-        if path and subprocess.call([path, "-c", ""], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0:
-            return path
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+            path = shutil.which(name, path=folder)
+            if path and is_fit(path):
+                return path
     raise Stop(
         "Python %d.%d is too %s and no other was found: install Python 3.12 (Debian, Ubuntu: apt-get install "
         "python3.12-venv), or name one with make lab PYTHON=/path/to/python3.12."
         % (sys.version_info[0], sys.version_info[1], "old" if sys.version_info[:2] < OLDEST else "new")
     )
+
+
+def is_fit(python):
+    """Whether this file starts and is a Python that serves: a version manager puts names on PATH that start nothing."""
+    code = "import sys; sys.exit(not %r <= sys.version_info[:2] <= %r)" % (OLDEST, NEWEST)
+    try:
+        return subprocess.call([python, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+    except OSError:
+        return False
 
 
 def check_compiler():
@@ -127,11 +140,15 @@ def make(torch):
     """Make .venv and install the lock into it; the stamp comes last, so a broken-off set-up is begun again."""
     if os.path.exists(STAMP):
         os.remove(STAMP)
-    if not os.access(venv_python(), os.X_OK) or not same_python():
+    # torch==2.13.0 is satisfied by 2.13.0+cpu and the other way round: pip would keep the wrong build.
+    build = os.path.join(VENV, "course-torch")
+    if not os.access(venv_python(), os.X_OK) or not same_python() or read(build) != torch:
         print("Making .venv with Python %s" % platform.python_version(), flush=True)
         made = subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if made.returncode:
             raise Stop(explain_venv(made.stdout.decode(errors="replace")))
+        with open(build, "w") as file:
+            file.write(torch)
     print("Installing the locked packages (a few minutes the first time)", flush=True)
     options = ["--extra-index-url", CPU_INDEX] if torch == "cpu" else []
     pip(["install", *options, "-r", LOCK])
@@ -140,9 +157,19 @@ def make(torch):
         file.write(wanted_stamp())
 
 
+def read(path):
+    """The text of a file; None where there is none."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return None
+
+
 def same_python():
-    """Whether .venv was made by this version of Python."""
-    answer = subprocess.run([venv_python(), "-c", "import sys; print(sys.version)"], stdout=subprocess.PIPE)
+    """Whether .venv was made by this version of Python, to the end: pip comes last."""
+    code = "import sys, pip; print(sys.version)"
+    answer = subprocess.run([venv_python(), "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return answer.stdout.decode().strip() == sys.version
 
 
@@ -153,7 +180,10 @@ def explain_venv(output):
             "This Python has no venv module: install it (Debian, Ubuntu: apt-get install python%d.%d-venv)."
             % sys.version_info[:2]
         )
-    return explain(output)
+    if "No space left on device" in output:
+        return explain(output)
+    last = (output.strip().splitlines() or ["no reason given"])[-1]
+    return "No virtual environment can be made in %s: python -m venv ended with %r." % (VENV, last)
 
 
 def pip(arguments):
@@ -172,15 +202,29 @@ def pip(arguments):
 
 # What the log of a failed pip holds -> what to do. The first that is found counts.
 FAILURES = (
-    ("No space left on device", "The disk is full: make room in {root} (pip cache purge often helps), then run this again."),
+    (
+        "No space left on device",
+        "The disk is full: make room in {root} and in {temporary} (pip cache purge often helps), then run this again.",
+    ),
     (
         "CERTIFICATE_VERIFY_FAILED",
         "A proxy here signs with its own certificate: run this again with PIP_CERT=/path/to/its/certificate.pem set.",
     ),
     ("407 Proxy", "The proxy wants a name and password: set https_proxy=http://name:password@host:port, then run this again."),
-    ("ProxyError", "The proxy does not answer: check https_proxy, then run this again."),
+    (("ProxyError", "proxy connection error"), "The proxy does not answer: check https_proxy, then run this again."),
     (
-        ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "Temporary failure in name resolution"),
+        # pip 26 words it anew
+        (
+            "NewConnectionError",
+            "NameResolutionError",
+            "ConnectTimeoutError",
+            "Temporary failure in name resolution",
+            "connection error:",
+            "didn't respond within",
+            "Read timed out",
+            "Connection reset by peer",
+            "IncompleteRead",
+        ),
         "The package index cannot be reached: check the network, or set https_proxy or PIP_INDEX_URL, then run this again.",
     ),
     (
@@ -195,7 +239,7 @@ def explain(log_text):
     for needles, sentence in FAILURES:
         for needle in (needles,) if isinstance(needles, str) else needles:
             if needle in log_text:
-                return sentence.format(root=ROOT, log=os.path.join(VENV, "pip.log"))
+                return sentence.format(root=ROOT, temporary=tempfile.gettempdir(), log=os.path.join(VENV, "pip.log"))
     return "pip failed; its last lines above say why, and %s says more." % os.path.join(VENV, "pip.log")
 
 

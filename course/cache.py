@@ -15,7 +15,7 @@ from .errors import CourseError
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the course caches: $COURSE_CACHE, else $XDG_CACHE_HOME/triton-course, else ~/.cache/triton-course."""
     if environ.get("COURSE_CACHE"):
-        return Path(environ["COURSE_CACHE"]).expanduser().absolute()
+        return Path(os.path.expanduser(environ["COURSE_CACHE"])).absolute()
     base = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
     return Path(base).absolute() / "triton-course"
 
@@ -35,16 +35,16 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
-def refuse_shared(folder: Path) -> None:
-    """Raise CourseError where another user could put files into `folder`."""
+def refuse_shared(folder: Path, variable: str = "COURSE_CACHE") -> None:
+    """Raise CourseError where another user could put files into `folder`, which `variable` can move."""
     status = folder.stat()
     if status.st_uid != os.geteuid():
         raise CourseError(
             f"The cache folder {folder} belongs to another user, and compiled kernels in it would be run as they "
-            "stand: set COURSE_CACHE to a folder of your own."
+            f"stand: set {variable} to a folder of your own."
         )
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise CourseError(
             f"The cache folder {folder} can be written by others, and compiled kernels in it would be run as they "
-            f"stand: run `chmod 700 {folder}`, or set COURSE_CACHE to a folder of your own."
+            f"stand: run `chmod 700 {folder}`, or set {variable} to a folder of your own."
         )

@@ -77,21 +77,24 @@ def torch_and_triton() -> Iterator[Finding]:
     torch, triton = _version("torch"), _version("triton")
     if not torch or not triton:
         missing = " and ".join(name for name, version in (("torch", torch), ("triton", triton)) if not version)
-        yield Finding("torch", "problem", f"{missing} missing", "make setup")
+        yield Finding("torch", "problem", f"{missing} missing", "make clean setup")
         return
     pair = f"torch {torch} with triton {triton}"
     low, high = SUPPORTED_TRITON
     if not low <= _major_minor(triton) <= high:
-        yield Finding("torch", "problem", f"{pair}; the course needs triton 3.6 to 3.9", "make setup")
+        yield Finding("torch", "problem", f"{pair}; the course needs triton 3.6 to 3.9", "make clean setup")
     elif (torch.split("+")[0], triton) == PINNED:
         yield Finding("torch", "ok", f"{pair}, as pinned")
     elif triton.startswith(PAIRS.get(".".join(torch.split(".")[:2]), "none")):
         yield Finding("torch", "ok", f"{pair}, a pair that belongs together; the course pins {PINNED[0]} with {PINNED[1]}")
     else:
-        yield Finding("torch", "note", f"{pair}, which were not released together; torch.compile may fail", "make setup")
+        yield Finding("torch", "note", f"{pair}, which were not released together; torch.compile may fail", "make clean setup")
 
 
 def gpu() -> Iterator[Finding]:
+    if os.environ.get("COURSE_MODE", "").lower() == "cpu":
+        yield Finding("GPU", "note", "CPU mode: COURSE_MODE=cpu asks for it, so no GPU was looked at")
+        return
     count, reason = driver_devices()
     if not count:
         yield Finding("GPU", "note", f"CPU mode: {reason}. The lessons run; speeds are shown as recorded")
@@ -153,10 +156,13 @@ def cache() -> Iterator[Finding]:
             refuse_shared(folder)
         yield Finding("cache", "ok", f"{folder}, yours alone")
     except CourseError as error:
-        yield Finding("cache", "problem", str(error), f"chmod 700 {folder}")
+        mine = folder.stat().st_uid == os.geteuid()
+        yield Finding(
+            "cache", "problem", str(error), f"chmod 700 {folder}" if mine else "export COURSE_CACHE=~/.cache/my-course"
+        )
     where = next(path for path in (folder, *folder.parents) if path.exists())
     kind = _file_system(where)
-    if kind in ("nfs", "nfs4", "cifs", "fuse.sshfs"):
+    if kind in ("nfs", "smb", "smb2", "cifs", "lustre", "gpfs", "beegfs"):  # as `stat -f` names them
         yield Finding(
             "cache", "note", f"{folder} is on {kind}, which is slow for it", "export COURSE_CACHE=/var/tmp/$USER-course"
         )

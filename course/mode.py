@@ -141,7 +141,7 @@ def activate(mode: Mode, environ: MutableMapping[str, str]) -> None:
     if chosen is None:
         environ["TRITON_CACHE_DIR"] = str(private_folder(cache_folder(environ)) / "triton")
     elif os.path.isdir(chosen):
-        refuse_shared(Path(chosen))
+        refuse_shared(Path(chosen), "TRITON_CACHE_DIR")
 
 
 def refuse_wrong_import(mode: Mode) -> None:

@@ -56,12 +56,14 @@ def _prepare(kernel: object, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Te
     check_runs_on("add", kernel, x)
     if x.dtype not in DTYPES:
         raise ValueError(f"add: the inputs are {x.dtype}, which this kernel does not take; convert them first.")
+    if kernel is not add_kernel and x.numel() >= 2**31:
+        raise ValueError(f"add: {x.numel():,} elements are more than v1 and v2 can count in 32 bits; use add, the v3.")
     x, y = x.contiguous(), y.contiguous()
     return x, y, torch.empty_like(x)
 
 
 def add_v1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """v1 of the ladder: one element a program, for at most 2**31 - 1 elements (the limit of a grid)."""
+    """v1 of the ladder: one element a program, for fewer than 2**31 elements (the limit of a grid)."""
     x, y, out = _prepare(add_kernel_v1, x, y)
     if out.numel():
         with torch.cuda.device_of(x):

@@ -42,6 +42,7 @@ def setup_with_own_cache(self):
     self.triton_cache = tempfile.TemporaryDirectory(prefix="triton-")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_DIR", self.triton_cache.name)
+        patch.setenv("COURSE_PROGRESS", "off")  # nobody looks
         start_session(self)
 
 

@@ -71,12 +71,14 @@ def test_a_folder_of_another_user_is_refused_and_one_of_ones_own_asked_for(monke
         private_folder(tmp_path)
 
 
-def test_a_link_to_a_folder_that_others_can_write_is_refused(tmp_path):
+def test_a_link_is_refused_only_where_others_can_write_its_folder(tmp_path):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)
     (tmp_path / "cache").symlink_to(tmp_path / "shared")
     with pytest.raises(CourseError, match="can be written by others"):
         private_folder(tmp_path / "cache")
+    (tmp_path / "shared").chmod(0o700)
+    assert private_folder(tmp_path / "cache") == tmp_path / "cache"
 
 
 @pytest.mark.parametrize("cache", ["file", "file/below"])

@@ -18,9 +18,10 @@ def run_notebook(folder, *cells):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
     nbformat.write(notebook, folder / "example.ipynb")
     (folder / "conftest.py").write_text((ROOT / "conftest.py").read_text())
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "example.ipynb"],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "REQUIRE": ""}, capture_output=True, text=True, timeout=100,
+        cwd=folder, env={**os.environ, "PYTHONPATH": path, "REQUIRE": ""}, capture_output=True, text=True, timeout=100,
     )  # fmt: skip
 
 

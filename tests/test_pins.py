@@ -77,7 +77,7 @@ def test_the_pythons_agree():
 
 
 def test_the_doctor_knows_the_pinned_pair():
-    assert doctor.PINNED == (locked("torch")[0], locked("triton")[0])
+    assert (locked("torch")[0], locked("triton")[0]) == doctor.PINNED
     torch, triton = doctor.PINNED
     assert triton.startswith(doctor.PAIRS[".".join(torch.split(".")[:2])])
     assert doctor.SUPPORTED_TRITON[0] <= tuple(map(int, triton.split(".")[:2])) <= doctor.SUPPORTED_TRITON[1]
@@ -96,7 +96,7 @@ def test_conda_takes_the_lock_and_names_no_version_of_its_own():
 def test_pip_can_read_what_conda_gives_it(tmp_path):
     (pip,) = (each["pip"] for each in yaml_of("environment.yml")["dependencies"] if isinstance(each, dict))
     options = [each for each in pip if not each.startswith(("-r", "--editable"))]
-    (tmp_path / "requirements.txt").write_text("\n".join(options + ["no-such-package-0.whl"]))
+    (tmp_path / "requirements.txt").write_text("\n".join([*options, "no-such-package-0.whl"]))
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps", "-r", "requirements.txt"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "no such option" not in ended.stderr

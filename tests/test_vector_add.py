@@ -68,6 +68,13 @@ BAD = [
 ]
 
 
+@pytest.mark.parametrize("launcher", [add_v1, add_v2])
+def test_more_elements_than_32_bits_count_are_refused_before_any_copy(launcher):
+    x = torch.zeros(1, dtype=torch.int8, device=DEVICE).expand(2**31)
+    with pytest.raises(ValueError, match="2,147,483,648 elements are more than v1 and v2 can count in 32 bits; use add"):
+        launcher(x, x)
+
+
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize(("make", "error", "says"), BAD)
 def test_bad_input_is_a_sentence(launcher, make, error, says):

@@ -24,8 +24,8 @@ def speeds(result: Speeds, series: list[str] | None = None) -> Picture:
         timings = result.of(name)
         xs = [timing.x for timing in timings]
         # The first is the one it is about: it lies on top where lines meet.
-        style = {"marker": marker, "ms": 4, "lw": 1.5, "color": colour, "zorder": 10 - rank}
-        axes.plot(xs, [timing.tb_s for timing in timings], label=name, **style)
+        (line,) = axes.plot(xs, [timing.tb_s for timing in timings], marker=marker, ms=4, lw=1.5, color=colour, label=name)
+        line.set_zorder(10 - rank)
         axes.fill_between(
             xs,
             [timing.bytes / timing.ms_high / 1e9 for timing in timings],

@@ -55,5 +55,10 @@ def _verdict(ended: Ended, timeout_s: float) -> str:
         return f"The process was ended after {timeout_s:g} s. This session goes on."
     if ended.how == "crashed":
         return f"The process was killed by {ended.signal}. This session goes on."
-    last = ended.stderr.strip().splitlines()[-1:] or [f"exit code {ended.code}"]
-    return f"The process failed: {last[0]}. This session goes on."
+    return f"The process failed: {_exception_line(ended.stderr) or f'exit code {ended.code}'}. This session goes on."
+
+
+def _exception_line(stderr: str) -> str:
+    """The exception's own line: the first after the last traceback's frames, which are indented."""
+    _, found, after = stderr.rpartition("Traceback (most recent call last):\n")
+    return next((line for line in after.splitlines() if found and not line.startswith(" ")), "").rstrip(".")

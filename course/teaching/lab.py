@@ -2,6 +2,7 @@
 
 import os
 import sys
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,6 +27,18 @@ def start(options: list[str]) -> None:
     os.execve(sys.executable, command, session_environment(os.environ))
 
 
+def _transport() -> list[str]:
+    """Sessions are reached over sockets in the reader's own folder, which no other user can open.
+
+    The system takes paths of 107 bytes. With a longer runtime folder a session could not start, so there they use TCP, each
+    message signed with a key that the folder keeps.
+    """
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    longest = Path(jupyter_runtime_dir()) / f"kernel-{uuid.uuid4()}-ipc-5"
+    return ["--KernelManager.transport=ipc"] if len(os.fsencode(longest)) <= 107 else []
+
+
 def session_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment for the lab: each session chooses its own mode, and says its own reason."""
     asked_for = MODE.reason.startswith("TRITON_INTERPRET")
@@ -38,10 +51,9 @@ def arguments(root: Path) -> list[str]:
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={root}",
         f"--LabApp.default_url=/lab/tree/{workspace.WORK.name}/{FIRST}",
-        "--LabApp.news_url=None",
-        "--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate",
+        f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",  # no news, no updates
         "--LabApp.extension_manager=readonly",
-        "--KernelManager.transport=ipc",  # sessions open no port that others on this machine could reach
+        *_transport(),
         *(["--allow-root"] if os.geteuid() == 0 else []),  # containers run as root
     ]
 

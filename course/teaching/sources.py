@@ -13,12 +13,12 @@ Both comments stay, so solving an exercise only ever adds lines.
 import hashlib
 import re
 from pathlib import Path
-
-import jupytext
-import nbformat
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING
 
 from course.errors import CourseError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOLUTIONS = ROOT / "solutions"
@@ -38,8 +38,11 @@ def lesson_sources(folder: Path = SOLUTIONS) -> list[Path]:
     return sorted(folder.glob("[0-9][0-9]-*.py"))
 
 
-def solved(source: Path) -> NotebookNode:
+def solved(source: Path) -> "NotebookNode":
     """The lesson as a notebook with its solutions, without outputs."""
+    import jupytext  # these two take seconds, which `course lab` need not spend
+    import nbformat
+
     notebook = jupytext.reads(source.read_text(), fmt="py:percent")
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -54,7 +57,7 @@ def solved(source: Path) -> NotebookNode:
     return notebook
 
 
-def derive(source: Path) -> NotebookNode:
+def derive(source: Path) -> "NotebookNode":
     """The lesson as a reader finds it: the solved one without its solutions, without outputs.
 
     Raises CourseError where a marker has no counterpart.

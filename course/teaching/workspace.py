@@ -38,7 +38,8 @@ def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
         mine, hash_now = work / lesson.name, _hash(lesson)
         if not mine.exists():
             copied.new.append(lesson.name)
-        elif origins.get(lesson.name) == hash_now:
+        elif hash_now in (origins.get(lesson.name), _hash(mine)):
+            origins[lesson.name] = hash_now
             continue
         elif _hash(mine) == origins.get(lesson.name):
             copied.renewed.append(lesson.name)

@@ -39,11 +39,11 @@ def server(tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     token = "token-for-this-test"
-    environ = os.environ | {"HOME": str(home), "JUPYTER_RUNTIME_DIR": str(home / "run"), "JUPYTER_CONFIG_DIR": str(home / "config")}
+    own = {"HOME": str(home), "JUPYTER_RUNTIME_DIR": str(home / "run"), "JUPYTER_CONFIG_DIR": str(home / "config")}
     options = ["--no-browser", f"--ServerApp.port={port}", "--expose-app-in-browser", f"--IdentityProvider.token={token}"]
     process = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", *lab.arguments(home), *options],
-        cwd=home, env=environ, stdout=(home / "log").open("w"), stderr=subprocess.STDOUT,
+        cwd=home, env=os.environ | own, stdout=(home / "log").open("w"), stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:
         address = f"http://127.0.0.1:{port}/lab/tree/work"
