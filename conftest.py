@@ -7,6 +7,10 @@ import pytest
 
 import course  # before any test imports Triton: this picks the mode
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Several workers share the cores: more threads in each would only wait for one another.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 AVAILABLE = ("browser", "gpu")
 CELL_TIMEOUT_S = 120
 

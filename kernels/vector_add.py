@@ -91,7 +91,7 @@ def add(x: torch.Tensor, y: torch.Tensor, block_size: int = 1024, num_warps: int
 def _launch_blocks(kernel, x: torch.Tensor, y: torch.Tensor, block_size: int, num_warps: int) -> torch.Tensor:
     x, y, out = _prepare(kernel, x, y)
     n_elements = out.numel()
-    if n_elements:  # an empty grid is an error
+    if n_elements:  # else there is nothing to launch, nor to compile
         with torch.cuda.device_of(x):
             grid = (triton.cdiv(n_elements, block_size),)
             kernel[grid](x, y, out, n_elements, BLOCK_SIZE=block_size, num_warps=num_warps)

@@ -4,18 +4,18 @@
 # **What you will build.** Your first kernel, in the next two minutes. Then small kernels that show what runs where, and
 # what goes wrong without a word.
 #
-# **What you will learn.** You launch a Triton kernel on a tensor. You name three things that the interpreter hides. You stop
-# inside a running kernel and look at its values.
+# **What you will learn.** You launch a Triton kernel on a tensor. You name three wrong kernels that the interpreter lets pass.
+# You stop inside a running kernel and look at its values.
 #
 # **What you need.** Python and a little PyTorch. No GPU, and no CUDA.
 #
 # | section | minutes |
 # |---|---|
-# | Run a kernel | 2 |
+# | Run a kernel | 3 |
 # | The machine on one page | 5 |
 # | Two modes | 2 |
-# | What the interpreter hides | 6 |
-# | Look inside a running kernel | 4 |
+# | What the interpreter lets pass | 7 |
+# | Look inside a running kernel | 3 |
 # | The words of this course | 1 |
 
 # %% [markdown]
@@ -25,7 +25,7 @@
 # runs; both modes are fine, and a later section says what they are. The line that imports `course` always comes first.
 
 # %%
-from course import DEVICE, MODE, apart, draw, gpu_facts
+from course import DEVICE, MODE, apart, draw, gpu_facts, observed
 import torch
 import triton
 import triton.language as tl
@@ -33,8 +33,9 @@ import triton.language as tl
 print(MODE)
 
 # %% [markdown]
-# This is a *kernel*: a function that runs on the GPU, many times at once. Each run is a *program*, and
-# `tl.program_id(axis=0)` tells it which one it is. Program `i` here reads element `i`, doubles it, and writes it.
+# This is a *kernel*: a function that runs on the GPU, many times at once. `@triton.jit` makes it one. Each run is a *program*,
+# and `tl.program_id(axis=0)` tells it which one it is. `tl.load` reads memory at a pointer, `tl.store` writes there: program
+# `i` reads element `i`, doubles it, and writes it.
 
 
 # %%
@@ -56,14 +57,16 @@ double_kernel[(8,)](x, out)
 print(out.tolist())
 
 # %% [markdown]
-# That was a launch: eight programs, one line of Python. The rest of the course makes programs do more at a time, and
-# shows what the compiler makes of them.
+# That was a launch: eight programs, one line of Python. When one of yours fails, read the last line, and the arrow `---->` that
+# points into your own cell. Two slips fail with words that do not name them: a launch without a grid,
+# `double_kernel(x, out)`, and one with `[8]` in place of `[(8,)]`.
 
 # %% [markdown]
 # ## The machine on one page
 #
-# A GPU is a row of *multiprocessors* around one large memory. Data lies in device memory, passes through the L2 cache,
-# and is computed on in registers. Look at the two speeds, and at how little each level nearer the top can hold.
+# A GPU is a row of *multiprocessors* (SMs in NVIDIA's papers) around one large memory. Data lies in device memory, passes
+# through the L2 cache, and is computed on in registers. Look at the two speeds, and at how little the L2 cache and a
+# multiprocessor hold beside device memory.
 
 # %%
 facts = gpu_facts()
@@ -74,8 +77,8 @@ draw.machine(facts)
 # threads that execute each instruction together. Values live in registers. Shared memory is a scratchpad that the warps of
 # one program use among themselves; Triton manages it for you.
 #
-# **Predict:** in the time this GPU copies one byte, how many float16 operations could its multiprocessors do: 1, 10, or
-# more than 100?
+# **Predict:** in a matrix product the multiprocessors of an H200 do about 670 x 10^12 float16 operations a second. In the time
+# it takes to read or write one byte of device memory, how many is that: 1, 10, or more than 100?
 
 # %%
 per_byte = facts.matmul_tflop_s / facts.memory_tb_s
@@ -93,8 +96,8 @@ draw.queue(20, multiprocessors=4)
 
 # %% [markdown]
 # They queue. When a multiprocessor has finished a program it takes the next one in line. (A real one holds several
-# programs at a time; the sketch shows one.) So programs run in no order that you may rely on, and no program can wait
-# for another: that one may not have started.
+# programs at a time; the sketch shows one.) So programs run in no order that you may rely on. Let no program wait for
+# another: that one may not have started.
 
 # %% [markdown]
 # ## Two modes
@@ -110,16 +113,44 @@ draw.queue(20, multiprocessors=4)
 # `COURSE_MODE=cpu make lab`.
 
 # %% [markdown]
-# ## What the interpreter hides
+# ## What the interpreter lets pass
 #
 # The interpreter shows whether your arithmetic and your addresses are right, and you can stop in the middle of it. But it
-# is kinder than a GPU. Here are four things that it hides; in CPU mode, read each cell as a warning.
+# is kinder than a GPU and its compiler. Here are five wrong kernels that it runs without a word, or almost.
+
+# %% [markdown]
+# ### An `if` on a block
+#
+# `tl.arange(0, 4)` is a *block* of numbers, `[0, 1, 2, 3]`, used here as *offsets*: element numbers. Each of its four places is
+# a *lane*. A condition on a block has four answers, and Python's `if` wants one. **Predict** what is stored where `n` is 2.
+
+
+# %%
+@triton.jit
+def if_kernel(out_ptr, n):
+    offsets = tl.arange(0, 4)
+    if offsets < n:
+        tl.store(out_ptr + offsets, 1.0)
+
+
+def store_where_below_two():
+    out = torch.zeros(4)
+    if_kernel[(1,)](out, 2)
+    print(out.tolist())
+
+
+apart(store_where_below_two, interpret=True)
+
+# %% [markdown]
+# The interpreter takes any block for true, so all four lanes stored. (`apart` runs a function in a process of its own, here in
+# the interpreter whatever the mode.) For a GPU this kernel does not compile: "Boolean value of Tensor with more than one value
+# is ambiguous". What you want is a *mask*: a block of true and false, given to the load or store, that switches lanes off.
 
 # %% [markdown]
 # ### A masked lane without `other`
 #
-# This kernel finds the largest of `n` numbers with a block of four *lanes*, one for each offset. The *mask* switches off
-# lanes past the end. **Predict:** what is the largest of -3, -1 and -2 here?
+# This kernel finds the largest of `n` numbers with four lanes, and masks the lanes past the end. **Predict:** what is the
+# largest of -3, -1 and -2 here?
 
 
 # %%
@@ -138,8 +169,8 @@ print(out.item())
 
 # %% [markdown]
 # The mask kept the fourth lane from reading memory; it did not take the lane out of the maximum. What such a lane holds is
-# *undefined*: Triton promises nothing. The interpreter fills in 0, which is no number of ours, and neither is whatever a
-# GPU fills in. Say what you want with `other`.
+# *undefined*: Triton promises nothing. The interpreter fills in 0, and so does Triton 3.7.1 on NVIDIA GPUs: no number of ours.
+# Say what you want with `other`.
 
 
 # %% tags=["nbval-check-output"]
@@ -176,14 +207,17 @@ print(f"{total.item():,.0f} of {ones.numel():,}")
 
 # %% [markdown]
 # In the interpreter the total is right, because programs run one after another. On a GPU many programs read the same old
-# total before any has written a new one, and most parts are lost: a *race*. `tl.atomic_add(total_ptr, part)` does the three
-# steps as one.
+# total before any has written a new one, and their parts are lost: a *race*. `tl.atomic_add(total_ptr, part)` does the three
+# steps as one. Look at the total that the same kernel gave on a GPU.
+
+# %%
+print(observed().race)
 
 # %% [markdown]
 # ### Arithmetic in bfloat16
 #
-# NumPy has no bfloat16, so the interpreter keeps such values as their 16 bits in an integer. Loading, storing and
-# converting work. **Predict** what `1 + 1` gives in CPU mode.
+# NumPy has no bfloat16, so the interpreter keeps such values as integers of their 16 bits. Loading, storing and converting
+# work. The bits of 1.0 are the integer 16256, those of 2.0 are 16384. **Predict** whether `1 + 1` is 2 in CPU mode.
 
 
 # %%
@@ -194,14 +228,15 @@ def twice_kernel(x_ptr, out_ptr):
     tl.store(out_ptr + offsets, x + x)
 
 
-ones = torch.ones(16, device=DEVICE, dtype=torch.bfloat16)
-out = torch.empty_like(ones)
-twice_kernel[(1,)](ones, out)
-print(f"{out[0].item():.3g}")
+ones16 = torch.ones(16, device=DEVICE, dtype=torch.bfloat16)
+twice = torch.empty_like(ones16)
+twice_kernel[(1,)](ones16, twice)
+print(f"{twice[0].item():.3g}")
 
 # %% [markdown]
-# The bits of 1.0 are 16256. The interpreter added 16256 + 16256 and read the sum as a bfloat16. A GPU prints 2.0. The same
-# happens in `tl.dot`, the matrix product of lesson 05, where the integers are multiplied: 16 products of 16256 times 16256.
+# The interpreter added 16256 + 16256 and read the sum as a bfloat16. A GPU prints 2. The same happens in `tl.dot`, the matrix
+# product of lesson 05, where the integers are multiplied: 16 products of 16256 times 16256. (Its two-dimensional offsets are
+# explained there too.)
 
 
 # %%
@@ -212,10 +247,10 @@ def dot_kernel(x_ptr, out_ptr):
     tl.store(out_ptr + offsets, tl.dot(x, x))
 
 
-ones = torch.ones(16, 16, device=DEVICE, dtype=torch.bfloat16)
-out = torch.empty(16, 16, device=DEVICE)
-dot_kernel[(1,)](ones, out)
-print(f"{out[0, 0].item():,.0f}, and it should be 16")
+square = torch.ones(16, 16, device=DEVICE, dtype=torch.bfloat16)
+product = torch.empty(16, 16, device=DEVICE)
+dot_kernel[(1,)](square, product)
+print(f"{product[0, 0].item():,.0f}, and it should be 16")
 
 # %% [markdown]
 # No warning came with it. In CPU mode, use float32 or float16, or convert with `.to(tl.float32)` right after the load. The
@@ -225,8 +260,7 @@ print(f"{out[0, 0].item():,.0f}, and it should be 16")
 # ### A load far out of bounds
 #
 # Read one element past the end of a tensor, and both modes hand you whatever lies there. Read far past it, and a GPU ends the
-# session's use of the device, while the interpreter takes the whole session down. So this cell runs `apart`, in a process
-# of its own.
+# session's use of the device, while the interpreter takes the whole session down. So this cell, too, runs apart.
 
 
 # %%
@@ -273,7 +307,7 @@ apart(triple, interpret=True)
 
 # %% [markdown]
 # `breakpoint()` stops there, and you can ask. Here the typing is done for you: `p` prints the value of any expression, and
-# `c` continues. In a script of your own you type them, with `COURSE_MODE=cpu python my_kernel.py`.
+# `c` continues. In a script of your own you type them: run it with `TRITON_INTERPRET=1 .venv/bin/python my_kernel.py`.
 
 
 # %%
@@ -300,8 +334,8 @@ apart(halve, interpret=True, typed="p x\np x / 2\nc")
 # |---|---|---|
 # | kernel | a function that runs on the GPU | Jupyter's own is a *session* |
 # | program | one run of a kernel, with its own `program_id` | a *script* is what Python runs |
-# | block | the tile of elements that a program works on | CUDA's group of threads is a *thread block* |
-# | lane | one position of a block, with its own offset | a warp has 32 *threads* |
+# | block | a value of many lanes, such as a program's elements | CUDA's group of threads is a *thread block* |
+# | lane | one place of a block | CUDA's lane is a *thread's place in its warp* |
 # | mode | GPU mode or CPU mode: what runs a kernel | |
 # | stage | one form of a kernel on its way through the compiler | `num_stages` is *pipeline depth* |
 # | pass | one step of the compiler | reading memory from end to end is a *sweep* |
@@ -310,14 +344,16 @@ apart(halve, interpret=True, typed="p x\np x / 2\nc")
 # %% [markdown]
 # ## On your own
 #
-# - Make `double_kernel` square its elements.
-# - Launch it with the grid `(4,)`. What is in the second half of `out`, and who put it there?
-# - Replace the last line of `total_kernel` by `tl.atomic_add(total_ptr, part)`.
+# - In the cell of `double_kernel`, square the elements: `x * x` (a kernel has no `**`). Run it and the cell below it.
+# - In that second cell, take the grid `(4,)`. What is in the second half of `out`? `torch.empty` puts nothing there: you see
+#   what the memory held before.
+# - Replace the last line of `total_kernel` by `tl.atomic_add(total_ptr, part)`, and run its two cells. In CPU mode the total
+#   is right both times; on a GPU only with the atomic.
 #
 # ## In practice
 #
-# Write a kernel in CPU mode, with small tensors and odd sizes, until its values are right. Then run it on a GPU, where races
-# and undefined lanes show. Lesson 01 brings `verify`, which does both for you.
+# Write a kernel in CPU mode, with small tensors and odd sizes, until its values are right. Then run it on a GPU, where the
+# compiler reads it and races show. Lesson 01 brings `verify`, which tries the odd sizes for you in either mode.
 #
 # ## Further reading
 #

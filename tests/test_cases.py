@@ -82,15 +82,38 @@ def test_writes_inside_are_no_stray_writes_and_writes_outside_are(dtype):
     ],
 )
 def test_every_way_to_allocate_is_guarded(allocate):
+    x = torch.ones(3, device=DEVICE)
     with GuardedAllocations() as allocated:
-        out = allocate(torch.ones(3, device=DEVICE))
+        out = allocate(x)
     assert is_poison(out).all()
     assert [made.tensor.data_ptr() for made in allocated.all] == [out.data_ptr()]
 
 
-def test_zeros_stay_zeros():
-    with GuardedAllocations():
-        assert not torch.zeros(5, device=DEVICE).any()
+@pytest.mark.parametrize(
+    ("allocate", "value"),
+    [
+        (lambda x: torch.zeros(5, device=x.device), 0),
+        (lambda x: torch.zeros_like(x), 0),
+        (lambda x: torch.ones(2, 3, device=x.device), 1),
+        (lambda x: torch.full((4,), 7.0, device=x.device), 7),
+        (lambda x: x.clone(), 1),
+        (lambda x: x[::2].contiguous(), 1),
+    ],
+)
+def test_what_is_filled_is_guarded_too_and_stays_filled(allocate, value):
+    x = torch.ones(5, device=DEVICE)
+    with GuardedAllocations() as allocated:
+        out = allocate(x)
+    assert (out == value).all()
+    assert out.data_ptr() in [made.tensor.data_ptr() for made in allocated.all]
+    assert all(made.stray_writes() == [] for made in allocated.all)
+
+
+def test_inputs_and_outputs_lie_between_different_patterns():
+    read, written = (guarded((4,), (1,), torch.float32, DEVICE, for_reading=for_reading) for for_reading in (True, False))
+    assert read.pattern != written.pattern
+    written.buffer.copy_(read.buffer)  # as a kernel does that has no mask at all
+    assert written.stray_writes()
 
 
 @pytest.mark.parametrize(

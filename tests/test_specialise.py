@@ -46,8 +46,18 @@ def test_scalars(n, says):
     assert str(parameters(ALIGNED, ALIGNED, ALIGNED, n, BLOCK_SIZE=256)["n_elements"]) == says
 
 
-def test_compile_options_are_no_parameters():
-    assert len(specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warps=8).parameters) == 5
+def test_options_of_the_compiler_make_another_kernel_where_they_are_not_the_usual_ones():
+    usual = specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256)
+    assert specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warps=4) == usual
+    other = specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warps=8)
+    assert other != usual
+    assert other.parameters == usual.parameters
+    assert str(other).endswith("num_warps: the option 8")
+
+
+def test_an_option_that_does_not_exist_is_a_sentence():
+    with pytest.raises(CourseError, match="num_warp: neither a parameter of the kernel nor an option of the compiler"):
+        specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warp=8)
 
 
 def test_too_few_arguments_are_a_sentence():

@@ -56,7 +56,38 @@ def launcher(kernel, programs=lambda n: triton.cdiv(n, 1024)):
     return launch
 
 
+@triton.jit
+def no_mask_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) + tl.load(y_ptr + offsets))
+
+
+@triton.jit
+def off_by_one_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets <= n_elements
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+def into_zeros(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    out = torch.zeros_like(x)
+    if out.numel():
+        unmasked_store_kernel[(triton.cdiv(out.numel(), 1024),)](x, y, out, out.numel(), BLOCK_SIZE=1024)
+    return out
+
+
+def one_stride_for_both(x, y):
+    step = x.stride(0) if x.numel() > 1 else 1
+    return x + y.as_strided(y.shape, (step,), y.storage_offset())
+
+
 MISTAKES = {
+    "there is no mask at all": (launcher(no_mask_kernel), "It wrote outside its output, whose length is 1: at [1]"),
+    "the mask lets one too many through": (launcher(off_by_one_kernel), "wrote outside its output, whose length is 1: at [1]"),
+    "the store has no mask and the output was zeros": (into_zeros, "It wrote outside its output, whose length is 1: at [1]"),
+    "the stride of x serves for y": (one_stride_for_both, "At [1]: expected"),
+    "the result is on another device": (lambda x, y: (x + y).to("meta"), "The result is on meta, and must be on"),
     "the store has no mask": (launcher(unmasked_store_kernel), "It wrote outside its output, whose length is 1: at [1]"),
     "it writes before its output": (launcher(before_kernel), "It wrote outside its output, whose length is 1: at [-2]"),
     "the grid is rounded down": (launcher(add_kernel, lambda n: n // 1024), "got nothing: it was never written"),
@@ -69,7 +100,7 @@ MISTAKES = {
     "NaN becomes zero": (lambda x, y: (x + y).nan_to_num(nan=0.0), "At [0]: expected nan, got 0"),
     "inf becomes large": (lambda x, y: (x + y).clamp(max=torch.finfo(x.dtype).max), "expected inf, got"),
     "it ignores y": (lambda x, y: x + x, "At [0]: expected"),
-    "it assumes that inputs are contiguous": (
+    "it assumes that its inputs are contiguous": (
         lambda x, y: x.as_strided(x.shape, (1,), x.storage_offset()) + y.as_strided(y.shape, (1,), y.storage_offset()),
         "At [1]: expected",
     ),
@@ -131,6 +162,32 @@ def test_only_cases_that_ran_make_a_function_right(monkeypatch):
         result = verify(add, torch.add, [Case((Input((5,)),) * 2)])
         assert not result.right
         assert "no case was run" in str(result)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: verify(add, torch.add, vectors(1)),
+        lambda: verify(add, None, vectors(2)),
+    ],
+    ids=["too few inputs", "no function"],
+)
+def test_a_reference_that_fails_is_a_sentence(call):
+    with pytest.raises(CourseError, match=r"The reference failed on .* verify takes your function first"):
+        call()
+
+
+def test_function_and_reference_the_wrong_way_round_do_no_harm():
+    assert verify(torch.add, launcher(add_kernel), SMALL).right
+
+
+def test_cases_that_are_no_list_are_a_sentence():
+    with pytest.raises(CourseError, match="verify takes a list of cases, such as vectors"):
+        verify(add, torch.add, vectors)
+
+
+def test_out_arguments_are_allowed():
+    assert verify(lambda x, y: torch.add(x, y, out=torch.empty(0, dtype=x.dtype, device=x.device)), torch.add, SMALL).right
 
 
 def test_no_cases_is_a_sentence():

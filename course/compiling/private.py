@@ -26,7 +26,7 @@ def plain_function(kernel: object) -> Callable[..., Any] | None:
 
 def jit_specialise(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], capability: int = 90
-) -> list[tuple[str, str, Any]]:
+) -> tuple[list[tuple[str, str, Any]], dict[str, Any]]:
     """What the JIT would specialise for these arguments: (parameter, type, attribute), in the kernel's order.
 
     The type is Triton's own ("*fp32", "i32", "constexpr"); the attribute is "D" where the value is divisible by 16,
@@ -35,5 +35,10 @@ def jit_specialise(
     jit = JITFunction(function)
     backend = make_backend(GPUTarget("cuda", capability, 32))
     bind = create_function_from_signature(jit.signature, jit.params, backend)
-    _, specialisation, _ = bind(*args, **kwargs)
-    return [(parameter.name, *entry) for parameter, entry in zip(jit.params, specialisation, strict=True)]
+    _, specialisation, options = bind(*args, **kwargs)
+    known = vars(backend.parse_options(options))
+    if unknown := set(options) - set(known):
+        raise TypeError(f"{', '.join(sorted(unknown))}: neither a parameter of the kernel nor an option of the compiler")
+    usual = vars(backend.parse_options({}))
+    unusual = {name: known[name] for name in sorted(options) if known[name] != usual[name]}
+    return [(parameter.name, *entry) for parameter, entry in zip(jit.params, specialisation, strict=True)], unusual

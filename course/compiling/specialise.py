@@ -34,9 +34,12 @@ class Specialisation:
 
     kernel: str
     parameters: tuple[Parameter, ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    """Options of the compiler that are not the usual ones, such as num_warps."""
 
     def __str__(self) -> str:
-        return "\n".join([self.kernel, *(f"    {parameter}" for parameter in self.parameters)])
+        options = (f"{name}: the option {value!r}" for name, value in self.options)
+        return "\n".join([self.kernel, *(f"    {each}" for each in (*self.parameters, *options))])
 
     __repr__ = __str__
 
@@ -51,7 +54,7 @@ def specialise(kernel: object, *args: Any, **meta: Any) -> Specialisation:
     if function is None:
         raise CourseError(f"specialise takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
     try:
-        entries = private.jit_specialise(function, args, meta)
+        entries, options = private.jit_specialise(function, args, meta)
     except TypeError as error:
         reason = str(error).replace("dynamic_func", function.__name__)
         raise CourseError(f"The arguments do not fit the kernel {function.__name__}: {reason}.") from error
@@ -63,4 +66,5 @@ def specialise(kernel: object, *args: Any, **meta: Any) -> Specialisation:
             else Parameter(name, kind, divisible_by_16=attribute == "D")
             for name, kind, attribute in entries
         ),
+        tuple(options.items()),
     )

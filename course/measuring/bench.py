@@ -16,7 +16,7 @@ from course.child import run_source
 from course.errors import CourseError
 from course.progress import track
 
-from .copying import ROOF_BYTES, copy_of
+from .copying import copy_tb_s
 from .records import Machine, Speeds, Timing
 from .source_hash import code_hash
 from .studies import Function, Operation, Study, study
@@ -42,9 +42,9 @@ def bench(
 
     Raises CourseError in CPU mode, where the interpreter's speed says nothing of a GPU's.
     """
+    found = study(like)[1] if like is not None else None
     require_gpu(like)
-    if like is not None:
-        _, found = study(like)
+    if found is not None:
         ours, *_ = found.series
         peers = {name: build for name, build in found.series.items() if name != ours}
         series = _series((function, *against), taken=peers) | peers
@@ -96,23 +96,30 @@ def record(operation: Operation) -> list[Speeds]:
 
 
 def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Speeds:
-    """Time every series of a study at every x."""
+    """Time every series of a study at every x; the rest is left out from the first x that does not fit into memory."""
     timings: list[Timing] = []
     for x in track(list(study.xs), f"Timing {study.name}"):
-        inputs = study.make(x)
-        moved = study.bytes(*inputs)
-        functions = {name: function for name, build in study.series.items() if (function := build(x))}
-        for name, times in _times(functions, inputs).items():
-            low, middle, high = _spread(times)
-            timings.append(Timing(name, x, moved, middle, low, high))
-        del inputs, functions
+        try:
+            timings += _timings_at(study, x)
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            break
+    if not timings:
+        raise CourseError(f"{study.name} does not fit into this GPU's memory at {study.x_name} {study.xs[0]:,}: take less.")
     smallest = min(study.xs)
     inputs = study.make(smallest)
     launch_us = {name: _launch_us(f, inputs) for name, build in study.series.items() if (f := build(smallest))}
     if first_call:
         launch_us |= _first_calls(first_call)
-    roof = median(_times({"copy": copy_of(ROOF_BYTES)}, ())["copy"])
-    return Speeds(study.name, study.x_name, tuple(timings), ROOF_BYTES / roof / 1e9, this_machine(), launch_us, source_hash)
+    return Speeds(study.name, study.x_name, tuple(timings), copy_tb_s(), this_machine(), launch_us, source_hash)
+
+
+def _timings_at(study: Study, x: int) -> list[Timing]:
+    inputs = study.make(x)
+    functions = {name: function for name, build in study.series.items() if (function := build(x))}
+    moved = study.bytes(*inputs)
+    times = _times(functions, inputs)
+    return [Timing(name, x, moved, *_spread(times[name])) for name in functions]
 
 
 def _times(functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]) -> dict[str, list[float]]:
@@ -127,15 +134,15 @@ def _times(functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]) -> 
 
 
 def _spread(times: list[float]) -> tuple[float, float, float]:
-    """The 20th, 50th and 80th percentile."""
+    """The median, and the 20th and 80th percentile."""
     if len(times) == 1:
         return times[0], times[0], times[0]
     fifths = quantiles(times, n=5, method="inclusive")
-    return fifths[0], median(times), fifths[3]
+    return median(times), fifths[0], fifths[3]
 
 
 def _launch_us(function: Function, inputs: tuple[torch.Tensor, ...], calls: int = 200) -> float:
-    """Microseconds the CPU spends on one call at a small size: the GPU keeps up, and is not waited for."""
+    """Microseconds the CPU spends on one call. The calls of a round fit into the launch queue, so it never waits."""
     function(*inputs)
     torch.cuda.synchronize()
     rounds = []

@@ -12,7 +12,7 @@ import triton.language as tl
 from course import MODE
 
 from .bench import this_machine
-from .copying import ROOF_BYTES, copy_of
+from .copying import copy_tb_s
 from .records import FOLDER, Machine
 
 SHOWN_WITHOUT_GPU = "NVIDIA H200"
@@ -79,7 +79,7 @@ def gpu_facts() -> GpuFacts:
 
 
 def measure_gpu() -> GpuFacts:
-    """Ask the driver and move some data. Needs a GPU with 10 GB of free memory for the large copy."""
+    """Ask the driver, move some data and multiply two matrices."""
     properties: Any = torch.cuda.get_device_properties()
     return GpuFacts(
         machine=this_machine(),
@@ -89,7 +89,7 @@ def measure_gpu() -> GpuFacts:
         shared_bytes=properties.shared_memory_per_multiprocessor,
         register_bytes=properties.regs_per_multiprocessor * 4,
         warps=properties.max_threads_per_multi_processor // 32,
-        memory_tb_s=_memory_tb_s(),
+        memory_tb_s=copy_tb_s(),
         l2_tb_s=_l2_tb_s(properties.multi_processor_count),
         matmul_tflop_s=_matmul_tflop_s(),
     )
@@ -97,12 +97,6 @@ def measure_gpu() -> GpuFacts:
 
 def _milliseconds(call) -> float:
     return median(triton.testing.do_bench(call, warmup=20, rep=100, return_mode="all"))
-
-
-def _memory_tb_s() -> float:
-    free, _ = torch.cuda.mem_get_info()
-    moved = min(ROOF_BYTES, free // 4 // 8 * 8)
-    return moved / _milliseconds(copy_of(moved)) / 1e9
 
 
 @triton.jit

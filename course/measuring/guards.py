@@ -1,7 +1,7 @@
 """Poisoned and guarded memory: what was never written, and what was written outside, can be told afterwards.
 
-Every tensor lies in a larger buffer. Before a run the buffer is filled with one bit pattern (a NaN that arithmetic
-does not make); afterwards the pattern inside means "never written", and a change outside means a write out of bounds.
+Every tensor lies in a larger buffer, filled with one bit pattern before a run: a NaN that arithmetic on numbers does not
+make. Afterwards the pattern inside means "never written", and a change outside means a write out of bounds.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,14 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-GUARD_BYTES = 2**16
+GUARD_BYTES = 2**15
 """On each side. A stray write of a whole block lands here and is seen, where else it might end the session."""
 
-# NaNs for floating point; for integers, values that tests do not draw.
+# NaNs for floating point; for integers, large values.
 _PATTERNS = {1: 0x5A, 2: 0x7FDA, 4: 0x7FDABEAD, 8: 0x7FFABEADBEADBEAD}
+# Around inputs lies another: else a program that reads past an input and stores what it read past the output puts
+# back the very pattern that is there. (x86 passes a NaN's bits through an addition; every machine does in a copy.)
+_INPUT_PATTERNS = {1: 0x6B, 2: 0x7FD5, 4: 0x7FD5C0DE, 8: 0x7FFDC0DEC0DEC0DE}
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -37,28 +40,33 @@ class Guarded:
     buffer: torch.Tensor
     inside: torch.Tensor
     """True for the elements of the buffer that are the tensor's own."""
+    pattern: int
 
     def stray_writes(self) -> list[int]:
         """Positions outside the tensor that were written, in elements from its first one; at most ten."""
-        changed = (bits(self.buffer) != _PATTERNS[self.buffer.element_size()]) & ~self.inside
+        changed = (bits(self.buffer) != self.pattern) & ~self.inside
         start = self.tensor.storage_offset()
         return [int(i) - int(start) for i in changed.nonzero()[:10].flatten()]
 
 
-def guarded(shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, device: Any, offset: int = 0) -> Guarded:
+def guarded(
+    shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, device: Any, offset: int = 0, for_reading: bool = False
+) -> Guarded:
     """A poisoned tensor of this shape and stride (in elements) between two guards.
 
     Its address is divisible by 256, as a fresh allocation's would be; `offset` elements are added to it.
+    for_reading: an input, whose guards hold another pattern than an output's.
     """
     itemsize = torch.empty((), dtype=dtype).element_size()
     guard = GUARD_BYTES // itemsize
     span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
     buffer = torch.empty(guard + offset + span + guard, dtype=dtype, device=device)
-    bits(buffer).fill_(_PATTERNS[itemsize])
+    pattern = (_INPUT_PATTERNS if for_reading else _PATTERNS)[itemsize]
+    bits(buffer).fill_(pattern)
     tensor = buffer.as_strided(shape, stride, guard + offset)
     inside = torch.zeros(buffer.shape, dtype=torch.bool, device=device)
     inside.as_strided(shape, stride, guard + offset).fill_(True)
-    return Guarded(tensor, buffer, inside)
+    return Guarded(tensor, buffer, inside, pattern)
 
 
 ALLOCATORS = (
@@ -69,9 +77,15 @@ ALLOCATORS = (
     torch.ops.aten.new_empty_strided.default,
 )
 
+FILLERS = tuple(
+    getattr(torch.ops.aten, name).default
+    for name in ["zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "clone"]
+)
+"""They allocate as well, and fill: `clone` is what `.contiguous()` calls."""
+
 
 class GuardedAllocations(TorchDispatchMode):
-    """While active, every tensor allocated with torch.empty and its like is poisoned and guarded. `all` lists them."""
+    """While active, every tensor that is allocated lies between guards, and is poisoned where nothing fills it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,8 +95,11 @@ class GuardedAllocations(TorchDispatchMode):
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         out = function(*args, **(kwargs or {}))
-        if function not in ALLOCATORS or out.element_size() not in _PATTERNS or out.is_complex():
+        if function not in ALLOCATORS + FILLERS or not out.numel() or out.is_complex():
             return out
-        made = guarded(tuple(out.shape), out.stride(), out.dtype, out.device)
+        copied = function is torch.ops.aten.clone.default
+        made = guarded(tuple(out.shape), out.stride(), out.dtype, out.device, for_reading=copied)
+        if function in FILLERS:
+            made.tensor.copy_(out)
         self.all.append(made)
         return made.tensor

@@ -5,11 +5,12 @@ from pathlib import Path
 from . import records
 from .bench import record, require_gpu
 from .gpu_facts import file_name, measure_gpu
+from .observations import observe
 from .studies import operation, operation_names
 
 
 def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
-    """Record these operations (all where none is named) and the GPU's own facts; return the files written.
+    """Record these operations (all where none is named), the GPU's facts and what its programs did; return the files.
 
     Raises CourseError in CPU mode, and where an operation is not right.
     """
@@ -19,9 +20,10 @@ def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
         for speeds in record(operation(name)):
             print(speeds, end="\n\n")
             written.append(_write(folder / f"{speeds.name}.json", speeds.to_json()))
-    facts = measure_gpu()
-    print(facts)
+    facts, seen = measure_gpu(), observe()
+    print(facts, seen, sep="\n")
     written.append(_write(folder / "gpus" / file_name(facts.machine.gpu), facts.to_json()))
+    written.append(_write(folder / "observed" / "programs.json", seen.to_json()))
     return written
 
 

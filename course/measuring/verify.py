@@ -14,7 +14,8 @@ from course.errors import CourseError
 from course.progress import track
 
 from .cases import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
-from .guards import Guarded, GuardedAllocations, bits, is_poison
+from .compare import largest_error, value_problem
+from .guards import Guarded, GuardedAllocations, bits
 from .tolerances import Tolerance, tolerance_for
 
 Verdict = Literal["right", "wrong", "left to the GPU"]
@@ -93,13 +94,17 @@ def verify(
 ) -> Verified:
     """Compare `function` with `reference` on every case.
 
-    function: takes the tensors of a case and returns a tensor. What it allocates with torch.empty and its like is
-        poisoned and guarded meanwhile: elements it never writes, and writes outside its outputs or into its inputs,
-        are found. An exception it raises makes the case wrong.
+    function: takes the tensors of a case and returns a tensor. What it allocates meanwhile lies between guards, and is
+        poisoned where PyTorch does not fill it: elements it never writes, and writes outside its outputs or into its
+        inputs, are found. Reads outside are not. An exception it raises makes the case wrong.
     reference: the same in PyTorch. It is given the inputs in float64 (integers as they are), and decides which shape
         and dtype the result must have.
     tolerance: by default `tolerances.tolerance_for` the result's dtype.
+
+    Raises CourseError where there is no case, or the reference fails.
     """
+    if not isinstance(cases, Iterable):
+        raise CourseError("verify takes a list of cases, such as vectors(2).")
     todo = list(cases)
     if not todo:
         raise CourseError("verify was given no cases: make some, for example with vectors(2).")
@@ -111,6 +116,8 @@ def verify(
             continue
         with pace.timing(case):
             outcomes.append(_try(function, reference, case, tolerance))
+        if MODE.gpu and _gpu_is_lost():
+            break
     return Verified(name, tuple(outcomes))
 
 
@@ -118,17 +125,28 @@ class _Pace:
     """What the interpreter takes for this function, from the cases that it has run."""
 
     def __init__(self) -> None:
-        self.seconds_per_element = 0.0
+        self.seconds_per_element: list[float] = []
 
     def too_slow_for(self, case: Case) -> bool:
-        return case.elements > CPU_MODE_ELEMENTS or case.elements * self.seconds_per_element > CPU_MODE_SECONDS
+        # This thread's own time, and the least of it, so that which cases run does not depend on what else the machine does.
+        expected_s = case.elements * min(self.seconds_per_element, default=0.0)
+        return case.elements > CPU_MODE_ELEMENTS or expected_s > CPU_MODE_SECONDS
 
     @contextlib.contextmanager
     def timing(self, case: Case) -> Iterator[None]:
-        start = time.perf_counter()
+        start = time.thread_time()
         yield
         if case.elements >= 512:  # below that, a call's fixed cost tells nothing of a larger case
-            self.seconds_per_element = max(self.seconds_per_element, (time.perf_counter() - start) / case.elements)
+            self.seconds_per_element.append((time.thread_time() - start) / case.elements)
+
+
+def _gpu_is_lost() -> bool:
+    """Whether a kernel has ended this process's use of the GPU, as a read far out of bounds does."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 def _dtype(case: Case) -> str:
@@ -139,33 +157,42 @@ def _try(function: Callable[..., Any], reference: Callable[..., Any], case: Case
     dtype = _dtype(case)
     inputs = case.make(DEVICE)
     before = [made.buffer.clone() for made in inputs]
-    expected, shape, result_dtype = _expect(reference, [made.tensor for made in inputs])
+    expected, shape, result_dtype = _expect(reference, case, [made.tensor for made in inputs])
     try:
         with GuardedAllocations() as allocated, np.errstate(all="ignore"):  # the interpreter computes with NumPy
             out = function(*(made.tensor for made in inputs))
         if MODE.gpu:
             torch.cuda.synchronize()
     except Exception as error:
-        return Outcome(str(case), dtype, "wrong", f"It raised {type(error).__name__}: {first_line(error)}")
+        lost = " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
+        return Outcome(str(case), dtype, "wrong", f"It raised {type(error).__name__}: {first_line(error)}{lost}")
     if problem := _form_problem(out, shape, result_dtype) or _memory_problem(inputs, before, allocated):
         return Outcome(str(case), dtype, "wrong", problem)
     allowed = tolerance or tolerance_for(result_dtype)
-    if problem := _value_problem(out, expected, allowed):
+    if problem := value_problem(out, expected, allowed):
         if not MODE.gpu and any(each.dtype == torch.bfloat16 for each in case.inputs):
             # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they were integers.
             return Outcome(str(case), dtype, "left to the GPU", "the interpreter's bfloat16 arithmetic is wrong")
         return Outcome(str(case), dtype, "wrong", problem)
-    return Outcome(str(case), dtype, "right", error=_largest_error(out, expected, allowed))
+    return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed))
 
 
 def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 
-def _expect(reference: Callable[..., Any], tensors: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Size, torch.dtype]:
+def _expect(
+    reference: Callable[..., Any], case: Case, tensors: list[torch.Tensor]
+) -> tuple[torch.Tensor, torch.Size, torch.dtype]:
     """The reference's result in float64 (integers as they are), and the shape and dtype the result must have."""
-    exact = reference(*(t.double() if t.is_floating_point() else t for t in tensors))
-    plain = reference(*(t.to("meta") for t in tensors))  # shape and dtype by PyTorch's own rules, computing nothing
+    try:
+        exact = reference(*(t.double() if t.is_floating_point() else t for t in tensors))
+        plain = reference(*tensors)  # shape and dtype by PyTorch's own rules
+    except Exception as error:
+        raise CourseError(
+            f"The reference failed on {len(tensors)} tensors ({case}) with {type(error).__name__}: {first_line(error)}: "
+            "verify takes your function first and PyTorch's second, and vectors(2) makes two inputs."
+        ) from error
     return exact, plain.shape, plain.dtype
 
 
@@ -176,6 +203,8 @@ def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype) -> str:
         return f"The result has shape {tuple(out.shape)}, and must have {tuple(shape)}."
     if out.dtype != dtype:
         return f"The result has dtype {out.dtype}, and must have {dtype}."
+    if out.device.type != DEVICE:
+        return f"The result is on {out.device}, and must be on {DEVICE}."
     return ""
 
 
@@ -194,41 +223,3 @@ def _memory_problem(inputs: list[Guarded], before: list[torch.Tensor], allocated
 def _positions(strays: list[int]) -> str:
     shown = ", ".join(f"[{i:,}]" for i in strays[:3])
     return shown + (", …" if len(strays) > 3 else "")
-
-
-def _value_problem(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> str:
-    """The first wrong element in words, or nothing."""
-    poison = is_poison(out)
-    bad = ~_close(out, expected, allowed)
-    if out.is_floating_point():
-        bad |= poison  # a NaN where a NaN is expected, but nobody wrote it
-    count = int(bad.sum())
-    if not count:
-        return ""
-    first = tuple(int(i) for i in bad.nonzero()[0])
-    got = "nothing: it was never written" if poison[first] else _show(out[first])
-    where = "[" + ", ".join(f"{i:,}" for i in first) + "]" if first else "the only element"
-    return f"At {where}: expected {_show(expected[first])}, got {got}. Wrong: {count:,} of {out.numel():,}."
-
-
-def _close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:
-    if not out.is_floating_point():
-        return out == expected
-    rounded = expected.to(out.dtype)  # overflows to inf where the result must
-    same = (out == rounded) | (out.isnan() & rounded.isnan())
-    near = (out.double() - expected).abs() <= allowed.absolute + allowed.relative * expected.abs()
-    return same | (near & out.isfinite() & expected.isfinite())
-
-
-def _largest_error(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> float:
-    """The largest error over the finite elements, as a fraction of what is allowed there."""
-    if not out.is_floating_point() or not out.numel():
-        return 0.0
-    error = (out.double() - expected).abs() / (allowed.absolute + allowed.relative * expected.abs())
-    error = error[out.isfinite() & expected.isfinite() & (error > 0)]
-    return float(error.max()) if error.numel() else 0.0
-
-
-def _show(value: torch.Tensor) -> str:
-    number = value.item()
-    return f"{number:.7g}" if isinstance(number, float) else str(number)

@@ -17,13 +17,18 @@ from course.teaching.sources import NOTEBOOKS
 
 pytestmark = pytest.mark.browser
 
-READY = """async () => {
-    const panel = window.jupyterapp.shell.currentWidget;
-    await panel.context.ready;
-    await panel.sessionContext.ready;
-    await panel.sessionContext.session.kernel.info;
+# Runs every cell, and fails where that has not ended after two minutes: Page.evaluate knows no time limit.
+RUN_ALL = """() => {
+    const run = async () => {
+        const panel = window.jupyterapp.shell.currentWidget;
+        await panel.context.ready;
+        await panel.sessionContext.ready;
+        await panel.sessionContext.session.kernel.info;
+        await window.jupyterapp.commands.execute('notebook:run-all-cells');
+    };
+    const late = new Promise((_, fail) => setTimeout(() => fail(new Error('the lesson did not end')), 120000));
+    return Promise.race([run(), late]);
 }"""
-RUN_ALL = "async () => { await window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 CELLS = """() => {
     const cells = window.jupyterapp.shell.currentWidget.content.model.cells;
     return Array.from(cells, cell => cell.toJSON()).filter(cell => cell.cell_type === 'code');
@@ -76,7 +81,6 @@ def test_a_lesson_runs_from_top_to_bottom(name, server, browser, tmp_path):
     page.on("request", lambda request: requests.append(request.url))
     page.goto(server.format(name=name))
     page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
-    page.evaluate(READY)
     page.evaluate(RUN_ALL)
     cells = page.evaluate(CELLS)
     assert cells and all(cell["execution_count"] for cell in cells)

@@ -1,0 +1,87 @@
+"""What programs do on a GPU that the interpreter never shows: they race, and start in no order."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+import torch
+import triton
+import triton.language as tl
+
+from course import MODE
+
+from .bench import require_gpu, this_machine
+from .records import FOLDER, Machine
+
+PROGRAMS = 1024
+SHOWN = 16
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One run on one machine; another run gives other numbers."""
+
+    machine: Machine
+    race_total: int
+    """What PROGRAMS programs made of one total, each adding 1,024 to it without an atomic."""
+    first_programs: tuple[int, ...]
+    """The programs that drew the first SHOWN tickets of a shared counter."""
+    recorded: bool = False
+
+    @property
+    def race(self) -> str:
+        return f"{self._where()} a total of {self.race_total:,} in place of {PROGRAMS * 1024:,}."
+
+    @property
+    def order(self) -> str:
+        return f"{self._where()} the first programs were {list(self.first_programs)}."
+
+    def _where(self) -> str:
+        return f"{'Recorded' if self.recorded else 'Seen now'} on {self.machine.gpu}, {self.machine.date}:"
+
+    def __str__(self) -> str:
+        return f"{self.race}\n{self.order}"
+
+    __repr__ = __str__
+
+    def to_json(self) -> str:
+        content = asdict(self)
+        del content["recorded"]
+        return json.dumps(content) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Observed":
+        content = json.loads(text)
+        content["machine"] = Machine(**content["machine"])
+        content["first_programs"] = tuple(content["first_programs"])
+        return replace(cls(**content), recorded=True)
+
+
+@triton.jit
+def total_kernel(x_ptr, total_ptr):
+    """total += sum(x), wrongly: every program owns 1,024 elements of x, and all own the total."""
+    offsets = tl.program_id(axis=0) * 1024 + tl.arange(0, 1024)
+    part = tl.sum(tl.load(x_ptr + offsets), axis=0)
+    tl.store(total_ptr, tl.load(total_ptr) + part)
+
+
+@triton.jit
+def order_kernel(counter_ptr, order_ptr):
+    """order[k] = the program that drew ticket k."""
+    ticket = tl.atomic_add(counter_ptr, 1)
+    tl.store(order_ptr + ticket, tl.program_id(axis=0))
+
+
+def observe() -> Observed:
+    """Run both kernels on this GPU. Raises CourseError without one."""
+    require_gpu()
+    ones, total = torch.ones(PROGRAMS * 1024, device="cuda"), torch.zeros(1, device="cuda")
+    total_kernel[(PROGRAMS,)](ones, total)
+    counter = torch.zeros(1, dtype=torch.int32, device="cuda")
+    order = torch.empty(PROGRAMS, dtype=torch.int32, device="cuda")
+    order_kernel[(PROGRAMS,)](counter, order)
+    return Observed(this_machine(), int(total.item()), tuple(order[:SHOWN].tolist()))
+
+
+def observed() -> Observed:
+    """This GPU's own in GPU mode; the recorded one in CPU mode."""
+    return observe() if MODE.gpu else Observed.from_json((FOLDER / "observed" / "programs.json").read_text())
