@@ -80,8 +80,9 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 
 
 # %% [markdown]
-# The *launcher* is the Python around it: it makes the output, computes the grid and starts the kernel. The grid may be a
-# function of the constants, as here; then it follows when `BLOCK_SIZE` changes.
+# The *launcher* is the Python around it: it makes the output, computes the grid and starts the kernel, which counts on elements
+# that lie one after the other: `.contiguous()` copies those that do not. The grid may be a function of the constants, as
+# here; then it follows when `BLOCK_SIZE` changes.
 
 
 # %%
@@ -119,7 +120,8 @@ assert result.right
 
 # %% [markdown]
 # The outputs were filled with a pattern before the run, and lie between two *guards*: memory that must not change. So `verify`
-# also sees elements that nobody wrote, and writes outside. It does not see reads outside, nor a race that happens to go well.
+# also sees elements that nobody wrote, and writes outside. In CPU mode it watches every address besides, and sees reads outside
+# and programs that race.
 #
 # **Predict:** here the store has lost its mask. Does `torch.allclose` notice?
 

@@ -82,14 +82,18 @@ def one_stride_for_both(x, y):
     return x + y.as_strided(y.shape, (step,), y.storage_offset())
 
 
+# CPU mode sees the read that comes first.
+READ_OUTSIDE = "Program 0 read outside input 0, whose length is 1: at [1]"
+WROTE_OUTSIDE = "wrote outside its output, whose length is 1: at [1]"
+
 MISTAKES = {
-    "there is no mask at all": (launcher(no_mask_kernel), "It wrote outside its output, whose length is 1: at [1]"),
-    "the mask lets one too many through": (launcher(off_by_one_kernel), "wrote outside its output, whose length is 1: at [1]"),
-    "the store has no mask and the output was zeros": (into_zeros, "It wrote outside its output, whose length is 1: at [1]"),
+    "there is no mask at all": (launcher(no_mask_kernel), WROTE_OUTSIDE if MODE.gpu else READ_OUTSIDE),
+    "the mask lets one too many through": (launcher(off_by_one_kernel), WROTE_OUTSIDE if MODE.gpu else READ_OUTSIDE),
+    "the store has no mask and the output was zeros": (into_zeros, "wrote outside its output, whose length is 1: at [1]"),
     "the stride of x serves for y": (one_stride_for_both, "At [1]: expected"),
     "the result is on another device": (lambda x, y: (x + y).to("meta"), "The result is on meta, and must be on"),
-    "the store has no mask": (launcher(unmasked_store_kernel), "It wrote outside its output, whose length is 1: at [1]"),
-    "it writes before its output": (launcher(before_kernel), "It wrote outside its output, whose length is 1: at [-2]"),
+    "the store has no mask": (launcher(unmasked_store_kernel), "wrote outside its output, whose length is 1: at [1]"),
+    "it writes before its output": (launcher(before_kernel), "wrote outside its output, whose length is 1: at [-2]"),
     "the grid is rounded down": (launcher(add_kernel, lambda n: n // 1024), "got nothing: it was never written"),
     "it writes to an input": (launcher(write_input_kernel), "It changed its input 0"),
     "it works in place": (lambda x, y: x.add_(y), "It changed its input 0"),

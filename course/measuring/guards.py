@@ -40,7 +40,12 @@ class Guarded:
     buffer: torch.Tensor
     inside: torch.Tensor
     """True for the elements of the buffer that are the tensor's own."""
-    pattern: int
+    for_reading: bool
+    """An input, whose guards hold another pattern than an output's."""
+
+    @property
+    def pattern(self) -> int:
+        return (_INPUT_PATTERNS if self.for_reading else _PATTERNS)[self.buffer.element_size()]
 
     def stray_writes(self) -> list[int]:
         """Positions outside the tensor that were written, in elements from its first one; at most ten."""
@@ -61,12 +66,12 @@ def guarded(
     guard = GUARD_BYTES // itemsize
     span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
     buffer = torch.empty(guard + offset + span + guard, dtype=dtype, device=device)
-    pattern = (_INPUT_PATTERNS if for_reading else _PATTERNS)[itemsize]
-    bits(buffer).fill_(pattern)
     tensor = buffer.as_strided(shape, stride, guard + offset)
     inside = torch.zeros(buffer.shape, dtype=torch.bool, device=device)
     inside.as_strided(shape, stride, guard + offset).fill_(True)
-    return Guarded(tensor, buffer, inside, pattern)
+    made = Guarded(tensor, buffer, inside, for_reading)
+    bits(buffer).fill_(made.pattern)
+    return made
 
 
 ALLOCATORS = (

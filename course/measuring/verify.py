@@ -10,8 +10,10 @@ import numpy as np
 import torch
 
 from course import DEVICE, MODE
+from course.compiling.private import interpreter_watched
 from course.errors import CourseError
 from course.progress import track
+from course.tracing.accesses import AccessLog, OutsideError, Region
 
 from .cases import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
 from .compare import largest_error, value_problem
@@ -96,7 +98,8 @@ def verify(
 
     function: takes the tensors of a case and returns a tensor. What it allocates meanwhile lies between guards, and is
         poisoned where PyTorch does not fill it: elements it never writes, and writes outside its outputs or into its
-        inputs, are found. Reads outside are not. An exception it raises makes the case wrong.
+        inputs, are found. In CPU mode so are reads outside, and programs of one launch that write different values to
+        one place or read what another writes. An exception it raises makes the case wrong.
     reference: the same in PyTorch. It is given the inputs in float64 (integers as they are), and decides which shape
         and dtype the result must have.
     tolerance: by default `tolerances.tolerance_for` the result's dtype.
@@ -158,15 +161,19 @@ def _try(function: Callable[..., Any], reference: Callable[..., Any], case: Case
     inputs = case.make(DEVICE)
     before = [made.buffer.clone() for made in inputs]
     expected, shape, result_dtype = _expect(reference, case, [made.tensor for made in inputs])
+    allocated = GuardedAllocations()
+    log = AccessLog(lambda: _regions(inputs, allocated))
     try:
-        with GuardedAllocations() as allocated, np.errstate(all="ignore"):  # the interpreter computes with NumPy
+        # The interpreter computes with NumPy, which warns where values overflow on purpose.
+        with allocated, np.errstate(all="ignore"), interpreter_watched(log) if MODE.interpreting else contextlib.nullcontext():
             out = function(*(made.tensor for made in inputs))
+        log.finish()
         if MODE.gpu:
             torch.cuda.synchronize()
     except Exception as error:
-        lost = " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
-        return Outcome(str(case), dtype, "wrong", f"It raised {type(error).__name__}: {first_line(error)}{lost}")
-    if problem := _form_problem(out, shape, result_dtype) or _memory_problem(inputs, before, allocated):
+        return Outcome(str(case), dtype, "wrong", _what_was_raised(error))
+    problem = _form_problem(out, shape, result_dtype) or log.problem or _memory_problem(inputs, before, allocated)
+    if problem:
         return Outcome(str(case), dtype, "wrong", problem)
     allowed = tolerance or tolerance_for(result_dtype)
     if problem := value_problem(out, expected, allowed):
@@ -175,6 +182,25 @@ def _try(function: Callable[..., Any], reference: Callable[..., Any], case: Case
             return Outcome(str(case), dtype, "left to the GPU", "the interpreter's bfloat16 arithmetic is wrong")
         return Outcome(str(case), dtype, "wrong", problem)
     return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed))
+
+
+def _regions(inputs: list[Guarded], allocated: GuardedAllocations) -> list[Region]:
+    """The tensors of a case, for watching accesses to them."""
+    named = [(f"input {index}", made) for index, made in enumerate(inputs)]
+    named += [("a copy of an input" if made.for_reading else "its output", made) for made in allocated.all]
+    return [
+        Region(
+            name, made.tensor.numel(), made.tensor.data_ptr(), made.buffer.data_ptr(), made.buffer.element_size(), made.inside
+        )
+        for name, made in named
+    ]
+
+
+def _what_was_raised(error: Exception) -> str:
+    if isinstance(error.__cause__, OutsideError):  # the interpreter raises its own from what a kernel raised
+        return str(error.__cause__)
+    lost = " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
+    return f"It raised {type(error).__name__}: {first_line(error)}{lost}"
 
 
 def first_line(error: BaseException) -> str:

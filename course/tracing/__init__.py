@@ -1,0 +1,1 @@
+"""The interpreter watched: which addresses each program loads and stores."""
