@@ -34,72 +34,88 @@ class OutsideError(Exception):
     """A kernel was about to touch memory that belongs to none of its arguments. The message is a sentence."""
 
 
+@dataclass(frozen=True)
+class Access:
+    """One load, store or atomic update by one program."""
+
+    kind: str
+    addresses: np.ndarray
+    program: int
+    """The program's number in the order of arrival."""
+    values: np.ndarray | None
+
+
+VERBS = {"load": "read", "store": "wrote", "update": "updated"}
+
+
 class AccessLog:
-    """An observer of the interpreter that keeps the first problem it sees, as a sentence.
+    """An observer of the interpreter that keeps the first problem it finds, as a sentence.
 
-    regions: called at each launch for the tensors that are known; accesses to others are only held to their storage.
-    An access outside every storage among the arguments is stopped before it is made, with OutsideError, unless an
-    argument may hold addresses itself (a tensor of 64-bit integers).
+    regions: called at the end of each launch for the tensors that are known; accesses to others are only held to their
+    storage. An access outside every storage among the arguments is stopped before it is made, with OutsideError, unless
+    an argument may hold addresses itself (a tensor of 64-bit integers).
     """
-
-    VERBS = {"load": "read", "store": "wrote", "update": "updated"}  # noqa: RUF012
 
     def __init__(self, regions: Callable[[], list[Region]]) -> None:
         self._all_regions = regions
         self._regions: list[Region] = []
         self._storages: list[tuple[int, int]] = []
         self._may_hold_pointers = False
-        self._loads: list[tuple[np.ndarray, int]] = []
-        self._stores: list[tuple[np.ndarray, int, np.ndarray]] = []
+        self._accesses: list[Access] = []
         self._programs: dict[tuple[int, int, int], int] = {}
-        self._atomics = False
         self.problem = ""
 
     def launch(self, storages: list[tuple[int, int]], may_hold_pointers: bool) -> None:
         self.finish()
-        self._regions = self._all_regions()
         self._storages, self._may_hold_pointers = storages, may_hold_pointers
 
     def access(
         self, kind: str, addresses: np.ndarray, itemsize: int, program: tuple[int, int, int], values: np.ndarray | None
     ) -> None:
-        known = np.zeros(addresses.shape, dtype=bool)
-        for start, size in self._storages:
-            known |= (addresses >= start) & (addresses + np.uint64(itemsize) <= start + size)
-        if not known.all() and not self._may_hold_pointers:
-            raise OutsideError(f"{self._who(program)} {self.VERBS[kind]} memory that is none of the kernel's arguments.")
-        if not self.problem:
-            self.problem = self._outside(kind, addresses, program)
+        if addresses.size and not self._may_hold_pointers:
+            known = np.zeros(addresses.shape, dtype=bool)
+            for start, size in self._storages:
+                known |= (addresses >= start) & (addresses + np.uint64(itemsize) <= start + size)
+            if not known.all():
+                raise OutsideError(f"Program {_name(program)} {VERBS[kind]} memory that is none of the kernel's arguments.")
         number = self._programs.setdefault(program, len(self._programs))
-        self._atomics |= kind == "update"
-        if kind == "load":
-            self._loads.append((addresses, number))
-        elif kind == "store" and values is not None:
-            self._stores.append((addresses, number, values.astype(np.uint64)))
+        self._accesses.append(Access(kind, addresses, number, values))
 
     def finish(self) -> None:
-        """The launch has ended: look for races between its programs."""
-        if not self.problem and self._stores and not self._atomics:  # with atomics, programs can order one another
-            self.problem = self._race()
-        self._loads, self._stores, self._programs, self._atomics = [], [], {}, False
+        """The launch has ended: look at all that its programs did."""
+        if self._accesses and not self.problem:
+            self._regions = self._all_regions()
+            self.problem = self._outside()
+            # With atomics, programs can order one another.
+            if not self.problem and all(access.kind != "update" for access in self._accesses):
+                self.problem = self._race()
+        self._accesses, self._programs = [], {}
 
-    def _outside(self, kind: str, addresses: np.ndarray, program: tuple[int, int, int]) -> str:
+    def _outside(self) -> str:
+        """The first access to a known tensor's buffer that is not to the tensor itself."""
+        addresses = np.concatenate([access.addresses for access in self._accesses])
+        strays = []
         for region in self._regions:
-            here = addresses[(addresses >= region.start) & (addresses < region.end)]
-            elements = torch.from_numpy(((here - np.uint64(region.start)) // np.uint64(region.itemsize)).astype(np.int64))
-            stray = here[(~region.inside[elements]).numpy()]
+            here = np.flatnonzero((addresses >= region.start) & (addresses < region.end))
+            elements = (addresses[here] - np.uint64(region.start)) // np.uint64(region.itemsize)
+            stray = here[~region.inside.numpy()[elements.astype(np.int64)]]
             if stray.size:
-                where = f"whose length is {region.length:,}: at {region.position(int(stray[0]))}"
-                return f"{self._who(program)} {self.VERBS[kind]} outside {region.name}, {where}."
-        return ""
+                strays.append((int(stray[0]), region))
+        if not strays:
+            return ""
+        index, region = min(strays, key=lambda found: found[0])
+        ends = np.cumsum([access.addresses.size for access in self._accesses])
+        access = self._accesses[int(np.searchsorted(ends, index, side="right"))]
+        where = f"whose length is {region.length:,}: at {region.position(int(addresses[index]))}"
+        return f"Program {self._name(access.program)} {VERBS[access.kind]} outside {region.name}, {where}."
 
     def _race(self) -> str:
-        addresses = np.concatenate([stored for stored, _, _ in self._stores])
-        if not addresses.size:  # every lane was masked
+        stores = [access for access in self._accesses if access.values is not None and access.addresses.size]
+        if not stores:
             return ""
-        programs = np.concatenate([np.full(stored.shape, number) for stored, number, _ in self._stores])
-        values = np.concatenate([stored for _, _, stored in self._stores])
-        places, which = np.unique(addresses, return_inverse=True)
+        programs = np.concatenate([np.full(access.addresses.shape, access.program) for access in stores])
+        values = np.concatenate([access.values.astype(np.uint64) for access in stores if access.values is not None])
+        places, which = np.unique(np.concatenate([access.addresses for access in stores]), return_inverse=True)
         first, last = _least_and_most(which, programs, len(places))
         low, high = _least_and_most(which, values, len(places))
         different = np.flatnonzero((first != last) & (low != high))
@@ -107,16 +123,18 @@ class AccessLog:
             i = different[0]
             both = f"{self._name(first[i])} and {self._name(last[i])}"
             return f"Programs {both} wrote different values to {self._place(places[i])}."
-        for loaded, number in self._loads:
-            found = np.searchsorted(places, loaded)
-            found[found == len(places)] = 0
-            clash = np.flatnonzero((places[found] == loaded) & ((first[found] != number) | (last[found] != number)))
+        for access in self._accesses:
+            if access.kind != "load":
+                continue
+            found = np.minimum(np.searchsorted(places, access.addresses), len(places) - 1)
+            others = (first[found] != access.program) | (last[found] != access.program)
+            clash = found[(places[found] == access.addresses) & others]
             if clash.size:
-                i = found[clash[0]]
-                writer = first[i] if first[i] != number else last[i]
+                i = clash[0]
+                writer = first[i] if first[i] != access.program else last[i]
                 return (
-                    f"Program {self._name(number)} read {self._place(places[i])}, which program {self._name(writer)} "
-                    "wrote in the same launch: nothing orders the two."
+                    f"Program {self._name(access.program)} read {self._place(places[i])}, which program "
+                    f"{self._name(writer)} wrote in the same launch: nothing orders the two."
                 )
         return ""
 
@@ -127,14 +145,10 @@ class AccessLog:
         return "the same place"
 
     def _name(self, number: int) -> str:
-        return _program_name(next(program for program, each in self._programs.items() if each == number))
-
-    @staticmethod
-    def _who(program: tuple[int, int, int]) -> str:
-        return f"Program {_program_name(program)}"
+        return _name(next(program for program, each in self._programs.items() if each == number))
 
 
-def _program_name(program: tuple[int, int, int]) -> str:
+def _name(program: tuple[int, int, int]) -> str:
     """0 for (0, 0, 0), (1, 2) for (1, 2, 0)."""
     used = program[: max((axis + 1 for axis in range(3) if program[axis]), default=1)]
     return str(used[0]) if len(used) == 1 else str(used)
