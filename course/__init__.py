@@ -29,6 +29,7 @@ _LAZY = {
     "bench": ("course.measuring.bench", "bench"),
     "draw": ("course.display.draw", None),
     "gpu_facts": ("course.measuring.gpu_facts", "gpu_facts"),
+    "matrices": ("course.measuring.cases", "matrices"),
     "observed": ("course.measuring.observations", "observed"),
     "recorded": ("course.measuring.records", "recorded"),
     "specialise": ("course.compiling.specialise", "specialise"),

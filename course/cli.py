@@ -54,7 +54,7 @@ def verify(names: Names = None) -> None:
     for name in names or operation_names():
         found = operation(name)
         for function in found.ladder.values():
-            result = verify_function(function, found.reference, found.cases)
+            result = verify_function(function, found.reference, found.cases, absolute=found.absolute)
             print(result)
             wrong |= not result.right
     raise typer.Exit(1 if wrong else 0)

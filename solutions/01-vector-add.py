@@ -1,10 +1,12 @@
 # %% [markdown]
 # # 01 · Vector add
 #
-# **What you will build.** `z = x + y` for vectors of up to two thousand million elements, as fast as the memory allows.
+# **What you will build.** `z = x + y` for vectors of up to two thousand million elements, as fast
+# as the memory allows.
 #
-# **What you will learn.** You cut a vector into blocks and mask the last one. You say which calls share a compiled kernel. You
-# compute the time that a kernel takes at the speed of a copy, and see how near it comes.
+# **What you will learn.** You cut a vector into blocks and mask the last one. You say which calls
+# share a compiled kernel. You compute the time that a kernel takes at the speed of a copy, and
+# see how near it comes.
 #
 # **What you need.** Lesson 00.
 #
@@ -27,18 +29,20 @@ import triton.language as tl
 # %% [markdown]
 # ## Cut a vector into blocks
 #
-# A program for each element would be wasteful: starting one costs more than an addition. So each program gets a *block* of
-# neighbouring elements. Look at the last program: it has more lanes than elements.
+# A program for each element would be wasteful: starting one costs more than an addition. So each
+# program gets a *block* of neighbouring elements. Look at the last program: it has more lanes
+# than elements.
 
 # %%
 draw.programs(10, block_size=4)
 
 # %% [markdown]
-# Ten elements in blocks of four need three programs: `triton.cdiv(10, 4)`, which rounds up. Inside a program,
-# `tl.arange(0, 4)` is the block `[0, 1, 2, 3]`. Adding `pid * 4`, where the program's block starts, gives its *offsets*: its
-# own element numbers.
+# Ten elements in blocks of four need three programs: `triton.cdiv(10, 4)`, which rounds up.
+# Inside a program, `tl.arange(0, 4)` is the block `[0, 1, 2, 3]`. Adding `pid * 4`, where the
+# program's block starts, gives its *offsets*: its own element numbers.
 #
-# **Predict:** this kernel writes each program's number into its block. What is in `out` at the end?
+# **Predict:** this kernel writes each program's number into its block. What is in `out` at the
+# end?
 
 
 # %%
@@ -56,16 +60,17 @@ who_kernel[(triton.cdiv(10, 4),)](out, 10, BLOCK_SIZE=4)
 print(out.tolist())
 
 # %% [markdown]
-# The last two are still -1. Program 2 did not stop by itself at the end of the vector: it computed offsets 10 and 11 like any
-# other, and the *mask*, a block of true and false, kept them from being stored. Without the mask it writes into memory that
-# belongs to something else.
+# The last two are still -1. Program 2 did not stop by itself at the end of the vector: it
+# computed offsets 10 and 11 like any other, and the *mask*, a block of true and false, kept them
+# from being stored. Without the mask it writes into memory that belongs to something else.
 
 # %% [markdown]
 # ## Write the kernel
 #
-# A tensor arrives as a pointer to its first element. A pointer plus a block of offsets is a block of pointers, and `tl.load`
-# reads all of them at once. `BLOCK_SIZE` is a `tl.constexpr`: a constant to the compiler, since a block's size must be known
-# when the kernel is compiled. It must be a power of two.
+# A tensor arrives as a pointer to its first element. A pointer plus a block of offsets is a block
+# of pointers, and `tl.load` reads all of them at once. `BLOCK_SIZE` is a `tl.constexpr`: a
+# constant to the compiler, since a block's size must be known when the kernel is compiled. It
+# must be a power of two.
 
 
 # %%
@@ -80,9 +85,10 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 
 
 # %% [markdown]
-# The *launcher* is the Python around it: it makes the output, computes the grid and starts the kernel, which counts on elements
-# that lie one after the other: `.contiguous()` copies those that do not. The grid may be a function of the constants, as
-# here; then it follows when `BLOCK_SIZE` changes.
+# The *launcher* is the Python around it: it makes the output, computes the grid and starts the
+# kernel, which counts on elements that lie one after the other: `.contiguous()` copies those that
+# do not. The grid may be a function of the constants, as here; then it follows when `BLOCK_SIZE`
+# changes.
 
 
 # %%
@@ -96,8 +102,8 @@ def add(x, y):
 
 
 # %% [markdown]
-# Triton's own first tutorial adds 98,432 numbers: 96 full blocks of 1,024, and one of 128. Look for the difference from what
-# PyTorch computes.
+# Triton's own first tutorial adds 98,432 numbers: 96 full blocks of 1,024, and one of 128. Look
+# for the difference from what PyTorch computes.
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -109,9 +115,10 @@ print(f"The maximum difference between torch and triton is {difference}")
 # %% [markdown]
 # ## Is it right?
 #
-# One size proves little. `verify` tries lengths around the block size, other dtypes, inputs that do not begin at an address
-# divisible by 16 or are not contiguous, NaN and infinity, and compares each with PyTorch in float64. The last column is the
-# largest error as a share of what is allowed; one rounding to float16 takes most of it. CPU mode leaves some cases to a GPU.
+# One size proves little. `verify` tries lengths around the block size, other dtypes, inputs that
+# do not begin at an address divisible by 16 or are not contiguous, NaN and infinity, and compares
+# each with PyTorch in float64. The last column is the largest error as a share of what is
+# allowed; one rounding to float16 takes most of it. CPU mode leaves some cases to a GPU.
 
 # %%
 result = verify(add, torch.add, cases=vectors(2))
@@ -119,9 +126,9 @@ print(result)
 assert result.right
 
 # %% [markdown]
-# The outputs were filled with a pattern before the run, and lie between two *guards*: memory that must not change. So `verify`
-# also sees elements that nobody wrote, and writes outside. In CPU mode it watches every address besides, and sees reads outside
-# and programs that race.
+# The outputs were filled with a pattern before the run, and lie between two *guards*: memory that
+# must not change. So `verify` also sees elements that nobody wrote, and writes outside. In CPU
+# mode it watches every address besides, and sees reads outside and programs that race.
 #
 # **Predict:** here the store has lost its mask. Does `torch.allclose` notice?
 
@@ -137,7 +144,8 @@ def add_unmasked_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.conste
 
 
 # %% [markdown]
-# So that nothing else comes to harm, the output is the front of a larger tensor, and the 24 numbers behind it are -1.
+# So that nothing else comes to harm, the output is the front of a larger tensor, and the 24
+# numbers behind it are -1.
 
 # %%
 memory = torch.full((1024,), -1.0, device=DEVICE)
@@ -147,9 +155,9 @@ print("allclose:", torch.allclose(out, x + y))
 print("still -1 behind it:", (memory[1000:] == -1).sum().item(), "of 24")
 
 # %% [markdown]
-# All 1,000 values are right, so `allclose` is content, and the numbers behind the output are gone. In a program of yours they
-# belong to some other tensor: a kernel can pass its test and spoil a training run. `verify` reports such a kernel as wrong, and
-# says where it wrote.
+# All 1,000 values are right, so `allclose` is content, and the numbers behind the output are
+# gone. In a program of yours they belong to some other tensor: a kernel can pass its test and
+# spoil a training run. `verify` reports such a kernel as wrong, and says where it wrote.
 
 # %% [markdown]
 # ## Four things people believe
@@ -164,14 +172,15 @@ who_kernel[(1,)](out, 2048, BLOCK_SIZE=1024)
 print((out == 0).sum().item())
 
 # %% [markdown]
-# A program is run by `num_warps` warps together, 4 unless you say otherwise: 4 x 32 = 128 threads. The compiler deals the
-# 1,024 elements out to them, 8 to each. You never name a thread in Triton; lesson 03 shows which one got what.
+# A program is run by `num_warps` warps together, 4 unless you say otherwise: 4 x 32 = 128
+# threads. The compiler deals the 1,024 elements out to them, 8 to each. You never name a thread
+# in Triton; lesson 03 shows which one got what.
 
 # %% [markdown]
 # ### "Program 0 runs first"
 #
-# Each program here draws a ticket from a shared counter and writes its number at that place of the list.
-# **Predict** the start of the list, in the interpreter and on a GPU.
+# Each program here draws a ticket from a shared counter and writes its number at that place of
+# the list. **Predict** the start of the list, in the interpreter and on a GPU.
 
 
 # %%
@@ -187,8 +196,9 @@ order_kernel[(512,)](counter, order)
 print(order[:16].tolist())
 
 # %% [markdown]
-# The interpreter runs programs in order, one by one. A GPU starts them on all multiprocessors at once, and whichever gets
-# there first draws first. Look at the first sixteen there, and never let one program rely on another.
+# The interpreter runs programs in order, one by one. A GPU starts them on all multiprocessors at
+# once, and whichever gets there first draws first. Look at the first sixteen there, and never let
+# one program rely on another.
 
 # %%
 print(observed().order)
@@ -196,8 +206,9 @@ print(observed().order)
 # %% [markdown]
 # ### "A masked lane is zero, so it does no harm"
 #
-# It is undefined, as lesson 00 said, even where you see a zero. And a zero does harm too. Here five lanes of eight have an
-# element, all of them 0, and the kernel sums `exp(x)`. **Predict** the sum, with `other=float("-inf")` and without `other`.
+# It is undefined, as lesson 00 said, even where you see a zero. And a zero does harm too. Here
+# five lanes of eight have an element, all of them 0, and the kernel sums `exp(x)`. **Predict**
+# the sum, with `other=float("-inf")` and without `other`.
 
 
 # %%
@@ -218,39 +229,41 @@ for say_other in (True, False):
     print(f"SAY_OTHER={say_other}:", out.item())
 
 # %% [markdown]
-# Five times `exp(0)` is 5. Without `other` three lanes joined in that have no element. `add_kernel` needs no `other`, because
-# what it computes in such a lane is never stored. (An `if` on a `tl.constexpr` is decided when the kernel is compiled, so it is
-# allowed.)
+# Five times `exp(0)` is 5. Without `other` three lanes joined in that have no element.
+# `add_kernel` needs no `other`, because what it computes in such a lane is never stored. (An `if`
+# on a `tl.constexpr` is decided when the kernel is compiled, so it is allowed.)
 
 # %% [markdown]
 # ### "A bigger block is faster"
 #
-# **Predict:** at 67 million elements, which block size is fastest for 4 warps: 64, 1,024 or 32,768? The cell shows what was
-# recorded on an H200. The last section explains the copy roof.
+# **Predict:** at 67 million elements, which block size is fastest for 4 warps: 64, 1,024 or
+# 32,768? The cell shows what was recorded on an H200. The last section explains the copy roof.
 
 # %%
 blocks = recorded("vector_add_blocks")
 draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
 
 # %% [markdown]
-# Small blocks lose: a program with little to do is mostly start and end. A wide range in the middle is equally good. Then very
-# large blocks lose too: at 32,768 elements and 4 warps each thread holds 256 elements of each tensor, more than it has
-# registers, and the rest is *spilled* to memory. With more warps that point comes later. 1,024 with 4 warps is safe here.
+# Small blocks lose: a program with little to do is mostly start and end. A wide range in the
+# middle is equally good. Then very large blocks lose too: at 32,768 elements and 4 warps each
+# thread holds 256 elements of each tensor, more than it has registers, and the rest is *spilled*
+# to memory. With more warps that point comes later. 1,024 with 4 warps is safe here.
 
 # %% [markdown]
 # ## What the compiler is told
 #
-# A kernel is compiled when it is first called, and again when a call differs in something the compiler was told: dtypes,
-# constants, options such as `num_warps`, whether an address or an integer is divisible by 16, whether an integer is 1 or needs
-# 64 bits. `specialise` asks Triton what that would be, and compiles nothing.
+# A kernel is compiled when it is first called, and again when a call differs in something the
+# compiler was told: dtypes, constants, options such as `num_warps`, whether an address or an
+# integer is divisible by 16, whether an integer is 1 or needs 64 bits. `specialise` asks Triton
+# what that would be, and compiles nothing.
 
 # %% tags=["nbval-check-output"]
 x = torch.empty(98432, device=DEVICE)
 specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
 
 # %% [markdown]
-# `*fp32` is a pointer to float32. That 98,432 is divisible by 16 tells the compiler that a whole group of lanes lies inside
-# the mask or outside it, so it may load four elements at once.
+# `*fp32` is a pointer to float32. That 98,432 is divisible by 16 tells the compiler that a whole
+# group of lanes lies inside the mask or outside it, so it may load four elements at once.
 #
 # **Predict:** which of these four calls can use the kernel compiled for the call above?
 
@@ -262,8 +275,8 @@ print("x[1:]:     ", specialise(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024)
 print("BLOCK_SIZE:", specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=512) == first)
 
 # %% [markdown]
-# Only the first: another multiple of 16. `x[1:]` begins 4 bytes after an aligned address, so its loads cannot be as wide. Each
-# of the others costs a compilation, once.
+# Only the first: another multiple of 16. `x[1:]` begins 4 bytes after an aligned address, so its
+# loads cannot be as wide. Each of the others costs a compilation, once.
 #
 # **Predict:** what does the compiler make of `n_elements` when it is 1?
 
@@ -273,9 +286,9 @@ specialise(add_kernel, x, x, x, 1, BLOCK_SIZE=1024)
 # %% [markdown]
 # It became a constant. That is meant for strides, which are often 1.
 #
-# A kernel can call other functions under `@triton.jit`. Such a helper is compiled into its caller, and may return a
-# block, several values, or nothing. This one returns two; look also at `tl.zeros`, which makes a block, and `.to`, which
-# converts one.
+# A kernel can call other functions under `@triton.jit`. Such a helper is compiled into its
+# caller, and may return a block, several values, or nothing. This one returns two; look also at
+# `tl.zeros`, which makes a block, and `.to`, which converts one.
 
 
 # %%
@@ -304,8 +317,9 @@ print(whole.tolist(), part.tolist())
 # %% [markdown]
 # ## How fast can it be?
 #
-# Count first. Adding two float32 vectors reads 4 bytes from each and writes 4: 12 bytes an element, with one addition. A fair
-# mark is a large copy: the *copy roof*. Bytes over the roof is the time to aim at.
+# Count first. Adding two float32 vectors reads 4 bytes from each and writes 4: 12 bytes an
+# element, with one addition. A fair mark is a large copy: the *copy roof*. Bytes over the roof is
+# the time to aim at.
 #
 # **Predict** it for 2^26 elements: about 2, 20 or 200 microseconds?
 
@@ -316,17 +330,19 @@ roof_us = 12 * n / (facts.memory_tb_s * 1e12) * 1e6
 print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: about {roof_us:.0f} us")
 
 # %% [markdown]
-# Now the real thing, over sizes, beside `torch.add` and a copy of as many bytes. `add_v1` is the kernel with one element a
-# program. In GPU mode this measures *your* `add`; in CPU mode it shows the course's, as recorded.
+# Now the real thing, over sizes, beside `torch.add` and a copy of as many bytes. `add_v1` is the
+# kernel with one element a program. In GPU mode this measures *your* `add`; in CPU mode it shows
+# the course's, as recorded.
 
 # %%
 result = bench(add, like="vector_add") if MODE.gpu else recorded("vector_add")
 draw.speeds(result, series=["add", "torch.add", "copy", "add_v1"])
 
 # %% [markdown]
-# For large vectors there is nothing left to gain. (A little above the roof is no error: a copy is half reading and half
-# writing, and memory serves the addition's mix, two reads to a write, a few percent faster; `torch.add` gets the same.) One
-# element a program is two hundred times slower. And below some ten million elements all of them fall off.
+# For large vectors there is nothing left to gain. (A little above the roof is no error: a copy is
+# half reading and half writing, and memory serves the addition's mix, two reads to a write, a few
+# percent faster; `torch.add` gets the same.) One element a program is two hundred times slower.
+# And below some ten million elements all of them fall off.
 
 # %%
 for n in (2**12, 2**16, 2**20, 2**26):
@@ -335,10 +351,12 @@ for n in (2**12, 2**16, 2**20, 2**26):
     print(f"{n:>10,} elements: {taken_us:6.1f} us, at the roof {roof_us:6.1f} us")
 
 # %% [markdown]
-# A launch takes a few microseconds on the GPU even if there is next to nothing to do. At 4,096 elements that is the whole
-# time; at 2^26 it is lost in the rest. The CPU also works for each call.
+# A launch takes a few microseconds on the GPU even if there is next to nothing to do. At 4,096
+# elements that is the whole time; at 2^26 it is lost in the rest. The CPU also works for each
+# call.
 #
-# **Predict:** which is dearer for the CPU, a call of `torch.add` or of a Triton kernel? And the very first call?
+# **Predict:** which is dearer for the CPU, a call of `torch.add` or of a Triton kernel? And the
+# very first call?
 
 # %%
 cost = recorded("vector_add").launch_us
@@ -346,28 +364,35 @@ for name in ("add", "torch.add", "first call, empty cache", "first call, kernel 
     print(f"{name:40} {cost[name]:10,.0f} us")
 
 # %% [markdown]
-# These were recorded on an H200. A call through Triton's Python costs the CPU three to four times what PyTorch's C++ does. The
-# first call ever takes more than half a second: Triton builds a helper of its own, starts its compiler and compiles the kernel.
-# In a new process the kernel comes from the cache on disk, and the first call is still slow. So a first call is never a
+# These were recorded on an H200. A call through Triton's Python costs the CPU three to four times
+# what PyTorch's C++ does. The first call ever takes more than half a second: Triton builds a
+# helper of its own, starts its compiler and compiles the kernel. In a new process the kernel
+# comes from the cache on disk, and the first call is still slow. So a first call is never a
 # measurement, and small tensors are a reason to do more in each kernel.
 
 # %% [markdown]
 # ## On your own
 #
 # - Change `add` to subtract, and give `verify` the right reference.
-# - Launch with `n // 1024` programs in place of `triton.cdiv(n, 1024)`. What does `verify` say first?
-# - Add three vectors in one kernel: 16 bytes an element, where two kernels move 24. Verify it with `lambda x, y, z: x + y + z`
-#   and `vectors(3)`, and on a GPU time it: `help(bench)` says how to give your own inputs.
+# - Launch with `n // 1024` programs in place of `triton.cdiv(n, 1024)`. What does `verify` say
+#   first?
+# - Add three vectors in one kernel: 16 bytes an element, where two kernels move 24. Verify it
+#   with `lambda x, y, z: x + y + z` and `vectors(3)`, and on a GPU time it: `help(bench)` says
+#   how to give your own inputs.
 #
 # ## In practice
 #
-# Do not write a kernel for `x + y`: PyTorch's is as good, and `torch.compile` joins it with its neighbours. What you keep from
-# this lesson is the way: count bytes, verify, then measure against the roof. The finished operation, with its input checks and
-# 64-bit offsets for very long vectors, is [kernels/vector_add.py](../kernels/vector_add.py).
+# Do not write a kernel for `x + y`: PyTorch's is as good, and `torch.compile` joins it with its
+# neighbours. What you keep from this lesson is the way: count bytes, verify, then measure against
+# the roof. The finished operation, with its input checks and 64-bit offsets for very long
+# vectors, is [kernels/vector_add.py](../kernels/vector_add.py).
 #
-# Between your Python and the GPU's instructions lie five stages of a compiler. Lesson 03 walks through them with this kernel.
+# Between your Python and the GPU's instructions lie five stages of a compiler. Lesson 03 walks
+# through them with this kernel.
 #
 # ## Further reading
 #
-# - [Triton's vector-add tutorial](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html)
-# - S. Williams, A. Waterman, D. Patterson: *Roofline: An Insightful Visual Performance Model*, CACM 2009
+# - [Triton's vector-add
+#   tutorial](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html)
+# - S. Williams, A. Waterman, D. Patterson: *Roofline: An Insightful Visual Performance Model*,
+#   CACM 2009

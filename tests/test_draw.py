@@ -16,6 +16,11 @@ PICTURES = {
     "programs": (lambda: draw.programs(10, 4), "3 programs, program i owning elements i * 4 to i * 4 + 3"),
     "programs that fit": (lambda: draw.programs(8, 4), "the last one has 0 masked lanes"),
     "one program": (lambda: draw.programs(1, 64), "63 masked lanes"),
+    "tiles": (
+        lambda: draw.tiles(5, 6, 4, 4),
+        "a grid of 2 x 2 programs. The element in row r and column c has offset r * 6 + c * 1. 34",
+    ),
+    "transposed tiles": (lambda: draw.tiles(3, 4, 2, 2, 1, 3), "has offset r * 1 + c * 3"),
     "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
     "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
     "machine": (lambda: draw.machine(H200), "132 multiprocessors"),
@@ -68,6 +73,8 @@ def test_a_picture_can_be_saved(tmp_path):
         lambda: draw.programs(65, 4),
         lambda: draw.queue(0),
         lambda: draw.queue(4, 9),
+        lambda: draw.tiles(17, 2, 2, 2),
+        lambda: draw.tiles(2, 2, 0, 2),
     ],
 )
 def test_what_cannot_be_drawn_is_a_sentence(call):

@@ -52,6 +52,26 @@ def test_vector_add_reaches_the_copy_roof_and_torch_at_large_sizes():
             assert timing.tb_s >= 0.99 * found.at("torch.add", timing.x).tb_s
 
 
+def test_a_transpose_by_tiles_comes_near_the_roof_and_passes_torch():
+    found = recorded("transpose")
+    for n in (8192, 16384):
+        assert found.at("transpose", n).tb_s >= 0.9 * found.copy_tb_s
+        assert found.at("transpose", n).tb_s >= 3 * found.at("torch", n).tb_s
+        assert found.at("transpose_v1", n).tb_s <= 0.125 * found.copy_tb_s  # a sector for every element
+
+
+def test_one_kernel_takes_half_the_time_of_two():
+    found = recorded("bias_gelu")
+    fused, two = found.at("bias_gelu", 65536), found.at("bias_gelu_v1", 65536)
+    assert fused.tb_s >= 0.9 * found.copy_tb_s
+    assert two.ms / fused.ms == pytest.approx(2, rel=0.1)
+
+
+def test_in_bfloat16_the_arithmetic_of_erf_takes_longer_than_the_bytes():
+    halves, whole = recorded("bias_gelu_bfloat16").at("bias_gelu", 65536), recorded("bias_gelu").at("bias_gelu", 65536)
+    assert 1.2 < whole.ms / halves.ms < 1.8
+
+
 def test_small_sizes_are_launch_cost():
     found = recorded("vector_add")
     floor_ms = found.at("add", 2**12).ms
@@ -84,14 +104,14 @@ def test_a_size_that_was_not_measured_is_a_key_error():
 
 @pytest.mark.parametrize("name", ["nothing", "../pins", "", "gpus/nvidia-h200"])
 def test_an_unknown_name_is_a_sentence_with_all_names(name):
-    with pytest.raises(CourseError, match=r"Nothing is recorded under .* there is vector_add"):
+    with pytest.raises(CourseError, match=r"Nothing is recorded under .* there is bias_gelu"):
         recorded(name)
 
 
 def test_unknown_operations_and_studies_are_sentences():
-    with pytest.raises(CourseError, match="There is no operation 'nope': there is vector_add"):
+    with pytest.raises(CourseError, match="There is no operation 'nope': there is bias_gelu"):
         operation("nope")
-    with pytest.raises(CourseError, match="There is no study 'nope': there is vector_add"):
+    with pytest.raises(CourseError, match="There is no study 'nope': there is bias_gelu"):
         study("nope")
 
 

@@ -22,7 +22,7 @@ def programs(n_elements: int, block_size: int) -> Picture:
     for i in range(cells):
         inside = i < n_elements
         colour = PALETTE[i // block_size % 4]
-        axes.add_patch(_cell(i, 0, colour if inside else "white", hatch=None if inside else "////"))
+        axes.add_patch(cell(i, 0, colour if inside else "white", hatch=None if inside else "////"))
         if cells <= 40:
             axes.text(i + 0.5, 0.5, str(i), ha="center", va="center", fontsize=8, color=ink(colour) if inside else "#555555")
     for p in range(count):
@@ -41,7 +41,8 @@ def programs(n_elements: int, block_size: int) -> Picture:
     return Picture.of(figure, alt)
 
 
-def _cell(x: float, y: float, colour: str, hatch: str | None = None, width: float = 1.0):
+def cell(x: float, y: float, colour: str, hatch: str | None = None, width: float = 1.0):
+    """One element as a rectangle of height 1; hatched where a mask keeps it out."""
     from matplotlib.patches import Rectangle
 
     return Rectangle((x, y), width, 1, facecolor=colour, edgecolor=GREY if hatch else "white", hatch=hatch, lw=0.8)
@@ -62,7 +63,7 @@ def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
     for p in range(n_programs):
         start, m = heapq.heappop(free)
         duration = 1 + 0.35 * math.sin(12.9898 * (p + 1))  # uneven, and the same each time
-        axes.add_patch(_cell(start, -m, PALETTE[p % 4], width=duration))
+        axes.add_patch(cell(start, -m, PALETTE[p % 4], width=duration))
         axes.text(start + duration / 2, -m + 0.5, str(p), ha="center", va="center", color=ink(PALETTE[p % 4]), fontsize=8)
         heapq.heappush(free, (start + duration, m))
         end = max(end, start + duration)

@@ -89,7 +89,7 @@ def record(operation: Operation) -> list[Speeds]:
 
     require_gpu(operation.name)
     for function in operation.ladder.values():
-        verified = verify(function, operation.reference, operation.cases)
+        verified = verify(function, operation.reference, operation.cases, absolute=operation.absolute)
         if not verified.right:
             raise CourseError(f"Nothing was recorded, since a version is wrong. {verified}")
     return [run_study(each, code_hash(operation.source), operation.first_call) for each in operation.studies]

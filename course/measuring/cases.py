@@ -116,3 +116,24 @@ def _vectors(count: int, dtypes: tuple[torch.dtype, ...]) -> Iterator[Case]:
         if dtype.is_floating_point:
             yield case(1025, dtype, values="NaN and inf")
             yield case(1025, dtype, values="large")
+
+
+def matrices(dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False) -> list[Case]:
+    """Cases for a function of one matrix, and of a row as long as the matrix is wide, over shapes, dtypes and strides.
+
+    with_row: give the row as a second input. Values are normal, and some NaN and infinite.
+    """
+
+    def case(shape: tuple[int, int], dtype: torch.dtype, layout: str = "contiguous", values: str = "normal") -> Case:
+        matrix = Input(shape, dtype, layout, values)
+        return Case((matrix, Input(shape[1:], dtype)) if with_row else (matrix,), seed=shape[0] + shape[1])
+
+    first = dtypes[0]
+    square = ((1, 1), (1, 781), (781, 1), (63, 65), (64, 64), (127, 513), (8193, 8191))
+    found = [case(shape, first) for shape in ((0, 5), (3, 0), *square)]
+    for dtype in dtypes:
+        found += [case(shape, dtype) for shape in ((33, 100), (256, 64))]
+        found += [case((65, 40), dtype, layout) for layout in LAYOUTS if layout != "contiguous"]
+        if dtype.is_floating_point:
+            found.append(case((20, 70), dtype, values="NaN and inf"))
+    return found

@@ -44,6 +44,8 @@ class Operation:
     """The same in PyTorch; it is given float64."""
     cases: Sequence[Case]
     studies: Sequence[Study]
+    absolute: float = 0.0
+    """Error allowed on top of the dtype's tolerance, for results that cancel."""
     first_call: str = ""
     """Python that makes the first call in a fresh process; it is timed with an empty cache and with a filled one."""
 

@@ -17,6 +17,10 @@ class Tolerance:
     relative: float
     absolute: float = 0.0
 
+    def plus(self, absolute: float) -> "Tolerance":
+        """With more absolute error allowed: for results that cancel, as 1 + erf(x) does for x below zero."""
+        return Tolerance(self.relative, self.absolute + absolute)
+
 
 def _of(dtype: torch.dtype, roundings: float) -> Tolerance:
     info = torch.finfo(dtype)

@@ -93,6 +93,7 @@ def verify(
     reference: Callable[..., Any],
     cases: Iterable[Case],
     tolerance: Tolerance | None = None,
+    absolute: float = 0.0,
 ) -> Verified:
     """Compare `function` with `reference` on every case.
 
@@ -103,6 +104,7 @@ def verify(
     reference: the same in PyTorch. It is given the inputs in float64 (integers as they are), and decides which shape
         and dtype the result must have.
     tolerance: by default `tolerances.tolerance_for` the result's dtype.
+    absolute: error allowed on top of the tolerance, for results that cancel.
 
     Raises CourseError where there is no case, or the reference fails.
     """
@@ -118,7 +120,7 @@ def verify(
             outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", "the interpreter would take long"))
             continue
         with pace.timing(case):
-            outcomes.append(_try(function, reference, case, tolerance))
+            outcomes.append(_try(function, reference, case, tolerance, absolute))
         if MODE.gpu and _gpu_is_lost():
             break
     return Verified(name, tuple(outcomes))
@@ -156,7 +158,9 @@ def _dtype(case: Case) -> str:
     return str(case.inputs[0].dtype).removeprefix("torch.")
 
 
-def _try(function: Callable[..., Any], reference: Callable[..., Any], case: Case, tolerance: Tolerance | None) -> Outcome:
+def _try(
+    function: Callable[..., Any], reference: Callable[..., Any], case: Case, tolerance: Tolerance | None, absolute: float
+) -> Outcome:
     dtype = _dtype(case)
     inputs = case.make(DEVICE)
     before = [made.buffer.clone() for made in inputs]
@@ -175,10 +179,11 @@ def _try(function: Callable[..., Any], reference: Callable[..., Any], case: Case
     problem = _form_problem(out, shape, result_dtype) or log.problem or _memory_problem(inputs, before, allocated)
     if problem:
         return Outcome(str(case), dtype, "wrong", problem)
-    allowed = tolerance or tolerance_for(result_dtype)
+    allowed = (tolerance or tolerance_for(result_dtype)).plus(absolute)
     if problem := value_problem(out, expected, allowed):
         if not MODE.gpu and any(each.dtype == torch.bfloat16 for each in case.inputs):
-            # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they were integers.
+            # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they were integers, and
+            # cuts bits off where it converts to bfloat16.
             return Outcome(str(case), dtype, "left to the GPU", "the interpreter's bfloat16 arithmetic is wrong")
         return Outcome(str(case), dtype, "wrong", problem)
     return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed))

@@ -1,0 +1,323 @@
+# %% [markdown]
+# # 02 · Two dimensions
+#
+# **What you will build.** A transpose three times as fast as PyTorch's, and one kernel that does
+# the work of two.
+#
+# **What you will learn.** You address a tile of a matrix by its two strides, and mask its edges.
+# You count the sectors that a warp touches. You say in bytes what fusing two kernels saves.
+#
+# **What you need.** Lesson 01.
+#
+# | section | minutes |
+# |---|---|
+# | A tile of offsets | 8 |
+# | Strides | 10 |
+# | Neighbours in memory | 10 |
+# | Three kinds of pointer | 5 |
+# | One kernel for two | 7 |
+
+# %%
+from course import DEVICE, MODE, bench, draw, matrices, recorded, verify
+import torch
+import triton
+import triton.language as tl
+
+# %% [markdown]
+# ## A tile of offsets
+#
+# A matrix lies in memory as one long row. With 6 columns, the element in row `r` and column `c`
+# has offset `r * 6 + c`. Look at the tiles of 4 x 4 that cut this 5 x 6 matrix, and at the lanes
+# that lie past its edges.
+
+# %%
+draw.tiles(5, 6, block_m=4, block_n=4)
+
+# %% [markdown]
+# A program makes its tile of offsets from a block of rows and a block of columns. `rows[:, None]`
+# stands the rows up as a column, `cols[None, :]` lays the columns down as a row, and adding the
+# two gives every pair: the shape `[4, 1]` and the shape `[1, 4]` *broadcast* to `[4, 4]`, as in
+# PyTorch.
+#
+# **Predict:** which program of the grid `(2, 2)` writes a 12 here, and where?
+
+
+# %%
+@triton.jit
+def who_kernel(out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offsets = rows[:, None] * n_cols + cols[None, :]  # [BLOCK_M, BLOCK_N]
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    who = 10 * tl.program_id(axis=0) + tl.program_id(axis=1) + 1
+    tl.store(out_ptr + offsets, who, mask=mask)
+
+
+# %% tags=["nbval-check-output"]
+out = torch.zeros(5, 6, dtype=torch.int32, device=DEVICE)
+who_kernel[(2, 2)](out, 5, 6, BLOCK_M=4, BLOCK_N=4)
+print(out.cpu().numpy())
+
+# %% [markdown]
+# Program (1, 1) is 12: the second along both axes, and only two of its sixteen lanes are inside.
+# The mask needs both conditions, with `&` and with the parentheses: in Python `a < b & c < d`
+# means `a < (b & c) < d`.
+#
+# **Predict:** what becomes of element [1, 0] when the mask forgets the columns?
+
+
+# %%
+@triton.jit
+def rows_only_kernel(out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offsets = rows[:, None] * n_cols + cols[None, :]
+    who = 10 * tl.program_id(axis=0) + tl.program_id(axis=1) + 1
+    tl.store(out_ptr + offsets, who, mask=rows[:, None] < n_rows)
+
+
+# %%
+memory = torch.zeros(8, 6, dtype=torch.int32, device=DEVICE)  # room for what goes astray
+rows_only_kernel[(2, 2)](memory, 5, 6, BLOCK_M=4, BLOCK_N=4)
+print(memory.cpu().numpy())
+
+# %% [markdown]
+# Past the last column comes no emptiness: there comes the next row. Columns 6 and 7 of row 0 are
+# columns 0 and 1 of row 1, and two programs wrote there; behind the last row, one wrote outside.
+# A missing mask along the columns spoils the matrix itself.
+
+# %% [markdown]
+# ## Strides
+#
+# So far a row was `n_cols` elements after the one before. That holds for a contiguous matrix
+# alone. A tensor says for itself how far apart its rows and columns are: its *strides*, counted
+# in elements. **Predict** the strides of these three views.
+
+# %% tags=["nbval-check-output"]
+x = torch.arange(24.0, device=DEVICE).reshape(4, 6)
+print("x      ", tuple(x.shape), x.stride())
+print("x[:, :3]", tuple(x[:, :3].shape), x[:, :3].stride())
+print("x[:, ::2]", tuple(x[:, ::2].shape), x[:, ::2].stride())
+print("x.T    ", tuple(x.T.shape), x.T.stride())
+
+# %% [markdown]
+# All four share the same memory; only shape and strides differ. A kernel that is given both
+# strides reads any of them, with no copy. Strides that a launch finds equal to 1 become constants
+# in the compiled kernel, so the usual case costs nothing.
+
+
+# %%
+@triton.jit
+def copy_kernel(
+    x_ptr,
+    out_ptr,
+    n_rows,
+    n_cols,
+    stride_xm,
+    stride_xn,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask)
+    tl.store(out_ptr + rows[:, None] * n_cols + cols[None, :], x, mask=mask)
+
+
+def copy(x):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    grid = (triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))
+    copy_kernel[grid](x, out, *x.shape, *x.stride(), BLOCK_M=32, BLOCK_N=32)
+    return out
+
+
+# %%
+result = verify(copy, torch.clone, cases=matrices())
+print(result)
+assert result.right
+
+# %% [markdown]
+# The cases hold contiguous, sliced and transposed matrices. Two slips are common. One is to
+# multiply strides by the size of an element, as for pointers in C; Triton does that itself. The
+# other is the number of columns in place of the row stride. **Predict** what that gives for the
+# left half of `x`, whose rows begin with 0, 6, 12 and 18.
+
+
+# %%
+def copy_by_columns(x):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    copy_kernel[(1, 1)](x, out, *x.shape, x.shape[1], 1, BLOCK_M=32, BLOCK_N=32)
+    return out
+
+
+print(copy_by_columns(x[:, :3]).cpu().numpy())
+
+# %% [markdown]
+# Each row begins 3 elements after the one before, in the middle of the row of `x`. For a
+# contiguous matrix the same code is right, so a test on contiguous matrices never finds it.
+#
+# For a stack of matrices the grid takes a third axis: one more `tl.program_id(axis=2)`, one more
+# stride. A grid has three axes and no more; beyond the first, each holds up to 65,535 programs.
+
+# %% [markdown]
+# ## Neighbours in memory
+#
+# Memory comes in *sectors* of 32 bytes. When a warp loads, the hardware fetches every sector that
+# holds one of its 32 addresses. Let each thread load one float32. **Predict** how many sectors
+# that is when neighbours lie side by side, and when each is a row of 4,096 further on.
+
+
+# %% tags=["nbval-check-output"]
+def sectors(stride):
+    return len({4 * thread * stride // 32 for thread in range(32)})
+
+
+for stride in (1, 2, 8, 4096):
+    print(f"{stride:5} elements apart: {sectors(stride):3} sectors for 128 bytes wanted")
+
+# %% [markdown]
+# Side by side, four sectors hold exactly the 128 bytes: the load is *coalesced*. From 8 elements
+# on, each thread pays a sector of its own, and seven eighths of what is moved is thrown away. The
+# hardest case is a transpose: whoever reads along rows writes along columns.
+#
+# **Predict** which share of the copy roof a transpose reaches that gives each program a row, and
+# which one that gives it a tile.
+
+
+# %%
+@triton.jit
+def transpose_kernel(
+    x_ptr,
+    out_ptr,
+    n_rows,
+    n_cols,
+    stride_xm,
+    stride_xn,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask)
+    tl.store(out_ptr + cols[None, :] * n_rows + rows[:, None], x, mask=mask)
+
+
+def transpose(x):
+    out = torch.empty(x.shape[1], x.shape[0], dtype=x.dtype, device=x.device)
+    grid = (triton.cdiv(x.shape[0], 64), triton.cdiv(x.shape[1], 64))
+    transpose_kernel[grid](x, out, *x.shape, *x.stride(), BLOCK_M=64, BLOCK_N=64)
+    return out
+
+
+# %%
+result = verify(transpose, lambda x: x.T.contiguous(), cases=matrices())
+print(result)
+assert result.right
+
+# %%
+speeds = bench(transpose, like="transpose") if MODE.gpu else recorded("transpose")
+draw.speeds(speeds)
+
+# %% [markdown]
+# A row a program (`transpose_v1`) reads well and writes a sector for every element. A tile reads rows
+# of 64 and writes columns of 64: both long runs. You wrote nothing for that: the compiler deals a
+# tile out to the threads one way for the load and another for the store, and turns it around in
+# shared memory in between. Lesson 03 shows where. PyTorch's own, one kernel for any strides, lies
+# between the two.
+
+# %% [markdown]
+# ## Three kinds of pointer
+#
+# `x_ptr + i` with a number is a *scalar pointer*: one element. With a block it is a *block of
+# pointers*: one for each lane, as in all of this lesson. The third kind describes the matrix once
+# and is then asked for tiles: a *tensor descriptor*. Look for the strides and masks that are
+# gone.
+
+
+# %%
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def copy_tile_kernel(x_desc, out_desc, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    row = tl.program_id(axis=0) * BLOCK_M
+    col = tl.program_id(axis=1) * BLOCK_N
+    out_desc.store([row, col], x_desc.load([row, col]))
+
+
+# %% tags=["nbval-check-output"]
+x = torch.arange(40.0, device=DEVICE).reshape(5, 8)
+out = torch.zeros_like(x)
+x_desc, out_desc = (TensorDescriptor.from_tensor(each, [4, 8]) for each in (x, out))
+copy_tile_kernel[(2, 1)](x_desc, out_desc, BLOCK_M=4, BLOCK_N=8)
+print(torch.equal(x, out))
+
+# %% [markdown]
+# The descriptor knows shape, strides and tile, so nothing goes past the edges. On Hopper and
+# later its loads are done by a unit of their own, the tensor memory accelerator; in return it
+# asks for a last stride of 1 and for addresses and other strides that are multiples of 16 bytes.
+# Older code has `tl.make_block_ptr` for this: it warns from Triton 3.7 on and is gone in 3.9.
+
+# %% [markdown]
+# ## One kernel for two
+#
+# A layer of a network ends in `gelu(x + bias)`, with one bias for each column: `bias[None, :]`
+# broadcasts over the rows. As two kernels the sum goes to memory and comes back. **Predict** how
+# much faster one kernel is.
+
+# %% tags=["nbval-check-output"]
+elements = 65536 * 4096
+two_kernels = 4 * 4 * elements  # read x, write the sum; read the sum, write the result
+one_kernel = 2 * 4 * elements  # read x, write the result
+print(f"{two_kernels / 1e9:.1f} GB against {one_kernel / 1e9:.1f} GB")
+
+# %%
+speeds = recorded("bias_gelu")
+draw.speeds(speeds)
+
+# %% [markdown]
+# The bytes counted are those of one kernel, so two kernels that both run at the roof come to half
+# of it. This is what *fusing* buys, for every chain of element-wise operations: the kernels'
+# arithmetic is the same, the trips to memory are fewer. The bias costs nothing: its 16 KB stay in
+# the cache.
+#
+# **Predict:** in bfloat16 there are half as many bytes. Is the fused kernel still at the roof?
+
+# %%
+halves = recorded("bias_gelu_bfloat16")
+for each in (speeds, halves):
+    timing = each.at("bias_gelu", 65536)
+    share = timing.tb_s / each.copy_tb_s
+    print(f"{each.x_name}: {timing.ms * 1e3:.0f} us, {share:.0%} of the copy roof")
+
+# %% [markdown]
+# It is faster, but by less than two, and no longer at the roof. `erf` is a polynomial of some
+# dozen steps, computed in float32 either way, and with half the bytes the arithmetic takes longer
+# than the memory. Both limits exist for every kernel; the larger one is the time.
+
+# %% [markdown]
+# ## On your own
+#
+# - Give `copy_kernel` a third axis, and copy `[batch, rows, columns]`.
+# - Swap the axes of the grid in `transpose`: `(columns, rows)`, with the two `program_id`s
+#   swapped as well. Does `verify` mind?
+# - Write `x + y` for a column `x` of shape `[m, 1]` and a row `y` of shape `[1, n]`, reading each
+#   of them once.
+#
+# ## In practice
+#
+# `torch.compile` fuses chains such as bias and GELU by itself, into Triton kernels like this one.
+# Write your own where it does not: where a reduction, a strange layout or a matrix product stands
+# in between. The finished operations, for any strides and batches, are
+# [kernels/transpose.py](../kernels/transpose.py) and
+# [kernels/bias_gelu.py](../kernels/bias_gelu.py).
+#
+# ## Further reading
+#
+# - [Tensor
+#   descriptors](https://triton-lang.org/main/python-api/generated/triton.language.make_tensor_descriptor.html)
+#   in Triton's reference
+# - M. Harris: *An Efficient Matrix Transpose in CUDA C/C++*, NVIDIA developer blog, 2013: the
+#   same transpose with the shared memory written by hand
