@@ -109,14 +109,7 @@ print("x.T    ", tuple(x.T.shape), x.T.stride())
 # %%
 @triton.jit
 def copy_kernel(
-    x_ptr,
-    out_ptr,
-    n_rows,
-    n_cols,
-    stride_xm,
-    stride_xn,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
+    x_ptr, out_ptr, n_rows, n_cols, stride_xm, stride_xn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
 ):
     rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -188,14 +181,7 @@ for stride in (1, 2, 8, 4096):
 # %%
 @triton.jit
 def transpose_kernel(
-    x_ptr,
-    out_ptr,
-    n_rows,
-    n_cols,
-    stride_xm,
-    stride_xn,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
+    x_ptr, out_ptr, n_rows, n_cols, stride_xm, stride_xn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
 ):
     rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)

@@ -140,7 +140,7 @@ BROKEN = [
     ("    result = None\n    # about", "    if x:\n        # about", "the stub does not parse"),
     ("import course", "import course\n!pip install x", "!pip does not belong in a lesson"),
     ("import course", "import course, sys\nsys.path.append('..')", "sys.path does not belong in a lesson"),
-    ("import course", f"x = {'1' * 100}", "a line has 104 columns, and at most 100 are allowed"),
+    ("import course", f"x = {'1' * 104}", "a line has 108 columns, and at most 104 are allowed"),
     ("import course", "\n".join(f"x{i} = {i}" for i in range(30)), "it has 30 lines, and at most 10 are allowed"),
     ("# # 05 · An example", "# An example", "the first cell must be the title"),
 ]

@@ -21,7 +21,7 @@ from .sources import EXERCISE, FROM_HERE, TO_HERE, solved, stub
 TAGS = {"nbval-check-output", "raises-exception"}
 MOST_LINES = 10
 MOST_KERNEL_LINES = 40
-MOST_COLUMNS = 100  # what JupyterLab shows beside its file browser without scrolling
+MOST_COLUMNS = 104  # what JupyterLab shows beside its file browser without scrolling
 
 
 def problems(source: Path) -> list[str]:
