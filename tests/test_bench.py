@@ -8,7 +8,8 @@ from course.errors import CourseError
 from course.measuring import bench as bench_module
 from course.measuring import recording
 from course.measuring.bench import bench, record
-from course.measuring.studies import operation
+from course.measuring.records import Machine, Timing
+from course.measuring.studies import Study, operation
 from kernels.vector_add import add
 
 needs_cpu_mode = pytest.mark.skipif(MODE.gpu, reason="about refusing without a GPU")
@@ -58,6 +59,36 @@ def test_two_functions_of_one_name_are_told_apart():
     other = twin
     names = list(bench_module._series((add, torch.add, twin, other), taken=["add"]))
     assert names == ["add (2)", "torch.add", "twin", "twin (2)"]
+
+
+@pytest.fixture
+def measured_by_rote(monkeypatch):
+    """run_study without a GPU: each size takes its own number of milliseconds, and 4 and more do not fit."""
+
+    def timings_at(study, x):
+        if x >= 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return [Timing("f", x, x * 10**9, x, x, x)]
+
+    monkeypatch.setattr(bench_module, "_timings_at", timings_at)
+    monkeypatch.setattr(bench_module, "_launch_us", lambda function, inputs: 1.0)
+    monkeypatch.setattr(bench_module, "copy_tb_s", lambda: 2.0)
+    monkeypatch.setattr(bench_module, "this_machine", lambda: Machine("A GPU", "1", "2", "3", "2026-01-02"))
+
+
+def study(xs):
+    return Study("example", "elements", xs, lambda x: (), lambda: 1, {"f": lambda x: add})
+
+
+def test_sizes_that_do_not_fit_are_left_out(measured_by_rote):
+    result = bench_module.run_study(study([1, 2, 4, 8]))
+    assert [timing.x for timing in result.timings] == [1, 2]
+    assert result.at("f", 2).tb_s == 1.0
+
+
+def test_a_study_of_which_nothing_fits_is_a_sentence(measured_by_rote):
+    with pytest.raises(CourseError, match="example does not fit into this GPU's memory at elements 4: take less"):
+        bench_module.run_study(study([4, 8]))
 
 
 def test_peers_are_timed_in_turns_and_leave_out_what_a_study_leaves_out(monkeypatch):

@@ -27,18 +27,6 @@ def start(options: list[str]) -> None:
     os.execve(sys.executable, command, session_environment(os.environ))
 
 
-def _transport() -> list[str]:
-    """Sessions are reached over sockets in the reader's own folder, which no other user can open.
-
-    The system takes paths of 107 bytes. With a longer runtime folder a session could not start, so there they use TCP, each
-    message signed with a key that the folder keeps.
-    """
-    from jupyter_core.paths import jupyter_runtime_dir
-
-    longest = Path(jupyter_runtime_dir()) / f"kernel-{uuid.uuid4()}-ipc-5"
-    return ["--KernelManager.transport=ipc"] if len(os.fsencode(longest)) <= 107 else []
-
-
 def session_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment for the lab: each session chooses its own mode, and says its own reason."""
     asked_for = MODE.reason.startswith("TRITON_INTERPRET")
@@ -56,6 +44,18 @@ def arguments(root: Path) -> list[str]:
         *_transport(),
         *(["--allow-root"] if os.geteuid() == 0 else []),  # containers run as root
     ]
+
+
+def _transport() -> list[str]:
+    """Sessions are reached over sockets in the reader's own folder, which no other user can open.
+
+    The system takes paths of 107 bytes. With a longer runtime folder a session could not start, so there they use TCP, each
+    message signed with a key that the folder keeps.
+    """
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    longest = Path(jupyter_runtime_dir()) / f"kernel-{uuid.uuid4()}-ipc-5"
+    return ["--KernelManager.transport=ipc"] if len(os.fsencode(longest)) <= 107 else []
 
 
 def report(copied: workspace.Copied) -> list[str]:
