@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.checks import check_runs_on, check_tensors
+from kernels.checks import GRID_LIMIT, check_runs_on, check_tensors
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -27,7 +27,7 @@ def gelu(x):
 def bias_kernel(x_ptr, bias_ptr, out_ptr, n_rows, n_cols, stride_xm, stride_xn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """out = x + bias. Program (i, j) owns the tile of BLOCK_M rows from i * BLOCK_M and BLOCK_N columns from j * BLOCK_N."""
     rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
-    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    cols = tl.program_id(axis=1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
     mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)  # [BLOCK_M, BLOCK_N]
     x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask).to(tl.float32)
     bias = tl.load(bias_ptr + cols, mask=cols < n_cols).to(tl.float32)  # [BLOCK_N]
@@ -49,15 +49,15 @@ def bias_gelu_kernel(
 ):  # fmt: skip
     """out = gelu(x + bias). Program (i, j) owns the same tile as in bias_kernel."""
     rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
-    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    cols = tl.program_id(axis=1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
     mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)  # [BLOCK_M, BLOCK_N]
     x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask).to(tl.float32)
     bias = tl.load(bias_ptr + cols, mask=cols < n_cols).to(tl.float32)  # [BLOCK_N]
     tl.store(out_ptr + rows[:, None] * n_cols + cols[None, :], gelu(x + bias[None, :]), mask=mask)
 
 
-def _prepare(kernel: object, x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Check the inputs; return x as a matrix."""
+def _prepare(kernel: object, x: torch.Tensor, bias: torch.Tensor, block_n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Check the inputs; return x as a matrix, and the bias contiguous."""
     check_tensors("bias_gelu", x=x, bias=bias)
     check_runs_on("bias_gelu", kernel, x)
     if x.ndim < 1 or bias.shape != x.shape[-1:]:
@@ -71,12 +71,16 @@ def _prepare(kernel: object, x: torch.Tensor, bias: torch.Tensor) -> torch.Tenso
         )
     if x.dtype not in DTYPES:
         raise ValueError(f"bias_gelu: x is {x.dtype}; this kernel takes float16, bfloat16 and float32.")
-    return x.reshape(-1, x.shape[-1]) if x.numel() else x.new_empty((0, x.shape[-1]))
+    if triton.cdiv(x.shape[-1], block_n) > GRID_LIMIT:
+        raise ValueError(f"bias_gelu: {x.shape[-1]:,} columns are too many for blocks of {block_n}; take a larger block_n.")
+    x = x.resolve_neg()  # a negative bit is no part of the memory that a kernel reads
+    matrix = x.reshape(-1, x.shape[-1]) if x.numel() else x.new_empty((0, x.shape[-1]))
+    return matrix, bias.resolve_neg().contiguous()
 
 
 def bias_gelu_v1(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """v1 of the ladder: one kernel adds the bias, in float32, and a second one applies GELU."""
-    matrix, bias = _prepare(bias_kernel, x, bias), bias.contiguous()
+    matrix, bias = _prepare(bias_kernel, x, bias, block_n=1024)
     # The sum is kept in the dtype of x, as two separate operations of PyTorch would keep it.
     total = torch.empty(matrix.shape, dtype=x.dtype, device=x.device)
     out = torch.empty_like(total)
@@ -96,10 +100,10 @@ def bias_gelu(x: torch.Tensor, bias: torch.Tensor, block_m: int = 4, block_n: in
     bias: one dimension, as long as the last one of x, of the same dtype and device.
     block_m, block_n: rows and columns a program, powers of two.
 
-    Raises TypeError for what is no tensor; ValueError where shapes, dtypes or devices do not fit, or the tensors are on
-    the CPU and the kernel is compiled for a GPU.
+    Raises TypeError for what is no tensor; ValueError where shapes, dtypes or devices do not fit, where there are more
+    columns than 65,535 blocks hold, or the tensors are on the CPU and the kernel is compiled for a GPU.
     """
-    matrix, bias = _prepare(bias_gelu_kernel, x, bias), bias.contiguous()
+    matrix, bias = _prepare(bias_gelu_kernel, x, bias, block_n)
     out = torch.empty(matrix.shape, dtype=x.dtype, device=x.device)
     if out.numel():
         n_rows, n_cols = matrix.shape

@@ -3,12 +3,17 @@
 import torch
 import triton
 
+GRID_LIMIT = 65_535
+"""The most programs along the second and third axis of a grid; the first takes 2**31 - 1."""
+
 
 def check_tensors(operation: str, **tensors: object) -> None:
-    """Raise TypeError where one of the named arguments is not a tensor."""
+    """Raise TypeError where one of the named arguments is not a tensor, and ValueError where it is a sparse one."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{operation}: {name} is a {type(tensor).__name__}, and must be a torch.Tensor.")
+        if tensor.layout != torch.strided:
+            raise ValueError(f"{operation}: {name} has layout {tensor.layout}, and must be dense: call .to_dense() first.")
 
 
 def check_same(operation: str, **tensors: torch.Tensor) -> None:

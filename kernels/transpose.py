@@ -11,10 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.checks import check_runs_on, check_tensors
-
-GRID_LIMIT = 65_535
-"""The most programs along the second and third axis of a grid; the first takes 2**31 - 1."""
+from kernels.checks import GRID_LIMIT, check_runs_on, check_tensors
 
 
 @triton.jit
@@ -53,13 +50,18 @@ def _prepare(kernel: object, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
         raise ValueError(f"transpose: x has shape {tuple(x.shape)}; it must have two dimensions or more.")
     if x.is_complex():
         raise ValueError(f"transpose: x is {x.dtype}, which Triton does not know; view it as real numbers first.")
+    x = x.resolve_neg()  # a negative bit is no part of the memory that a kernel reads
     x = x.reshape(-1, *x.shape[-2:]) if x.numel() else x.new_empty((0, *x.shape[-2:]))
     return x, x.new_empty((x.shape[0], x.shape[2], x.shape[1]))
 
 
 def _parts(x: torch.Tensor, out: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """x and out cut along their first dimension into parts that a grid's last axis takes; none where they are empty."""
-    return list(zip(x.split(GRID_LIMIT), out.split(GRID_LIMIT), strict=True)) if out.numel() else []
+    if not out.numel():
+        return []
+    if x.shape[0] <= GRID_LIMIT:
+        return [(x, out)]
+    return list(zip(x.split(GRID_LIMIT), out.split(GRID_LIMIT), strict=True))
 
 
 def transpose_v1(x: torch.Tensor) -> torch.Tensor:
@@ -73,7 +75,7 @@ def transpose_v1(x: torch.Tensor) -> torch.Tensor:
 
 
 def transpose(x: torch.Tensor, block_m: int = 64, block_n: int = 64, num_warps: int = 4) -> torch.Tensor:
-    """The last two dimensions of x exchanged, as a new contiguous tensor.
+    """The last two dimensions of x exchanged, as a new contiguous tensor. Forward only.
 
     x: two dimensions or more, any strides. Leading dimensions that no strides can join are copied first.
     block_m, block_n: rows and columns a program, powers of two.

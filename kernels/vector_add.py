@@ -58,7 +58,7 @@ def _prepare(kernel: object, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Te
         raise ValueError(f"add: the inputs are {x.dtype}, which this kernel does not take; convert them first.")
     if kernel is not add_kernel and x.numel() >= 2**31:
         raise ValueError(f"add: {x.numel():,} elements are more than v1 and v2 can count in 32 bits; use add, the v3.")
-    x, y = x.contiguous(), y.contiguous()
+    x, y = x.resolve_neg().contiguous(), y.resolve_neg().contiguous()  # a negative bit is no part of the memory
     return x, y, torch.empty_like(x)
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course import MODE
 from course.measuring.cases import Case, Input, vectors
@@ -132,6 +133,31 @@ def through_an_address(x):
     return out
 
 
+@triton.jit
+def descriptor_kernel(x_desc, out_desc):
+    start = tl.program_id(axis=0) * 1024
+    out_desc.store([start], x_desc.load([start]))
+
+
+def through_descriptors(x):
+    out = torch.empty_like(x)
+    descriptors = (TensorDescriptor.from_tensor(each, [1024]) for each in (x, out))
+    descriptor_kernel[(triton.cdiv(x.numel(), 1024),)](*descriptors)
+    return out
+
+
+@triton.jit
+def twice_kernel(x_ptr, out_ptr):
+    offsets = tl.arange(0, 1024)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * 2)
+
+
+def twice(x):
+    out = torch.empty_like(x)
+    twice_kernel[(1,)](x, out)
+    return out
+
+
 NOT_OURS = "memory that is none of the kernel's arguments."
 
 MISTAKES = {
@@ -160,6 +186,7 @@ RIGHT = {
     "an atomic addition": (total(atomic=True), torch.sum),
     "programs that write the same value": (wrapping_copy, torch.clone),
     "two launches, one after the other": (two_launches, lambda x: x * 4),
+    "tensor descriptors": (through_descriptors, torch.clone),
     "addresses held in a tensor": (through_an_address, torch.clone),
 }
 
@@ -169,6 +196,13 @@ def test_what_is_right_on_a_gpu_is_right_here(name):
     function, reference = RIGHT[name]
     result = verify(function, reference, ONE, tolerance=Tolerance(1e-3))
     assert result.right, result
+
+
+def test_what_the_interpreter_lacks_for_bfloat16_is_left_to_the_gpu():
+    cases = [Case((Input((1024,), dtype),)) for dtype in (torch.float32, torch.bfloat16)]
+    in_float32, in_bfloat16 = verify(twice, lambda x: x * 2, cases).outcomes
+    assert in_float32.verdict == "right"
+    assert (in_bfloat16.verdict, in_bfloat16.reason) == ("left to the GPU", "the interpreter cannot do this with bfloat16")
 
 
 def test_the_interpreter_is_left_as_it_was():

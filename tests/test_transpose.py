@@ -39,6 +39,12 @@ def test_strided_inputs_are_read_as_they_lie():
         assert torch.equal(transpose(view), view.mT)
 
 
+def test_a_negative_bit_is_seen():
+    x = random(3, 5)
+    for launcher in LAUNCHERS:
+        assert torch.equal(launcher(torch._neg_view(x)), -x.mT)
+
+
 def test_more_matrices_than_a_grids_axis_takes(monkeypatch):
     monkeypatch.setattr(module, "GRID_LIMIT", 4)
     x = random(11, 3, 5)

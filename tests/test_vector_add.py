@@ -50,6 +50,11 @@ def test_strided_and_transposed_inputs():
     assert torch.equal(add(x[:1].expand(60, 40), x), x[:1] + x)
 
 
+def test_a_negative_bit_is_seen():
+    x, y = random(30), random(30)
+    assert torch.equal(add(torch._neg_view(x), y), y - x)
+
+
 def test_other_block_sizes_and_warps():
     x, y = random(1000), random(1000)
     for block_size, num_warps in ((32, 1), (256, 2), (4096, 8)):

@@ -82,21 +82,21 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
             values = bits.view(f"u{bits.dtype.itemsize}").ravel()
         observer.access(kind, np.ravel(pointers.data[active]), itemsize, tuple(builder.grid_idx), values)
 
-    def load(pointers: Any, mask: Any, *rest: Any) -> Any:
+    def load(pointers: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("load", pointers, mask)
-        return plain["create_masked_load"](pointers, mask, *rest)
+        return plain["create_masked_load"](pointers, mask, *rest, **named)
 
-    def store(pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
+    def store(pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("store", pointers, mask, value)
-        return plain["create_masked_store"](pointers, value, mask, *rest)
+        return plain["create_masked_store"](pointers, value, mask, *rest, **named)
 
-    def update(operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
+    def update(operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("update", pointers, mask)
-        return plain["create_atomic_rmw"](operation, pointers, value, mask, *rest)
+        return plain["create_atomic_rmw"](operation, pointers, value, mask, *rest, **named)
 
-    def compare_and_swap(pointers: Any, *rest: Any) -> Any:
+    def compare_and_swap(pointers: Any, *rest: Any, **named: Any) -> Any:
         tell("update", pointers, None)
-        return plain["create_atomic_cas"](pointers, *rest)
+        return plain["create_atomic_cas"](pointers, *rest, **named)
 
     def arguments(self: Any, args: Any, kwargs: Any) -> Any:
         args, kwargs = plain_arguments(self, args, kwargs)

@@ -118,7 +118,7 @@ def _vectors(count: int, dtypes: tuple[torch.dtype, ...]) -> Iterator[Case]:
             yield case(1025, dtype, values="large")
 
 
-def matrices(dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False) -> list[Case]:
+def matrices(*, dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False) -> list[Case]:
     """Cases for a function of one matrix, and of a row as long as the matrix is wide, over shapes, dtypes and strides.
 
     with_row: give the row as a second input. Values are normal, and some NaN and infinite.

@@ -175,6 +175,8 @@ def _try(
         if MODE.gpu:
             torch.cuda.synchronize()
     except Exception as error:
+        if MODE.interpreting and _for_want_of_bfloat16(case, error):
+            return Outcome(str(case), dtype, "left to the GPU", "the interpreter cannot do this with bfloat16")
         return Outcome(str(case), dtype, "wrong", _what_was_raised(error))
     problem = _form_problem(out, shape, result_dtype) or log.problem or _memory_problem(inputs, before, allocated)
     if problem:
@@ -199,6 +201,12 @@ def _regions(inputs: list[Guarded], allocated: GuardedAllocations) -> list[Regio
         )
         for name, made in named
     ]
+
+
+def _for_want_of_bfloat16(case: Case, error: Exception) -> bool:
+    """Whether the interpreter stopped at something it lacks for bfloat16: constants of it, and atomics on it."""
+    lacks = "get_bf16" in str(error) or "Unsupported data type" in str(error)
+    return lacks and any(each.dtype == torch.bfloat16 for each in case.inputs)
 
 
 def _what_was_raised(error: Exception) -> str:

@@ -51,7 +51,7 @@ VERBS = {"load": "read", "store": "wrote", "update": "updated"}
 class AccessLog:
     """An observer of the interpreter that keeps the first problem it finds, as a sentence.
 
-    regions: called at the end of each launch for the tensors that are known; accesses to others are only held to their
+    regions: called at the start of each launch for the tensors that are known; accesses to others are only held to their
     storage. An access outside every storage among the arguments is stopped before it is made, with OutsideError, unless
     an argument may hold addresses itself (a tensor of 64-bit integers).
     """
@@ -68,6 +68,7 @@ class AccessLog:
     def launch(self, storages: list[tuple[int, int]], may_hold_pointers: bool) -> None:
         self.finish()
         self._storages, self._may_hold_pointers = storages, may_hold_pointers
+        self._regions = self._all_regions()
 
     def access(
         self, kind: str, addresses: np.ndarray, itemsize: int, program: tuple[int, int, int], values: np.ndarray | None
@@ -84,7 +85,6 @@ class AccessLog:
     def finish(self) -> None:
         """The launch has ended: look at all that its programs did."""
         if self._accesses and not self.problem:
-            self._regions = self._all_regions()
             self.problem = self._outside()
             # With atomics, programs can order one another.
             if not self.problem and all(access.kind != "update" for access in self._accesses):
