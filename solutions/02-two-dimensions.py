@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 02 · Two dimensions
 #
-# **What you will build.** A transpose three times as fast as PyTorch's, and one kernel that does
-# the work of two.
+# **What you will build.** A transpose over three times as fast as PyTorch's for large matrices,
+# and one kernel that does the work of two.
 #
 # **What you will learn.** You address a tile of a matrix by its two strides, and mask its edges.
 # You count the sectors that a warp touches. You say in bytes what fusing two kernels saves.
@@ -83,8 +83,9 @@ print(memory.cpu().numpy())
 
 # %% [markdown]
 # Past the last column comes no emptiness: there comes the next row. Columns 6 and 7 of row 0 are
-# columns 0 and 1 of row 1, and two programs wrote there; behind the last row, one wrote outside.
-# A missing mask along the columns spoils the matrix itself.
+# columns 0 and 1 of row 1, and two programs wrote there. (In the interpreter the later one won;
+# on a GPU either may.) Behind the last row, one wrote outside. A missing mask along the columns
+# spoils the matrix itself.
 
 # %% [markdown]
 # ## Strides
@@ -207,11 +208,11 @@ speeds = bench(transpose, like="transpose") if MODE.gpu else recorded("transpose
 draw.speeds(speeds)
 
 # %% [markdown]
-# A row a program (`transpose_v1`) reads well and writes a sector for every element. A tile reads rows
-# of 64 and writes columns of 64: both long runs. You wrote nothing for that: the compiler deals a
-# tile out to the threads one way for the load and another for the store, and turns it around in
-# shared memory in between. Lesson 03 shows where. PyTorch's own, one kernel for any strides, lies
-# between the two.
+# A row a program (`transpose_v1`) reads well and writes a sector for every element. A tile reads
+# rows of 64 and writes columns of 64: both long runs. You wrote nothing for that: the compiler
+# deals a tile out to the threads one way for the load and another for the store, and turns it
+# around in shared memory in between. Lesson 03 shows where. PyTorch's own, one kernel for any
+# strides, lies between the two.
 
 # %% [markdown]
 # ## Three kinds of pointer
@@ -265,9 +266,9 @@ draw.speeds(speeds)
 
 # %% [markdown]
 # The bytes counted are those of one kernel, so two kernels that both run at the roof come to half
-# of it. This is what *fusing* buys, for every chain of element-wise operations: the kernels'
-# arithmetic is the same, the trips to memory are fewer. The bias costs nothing: its 16 KB stay in
-# the cache.
+# of it. That is what *fusing* buys, for every chain of element-wise operations: the kernels'
+# arithmetic is the same, the trips to memory are fewer. PyTorch's two do not even run at the
+# roof. The bias costs nothing: its 16 KB stay in the cache.
 #
 # **Predict:** in bfloat16 there are half as many bytes. Is the fused kernel still at the roof?
 
@@ -279,18 +280,20 @@ for each in (speeds, halves):
     print(f"{each.x_name}: {timing.ms * 1e3:.0f} us, {share:.0%} of the copy roof")
 
 # %% [markdown]
-# It is faster, but by less than two, and no longer at the roof. `erf` is a polynomial of some
-# dozen steps, computed in float32 either way, and with half the bytes the arithmetic takes longer
-# than the memory. Both limits exist for every kernel; the larger one is the time.
+# It is faster, but by less than two, and no longer at the roof. `erf` makes this kernel some
+# forty instructions an element, computed in float32 either way, and with half the bytes they take
+# longer than the memory. Both limits exist for every kernel; the larger one is the time.
 
 # %% [markdown]
 # ## On your own
 #
-# - Give `copy_kernel` a third axis, and copy `[batch, rows, columns]`.
+# - Give `copy_kernel` a third axis, and copy `[batch, rows, columns]`. Try it on `torch.randn(3,
+#   33, 100, device=DEVICE).transpose(0, 2)`, with `torch.equal`.
 # - Swap the axes of the grid in `transpose`: `(columns, rows)`, with the two `program_id`s
 #   swapped as well. Does `verify` mind?
-# - Write `x + y` for a column `x` of shape `[m, 1]` and a row `y` of shape `[1, n]`, reading each
-#   of them once.
+# - Write `x + y` for a column `x` of shape `[m, 1]` and a row `y` of shape `[1, n]`. Each program
+#   loads `BLOCK_M` numbers of `x` and `BLOCK_N` of `y`, and no tile. Compare it with PyTorch's by
+#   `torch.equal`.
 #
 # ## In practice
 #
