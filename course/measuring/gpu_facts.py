@@ -1,7 +1,7 @@
 """The machine a kernel runs on: sizes as the driver reports them, speeds as measured by moving data."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -13,7 +13,7 @@ from course import MODE
 
 from .bench import this_machine
 from .copying import copy_tb_s
-from .records import FOLDER, Machine
+from .records import FOLDER, Machine, from_content, to_content
 
 SHOWN_WITHOUT_GPU = "NVIDIA H200"
 
@@ -60,15 +60,11 @@ class GpuFacts:
     __repr__ = __str__
 
     def to_json(self) -> str:
-        content = asdict(self)
-        del content["recorded"]
-        return json.dumps(content, indent=2) + "\n"
+        return json.dumps(to_content(self), indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "GpuFacts":
-        content = json.loads(text)
-        content["machine"] = Machine(**content["machine"])
-        return replace(cls(**content), recorded=True)
+        return from_content(cls, json.loads(text))
 
 
 def gpu_facts() -> GpuFacts:

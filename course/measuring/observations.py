@@ -1,7 +1,7 @@
 """What programs do on a GPU that the interpreter never shows: they race, and start in no order."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 import torch
 import triton
@@ -10,7 +10,7 @@ import triton.language as tl
 from course import MODE
 
 from .bench import require_gpu, this_machine
-from .records import FOLDER, Machine
+from .records import FOLDER, Machine, from_content, to_content
 
 PROGRAMS = 1024
 SHOWN = 16
@@ -44,16 +44,13 @@ class Observed:
     __repr__ = __str__
 
     def to_json(self) -> str:
-        content = asdict(self)
-        del content["recorded"]
-        return json.dumps(content) + "\n"
+        return json.dumps(to_content(self)) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Observed":
         content = json.loads(text)
-        content["machine"] = Machine(**content["machine"])
         content["first_programs"] = tuple(content["first_programs"])
-        return replace(cls(**content), recorded=True)
+        return from_content(cls, content)
 
 
 @triton.jit

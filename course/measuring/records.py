@@ -1,10 +1,13 @@
 """Measured speeds, as dataclasses and as JSON: what `bench` returns, what `make record` writes, what lessons show."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from course.errors import CourseError
+
+R = TypeVar("R")
 
 FOLDER = Path(__file__).parent / "recorded"
 
@@ -21,6 +24,18 @@ class Machine:
 
     def __str__(self) -> str:
         return f"{self.gpu}, driver {self.driver}, torch {self.torch}, triton {self.triton}, {self.date}"
+
+
+def to_content(result: Any) -> dict[str, Any]:
+    """A result as JSON takes it. `recorded` is not kept: what is read from a file is recorded."""
+    content = asdict(result)
+    del content["recorded"]
+    return content
+
+
+def from_content(kind: type[R], content: dict[str, Any]) -> R:
+    """The result of this kind, with a `machine` and marked as `recorded`, that `to_content` was given."""
+    return kind(**content | {"machine": Machine(**content["machine"]), "recorded": True})
 
 
 @dataclass(frozen=True)
@@ -97,9 +112,8 @@ class Speeds:
     __repr__ = __str__
 
     def to_json(self) -> str:
-        """As JSON text, a timing a line. `recorded` is not kept: what is read from a file is recorded."""
-        content = asdict(self)
-        del content["recorded"]
+        """As JSON text, a timing a line."""
+        content = to_content(self)
         timings = ",\n".join("    " + json.dumps(timing) for timing in content.pop("timings"))
         head = json.dumps(content, indent=2)
         return head[: -len("\n}")] + ',\n  "timings": [\n' + timings + "\n  ]\n}\n"
@@ -108,8 +122,7 @@ class Speeds:
     def from_json(cls, text: str) -> "Speeds":
         content = json.loads(text)
         content["timings"] = tuple(Timing(**timing) for timing in content["timings"])
-        content["machine"] = Machine(**content["machine"])
-        return replace(cls(**content), recorded=True)
+        return from_content(cls, content)
 
 
 def recorded(name: str) -> Speeds:
