@@ -249,7 +249,7 @@ print(f"{twice[0].item():.3g}")
 # %% [markdown]
 # The interpreter added 16256 + 16256 and read the sum as a bfloat16. A GPU prints 2. The same
 # happens in `tl.dot`, the matrix product of lesson 05, where the integers are multiplied: 16
-# products of 16256 times 16256. (Its two-dimensional offsets are explained there too.)
+# products of 16256 times 16256. (Lesson 02 explains the two-dimensional offsets.)
 
 
 # %%
