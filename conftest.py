@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import tempfile
 
 import pytest
 
@@ -10,6 +11,9 @@ import course  # before any test imports Triton: this picks the mode
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Several workers share the cores: more threads in each would only wait for one another.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The tests' checks are nobody's progress; sessions of notebooks under test inherit this too.
+os.environ["COURSE_DATA"] = tempfile.mkdtemp(prefix="course-test-data-")
 
 AVAILABLE = ("browser", "gpu")
 CELL_TIMEOUT_S = 120

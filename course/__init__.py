@@ -27,8 +27,10 @@ except CourseError as error:
 _LAZY = {
     "apart": ("course.teaching.apart", "apart"),
     "bench": ("course.measuring.bench", "bench"),
+    "check": ("course.teaching.check", "check"),
     "draw": ("course.display.draw", None),
     "gpu_facts": ("course.measuring.gpu_facts", "gpu_facts"),
+    "hint": ("course.teaching.hints", "hint"),
     "matrices": ("course.measuring.cases", "matrices"),
     "observed": ("course.measuring.observations", "observed"),
     "recorded": ("course.measuring.records", "recorded"),

@@ -1,45 +1,173 @@
-"""Run Python in a process of its own: a crash, a hang or an endless loop there costs this process nothing."""
+"""Run Python in a process of its own: a crash, a hang or an endless loop there costs this process nothing.
 
+`call` runs a function in a worker that is kept warm, one for each kind; `run_source` a script in a fresh process.
+"""
+
+import atexit
 import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-Kind = Literal["same", "compile", "interpret"]
-"""What the child does with kernels: the same as this process, compile only, or interpret only."""
+from .errors import CourseError
+
+Kind = Literal["compile", "interpret", "launch"]
+"""What the child does with kernels: compile only, interpret only, or launch on the GPU."""
+
+IDLE_S = 300
+"""A worker that was not used for so long ends: PyTorch and Triton take 0.3 GB in each."""
+START_S = 120
+"""How long a worker may take to import PyTorch and Triton, on a slow or busy disk too."""
+MEMORY_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True)
 class Ended:
     """How a child process ended, and what it printed."""
 
-    how: Literal["finished", "failed", "crashed", "out of time"]
+    how: Literal["finished", "failed", "crashed", "out of time", "out of memory"]
     code: int
     """The exit code; minus the signal's number where a signal ended it."""
     stdout: str
     stderr: str
     seconds: float
+    value: Any = None
+    """What the function returned, where it finished."""
 
     @property
     def signal(self) -> str | None:
         """The name of the signal that ended the child, or None."""
         return signal.Signals(-self.code).name if self.code < 0 else None
 
+    @property
+    def exception(self) -> str:
+        """The line of the exception that ended it: the first after the last traceback's frames, which are indented."""
+        _, found, after = self.stderr.rpartition("Traceback (most recent call last):\n")
+        return next((line for line in after.splitlines() if found and not line.startswith(" ")), "")
 
-def run_source(source: str, kind: Kind = "same", timeout_s: float = 60) -> Ended:
-    """Run `source`, the text of a Python module, as a script in a child process.
 
-    The text is kept in a file for as long as the child runs, since Triton reads kernels from their files.
-    At `timeout_s` seconds the child and what it started are killed.
+def call(
+    function: Callable[..., Any], *args: Any, kind: Kind, timeout_s: float = 60, memory_bytes: int = MEMORY_BYTES
+) -> Ended:
+    """Call `function(*args)` in a warm child.
+
+    function: at the top of an importable module. args, and what it returns: anything JSON can say.
+    timeout_s, memory_bytes: beyond them the child and what it started are killed.
+    """
+    return _worker(kind).call(
+        {
+            "function": f"{function.__module__}:{function.__qualname__}",
+            "args": args,
+            "environ": _environment(kind),
+            "folder": os.getcwd(),
+            "path": sys.path,
+            "timeout_s": timeout_s,
+            "memory_bytes": memory_bytes,
+        }
+    )
+
+
+class Worker:
+    """This process's end of one `course.worker`, which is started when it is first needed and again when it has ended."""
+
+    def __init__(self, kind: Kind, idle_s: float = IDLE_S) -> None:
+        self.kind, self.idle_s = kind, idle_s
+        self.process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def call(self, request: dict[str, Any]) -> Ended:
+        line = json.dumps(request).encode() + b"\n"
+        with self._lock:
+            # Once more if it was there before: it may just have ended, being idle or killed by somebody.
+            for _ in range(1 if self.process is None else 2):
+                if self.process is None:
+                    self._start()
+                answer = self._ask(line, request["timeout_s"])
+                if answer:
+                    return Ended(**json.loads(answer))
+                errors = self._stop()
+        raise CourseError(
+            f"The helper process that is to {self.kind} kernels ended without an answer: {errors or 'it left no word'}. "
+            "Try again; if it stays so, `course doctor` looks at this machine."
+        )
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the worker
+        command = [sys.executable, "-m", "course.worker", str(theirs.fileno()), str(self.idle_s)]
+        self.process = subprocess.Popen(
+            command, env=_environment(self.kind), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=self._errors, pass_fds=[theirs.fileno()], start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        self._socket, self._answers = ours, ours.makefile("rb")
+
+    def _ask(self, line: bytes, timeout_s: float) -> bytes:
+        self._socket.settimeout(timeout_s + START_S)  # the worker itself keeps the task's limit
+        try:
+            self._socket.sendall(line)
+            return self._answers.readline()
+        except OSError:
+            return b""
+        except BaseException:  # an interrupted cell must not leave its task behind
+            self._stop()
+            raise
+
+    def _stop(self) -> str:
+        """Hang up, at which the worker kills its task and ends; what it wrote on stderr last."""
+        if self.process is None:
+            return ""
+        self._answers.close()
+        self._socket.close()
+        try:
+            self.process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+        with self._errors as stream:
+            stream.seek(0)
+            return (stream.read().decode(errors="replace").strip().splitlines() or [""])[-1]
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stop()
+
+
+_workers: dict[tuple[int, Kind], Worker] = {}
+
+
+def _worker(kind: Kind) -> Worker:
+    # By process: one that was forked from this one must not speak on this one's socket.
+    return _workers.setdefault((os.getpid(), kind), Worker(kind))
+
+
+@atexit.register
+def stop_workers() -> None:
+    """End this process's workers; the next call starts them anew."""
+    for (pid, _), worker in _workers.items():
+        if pid == os.getpid():
+            worker.stop()
+
+
+def run_source(source: str, kind: Kind | None = None, timeout_s: float = 60) -> Ended:
+    """Run `source`, the text of a Python module, as a script in a fresh process.
+
+    kind: None chooses the mode anew, which comes to the same as here. The text is kept in a file for as long as the
+    child runs, since Triton reads kernels from their files. At `timeout_s` seconds the child and what it started are killed.
     """
     with tempfile.TemporaryDirectory(prefix="course-child-") as folder:
-        script = Path(folder) / "apart.py"
+        script = Path(folder) / "script.py"
         script.write_text(source)
         ended = _run([sys.executable, str(script)], _environment(kind), timeout_s)
         # The folder's name is random and says nothing: what is shown names the script alone.
@@ -47,12 +175,13 @@ def run_source(source: str, kind: Kind = "same", timeout_s: float = 60) -> Ended
         return replace(ended, stdout=ended.stdout.replace(here, ""), stderr=ended.stderr.replace(here, ""))
 
 
-def _environment(kind: Kind) -> dict[str, str]:
+def _environment(kind: Kind | None) -> dict[str, str]:
     environ = dict(os.environ)
     environ.pop("COURSE_CHILD", None)
-    if kind != "same":
+    if kind is not None:
         # Importing course in the child would otherwise choose the mode anew.
         environ["COURSE_CHILD"] = kind
+        environ["TRITON_INTERPRET"] = "1" if kind == "interpret" else "0"
     root = str(Path(__file__).resolve().parent.parent)
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environ.get("PYTHONPATH")]))
     return environ

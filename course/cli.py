@@ -1,5 +1,6 @@
 """The command line: `course COMMAND`. Each command is a few lines that call the module which does the work."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +33,42 @@ def reset(lesson: Lesson) -> None:
 
     fresh, kept = workspace.reset(lesson)
     print(f"{fresh} is fresh." + (f" Your old copy is {kept.name}, beside it." if kept else ""))
+
+
+@app.command()
+def check(
+    lessons: Annotated[list[str], typer.Argument(help="Lessons, as 01, or notebooks, as work/01-vector-add.ipynb.")],
+    as_json: Json = False,
+) -> None:
+    """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise is right."""
+    from course.teaching import grading
+    from course.teaching.statements import statements
+
+    results = {str(path): grading.check_notebook(path) for path in map(grading.notebook_of, lessons)}
+    if as_json:
+        print(json.dumps(results, indent=1))
+    for path, found in results.items() if not as_json else ():
+        print(f"{path}:", *(each["text"] for each in found) if found else ["no exercise was checked."], sep="\n")
+    core = {each.id for each in statements().values() if each.core}
+    every = [each for found in results.values() for each in found]
+    raise typer.Exit(0 if every and all(each["verdict"] == "right" for each in every if each["exercise"] in core) else 1)
+
+
+@app.command()
+def hint(exercise: Annotated[str, typer.Argument(help="An exercise, as 01.2.")]) -> None:
+    """Show the hints to an exercise."""
+    from course.teaching.hints import all_hints
+
+    print("\n".join(all_hints(exercise)))
+
+
+@app.command()
+def progress(as_json: Json = False) -> None:
+    """Show which exercises you have solved."""
+    from course.teaching import grading
+
+    found = grading.progress()
+    print(json.dumps(found, indent=1) if as_json else grading.progress_text(found))
 
 
 @app.command()

@@ -21,8 +21,6 @@ from typing import Literal
 from .cache import cache_folder, private_folder, refuse_shared
 from .errors import CourseError
 
-ChildKind = Literal["compile", "interpret"]
-
 
 @dataclass(frozen=True)
 class Mode:
@@ -54,6 +52,8 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
         return Mode("CPU", "this process compiles and runs nothing", "cpu", interpreting=False)
     if child == "interpret":
         return Mode("CPU", "this process interprets kernels", "cpu", interpreting=True)
+    if child == "launch":  # not asked of the driver: a process that has used it cannot fork children that use it
+        return Mode("GPU", "this process launches kernels", "cuda", interpreting=False)
 
     asked = environ.get("COURSE_MODE", "").lower()
     if asked not in ("", "cpu", "gpu"):

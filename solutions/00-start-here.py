@@ -16,6 +16,7 @@
 # | Two modes | 2 |
 # | What the interpreter lets pass | 7 |
 # | Look inside a running kernel | 3 |
+# | Try it yourself | 6 |
 # | The words of this course | 1 |
 
 # %% [markdown]
@@ -26,7 +27,7 @@
 # line that imports `course` always comes first.
 
 # %%
-from course import DEVICE, MODE, apart, draw, gpu_facts, observed
+from course import DEVICE, MODE, apart, check, draw, gpu_facts, hint, observed
 import torch
 import triton
 import triton.language as tl
@@ -340,6 +341,81 @@ def halve():
 
 
 apart(halve, interpret=True, typed="p x\np x / 2\nc")
+
+# %% [markdown]
+# ## Try it yourself
+#
+# An exercise is four cells: what to do, a cell to write in, a `check`, and hints to unfold. You
+# add lines between the two comments. `check` compiles your answer and runs it in a process of its
+# own, so nothing you write there can harm this session. *Core* exercises are for everybody, a
+# *stretch* is for when you have time left.
+
+# %% [markdown]
+# ### Exercise 00.1 · Who stops the last program? (core)
+#
+# `triple_kernel` above, with blocks of 4, is launched as `triple_kernel[(3,)](x, x, 10)`. Why
+# does program 2 not write the elements 10 and 11? Answer with a letter.
+#
+# - **a** A program stops by itself at the end of the tensor.
+# - **b** The mask is false in the lanes 10 and 11, so they neither read nor write.
+# - **c** Triton compares every offset with the length of the tensor.
+# - **d** Program 2 has only two lanes.
+
+# %%
+# exercise 00.1
+answer = None
+# about 1 line from here
+answer = "b"
+# to here
+
+# %%
+check("00.1", answer)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. How many lanes does `tl.arange(0, 4)` make, in every program?
+# 2. What does the kernel know of `x`? It is given a pointer and `n`.
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 00.2 · An `if` becomes a mask (core)
+#
+# This kernel was meant to write `2 * x` for the first `n` of up to 8 elements, in one program:
+#
+# ```python
+# offsets = tl.arange(0, 8)
+# if offsets < n:
+#     x = tl.load(x_ptr + offsets)
+#     tl.store(out_ptr + offsets, 2 * x)
+# ```
+#
+# Write it so that it compiles, and touches no element past `n`. In PyTorch: `out = 2 * x`.
+
+
+# %%
+# exercise 00.2
+@triton.jit
+def double_below_kernel(x_ptr, out_ptr, n):
+    offsets = tl.arange(0, 8)
+    # about 3 lines from here
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, 2 * x, mask=mask)
+    # to here
+
+
+# %%
+check("00.2", double_below_kernel)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. `offsets < n` is a block of true and false: keep it under a name.
+# 2. `tl.load` and `tl.store` both take `mask=`, and both need it.
+#
+# </details>
 
 # %% [markdown]
 # ## The words of this course

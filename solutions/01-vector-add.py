@@ -20,8 +20,8 @@
 # | How fast can it be? | 8 |
 
 # %%
-from course import DEVICE, MODE, bench, draw, gpu_facts, observed, recorded
-from course import specialise, vectors, verify
+from course import DEVICE, MODE, bench, check, draw, gpu_facts, hint, observed
+from course import recorded, specialise, vectors, verify
 import torch
 import triton
 import triton.language as tl
@@ -63,6 +63,35 @@ print(out.tolist())
 # The last two are still -1. Program 2 did not stop by itself at the end of the vector: it
 # computed offsets 10 and 11 like any other, and the *mask*, a block of true and false, kept them
 # from being stored. Without the mask it writes into memory that belongs to something else.
+
+# %% [markdown]
+# ### Exercise 01.1 · Fill a vector (core)
+#
+# Store `value` in each of the `n_elements` elements of `out`, a float32 vector. The exercise
+# launches `triton.cdiv(n_elements, BLOCK_SIZE)` programs. In PyTorch: `out.fill_(value)`.
+
+
+# %%
+# exercise 01.1
+@triton.jit
+def fill_kernel(out_ptr, value, n_elements, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    # about 2 lines from here
+    offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)
+    # to here
+
+
+# %%
+check("01.1", fill_kernel)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Where does the block of program `pid` start? `who_kernel` computes it.
+# 2. The last program has lanes past the end. Which of `tl.store`'s arguments switches them off?
+#
+# </details>
 
 # %% [markdown]
 # ## Write the kernel
@@ -111,6 +140,122 @@ x = torch.rand(98432, device=DEVICE)
 y = torch.rand(98432, device=DEVICE)
 difference = torch.max(torch.abs(x + y - add(x, y)))
 print(f"The maximum difference between torch and triton is {difference}")
+
+# %% [markdown]
+# ### Exercise 01.2 · a * x + b (core)
+#
+# Write the kernel and its launcher for a float32 vector `x` of any length, contiguous or not, and
+# two numbers `a` and `b`. A number is passed to a kernel as it is, without a pointer. In PyTorch:
+# `a * x + b`.
+
+
+# %%
+# exercise 01.2
+@triton.jit
+def affine_kernel(x_ptr, out_ptr, a, b, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    # about 3 lines from here
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, a * x + b, mask=mask)
+    # to here
+
+
+def affine(x, a, b):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    # about 2 lines from here
+    grid = (triton.cdiv(x.numel(), 1024),)
+    affine_kernel[grid](x, out, a, b, x.numel(), BLOCK_SIZE=1024)
+    # to here
+    return out
+
+
+# %%
+check("01.2", affine)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. It is `add_kernel` with one load fewer.
+# 2. The grid is a tuple, also with one axis: `(programs,)`. A part of a block at the end needs a
+#    program too.
+# 3. Inside a kernel, use the parameters `a` and `b`: it cannot see Python's global variables.
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 01.3 · Backwards (core)
+#
+# Reverse a float32 vector: `out[i] = x[n_elements - 1 - i]`. The exercise launches
+# `triton.cdiv(n_elements, BLOCK_SIZE)` programs. In PyTorch: `x.flip(0)`.
+
+
+# %%
+# exercise 01.3
+@triton.jit
+def reverse_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    # about 3 lines from here
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + n_elements - 1 - offsets, mask=mask)
+    tl.store(out_ptr + offsets, x, mask=mask)
+    # to here
+
+
+# %%
+check("01.3", reverse_kernel)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Offsets may run backwards: any block of integers can be added to a pointer.
+# 2. Offsets count elements. The element read for output 0 has the number `n_elements - 1`.
+# 3. A lane past the end of the output would read in front of the input: mask the load too.
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 01.4 · Backwards, every second (stretch)
+#
+# From the last element backwards, take every second one of a contiguous float32 vector:
+# `out[i] = x[n - 1 - 2 * i]`, for as many `i` as there are. Write both kernel and launcher; copy
+# and reverse nothing with PyTorch. In PyTorch: `x.flip(0)[::2]`.
+
+
+# %%
+# exercise 01.4
+@triton.jit
+def back_by_two_kernel(x_ptr, out_ptr, n_elements, n_out, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    # about 3 lines from here
+    mask = offsets < n_out
+    x = tl.load(x_ptr + n_elements - 1 - 2 * offsets, mask=mask)
+    tl.store(out_ptr + offsets, x, mask=mask)
+    # to here
+
+
+def back_by_two(x):
+    out = None
+    # about 4 lines from here
+    n_out = (x.numel() + 1) // 2
+    out = torch.empty(n_out, dtype=x.dtype, device=x.device)
+    grid = (triton.cdiv(n_out, 512),)
+    back_by_two_kernel[grid](x, out, x.numel(), n_out, BLOCK_SIZE=512)
+    # to here
+    return out
+
+
+# %%
+check("01.4", back_by_two)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. For 5 elements there are 3 results, for 4 there are 2.
+# 2. Programs, offsets and mask follow the output; only the address of the load differs.
+#
+# </details>
 
 # %% [markdown]
 # ## Is it right?
@@ -369,6 +514,106 @@ for name in ("add", "torch.add", "first call, empty cache", "first call, kernel 
 # helper of its own, starts its compiler and compiles the kernel. In a new process the kernel
 # comes from the cache on disk, and the first call is still slow. So a first call is never a
 # measurement, and small tensors are a reason to do more in each kernel.
+
+# %% [markdown]
+# ### Exercise 01.5 · Count the bytes (core)
+#
+# `affine` of exercise 01.2, but for a bfloat16 vector of 2^26 elements: how many megabytes does
+# it move at least? (1 MB is 10^6 bytes. A bfloat16 has 2 bytes.)
+
+# %%
+# exercise 01.5
+megabytes = None
+# about 1 line from here
+megabytes = (2 + 2) * 2**26 / 1e6
+# to here
+
+# %%
+check("01.5", megabytes)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Which of `x`, `a`, `b` and the result have as many elements as the vector?
+# 2. Both reading and writing are traffic.
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 01.6 · The least time (core)
+#
+# One kernel adds three float32 vectors of 2^24 elements: `w + x + y`. A large copy moves 4.25
+# TB/s on the card. How many microseconds does the kernel take at least?
+
+# %%
+# exercise 01.6
+microseconds = None
+# about 1 line from here
+microseconds = 4 * 4 * 2**24 / 4.25e12 * 1e6
+# to here
+
+# %%
+check("01.6", microseconds)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Three vectors are read and one is written.
+# 2. Bytes divided by bytes a second are seconds, and 1 TB is 10^12 bytes.
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 01.7 · What takes the time? (core)
+#
+# At 65,536 elements `add` moves 0.8 MB, which takes 0.2 us at the copy roof. It takes twenty
+# times as long. Why? Answer with a letter.
+#
+# - **a** The vector does not fill the L2 cache.
+# - **b** 64 programs are too few for 132 multiprocessors, so each of them does too much.
+# - **c** The GPU takes some microseconds to start and end any kernel, however little it does.
+# - **d** The kernel is compiled again in each call.
+
+# %%
+# exercise 01.7
+answer = None
+# about 1 line from here
+answer = "c"
+# to here
+
+# %%
+check("01.7", answer)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Look at the time for 4,096 elements, which is a sixteenth of the work.
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 01.8 · The compiler's word (stretch)
+#
+# Which type does `specialise` show for `n_elements` when it is 3,000,000,000? Write the word as
+# Triton does.
+
+# %%
+# exercise 01.8
+answer = None
+# about 1 line from here
+answer = "i64"
+# to here
+
+# %%
+check("01.8", answer)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. 2^31 is 2,147,483,648.
+# 2. You may ask: `specialise` takes any number, and allocates nothing for it.
+#
+# </details>
 
 # %% [markdown]
 # ## On your own

@@ -18,7 +18,7 @@
 # | One kernel for two | 7 |
 
 # %%
-from course import DEVICE, MODE, bench, draw, matrices, recorded, verify
+from course import DEVICE, MODE, bench, check, draw, hint, matrices, recorded, verify
 import torch
 import triton
 import triton.language as tl
@@ -88,6 +88,41 @@ print(memory.cpu().numpy())
 # spoils the matrix itself.
 
 # %% [markdown]
+# ### Exercise 02.1 · Every pair (core)
+#
+# `out[r, c] = x[r] + y[c]`, for a float32 `x` of `m` and `y` of `n` elements, and a contiguous
+# `out` of m x n. The exercise launches a grid of `(cdiv(m, BLOCK_M), cdiv(n, BLOCK_N))` programs.
+# In PyTorch: `x[:, None] + y[None, :]`.
+
+
+# %%
+# exercise 02.1
+@triton.jit
+def outer_sum_kernel(x_ptr, y_ptr, out_ptr, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    # about 4 lines from here
+    x = tl.load(x_ptr + rows, mask=rows < m)  # [BLOCK_M]
+    y = tl.load(y_ptr + cols, mask=cols < n)  # [BLOCK_N]
+    mask = (rows[:, None] < m) & (cols[None, :] < n)
+    tl.store(out_ptr + rows[:, None] * n + cols[None, :], x[:, None] + y[None, :], mask=mask)
+    # to here
+
+
+# %%
+check("02.1", outer_sum_kernel)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Each program loads `BLOCK_M` numbers of `x` and `BLOCK_N` of `y`: two blocks of one
+#    dimension, each with a mask of its own.
+# 2. `x[:, None] + y[None, :]` works on blocks as it does on tensors.
+# 3. The mask of the store needs parentheses: `(… < m) & (… < n)`.
+#
+# </details>
+
+# %% [markdown]
 # ## Strides
 #
 # So far a row was `n_cols` elements after the one before. That holds for a contiguous matrix
@@ -155,6 +190,50 @@ print(copy_by_columns(x[:, :3]).cpu().numpy())
 # stride. A grid has three axes and no more; beyond the first, each holds up to 65,535 programs.
 
 # %% [markdown]
+# ### Exercise 02.2 · Any view (core)
+#
+# Write a launcher `half(x)` that returns `x / 2` as a contiguous matrix, for a float32 matrix
+# with any strides: sliced, transposed, every second column. Do not copy `x` first: each element
+# is read once, where it lies. In PyTorch: `x / 2`.
+
+
+# %%
+# exercise 02.2
+@triton.jit
+def half_kernel(
+    x_ptr, out_ptr, n_rows, n_cols, stride_xm, stride_xn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    # about 3 lines from here
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask)
+    tl.store(out_ptr + rows[:, None] * n_cols + cols[None, :], x / 2, mask=mask)
+    # to here
+
+
+def half(x):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    # about 2 lines from here
+    grid = (triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))
+    half_kernel[grid](x, out, *x.shape, *x.stride(), BLOCK_M=32, BLOCK_N=32)
+    # to here
+    return out
+
+
+# %%
+check("02.2", half)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. The load goes by the strides of `x`, the store by those of `out`.
+# 2. `out` is contiguous: its rows are `n_cols` elements apart.
+# 3. Strides count elements. Multiply them by nothing.
+#
+# </details>
+
+# %% [markdown]
 # ## Neighbours in memory
 #
 # Memory comes in *sectors* of 32 bytes. When a warp loads, the hardware fetches every sector that
@@ -215,6 +294,74 @@ draw.speeds(speeds)
 # strides, lies between the two.
 
 # %% [markdown]
+# ### Exercise 02.3 · A stack of transposes (stretch)
+#
+# Transpose each matrix of a contiguous float32 stack `x` of shape `[batch, rows, columns]` into
+# a contiguous one of shape `[batch, columns, rows]`, with one launch on a grid of three axes. In
+# PyTorch: `x.transpose(1, 2).contiguous()`.
+
+
+# %%
+# exercise 02.3
+@triton.jit
+def transpose_stack_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    # about 5 lines from here
+    start = tl.program_id(axis=2) * n_rows * n_cols
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    x = tl.load(x_ptr + start + rows[:, None] * n_cols + cols[None, :], mask=mask)
+    tl.store(out_ptr + start + cols[None, :] * n_rows + rows[:, None], x, mask=mask)
+    # to here
+
+
+def transpose_stack(x):
+    batch, n_rows, n_cols = x.shape
+    out = torch.empty(batch, n_cols, n_rows, dtype=x.dtype, device=x.device)
+    # about 2 lines from here
+    grid = (triton.cdiv(n_rows, 32), triton.cdiv(n_cols, 32), batch)
+    transpose_stack_kernel[grid](x, out, n_rows, n_cols, BLOCK=32)
+    # to here
+    return out
+
+
+# %%
+check("02.3", transpose_stack)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Matrix number `b` starts at `b * n_rows * n_cols`, in `x` and in `out`.
+# 2. In `out` a step along the columns of `x` is `n_rows` elements long.
+# 3. The tile keeps its shape, and so does its mask: only the addresses of the store differ.
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 02.4 · Sectors (core)
+#
+# The 32 threads of a warp each load one float16, 8 elements apart. How many sectors of 32 bytes
+# are fetched?
+
+# %%
+# exercise 02.4
+answer = None
+# about 1 line from here
+answer = 32 * 8 * 2 / 32
+# to here
+
+# %%
+check("02.4", answer)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. How many bytes lie between the first element of one thread and of the next?
+# 2. `sectors` above is written for 4-byte elements.
+#
+# </details>
+
+# %% [markdown]
 # ## Three kinds of pointer
 #
 # `x_ptr + i` with a number is a *scalar pointer*: one element. With a block it is a *block of
@@ -246,6 +393,35 @@ print(torch.equal(x, out))
 # later its loads are done by a unit of their own, the tensor memory accelerator; in return it
 # asks for a last stride of 1 and for addresses and other strides that are multiples of 16 bytes.
 # Older code has `tl.make_block_ptr` for this: it warns from Triton 3.7 on and is gone in 3.9.
+
+# %% [markdown]
+# ### Exercise 02.5 · What a descriptor can describe (core)
+#
+# `x` is a contiguous float32 matrix of 64 x 64. For which of these does
+# `TensorDescriptor.from_tensor` work, on a GPU with a tensor memory accelerator? Answer with a
+# letter.
+#
+# - **a** `x.T`
+# - **b** `x[:, 1:]`
+# - **c** `x[1:, :32]`
+# - **d** `x[:, ::2]`
+
+# %%
+# exercise 02.5
+answer = None
+# about 1 line from here
+answer = "c"
+# to here
+
+# %%
+check("02.5", answer)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Write down for each: the strides, and how many bytes after `x` it begins.
+#
+# </details>
 
 # %% [markdown]
 # ## One kernel for two
@@ -283,6 +459,53 @@ for each in (speeds, halves):
 # It is faster, but by less than two, and no longer at the roof. `erf` makes this kernel some
 # forty instructions an element, computed in float32 either way, and with half the bytes they take
 # longer than the memory. Both limits exist for every kernel; the larger one is the time.
+
+# %% [markdown]
+# ### Exercise 02.6 · Bias and GELU in half precision (core)
+#
+# `gelu(x + bias)` for a contiguous float16 or bfloat16 matrix `x` and a `bias` of its width, in
+# one kernel. Compute in float32, and round once, when the result is stored. GELU is `t / 2 * (1 +
+# erf(t / sqrt(2)))`, with `tl.erf`. In PyTorch: `torch.nn.functional.gelu(x + bias)`.
+
+
+# %%
+# exercise 02.6
+@triton.jit
+def bias_gelu_kernel(
+    x_ptr, bias_ptr, out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offsets = rows[:, None] * n_cols + cols[None, :]
+    # about 5 lines from here
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    bias = tl.load(bias_ptr + cols, mask=cols < n_cols).to(tl.float32)
+    t = tl.load(x_ptr + offsets, mask=mask).to(tl.float32) + bias[None, :]
+    gelu = t / 2 * (1 + tl.erf(t * 0.7071067811865476))
+    tl.store(out_ptr + offsets, gelu, mask=mask)
+    # to here
+
+
+def bias_gelu(x, bias):
+    out = torch.empty_like(x)
+    # about 2 lines from here
+    grid = (triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))
+    bias_gelu_kernel[grid](x, bias, out, *x.shape, BLOCK_M=32, BLOCK_N=32)
+    # to here
+    return out
+
+
+# %%
+check("02.6", bias_gelu)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. `.to(tl.float32)` right after each load. The store converts back by itself.
+# 2. One number of the bias for each column: load a block of `BLOCK_N`, and give it a row's shape.
+# 3. `1 / sqrt(2)` is 0.7071067811865476.
+#
+# </details>
 
 # %% [markdown]
 # ## On your own

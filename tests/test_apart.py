@@ -2,7 +2,7 @@
 
 import pytest
 
-from course.compiling.source import module_source
+from course.compiling.source import source_of
 from course.errors import CourseError
 from course.teaching.apart import apart
 from tests import sample_cells
@@ -23,12 +23,12 @@ def test_kernels_helpers_and_constants_go_along(capsys):
 
 
 def test_the_source_imports_course_first():
-    assert module_source(sample_cells.uses_everything).startswith("import course\n")
+    assert source_of(sample_cells.uses_everything).imports[0] == "import course"
 
 
 def test_a_tensor_cannot_go_along_and_is_named():
     with pytest.raises(CourseError, match="TENSOR is a Tensor, which cannot go along"):
-        module_source(sample_cells.uses_a_tensor)
+        source_of(sample_cells.uses_a_tensor)
 
 
 def test_a_local_name_is_no_use_of_the_global(capsys):
@@ -38,14 +38,14 @@ def test_a_local_name_is_no_use_of_the_global(capsys):
 
 def test_a_closure_is_named():
     with pytest.raises(CourseError, match="inner uses secret from the function around it"):
-        module_source(sample_cells.enclosing())
+        source_of(sample_cells.enclosing())
 
 
 def test_a_function_made_by_exec_is_named():
     namespace = {"__name__": "__main__"}
     exec("def made(): pass", namespace)
     with pytest.raises(CourseError, match="The source of made cannot be read"):
-        module_source(namespace["made"])
+        source_of(namespace["made"])
 
 
 @pytest.mark.parametrize("wrong", [3, "text", lambda x: x, print])

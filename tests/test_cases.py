@@ -35,6 +35,7 @@ def test_layouts_are_what_they_say(layout):
         "contiguous": ((5, 1), True),
         "offset by one element": ((5, 1), False),
         "every second element": ((10, 2), True),
+        "left part of a wider one": ((10, 1), True),
         "transposed": ((1, 6), True),
     }
     assert (tensor.stride(), aligned) == expected[layout]

@@ -13,8 +13,10 @@ LESSON = """# %% [markdown]
 # %%
 import course
 
+check = lambda exercise, answer: None
+
 # %% [markdown]
-# Double it.
+# ### Exercise 05.1 · Double it (core)
 
 # %%
 # exercise 05.1
@@ -25,6 +27,16 @@ def double(x):
     result = secret
     # to here
     return result
+
+# %%
+check("05.1", double)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Add it to itself.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 print(double(4))
@@ -75,8 +87,8 @@ def test_the_built_notebook_holds_the_stubs_output_and_no_solution(lesson):
     text = path.read_text()
     assert "secret" not in text
     notebook = nbformat.read(path, as_version=4)
-    assert notebook.cells[4].outputs[0].text == "None\n"
-    assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [1, 2, 3, 4]
+    assert notebook.cells[6].outputs[0].text == "None\n"
+    assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [1, 2, 3, 4, 5]
 
 
 def test_building_again_changes_no_byte(lesson):
@@ -89,7 +101,7 @@ def test_building_again_changes_no_byte(lesson):
 
 def test_a_new_cell_changes_no_other_cells_id(lesson):
     before = [cell.id for cell in derive(lesson).cells]
-    lesson.write_text(LESSON.replace("# %% [markdown]\n# Double it.", "# %%\n1\n\n# %% [markdown]\n# Double it."))
+    lesson.write_text(LESSON.replace("# %% [markdown]\n# ###", "# %%\n1\n\n# %% [markdown]\n# ###"))
     after = [cell.id for cell in derive(lesson).cells]
     assert [each for each in after if each in before] == before
     assert len(after) == len(before) + 1
@@ -107,7 +119,7 @@ def test_cells_of_the_same_text_have_ids_of_their_own(lesson):
         (lambda cells: cells[3].update(source=cells[3].source + "\n    secret = 1"), "differs from its source in cell 3"),
         (lambda cells: cells[4].metadata.update(tags=[]), "differs from its source in cell 4"),
         (lambda cells: cells[1].update(id="other"), "differs from its source in cell 1"),
-        (lambda cells: cells.pop(), "has 5 cells and its source has 6"),
+        (lambda cells: cells.pop(), "has 7 cells and its source has 8"),
         (lambda cells: cells[1].update(execution_count=None, outputs=[]), "was never run in cell 1"),
     ],
 )
@@ -141,7 +153,10 @@ BROKEN = [
     ("import course", "import course\n!pip install x", "!pip does not belong in a lesson"),
     ("import course", "import course, sys\nsys.path.append('..')", "sys.path does not belong in a lesson"),
     ("import course", f"x = {'1' * 104}", "a line has 108 columns, and at most 104 are allowed"),
-    ("import course", "\n".join(f"x{i} = {i}" for i in range(30)), "it has 30 lines, and at most 10 are allowed"),
+    ("import course", "\n".join(f"x{i} = {i}" for i in range(30)), "it has 31 lines, and at most 10 are allowed"),
+    ("(core)", "(easy)", "exercise 05.1 needs a statement under '### Exercise 05.1"),
+    ("# 1. Add it", "# Add it", "exercise 05.1 needs hints two cells on"),
+    ('check("05.1", double)', "double", 'exercise 05.1 needs a cell check("05.1", answer) after it'),
     ("# # 05 · An example", "# An example", "the first cell must be the title"),
 ]
 

@@ -2,14 +2,20 @@
 
 import contextlib
 import inspect
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 import triton
+from torch.utils._python_dispatch import _disable_current_modes
 from triton.backends.compiler import GPUTarget
-from triton.compiler.compiler import make_backend
+from triton.compiler.compiler import CompiledKernel, make_backend
+from triton.compiler.errors import CompilationError
+from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
 
@@ -47,6 +53,108 @@ def jit_specialise(
     return [(parameter.name, *entry) for parameter, entry in zip(jit.params, specialisation, strict=True)], unusual
 
 
+class _FixedDriver:
+    """Answers what Triton asks of a GPU's driver while it compiles, for a GPU that need not be there."""
+
+    def __init__(self, target: GPUTarget) -> None:
+        self.target = target
+        # Kernels are kept in memory by device: a number for each target, or one target's would do for another.
+        self.device = abs(hash((target.backend, target.arch))) % 10**6 + 1000
+
+    def get_current_target(self) -> GPUTarget:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return self.device
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        def once(call: Callable[[], Any], quantiles: Any = None, **rest: Any) -> list[float]:
+            call()
+            return [1.0, 1.0, 1.0]
+
+        return once
+
+
+def prepare_compiler() -> None:
+    """Compute what the first compilation in a process computes: the hash of all of Triton's own files."""
+    triton_key()
+
+
+@dataclass(frozen=True)
+class CompileProblem:
+    """Why a kernel does not compile, and where."""
+
+    reason: str
+    source: str = ""
+    """The text of the function in which the compiler stopped, from its `def`; empty where Triton names none."""
+    line: int = 0
+    """The line of `source`, from 1."""
+
+
+class CompileError(Exception):
+    """A kernel does not compile."""
+
+    def __init__(self, problem: CompileProblem) -> None:
+        super().__init__(problem.reason)
+        self.problem = problem
+
+
+@contextlib.contextmanager
+def launches_compiled(target: GPUTarget) -> Iterator[list[CompiledKernel]]:
+    """While active, a launch compiles its kernel for `target` as the JIT would, and runs nothing.
+
+    Yields the list that the compiled kernels are added to. A launch that does not compile raises CompileError. Only
+    where Triton's interpreter is off.
+    """
+    compiled: list[CompiledKernel] = []
+    plain_run = JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
+        try:
+            kernel = plain_run(self, *args, grid=grid, warmup=True, **kwargs)
+        except TypeError:
+            raise  # the arguments do not fit
+        except Exception as error:
+            raise CompileError(compile_problem(error)) from error
+        compiled.append(kernel)
+        return kernel
+
+    before = triton.runtime.driver._active
+    triton.runtime.driver.set_active(_FixedDriver(target))
+    JITFunction.run = run
+    try:
+        yield compiled
+    finally:
+        JITFunction.run = plain_run
+        triton.runtime.driver._active = before
+
+
+def compile_problem(error: Exception) -> CompileProblem:
+    """What an exception from a compilation says. Of a call within a call the innermost place counts."""
+    causes = [error]
+    while isinstance(causes[-1].__cause__, Exception):
+        causes.append(causes[-1].__cause__)
+    located = [each for each in causes if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src]
+    words = [getattr(each, "error_message", None) or _own_words(each) for each in causes]
+    reason = next((text for text in reversed(words) if text), type(error).__name__)
+    wrapped = re.fullmatch(r"[A-Za-z]+(?:Error|Exception)\((['\"])(.*)\1\)", reason, re.DOTALL)
+    reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
+    if not located:
+        return CompileProblem(reason)
+    return CompileProblem(reason, located[-1].src, located[-1].node.lineno)
+
+
+def _own_words(error: Exception) -> str:
+    """What an error says, where it does not only show the source."""
+    return "" if isinstance(error, CompilationError) else str(error)
+
+
 class Observer(Protocol):
     """What `interpreter_watched` tells."""
 
@@ -64,13 +172,17 @@ class Observer(Protocol):
 
 @contextlib.contextmanager
 def interpreter_watched(observer: Observer) -> Iterator[None]:
-    """While active, the interpreter tells `observer` of every launch, and of every access before it is made."""
+    """While active, the interpreter tells `observer` of every launch, and of every access before it is made.
+
+    And it raises where a kernel asks whether a block of several lanes is true.
+    """
     from triton.runtime import interpreter
 
     builder, executor = interpreter.interpreter_builder, interpreter.GridExecutor
     plain = {name: getattr(builder, name) for name in ("create_masked_load", "create_masked_store")}
     plain |= {name: getattr(builder, name) for name in ("create_atomic_rmw", "create_atomic_cas")}
-    plain_arguments = executor._init_args_hst
+    plain_arguments, plain_restore = executor._init_args_hst, executor._restore_args_dev
+    plain_patch = interpreter._patch_lang_tensor
 
     def tell(kind: str, pointers: Any, mask: Any, value: Any = None) -> None:
         element = pointers.get_element_ty()
@@ -99,7 +211,8 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
         return plain["create_atomic_cas"](pointers, *rest, **named)
 
     def arguments(self: Any, args: Any, kwargs: Any) -> Any:
-        args, kwargs = plain_arguments(self, args, kwargs)
+        with _disable_current_modes():  # its copies are no work of the function that launches
+            args, kwargs = plain_arguments(self, args, kwargs)
         tensors = list(_tensors([*args, *kwargs.values()]))
         storages = [tensor.untyped_storage() for tensor in tensors]
         observer.launch(
@@ -108,17 +221,40 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
         )
         return args, kwargs
 
+    def restore(self: Any, *rest: Any) -> None:
+        with _disable_current_modes():
+            plain_restore(self, *rest)
+
+    def patch(tensor: Any, scope: Any) -> None:
+        plain_patch(tensor, scope)
+        scope.set_attr(tensor, "__bool__", _truth)
+
     watched = {"create_masked_load": load, "create_masked_store": store}
     watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap}
     try:
-        executor._init_args_hst = arguments
+        executor._init_args_hst, executor._restore_args_dev = arguments, restore
+        interpreter._patch_lang_tensor = patch
         for name, function in watched.items():
             setattr(builder, name, function)
         yield
     finally:
-        executor._init_args_hst = plain_arguments
+        executor._init_args_hst, executor._restore_args_dev = plain_arguments, plain_restore
+        interpreter._patch_lang_tensor = plain_patch
         for name in watched:
             delattr(builder, name)  # the class's own shows again
+
+
+def _truth(block: Any) -> bool:
+    """The truth of an interpreted value. The interpreter by itself takes every block for true, and `a and b` for b."""
+    data = block.handle.data
+    if data.size > 1:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("triton."):
+            return True  # Triton's own code means "is it given?"
+        raise ValueError(
+            f"A block of {data.size} lanes is neither true nor false: in place of `if` give tl.load and tl.store a mask, "
+            "and join conditions by & and |, not by `and` and `or`"
+        )
+    return bool(data)
 
 
 def _tensors(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""A function and all it uses, as the text of a module that runs in another process.
+"""A function and all it uses, in a form that another process can define again.
 
 It takes along, by name: kernels and jitted helpers, plain functions, imported modules and what was imported from
 them, and constants. What lives only in this process (a tensor, an open file, a closure) is named in an error.
@@ -7,56 +7,161 @@ them, and constants. What lives only in this process (a tensor, an open file, a 
 import ast
 import dis
 import inspect
+import linecache
+import os
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
+import torch
+import triton
+
+import course
 from course.errors import CourseError
 
 from .private import plain_function
 
-CONSTANTS = (bool, int, float, complex, str, bytes, type(None))
+
+@dataclass(frozen=True)
+class Definition:
+    """A function's text, and where it stands."""
+
+    name: str
+    """What the text's function is known by where it is used."""
+    text: str
+    file: str
+    """Its file's path; for a notebook's cell a name that stays the same from session to session."""
+    line: int
+    """The line of `file` that the text begins in, from 1."""
+
+    @property
+    def place(self) -> str:
+        """The file as a sentence names it."""
+        return "your cell" if self.file.startswith("<cell") else os.path.basename(self.file)
 
 
-def module_source(function: Callable[..., Any]) -> str:
-    """The text of a module that defines `function` and everything it uses from its own module or notebook.
+@dataclass(frozen=True)
+class Source:
+    """A function as text, with everything it uses from its own module or notebook."""
+
+    imports: tuple[str, ...]
+    constants: tuple[str, ...]
+    definitions: tuple[Definition, ...]
+    """The function itself comes last."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Source":
+        definitions = tuple(Definition(**each) for each in content["definitions"])
+        return cls(tuple(content["imports"]), tuple(content["constants"]), definitions)
+
+    def load(self) -> Callable[..., Any]:
+        """Define it here, in a module of its own, and return the function. Its lines keep their numbers."""
+        module = ModuleType("course_answer")
+        sys.modules[module.__name__] = module  # where inspect and dataclasses look
+        for line in (*self.imports, *self.constants):
+            exec(line, vars(module))
+        if course.MODE.interpreting:  # which cannot multiply a block by a constexpr in a helper, as the compiler can
+            for name, value in vars(module).items():
+                if isinstance(value, triton.language.constexpr):
+                    setattr(module, name, value.value)
+        for definition in self.definitions:
+            _keep_lines(definition)
+            text = "\n" * (definition.line - 1) + definition.text + "\n"
+            exec(compile(text, definition.file, "exec"), vars(module))
+            vars(module).setdefault(definition.name, vars(module)[_parsed(definition.text).name])
+        return vars(module)[self.definitions[-1].name]
+
+
+def _keep_lines(definition: Definition) -> None:
+    """Have the text found by file and line, as Triton and tracebacks look for it."""
+    held = linecache.cache.get(definition.file)
+    lines = list(held[2]) if held is not None and len(held) > 2 else []
+    new = [f"{line}\n" for line in definition.text.split("\n")]
+    first, last = definition.line - 1, definition.line - 1 + len(new)
+    lines += ["\n"] * (last - len(lines))
+    lines[first:last] = new
+    linecache.cache[definition.file] = (sum(map(len, lines)), None, lines, definition.file)
+
+
+def source_of(value: Any) -> Source:
+    """The source of a function, plain or under @triton.jit, with all it uses from its own module or notebook.
 
     Raises CourseError naming what cannot be taken along.
     """
-    imports: dict[str, None] = {}  # ordered, each once
-    definitions: dict[str, str] = {}
-    _collect(function.__name__, function, imports, definitions)
+    into = _Collected({}, {}, {})
+    function = plain_function(value) or value
+    _collect_function(function.__name__, value, function, into)
     # course goes first: importing it picks the mode, which must come before Triton is imported.
-    first = sorted(imports, key=lambda line: "course" not in line.split()[1].split(".")[0])
-    return "\n".join(["import course", *first]) + "\n\n\n" + "\n\n\n".join(definitions.values()) + "\n"
+    first = sorted(into.imports, key=lambda line: "course" not in line.split()[1].split(".")[0])
+    definitions = tuple(definition for definition in into.definitions.values() if definition is not None)
+    return Source(("import course", *first), tuple(into.constants.values()), definitions)
 
 
-def _collect(name: str, value: Any, imports: dict[str, None], definitions: dict[str, str]) -> None:
-    if name in definitions:
+@dataclass
+class _Collected:
+    """What was found, in order, each once: import lines, and by name constants and functions."""
+
+    imports: dict[str, None]
+    constants: dict[str, str]
+    definitions: dict[str, Definition | None]
+
+
+def _collect(name: str, value: Any, into: _Collected) -> None:
+    if name in into.definitions:
         return
     function = plain_function(value) or (value if inspect.isfunction(value) else None)
     if isinstance(value, ModuleType):
-        imports[f"import {value.__name__} as {name}"] = None
-    elif isinstance(value, CONSTANTS):
-        definitions[name] = f"{name} = {value!r}"
+        into.imports[f"import {value.__name__} as {name}"] = None
+    elif name in ("DEVICE", "MODE") and value == getattr(course, name):
+        into.imports[f"from course import {name}"] = None  # the other process has its own
+    elif (text := _constant(value)) is not None:
+        into.constants[name] = f"{name} = {text}"
     elif _importable(value):
-        imports[f"from {value.__module__} import {value.__name__} as {name}"] = None
+        into.imports[f"from {value.__module__} import {value.__name__} as {name}"] = None
     elif function is not None:
-        _refuse_closure(function)
-        definitions[name] = ""  # holds its place against a cycle
-        text = textwrap.dedent(_text(function))
-        for used in sorted(_globals_in_code(function.__code__) | _names_in_head(text)):
-            if used in function.__globals__:
-                _collect(used, function.__globals__[used], imports, definitions)
-        del definitions[name]
-        definitions[name] = text
+        _collect_function(name, value, function, into)
     else:
         raise CourseError(
             f"{name} is a {type(value).__name__}, which cannot go along into another process: "
             f"make it inside the function that uses it."
         )
+
+
+def _collect_function(name: str, value: Any, function: Callable[..., Any], into: _Collected) -> None:
+    _refuse_closure(function)
+    into.definitions[name] = None  # holds its place against a cycle
+    definition = _definition(name, function)
+    parsed = _parsed(definition.text)
+    if value is not function and not parsed.decorator_list:
+        raise CourseError(f"{name} was made by a call: write @triton.jit in the line above `def {parsed.name}` instead.")
+    for used in sorted(_globals_in_code(function.__code__) | _names_in_head(parsed)):
+        if used in function.__globals__:
+            _collect(used, function.__globals__[used], into)
+    del into.definitions[name]  # after what it uses
+    into.definitions[name] = definition
+
+
+def _constant(value: Any) -> str | None:
+    """The expression that gives a constant; None for anything else."""
+    if isinstance(value, float):
+        return f"float({str(value)!r})"  # inf and nan are no names
+    if isinstance(value, triton.language.constexpr):
+        inner = _constant(value.value)
+        return inner and f"__import__('triton').language.constexpr({inner})"
+    if isinstance(value, triton.language.dtype) and not value.is_ptr():
+        return f"__import__('triton').language.dtype({value.name!r})"
+    if isinstance(value, torch.dtype):
+        return f"__import__('torch').{str(value).removeprefix('torch.')}"
+    if isinstance(value, (tuple, list)):
+        inside = [_constant(each) for each in value]
+        return None if None in inside else f"{type(value).__name__}([{', '.join(map(str, inside))}])"
+    return repr(value) if isinstance(value, (bool, int, complex, str, bytes, type(None))) else None
 
 
 def _importable(value: Any) -> bool:
@@ -70,10 +175,8 @@ def _globals_in_code(code: CodeType) -> set[str]:
     return names.union(*(_globals_in_code(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
 
-def _names_in_head(text: str) -> set[str]:
+def _names_in_head(definition: ast.FunctionDef) -> set[str]:
     """Names in decorators, annotations and defaults, which are evaluated outside the function's own code."""
-    definition = ast.parse(text).body[0]
-    assert isinstance(definition, ast.FunctionDef)
     heads = [*definition.decorator_list, definition.args, *([definition.returns] if definition.returns else [])]
     return {node.id for head in heads for node in ast.walk(head) if isinstance(node, ast.Name)}
 
@@ -87,10 +190,27 @@ def _refuse_closure(function: Callable[..., Any]) -> None:
         )
 
 
-def _text(function: Callable[..., Any]) -> str:
+def _definition(name: str, function: Callable[..., Any]) -> Definition:
+    if function.__name__ == "<lambda>":
+        raise CourseError(f"{name} is a lambda: give it a name with `def`.")
     try:
-        return inspect.getsource(function).rstrip()
+        lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise CourseError(
             f"The source of {function.__name__} cannot be read (it was made by exec, perhaps): define it in a cell or a file."
         ) from error
+    text = textwrap.dedent("".join(lines)).rstrip()
+    return Definition(name, text, _stable_file(function), first)
+
+
+def _stable_file(function: Callable[..., Any]) -> str:
+    """The path of a function's file; for a cell, whose file name changes with the session, a name of our own."""
+    file = function.__code__.co_filename
+    is_cell = "ipykernel_" in file or not os.path.exists(file)
+    return f"<cell of {function.__name__}>" if is_cell else file
+
+
+def _parsed(text: str) -> ast.FunctionDef:
+    definition = ast.parse(text).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    return definition

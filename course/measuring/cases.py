@@ -46,6 +46,8 @@ class Case:
 
     inputs: tuple[Input, ...]
     seed: int = 0
+    scalars: tuple[int | float, ...] = ()
+    """Numbers that the function is given after the tensors."""
 
     @property
     def elements(self) -> int:
@@ -57,7 +59,7 @@ class Case:
         return [each.make(device, generator) for each in self.inputs]
 
     def __str__(self) -> str:
-        return " and ".join(dict.fromkeys(map(str, self.inputs)))
+        return " and ".join(dict.fromkeys(map(str, self.inputs))) + "".join(f", {number}" for number in self.scalars)
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -69,6 +71,7 @@ LAYOUTS: dict[str, Callable[[tuple[int, ...]], tuple[tuple[int, ...], int]]] = {
     "contiguous": lambda shape: (_contiguous(shape), 0),
     "offset by one element": lambda shape: (_contiguous(shape), 1),
     "every second element": lambda shape: (tuple(2 * step for step in _contiguous(shape)), 0),
+    "left part of a wider one": lambda shape: (_contiguous((*shape[:-1], shape[-1] + 5)), 0),
     "transposed": lambda shape: (tuple(reversed(_contiguous(tuple(reversed(shape))))), 0),
 }
 

@@ -4,7 +4,6 @@ Every tensor lies in a larger buffer, filled with one bit pattern before a run: 
 make. Afterwards the pattern inside means "never written", and a change outside means a write out of bounds.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,17 +88,34 @@ FILLERS = tuple(
 """They allocate as well, and fill: `clone` is what `.contiguous()` calls."""
 
 
+MOVERS = {
+    "_local_scalar_dense", "_reshape_alias", "_to_copy", "_unsafe_view", "arange",
+    "copy", "detach", "fill", "lift_fresh", "set", "zero",
+}  # fmt: skip
+"""They move or make values, and compute none."""
+
+
+COPIERS = ("_to_copy", "clone", "copy")
+
+
 class GuardedAllocations(TorchDispatchMode):
     """While active, every tensor that is allocated lies between guards, and is poisoned where nothing fills it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.all: list[Guarded] = []
+        self.operations: list[str] = []
+        """The PyTorch operations that computed something, by name."""
+        self.copies = 0
 
     def __torch_dispatch__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         out = function(*args, **(kwargs or {}))
+        name = function._schema.name.removeprefix("aten::").rstrip("_")
+        if not (function.is_view or function in ALLOCATORS + FILLERS or name in MOVERS):
+            self.operations.append(name)
+        self.copies += name in COPIERS
         if function not in ALLOCATORS + FILLERS or not out.numel() or out.is_complex():
             return out
         copied = function is torch.ops.aten.clone.default

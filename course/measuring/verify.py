@@ -13,7 +13,7 @@ from course import DEVICE, MODE
 from course.compiling.private import interpreter_watched
 from course.errors import CourseError
 from course.progress import track
-from course.tracing.accesses import AccessLog, OutsideError, Region
+from course.tracing.accesses import AccessLog, OutsideError, Problem, Region
 
 from .cases import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
 from .compare import largest_error, value_problem
@@ -21,6 +21,18 @@ from .guards import Guarded, GuardedAllocations, bits
 from .tolerances import Tolerance, tolerance_for
 
 Verdict = Literal["right", "wrong", "left to the GPU"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a function did on one case, counted in the interpreter."""
+
+    launches: int
+    bytes_moved: int
+    """Loaded and stored by kernels, without masked lanes."""
+    torch_operations: tuple[str, ...]
+    """PyTorch operations that compute, by their names: not allocations, fills, views and copies."""
+    torch_copies: int
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,10 @@ class Outcome:
     verdict: Verdict
     reason: str = ""
     """Why it is wrong, with the first wrong index, or why it was not run."""
+    kind: str = ""
+    """The kind of the problem, as `Problem.kind`, where it is wrong."""
+    work: "Work | None" = None
+    """What it did, where the interpreter was watched and it is not wrong."""
     error: float = 0.0
     """The largest error as a fraction of what is allowed: at most 1 where the case is right."""
 
@@ -66,11 +82,11 @@ class Verified:
                 f"First wrong case: {first.case}.",
                 f"    {first.reason}",
             ]
-        return "\n".join([*lines, *self._left()])
+        return "\n".join([*lines, *self.left()])
 
     __repr__ = __str__
 
-    def _left(self) -> list[str]:
+    def left(self) -> list[str]:
         """The cases left to the GPU, a line for each reason."""
         left = [outcome for outcome in self.outcomes if outcome.verdict == "left to the GPU"]
         lines = []
@@ -94,6 +110,7 @@ def verify(
     cases: Iterable[Case],
     tolerance: Tolerance | None = None,
     absolute: float = 0.0,
+    first_wrong_only: bool = False,
 ) -> Verified:
     """Compare `function` with `reference` on every case.
 
@@ -105,6 +122,7 @@ def verify(
         and dtype the result must have.
     tolerance: by default `tolerances.tolerance_for` the result's dtype.
     absolute: error allowed on top of the tolerance, for results that cancel.
+    first_wrong_only: leave out the cases after the first wrong one.
 
     Raises CourseError where there is no case, or the reference fails.
     """
@@ -121,7 +139,7 @@ def verify(
             continue
         with pace.timing(case):
             outcomes.append(_try(function, reference, case, tolerance, absolute))
-        if MODE.gpu and _gpu_is_lost():
+        if (first_wrong_only and outcomes[-1].verdict == "wrong") or (MODE.gpu and _gpu_is_lost()):
             break
     return Verified(name, tuple(outcomes))
 
@@ -170,25 +188,33 @@ def _try(
     try:
         # The interpreter computes with NumPy, which warns where values overflow on purpose.
         with allocated, np.errstate(all="ignore"), interpreter_watched(log) if MODE.interpreting else contextlib.nullcontext():
-            out = function(*(made.tensor for made in inputs))
+            out = function(*(made.tensor for made in inputs), *case.scalars)
         log.finish()
         if MODE.gpu:
             torch.cuda.synchronize()
     except Exception as error:
         if MODE.interpreting and _for_want_of_bfloat16(case, error):
             return Outcome(str(case), dtype, "left to the GPU", "the interpreter cannot do this with bfloat16")
-        return Outcome(str(case), dtype, "wrong", _what_was_raised(error))
+        return _wrong(case, _what_was_raised(error))
     problem = _form_problem(out, shape, result_dtype) or log.problem or _memory_problem(inputs, before, allocated)
     if problem:
-        return Outcome(str(case), dtype, "wrong", problem)
+        return _wrong(case, problem)
+    work = None
+    if MODE.interpreting:
+        work = Work(log.launches, log.bytes_loaded + log.bytes_stored, tuple(allocated.operations), allocated.copies)
     allowed = (tolerance or tolerance_for(result_dtype)).plus(absolute)
-    if problem := value_problem(out, expected, allowed):
+    if text := value_problem(out, expected, allowed):
         if not MODE.gpu and any(each.dtype == torch.bfloat16 for each in case.inputs):
             # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they were integers, and
             # cuts bits off where it converts to bfloat16.
-            return Outcome(str(case), dtype, "left to the GPU", "the interpreter's bfloat16 arithmetic is wrong")
-        return Outcome(str(case), dtype, "wrong", problem)
-    return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed))
+            reason = "the interpreter's bfloat16 arithmetic is wrong"
+            return Outcome(str(case), dtype, "left to the GPU", reason, work=work)
+        return _wrong(case, Problem("wrong", text))
+    return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed), work=work)
+
+
+def _wrong(case: Case, problem: Problem) -> Outcome:
+    return Outcome(str(case), _dtype(case), "wrong", problem.text, problem.kind)
 
 
 def _regions(inputs: list[Guarded], allocated: GuardedAllocations) -> list[Region]:
@@ -209,11 +235,13 @@ def _for_want_of_bfloat16(case: Case, error: Exception) -> bool:
     return lacks and any(each.dtype == torch.bfloat16 for each in case.inputs)
 
 
-def _what_was_raised(error: Exception) -> str:
+def _what_was_raised(error: Exception) -> Problem:
     if isinstance(error.__cause__, OutsideError):  # the interpreter raises its own from what a kernel raised
-        return str(error.__cause__)
+        return error.__cause__.problem
+    if type(error).__name__ == "InterpreterError" and isinstance(error.__cause__, Exception):
+        error = error.__cause__
     lost = " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
-    return f"It raised {type(error).__name__}: {first_line(error)}{lost}"
+    return Problem("wrong", f"It raised {type(error).__name__}: {first_line(error)}{lost}")
 
 
 def first_line(error: BaseException) -> str:
@@ -225,8 +253,8 @@ def _expect(
 ) -> tuple[torch.Tensor, torch.Size, torch.dtype]:
     """The reference's result in float64 (integers as they are), and the shape and dtype the result must have."""
     try:
-        exact = reference(*(t.double() if t.is_floating_point() else t for t in tensors))
-        plain = reference(*tensors)  # shape and dtype by PyTorch's own rules
+        exact = reference(*(t.double() if t.is_floating_point() else t for t in tensors), *case.scalars)
+        plain = reference(*tensors, *case.scalars)  # shape and dtype by PyTorch's own rules
     except Exception as error:
         raise CourseError(
             f"The reference failed on {len(tensors)} tensors ({case}) with {type(error).__name__}: {first_line(error)}: "
@@ -235,28 +263,31 @@ def _expect(
     return exact, plain.shape, plain.dtype
 
 
-def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype) -> str:
+def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype) -> Problem | None:
+    if out is None:
+        return Problem("wrong", "It returned nothing: end it with `return`.")
     if not isinstance(out, torch.Tensor):
-        return f"It returned a {type(out).__name__}, and must return a tensor."
+        return Problem("wrong", f"It returned a {type(out).__name__}, and must return a tensor.")
     if out.shape != shape:
-        return f"The result has shape {tuple(out.shape)}, and must have {tuple(shape)}."
+        return Problem("wrong", f"The result has shape {tuple(out.shape)}, and must have {tuple(shape)}.")
     if out.dtype != dtype:
-        return f"The result has dtype {out.dtype}, and must have {dtype}."
+        return Problem("wrong", f"The result has dtype {out.dtype}, and must have {dtype}.")
     if out.device.type != DEVICE:
-        return f"The result is on {out.device}, and must be on {DEVICE}."
-    return ""
+        return Problem("wrong", f"The result is on {out.device}, and must be on {DEVICE}.")
+    return None
 
 
-def _memory_problem(inputs: list[Guarded], before: list[torch.Tensor], allocated: GuardedAllocations) -> str:
-    for made in allocated.all:
+def _memory_problem(inputs: list[Guarded], before: list[torch.Tensor], allocated: GuardedAllocations) -> Problem | None:
+    named = [("its output", made) for made in allocated.all]
+    named += [(f"input {index}", made) for index, made in enumerate(inputs)]
+    for name, made in named:
         if strays := made.stray_writes():
-            return f"It wrote outside its output, whose length is {made.tensor.numel():,}: at {_positions(strays)}."
+            text = f"It wrote outside {name}, whose length is {made.tensor.numel():,}: at {_positions(strays)}."
+            return Problem("writes outside", text)
     for index, (made, buffer) in enumerate(zip(inputs, before, strict=True)):
-        if strays := made.stray_writes():
-            return f"It wrote outside input {index}, whose length is {made.tensor.numel():,}: at {_positions(strays)}."
         if not torch.equal(bits(made.buffer), bits(buffer)):
-            return f"It changed its input {index}."
-    return ""
+            return Problem("wrong", f"It changed its input {index}.")
+    return None
 
 
 def _positions(strays: list[int]) -> str:

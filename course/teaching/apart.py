@@ -1,30 +1,15 @@
 """Run a cell's function in a process of its own, so that what it breaks is not this session."""
 
-from collections.abc import Callable
-from typing import Any
-
-from course.child import Ended, run_source
-from course.compiling.source import module_source
-from course.errors import CourseError
-
-# Answers a breakpoint() with the given lines and shows each after its prompt, as a person's typing would.
-_TYPIST = """
 import io
 import pdb
 import sys
+from collections.abc import Callable
+from typing import Any
 
-
-class _Typist(io.StringIO):
-    def readline(self, *limit):
-        line = super().readline(*limit)
-        print(line, end="")
-        return line
-
-
-_debugger = pdb.Pdb(stdin=_Typist({text!r}), stdout=sys.stdout, nosigint=True, readrc=False)
-_debugger.use_rawinput = False
-sys.breakpointhook = lambda: _debugger.set_trace(sys._getframe(1))
-"""
+from course import MODE
+from course.child import Ended, Kind, call
+from course.compiling.source import Source, source_of
+from course.errors import CourseError
 
 
 def apart(function: Callable[[], Any], *, interpret: bool = False, typed: str = "", timeout_s: float = 60) -> None:
@@ -38,14 +23,34 @@ def apart(function: Callable[[], Any], *, interpret: bool = False, typed: str = 
     """
     if not callable(function) or not hasattr(function, "__code__") or function.__code__.co_argcount:
         raise CourseError("apart takes a function with no arguments, as in: apart(read_far_away)")
-    source = module_source(function)
-    if typed:
-        source += _TYPIST.format(text=typed.rstrip("\n") + "\n")
-    source += f"\n\n{function.__name__}()\n"
-    ended = run_source(source, "interpret" if interpret else "same", timeout_s)
+    kind: Kind = "interpret" if interpret or MODE.interpreting else "launch"
+    ended = call(_there, source_of(function).to_json(), typed, kind=kind, timeout_s=timeout_s)
     if ended.stdout:
         print(ended.stdout, end="" if ended.stdout.endswith("\n") else "\n")
     print(_verdict(ended, timeout_s))
+
+
+def _there(source: dict[str, Any], typed: str) -> None:
+    """In the child."""
+    function = Source.from_json(source).load()
+    if typed:
+        debugger = pdb.Pdb(stdin=_Typist(typed.rstrip("\n") + "\n"), stdout=sys.stdout, nosigint=True, readrc=False)
+        debugger.use_rawinput = False
+
+        def stop() -> None:
+            debugger.set_trace(sys._getframe(1))
+
+        sys.breakpointhook = stop
+    function()
+
+
+class _Typist(io.StringIO):
+    """Gives the lines to the debugger and shows each after its prompt, as a person's typing would."""
+
+    def readline(self, *limit: int) -> str:  # type: ignore[override]
+        line = super().readline(*limit)
+        print(line, end="")
+        return line
 
 
 def _verdict(ended: Ended, timeout_s: float) -> str:
@@ -53,12 +58,8 @@ def _verdict(ended: Ended, timeout_s: float) -> str:
         return "The process finished."
     if ended.how == "out of time":
         return f"The process was ended after {timeout_s:g} s. This session goes on."
+    if ended.how == "out of memory":
+        return "The process was ended because it took too much memory. This session goes on."
     if ended.how == "crashed":
         return f"The process was killed by {ended.signal}. This session goes on."
-    return f"The process failed: {_exception_line(ended.stderr) or f'exit code {ended.code}'}. This session goes on."
-
-
-def _exception_line(stderr: str) -> str:
-    """The exception's own line: the first after the last traceback's frames, which are indented."""
-    _, found, after = stderr.rpartition("Traceback (most recent call last):\n")
-    return next((line for line in after.splitlines() if found and not line.startswith(" ")), "").rstrip(".")
+    return f"The process failed: {ended.exception.rstrip('.') or f'exit code {ended.code}'}. This session goes on."

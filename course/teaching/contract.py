@@ -3,12 +3,15 @@
 1. A stub lacks only lines that its solution has, and parses.
 2. The number of lines a stub asks for is the solution's, give or take a third.
 3. Exercises are numbered NN.1, NN.2, … with NN the lesson's number, and only exercises have solution markers.
-4. Tags are ones that something reads: a misspelt tag would be ignored in silence.
-5. Code cells are short and narrow, and install nothing and change no path.
-6. A lesson opens with its title.
+4. An exercise is four cells: a statement under `### Exercise NN.k · Title (core)` or `(stretch)`, the stub, a
+   `check("NN.k", answer)`, and folded hints, numbered from 1.
+5. Tags are ones that something reads: a misspelt tag would be ignored in silence.
+6. Code cells are short and narrow, and install nothing and change no path.
+7. A lesson opens with its title.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from nbformat import NotebookNode
 from course.errors import CourseError
 
 from .sources import EXERCISE, FROM_HERE, TO_HERE, solved, stub
+from .statements import read
 
 TAGS = {"nbval-check-output", "raises-exception"}
 MOST_LINES = 10
@@ -42,6 +46,21 @@ def _lesson_problems(notebook: NotebookNode, number: str) -> Iterator[str]:
     expected = [f"{number}.{k}" for k in range(1, len(ids) + 1)]
     if ids != expected:
         yield f"exercises are numbered {', '.join(ids)}; they must be {', '.join(expected)}."
+    for index, cell in enumerate(notebook.cells):
+        if match := EXERCISE.match(cell.source.split("\n")[0]):
+            yield from _exercise_problems(match[1], notebook.cells[max(0, index - 1) : index + 3])
+
+
+def _exercise_problems(exercise: str, cells: list[NotebookNode]) -> Iterator[str]:
+    """cells: the four from the statement on, fewer at the end of a lesson."""
+    found = read([(cell.cell_type, cell.source) for cell in cells])
+    if not found or found[0].id != exercise:
+        yield f"exercise {exercise} needs a statement under '### Exercise {exercise} · Title (core)' or '(stretch)' before it."
+        return
+    if not found[0].hints:
+        yield f"exercise {exercise} needs hints two cells on: '<details><summary>Hints</summary>', '1. …', '</details>'."
+    if not re.fullmatch(rf'check\("{re.escape(exercise)}", \w+\)', cells[2].source):
+        yield f'exercise {exercise} needs a cell check("{exercise}", answer) after it.'
 
 
 def _tag_problems(cell: NotebookNode) -> Iterator[str]:

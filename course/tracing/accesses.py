@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -30,8 +31,21 @@ class Region:
         return f"[{(address - self.first) // self.itemsize:,}]"
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a function, apart from a crash."""
+
+    kind: Literal["wrong", "race", "reads outside", "writes outside"]
+    text: str
+    """A sentence."""
+
+
 class OutsideError(Exception):
-    """A kernel was about to touch memory that belongs to none of its arguments. The message is a sentence."""
+    """A kernel was about to touch memory that belongs to none of its arguments."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.text)
+        self.problem = problem
 
 
 @dataclass(frozen=True)
@@ -48,8 +62,12 @@ class Access:
 VERBS = {"load": "read", "store": "wrote", "update": "updated"}
 
 
+def _outside(kind: str, text: str) -> Problem:
+    return Problem("reads outside" if kind == "load" else "writes outside", text)
+
+
 class AccessLog:
-    """An observer of the interpreter that keeps the first problem it finds, as a sentence.
+    """An observer of the interpreter that keeps the first problem it finds, and counts.
 
     regions: called at the start of each launch for the tensors that are known; accesses to others are only held to their
     storage. An access outside every storage among the arguments is stopped before it is made, with OutsideError, unless
@@ -63,10 +81,15 @@ class AccessLog:
         self._may_hold_pointers = False
         self._accesses: list[Access] = []
         self._programs: dict[tuple[int, int, int], int] = {}
-        self.problem = ""
+        self.problem: Problem | None = None
+        self.launches = 0
+        self.bytes_loaded = 0
+        self.bytes_stored = 0
+        """Of the lanes that are not masked, over all launches; an atomic update counts as both."""
 
     def launch(self, storages: list[tuple[int, int]], may_hold_pointers: bool) -> None:
         self.finish()
+        self.launches += 1
         self._storages, self._may_hold_pointers = storages, may_hold_pointers
         self._regions = self._all_regions()
 
@@ -78,9 +101,12 @@ class AccessLog:
             for start, size in self._storages:
                 known |= (addresses >= start) & (addresses + np.uint64(itemsize) <= start + size)
             if not known.all():
-                raise OutsideError(f"Program {_name(program)} {VERBS[kind]} memory that is none of the kernel's arguments.")
+                text = f"Program {_name(program)} {VERBS[kind]} memory that is none of the kernel's arguments."
+                raise OutsideError(_outside(kind, text))
         number = self._programs.setdefault(program, len(self._programs))
         self._accesses.append(Access(kind, addresses, number, values))
+        self.bytes_loaded += addresses.size * itemsize if kind != "store" else 0
+        self.bytes_stored += addresses.size * itemsize if kind != "load" else 0
 
     def finish(self) -> None:
         """The launch has ended: look at all that its programs did."""
@@ -91,7 +117,7 @@ class AccessLog:
                 self.problem = self._race()
         self._accesses, self._programs = [], {}
 
-    def _outside(self) -> str:
+    def _outside(self) -> Problem | None:
         """The first access to a known tensor's buffer that is not to the tensor itself."""
         addresses = np.concatenate([access.addresses for access in self._accesses])
         strays = []
@@ -102,17 +128,18 @@ class AccessLog:
             if stray.size:
                 strays.append((int(stray[0]), region))
         if not strays:
-            return ""
+            return None
         index, region = min(strays, key=lambda found: found[0])
         ends = np.cumsum([access.addresses.size for access in self._accesses])
         access = self._accesses[int(np.searchsorted(ends, index, side="right"))]
         where = f"whose length is {region.length:,}: at {region.position(int(addresses[index]))}"
-        return f"Program {self._name(access.program)} {VERBS[access.kind]} outside {region.name}, {where}."
+        text = f"Program {self._name(access.program)} {VERBS[access.kind]} outside {region.name}, {where}."
+        return _outside(access.kind, text)
 
-    def _race(self) -> str:
+    def _race(self) -> Problem | None:
         stores = [access for access in self._accesses if access.values is not None and access.addresses.size]
         if not stores:
-            return ""
+            return None
         programs = np.concatenate([np.full(access.addresses.shape, access.program) for access in stores])
         values = np.concatenate([access.values.astype(np.uint64) for access in stores if access.values is not None])
         places, which = np.unique(np.concatenate([access.addresses for access in stores]), return_inverse=True)
@@ -122,7 +149,7 @@ class AccessLog:
         if different.size:
             i = different[0]
             both = f"{self._name(first[i])} and {self._name(last[i])}"
-            return f"Programs {both} wrote different values to {self._place(places[i])}."
+            return Problem("race", f"Programs {both} wrote different values to {self._place(places[i])}.")
         for access in self._accesses:
             if access.kind != "load":
                 continue
@@ -132,11 +159,12 @@ class AccessLog:
             if clash.size:
                 i = clash[0]
                 writer = first[i] if first[i] != access.program else last[i]
-                return (
+                text = (
                     f"Program {self._name(access.program)} read {self._place(places[i])}, which program "
                     f"{self._name(writer)} wrote in the same launch: nothing orders the two."
                 )
-        return ""
+                return Problem("race", text)
+        return None
 
     def _place(self, address: np.uint64) -> str:
         for region in self._regions:

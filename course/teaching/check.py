@@ -1,0 +1,153 @@
+"""check: is an answer to an exercise right? An answer that is code runs in child processes, never here."""
+
+import ast
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from course import MODE
+from course.child import Ended, Kind, call
+from course.compiling.private import plain_function
+from course.compiling.source import Source, source_of
+from course.errors import CourseError
+
+from . import learner, trial
+from .exercise import Code, Judged, Kernel, Verdict
+from .exercises import find
+from .statements import statements
+
+TARGET = "sm_90"
+"""What an answer is compiled for where no GPU is there."""
+
+MIME = "application/vnd.triton-course.checked+json"
+MOST_PRINTED_LINES = 10
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of a check. Prints as a sentence or a few."""
+
+    exercise: str
+    verdict: Verdict
+    reason: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def right(self) -> bool:
+        return self.verdict == "right"
+
+    def __str__(self) -> str:
+        head = f"{self.exercise}: {self.verdict}" + (f", {self.reason}" if self.right and self.reason[:3] == "in " else ".")
+        reason = [] if self.right and self.reason[:3] == "in " else self.reason.splitlines()
+        return "\n".join([head, *(f"    {line}" for line in (*reason, *self.notes))])
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        # The second for `course check`, which reads it from the notebook.
+        return {"text/plain": str(self), MIME: {"exercise": self.exercise, "verdict": self.verdict, "text": str(self)}}
+
+
+def check(exercise_id: str, answer: Any) -> Checked:
+    """Judge `answer` to the exercise of this id, as check("01.2", my_kernel).
+
+    answer: what the exercise asks for: a kernel, a launcher, a number, a letter or a text. None and an untouched stub
+        are "to do".
+    Raises CourseError where there is no such exercise.
+    """
+    exercise = find(exercise_id)
+    if answer is None or answer is ...:
+        return Checked(exercise_id, "to do")
+    checked = _check_code(exercise, answer) if isinstance(exercise, Code) else Checked(exercise_id, *exercise.judge(answer))
+    if checked.verdict in ("to do", "no answer"):
+        return checked
+    if problem := learner.note(exercise_id, checked.verdict):
+        checked.notes.append(problem)
+    return checked
+
+
+def _check_code(exercise: Code, answer: Any) -> Checked:
+    if problem := _form_problem(exercise, answer):
+        return Checked(exercise.id, "no answer", problem)
+    try:
+        source = source_of(answer)
+    except CourseError as error:
+        return Checked(exercise.id, "no answer", str(error))
+    if _is_stub(source, exercise.id):
+        return Checked(exercise.id, "to do")
+    (verdict, reason), notes = _try(exercise, source)
+    return Checked(exercise.id, verdict, reason, notes)
+
+
+def _form_problem(exercise: Code, answer: Any) -> str:
+    is_kernel = plain_function(answer) is not None
+    function = plain_function(answer) or answer
+    if not inspect.isfunction(function) or is_kernel != isinstance(exercise, Kernel):
+        what = "a kernel" if is_kernel else "a plain function" if inspect.isfunction(answer) else f"a {type(answer).__name__}"
+        called = "; give it without calling it" if not callable(answer) and not is_kernel else ""
+        return f"It must be {exercise.form}; this is {what}{called}."
+    names = tuple(inspect.signature(function).parameters)
+    if names != exercise.parameters:
+        return f"{function.__name__} takes ({', '.join(names)}), and the exercise gives it ({', '.join(exercise.parameters)})."
+    return ""
+
+
+def _is_stub(source: Source, exercise_id: str) -> bool:
+    """Whether nothing was added to the functions of the exercise's stub. Comments and blank lines do not count."""
+    statement = statements().get(exercise_id)
+    if statement is None:
+        return False
+    stub = {node.name: ast.dump(node) for node in ast.parse(statement.stub).body if isinstance(node, ast.FunctionDef)}
+    ours = {node.name: ast.dump(node) for each in source.definitions for node in ast.parse(each.text).body}  # type: ignore[attr-defined]
+    asked = set(stub) & set(ours)
+    return bool(asked) and all(stub[name] == ours[name] for name in asked)
+
+
+def _try(exercise: Code, source: Source) -> tuple[Judged, list[str]]:
+    """Compile it and run it in the interpreter, and where there is a GPU run it there too."""
+    text = source.to_json()
+
+    def run(kind: Kind, function: Any, *more: Any) -> Ended:
+        return call(function, exercise.id, text, *more, kind=kind, timeout_s=exercise.timeout_s)
+
+    with ThreadPoolExecutor(1) as other:
+        compiling = other.submit(run, "compile", trial.compiles, TARGET)
+        interpreted = run("interpret", trial.values)
+        compiled = compiling.result()
+    if problem := _died(compiled, exercise, "The compiler"):
+        # What crashes before it launches anything does so in both: then running it says more.
+        return (_died(interpreted, exercise, "It") or problem), _printed(interpreted)
+    compiles: Judged = tuple(compiled.value)
+    if compiles[0] == "does not compile":
+        return compiles, []
+    for kind in ("interpret", "launch") if MODE.gpu else ("interpret",):
+        ended = interpreted if kind == "interpret" else run("launch", trial.values)
+        if problem := _died(ended, exercise, "It"):
+            return problem, _printed(ended)
+        (verdict, reason), left = ended.value
+        if verdict != "right":
+            return (verdict, reason), _printed(ended)
+    if compiles[0] != "right":
+        return compiles, []
+    where = "on this GPU" if MODE.gpu else f"and it compiles for {TARGET}"
+    return ("right", f"{ended.value[0][1]}, {where}."), left
+
+
+def _died(ended: Ended, exercise: Code, what: str) -> Judged | None:
+    """The verdict where a child did not come to its end."""
+    if ended.how == "finished":
+        return None
+    if ended.how == "out of time":
+        return "too slow", f"{what} did not end within {exercise.timeout_s:g} s: look for a loop without end."
+    if ended.how == "out of memory":
+        return "crashed", f"{what} took more memory than the 4 GiB it may have."
+    if ended.how == "crashed":
+        return "crashed", f"{what} was killed by {ended.signal}. Your session is untouched."
+    return "crashed", f"{what} ended early: {ended.exception or f'exit code {ended.code}'}"
+
+
+def _printed(ended: Ended) -> list[str]:
+    """The last lines that an answer printed."""
+    lines = ended.stdout.splitlines()
+    return [f"It printed: {line}" for line in lines[-MOST_PRINTED_LINES:]]

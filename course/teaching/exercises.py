@@ -1,0 +1,26 @@
+"""Every exercise by its id."""
+
+import importlib
+from pathlib import Path
+
+from course.errors import CourseError
+
+from .exercise import Exercise
+
+
+def exercises() -> dict[str, Exercise]:
+    """All exercises of the course by id, in order. Their data stands in lessons/, a module a lesson."""
+    found: dict[str, Exercise] = {}
+    for path in sorted((Path(__file__).parent / "lessons").glob("lesson_*.py")):
+        for exercise in importlib.import_module(f"course.teaching.lessons.{path.stem}").EXERCISES:
+            found[exercise.id] = exercise
+    return found
+
+
+def find(exercise_id: str) -> Exercise:
+    """The exercise of this id, as "01.2". Raises CourseError where there is none."""
+    found = exercises()
+    if exercise_id not in found:
+        same = [each for each in found if str(exercise_id).split(".")[0].zfill(2) == each.split(".")[0]]
+        raise CourseError(f"There is no exercise {exercise_id!r}: there is {', '.join(same or found)}.")
+    return found[exercise_id]

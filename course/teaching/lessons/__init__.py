@@ -1,0 +1,1 @@
+"""The exercises of each lesson, as data: what is right and what people get wrong."""

@@ -1,0 +1,283 @@
+"""check: what a learner gets for answers of every form, from a script, a notebook and the command line."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+
+import nbformat
+import psutil
+import pytest
+import torch
+import triton
+import triton.language as tl
+from typer.testing import CliRunner
+
+from course import check, hint
+from course.cli import app
+from course.errors import CourseError
+from course.teaching import grading, learner
+from course.teaching.exercise import Choice, Number, Text
+
+
+@pytest.fixture(autouse=True)
+def a_new_learner(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_DATA", str(tmp_path / "data"))
+
+
+@triton.jit
+def right_kernel(x_ptr, out_ptr, n):
+    offsets = tl.arange(0, 8)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def far_kernel(x_ptr, out_ptr, n):
+    tl.store(out_ptr, tl.load(x_ptr + 1_000_000_000_000))
+
+
+@triton.jit
+def other_kernel(x_ptr, n):
+    pass
+
+
+def hanging(x, a, b):
+    while True:
+        pass
+
+
+def greedy(x, a, b):
+    return torch.ones(30 * 2**30 // 4) + x.sum()
+
+
+def crashing(x, a, b):
+    import ctypes
+
+    ctypes.string_at(0)
+
+
+def leaving(x, a, b):
+    sys.exit(3)
+
+
+def noisy(x, a, b):
+    print("I was here")
+    return x
+
+
+def racing(x, a, b):
+    out = torch.empty_like(x)
+    racing_kernel[(2,)](out)
+    return out
+
+
+@triton.jit
+def racing_kernel(out_ptr):
+    tl.store(out_ptr + tl.arange(0, 1024), tl.program_id(axis=0).to(tl.float32))
+
+
+def test_a_right_answer_says_what_was_tried():
+    assert str(check("00.2", right_kernel)) == "00.2: right, in 5 cases, and it compiles for sm_90."
+
+
+def test_a_warm_check_takes_less_than_a_second():
+    check("00.2", right_kernel)
+    start = time.monotonic()
+    check("00.2", right_kernel)
+    assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "says"),
+    [
+        ("00.2", right_kernel.fn, "It must be a kernel, a function under @triton.jit; this is a plain function."),
+        ("00.2", torch.zeros(3), "It must be a kernel, a function under @triton.jit; this is a Tensor"),
+        ("00.2", other_kernel, "other_kernel takes (x_ptr, n), and the exercise gives it (x_ptr, out_ptr, n)."),
+        ("01.2", right_kernel, "It must be a launcher, a plain function that launches a kernel and returns a tensor; this is"),
+        ("01.2", lambda x, a, b: x, "<lambda> is a lambda"),
+        ("01.5", torch.zeros(1), "It must be a number, in MB; this is a Tensor."),
+        ("01.5", "268", "It must be a number, in MB; this is a str."),
+        ("01.5", True, "It must be a number, in MB; this is a bool."),
+        ("00.1", 2, "It must be one of 'a', 'b', 'c', 'd'."),
+        ("01.8", 64, "It must be a text, in quotes; this is a int."),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_gets_a_sentence_and_is_no_try(exercise, answer, says):
+    checked = check(exercise, answer)
+    assert checked.verdict == "no answer"
+    assert says in str(checked)
+    assert learner.tried() == {}
+
+
+@pytest.mark.parametrize("answer", [None, ...])
+def test_nothing_is_to_do(answer):
+    assert str(check("01.5", answer)) == "01.5: to do."
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "verdict", "says"),
+    [
+        ("00.2", far_kernel, "reads outside", "none of the kernel's arguments"),
+        ("01.2", crashing, "crashed", "It was killed by SIGSEGV. Your session is untouched."),
+        ("01.2", leaving, "crashed", "It ended early: exit code 3"),
+        ("01.2", noisy, "wrong", "It printed: I was here"),
+        ("01.2", racing, "race", "wrote different values to [0] of its output"),
+    ],
+)
+def test_what_breaks_there_does_not_break_here(exercise, answer, verdict, says):
+    checked = check(exercise, answer)
+    assert checked.verdict == verdict, checked
+    assert says in str(checked)
+
+
+def test_an_endless_answer_is_ended_in_time_and_leaves_no_process():
+    check("00.2", right_kernel)  # the workers are there
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    start = time.monotonic()
+    assert str(check("01.2", hanging)).startswith("01.2: too slow.\n    It did not end within 10 s")
+    assert time.monotonic() - start < 12
+    assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
+
+
+def test_thirty_gigabytes_are_refused_or_ended_quickly():
+    start = time.monotonic()
+    checked = check("01.2", greedy)
+    assert checked.verdict in ("wrong", "crashed")
+    assert "memory" in str(checked)
+    assert time.monotonic() - start < 12
+
+
+def test_a_history_is_kept():
+    check("01.5", 1.0)
+    check("01.5", 268)
+    check("01.5", 2.0)
+    hint("01.5")
+    (entry,) = learner.tried().values()
+    assert (entry.tries, entry.verdict, entry.hints, bool(entry.first_right)) == (3, "wrong", 1, True)
+
+
+def test_a_history_that_cannot_be_kept_is_said_and_costs_no_verdict(monkeypatch):
+    monkeypatch.setenv("COURSE_DATA", "/proc/nowhere")
+    checked = check("01.5", 268)
+    assert checked.right
+    assert "could not be kept" in str(checked)
+
+
+def test_a_damaged_history_is_set_aside():
+    path = learner.record_file()
+    path.parent.mkdir()
+    path.write_text("{")
+    with pytest.raises(CourseError, match="is damaged"):
+        learner.tried()
+    assert check("01.5", 268).right
+    assert path.with_suffix(".damaged.json").read_text() == "{"
+    assert list(learner.tried()) == ["01.5"]
+
+
+def test_hints_come_one_after_the_other_and_then_all(capsys, monkeypatch):
+    monkeypatch.setattr("course.teaching.hints._given", {})
+    for _ in range(3):
+        hint("01.6")
+    first, second, *again = capsys.readouterr().out.splitlines()
+    assert first.startswith("01.6, hint 1 of 2: Three vectors")
+    assert again == [first, second]
+
+
+def test_a_hint_to_nothing_is_refused():
+    with pytest.raises(CourseError, match=r"There is no exercise '77\.7'"):
+        hint("77.7")
+
+
+def test_numbers_are_judged_with_their_unit():
+    number = Number("1", right=50.0, unit="us", because="so", slips=((25.0, "half"),))
+    assert number.judge(50.9) == ("right", "so")
+    assert number.judge(51.1) == ("wrong", "It is too large. The unit is us.")
+    assert number.judge(25) == ("wrong", "half")
+    assert number.judge(0.05)[1].startswith("The digits are right")
+    assert number.judge(math.nan)[0] == "wrong"
+
+
+def test_texts_and_choices_do_not_mind_spaces_and_capitals():
+    text = Text("1", accepts=("%p4",), because="so", slips={"zero": "no"})
+    assert text.judge(" '%P4' ") == ("right", "so")
+    assert text.judge("Zero") == ("wrong", "no")
+    assert Choice("1", right="a", why={"a": "yes", "b": "no"}).judge("(A)") == ("right", "yes")
+
+
+SCRIPT = """
+from course import check
+import triton, triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n):
+    offsets = tl.arange(0, 8)
+    {line}
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+print(check("00.2", kernel))
+"""
+
+
+def test_a_line_that_does_not_compile_is_shown_with_its_number(tmp_path):
+    (tmp_path / "mine.py").write_text(SCRIPT.format(line="mask = 0 <= offsets < n"))
+    environ = {**os.environ, "PYTHONPATH": os.getcwd(), "COURSE_DATA": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path, timeout=60)
+    assert "00.2: does not compile.\n    Line 8 of mine.py:  mask = 0 <= offsets < n\n" in ended.stdout
+
+
+def test_a_script_without_a_main_guard_may_check(tmp_path):
+    (tmp_path / "mine.py").write_text(SCRIPT.format(line="mask = offsets < n and offsets > -1"))
+    environ = {**os.environ, "PYTHONPATH": os.getcwd(), "COURSE_DATA": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path, timeout=60)
+    assert ended.stdout.startswith("00.2: wrong.\n    It raised ValueError: A block of 8 lanes is neither true nor false")
+    assert ended.stderr == ""
+
+
+@pytest.fixture
+def lesson(tmp_path):
+    """A notebook that checks a right answer, an unsolved one and a wrong one; a cell fails in between."""
+    kernel = SCRIPT.format(line="mask = offsets < n").replace("print(check(", "check(").replace("kernel))", "kernel)")
+    cells = [kernel, "1 / 0", 'check("01.5", None)', 'check("01.6", 1)']
+    path = tmp_path / "mine.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
+    return path
+
+
+def test_the_command_checks_a_notebook_and_changes_neither_it_nor_the_progress(lesson):
+    before = lesson.read_bytes()
+    result = CliRunner().invoke(app, ["check", str(lesson)])
+    assert result.exit_code == 1
+    assert "00.2: right, in 5 cases" in result.stdout
+    assert "01.5: to do." in result.stdout
+    assert "01.6: wrong." in result.stdout
+    assert lesson.read_bytes() == before
+    assert learner.tried() == {}
+
+
+def test_the_command_gives_json(lesson):
+    result = CliRunner().invoke(app, ["check", "--json", str(lesson)])
+    verdicts = [(each["exercise"], each["verdict"]) for each in json.loads(result.stdout)[str(lesson)]]
+    assert verdicts == [("00.2", "right"), ("01.5", "to do"), ("01.6", "wrong")]
+
+
+def test_no_notebook_is_an_error(tmp_path):
+    with pytest.raises(CourseError, match="There is no notebook"):
+        grading.notebook_of(str(tmp_path / "none.ipynb"))
+    with pytest.raises(CourseError, match="There is no lesson '77'"):
+        grading.notebook_of("77", tmp_path)
+    (tmp_path / "broken.ipynb").write_text("{")
+    with pytest.raises(CourseError, match="is no notebook"):
+        grading.check_notebook(tmp_path / "broken.ipynb")
+
+
+def test_progress_is_a_table_and_json():
+    check("01.5", 268)
+    text = CliRunner().invoke(app, ["progress"]).stdout
+    assert "Lesson 01: 1 of 6 core exercises right" in text
+    found = json.loads(CliRunner().invoke(app, ["progress", "--json"]).stdout)
+    (solved,) = [each for each in found["exercises"] if each["right"]]
+    assert solved["exercise"] == "01.5"
+    assert found["learner"]
