@@ -12,12 +12,12 @@
 #
 # | section | minutes |
 # |---|---|
-# | Cut a vector into blocks | 8 |
-# | Write the kernel | 8 |
+# | Cut a vector into blocks | 12 |
+# | Write the kernel | 20 |
 # | Is it right? | 5 |
 # | Four things people believe | 8 |
 # | What the compiler is told | 8 |
-# | How fast can it be? | 8 |
+# | How fast can it be? | 14 |
 
 # %%
 from course import DEVICE, MODE, bench, check, draw, gpu_facts, hint, observed

@@ -11,11 +11,11 @@
 #
 # | section | minutes |
 # |---|---|
-# | A tile of offsets | 8 |
-# | Strides | 10 |
-# | Neighbours in memory | 10 |
-# | Three kinds of pointer | 5 |
-# | One kernel for two | 7 |
+# | A tile of offsets | 14 |
+# | Strides | 16 |
+# | Neighbours in memory | 18 |
+# | Three kinds of pointer | 7 |
+# | One kernel for two | 15 |
 
 # %%
 from course import DEVICE, MODE, bench, check, draw, hint, matrices, recorded, verify

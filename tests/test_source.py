@@ -1,0 +1,114 @@
+"""What goes along into another process, and that it is the same there."""
+
+import json
+import linecache
+import math
+import types
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+import course
+from course.compiling.source import Source, source_of
+from course.errors import CourseError
+
+CELL = """
+
+@triton.jit
+def helper(x):
+    return x * SCALE + OFFSET[1]
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, KIND: tl.constexpr = DTYPE):
+    tl.store(out_ptr, helper(tl.load(x_ptr)).to(KIND))
+
+
+def launch(x):
+    out = torch.empty_like(x)
+    again[(1,)](x, out)
+    return out
+"""
+
+
+@pytest.fixture
+def cell():
+    """A notebook's cell, after it ran: its file is only in linecache."""
+    names = {
+        "__name__": "__main__", "torch": torch, "triton": triton, "tl": tl, "SCALE": tl.constexpr(2.0), "DTYPE": tl.float32,
+        "OFFSET": (1, 3), "DEVICE": course.DEVICE,
+    }  # fmt: skip
+    file = "/tmp/ipykernel_4711/123.py"
+    linecache.cache[file] = (len(CELL), None, CELL.splitlines(keepends=True), file)
+    exec(compile(CELL, file, "exec"), names)
+    names["again"] = names["kernel"]
+    return types.SimpleNamespace(**names)
+
+
+def there_and_back(function):
+    return Source.from_json(json.loads(json.dumps(source_of(function).to_json())))
+
+
+def test_what_is_used_goes_along_and_gives_the_same(cell):
+    launch = there_and_back(cell.launch).load()
+    assert launch(torch.tensor([5.0])).item() == 13.0
+
+
+def test_the_function_comes_last_and_what_it_uses_before(cell):
+    assert [each.name for each in source_of(cell.launch).definitions] == ["helper", "again", "launch"]
+
+
+def test_lines_keep_their_numbers_and_a_cell_its_name(cell):
+    source = there_and_back(cell.kernel)
+    loaded = source.load()
+    function = getattr(loaded, "fn", loaded)
+    assert (source.definitions[-1].line, source.definitions[-1].file) == (8, "<cell of kernel>")
+    assert function.__code__.co_firstlineno == 8
+    assert linecache.getline("<cell of kernel>", 10).strip() == "tl.store(out_ptr, helper(tl.load(x_ptr)).to(KIND))"
+
+
+def uses(**names):
+    """A function of a script whose globals are these."""
+    text = "def function():\n    return " + ", ".join(names) + "\n"
+    file = f"<test {sorted(names)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names["__name__"] = "__main__"
+    exec(compile(text, file, "exec"), names)
+    return names["function"]
+
+
+def test_constants_are_the_same_there():
+    values = {
+        "A": math.inf,
+        "B": -math.inf,
+        "C": 1e-300,
+        "D": (1, [True, None]),
+        "E": "x'\"",
+        "F": torch.bfloat16,
+        "G": tl.float16,
+    }
+    assert there_and_back(uses(**values)).load()() == tuple(values.values())
+    assert math.isnan(there_and_back(uses(A=math.nan)).load()())
+
+
+def test_the_device_is_the_other_processs_own():
+    assert "from course import DEVICE" in source_of(uses(DEVICE=course.DEVICE)).imports
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (torch.zeros(2), "A is a Tensor, which cannot go along"),
+        ([torch.zeros(2)], "A is a list, which cannot go along"),
+        (lambda: 1, "A is a lambda: give it a name"),
+        (triton.jit(uses(B=1)), "A was made by a call: write @triton.jit in the line above `def function`"),
+        (object(), "A is a object"),
+    ],
+)
+def test_what_cannot_go_along_is_named(value, says):
+    if getattr(value, "__module__", None) == __name__:
+        value.__module__ = "__main__"
+    with pytest.raises(CourseError, match=says):
+        source_of(uses(A=value))
