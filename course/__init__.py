@@ -31,6 +31,7 @@ _LAZY = {
     "draw": ("course.display.draw", None),
     "gpu_facts": ("course.measuring.gpu_facts", "gpu_facts"),
     "hint": ("course.teaching.hints", "hint"),
+    "lower": ("course.compiling.lower", "lower"),
     "matrices": ("course.measuring.cases", "matrices"),
     "observed": ("course.measuring.observations", "observed"),
     "recorded": ("course.measuring.records", "recorded"),

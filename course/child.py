@@ -1,6 +1,7 @@
 """Run Python in a process of its own: a crash, a hang or an endless loop there costs this process nothing.
 
-`call` runs a function in a worker that is kept warm, one for each kind; `run_source` a script in a fresh process.
+`call` runs a function in a worker that is kept warm, one for each kind; `run_source` a script in a fresh process;
+`run_command` any program.
 """
 
 import atexit
@@ -173,6 +174,11 @@ def run_source(source: str, kind: Kind | None = None, timeout_s: float = 60) -> 
         # The folder's name is random and says nothing: what is shown names the script alone.
         here = f"{folder}/"
         return replace(ended, stdout=ended.stdout.replace(here, ""), stderr=ended.stderr.replace(here, ""))
+
+
+def run_command(command: list[str], timeout_s: float = 60) -> Ended:
+    """Run a program, such as a disassembler; at `timeout_s` seconds it and what it started are killed."""
+    return _run(command, dict(os.environ), timeout_s)
 
 
 def _environment(kind: Kind | None) -> dict[str, str]:

@@ -1,11 +1,15 @@
 """All that is private in Triton and used here all the same, in one place. Tried with Triton 3.6.0, 3.7.1 and 3.9.0."""
 
 import contextlib
+import importlib
 import inspect
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +21,8 @@ from triton.compiler.compiler import CompiledKernel, make_backend
 from triton.compiler.errors import CompilationError
 from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction, create_function_from_signature
+
+from course.errors import CourseError
 
 
 def plain_function(kernel: object) -> Callable[..., Any] | None:
@@ -31,6 +37,85 @@ def plain_function(kernel: object) -> Callable[..., Any] | None:
         if kernel is None:
             return None
     return kernel
+
+
+def jit_function(kernel: Any) -> JITFunction[Any]:
+    """The kernel itself, under `@triton.autotune`, `@triton.heuristics` and the like. Where the interpreter is off.
+
+    Raises CourseError for what is no kernel.
+    """
+    while not isinstance(kernel, JITFunction):
+        if not isinstance(kernel, triton.runtime.jit.KernelInterface):
+            name = getattr(kernel, "__name__", repr(kernel))
+            raise CourseError(f"{name} is a {type(kernel).__name__} and no kernel, a function under @triton.jit.")
+        kernel = kernel.fn
+    return kernel
+
+
+def compile_ir(path: Path, target: GPUTarget, options: dict[str, Any]) -> CompiledKernel:
+    """Compile a file of TTIR or TTGIR on, with the options of the compiler that it knows."""
+    known = vars(make_backend(target).parse_options({}))
+    given = {key: _hashable(value) for key, value in options.items() if key in known}
+    return triton.compile(str(path), target=target, options=given)
+
+
+def _hashable(value: Any) -> Any:
+    """With tuples for the lists that JSON has made of them."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def values_with_layouts(ttgir: Path, target: GPUTarget, shared: bool, views: bool) -> Iterator[dict[str, Any]]:
+    """Every value of a file of TTGIR that has a layout, in order, with the layout as the compiler's own linear layout.
+
+    shared: values in shared memory, and not those in registers. views: whether to ask for the linear layouts, at which Triton
+        3.9.0 aborts the process for the former.
+    """
+    from triton._C.libtriton import gluon_ir, ir
+
+    context = ir.context()
+    ir.load_dialects(context)
+    make_backend(target).load_dialects(context)
+    module = ir.parse_mlir_module(str(ttgir), context)
+    builder = gluon_ir.GluonOpBuilder(context)
+    found: list[dict[str, Any]] = []
+
+    def visit(operation: Any) -> None:
+        for number in range(operation.get_num_results()):
+            value = operation.get_result(number)
+            text = str(value.get_type())
+            match = re.match(r"(?:tensor|!ttg\.memdesc)<((?:\d+x)+)([^,]*), (#\w+\.\w+(?:<\{.*?\}>+)?)", text)
+            if match is None or text.startswith("!ttg.memdesc") != shared:
+                continue
+            shape = [int(size) for size in match[1].split("x")[:-1]]
+            bases = _bases(builder, value, shape, shared) if views and "tensor_memory" not in text else {}
+            location = str(value.get_loc())
+            variable = re.match(r'loc\("(\w+)"\(', location)
+            found.append(
+                {
+                    "type": text, "shape": shape, "element": match[2], "bases": bases, "operation": operation.get_name(),
+                    "variable": variable[1] if variable else "", "location": location,
+                }
+            )  # fmt: skip
+
+    module.walk(visit)
+    yield from found
+
+
+def _bases(builder: Any, value: Any, shape: list[int], shared: bool) -> dict[str, list[list[int]]]:
+    """The bases of a value's linear layout; none where this Triton has no view of it."""
+    try:
+        if shared:
+            layout = builder.get_gluon_layout_from_memdesc(value)
+            # In front of its own shape a buffer has the number of copies that a pipeline keeps.
+            linear = builder.to_linear_layout(layout._to_ir(builder), shape[-getattr(layout, "rank", 2) :])
+            return {"offset": linear.offset_bases, "block": linear.block_bases}
+        layout = builder.get_gluon_layout_from_tensor(value)
+        linear = builder.to_linear_layout(layout._to_ir(builder), shape)
+        return {
+            "register": linear.reg_bases, "lane": linear.lane_bases, "warp": linear.warp_bases, "block": linear.block_bases
+        }  # fmt: skip
+    except (ValueError, TypeError, AttributeError, RuntimeError):
+        return {}
 
 
 def jit_specialise(
@@ -82,8 +167,29 @@ class _FixedDriver:
 
 
 def prepare_compiler() -> None:
-    """Compute what the first compilation in a process computes: the hash of all of Triton's own files."""
+    """Do what the first compilation in a process does: hash all of Triton's own files, and import what it needs."""
     triton_key()
+    for name in ("compiler.code_generator", "experimental.gluon", "language.extra.libdevice"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"triton.{name}")
+
+
+@contextlib.contextmanager
+def assembler_watched() -> Iterator[list[list[str]]]:
+    """While active, note the commands by which Triton calls NVIDIA's assembler. Yields the list that they are added to."""
+    commands: list[list[str]] = []
+    plain_run = subprocess.run
+
+    def run(command: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(command, list) and "ptxas" in os.path.basename(command[0]):
+            commands.append([str(word) for word in command])
+        return plain_run(command, *args, **kwargs)
+
+    subprocess.run = run  # type: ignore[assignment]
+    try:
+        yield commands
+    finally:
+        subprocess.run = plain_run
 
 
 @dataclass(frozen=True)

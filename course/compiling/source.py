@@ -120,9 +120,9 @@ def _collect(name: str, value: Any, into: _Collected) -> None:
         into.imports[f"import {value.__name__} as {name}"] = None
     elif name in ("DEVICE", "MODE") and value == getattr(course, name):
         into.imports[f"from course import {name}"] = None  # the other process has its own
-    elif (text := _constant(value)) is not None:
+    elif (text := constant_text(value)) is not None:
         into.constants[name] = f"{name} = {text}"
-    elif _importable(value):
+    elif importable(value):
         into.imports[f"from {value.__module__} import {value.__name__} as {name}"] = None
     elif function is not None:
         _collect_function(name, value, function, into)
@@ -147,24 +147,24 @@ def _collect_function(name: str, value: Any, function: Callable[..., Any], into:
     into.definitions[name] = definition
 
 
-def _constant(value: Any) -> str | None:
-    """The expression that gives a constant; None for anything else."""
+def constant_text(value: Any) -> str | None:
+    """The expression that gives a constant in any module; None for anything else."""
     if isinstance(value, float):
         return f"float({str(value)!r})"  # inf and nan are no names
     if isinstance(value, triton.language.constexpr):
-        inner = _constant(value.value)
+        inner = constant_text(value.value)
         return inner and f"__import__('triton').language.constexpr({inner})"
     if isinstance(value, triton.language.dtype) and not value.is_ptr():
         return f"__import__('triton').language.dtype({value.name!r})"
     if isinstance(value, torch.dtype):
         return f"__import__('torch').{str(value).removeprefix('torch.')}"
     if isinstance(value, (tuple, list)):
-        inside = [_constant(each) for each in value]
+        inside = [constant_text(each) for each in value]
         return None if None in inside else f"{type(value).__name__}([{', '.join(map(str, inside))}])"
     return repr(value) if isinstance(value, (bool, int, complex, str, bytes, type(None))) else None
 
 
-def _importable(value: Any) -> bool:
+def importable(value: Any) -> bool:
     """Whether another process can import it: it stands in a module, and not in a notebook or script."""
     home, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     return home not in (None, "__main__") and name is not None and getattr(sys.modules.get(home), name, None) is value

@@ -1,10 +1,13 @@
-"""GPUs to compile for, by name."""
+"""GPUs to compile for, by name, with the limits that a kernel meets there."""
 
 from dataclasses import dataclass
 
 from triton.backends.compiler import GPUTarget
 
+from course import MODE
 from course.errors import CourseError
+
+KIB = 1024
 
 
 @dataclass(frozen=True)
@@ -14,25 +17,68 @@ class Target:
     name: str
     shared_bytes: int
     """Shared memory that one program may have."""
+    sm_warps: int = 0
+    """Warps that one multiprocessor holds; 0 where it is not known here (AMD)."""
+    sm_programs: int = 0
+    """Programs that one multiprocessor holds."""
+    sm_shared_bytes: int = 0
+    """Shared memory of one multiprocessor."""
+
+    @property
+    def nvidia(self) -> bool:
+        return self.name.startswith("sm_")
 
     @property
     def triton(self) -> GPUTarget:
-        if self.name.startswith("sm_"):
+        if self.nvidia:
             return GPUTarget("cuda", int(self.name[3:]), 32)
-        return GPUTarget("hip", self.name, 64 if self.name.startswith("gfx9") else 32)
+        return GPUTarget("hip", self.name, self.warp_size)
+
+    @property
+    def warp_size(self) -> int:
+        return 64 if self.name.startswith("gfx9") else 32
 
 
-# From the table of compute capabilities in NVIDIA's CUDA programming guide, and AMD's table of GPU specifications (ROCm).
-_SHARED_KIB = {
-    "sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227,
-    "sm_100": 227, "sm_103": 227, "sm_120": 99,
-    "gfx90a": 64, "gfx942": 64, "gfx950": 160, "gfx1100": 64, "gfx1201": 64,
-}  # fmt: skip
-TARGETS = {name: Target(name, kib * 1024) for name, kib in _SHARED_KIB.items()}
+def _nvidia(capability: int, program_kib: int, warps: int, programs: int, sm_kib: int) -> Target:
+    return Target(f"sm_{capability}", program_kib * KIB, warps, programs, sm_kib * KIB)
 
 
-def target_of(name: str) -> Target:
-    """The target of this name, as "sm_90" or "gfx942". Raises CourseError where it is not known."""
+_ALL = (
+    # The table of technical specifications by compute capability in NVIDIA's CUDA programming guide.
+    _nvidia(70, program_kib=96, warps=64, programs=32, sm_kib=96),
+    _nvidia(75, program_kib=64, warps=32, programs=16, sm_kib=64),
+    _nvidia(80, program_kib=163, warps=64, programs=32, sm_kib=164),
+    _nvidia(86, program_kib=99, warps=48, programs=16, sm_kib=100),
+    _nvidia(87, program_kib=163, warps=48, programs=16, sm_kib=164),
+    _nvidia(89, program_kib=99, warps=48, programs=24, sm_kib=100),
+    _nvidia(90, program_kib=227, warps=64, programs=32, sm_kib=228),
+    _nvidia(100, program_kib=227, warps=64, programs=32, sm_kib=228),
+    _nvidia(103, program_kib=227, warps=64, programs=32, sm_kib=228),
+    _nvidia(120, program_kib=99, warps=48, programs=24, sm_kib=100),
+    # AMD's table of accelerator and GPU hardware specifications (ROCm documentation): LDS.
+    Target("gfx90a", 64 * KIB),
+    Target("gfx942", 64 * KIB),
+    Target("gfx950", 160 * KIB),
+    Target("gfx1100", 64 * KIB),
+    Target("gfx1201", 64 * KIB),
+)
+TARGETS = {target.name: target for target in _ALL}
+
+
+def target_of(name: str | None) -> Target:
+    """The target of this name, as "sm_90" or "gfx942"; by default this machine's GPU, and sm_90 where there is none.
+
+    Raises CourseError where it is not known.
+    """
+    if name is None:
+        name = _this_gpu() if MODE.gpu else "sm_90"
     if name not in TARGETS:
         raise CourseError(f"There is no target {name!r}: there is {', '.join(TARGETS)}.")
     return TARGETS[name]
+
+
+def _this_gpu() -> str:
+    import torch
+
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}"

@@ -1,0 +1,119 @@
+"""A launch's arguments as another process can make them again: what the JIT asks of them, and not their values' memory.
+
+A tensor becomes its dtype, where its address lies against 16 bytes, and the size of its storage; there it is made on
+PyTorch's meta device, so it takes no memory however large it is.
+"""
+
+import math
+import re
+from typing import Any
+
+import torch
+import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from course.errors import CourseError
+
+from .source import constant_text
+
+# Triton's name of a type -> PyTorch's
+DTYPES = {
+    "i1": torch.bool, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64,
+    "u8": torch.uint8, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
+    "fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64,
+    "fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2,
+    "fp8e4b8": torch.float8_e4m3fnuz, "fp8e5b16": torch.float8_e5m2fnuz,
+}  # fmt: skip
+SCALARS = {"i1": True, "i32": 3, "i64": 2**40 + 1, "u64": 2**63 + 1, "fp32": 1.5}
+"""A number that the JIT passes as this type, not divisible by 16 and not 1."""
+
+POINTER = re.compile(r"\*(k?)(\w+)(:16)?( ?>2GB)?")
+SCALAR = re.compile(r"(\w+)(?::(16|1))?")
+DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]>")
+
+Described = dict[str, Any]
+
+
+def describe(value: Any) -> Described:
+    """A value as JSON. Raises CourseError naming what a kernel cannot be given."""
+    if isinstance(value, str):
+        return {"text": value}
+    if isinstance(value, torch.Tensor):
+        return {"tensor": _name(value.dtype), **_place(value)}
+    if isinstance(value, TensorDescriptor):
+        return {
+            "descriptor": describe(value.base),
+            "shape": [*value.shape],
+            "strides": [*value.strides],
+            "block": [*value.block_shape],
+        }
+    if isinstance(value, (tuple, list)):
+        return {"items": [describe(each) for each in value]}
+    if isinstance(value, triton.runtime.jit.TensorWrapper):
+        return {"tensor": _name(DTYPES.get(str(value.dtype), value.dtype)), **_place(value.base)}
+    text = constant_text(value)
+    if text is None:
+        raise CourseError(
+            f"A {type(value).__name__} cannot be described to the compiler: give tensors, numbers, or types such as '*fp32:16'."
+        )
+    return {"constant": text}
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _place(tensor: torch.Tensor) -> Described:
+    return {"beyond_16": tensor.data_ptr() % 16, "storage_bytes": tensor.untyped_storage().size()}
+
+
+def make(described: Described, is_constexpr: bool) -> Any:
+    """The value again, or one that the JIT treats in the same way.
+
+    is_constexpr: of a parameter that is a constant, for which a text is itself and not a type.
+    """
+    if "text" in described:
+        return described["text"] if is_constexpr else _of_type(described["text"])
+    if "tensor" in described:
+        return _tensor(getattr(torch, described["tensor"]), described["beyond_16"], described["storage_bytes"])
+    if "descriptor" in described:
+        base = make(described["descriptor"], False)
+        return TensorDescriptor(base, described["shape"], described["strides"], described["block"])
+    if "items" in described:
+        return tuple(make(each, is_constexpr) for each in described["items"])
+    return eval(described["constant"])
+
+
+def _tensor(dtype: torch.dtype, beyond_16: int, storage_bytes: int) -> torch.Tensor:
+    elements = max(1, storage_bytes // dtype.itemsize)
+    offset = beyond_16 // dtype.itemsize
+    return torch.empty(max(elements, offset + 1), dtype=dtype, device="meta")[offset:]
+
+
+def _of_type(text: str) -> Any:
+    """A value of the type that a text names: "*fp32:16", "*bf16 >2GB", "i32", "i32:16", "i64:1", "tensordesc<fp16[64, 64]>"."""
+    if text in ("None", "nullptr"):
+        return None
+    if match := DESCRIPTOR.fullmatch(text):
+        block = [int(size) for size in match[2].split(",")]
+        base = _tensor(_dtype(match[1], text), 0, 2**20)
+        strides = [math.prod([1024] * (len(block) - 1 - axis)) for axis in range(len(block))]
+        return TensorDescriptor(base, [1024] * len(block), strides, block)
+    if match := POINTER.fullmatch(text):
+        dtype = _dtype(match[2], text)
+        return _tensor(dtype, 0 if match[3] else dtype.itemsize, 2**32 if match[4] else 2**20)
+    match = SCALAR.fullmatch(text)
+    if not match or match[1] not in SCALARS:
+        raise CourseError(
+            f"{text!r} is no type of an argument: write a pointer as '*fp32' or '*fp32:16', a number as one of "
+            f"{', '.join(SCALARS)} or 'i32:16', and a constant as its value."
+        )
+    if match[2] == "1":
+        return 1
+    return 2**40 if match[2] and match[1] == "i64" else 16 if match[2] else SCALARS[match[1]]
+
+
+def _dtype(name: str, text: str) -> torch.dtype:
+    if name not in DTYPES:
+        raise CourseError(f"There is no type {name!r} in {text!r}: there is {', '.join(DTYPES)}.")
+    return DTYPES[name]

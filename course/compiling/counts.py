@@ -1,0 +1,106 @@
+"""Count the instructions that teach, in each stage."""
+
+import re
+from collections.abc import Iterator
+
+# stage -> what it is called in a lesson -> the pattern of one
+PATTERNS: dict[str, dict[str, str]] = {
+    "ttir": {
+        "loads": r"\btt\.load\b",
+        "stores": r"\btt\.store\b",
+        "dots": r"\btt\.dot\b",
+        "reductions": r'"tt\.reduce"',
+    },
+    "ttgir": {
+        "loads": r"\btt\.load\b",
+        "stores": r"\btt\.store\b",
+        "dots": r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma)\b(?!_)",
+        "reductions": r'"tt\.reduce"',
+        "layout conversions": r"\bttg\.convert_layout\b",
+        "shared allocations": r"\bttg\.local_alloc\b",
+        "shared loads": r"\bttg\.local_load\b",
+        "shared stores": r"\bttg\.local_store\b",
+        "asynchronous copies": r"\bttg\.async_copy_global_to_local\b|\bttng\.async_tma_copy_global_to_local\b",
+    },
+    "llir": {
+        "fp additions": r"= fadd\b",
+        "fp multiplications": r"= fmul\b",
+        "fused multiply-adds": r"@llvm\.fma\.",
+        "inline assembly": r"\basm sideeffect\b",
+        "barriers": r"@llvm\.nvvm\.barrier|@llvm\.amdgcn\.s\.barrier",
+    },
+    "ptx": {
+        "global loads": r"\bld\.global\b",
+        "vectorised global loads": r"\bld\.global\b\S*\.v[248]",
+        "global stores": r"\bst\.global\b",
+        "vectorised global stores": r"\bst\.global\b\S*\.v[248]",
+        "asynchronous copies": r"\bcp\.async\.c[ag]\.|\bcp\.async\.bulk\.tensor\b",
+        "shared loads": r"\bld\.shared\b|\bldmatrix\b",
+        "shared stores": r"\bst\.shared\b|\bstmatrix\b",
+        "shuffles": r"\bshfl\.sync\b",
+        "barriers": r"\bbar(?:rier)?\.(?:cta\.)?sync\b",
+        "fp32 additions": r"\badd(?:\.rn)?\.f32\b",
+        "fp32 fused multiply-adds": r"\bfma\.rn\.f32\b",
+        "mma": r"\bmma\.sync\b",
+        "wgmma": r"\bwgmma\.mma_async\b",
+        "tcgen05": r"\btcgen05\.mma\b",
+    },
+    "sass": {
+        "global loads": r"\bLDG\.",
+        "vectorised global loads": r"\bLDG\.\S*\.(?:64|128)\b",
+        "global stores": r"\bSTG\.",
+        "vectorised global stores": r"\bSTG\.\S*\.(?:64|128)\b",
+        "asynchronous copies": r"\bLDGSTS\b|\bUTMALDG\b",
+        "shared loads": r"\bLDS\b|\bLDSM\b",
+        "shared stores": r"\bSTS\b|\bSTSM\b",
+        "spill loads": r"\bLDL\b",
+        "spill stores": r"\bSTL\b",
+        "shuffles": r"\bSHFL\.",
+        "barriers": r"\bBAR\.SYNC\b",
+        "fp32 additions": r"\bFADD\b",
+        "fp32 fused multiply-adds": r"\bFFMA\b",
+        "mma": r"\b[HIDQ]MMA\.",
+        "wgmma": r"\b[HIQ]GMMA\.",
+        "tcgen05": r"\bUTC[HQIO]\w*MMA\b",
+    },
+    "amdgcn": {
+        "global loads": r"\b(?:global|buffer)_load_",
+        "vectorised global loads": r"\b(?:global|buffer)_load_(?:dwordx|b)(?:2|3|4|64|96|128)\b",
+        "global stores": r"\b(?:global|buffer)_store_",
+        "vectorised global stores": r"\b(?:global|buffer)_store_(?:dwordx|b)(?:2|3|4|64|96|128)\b",
+        "shared loads": r"\bds_(?:read|load)",
+        "shared stores": r"\bds_(?:write|store)",
+        "shuffles": r"\bds_bpermute|\bds_swizzle|\bv_permlane|_dpp\b",
+        "barriers": r"\bs_barrier",
+        "fp32 additions": r"\bv_(?:pk_|dual_)?add_f32",
+        "fp32 fused multiply-adds": r"\bv_(?:pk_|dual_)?fma\w*_f32|\bv_fmac_f32",
+        "mfma": r"\bv_mfma_",
+        "wmma": r"\bv_wmma_",
+    },
+}
+COMMENT = re.compile(r"^\s*(?://|;|#|!)|^\s*declare ")
+
+
+class Counts(dict[str, dict[str, int]]):
+    """For each stage, each instruction and how often it stands there. Prints those that occur."""
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _lines(self) -> Iterator[str]:
+        for stage, found in self.items():
+            yield stage
+            yield from (f"    {count:5}  {name}" for name, count in found.items() if count)
+
+
+def count(stages: dict[str, str]) -> Counts:
+    """stages: the text of each, by its name."""
+    counts = Counts()
+    for stage, text in stages.items():
+        code = [line for line in text.split("\n") if not COMMENT.match(line)]
+        counts[stage] = {
+            name: sum(len(re.findall(pattern, line)) for line in code) for name, pattern in PATTERNS[stage].items()
+        }
+    return counts

@@ -1,0 +1,248 @@
+"""Which line of a kernel became which lines of each stage, from the locations that the compiler writes into them.
+
+A location may be a chain: a line of Triton's own library, called from a line of the reader's. What counts is the innermost
+line that is the reader's own.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+Frame = tuple[str, int]
+"""A file's name without its folders, and a line."""
+Chain = tuple[Frame, ...]
+"""From the innermost frame to the outermost."""
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of the kernel, or of a jitted function that it calls."""
+
+    file: str
+    number: int
+    """In its file or cell, from 1."""
+    text: str
+
+    @property
+    def frame(self) -> Frame:
+        return _base(self.file), self.number
+
+
+class LineMap:
+    """From lines of the kernel to lines of each stage, and back. All lines are counted from 1.
+
+    The kernel's own file is meant where a line is given without one.
+    """
+
+    def __init__(self, source: list[SourceLine], stages: dict[str, str]) -> None:
+        """stages: the text of each, by its name."""
+        self.source = source
+        self._kernel_file = _base(source[0].file)
+        ours = {line.frame for line in source}
+        self._back: dict[str, dict[int, Frame]] = {}
+        self._forward: dict[Frame, dict[str, list[int]]] = {line.frame: {} for line in source}
+        for stage, text in stages.items():
+            self._back[stage] = {}
+            for row, chain in READERS[stage](text):
+                frame = next((each for each in chain if each in ours), None)
+                if frame is not None:
+                    self._back[stage][row] = frame
+                    self._forward[frame].setdefault(stage, []).append(row)
+
+    def of(self, line: int, file: str | None = None) -> dict[str, list[int]]:
+        """The lines of each stage that came from this line of the kernel; a stage that has none is left out."""
+        return self._forward.get((_base(file) if file else self._kernel_file, line), {})
+
+    def back(self, stage: str, row: int) -> SourceLine | None:
+        """The line of the kernel that a stage's line came from; None for a line that came from none."""
+        frame = self._back[stage].get(row)
+        return next((line for line in self.source if line.frame == frame), None)
+
+    def __str__(self) -> str:
+        """A table: for each line of the kernel how many lines of each stage came from it."""
+        stages = list(self._back)
+        rows = [" line " + "".join(f"{stage:>8}" for stage in stages)]
+        for line in self.source:
+            counts = [len(self.of(line.number, line.file).get(stage, [])) for stage in stages]
+            rows.append(f"{line.number:5} " + "".join(f"{count or '':>8}" for count in counts) + f"  {line.text}")
+        return "\n".join(rows)
+
+    __repr__ = __str__
+
+
+def _base(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def chain_of(location: str) -> Chain:
+    """The frames of a location that MLIR prints in full: `loc("x"("kernel.py":10:26))`."""
+    return _resolve(location.removeprefix("loc(").removesuffix(")"), {}, {})
+
+
+# MLIR: `… loc(#loc5)` ends an operation, and `#loc5 = loc(…)` stands somewhere in the file.
+
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
+_TRAILING = re.compile(r"loc\((#loc\d*|\".*)\)$")
+_FILE = re.compile(r'"([^"]*)":(\d+):\d+')
+_NAMED = re.compile(r'"[^"]*"\((.*)\)')
+
+
+def _resolve(location: str, aliases: dict[str, str], resolved: dict[str, Chain], depth: int = 0) -> Chain:
+    """The frames of what stands between the parentheses of a `loc(…)`."""
+    if location in resolved or depth > 50:
+        return resolved.get(location, ())
+
+    def inner(text: str) -> Chain:
+        return _resolve(text, aliases, resolved, depth + 1)
+
+    found: Chain = ()
+    if location in aliases:
+        found = inner(aliases[location])
+    elif location.startswith("callsite("):
+        callee, caller = _split_callsite(location[len("callsite(") : -1])
+        found = inner(callee) + inner(caller)
+    elif location.startswith("fused"):
+        found = inner(location.partition("[")[2].partition(",")[0].rstrip("]"))
+    elif match := _FILE.fullmatch(location):
+        found = ((_base(match[1]), int(match[2])),)
+    elif match := _NAMED.fullmatch(location):
+        found = inner(match[1])
+    resolved[location] = found
+    return found
+
+
+def _split_callsite(text: str) -> tuple[str, str]:
+    """`A at B` at the one " at " that is in no parentheses."""
+    depth = 0
+    for place, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0 and text.startswith(" at ", place):
+            return text[:place], text[place + 4 :]
+    return text, ""
+
+
+def _mlir(text: str) -> Iterator[tuple[int, Chain]]:
+    lines = text.split("\n")
+    aliases = {match[1]: match[2] for line in lines if (match := _ALIAS.match(line))}
+    resolved: dict[str, Chain] = {}
+    opened: list[int] = []
+    for row, line in enumerate(lines, start=1):
+        code = line.strip()
+        if code.startswith("#loc"):
+            continue
+        match = _TRAILING.search(code)
+        found = _resolve(match[1], aliases, resolved) if match else ()
+        # An operation with a region says its location where the region closes.
+        if code.startswith("}") and opened:
+            opener = opened.pop()
+            if found:
+                yield opener, found
+        if code.endswith("{"):
+            opened.append(row)
+        elif found and not code.startswith("^"):
+            yield row, found
+
+
+# LLVM IR: `… !dbg !16`, with `!16 = !DILocation(line: 5, …, scope: !7, inlinedAt: !20)`.
+
+_NODE = re.compile(r"^(!\d+) = (?:distinct )?!(\w+)\((.*)\)$")
+_DEBUG = re.compile(r"!dbg (!\d+)")
+
+
+def _llvm(text: str) -> Iterator[tuple[int, Chain]]:
+    nodes = {match[1]: (match[2], _fields(match[3])) for line in text.split("\n") if (match := _NODE.match(line))}
+
+    def file_of(scope: str) -> str:
+        for _ in range(50):
+            kind, fields = nodes.get(scope, ("", {}))
+            if kind == "DIFile":
+                return _base(fields["filename"].strip('"'))
+            scope = fields.get("file") or fields.get("scope", "")
+        return ""
+
+    def chain(node: str) -> Chain:
+        frames = []
+        while node in nodes and nodes[node][0] == "DILocation":
+            fields = nodes[node][1]
+            frames.append((file_of(fields["scope"]), int(fields.get("line", 0))))
+            node = fields.get("inlinedAt", "")
+        return tuple(frames)
+
+    for row, line in enumerate(text.split("\n"), start=1):
+        if line.startswith(" ") and (match := _DEBUG.search(line)):
+            yield row, chain(match[1])
+
+
+def _fields(text: str) -> dict[str, str]:
+    return dict(re.findall(r'(\w+): ("[^"]*"|[^,]+)', text))
+
+
+# PTX and AMD's assembly: `.loc 1 5 10` holds for the instructions after it, `.file 1 "…"` names the file, and a comment
+# tells from where that line was called: `standard.py:263:15 @[ standard.py:293:36 @[ kernel.py:12:13 ] ]`.
+
+_ASSEMBLER_FILE = re.compile(r'\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"')
+_LOC = re.compile(r"\.loc\s+(\d+) (\d+) \d+")
+_CALLED_FROM = re.compile(r"@\[ ([^\s:]+):(\d+):\d+")
+
+
+def _locations(lines: list[str]) -> Iterator[tuple[int, Chain]]:
+    """For each `.loc` its index and its chain, which the comment after it tells."""
+    files = {match[1]: _base(match[3]) for line in lines if (match := _ASSEMBLER_FILE.search(line))}
+    for row, line in enumerate(lines):
+        if match := _LOC.search(line):
+            outer = [(_base(file), int(number)) for file, number in _CALLED_FROM.findall(line)]
+            yield row, ((files.get(match[1], ""), int(match[2])), *outer)
+
+
+def _assembler(text: str) -> Iterator[tuple[int, Chain]]:
+    lines = text.split("\n")
+    located = dict(_locations(lines))
+    current: Chain = ()
+    for row, line in enumerate(lines):
+        if row in located:
+            current = located[row]
+        elif line[:1] in ("\t", " ", "$") and _is_instruction(line):
+            yield row + 1, current
+
+
+def relocated(ptx: str, ours: set[Frame]) -> str:
+    """The PTX with each location replaced by the innermost line of the reader's own in its chain.
+
+    NVIDIA's assembler keeps of a chain the innermost line alone, which is often one of Triton's library.
+    """
+    lines = ptx.split("\n")
+    numbers = {_base(match[3]): match[1] for line in lines if (match := _ASSEMBLER_FILE.search(line))}
+    for row, chain in _locations(lines):
+        own = next((frame for frame in chain if frame in ours and frame[0] in numbers), None)
+        if own is not None:
+            lines[row] = f"\t.loc\t{numbers[own[0]]} {own[1]} 0"
+    return "\n".join(lines)
+
+
+def _is_instruction(line: str) -> bool:
+    code = line.strip()
+    return bool(code) and not code.startswith((".", "//", ";", "{", "}", "$", "#")) and not code.endswith(":")
+
+
+# SASS: `//## File "…", line 5` stands before the instructions.
+
+_SASS_FILE = re.compile(r'//## File "([^"]*)", line (\d+)')
+
+
+def _sass(text: str) -> Iterator[tuple[int, Chain]]:
+    current: Chain = ()
+    for row, line in enumerate(text.split("\n"), start=1):
+        if match := _SASS_FILE.search(line):
+            current = ((_base(match[1]), int(match[2])),)
+        elif "/*" in line and ";" in line:
+            yield row, current
+
+
+READERS: dict[str, Callable[[str], Iterator[tuple[int, Chain]]]] = {
+    "ttir": _mlir,
+    "ttgir": _mlir,
+    "llir": _llvm,
+    "ptx": _assembler,
+    "amdgcn": _assembler,
+    "sass": _sass,
+}

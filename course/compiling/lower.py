@@ -1,0 +1,298 @@
+"""lower: a kernel through every stage of the compiler, for any GPU, with none there."""
+
+import base64
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from course.child import call
+from course.errors import CourseError
+
+from . import layouts as layouts_module
+from . import passes as passes_module
+from . import stages
+from .arguments import describe
+from .counts import Counts, count
+from .disassembly import Resources, resources_of, sass_of
+from .layouts import Layouts
+from .lines import LineMap, SourceLine, chain_of, relocated
+from .passes import Passes
+from .private import plain_function
+from .source import importable, source_of
+from .targets import Target, target_of
+
+TIMEOUT_S = 120
+
+WHAT = {
+    "ttir": "Triton IR: the program, on blocks",
+    "ttgir": "Triton GPU IR: with a layout for each block",
+    "llir": "LLVM IR: one thread",
+    "ptx": "PTX: NVIDIA's virtual assembly",
+    "amdgcn": "GCN: AMD's assembly",
+    "cubin": "machine code",
+    "hsaco": "machine code",
+}
+
+
+class LowerError(CourseError):
+    """A kernel that does not compile, in a sentence. `details` has all that the compiler said."""
+
+    def __init__(self, problem: str, details: str = "") -> None:
+        super().__init__(problem)
+        self.details = details
+
+    def _render_traceback_(self) -> list[str]:
+        # What a notebook shows in place of a traceback through the course's own code.
+        more = ["", "All that the compiler said: import sys; print(sys.last_value.details)"] if self.details else []
+        return [f"LowerError: {self}", *more]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of the compiler, so that it can be asked again."""
+
+    reference: dict[str, Any]
+    args: list[dict[str, Any]]
+    kwargs: dict[str, dict[str, Any]]
+    literal: bool
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel in all stages. Prints as an overview."""
+
+    kernel: str
+    target: Target
+    texts: dict[str, str] = field(repr=False)
+    """The stages that are text, in order."""
+    binary: bytes = field(repr=False)
+    metadata: dict[str, Any] = field(repr=False)
+    """Signature, constants and options, as the compiler was told them, and what it says of the result."""
+    listing: list[dict[str, Any]] = field(repr=False)
+    """The texts of the kernel and of the jitted functions that it calls, with their places."""
+    assembler: list[str] = field(repr=False)
+    """The command by which Triton called NVIDIA's assembler."""
+    request: Request | None = field(repr=False, default=None)
+    """None where it was compiled from edited IR."""
+
+    @property
+    def ttir(self) -> str:
+        """Triton IR."""
+        return self._text("ttir")
+
+    @property
+    def ttgir(self) -> str:
+        """Triton GPU IR."""
+        return self._text("ttgir")
+
+    @property
+    def llir(self) -> str:
+        """LLVM IR."""
+        return self._text("llir")
+
+    @property
+    def ptx(self) -> str:
+        """NVIDIA's virtual assembly."""
+        return self._text("ptx")
+
+    @property
+    def amdgcn(self) -> str:
+        """AMD's assembly."""
+        return self._text("amdgcn")
+
+    @property
+    def cubin(self) -> bytes:
+        """Machine code for an NVIDIA GPU."""
+        return self._binary(nvidia=True)
+
+    @property
+    def hsaco(self) -> bytes:
+        """Machine code for an AMD GPU."""
+        return self._binary(nvidia=False)
+
+    @cached_property
+    def sass(self) -> str:
+        """The machine code as text, with the source line of each instruction. NVIDIA; not sm_70."""
+        ours = {line.frame for line in self._source_lines()}
+        return sass_of(self.cubin, relocated(self.ptx, ours), self.assembler, self.target)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Registers, spills, shared memory, and the occupancy that follows."""
+        warps = self.metadata["options"]["num_warps"]
+        shared = self.metadata["options"]["shared"]
+        return resources_of(self.binary, self.texts.get("amdgcn", ""), shared, warps, self.target)
+
+    @cached_property
+    def lines(self) -> LineMap:
+        """Which line of the kernel became which lines of each stage."""
+        return LineMap(self._source_lines(), self._readable())
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The instructions that teach, by stage."""
+        return count(self._readable())
+
+    @cached_property
+    def passes(self) -> Passes:
+        """The IR before and after every pass of the compiler. Compiles once more."""
+        if self.request is None:
+            raise CourseError("There are no passes over edited IR: ask the kernel that it came from.")
+        request = self.request
+        found = _call(stages.passes_of, request.reference, request.args, request.kwargs, self.target.name, request.literal)
+        return passes_module.read(found["dump"])
+
+    @cached_property
+    def layouts(self) -> Layouts:
+        """Every layout of the TTGIR, and which thread holds which element."""
+        found = _call(stages.layouts_of, self.ttgir, self.target.name, False, True)
+        if "memdesc" in self.ttgir:
+            try:
+                found = found + _call(stages.layouts_of, self.ttgir, self.target.name, True, True)
+            except LowerError:  # some versions of Triton abort at views of shared memory
+                found = found + _call(stages.layouts_of, self.ttgir, self.target.name, True, False)
+        ours = {line.frame: line.number for line in self._source_lines()}
+        return layouts_module.from_json(
+            found, lambda location: next((ours[frame] for frame in chain_of(location) if frame in ours), 0)
+        )
+
+    def replace(self, *, ttir: str | None = None, ttgir: str | None = None) -> "Lowered":
+        """Take an edited stage through the stages after it. Raises LowerError where it does not compile."""
+        edited = {name: text for name, text in (("ttir", ttir), ("ttgir", ttgir)) if text is not None}
+        if len(edited) != 1:
+            raise CourseError("replace takes one edited stage, ttir or ttgir.")
+        ((extension, text),) = edited.items()
+        options = self.metadata["options"]
+        found = _call(stages.compile_again, text, extension, self.kernel, self.target.name, options, self.listing)
+        earlier = {name: self.texts[name] for name in self.texts if extension == "ttgir" and name == "ttir"}
+        return _lowered(found, self.target, None, earlier | {extension: text})
+
+    def diff(self, other: "Lowered", stage: str) -> str:
+        """What differs between this one and another in a stage, as a unified diff without source locations."""
+        one, two = (passes_module.without_locations(each._text(stage)) for each in (self, other))
+        return passes_module.diff(one, two, f"{self.kernel}, {self.target.name}", f"{other.kernel}, {other.target.name}")
+
+    def dump(self, folder: str | Path) -> list[Path]:
+        """Write each stage to a file of its own, named after the kernel, and metadata.json; return the paths."""
+        folder = Path(folder)
+        contents: dict[str, str | bytes] = {**self._readable(), "cubin" if self.target.nvidia else "hsaco": self.binary}
+        metadata = {"kernel": self.kernel, "target": self.target.name, **self.metadata}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            paths = []
+            for extension, content in contents.items():
+                paths.append(folder / f"{self.kernel}.{extension}")
+                paths[-1].write_bytes(content.encode() if isinstance(content, str) else content)
+            paths.append(folder / "metadata.json")
+            paths[-1].write_text(json.dumps(metadata, indent=1, sort_keys=True) + "\n")
+        except OSError as error:
+            raise CourseError(f"The stages could not be written to {folder}: {error.strerror}.") from error
+        return paths
+
+    def __str__(self) -> str:
+        rows = [f"{self.kernel} for {self.target.name}"]
+        rows += [f"    {name:7} {text.count(chr(10)):6,} lines  {WHAT[name]}" for name, text in self.texts.items()]
+        binary = "cubin" if self.target.nvidia else "hsaco"
+        rows.append(f"    {binary:7} {len(self.binary):6,} bytes  {WHAT[binary]}")
+        return "\n".join([*rows, *(f"    {line}" for line in str(self.resources).split("\n"))])
+
+    __repr__ = __str__
+
+    def _readable(self) -> dict[str, str]:
+        """Every stage that is text, SASS with them where it can be had."""
+        if self.target.nvidia and self.target.name != "sm_70":
+            return {**self.texts, "sass": self.sass}
+        return self.texts
+
+    def _text(self, stage: str) -> str:
+        if stage == "sass":
+            return self.sass
+        if stage not in self.texts:
+            raise CourseError(f"A kernel for {self.target.name} has no stage {stage}: it has {', '.join(self.texts)}.")
+        return self.texts[stage]
+
+    def _binary(self, nvidia: bool) -> bytes:
+        if self.target.nvidia != nvidia:
+            name = "hsaco" if self.target.name.startswith("gfx") else "cubin"
+            raise CourseError(f"A kernel for {self.target.name} ends in a {name}.")
+        return self.binary
+
+    def _source_lines(self) -> list[SourceLine]:
+        return [
+            SourceLine(function["file"], function["line"] + offset, text)
+            for function in self.listing
+            for offset, text in enumerate(function["text"].split("\n"))
+        ]
+
+
+def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:
+    """Compile `kernel` for `target`, specialised as a launch with these arguments would be, and keep every stage.
+
+    args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors, constants,
+        options of the compiler such as num_warps and num_stages. In place of a tensor or number a text may describe it:
+        "*fp16" is a pointer to float16, "*fp16:16" one that is divisible by 16, "*fp16:16 >2GB" one into a storage of
+        more than 2 GB; "i32", "i64", "fp32", "i32:16" and "i32:1" are numbers.
+    target: "sm_75" to "sm_120", "gfx942", "gfx1100" and others; by default this machine's GPU, and sm_90 where there is none.
+
+    Raises LowerError, with the kernel's line, where it does not compile; CourseError for what is no kernel or no target.
+    """
+    return _lower(Request(_reference(kernel), [*map(describe, args)], _described(kwargs), literal=False), target)
+
+
+def lower_file(file: str | Path, name: str, signature: list[str], target: str | None = None, **options: Any) -> Lowered:
+    """Compile the kernel `name` of a file. signature: a text for each argument, in order; those of constexprs are literals."""
+    if not Path(file).is_file():
+        raise CourseError(f"There is no file {file}.")
+    reference = {"file": str(Path(file).resolve()), "name": name}
+    return _lower(Request(reference, [{"text": text} for text in signature], _described(options), literal=True), target)
+
+
+def _described(kwargs: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: describe(value) for name, value in kwargs.items()}
+
+
+def _lower(request: Request, target_name: str | None) -> Lowered:
+    target = target_of(target_name)
+    found = _call(stages.compile_kernel, request.reference, request.args, request.kwargs, target.name, request.literal)
+    return _lowered(found, target, request, {})
+
+
+def _lowered(found: dict[str, Any], target: Target, request: Request | None, earlier: dict[str, str]) -> Lowered:
+    if "problem" in found:
+        place = ""
+        if "line" in found:
+            where = "its cell" if found["file"].startswith("<cell") else found["file"]
+            place = f"\nLine {found['line']} of {where}:  {found['text']}"
+        raise LowerError(found["problem"] + place, found.get("details", ""))
+    texts = {**earlier, **found["stages"]}
+    ordered = {name: texts[name] for name in stages.TEXTS if name in texts}
+    return Lowered(
+        found["kernel"], target, ordered, base64.b64decode(found["binary"]), found["metadata"], found["listing"],
+        found["assembler"], request,
+    )  # fmt: skip
+
+
+def _call(function: Any, *args: Any) -> Any:
+    ended = call(function, *args, kind="compile", timeout_s=TIMEOUT_S)
+    if ended.how == "finished":
+        return ended.value
+    words = ended.stderr.strip()
+    if ended.how == "out of time":
+        raise LowerError(f"The compiler did not end within {TIMEOUT_S} s, and was ended.", words)
+    if ended.how == "out of memory":
+        raise LowerError("The compiler took more than 4 GiB of memory, and was ended.", words)
+    why = f"was killed by {ended.signal}" if ended.signal else f"ended early ({ended.exception or f'exit code {ended.code}'})"
+    hint = next((line for line in words.splitlines() if "error:" in line or "Assertion" in line), "")
+    raise LowerError(f"The compiler {why}." + (f" It said: {hint.strip()[:300]}" if hint else ""), words)
+
+
+def _reference(kernel: Any) -> dict[str, Any]:
+    """Where the child finds the kernel: in its module where it stands in one that can be imported, else in its source."""
+    function = plain_function(kernel)
+    if function is None:
+        raise CourseError(f"lower takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
+    if importable(kernel):
+        return {"module": function.__module__, "name": function.__name__}
+    return {"source": source_of(kernel).to_json()}

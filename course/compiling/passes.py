@@ -1,0 +1,103 @@
+"""The IR before and after every pass of the compiler, from its own dump."""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+HEADER = re.compile(r"^// -----// IR Dump Before (\S+) \(([^)]*)\) \('([\w.]+)' operation.*$", re.MULTILINE)
+LOCATION = re.compile(r" ?loc\((?:#loc\d*|unknown|callsite\(.*?\)|\"[^\"]*\"(?:\(#loc\d*\)|:\d+:\d+)?)\)")
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of the compiler over a kernel."""
+
+    number: int
+    name: str
+    """As on the compiler's command line: `tritongpu-coalesce`."""
+    title: str
+    """The name of its class."""
+    before: str
+    after: str
+    """Without source locations, as `before`; empty for the last one, which is followed by another language."""
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """What it changed, as a unified diff."""
+        return diff(self.before, self.after, "before", f"after {self.name}")
+
+    def __str__(self) -> str:
+        return f"{self.number:3}  {self.name}" + ("" if self.changed else "  (changed nothing)")
+
+    __repr__ = __str__
+
+
+class Passes(Sequence[Pass]):
+    """All passes, in order. A name gives the first pass of that name. Prints those that changed something."""
+
+    def __init__(self, passes: list[Pass]) -> None:
+        self._all = passes
+
+    @overload
+    def __getitem__(self, key: int | str) -> Pass: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Pass]: ...
+    def __getitem__(self, key: int | str | slice) -> Pass | list[Pass]:
+        if isinstance(key, str):
+            found = next((each for each in self._all if key in (each.name, each.title)), None)
+            if found is None:
+                raise KeyError(f"no pass is called {key!r}; one of them is {self._all[0].name!r}" if self._all else key)
+            return found
+        return self._all[key]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def changed(self) -> list[Pass]:
+        """Those that changed something."""
+        return [each for each in self._all if each.changed]
+
+    def diff(self, first: int | str, second: int | str) -> str:
+        """What changed from after the one pass to after the other."""
+        one, other = self[first], self[second]
+        return diff(one.after, other.after, f"after {one.name}", f"after {other.name}")
+
+    def __str__(self) -> str:
+        changed = self.changed
+        return "\n".join([f"{len(changed)} of {len(self)} passes changed something:", *map(str, changed)])
+
+    __repr__ = __str__
+
+
+def diff(one: str, other: str, one_name: str, other_name: str) -> str:
+    """A unified diff of two texts."""
+    lines = difflib.unified_diff(one.splitlines(), other.splitlines(), one_name, other_name, lineterm="")
+    return "\n".join(lines)
+
+
+def without_locations(text: str) -> str:
+    """MLIR without its source locations, which hide what changed."""
+    lines = (line for line in text.split("\n") if not line.startswith("#loc"))
+    return "\n".join(LOCATION.sub("", line).rstrip() for line in lines).strip()
+
+
+def read(dump: str) -> Passes:
+    """The passes in the compiler's dump, which prints the IR before each."""
+    return Passes(list(_read(dump)))
+
+
+def _read(dump: str) -> Iterator[Pass]:
+    headers = list(HEADER.finditer(dump))
+    ends = [header.start() for header in headers[1:]] + [len(dump)]
+    # Passes over one function run inside the inliner, and are a part of it.
+    whole = [(header, end) for header, end in zip(headers, ends, strict=True) if header[3] == "builtin.module"]
+    texts = [without_locations(dump[header.end() : end]) for header, end in whole]
+    for number, (header, _) in enumerate(whole):
+        after = texts[number + 1] if number + 1 < len(texts) else ""
+        yield Pass(number, header[2], header[1], texts[number], after)

@@ -1,0 +1,258 @@
+"""Compile a kernel through all stages: what runs in the child. `lower.py` calls it."""
+
+import ast
+import base64
+import importlib
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import triton
+
+from course.errors import CourseError
+
+from .arguments import make
+from .private import (
+    CompileError,
+    CompileProblem,
+    assembler_watched,
+    compile_ir,
+    compile_problem,
+    jit_function,
+    launches_compiled,
+    plain_function,
+    prepare_compiler,
+    values_with_layouts,
+)
+from .source import Source
+from .targets import target_of
+
+TEXTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
+BINARIES = ("cubin", "hsaco")
+
+Json = dict[str, Any]
+
+
+def prepare_worker() -> None:
+    """What Triton would otherwise compute in each compilation anew."""
+    prepare_compiler()
+
+
+def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], target: str, literal: bool) -> Json:
+    """All stages of a kernel.
+
+    reference: where the kernel is: {"source": …}, {"module": …, "name": …} or {"file": …, "name": …}.
+    literal: whether texts for constexpr parameters are Python literals, as on the command line, where they can be.
+    Returns "stages", "binary" (base64), "metadata" and "listing"; or "problem" with "line", "place" and "details".
+    """
+    try:
+        kernel = jit_function(_kernel(reference))
+    except CourseError as error:
+        return {"problem": str(error)}
+    except Exception as error:
+        return {"problem": f"{reference.get('file', 'The kernel')} cannot be loaded: {type(error).__name__}: {error}"}
+    listing = list(_listing(kernel))
+    try:
+        bound = _bind(kernel, args, kwargs, literal)
+        with (
+            tempfile.TemporaryDirectory(prefix="course-lower-") as cache,
+            launches_compiled(target_of(target).triton) as found,
+            assembler_watched() as commands,
+        ):
+            # A cache of its own: Triton's would give back what was compiled from the same text in another file.
+            os.environ["TRITON_CACHE_DIR"] = cache
+            kernel[(1,)](**bound)
+            return _result(found[0], listing, commands)
+    except CompileError as error:
+        return _problem(error.problem, listing, error)
+    except (TypeError, KeyError) as error:
+        words = str(error.args[0] if error.args else error).replace("dynamic_func()", kernel.__name__)
+        return {"problem": f"The arguments do not fit the kernel {kernel.__name__}: {words}."}
+    except CourseError as error:
+        return {"problem": str(error)}
+    except OSError as error:
+        return {"problem": f"The compiler could not write its files in {tempfile.gettempdir()}: {error.strerror}."}
+
+
+def compile_again(text: str, extension: str, name: str, target: str, options: Json, listing: list[Json]) -> Json:
+    """The stages after `extension`, from its edited text."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
+            os.environ["TRITON_CACHE_DIR"] = folder
+            path = Path(folder) / f"{name}.{extension}"
+            path.write_text(text)
+            with assembler_watched() as commands:
+                return _result(compile_ir(path, target_of(target).triton, options), listing, commands)
+    except Exception as error:
+        problem = compile_problem(error)
+        return {"problem": f"The edited {extension} does not compile: {_first_line(problem.reason)}", "details": str(error)}
+
+
+def passes_of(reference: Json, args: list[Json], kwargs: dict[str, Json], target: str, literal: bool) -> Json:
+    """What `compile_kernel` returns, with "dump": the compiler's print of the IR before every pass."""
+    with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
+        dump = Path(folder) / "dump.mlir"
+        os.environ |= {"MLIR_ENABLE_DUMP": "1", "MLIR_DUMP_PATH": str(dump)}
+        result = compile_kernel(reference, args, kwargs, target, literal)
+        return {**result, "dump": dump.read_text() if dump.exists() else ""}
+
+
+def layouts_of(ttgir: str, target: str, shared: bool, views: bool) -> list[Json]:
+    """Every value of a TTGIR that has a layout: see `private.values_with_layouts`."""
+    aliases = dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
+    found = []
+    with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
+        path = Path(folder) / "kernel.ttgir"
+        path.write_text(ttgir)
+        for value in values_with_layouts(path, target_of(target).triton, shared, views):
+            attribute = _encoding(value.pop("type"))
+            name = next((alias for alias, text in aliases.items() if _expanded(text, aliases) == attribute), "")
+            found.append({**value, "attribute": attribute, "name": name})
+    return found
+
+
+def _encoding(type: str) -> str:
+    """The layout in a type: `#ttg.slice<{dim = 1, parent = #ttg.blocked<{…}>}>` of `tensor<64xi32, #ttg.slice<…>>`."""
+    start, depth = type.index(", #") + 2, 0
+    for end in range(start, len(type)):
+        depth += {"<": 1, ">": -1}.get(type[end], 0)
+        if depth < 0 or (depth == 0 and type[end] == ","):
+            return type[start:end]
+    return type[start:]
+
+
+def _expanded(text: str, aliases: dict[str, str]) -> str:
+    """An attribute with the aliases in it written out."""
+    return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), text)
+
+
+def _kernel(reference: Json) -> Any:
+    if "source" in reference:
+        return Source.from_json(reference["source"]).load()
+    name = reference["name"]
+    module = importlib.import_module(reference["module"]) if "module" in reference else _module_at(Path(reference["file"]))
+    if not hasattr(module, name):
+        kernels = [each for each, value in vars(module).items() if plain_function(value) is not None]
+        raise CourseError(f"There is no {name!r} in {reference.get('file')}: its kernels are {', '.join(kernels) or 'none'}.")
+    return getattr(module, name)
+
+
+def _module_at(path: Path) -> Any:
+    """The module in a file, as a part of its package where it stands in one."""
+    path = path.resolve()
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    sys.path.insert(0, str(folder))
+    if len(parts) > 1:
+        return importlib.import_module(".".join(parts))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _bind(kernel: Any, args: list[Json], kwargs: dict[str, Json], literal: bool) -> Json:
+    """By name what a launch would be given."""
+    names = [parameter.name for parameter in kernel.params]
+    if len(args) > len(names):
+        raise TypeError(f"it takes {len(names)} arguments and was given {len(args)}")
+    constexprs = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
+    described = {**dict(zip(names, args, strict=False)), **kwargs}
+    bound = {}
+    for name, each in described.items():
+        is_constant = name in constexprs or name not in names  # the rest are options of the compiler
+        if literal and "text" in each and (is_constant or re.fullmatch(r"-?[\d.]+", each["text"])):
+            bound[name] = _literal(each["text"])
+        else:
+            bound[name] = make(each, is_constant)
+    return bound
+
+
+def _literal(text: str) -> Any:
+    """The constant that a text writes: a Python literal, a type such as tl.float32 or fp32, or the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = getattr(triton.language, text.removeprefix("tl."), None)
+        return value if isinstance(value, triton.language.dtype) else text
+
+
+def _listing(kernel: Any) -> Iterator[Json]:
+    """The text of the kernel and of every jitted function of the user's that it can call, with file and first line."""
+    seen, waiting = set(), [kernel]
+    while waiting:
+        function = waiting.pop()
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        yield {
+            "name": function.__name__,
+            "file": function.fn.__code__.co_filename,
+            "line": function.starting_line_number,
+            "text": "".join(function.raw_src).rstrip("\n"),
+        }
+        names = function.fn.__code__.co_names
+        used = [function.fn.__globals__.get(name) for name in names]
+        for each in used:
+            if isinstance(each, triton.runtime.jit.JITFunction) and not each.fn.__module__.startswith("triton."):
+                waiting.append(each)
+
+
+def _result(compiled: Any, listing: list[Json], assembler: list[list[str]]) -> Json:
+    kind = next(kind for kind in BINARIES if kind in compiled.asm)
+    metadata = {key: value for key, value in compiled.metadata._asdict().items() if key not in ("target", "hash")}
+    specialised = {}
+    if hasattr(compiled.src, "attrs"):  # compiled from Python, and not from edited IR
+        names = compiled.src.fn.arg_names
+        specialised = {
+            "signature": {str(name): str(type) for name, type in compiled.src.signature.items()},
+            "constants": {names[place[0]]: repr(value) for place, value in compiled.src.constants.items() if len(place) == 1},
+            "attributes": {names[place[0]]: [list(pair) for pair in pairs] for place, pairs in compiled.src.attrs.items()},
+        }
+    return {
+        "kernel": compiled.name,
+        "stages": {stage: compiled.asm[stage] for stage in TEXTS if stage in compiled.asm},
+        "binary": base64.b64encode(compiled.asm[kind]).decode(),
+        "metadata": {**specialised, "options": _plain(metadata)},
+        "listing": listing,
+        "assembler": assembler[-1] if assembler else [],
+    }
+
+
+def _plain(metadata: Json) -> Json:
+    """What JSON can say of the metadata."""
+    return {
+        key: value
+        for key, value in metadata.items()
+        if isinstance(value, (bool, int, float, str, list, dict, tuple, type(None)))
+    }
+
+
+def _problem(problem: CompileProblem, listing: list[Json], error: Exception) -> Json:
+    for function in listing:
+        before, found, _ = function["text"].partition(problem.source.rstrip())
+        if problem.source and found:
+            line = function["line"] + before.count("\n") + problem.line - 1
+            return {
+                "problem": f"{function['name']} does not compile: {_first_line(problem.reason)}",
+                "file": function["file"], "line": line, "text": problem.source.split("\n")[problem.line - 1].strip(),
+                "details": str(error.__cause__ or error),
+            }  # fmt: skip
+    return {"problem": f"It does not compile: {_first_line(problem.reason)}", "details": str(error.__cause__ or error)}
+
+
+def _first_line(reason: str) -> str:
+    """The first sentence of a compiler's words; of ptxas's, its own first error."""
+    if match := re.search(r"ptxas [^;]*?(?:error|fatal) *: ([^;]*?)(?= ptxas |$)", reason):
+        return f"ptxas says: {match[1].strip().rstrip('.')}."
+    return reason.split(". ")[0].rstrip(".") + "."
