@@ -63,7 +63,7 @@ def call(
     """Call `function(*args)` in a warm child.
 
     function: at the top of an importable module. args, and what it returns: anything JSON can say.
-    timeout_s, memory_bytes: beyond them the child and what it started are killed.
+    timeout_s, memory_bytes: beyond them the child is killed, with all that it started and that did not leave its session.
     """
     return _worker(kind).call(
         {

@@ -89,13 +89,17 @@ def _run(request: dict[str, Any], control: socket.socket) -> dict[str, Any] | No
     if why == "hung up":
         return None
     code = os.waitstatus_to_exitcode(status)
+    try:
+        value, finished = json.loads(got["value"]), code == 0
+    except ValueError:  # it left by exit(0), or a fork of its own has written too
+        value, finished = None, False
     return {
-        "how": why or ("finished" if code == 0 else "crashed" if code < 0 else "failed"),
+        "how": why or ("finished" if finished else "crashed" if code < 0 else "failed"),
         "code": code,
         "stdout": got["stdout"].decode(errors="replace"),
         "stderr": got["stderr"].decode(errors="replace"),
         "seconds": time.monotonic() - start,
-        "value": json.loads(got["value"]) if got["value"] and code == 0 else None,
+        "value": value if finished and not why else None,
     }
 
 

@@ -181,7 +181,7 @@ print(out.item())
 # %% [markdown]
 # The mask kept the fourth lane from reading memory; it did not take the lane out of the maximum.
 # What such a lane holds is *undefined*: Triton promises nothing. The interpreter fills in 0, and
-# so does Triton 3.7.1 on NVIDIA GPUs: no number of ours. Say what you want with `other`.
+# so does Triton 3.7.1 on NVIDIA GPUs, but -1 was asked for. Say what you want with `other`.
 
 
 # %% tags=["nbval-check-output"]
@@ -354,10 +354,10 @@ apart(halve, interpret=True, typed="p x\np x / 2\nc")
 # ### Exercise 00.1 · Who stops the last program? (core)
 #
 # `triple_kernel` above, with blocks of 4, is launched as `triple_kernel[(3,)](x, x, 10)`. Why
-# does program 2 not write the elements 10 and 11? Answer with a letter.
+# does program 2 not write at the offsets 10 and 11? Answer with a letter.
 #
 # - **a** A program stops by itself at the end of the tensor.
-# - **b** The mask is false in the lanes 10 and 11, so they neither read nor write.
+# - **b** The mask is false in the lanes with those offsets, so they neither read nor write.
 # - **c** Triton compares every offset with the length of the tensor.
 # - **d** Program 2 has only two lanes.
 

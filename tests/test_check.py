@@ -63,6 +63,42 @@ def leaving(x, a, b):
     sys.exit(3)
 
 
+def leaving_well(x, a, b):
+    sys.exit()
+
+
+def killing(x, a, b):
+    os.kill(os.getppid(), 9)
+
+
+def forking(x, a, b):
+    os.fork()
+    return x
+
+
+def shouting(x, a, b):
+    raise ValueError("\x1b[2J" + "y" * 10**5)
+
+
+async def another_form(x, a, b):
+    pass
+
+
+def looking(x, a, b):
+    out = torch.zeros_like(x)
+    line_kernel[(triton.cdiv(x.numel(), 1024),)](x.contiguous(), out, a, b, x.numel())
+    if out[0].item() == 0:
+        raise ValueError("nothing there")
+    return out
+
+
+@triton.jit
+def line_kernel(x_ptr, out_ptr, a, b, n):
+    offsets = tl.program_id(axis=0) * 1024 + tl.arange(0, 1024)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, a * tl.load(x_ptr + offsets, mask=mask) + b, mask=mask)
+
+
 def noisy(x, a, b):
     print("I was here")
     return x
@@ -80,7 +116,7 @@ def racing_kernel(out_ptr):
 
 
 def test_a_right_answer_says_what_was_tried():
-    assert str(check("00.2", right_kernel)) == "00.2: right, in 5 cases, and it compiles for sm_90."
+    assert str(check("00.2", right_kernel)) == "00.2: right, in 8 cases, and it compiles for sm_90."
 
 
 def test_a_warm_check_takes_less_than_a_second():
@@ -102,6 +138,7 @@ def test_a_warm_check_takes_less_than_a_second():
         ("01.5", "268", "It must be a number, in MB; this is a str."),
         ("01.5", True, "It must be a number, in MB; this is a bool."),
         ("00.1", 2, "It must be one of 'a', 'b', 'c', 'd'."),
+        ("01.2", another_form, "is no plain `def`"),
         ("01.8", 64, "It must be a text, in quotes; this is a int."),
     ],
 )  # fmt: skip
@@ -122,7 +159,11 @@ def test_nothing_is_to_do(answer):
     [
         ("00.2", far_kernel, "reads outside", "none of the kernel's arguments"),
         ("01.2", crashing, "crashed", "It was killed by SIGSEGV. Your session is untouched."),
-        ("01.2", leaving, "crashed", "It ended early: exit code 3"),
+        ("01.2", leaving, "crashed", "It ended early: it left with exit code 3"),
+        ("01.2", leaving_well, "crashed", "It ended early: it left with exit code 0"),
+        ("01.2", killing, "crashed", "It ended early: "),
+        ("01.2", shouting, "wrong", "y" * 200 + " …"),
+        ("01.2", forking, "crashed", "It ended early"),
         ("01.2", noisy, "wrong", "It printed: I was here"),
         ("01.2", racing, "race", "wrote different values to [0] of its output"),
     ],
@@ -191,6 +232,22 @@ def test_a_hint_to_nothing_is_refused():
         hint("77.7")
 
 
+@pytest.mark.parametrize("answer", [10**400, -(10**400), 5e-324, math.inf, 0])
+def test_a_number_of_any_size_is_just_wrong(answer):
+    assert check("01.5", answer).verdict == "wrong"
+
+
+@pytest.mark.parametrize("written", ["1.5", " 01.5 ", 1.5])
+def test_an_exercise_may_be_written_without_its_zero(written):
+    assert check(written, 268).exercise == "01.5"
+
+
+def test_an_answer_that_looks_at_its_output_is_not_said_to_compile():
+    checked = check("01.2", looking)
+    assert checked.verdict == "right"
+    assert "whether it compiles could not be told (ValueError: nothing there)" in str(checked)
+
+
 def test_numbers_are_judged_with_their_unit():
     number = Number("1", right=50.0, unit="us", because="so", slips=((25.0, "half"),))
     assert number.judge(50.9) == ("right", "so")
@@ -250,7 +307,7 @@ def test_the_command_checks_a_notebook_and_changes_neither_it_nor_the_progress(l
     before = lesson.read_bytes()
     result = CliRunner().invoke(app, ["check", str(lesson)])
     assert result.exit_code == 1
-    assert "00.2: right, in 5 cases" in result.stdout
+    assert "00.2: right, in 8 cases" in result.stdout
     assert "01.5: to do." in result.stdout
     assert "01.6: wrong." in result.stdout
     assert lesson.read_bytes() == before

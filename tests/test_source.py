@@ -93,6 +93,19 @@ def test_constants_are_the_same_there():
     assert math.isnan(there_and_back(uses(A=math.nan)).load()())
 
 
+def test_two_functions_of_one_name_are_kept_apart():
+    first, second = uses(A=1), uses(B=2)
+    assert there_and_back(uses(first=first, second=second)).load()()[0]() == 1
+    assert there_and_back(uses(first=first, second=second)).load()()[1]() == 2
+
+
+def test_a_list_that_holds_itself_is_refused():
+    loop = []
+    loop.append(loop)
+    with pytest.raises(CourseError, match="A is a list"):
+        source_of(uses(A=loop))
+
+
 def test_the_device_is_the_other_processs_own():
     assert "from course import DEVICE" in source_of(uses(DEVICE=course.DEVICE)).imports
 

@@ -141,8 +141,9 @@ def jit_specialise(
 class _FixedDriver:
     """Answers what Triton asks of a GPU's driver while it compiles, for a GPU that need not be there."""
 
-    def __init__(self, target: GPUTarget) -> None:
-        self.target = target
+    def __init__(self, target: GPUTarget, runs_trials: bool) -> None:
+        """runs_trials: whether `@triton.autotune` runs each of its configurations once, or just takes the first."""
+        self.target, self.runs_trials = target, runs_trials
         # Kernels are kept in memory by device: a number for each target, or one target's would do for another.
         self.device = abs(hash((target.backend, target.arch))) % 10**6 + 1000
 
@@ -160,7 +161,8 @@ class _FixedDriver:
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
         def once(call: Callable[[], Any], quantiles: Any = None, **rest: Any) -> list[float]:
-            call()
+            if self.runs_trials:
+                call()
             return [1.0, 1.0, 1.0]
 
         return once
@@ -197,10 +199,9 @@ class CompileProblem:
     """Why a kernel does not compile, and where."""
 
     reason: str
-    source: str = ""
-    """The text of the function in which the compiler stopped, from its `def`; empty where Triton names none."""
-    line: int = 0
-    """The line of `source`, from 1."""
+    places: tuple[tuple[str, int], ...] = ()
+    """Where the compiler stopped, from the innermost call to the outermost: a function's text, from its `def`, and the line
+    in it, from 1."""
 
 
 class CompileError(Exception):
@@ -211,14 +212,23 @@ class CompileError(Exception):
         self.problem = problem
 
 
+@dataclass
+class CompiledLaunches:
+    """What came of the launches within `launches_compiled`."""
+
+    kernels: list[CompiledKernel]
+    problems: list[CompileError]
+    """Also those that the launcher has caught."""
+
+
 @contextlib.contextmanager
-def launches_compiled(target: GPUTarget) -> Iterator[list[CompiledKernel]]:
+def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
     """While active, a launch compiles its kernel for `target` as the JIT would, and runs nothing.
 
-    Yields the list that the compiled kernels are added to. A launch that does not compile raises CompileError. Only
-    where Triton's interpreter is off.
+    A launch that does not compile raises CompileError. Only where Triton's interpreter is off.
     """
-    compiled: list[CompiledKernel] = []
+    launches = CompiledLaunches([], [])
+    compiled, failed = launches.kernels, launches.problems
     plain_run = JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
@@ -227,22 +237,23 @@ def launches_compiled(target: GPUTarget) -> Iterator[list[CompiledKernel]]:
         except TypeError:
             raise  # the arguments do not fit
         except Exception as error:
-            raise CompileError(compile_problem(error)) from error
+            failed.append(CompileError(compile_problem(error)))
+            raise failed[-1] from error
         compiled.append(kernel)
         return kernel
 
     before = triton.runtime.driver._active
-    triton.runtime.driver.set_active(_FixedDriver(target))
+    triton.runtime.driver.set_active(_FixedDriver(target, runs_trials=True))
     JITFunction.run = run
     try:
-        yield compiled
+        yield launches
     finally:
         JITFunction.run = plain_run
         triton.runtime.driver._active = before
 
 
 def compile_problem(error: Exception) -> CompileProblem:
-    """What an exception from a compilation says. Of a call within a call the innermost place counts."""
+    """What an exception from a compilation says."""
     causes = [error]
     while isinstance(causes[-1].__cause__, Exception):
         causes.append(causes[-1].__cause__)
@@ -251,9 +262,22 @@ def compile_problem(error: Exception) -> CompileProblem:
     reason = next((text for text in reversed(words) if text), type(error).__name__)
     wrapped = re.fullmatch(r"[A-Za-z]+(?:Error|Exception)\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
-    if not located:
-        return CompileProblem(reason)
-    return CompileProblem(reason, located[-1].src, located[-1].node.lineno)
+    reason = _CLEARER.get(reason, reason)
+    return CompileProblem(reason, tuple((each.src, each.node.lineno) for each in reversed(located)))
+
+
+_CLEARER = {
+    # What Triton says at `out_ptr[offsets] = x`, and at a call of a kernel without a grid.
+    "Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT functions.)": "a pointer is not "
+    "indexed: use tl.load and tl.store",
+    "'InterpreterBuilder' object has no attribute 'grid_idx'": "a kernel was called without a grid: write kernel[grid](…)",
+    "object of type 'int' has no len()": "the grid is a number, and must be a tuple: write kernel[(programs,)](…)",
+}
+
+
+def interpreter_words(error: Exception) -> str:
+    """What an error of the interpreter means, where its own words mislead; else nothing."""
+    return _CLEARER.get(str(error), "")
 
 
 def _own_words(error: Exception) -> str:
@@ -337,7 +361,9 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
 
     watched = {"create_masked_load": load, "create_masked_store": store}
     watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap}
+    driver_before = triton.runtime.driver._active
     try:
+        triton.runtime.driver.set_active(_FixedDriver(GPUTarget("cuda", 90, 32), runs_trials=False))
         executor._init_args_hst, executor._restore_args_dev = arguments, restore
         interpreter._patch_lang_tensor = patch
         for name, function in watched.items():
@@ -346,6 +372,7 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
     finally:
         executor._init_args_hst, executor._restore_args_dev = plain_arguments, plain_restore
         interpreter._patch_lang_tensor = plain_patch
+        triton.runtime.driver._active = driver_before
         for name in watched:
             delattr(builder, name)  # the class's own shows again
 

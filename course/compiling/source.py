@@ -73,8 +73,12 @@ class Source:
         for definition in self.definitions:
             _keep_lines(definition)
             text = "\n" * (definition.line - 1) + definition.text + "\n"
+            own_name = _parsed(definition.text).name
+            other = vars(module).get(own_name)  # two functions may have been defined under one name, one after the other
             exec(compile(text, definition.file, "exec"), vars(module))
-            vars(module).setdefault(definition.name, vars(module)[_parsed(definition.text).name])
+            vars(module)[definition.name] = vars(module)[own_name]
+            if other is not None and own_name != definition.name:
+                vars(module)[own_name] = other
         return vars(module)[self.definitions[-1].name]
 
 
@@ -95,7 +99,7 @@ def source_of(value: Any) -> Source:
     Raises CourseError naming what cannot be taken along.
     """
     into = _Collected({}, {}, {})
-    function = plain_function(value) or value
+    function = plain_function(value) or inspect.unwrap(value)
     _collect_function(function.__name__, value, function, into)
     # course goes first: importing it picks the mode, which must come before Triton is imported.
     first = sorted(into.imports, key=lambda line: "course" not in line.split()[1].split(".")[0])
@@ -115,7 +119,7 @@ class _Collected:
 def _collect(name: str, value: Any, into: _Collected) -> None:
     if name in into.definitions:
         return
-    function = plain_function(value) or (value if inspect.isfunction(value) else None)
+    function = plain_function(value) or (inspect.unwrap(value) if inspect.isfunction(value) else None)
     if isinstance(value, ModuleType):
         into.imports[f"import {value.__name__} as {name}"] = None
     elif name in ("DEVICE", "MODE") and value == getattr(course, name):
@@ -138,7 +142,7 @@ def _collect_function(name: str, value: Any, function: Callable[..., Any], into:
     into.definitions[name] = None  # holds its place against a cycle
     definition = _definition(name, function)
     parsed = _parsed(definition.text)
-    if value is not function and not parsed.decorator_list:
+    if plain_function(value) is not None and not parsed.decorator_list:
         raise CourseError(f"{name} was made by a call: write @triton.jit in the line above `def {parsed.name}` instead.")
     for used in sorted(_globals_in_code(function.__code__) | _names_in_head(parsed)):
         if used in function.__globals__:
@@ -147,9 +151,13 @@ def _collect_function(name: str, value: Any, function: Callable[..., Any], into:
     into.definitions[name] = definition
 
 
-def constant_text(value: Any) -> str | None:
+DEEPEST = 10
+"""How far lists may hold lists: one may hold itself."""
+
+
+def constant_text(value: Any, depth: int = 0) -> str | None:
     """The expression that gives a constant in any module; None for anything else."""
-    if isinstance(value, float):
+    if type(value) is float:
         return f"float({str(value)!r})"  # inf and nan are no names
     if isinstance(value, triton.language.constexpr):
         inner = constant_text(value.value)
@@ -158,10 +166,15 @@ def constant_text(value: Any) -> str | None:
         return f"__import__('triton').language.dtype({value.name!r})"
     if isinstance(value, torch.dtype):
         return f"__import__('torch').{str(value).removeprefix('torch.')}"
-    if isinstance(value, (tuple, list)):
-        inside = [constant_text(each) for each in value]
+    if isinstance(value, torch.device):
+        return f"__import__('torch').device({str(value)!r})"
+    if depth < DEEPEST and type(value) in (tuple, list):
+        inside = [constant_text(each, depth + 1) for each in value]
         return None if None in inside else f"{type(value).__name__}([{', '.join(map(str, inside))}])"
-    return repr(value) if isinstance(value, (bool, int, complex, str, bytes, type(None))) else None
+    if depth < DEEPEST and type(value) is dict:
+        pairs = constant_text(list(value.items()), depth + 1)
+        return pairs and f"dict({pairs})"
+    return repr(value) if type(value) in (bool, int, complex, str, bytes, type(None)) else None
 
 
 def importable(value: Any) -> bool:
@@ -200,17 +213,18 @@ def _definition(name: str, function: Callable[..., Any]) -> Definition:
             f"The source of {function.__name__} cannot be read (it was made by exec, perhaps): define it in a cell or a file."
         ) from error
     text = textwrap.dedent("".join(lines)).rstrip()
-    return Definition(name, text, _stable_file(function), first)
+    return Definition(name, text, _stable_file(name, function), first)
 
 
-def _stable_file(function: Callable[..., Any]) -> str:
+def _stable_file(name: str, function: Callable[..., Any]) -> str:
     """The path of a function's file; for a cell, whose file name changes with the session, a name of our own."""
     file = function.__code__.co_filename
     is_cell = "ipykernel_" in file or not os.path.exists(file)
-    return f"<cell of {function.__name__}>" if is_cell else file
+    return f"<cell of {name}>" if is_cell else file
 
 
 def _parsed(text: str) -> ast.FunctionDef:
     definition = ast.parse(text).body[0]
-    assert isinstance(definition, ast.FunctionDef)
+    if not isinstance(definition, ast.FunctionDef):
+        raise CourseError(f"{text.splitlines()[0]} … is no plain `def`: write it as one.")
     return definition

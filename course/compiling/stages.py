@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
             # A cache of its own: Triton's would give back what was compiled from the same text in another file.
             os.environ["TRITON_CACHE_DIR"] = cache
             kernel[(1,)](**bound)
-            return _result(found[0], listing, commands)
+            return _result(found.kernels[0], listing, commands)
     except CompileError as error:
         return _problem(error.problem, listing, error)
     except (TypeError, KeyError) as error:
@@ -239,16 +240,16 @@ def _plain(metadata: Json) -> Json:
 
 
 def _problem(problem: CompileProblem, listing: list[Json], error: Exception) -> Json:
-    for function in listing:
-        before, found, _ = function["text"].partition(problem.source.rstrip())
-        if problem.source and found:
-            line = function["line"] + before.count("\n") + problem.line - 1
+    details = str(error.__cause__ or error)
+    for (source, row), function in product(problem.places, listing):
+        before, found, _ = function["text"].partition(source.rstrip())
+        if found:  # the innermost place that is not Triton's own
+            line = function["line"] + before.count("\n") + row - 1
             return {
                 "problem": f"{function['name']} does not compile: {_first_line(problem.reason)}",
-                "file": function["file"], "line": line, "text": problem.source.split("\n")[problem.line - 1].strip(),
-                "details": str(error.__cause__ or error),
+                "file": function["file"], "line": line, "text": source.split("\n")[row - 1].strip(), "details": details,
             }  # fmt: skip
-    return {"problem": f"It does not compile: {_first_line(problem.reason)}", "details": str(error.__cause__ or error)}
+    return {"problem": f"It does not compile: {_first_line(problem.reason)}", "details": details}
 
 
 def _first_line(reason: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from course import DEVICE, MODE
-from course.compiling.private import interpreter_watched
+from course.compiling.private import interpreter_watched, interpreter_words
 from course.errors import CourseError
 from course.progress import track
 from course.tracing.accesses import AccessLog, OutsideError, Problem, Region
@@ -33,6 +33,12 @@ class Work:
     torch_operations: tuple[str, ...]
     """PyTorch operations that compute, by their names: not allocations, fills, views and copies."""
     torch_copies: int
+    result_stored: bool
+    """Whether a kernel stored to the tensor that was returned."""
+    idle_programs: int
+    """Programs of which no lane touches memory, in the launch with most of them."""
+    busy_programs: int
+    """The other programs of that launch."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ def verify(
     cases: Iterable[Case],
     tolerance: Tolerance | None = None,
     absolute: float = 0.0,
+    contiguous: bool = False,
     first_wrong_only: bool = False,
 ) -> Verified:
     """Compare `function` with `reference` on every case.
@@ -122,6 +129,7 @@ def verify(
         and dtype the result must have.
     tolerance: by default `tolerances.tolerance_for` the result's dtype.
     absolute: error allowed on top of the tolerance, for results that cancel.
+    contiguous: whether the result must be so.
     first_wrong_only: leave out the cases after the first wrong one.
 
     Raises CourseError where there is no case, or the reference fails.
@@ -138,7 +146,7 @@ def verify(
             outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", "the interpreter would take long"))
             continue
         with pace.timing(case):
-            outcomes.append(_try(function, reference, case, tolerance, absolute))
+            outcomes.append(_try(function, reference, case, tolerance, absolute, contiguous))
         if (first_wrong_only and outcomes[-1].verdict == "wrong") or (MODE.gpu and _gpu_is_lost()):
             break
     return Verified(name, tuple(outcomes))
@@ -177,7 +185,12 @@ def _dtype(case: Case) -> str:
 
 
 def _try(
-    function: Callable[..., Any], reference: Callable[..., Any], case: Case, tolerance: Tolerance | None, absolute: float
+    function: Callable[..., Any],
+    reference: Callable[..., Any],
+    case: Case,
+    tolerance: Tolerance | None,
+    absolute: float,
+    contiguous: bool,
 ) -> Outcome:
     dtype = _dtype(case)
     inputs = case.make(DEVICE)
@@ -196,12 +209,16 @@ def _try(
         if MODE.interpreting and _for_want_of_bfloat16(case, error):
             return Outcome(str(case), dtype, "left to the GPU", "the interpreter cannot do this with bfloat16")
         return _wrong(case, _what_was_raised(error))
-    problem = _form_problem(out, shape, result_dtype) or log.problem or _memory_problem(inputs, before, allocated)
+    problem = _form_problem(out, shape, result_dtype, contiguous) or log.problem or _memory_problem(inputs, before, allocated)
     if problem:
         return _wrong(case, problem)
     work = None
     if MODE.interpreting:
-        work = Work(log.launches, log.bytes_loaded + log.bytes_stored, tuple(allocated.operations), allocated.copies)
+        assert isinstance(out, torch.Tensor)
+        work = Work(
+            log.launches, log.bytes_loaded + log.bytes_stored, tuple(allocated.operations), allocated.copies,
+            out.untyped_storage().data_ptr() in log.storages_stored, log.idle_programs, log.busy_programs,
+        )  # fmt: skip
     allowed = (tolerance or tolerance_for(result_dtype)).plus(absolute)
     if text := value_problem(out, expected, allowed):
         if not MODE.gpu and any(each.dtype == torch.bfloat16 for each in case.inputs):
@@ -241,7 +258,7 @@ def _what_was_raised(error: Exception) -> Problem:
     if type(error).__name__ == "InterpreterError" and isinstance(error.__cause__, Exception):
         error = error.__cause__
     lost = " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
-    return Problem("wrong", f"It raised {type(error).__name__}: {first_line(error)}{lost}")
+    return Problem("raised", f"It raised {type(error).__name__}: {interpreter_words(error) or first_line(error)}{lost}")
 
 
 def first_line(error: BaseException) -> str:
@@ -263,7 +280,7 @@ def _expect(
     return exact, plain.shape, plain.dtype
 
 
-def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype) -> Problem | None:
+def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype, contiguous: bool) -> Problem | None:
     if out is None:
         return Problem("wrong", "It returned nothing: end it with `return`.")
     if not isinstance(out, torch.Tensor):
@@ -274,6 +291,8 @@ def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype) -> Problem
         return Problem("wrong", f"The result has dtype {out.dtype}, and must have {dtype}.")
     if out.device.type != DEVICE:
         return Problem("wrong", f"The result is on {out.device}, and must be on {DEVICE}.")
+    if contiguous and not out.is_contiguous():
+        return Problem("wrong", f"The result has strides {out.stride()}, and must be contiguous.")
     return None
 
 

@@ -22,6 +22,7 @@ TARGET = "sm_90"
 
 MIME = "application/vnd.triton-course.checked+json"
 MOST_PRINTED_LINES = 10
+MOST_COLUMNS = 300
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,10 @@ class Checked:
         return self.verdict == "right"
 
     def __str__(self) -> str:
-        head = f"{self.exercise}: {self.verdict}" + (f", {self.reason}" if self.right and self.reason[:3] == "in " else ".")
-        reason = [] if self.right and self.reason[:3] == "in " else self.reason.splitlines()
-        return "\n".join([head, *(f"    {line}" for line in (*reason, *self.notes))])
+        tried = self.right and self.reason.startswith("in ")
+        head = f"{self.exercise}: {self.verdict}" + (f", {self.reason}" if tried else ".")
+        lines = [*([] if tried else self.reason.splitlines()), *self.notes]
+        return "\n".join([head, *(f"    {_cut(line)}" for line in lines)])
 
     __repr__ = __str__
 
@@ -57,6 +59,7 @@ def check(exercise_id: str, answer: Any) -> Checked:
     Raises CourseError where there is no such exercise.
     """
     exercise = find(exercise_id)
+    exercise_id = exercise.id
     if answer is None or answer is ...:
         return Checked(exercise_id, "to do")
     checked = _check_code(exercise, answer) if isinstance(exercise, Code) else Checked(exercise_id, *exercise.judge(answer))
@@ -87,8 +90,12 @@ def _form_problem(exercise: Code, answer: Any) -> str:
         what = "a kernel" if is_kernel else "a plain function" if inspect.isfunction(answer) else f"a {type(answer).__name__}"
         called = "; give it without calling it" if not callable(answer) and not is_kernel else ""
         return f"It must be {exercise.form}; this is {what}{called}."
-    names = tuple(inspect.signature(function).parameters)
-    if names != exercise.parameters:
+    parameters = inspect.signature(function).parameters
+    names = tuple(parameters)
+    more = names[len(exercise.parameters) :]
+    if names[: len(exercise.parameters)] != exercise.parameters or any(
+        parameters[name].default is inspect._empty for name in more
+    ):
         return f"{function.__name__} takes ({', '.join(names)}), and the exercise gives it ({', '.join(exercise.parameters)})."
     return ""
 
@@ -109,7 +116,10 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str]]:
     text = source.to_json()
 
     def run(kind: Kind, function: Any, *more: Any) -> Ended:
-        return call(function, exercise.id, text, *more, kind=kind, timeout_s=exercise.timeout_s)
+        try:
+            return call(function, exercise.id, text, *more, kind=kind, timeout_s=exercise.timeout_s)
+        except CourseError as error:  # it has taken its worker with it
+            return Ended("failed", 1, "", f"Traceback (most recent call last):\n{error}", 0.0)
 
     with ThreadPoolExecutor(1) as other:
         compiling = other.submit(run, "compile", trial.compiles, TARGET)
@@ -118,20 +128,23 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str]]:
     if problem := _died(compiled, exercise, "The compiler"):
         # What crashes before it launches anything does so in both: then running it says more.
         return (_died(interpreted, exercise, "It") or problem), _printed(interpreted)
-    compiles: Judged = tuple(compiled.value)
+    compiles, untold = compiled.value
     if compiles[0] == "does not compile":
-        return compiles, []
+        return tuple(compiles), []
     for kind in ("interpret", "launch") if MODE.gpu else ("interpret",):
         ended = interpreted if kind == "interpret" else run("launch", trial.values)
         if problem := _died(ended, exercise, "It"):
             return problem, _printed(ended)
-        (verdict, reason), left = ended.value
-        if verdict != "right":
+        (verdict, reason), left, raised = ended.value
+        if verdict != "right" and not (raised and kind == "interpret" and MODE.gpu):  # there are things it cannot run
             return (verdict, reason), _printed(ended)
     if compiles[0] != "right":
-        return compiles, []
-    where = "on this GPU" if MODE.gpu else f"and it compiles for {TARGET}"
-    return ("right", f"{ended.value[0][1]}, {where}."), left
+        return tuple(compiles), []
+    if MODE.gpu:
+        return ("right", f"{reason}, on this GPU."), left
+    if untold:
+        return ("right", f"{reason}; whether it compiles could not be told ({_cut(untold)})."), left
+    return ("right", f"{reason}, and it compiles for {TARGET}."), left
 
 
 def _died(ended: Ended, exercise: Code, what: str) -> Judged | None:
@@ -139,15 +152,22 @@ def _died(ended: Ended, exercise: Code, what: str) -> Judged | None:
     if ended.how == "finished":
         return None
     if ended.how == "out of time":
-        return "too slow", f"{what} did not end within {exercise.timeout_s:g} s: look for a loop without end."
+        look = "look for a loop without end, or for very many programs"
+        return "too slow", f"{what} did not end within {exercise.timeout_s:g} s: {look}."
     if ended.how == "out of memory":
         return "crashed", f"{what} took more memory than the 4 GiB it may have."
     if ended.how == "crashed":
         return "crashed", f"{what} was killed by {ended.signal}. Your session is untouched."
-    return "crashed", f"{what} ended early: {ended.exception or f'exit code {ended.code}'}"
+    return "crashed", f"{what} ended early: {ended.exception or f'it left with exit code {ended.code}'}"
 
 
 def _printed(ended: Ended) -> list[str]:
     """The last lines that an answer printed."""
     lines = ended.stdout.splitlines()
     return [f"It printed: {line}" for line in lines[-MOST_PRINTED_LINES:]]
+
+
+def _cut(line: str) -> str:
+    """A line short enough to read, without what would steer a terminal."""
+    shown = "".join(character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in line)
+    return shown if len(shown) <= MOST_COLUMNS else shown[:MOST_COLUMNS] + " …"

@@ -4,6 +4,7 @@ Its statement, its stub and its hints stand in the lesson (`statements.py` reads
 """
 
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -33,6 +34,9 @@ class Code:
     cases: tuple[Case, ...]
     absolute: float = 0.0
     """Error allowed on top of the dtype's tolerance, for results that cancel."""
+    contiguous: bool = False
+    """Whether the result must be."""
+    most_launches: int | None = None
     most_bytes: Callable[..., int] | None = None
     """Of a case's tensors and scalars: the most that kernels may load and store together."""
     may_copy: bool = True
@@ -88,8 +92,12 @@ class Number:
     form = "a number"
 
     def judge(self, answer: Any) -> Judged:
-        if isinstance(answer, bool) or not isinstance(answer, (int, float)):
+        if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
             return "no answer", f"It must be a number, in {self.unit}; this is a {type(answer).__name__}."
+        try:
+            answer = float(answer)
+        except OverflowError:
+            answer = math.inf
         if math.isclose(answer, self.right, rel_tol=self.relative):
             return "right", self.because
         for value, slip in self.slips:
@@ -97,7 +105,7 @@ class Number:
                 return "wrong", slip
         if answer <= 0 or not math.isfinite(answer):
             return "wrong", f"It must be above zero and finite, in {self.unit}."
-        power = round(math.log10(answer / self.right))
+        power = round(math.log10(answer) - math.log10(self.right))
         if power and math.isclose(answer, self.right * 10.0**power, rel_tol=self.relative):
             return "wrong", f"The digits are right and the power of ten is not: it must be in {self.unit}."
         return "wrong", f"It is too {'large' if answer > self.right else 'small'}. The unit is {self.unit}."
@@ -116,7 +124,7 @@ class Choice:
 
     def judge(self, answer: Any) -> Judged:
         letters = ", ".join(repr(letter) for letter in self.why)
-        letter = answer.strip().strip("()").lower() if isinstance(answer, str) else None
+        letter = answer.strip(" ().").lower() if isinstance(answer, str) else None
         if letter not in self.why:
             return "no answer", f"It must be one of {letters}."
         return "right" if letter == self.right else "wrong", self.why[letter]

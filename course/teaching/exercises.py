@@ -20,7 +20,9 @@ def exercises() -> dict[str, Exercise]:
 def find(exercise_id: str) -> Exercise:
     """The exercise of this id, as "01.2". Raises CourseError where there is none."""
     found = exercises()
-    if exercise_id not in found:
-        same = [each for each in found if str(exercise_id).split(".")[0].zfill(2) == each.split(".")[0]]
+    lesson, _, number = str(exercise_id).strip().partition(".")
+    wanted = f"{lesson.zfill(2)}.{number}"
+    if wanted not in found:
+        same = [each for each in found if each.startswith(f"{lesson.zfill(2)}.")]
         raise CourseError(f"There is no exercise {exercise_id!r}: there is {', '.join(same or found)}.")
-    return found[exercise_id]
+    return found[wanted]

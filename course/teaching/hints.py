@@ -12,6 +12,7 @@ _given: dict[str, int] = {}
 
 def hint(exercise_id: str) -> None:
     """Print the next hint to the exercise of this id, as hint("01.2"); after the last one, all of them."""
+    exercise_id = find(exercise_id).id
     hints = all_hints(exercise_id)
     shown = _given.get(exercise_id, 0)
     if shown == len(hints):
@@ -24,7 +25,7 @@ def hint(exercise_id: str) -> None:
 
 def all_hints(exercise_id: str) -> list[str]:
     """Every hint to an exercise, numbered. Raises CourseError where there is no such exercise, or none for it."""
-    find(exercise_id)
+    exercise_id = find(exercise_id).id
     statement = statements().get(exercise_id)
     if statement is None or not statement.hints:
         raise CourseError(f"There is no hint to exercise {exercise_id}.")

@@ -2,18 +2,23 @@
 
 import importlib
 import re
+from itertools import product
 from typing import Any
 
 from course import MODE
-from course.compiling.private import CompileError, CompileProblem, launches_compiled, prepare_compiler
+from course.compiling.private import CompileProblem, launches_compiled, prepare_compiler
 from course.compiling.source import Definition, Source
-from course.compiling.targets import target_of
+from course.compiling.targets import Target, target_of
 from course.measuring.cases import Case
-from course.measuring.verify import Work, verify
+from course.measuring.verify import Work, first_line, verify
 
-from .exercise import Code, Judged, Kernel
+from .exercise import Code, Judged, Launcher
 from .exercises import find
 
+MOST_THREADS = 1024
+"""Of a program, on every GPU."""
+MOST_IDLE = 256
+"""Programs with nothing to do that pass: a grid may be of a fixed size."""
 IN_16_BITS = re.compile(r"\b(arith\.(?:add|sub|mul|div)f|math\.\w+) .*(?:x|\b)(bf16|f16)\b")
 
 
@@ -25,26 +30,36 @@ def prepare_worker() -> None:
         prepare_compiler()
 
 
-def compiles(exercise_id: str, source: dict[str, Any], target: str) -> Judged:
-    """Whether what the answer launches on the exercise's cases compiles for `target`. In a child that compiles."""
-    exercise, text = _code(exercise_id), Source.from_json(source)
+def compiles(exercise_id: str, source: dict[str, Any], target_name: str) -> tuple[Judged, str]:
+    """Whether what the answer launches compiles, and why that could not be told. In a child that compiles."""
+    exercise, text, target = _code(exercise_id), Source.from_json(source), target_of(target_name)
     function = exercise.function(text.load())
-    with launches_compiled(target_of(target).triton) as kernels:
+    untold = ""
+    with launches_compiled(target.triton) as launches:
         for case in exercise.cases:
             try:
                 function(*(made.tensor for made in case.make("cpu")), *case.scalars)
-            except CompileError as error:
-                return "does not compile", _place(error.problem, text.definitions)
-            except Exception:
-                break  # nothing that the compiler says: running it shows what is wrong
-    shared = max((kernel.metadata.shared for kernel in kernels), default=0)
-    if shared > (most := target_of(target).shared_bytes):
-        return "does not compile", f"It needs {shared:,} bytes of shared memory, and a program has {most:,} on {target}."
-    if exercise.in_float32:
-        for kernel in kernels:
-            if problem := _rounds_on_the_way(kernel.asm["ttir"]):
-                return "wrong", f"{problem}: convert to float32 after the load, and back only for the store."
-    return "right", ""
+            except Exception as error:
+                untold = f"{type(error).__name__}: {first_line(error)}"
+                break  # running it says more, where it is not the compiler's word
+    for problem in launches.problems:  # also one that the answer has caught
+        return ("does not compile", _place(problem.problem, text.definitions)), ""
+    for kernel in launches.kernels:
+        if problem_text := _too_large(kernel.metadata, target):
+            return ("does not compile", problem_text), ""
+        if exercise.in_float32 and (problem_text := _rounds_on_the_way(kernel.asm["ttir"])):
+            return ("wrong", f"{problem_text}: convert to float32 after the load, and back only for the store."), ""
+    return ("right", ""), untold or ("" if launches.kernels else "it launched no kernel")
+
+
+def _too_large(metadata: Any, target: Target) -> str:
+    """Why the target cannot launch a kernel that compiles, or nothing."""
+    if (threads := metadata.num_warps * target.warp_size) > MOST_THREADS:
+        return f"{metadata.num_warps} warps are {threads:,} threads, and a program has at most {MOST_THREADS:,}."
+    if metadata.shared > target.shared_bytes:
+        most = f"{target.shared_bytes:,} on {target.name}"
+        return f"It needs {metadata.shared:,} bytes of shared memory, and a program has at most {most}."
+    return ""
 
 
 def _rounds_on_the_way(ttir: str) -> str:
@@ -56,18 +71,23 @@ def _rounds_on_the_way(ttir: str) -> str:
     return "It rounds to 16 bits and computes on" if again else ""
 
 
-def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str]]:
-    """Whether the answer is right on the exercise's cases, and what could not be told; in a child that runs kernels."""
+def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str], bool]:
+    """Whether the answer is right, what could not be told, and whether it raised. In a child that runs kernels."""
     exercise = _code(exercise_id)
     function = exercise.function(Source.from_json(source).load())
-    result = verify(function, exercise.reference, exercise.cases, absolute=exercise.absolute, first_wrong_only=True)
+    result = verify(
+        function, exercise.reference, exercise.cases,
+        absolute=exercise.absolute, contiguous=exercise.contiguous, first_wrong_only=True,
+    )  # fmt: skip
     for outcome in result.wrong:
-        return (outcome.kind, f"{outcome.reason}\nThe case: {outcome.case}."), []  # type: ignore[return-value]
+        raised = outcome.kind == "raised"
+        verdict: Any = "wrong" if raised else outcome.kind
+        return (verdict, f"{outcome.reason}\nThe case: {outcome.case}."), [], raised
     for case, outcome in zip(exercise.cases, result.outcomes, strict=False):
         if outcome.work and (problem := _work_problem(exercise, case, outcome.work)):
-            return ("wrong", f"{problem}\nThe case: {outcome.case}."), []
+            return ("wrong", f"{problem}\nThe case: {outcome.case}."), [], False
     ran = sum(outcome.verdict == "right" for outcome in result.outcomes)
-    return ("right", f"in {ran} case{'s' if ran != 1 else ''}"), result.left()
+    return ("right", f"in {ran} case{'s' if ran != 1 else ''}"), result.left(), False
 
 
 def _code(exercise_id: str) -> Code:
@@ -77,30 +97,37 @@ def _code(exercise_id: str) -> Code:
 
 
 def _work_problem(exercise: Code, case: Case, work: Work) -> str:
-    """What is wrong with the way in which a launcher gets the right values."""
-    if isinstance(exercise, Kernel):
-        return ""
-    if work.torch_operations:
-        names = ", ".join(dict.fromkeys(work.torch_operations))
-        return f"It computes with PyTorch ({names}): let the kernel do that."
-    if work.torch_copies and not exercise.may_copy:
-        return "It copies with PyTorch (`.contiguous()`, perhaps): let the kernel read the elements where they lie."
-    if not work.launches and case.elements:
-        return "It launched no kernel."
+    """What is wrong with the way in which an answer gets the right values."""
+    if isinstance(exercise, Launcher) and case.elements:
+        if work.torch_operations:
+            names = ", ".join(dict.fromkeys(work.torch_operations))
+            return f"It computes with PyTorch ({names}): let the kernel do that."
+        if work.torch_copies and not exercise.may_copy:
+            return "It copies with PyTorch (`.contiguous()`, perhaps): let the kernel read the elements where they lie."
+        if not work.launches:
+            return "It launched no kernel."
+        if not work.result_stored:
+            return "What it returned was stored by no kernel."
+    if exercise.most_launches is not None and work.launches > exercise.most_launches:
+        return f"The values are right, but it took {work.launches} launches where {exercise.most_launches} will do."
+    if work.idle_programs > max(MOST_IDLE, 8 * work.busy_programs):
+        every = f"{work.idle_programs + work.busy_programs:,}"
+        return (
+            f"The values are right, but of {every} programs {work.busy_programs:,} had an element to work on: look at the grid."
+        )
     if exercise.most_bytes is not None:
         most = exercise.most_bytes(*(made.tensor for made in case.make("cpu")), *case.scalars)
         if work.bytes_moved > most:
-            return f"The values are right, but its kernels moved {work.bytes_moved:,} bytes where {most:,} do."
+            return f"The values are right, but it moved {work.bytes_moved:,} bytes where {most:,} will do."
     return ""
 
 
 def _place(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
     reason = problem.reason.split(". ")[0].rstrip(".")
-    for definition in definitions:
-        before, found, _ = definition.text.partition(problem.source.rstrip())
-        if problem.source and found:
-            text = problem.source.split("\n")[problem.line - 1].strip()
-            line = definition.line + before.count("\n") + problem.line - 1
-            return f"Line {line} of {definition.place}:  {text}\n{reason}."
+    for (source, row), definition in product(problem.places, definitions):
+        before, found, _ = definition.text.partition(source.rstrip())
+        if found:  # the innermost place that is not Triton's own
+            line = definition.line + before.count("\n") + row - 1
+            return f"Line {line} of {definition.place}:  {source.split(chr(10))[row - 1].strip()}\n{reason}."
     return f"{reason}."

@@ -27,6 +27,11 @@ class Region:
     def end(self) -> int:
         return self.start + self.inside.numel() * self.itemsize
 
+    def elements(self, addresses: np.ndarray) -> np.ndarray:
+        """The elements of the storage that these bytes belong to; of a byte past its end the last."""
+        found = (addresses - np.uint64(self.start)) // np.uint64(self.itemsize)
+        return np.minimum(found.astype(np.int64), self.inside.numel() - 1)
+
     def position(self, address: int) -> str:
         return f"[{(address - self.first) // self.itemsize:,}]"
 
@@ -35,7 +40,7 @@ class Region:
 class Problem:
     """What is wrong with a function, apart from a crash."""
 
-    kind: Literal["wrong", "race", "reads outside", "writes outside"]
+    kind: Literal["wrong", "raised", "race", "reads outside", "writes outside"]
     text: str
     """A sentence."""
 
@@ -54,6 +59,7 @@ class Access:
 
     kind: str
     addresses: np.ndarray
+    itemsize: int
     program: int
     """The program's number in the order of arrival."""
     values: np.ndarray | None
@@ -85,6 +91,12 @@ class AccessLog:
         self.launches = 0
         self.bytes_loaded = 0
         self.bytes_stored = 0
+        self.storages_stored: set[int] = set()
+        """The addresses of the storages that were stored to."""
+        self.idle_programs = 0
+        """Programs without a single lane that touches memory, in the launch with most of them, …"""
+        self.busy_programs = 0
+        """… and the others of that launch."""
         """Of the lanes that are not masked, over all launches; an atomic update counts as both."""
 
     def launch(self, storages: list[tuple[int, int]], may_hold_pointers: bool) -> None:
@@ -104,12 +116,17 @@ class AccessLog:
                 text = f"Program {_name(program)} {VERBS[kind]} memory that is none of the kernel's arguments."
                 raise OutsideError(_outside(kind, text))
         number = self._programs.setdefault(program, len(self._programs))
-        self._accesses.append(Access(kind, addresses, number, values))
+        self._accesses.append(Access(kind, addresses, itemsize, number, values))
+        if kind != "load" and addresses.size:
+            self.storages_stored |= {start for start, size in self._storages if start <= addresses[0] < start + size}
         self.bytes_loaded += addresses.size * itemsize if kind != "store" else 0
         self.bytes_stored += addresses.size * itemsize if kind != "load" else 0
 
     def finish(self) -> None:
         """The launch has ended: look at all that its programs did."""
+        busy = len({access.program for access in self._accesses if access.addresses.size})
+        if len(self._programs) - busy > self.idle_programs:
+            self.idle_programs, self.busy_programs = len(self._programs) - busy, busy
         if self._accesses and not self.problem:
             self.problem = self._outside()
             # With atomics, programs can order one another.
@@ -120,11 +137,12 @@ class AccessLog:
     def _outside(self) -> Problem | None:
         """The first access to a known tensor's buffer that is not to the tensor itself."""
         addresses = np.concatenate([access.addresses for access in self._accesses])
+        last_bytes = np.concatenate([access.addresses + np.uint64(access.itemsize - 1) for access in self._accesses])
         strays = []
         for region in self._regions:
             here = np.flatnonzero((addresses >= region.start) & (addresses < region.end))
-            elements = (addresses[here] - np.uint64(region.start)) // np.uint64(region.itemsize)
-            stray = here[~region.inside.numpy()[elements.astype(np.int64)]]
+            inside = region.inside.numpy()
+            stray = here[~(inside[region.elements(addresses[here])] & inside[region.elements(last_bytes[here])])]
             if stray.size:
                 strays.append((int(stray[0]), region))
         if not strays:
@@ -140,6 +158,9 @@ class AccessLog:
         stores = [access for access in self._accesses if access.values is not None and access.addresses.size]
         if not stores:
             return None
+        for access in stores:
+            if problem := self._lanes_that_differ(access):
+                return problem
         programs = np.concatenate([np.full(access.addresses.shape, access.program) for access in stores])
         values = np.concatenate([access.values.astype(np.uint64) for access in stores if access.values is not None])
         places, which = np.unique(np.concatenate([access.addresses for access in stores]), return_inverse=True)
@@ -165,6 +186,17 @@ class AccessLog:
                 )
                 return Problem("race", text)
         return None
+
+    def _lanes_that_differ(self, store: Access) -> Problem | None:
+        """Two lanes of one store that write different values to one place."""
+        assert store.values is not None
+        order = np.argsort(store.addresses, kind="stable")
+        addresses, values = store.addresses[order], store.values[order]
+        clash = np.flatnonzero((addresses[1:] == addresses[:-1]) & (values[1:] != values[:-1]))
+        if not clash.size:
+            return None
+        where = self._place(addresses[clash[0]])
+        return Problem("race", f"Two lanes of program {self._name(store.program)} wrote different values to {where}.")
 
     def _place(self, address: np.uint64) -> str:
         for region in self._regions:

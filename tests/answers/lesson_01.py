@@ -1,3 +1,5 @@
+import numpy as np
+
 from tests.answers import Mistake, Other
 
 MISTAKES = {
@@ -15,6 +17,13 @@ MISTAKES = {
         Mistake("every program fills the first block", {"pid * BLOCK_SIZE + ": ""}, "wrong", "At [128]"),
         Mistake("a step of one element", {"pid * BLOCK_SIZE": "pid"}, "wrong", "was never written"),
         Mistake("one too many", {"offsets < n_elements": "offsets <= n_elements"}, "writes outside", "at [300]"),
+        Mistake("one block size alone", {"pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)": "pid * 128 + tl.arange(0, 128)"}, "wrong", "never written"),
+        Mistake("every program fills everything", {
+            "    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)":
+            "    for start in range(0, n_elements, BLOCK_SIZE):\n"
+            "        each = start + tl.arange(0, BLOCK_SIZE)\n"
+            "        tl.store(out_ptr + each, value, mask=each < n_elements)",
+        }, "wrong", "bytes where"),
         Mistake("the value as a pointer", {"out_ptr + offsets, value": "out_ptr + offsets, tl.load(value)"}, "does not compile", ""),
     ],
     "01.2": [
@@ -28,6 +37,15 @@ MISTAKES = {
         Mistake("strides forgotten", {"    x = x.contiguous()\n": ""}, "reads outside", "every second element"),
         Mistake("a and b swapped", {"x, out, a, b": "x, out, b, a"}, "wrong", "The case: 1,025 float32, 2.0, -0.5."),
         Mistake("PyTorch does it", {"    return out": "    return a * x + b"}, "wrong", "It computes with PyTorch (mul, add)"),
+        Mistake("a program for each element", {"(triton.cdiv(x.numel(), 1024),)": "(x.numel(),)"}, "wrong", "of 1,025 programs 2 had"),
+        Mistake("more threads than there are", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_warps=64"}, "does not compile", "2,048 threads"),
+        Mistake("a misspelt option", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_wraps=8"}, "does not compile", "num_wraps"),
+        Mistake("numpy does it", {"    return out": "    return torch.from_numpy(a * x.numpy() + b)"}, "wrong", "stored by no kernel"),
+        Mistake("a refusal by the compiler that is caught", {
+            "a * x + b": "[a * x + b for _ in range(1)][0]",
+            "    affine_kernel[grid]": "    try:\n        affine_kernel[grid]",
+            "BLOCK_SIZE=1024)": "BLOCK_SIZE=1024)\n    except Exception:\n        pass",
+        }, "does not compile", "comprehension"),
         Mistake("a grid that is a number", {"(triton.cdiv(x.numel(), 1024),)": "triton.cdiv(x.numel(), 1024)"}, "wrong", "It raised"),
     ],
     "01.3": [
@@ -88,6 +106,12 @@ OTHERS = {
     ],
     "01.2": [
         Other("another block size", {"1024": "64"}),
+        Other("a block size with a default", {"x, a, b):": "x, a, b, block=512):", "1024": "block"}),
+        Other("a global device and sizes", {
+            "@triton.jit": 'device = torch.device(DEVICE)\nSIZES = {"block": 256}\n\n\n@triton.jit',
+            "torch.empty_like(x)": "torch.empty(x.shape, device=device)", "1024": 'SIZES["block"]',
+        }),
+        Other("without gradients", {"def affine(x": "@torch.no_grad()\ndef affine(x"}),
         Other("the block as two dimensions", {
             "    mask = offsets < n_elements": "    offsets = tl.reshape(offsets, (4, BLOCK_SIZE // 4))\n    mask = offsets < n_elements",
         }),
@@ -104,6 +128,7 @@ OTHERS = {
         }),
     ],
     "01.3": [
+        Other("a number of warps", {"@triton.jit": '@triton.autotune([triton.Config({}, num_warps=w) for w in (2, 4)], key=["n_elements"])\n@triton.jit'}),
         Other("a loop over the lanes' far end", {"n_elements - 1 - offsets": "(n_elements - (offsets + 1))"}),
         Other("stored backwards", {
             "x_ptr + n_elements - 1 - offsets": "x_ptr + offsets", "out_ptr + offsets": "out_ptr + (n_elements - 1 - offsets)",
@@ -116,7 +141,7 @@ OTHERS = {
             "x_ptr + n_elements - 1 - 2 * offsets": "x_ptr + back",
         }),
     ],
-    "01.5": [Other("rounded", 268), Other("exact", 268.435456)],
+    "01.5": [Other("rounded", 268), Other("exact", 268.435456), Other("of numpy", np.float64(268.4))],
     "01.6": [Other("rounded", 63), Other("exact", 63.161)],
     "01.7": [Other("a capital", "C"), Other("in parentheses", " (c) ")],
     "01.8": [Other("the whole line", "n_elements: i64"), Other("a capital", "I64")],

@@ -34,12 +34,25 @@ MISTAKES = {
     "02.2": [
         Mistake("the width for the row stride", {"* stride_xm": "* n_cols"}, "reads outside", "left part of a wider one"),
         Mistake("strides in bytes", {"* stride_xm": "* stride_xm * 4", "* stride_xn": "* stride_xn * 4"}, "reads outside", "Program 1 read memory"),
+        Mistake("loaded twice", {"    tl.store": "    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask)\n    tl.store"}, "wrong", "bytes where"),
+        Mistake("stored by the input's strides", {
+            "torch.empty(x.shape, dtype=x.dtype, device=x.device)": "torch.empty_like(x)",
+            "rows[:, None] * n_cols + cols[None, :], x / 2": "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2",
+        }, "writes outside", ""),
         Mistake("swapped strides", {"*x.stride()": "x.stride(1), x.stride(0)"}, "reads outside", "input 0"),
         Mistake("copied first", {"    out = torch.empty(x.shape": "    x = x.contiguous()\n    out = torch.empty(x.shape"}, "wrong", "copies with PyTorch"),
         Mistake("the input's strides for the output", {"rows[:, None] * n_cols + cols[None, :], x / 2": "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2"}, "writes outside", "outside its output"),
         Mistake("a grid that rounds down", {"triton.cdiv(x.shape[0], 32)": "x.shape[0] // 32"}, "wrong", "never written"),
     ],
     "02.3": [
+        Mistake("a launch for each matrix", {
+            "    transpose_stack_kernel[grid](x, out, n_rows, n_cols, BLOCK=32)":
+            "    for b in range(batch):\n        transpose_stack_kernel[(*grid[:2], 1)](x[b], out[b], n_rows, n_cols, BLOCK=32)",
+        }, "wrong", "3 launches where 1"),
+        Mistake("a view of a copy", {
+            "batch, n_cols, n_rows, dtype": "batch, n_rows, n_cols, dtype", "cols[None, :] * n_rows + rows[:, None]": "rows[:, None] * n_cols + cols[None, :]",
+            "    return out": "    return out.transpose(1, 2)",
+        }, "wrong", "must be contiguous"),
         Mistake("one matrix only", {"32), batch)": "32), 1)"}, "wrong", "At [1, 0, 0]"),
         Mistake("rows where columns belong", {"cols[None, :] * n_rows + rows[:, None]": "rows[:, None] * n_cols + cols[None, :]"}, "wrong", "At [0, 0, 1]"),
         Mistake("the width for the height", {"cols[None, :] * n_rows": "cols[None, :] * n_cols"}, "writes outside", "output"),

@@ -19,8 +19,8 @@ EXERCISES = (
         "00.1",
         right="b",
         why={
-            "a": "No program is stopped for you: without the mask, program 2 reads and writes 10 and 11 too.",
-            "b": "All four lanes of program 2 run; the mask keeps the lanes 10 and 11 from memory.",
+            "a": "No program is stopped for you: without the mask, program 2 reads and writes at the offsets 10 and 11 too.",
+            "b": "All four lanes of program 2 run; the mask keeps those with the offsets 10 and 11 from memory.",
             "c": "Nothing checks an offset against a tensor's length: a pointer does not know it.",
             "d": "A program has as many lanes as its block, whatever the tensor's length.",
         },
@@ -29,7 +29,7 @@ EXERCISES = (
         "00.2",
         parameters=("x_ptr", "out_ptr", "n"),
         reference=lambda x: 2 * x,
-        cases=tuple(Case((Input((n,)),), seed=n) for n in (2, 8, 1, 5, 7)),
+        cases=tuple(Case((Input((n,)),), seed=n) for n in (2, 8, 1, 3, 4, 5, 6, 7)),
         launch=_ones_below,
     ),
 )

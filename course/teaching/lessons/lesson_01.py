@@ -13,15 +13,24 @@ def _vector(n: int, *scalars: float, layout: str = "contiguous") -> Case:
     return Case((Input((n,), layout=layout),), seed=n, scalars=scalars)
 
 
+def _block(x: torch.Tensor) -> int:
+    """Not the same for all cases, so that a kernel must go by what it is given."""
+    return 128 if x.numel() < 500 else 256
+
+
+def _grid(x: torch.Tensor) -> tuple[int]:
+    return (triton.cdiv(x.numel(), _block(x)),)
+
+
 def _fill(kernel: Any, x: torch.Tensor, value: float) -> torch.Tensor:
     out = torch.empty_like(x)
-    kernel[(triton.cdiv(x.numel(), 128),)](out, value, x.numel(), BLOCK_SIZE=128)
+    kernel[_grid(x)](out, value, x.numel(), BLOCK_SIZE=_block(x))
     return out
 
 
 def _reverse(kernel: Any, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
-    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK_SIZE=128)
+    kernel[_grid(x)](x, out, x.numel(), BLOCK_SIZE=_block(x))
     return out
 
 
@@ -32,6 +41,7 @@ EXERCISES = (
         reference=torch.full_like,
         cases=tuple(_vector(n, value) for n, value in ((300, 2.5), (128, -1.0), (1, 7.0), (129, 0.0), (1000, 1.0))),
         launch=_fill,
+        most_bytes=lambda x, value: x.nbytes + 4 * 128,  # lanes past the end may write the last element again
     ),
     Launcher(
         "01.2",
@@ -97,7 +107,7 @@ EXERCISES = (
     ),
     Text(
         "01.8",
-        accepts=("i64", "n_elements: i64"),
+        accepts=("i64", "n_elements: i64", "n_elements: i64, divisible by 16"),
         because="It does not fit 32 bits, so it is another type, and another compiled kernel.",
         slips={
             "i32": "The largest i32 is 2,147,483,647.",

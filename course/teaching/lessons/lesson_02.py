@@ -12,7 +12,8 @@ from course.teaching.exercise import Choice, Kernel, Launcher, Number
 def _outer_sum(kernel: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     m, n = len(x), len(y)
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
-    kernel[(triton.cdiv(m, 16), triton.cdiv(n, 32))](x, y, out, m, n, BLOCK_M=16, BLOCK_N=32)
+    block_m, block_n = (16, 32) if m < 30 else (8, 4)
+    kernel[(triton.cdiv(m, block_m), triton.cdiv(n, block_n))](x, y, out, m, n, BLOCK_M=block_m, BLOCK_N=block_n)
     return out
 
 
@@ -46,6 +47,8 @@ EXERCISES = (
             _matrix(32, 64, "offset by one element"),
         ),
         may_copy=False,
+        contiguous=True,
+        most_bytes=lambda x: 2 * 4 * x.numel(),
     ),
     Launcher(
         "02.3",
@@ -55,6 +58,8 @@ EXERCISES = (
             Case((Input(shape),), seed=sum(shape)) for shape in ((3, 20, 70), (1, 64, 64), (2, 33, 5), (5, 1, 40), (4, 65, 33))
         ),
         may_copy=False,
+        contiguous=True,
+        most_launches=1,
     ),
     Number(
         "02.4",
