@@ -55,6 +55,48 @@ def check(
 
 
 @app.command()
+def lower(
+    kernel: Annotated[str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")],
+    signature: Annotated[str, typer.Option("--signature", "-s", help='As "*fp32:16, *fp32:16, *fp32:16, i32, 1024".')],
+    target: Annotated[str | None, typer.Option(help="As sm_90 or gfx942; this machine's GPU, or sm_90.")] = None,
+    num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
+    num_stages: Annotated[int | None, typer.Option("--num-stages", "-ns", help="Pipeline depth.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder: a file for each stage, and metadata.json.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compile a kernel of any file through all stages, for any GPU."""
+    from course.compiling.lower import LowerError, lower_file
+
+    file, _, name = kernel.rpartition(":")
+    if not file:
+        raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
+    options = {key: value for key, value in (("num_warps", num_warps), ("num_stages", num_stages)) if value is not None}
+    try:
+        lowered = lower_file(file, name, split_signature(signature), target, **options)
+    except LowerError as error:
+        if as_json:
+            print(json.dumps({"problem": str(error), "details": error.details}, indent=1))
+        raise
+    paths = lowered.dump(out) if out else []
+    if as_json:
+        print(json.dumps({**lowered.summary(), "files": [str(path) for path in paths]}, indent=1))
+    else:
+        print(lowered, *paths, sep="\n")
+
+
+def split_signature(text: str) -> list[str]:
+    """The parts between commas that stand in no brackets: "tensordesc<fp16[64, 64]>, 1" has two."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"[": 1, "(": 1, "<": 1, "]": -1, ")": -1, ">": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+@app.command()
 def hint(exercise: Annotated[str, typer.Argument(help="An exercise, as 01.2.")]) -> None:
     """Show the hints to an exercise."""
     from course.teaching.hints import all_hints

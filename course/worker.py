@@ -16,6 +16,7 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -151,6 +152,7 @@ def _task(request: dict[str, Any], pipes: dict[str, int]) -> None:
         os.dup2(pipes["stderr"], 2)
         os.environ.clear()
         os.environ.update(request["environ"])
+        tempfile.tempdir = None  # TMPDIR may be another one now
         os.chdir(request["folder"])
         sys.path[:] = request["path"]
         module, _, name = request["function"].partition(":")

@@ -27,7 +27,7 @@ DTYPES = {
 SCALARS = {"i1": True, "i32": 3, "i64": 2**40 + 1, "u64": 2**63 + 1, "fp32": 1.5}
 """A number that the JIT passes as this type, not divisible by 16 and not 1."""
 
-POINTER = re.compile(r"\*(k?)(\w+)(:16)?( ?>2GB)?")
+POINTER = re.compile(r"\*(k?)(\w+)(:16)?( large)?")
 SCALAR = re.compile(r"(\w+)(?::(16|1))?")
 DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]>")
 
@@ -91,7 +91,7 @@ def _tensor(dtype: torch.dtype, beyond_16: int, storage_bytes: int) -> torch.Ten
 
 
 def _of_type(text: str) -> Any:
-    """A value of the type that a text names: "*fp32:16", "*bf16 >2GB", "i32", "i32:16", "i64:1", "tensordesc<fp16[64, 64]>"."""
+    """A value of the type that a text names: "*fp32:16", "*bf16 large", "i32:16", "i64:1", "tensordesc<fp16[64, 64]>"."""
     if text in ("None", "nullptr"):
         return None
     if match := DESCRIPTOR.fullmatch(text):

@@ -2,11 +2,13 @@
 
 import base64
 import json
-from dataclasses import dataclass, field
+import tempfile
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from course import MODE
 from course.child import call
 from course.errors import CourseError
 
@@ -19,7 +21,7 @@ from .disassembly import Resources, resources_of, sass_of
 from .layouts import Layouts
 from .lines import LineMap, SourceLine, chain_of, relocated
 from .passes import Passes
-from .private import plain_function
+from .private import compile_ir, plain_function
 from .source import importable, source_of
 from .targets import Target, target_of
 
@@ -169,6 +171,19 @@ class Lowered:
         earlier = {name: self.texts[name] for name in self.texts if extension == "ttgir" and name == "ttir"}
         return _lowered(found, self.target, None, earlier | {extension: text})
 
+    def launch(self, grid: tuple[int, ...], *args: Any) -> None:
+        """Launch the TTGIR as it stands, edited or not, on this machine's GPU.
+
+        args: the runtime arguments alone, as the TTGIR's function takes them: no constants.
+        """
+        if not MODE.gpu or self.target != target_of(None):
+            raise CourseError(f"A kernel for {self.target.name} cannot be launched here: {MODE}.")
+        with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
+            path = Path(folder) / f"{self.kernel}.ttgir"
+            path.write_text(self.ttgir)
+            compiled = compile_ir(path, self.target.triton, self.metadata["options"])
+            compiled[(*grid, 1, 1)[:3]](*args)
+
     def diff(self, other: "Lowered", stage: str) -> str:
         """What differs between this one and another in a stage, as a unified diff without source locations."""
         one, two = (passes_module.without_locations(each._text(stage)) for each in (self, other))
@@ -190,6 +205,16 @@ class Lowered:
         except OSError as error:
             raise CourseError(f"The stages could not be written to {folder}: {error.strerror}.") from error
         return paths
+
+    def summary(self) -> dict[str, Any]:
+        """What there is to say of it as JSON: target, resources, counts and metadata, without the stages themselves."""
+        return {
+            "kernel": self.kernel,
+            "target": self.target.name,
+            "resources": asdict(self.resources),
+            "counts": {stage: {name: n for name, n in found.items() if n} for stage, found in self.counts.items()},
+            **self.metadata,
+        }
 
     def __str__(self) -> str:
         rows = [f"{self.kernel} for {self.target.name}"]
@@ -232,7 +257,7 @@ def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> 
 
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors, constants,
         options of the compiler such as num_warps and num_stages. In place of a tensor or number a text may describe it:
-        "*fp16" is a pointer to float16, "*fp16:16" one that is divisible by 16, "*fp16:16 >2GB" one into a storage of
+        "*fp16" is a pointer to float16, "*fp16:16" one that is divisible by 16, "*fp16:16 large" one into a storage of
         more than 2 GB; "i32", "i64", "fp32", "i32:16" and "i32:1" are numbers.
     target: "sm_75" to "sm_120", "gfx942", "gfx1100" and others; by default this machine's GPU, and sm_90 where there is none.
 

@@ -234,8 +234,8 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
         try:
             kernel = plain_run(self, *args, grid=grid, warmup=True, **kwargs)
-        except TypeError:
-            raise  # the arguments do not fit
+        except (TypeError, OSError):
+            raise  # the arguments do not fit, the disk is full: nothing that the compiler says
         except Exception as error:
             failed.append(CompileError(compile_problem(error)))
             raise failed[-1] from error

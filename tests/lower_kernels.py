@@ -1,0 +1,100 @@
+"""Kernels for the tests of lower, whose lines the tests look for."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+@triton.jit
+def square(x):
+    return x * x
+
+
+@triton.jit
+def row_sum_kernel(x_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)
+    x = square(x)
+    total = tl.sum(x, axis=0)
+    tl.store(out_ptr + row, total)
+
+
+@triton.jit
+def tile_sum_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    rows, cols = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + rows[:, None] * BLOCK + cols[None, :])
+    total = tl.sum(x, axis=1)
+    tl.store(out_ptr + rows, total)
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, out_ptr, K, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+    for k in range(0, K, BLOCK):
+        a = tl.load(a_ptr + rows[:, None] * K + rows[None, :] + k)
+        b = tl.load(b_ptr + (rows[:, None] + k) * BLOCK + rows[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(out_ptr + rows[:, None] * BLOCK + rows[None, :], acc)
+
+
+@triton.jit
+def descriptor_kernel(x_desc, out_ptr, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)
+    tl.store(out_ptr + rows[:, None] * BLOCK + rows[None, :], x_desc.load([0, 0]))
+
+
+@triton.jit
+def options_kernel(x_ptr, flag, scale, KIND: tl.constexpr, DTYPE: tl.constexpr):
+    x = tl.load(x_ptr)
+    if KIND == "scaled":
+        x = x * scale
+    if flag:
+        x += 1
+    tl.store(x_ptr, x.to(DTYPE))
+
+
+@triton.jit
+def wrong_type_kernel(x_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 16))
+    y = tl.dot(x, x)
+    tl.store(x_ptr, y)
+
+
+@triton.jit
+def unknown_name_kernel(x_ptr):
+    tl.store(x_ptr, nothing_of_that_name)  # noqa: F821
+
+
+@triton.jit
+def odd_shape_kernel(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 100), 1.0)
+
+
+@triton.jit
+def library_kernel(x_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 16))
+    tl.store(x_ptr, tl.sum(x, axis=3))
+
+
+@triton.jit
+def assembly_kernel(x_ptr):
+    x = tl.load(x_ptr)
+    y = tl.inline_asm_elementwise("nonsense.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(x_ptr, y)
+
+
+@triton.jit
+def endless_kernel(x_ptr):
+    for _ in tl.static_range(100_000_000):
+        tl.store(x_ptr, 1.0)
