@@ -131,20 +131,27 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str]]:
     compiles, untold = compiled.value
     if compiles[0] == "does not compile":
         return tuple(compiles), []
-    for kind in ("interpret", "launch") if MODE.gpu else ("interpret",):
-        ended = interpreted if kind == "interpret" else run("launch", trial.values)
-        if problem := _died(ended, exercise, "It"):
-            return problem, _printed(ended)
-        (verdict, reason), left, raised = ended.value
-        if verdict != "right" and not (raised and kind == "interpret" and MODE.gpu):  # there are things it cannot run
-            return (verdict, reason), _printed(ended)
+    judged, left = _judged(interpreted, exercise)
+    raised = interpreted.how == "finished" and interpreted.value[2]
+    if judged[0] != "right" and not (raised and MODE.gpu):  # there are things that the interpreter cannot run
+        return judged, left
     if compiles[0] != "right":
         return tuple(compiles), []
     if MODE.gpu:
-        return ("right", f"{reason}, on this GPU."), left
+        judged, left = _judged(run("launch", trial.values), exercise)
+        return (("right", f"{judged[1]}, on this GPU.") if judged[0] == "right" else judged), left
+    reason = judged[1]
     if untold:
         return ("right", f"{reason}; whether it compiles could not be told ({_cut(untold)})."), left
     return ("right", f"{reason}, and it compiles for {TARGET}."), left
+
+
+def _judged(ended: Ended, exercise: Code) -> tuple[Judged, list[str]]:
+    """The verdict of a run, and notes to it."""
+    if problem := _died(ended, exercise, "It"):
+        return problem, _printed(ended)
+    (verdict, reason), left, _ = ended.value
+    return (verdict, reason), left if verdict == "right" else _printed(ended)
 
 
 def _died(ended: Ended, exercise: Code, what: str) -> Judged | None:
