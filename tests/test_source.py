@@ -125,3 +125,13 @@ def test_what_cannot_go_along_is_named(value, says):
         value.__module__ = "__main__"
     with pytest.raises(CourseError, match=says):
         source_of(uses(A=value))
+
+
+def test_a_files_other_functions_are_still_found(tmp_path):
+    """Of two functions in one file the one may go along as text and the other be imported."""
+    path = tmp_path / "half_imported.py"
+    path.write_text("def first():\n    return 1\n\n\ndef second():\n    return 2\n")
+    names = {"__name__": "__main__"}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    there_and_back(names["first"]).load()
+    assert linecache.getline(str(path), 6) == "    return 2\n"

@@ -84,8 +84,7 @@ class Source:
 
 def _keep_lines(definition: Definition) -> None:
     """Have the text found by file and line, as Triton and tracebacks look for it."""
-    held = linecache.cache.get(definition.file)
-    lines = list(held[2]) if held is not None and len(held) > 2 else []
+    lines = list(linecache.getlines(definition.file))  # of a real file all of them: others of its functions may be imported
     new = [f"{line}\n" for line in definition.text.split("\n")]
     first, last = definition.line - 1, definition.line - 1 + len(new)
     lines += ["\n"] * (last - len(lines))
