@@ -1,6 +1,8 @@
 # make lab      set up, copy the lessons to work/, open JupyterLab at the first one
 # make test     set up, then run everything that this machine can test
 #
+# make test-triton-versions   the compile-only parts on every Triton that the course supports
+#
 # TORCH=cpu     take PyTorch's CPU build (a machine with no NVIDIA GPU; gigabytes smaller)
 # PYTHON=…      the Python to set up with; 3.11, 3.12 or 3.13
 # LAB="…"       options for `jupyter lab`, as LAB="--no-browser --port 9000"
@@ -14,11 +16,13 @@ TEST ?=
 VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
+TRITONS := 3.6.0 3.7.1 3.8.0 3.9.0
+COMPILE_ONLY := tests/test_lower.py tests/test_specialise.py tests/test_source.py
 PYTEST := -m pytest -n auto --dist loadfile tests notebooks
 
 export TORCH REQUIRE
 
-.PHONY: setup lab test test-gpu record lint notebooks lock clean
+.PHONY: setup lab test test-gpu test-triton-versions record lint notebooks lock clean
 
 setup:
 	@$(PYTHON) course/bootstrap.py
@@ -32,6 +36,14 @@ test: setup
 # One GPU serves one process at a time here: no -n.
 test-gpu:
 	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest tests notebooks $(TEST)
+
+# What compiles only, with each Triton in a folder of its own; torch and the rest are those of .venv.
+test-triton-versions: setup
+	@set -e; for version in $(TRITONS); do \
+	  [ -d build/triton-$$version ] || $(VENV) -m pip install -q --no-deps --target build/triton-$$version triton==$$version; \
+	  echo "Triton $$version"; \
+	  PYTHONPATH=build/triton-$$version COURSE_MODE=cpu $(VENV) -m pytest -q -n auto $(COMPILE_ONLY) $(TEST); \
+	done
 
 record:
 	COURSE_MODE=gpu $(ANY) -m course record
@@ -49,4 +61,4 @@ lock:
 	uv pip compile pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf .venv *.egg-info
+	rm -rf .venv build *.egg-info

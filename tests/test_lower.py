@@ -311,7 +311,10 @@ LAYOUTS = {
 def test_every_kind_of_layout_covers_its_elements_and_is_consistent(kind):
     kernel, arguments, target = LAYOUTS[kind]
     made = lower(kernel, *arguments, target=target)
-    layout = next(each for each in made.layouts if each.kind == kind and each.bases)
+    layout = next(each for each in made.layouts if each.kind == kind)
+    if layout.shared and triton.__version__.startswith("3.6"):
+        assert "no view in this version of Triton" in str(layout)
+        return
     if layout.shared:
         shape = layout.shape[-2:]
         offsets = [layout.offset(*index) for index in np.ndindex(*shape)]

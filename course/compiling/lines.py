@@ -178,20 +178,34 @@ def _fields(text: str) -> dict[str, str]:
 
 
 # PTX and AMD's assembly: `.loc 1 5 10` holds for the instructions after it, `.file 1 "…"` names the file, and a comment
-# tells from where that line was called: `standard.py:263:15 @[ standard.py:293:36 @[ kernel.py:12:13 ] ]`.
+# tells from where that line was called: `standard.py:263:15 @[ standard.py:293:36 @[ kernel.py:12:13 ] ]`. From Triton 3.8 on
+# PTX says `inlined_at 1 12 13` instead, which names the caller alone.
 
 _ASSEMBLER_FILE = re.compile(r'\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"')
 _LOC = re.compile(r"\.loc\s+(\d+) (\d+) \d+")
+_INLINED_AT = re.compile(r"inlined_at (\d+) (\d+) \d+")
 _CALLED_FROM = re.compile(r"@\[ ([^\s:]+):(\d+):\d+")
 
 
 def _locations(lines: list[str]) -> Iterator[tuple[int, Chain]]:
-    """For each `.loc` its index and its chain, which the comment after it tells."""
+    """For each `.loc` its index and its chain."""
     files = {match[1]: _base(match[3]) for line in lines if (match := _ASSEMBLER_FILE.search(line))}
+    current: Chain = ()
+    begun: dict[Frame, Chain] = {}
+    in_inline_assembly = False
     for row, line in enumerate(lines):
         if match := _LOC.search(line):
-            outer = [(_base(file), int(number)) for file, number in _CALLED_FROM.findall(line)]
-            yield row, ((files.get(match[1], ""), int(match[2])), *outer)
+            # LLVM counts on from line to line of inline assembly, which is all from one line of the kernel.
+            if not in_inline_assembly:
+                outer: Chain = tuple((_base(file), int(number)) for file, number in _CALLED_FROM.findall(line))
+                if caller := _INLINED_AT.search(line):
+                    frame = files.get(caller[1], ""), int(caller[2])
+                    outer = begun.get(frame, (frame,))  # that line has told its own callers when it began
+                current = ((files.get(match[1], ""), int(match[2])), *outer)
+                begun[current[0]] = current
+            yield row, current
+        elif "inline asm" in line:
+            in_inline_assembly = "begin" in line
 
 
 def _assembler(text: str) -> Iterator[tuple[int, Chain]]:

@@ -160,6 +160,22 @@ class Lowered:
             found, lambda location: next((ours[frame] for frame in chain_of(location) if frame in ours), 0)
         )
 
+    def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":
+        """What became of the kernel's line that holds `text`, in these stages (in all, where none is named).
+
+        most: lines shown of a stage. Raises CourseError where no line, or more than one, holds the text.
+        """
+        found = [line for line in self._source_lines() if text in line.text]
+        if len(found) != 1:
+            how_many = f"{len(found)} lines" if found else "No line"
+            raise CourseError(f"{how_many} of {self.kernel} hold {text!r}: name one by its text.")
+        rows = self.lines.of(found[0].number, found[0].file)
+        shown = {}
+        for stage in stages or self._readable():
+            lines = self._text(stage).split("\n")
+            shown[stage] = [passes_module.without_location(lines[row - 1]) for row in rows.get(stage, [])]
+        return Followed(found[0], shown, most)
+
     def replace(self, *, ttir: str | None = None, ttgir: str | None = None) -> "Lowered":
         """Take an edited stage through the stages after it. Raises LowerError where it does not compile."""
         edited = {name: text for name, text in (("ttir", ttir), ("ttgir", ttgir)) if text is not None}
@@ -250,6 +266,26 @@ class Lowered:
             for function in self.listing
             for offset, text in enumerate(function["text"].split("\n"))
         ]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A line of the kernel, and the lines of some stages that came from it. Prints them."""
+
+    source: SourceLine
+    stages: dict[str, list[str]]
+    most: int
+
+    def __str__(self) -> str:
+        lines = [f"line {self.source.number}: {self.source.text.strip()}"]
+        for stage, found in self.stages.items():
+            lines.append(stage if found else f"{stage}: nothing")
+            lines += [f"    {line}" for line in found[: self.most]]
+            if len(found) > self.most:
+                lines.append(f"    … and {len(found) - self.most} more")
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:

@@ -6,7 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-HEADER = re.compile(r"^// -----// IR Dump Before (\S+) \(([^)]*)\) \('([\w.]+)' operation.*$", re.MULTILINE)
+# `… Before TritonGPUCoalesce (tritongpu-coalesce) ('builtin.module' operation)`; from Triton 3.8 on
+# `… Before TritonGPUCoalesce: tritongpu-coalesce{options} ('builtin.module' operation)`.
+HEADER = re.compile(
+    r"^// -----// IR Dump Before ([^\s:]+):? (?:\(([^)]*)\)|([\w-]+)\S*.*?) \('([\w.]+)' operation.*$", re.MULTILINE
+)
 LOCATION = re.compile(r" ?loc\((?:#loc\d*|unknown|callsite\(.*?\)|\"[^\"]*\"(?:\(#loc\d*\)|:\d+:\d+)?)\)")
 
 
@@ -87,6 +91,13 @@ def without_locations(text: str) -> str:
     return "\n".join(LOCATION.sub("", line).rstrip() for line in lines).strip()
 
 
+def without_location(line: str) -> str:
+    """A line of any stage without what it says of its place, its indentation and its address."""
+    line = LOCATION.sub("", line)
+    line = re.sub(r", !dbg !\d+|\s*//.*$|^\s*/\*[0-9a-f]{4,}\*/\s*", "", line)
+    return " ".join(line.split())
+
+
 def read(dump: str) -> Passes:
     """The passes in the compiler's dump, which prints the IR before each."""
     return Passes(list(_read(dump)))
@@ -94,10 +105,12 @@ def read(dump: str) -> Passes:
 
 def _read(dump: str) -> Iterator[Pass]:
     headers = list(HEADER.finditer(dump))
+    if not headers:
+        return
     ends = [header.start() for header in headers[1:]] + [len(dump)]
     # Passes over one function run inside the inliner, and are a part of it.
-    whole = [(header, end) for header, end in zip(headers, ends, strict=True) if header[3] == "builtin.module"]
+    whole = [(header, end) for header, end in zip(headers, ends, strict=True) if header[4] == "builtin.module"]
     texts = [without_locations(dump[header.end() : end]) for header, end in whole]
     for number, (header, _) in enumerate(whole):
         after = texts[number + 1] if number + 1 < len(texts) else ""
-        yield Pass(number, header[2], header[1], texts[number], after)
+        yield Pass(number, header[2] or header[3], header[1].removesuffix("Pass"), texts[number], after)

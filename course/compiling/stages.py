@@ -254,6 +254,6 @@ def _problem(problem: CompileProblem, listing: list[Json], error: Exception) -> 
 
 def _first_line(reason: str) -> str:
     """The first sentence of a compiler's words; of ptxas's, its own first error."""
-    if match := re.search(r"ptxas [^;]*?(?:error|fatal) *: ([^;]*?)(?= ptxas |$)", reason):
+    if match := re.search(r"ptxas[\w-]* [^;]*; (?:error|fatal) *: (.*?)(?= ptxas| Repro|$)", reason):
         return f"ptxas says: {match[1].strip().rstrip('.')}."
     return reason.split(". ")[0].rstrip(".") + "."

@@ -41,6 +41,8 @@ class Code:
     """Of a case's tensors and scalars: the most that kernels may load and store together."""
     may_copy: bool = True
     """Whether PyTorch may copy the inputs first, as `.contiguous()` does."""
+    compiled: Callable[[dict[str, str]], str] | None = None
+    """Of the stages of a kernel that was compiled: what is wrong with it, or nothing."""
     in_float32: bool = False
     """Whether arithmetic on 16-bit floats is wrong, as it rounds on the way."""
     timeout_s: float = 10
@@ -136,7 +138,7 @@ class Text:
 
     id: str
     accepts: tuple[str, ...]
-    """The right texts; spaces, quotes at both ends and capitals do not count."""
+    """The right texts; spaces, commas, quotes at both ends and capitals do not count."""
     because: str
     slips: dict[str, str] = field(default_factory=dict)
     """Wrong texts that people give, and what led there."""
@@ -156,7 +158,7 @@ class Text:
 
 
 def _plain(text: str) -> str:
-    return "".join(text.split()).strip("'\"`").lower()
+    return "".join(text.replace(",", " ").split()).strip("'\"`").lower()
 
 
 Exercise = Kernel | Launcher | Number | Choice | Text

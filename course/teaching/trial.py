@@ -47,6 +47,8 @@ def compiles(exercise_id: str, source: dict[str, Any], target_name: str) -> tupl
     for kernel in launches.kernels:
         if problem_text := _too_large(kernel.metadata, target):
             return ("does not compile", problem_text), ""
+        if exercise.compiled and (problem_text := exercise.compiled(kernel.asm)):
+            return ("wrong", problem_text), ""
         if exercise.in_float32 and (problem_text := _rounds_on_the_way(kernel.asm["ttir"])):
             return ("wrong", f"{problem_text}: convert to float32 after the load, and back only for the store."), ""
     return ("right", ""), untold or ("" if launches.kernels else "it launched no kernel")
