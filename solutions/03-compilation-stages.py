@@ -22,7 +22,7 @@
 # | Another vendor | 4 |
 
 # %%
-from course import check, hint, lower
+from course import check, draw, hint, lower
 import torch
 import triton
 import triton.language as tl
@@ -107,11 +107,13 @@ print(*(line for line in s.ttir.splitlines() if line.startswith(("#loc2 ", "#loc
 #
 # A block of 1,024 elements lies in the registers of 128 threads. Which thread holds which
 # element? The second stage answers that with a *layout*, written behind the `#` of each type.
-# Here is the one of `x`. **Predict** how many elements a thread holds.
+# Here is the one of `x`: each box is some neighbouring elements in one thread, marked warp:thread,
+# and below it their registers. **Predict** from it how many elements a thread holds.
 
-# %% tags=["nbval-check-output"]
+# %%
 layout = s.layouts["x"]
-layout
+print(layout.attribute)
+draw.layout(s, "x")
 
 # %% [markdown]
 # Read it so: a thread takes 4 neighbours (`sizePerThread`), 32 threads stand side by side in a
@@ -122,6 +124,9 @@ layout
 print("elements a thread:", layout.elements_per_thread)
 print("thread 1 of warp 0:", [index for (index,) in layout.held_by(0, 1)])
 print("element 600:", layout.holders(600)[0])
+
+# %%
+draw.layout(s, "x", thread=(0, 1))
 
 # %% [markdown]
 # Why 4 neighbours? Four float32 are 16 bytes, the most that one load instruction of a thread can
@@ -412,14 +417,19 @@ def tile_sum_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 # %% tags=["nbval-check-output"]
 tile = lower(tile_sum_kernel, x, x, BLOCK=16, target="sm_90")
-print(tile.layouts["x"])
 total = next(each for each in tile.layouts if each.kind == "slice" and each.element == "f32")
-print(total)
+print(total.attribute)
 print("the sum of row 3 is held", len(total.holders(3)), "times")
+
+# %%
+draw.layout(tile, "x")
+
+# %%
+draw.layout(total)
 
 # %% [markdown]
 # Compare the first column of the tile with the slice: row 3 is held where row 3 of the tile
-# begins. All eight threads of that row hold its sum; the grid shows the first. Layouts for matrix
+# begins. All eight threads of that row hold its sum; the picture shows the first. Layouts for matrix
 # products and for shared memory wait for lesson 05.
 
 # %% [markdown]

@@ -6,9 +6,10 @@ import re
 import pytest
 from PIL import Image
 
-from course import draw, recorded
+from course import draw, lower, recorded
 from course.errors import CourseError
 from course.measuring.gpu_facts import FOLDER, SHOWN_WITHOUT_GPU, GpuFacts, file_name
+from tests import lower_kernels as kernels
 
 H200 = GpuFacts.from_json((FOLDER / "gpus" / file_name(SHOWN_WITHOUT_GPU)).read_text())
 
@@ -85,3 +86,37 @@ def test_what_cannot_be_drawn_is_a_sentence(call):
 def test_an_unknown_series_is_a_sentence():
     with pytest.raises(CourseError, match="There is no series 'nope' in vector_add: there is add, "):
         draw.speeds(recorded("vector_add"), series=["nope"])
+
+
+ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16", 1024)
+MATMUL = ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64)
+
+
+def test_a_layout_says_what_its_picture_shows():
+    made = lower(kernels.add_kernel, *ADD, target="sm_90")
+    shown = draw.layout(made, "x")
+    assert "4 warps of 32 threads; each thread holds 8 elements" in shown.alt
+    assert "8 rows of 128 elements" in shown.alt
+    assert shown.png == draw.layout(made.layouts["x"]).png
+    assert "holds, register by register: 4, 5, 6, 7, 516, 517, 518, 519." in draw.layout(made, "x", thread=(0, 1)).alt
+
+
+def test_layouts_of_tensor_cores_and_shared_memory_are_drawn():
+    made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80")
+    assert "4 warps of 32 threads; each thread holds 32 elements" in draw.layout(made, "acc").alt
+    shared = next(each for each in made.layouts if each.shared)
+    assert "Bank of each element in the first row: 0, 0, 1, 1, 2, 2" in draw.layout(shared).alt
+    summed = lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", 64, target="sm_90")
+    sliced = next(each for each in summed.layouts if each.kind == "slice" and each.element == "f32")
+    assert "every element is held" in draw.layout(sliced).alt
+
+
+@pytest.mark.parametrize(
+    ("of", "says"),
+    [("z", "Nothing is called 'z'"), (None, "needs to know of what"), (1, "No value with a layout comes from line 1")],
+)
+def test_a_layout_that_is_not_there_is_said(of, says):
+    with pytest.raises(CourseError, match=says):
+        draw.layout(lower(kernels.add_kernel, *ADD, target="sm_90"), of)
+    with pytest.raises(CourseError, match=r"draw\.layout takes a kernel from lower"):
+        draw.layout("x", of)

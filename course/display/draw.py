@@ -1,8 +1,9 @@
-"""The pictures a lesson draws: draw.machine(), draw.programs(…), draw.tiles(…), draw.queue(…), draw.speeds(…)."""
+"""The pictures a lesson draws: draw.machine(), draw.programs(…), draw.tiles(…), draw.layout(s, "x"), draw.speeds(…) …"""
 
+from .layout_view import layout
 from .machine import machine
 from .programs import programs, queue
 from .speeds import speeds
 from .tiles import tiles
 
-__all__ = ["machine", "programs", "queue", "speeds", "tiles"]
+__all__ = ["layout", "machine", "programs", "queue", "speeds", "tiles"]
