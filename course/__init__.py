@@ -29,6 +29,7 @@ _LAZY = {
     "bench": ("course.measuring.bench", "bench"),
     "check": ("course.teaching.check", "check"),
     "draw": ("course.display.draw", None),
+    "explore": ("course.display.explorer", "explore"),
     "gpu_facts": ("course.measuring.gpu_facts", "gpu_facts"),
     "hint": ("course.teaching.hints", "hint"),
     "lower": ("course.compiling.lower", "lower"),

@@ -130,12 +130,12 @@ class Lowered:
     @cached_property
     def lines(self) -> LineMap:
         """Which line of the kernel became which lines of each stage."""
-        return LineMap(self._source_lines(), self._readable())
+        return LineMap(self._source_lines(), self.readable())
 
     @cached_property
     def counts(self) -> Counts:
         """The instructions that teach, by stage."""
-        return count(self._readable())
+        return count(self.readable())
 
     @cached_property
     def passes(self) -> Passes:
@@ -171,7 +171,7 @@ class Lowered:
             raise CourseError(f"{how_many} of {self.kernel} hold {text!r}: name one by its text.")
         rows = self.lines.of(found[0].number, found[0].file)
         shown = {}
-        for stage in stages or self._readable():
+        for stage in stages or self.readable():
             lines = self._text(stage).split("\n")
             shown[stage] = [passes_module.without_location(lines[row - 1]) for row in rows.get(stage, [])]
         return Followed(found[0], shown, most)
@@ -208,7 +208,7 @@ class Lowered:
     def dump(self, folder: str | Path) -> list[Path]:
         """Write each stage to a file of its own, named after the kernel, and metadata.json; return the paths."""
         folder = Path(folder)
-        contents: dict[str, str | bytes] = {**self._readable(), "cubin" if self.target.nvidia else "hsaco": self.binary}
+        contents: dict[str, str | bytes] = {**self.readable(), "cubin" if self.target.nvidia else "hsaco": self.binary}
         metadata = {"kernel": self.kernel, "target": self.target.name, **self.metadata}
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -241,7 +241,7 @@ class Lowered:
 
     __repr__ = __str__
 
-    def _readable(self) -> dict[str, str]:
+    def readable(self) -> dict[str, str]:
         """Every stage that is text, SASS with them where it can be had."""
         if self.target.nvidia and self.target.name != "sm_70":
             return {**self.texts, "sass": self.sass}
@@ -299,7 +299,7 @@ def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> 
 
     Raises LowerError, with the kernel's line, where it does not compile; CourseError for what is no kernel or no target.
     """
-    return _lower(Request(_reference(kernel), [*map(describe, args)], _described(kwargs), literal=False), target)
+    return lower_again(Request(_reference(kernel), [*map(describe, args)], _described(kwargs), literal=False), target)
 
 
 def lower_file(file: str | Path, name: str, signature: list[str], target: str | None = None, **options: Any) -> Lowered:
@@ -307,14 +307,15 @@ def lower_file(file: str | Path, name: str, signature: list[str], target: str | 
     if not Path(file).is_file():
         raise CourseError(f"There is no file {file}.")
     reference = {"file": str(Path(file).resolve()), "name": name}
-    return _lower(Request(reference, [{"text": text} for text in signature], _described(options), literal=True), target)
+    return lower_again(Request(reference, [{"text": text} for text in signature], _described(options), literal=True), target)
 
 
 def _described(kwargs: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: describe(value) for name, value in kwargs.items()}
 
 
-def _lower(request: Request, target_name: str | None) -> Lowered:
+def lower_again(request: Request, target_name: str | None) -> Lowered:
+    """Compile what was asked for before, for another target."""
     target = target_of(target_name)
     found = _call(stages.compile_kernel, request.reference, request.args, request.kwargs, target.name, request.literal)
     return _lowered(found, target, request, {})

@@ -91,6 +91,11 @@ def without_locations(text: str) -> str:
     return "\n".join(LOCATION.sub("", line).rstrip() for line in lines).strip()
 
 
+def without_location_only(line: str) -> str:
+    """A line without what it says of its place."""
+    return re.sub(r", !dbg !\d+|\s*// \S+\.py:\d+:\d+.*$", "", LOCATION.sub("", line)).rstrip()
+
+
 def without_location(line: str) -> str:
     """A line of any stage without what it says of its place, its indentation and its address."""
     line = LOCATION.sub("", line)

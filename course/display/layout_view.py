@@ -97,7 +97,7 @@ def _thread_boxes(found: Layout, row: list[Index], only: tuple[int, int] | None)
         if first is None or last is None:
             boxes.append((i - start, LIGHT, "", ""))
         else:
-            registers = f"r{first.register}" + (f"–{last.register}" if last.register != first.register else "")
+            registers = f"r{first.register}" + (f"-{last.register}" if last.register != first.register else "")
             boxes.append((i - start, PALETTE[first.warp % 6], f"{first.warp}:{first.thread}", registers))
         start = i
     return boxes
