@@ -22,7 +22,7 @@
 # | Another vendor | 4 |
 
 # %%
-from course import check, draw, hint, lower
+from course import check, draw, explore, hint, lower
 import torch
 import triton
 import triton.language as tl
@@ -67,8 +67,16 @@ s
 # the cubin, disassembled.
 
 # %% [markdown]
-# Every stage remembers the line of Python that it came from. `follow` takes a piece of a line and
-# shows what became of it. **Predict** how many instructions of PTX this one addition needs.
+# Every stage remembers the line of Python that it came from. In a session, move over a line and
+# its relatives light up in every pane; click to keep them, and open other stages at the top. Then
+# try another `target` or `num_warps`: what has changed is marked.
+
+# %%
+explore(s)
+
+# %% [markdown]
+# In text, `follow` takes a piece of a line and shows what became of it. **Predict** how many
+# instructions of PTX this one addition needs.
 
 # %% tags=["nbval-check-output"]
 s.follow("x = tl.load", "ttir", "ttgir")

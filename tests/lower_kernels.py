@@ -98,3 +98,8 @@ def assembly_kernel(x_ptr):
 def endless_kernel(x_ptr):
     for _ in tl.static_range(100_000_000):
         tl.store(x_ptr, 1.0)
+
+
+@triton.jit
+def print_kernel(x_ptr):
+    tl.device_print("<img src=x onerror=alert(1)></script><b>", tl.load(x_ptr))

@@ -50,7 +50,7 @@ def run(notebook: NotebookNode, folder: Path) -> None:
     from nbclient.exceptions import CellExecutionError, DeadKernelError
 
     with tempfile.TemporaryDirectory() as cache:
-        environ = {**os.environ, "COURSE_MODE": "cpu", "COURSE_PROGRESS": "off"}
+        environ = {**os.environ, "COURSE_MODE": "cpu", "COURSE_PROGRESS": "off", "COURSE_STATIC": "1"}
         environ |= {"TRITON_CACHE_DIR": cache, "COURSE_DATA": cache}
         client = NotebookClient(
             notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3", resources={"metadata": {"path": str(folder)}}

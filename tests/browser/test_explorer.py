@@ -1,0 +1,123 @@
+"""The linked panes in a real browser: on a page of their own, and as a widget in JupyterLab."""
+
+import pytest
+
+from course import explore, lower
+from tests import lower_kernels as kernels
+
+from .test_lab import CELLS, RUN_ALL
+
+pytestmark = pytest.mark.browser
+
+# The time of a hover until the page is laid out again, for each line of the source.
+HOVER_MS = """async () => {
+    const lines = [...document.querySelector('.pane').querySelectorAll('.line.linked')];
+    const times = [];
+    for (let round = 0; round < 3; round++) for (const line of lines) {
+        const start = performance.now();
+        line.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
+        document.body.offsetHeight;
+        times.push(performance.now() - start);
+        await new Promise(requestAnimationFrame);
+    }
+    return times.sort((a, b) => a - b);
+}"""
+
+
+@pytest.fixture
+def page(browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 700})
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("request", lambda request: page.problems.append(request.url) if request.url.startswith("http") else None)
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def add_page(page, tmp_path):
+    made = lower(kernels.add_kernel, "*fp32:16", "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
+    page.goto(f"file://{explore(made).to_html(tmp_path / 'add.html')}")
+    return page
+
+
+def lit(page, title):
+    pane = page.locator(f'.pane[aria-label="{title}"]')
+    return [text.strip() for text in pane.locator(".line.on").all_inner_texts()]
+
+
+def test_a_hover_lights_what_became_of_a_line(add_page):
+    add_page.get_by_text("x = tl.load").hover()
+    assert any("tt.load" in line for line in lit(add_page, "TTGIR"))
+    assert any("ld.global" in line for line in lit(add_page, "PTX"))
+    add_page.get_by_text("mask = offsets").hover()
+    assert any("setp" in line for line in lit(add_page, "PTX"))
+    assert add_page.problems == []
+
+
+def test_a_click_pins_and_escape_lets_go(add_page):
+    add_page.get_by_text("x = tl.load").click()
+    add_page.get_by_text("mask = offsets").hover()
+    assert any("tt.load" in line for line in lit(add_page, "TTGIR"))
+    add_page.keyboard.press("Escape")
+    assert lit(add_page, "TTGIR") == []
+
+
+def test_the_keyboard_walks_the_lines(add_page):
+    add_page.locator(".pane >> nth=0").locator(".code").focus()
+    for _ in range(4):  # the decorator's line is the first
+        add_page.keyboard.press("ArrowDown")
+    assert "offsets = pid" in lit(add_page, "Python")[0]
+
+
+def test_other_stages_open_and_text_is_found(add_page):
+    add_page.get_by_role("button", name="SASS").click()
+    add_page.get_by_label("find in the open panes").fill("LDG")
+    assert add_page.locator(".line.found").count() == 4
+    assert add_page.get_by_text("4 found").is_visible()
+
+
+def test_what_a_kernel_says_is_text_and_no_markup(page, tmp_path):
+    made = lower(kernels.print_kernel, "*fp32", target="sm_90")
+    page.goto(f"file://{explore(made, stages=['ttir', 'llir']).to_html(tmp_path / 'print.html')}")
+    assert page.locator("img").count() == 0
+    assert page.get_by_text("<img src=x").count() > 0
+    assert page.problems == []
+
+
+def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, tmp_path):
+    made = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75")
+    page.goto(f"file://{explore(made, stages=['ttir', 'ttgir', 'llir', 'ptx', 'sass']).to_html(tmp_path / 'big.html')}")
+    assert page.locator(".line").count() > 8000
+    times = page.evaluate(HOVER_MS)
+    assert times[len(times) // 2] < 16, times
+
+
+def test_without_script_the_panes_can_be_read(browser, tmp_path):
+    made = lower(kernels.add_kernel, "*fp32:16", "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
+    path = explore(made).to_html(tmp_path / "add.html")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"file://{path}")
+    panes = page.locator(".course-explorer-static pre")
+    assert panes.filter(has_text="tl.load(x_ptr + offsets, mask=mask)").is_visible()
+    assert panes.filter(has_text="tt.get_program_id").last.is_visible()
+    context.close()
+
+
+def test_the_widget_compiles_again_for_another_choice(server, browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(server.format(name="explore.ipynb"))
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.evaluate(RUN_ALL)
+    assert page.evaluate(CELLS)[0]["execution_count"] == 1
+    page.wait_for_selector(".course-explorer .line", timeout=20_000)
+    page.locator(".course-explorer").get_by_label("num_warps").select_option("8")
+    page.wait_for_selector(".course-explorer .line.changed", timeout=20_000)
+    assert page.get_by_text("warpsPerCTA = [8]").first.is_visible()
+    page.get_by_role("button", name="passes").click()
+    page.get_by_role("button", name="tritongpu-coalesce").click(timeout=20_000)
+    page.wait_for_selector(".course-explorer .passes .add", timeout=20_000)
+    page.locator(".course-explorer").get_by_label("num_warps").select_option("16")
+    page.wait_for_selector("text=warpsPerCTA = [16]", timeout=20_000)
+    page.close()
