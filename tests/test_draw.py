@@ -120,3 +120,25 @@ def test_a_layout_that_is_not_there_is_said(of, says):
         draw.layout(lower(kernels.add_kernel, *ADD, target="sm_90"), of)
     with pytest.raises(CourseError, match=r"draw\.layout takes a kernel from lower"):
         draw.layout("x", of)
+
+
+@pytest.mark.parametrize(
+    ("num_stages", "says"),
+    [
+        (1, "Nothing is pipelined: load a, load b, dot acc of one iteration end before"),
+        (2, "2 iterations are under way at a time. In step i of the loop, load a on iteration i"),
+        (3, "dot acc works on iteration i - 2."),
+    ],
+)
+def test_a_pipeline_says_which_iteration_each_load_serves(num_stages, says):
+    made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80", num_stages=num_stages)
+    assert says in draw.pipeline(made).alt
+
+
+def test_what_has_no_pipeline_is_said():
+    with pytest.raises(CourseError, match="has no loop that loads or multiplies"):
+        draw.pipeline(lower(kernels.add_kernel, *ADD, target="sm_90"))
+    with pytest.raises(CourseError, match="There is no loop 1: the kernel has 1"):
+        draw.pipeline(lower(kernels.matmul_kernel, *MATMUL, target="sm_90"), loop=1)
+    with pytest.raises(CourseError, match=r"draw\.pipeline takes a kernel from lower"):
+        draw.pipeline(3)

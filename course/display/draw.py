@@ -2,8 +2,9 @@
 
 from .layout_view import layout
 from .machine import machine
+from .pipeline import pipeline
 from .programs import programs, queue
 from .speeds import speeds
 from .tiles import tiles
 
-__all__ = ["layout", "machine", "programs", "queue", "speeds", "tiles"]
+__all__ = ["layout", "machine", "pipeline", "programs", "queue", "speeds", "tiles"]
