@@ -105,7 +105,8 @@ class Worker:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the worker
-        command = [sys.executable, "-m", "course.worker", str(theirs.fileno()), str(self.idle_s)]
+        # -P: a triton.py in the current folder must not be taken for Triton.
+        command = [sys.executable, "-P", "-m", "course.worker", str(theirs.fileno()), str(self.idle_s)]
         self.process = subprocess.Popen(
             command, env=_environment(self.kind), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=self._errors, pass_fds=[theirs.fileno()], start_new_session=True,

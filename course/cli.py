@@ -1,6 +1,7 @@
 """The command line: `course COMMAND`. Each command is a few lines that call the module which does the work."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -57,7 +58,7 @@ def check(
 @app.command()
 def lower(
     kernel: Annotated[str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")],
-    signature: Annotated[str, typer.Option("--signature", "-s", help='As "*fp32:16, *fp32:16, *fp32:16, i32, 1024".')],
+    signature: Annotated[str, typer.Option("--signature", "-s", help='As "*fp32:16, *fp32:16, i32, 1024", also NAME=1024.')],
     target: Annotated[str | None, typer.Option(help="As sm_90 or gfx942; this machine's GPU, or sm_90.")] = None,
     num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
     num_stages: Annotated[int | None, typer.Option("--num-stages", "-ns", help="Pipeline depth.")] = None,
@@ -67,12 +68,14 @@ def lower(
     """Compile a kernel of any file through all stages, for any GPU."""
     from course.compiling.lower import LowerError, lower_file
 
+    parts = split_signature(signature)
+    by_name = dict(part.split("=", 1) for part in parts if re.match(r"\w+=", part))
     file, _, name = kernel.rpartition(":")
     if not file:
         raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
     options = {key: value for key, value in (("num_warps", num_warps), ("num_stages", num_stages)) if value is not None}
     try:
-        lowered = lower_file(file, name, split_signature(signature), target, **options)
+        lowered = lower_file(file, name, [part for part in parts if not re.match(r"\w+=", part)], target, **options, **by_name)
     except LowerError as error:
         if as_json:
             print(json.dumps({"problem": str(error), "details": error.details}, indent=1))

@@ -75,14 +75,16 @@ s
 explore(s)
 
 # %% [markdown]
-# In text, `follow` takes a piece of a line and shows what became of it. **Predict** how many
-# instructions of PTX this one addition needs.
+# In text, `follow` takes a piece of a line and shows what became of it. Here is a load.
 
 # %% tags=["nbval-check-output"]
 s.follow("x = tl.load", "ttir", "ttgir")
 
+# %% [markdown]
+# **Predict:** the addition is one operation in TTIR. How many instructions of PTX is it?
+
 # %%
-s.follow("out_ptr + offsets, x + y", "ttir", "ptx", "sass")
+s.follow("out_ptr + offsets, x + y", "ttir", "ptx", "sass", most=12)
 
 # %% [markdown]
 # One `arith.addf` on 1,024 elements became eight `add.f32`: the code of one thread, which holds
@@ -143,7 +145,7 @@ draw.layout(s, "x", thread=(0, 1))
 # **Predict:** what changes in the layout with `num_warps=8`? And with 16?
 
 # %% tags=["nbval-check-output"]
-for num_warps in (2, 4, 8, 16):
+for num_warps in (4, 8, 16):
     other = lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, num_warps=num_warps, target="sm_90")
     found = other.layouts["x"]
     print(f"{num_warps:3} warps: {found.elements_per_thread:2} elements a thread,", found.attribute)
@@ -193,14 +195,14 @@ check("03.1", answer)
 # %% [markdown]
 # ### Exercise 03.2 · Elements a thread (core)
 #
-# With 2 warps and a block of 1,024, how many elements of `x` does a thread hold? Work it out from
+# With 2 warps and a block of 2,048, how many elements of `x` does a thread hold? Work it out from
 # the layout before you ask `lower`.
 
 # %%
 # exercise 03.2
 answer = None
 # about 1 line from here
-answer = 1024 / (2 * 32)
+answer = 2048 / (2 * 32)
 # to here
 
 # %%
@@ -249,8 +251,8 @@ print(odd.follow("x = tl.load", "ptx", most=20))
 s.passes
 
 # %% [markdown]
-# The first line of that list brings library functions in, the second makes TTGIR: with a plain
-# layout of one element a thread. **Predict** which one widened it to 4, and check.
+# The first line of that list puts called functions in place of their calls and clears up after
+# that, the second makes TTGIR: with a plain layout of one element a thread. **Predict** which one widened it to 4, and check.
 
 # %%
 print(s.passes["tritongpu-coalesce"].diff()[:600])
@@ -297,13 +299,14 @@ check("03.3", copy_rows_kernel)
 # %% [markdown]
 # ### Exercise 03.4 · Which pass? (core)
 #
-# Which pass chose the layout in which `add_kernel` loads? Write its name as `passes` prints it.
+# Compile `add_kernel` with `x[1:]` in place of `x`, as `shifted` above. In which pass does
+# `ttg.convert_layout` disappear again from the TTGIR? Write its name as `passes` prints it.
 
 # %%
 # exercise 03.4
 answer = None
 # about 1 line from here
-answer = "tritongpu-coalesce"
+answer = "tritongpu-remove-layout-conversions"
 # to here
 
 # %%
@@ -312,7 +315,7 @@ check("03.4", answer)
 # %% [markdown]
 # <details><summary>Hints</summary>
 #
-# 1. Compare the `sizePerThread` before and after.
+# 1. Ask each pass: `"convert_layout" in each.before`, and the same of `each.after`.
 #
 # </details>
 
@@ -463,7 +466,7 @@ for block_size in (1024, 4096, 16384, 32768):
 # %% [markdown]
 # ## Another vendor
 #
-# The same kernel for an AMD MI300X: TTIR is the same, TTGIR has its layouts for warps of 64
+# The same kernel for an AMD MI300X: TTIR differs in a note at the pointers alone, TTGIR has its layouts for warps of 64
 # threads (AMD says *wavefront*), and the last stages are AMD's assembly and its own binary. Look
 # at the width of the load.
 

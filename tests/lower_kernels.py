@@ -103,3 +103,9 @@ def endless_kernel(x_ptr):
 @triton.jit
 def print_kernel(x_ptr):
     tl.device_print("<img src=x onerror=alert(1)></script><b>", tl.load(x_ptr))
+
+
+@triton.jit
+def apply_kernel(x_ptr, FUNCTION: tl.constexpr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(x_ptr + tl.arange(0, BLOCK), FUNCTION(x))

@@ -1,7 +1,10 @@
 """lower gives what the JIT makes, for any target, and says where each line came from."""
 
 import json
+import os
 import subprocess
+import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -20,6 +23,12 @@ from course.compiling.lower import LowerError, lower_file
 from course.compiling.passes import without_locations
 from course.errors import CourseError
 from tests import lower_kernels as kernels
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
 
 ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16")
 
@@ -237,6 +246,65 @@ def test_the_code_behind_the_lines_is_the_code_that_runs(add):
     assert code == plain
 
 
+def cell(text, name, number=7):
+    """A kernel of a notebook's cell, whose file is in no folder."""
+    import linecache
+
+    file = f"/tmp/ipykernel_4711/{number}.py"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names = {"__name__": "__main__", "triton": triton, "tl": tl}
+    exec(compile(text, file, "exec"), names)
+    return names[name]
+
+
+CELL = """@triton.jit
+def k(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(
+        x_ptr
+        + tl.arange(0, N),
+    )
+    total = tl.sum(x, axis=0)
+    tl.store(out_ptr, total)
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_in_a_cell_a_library_call_has_its_lines_too(target):
+    made = lower(cell(CELL, "k"), "*fp32:16", "*fp32:16", 1024, target=target)
+    assert set(made.lines.of(7)) == set(made.readable())
+
+
+def test_a_call_over_several_lines_is_followed_from_any_of_them():
+    made = lower(cell(CELL, "k"), "*fp32:16", "*fp32:16", 1024, target="sm_90")
+    assert any("tt.load" in line for line in made.follow("x = tl.load(", "ttir").stages["ttir"])
+    assert made.follow("x = tl.load(").stages == made.follow("+ tl.arange").stages
+
+
+def test_following_shows_places_and_what_is_not_there():
+    made = lower(cell(CELL, "k"), "*fp32:16", "*fp32:16", 1024, target="sm_90")
+    assert str(made.follow("def k(", "ttir", most=1)).splitlines()[-1].startswith("    … and")
+    with pytest.raises(CourseError, match="No line of k hold 'nothing'"):
+        made.follow("nothing")
+    with pytest.raises(CourseError, match="3 lines of k hold '_ptr': name one by its text"):
+        made.follow("_ptr")
+
+
+def test_files_of_one_name_are_told_apart(tmp_path):
+    for folder, text in (
+        ("one", "import triton\nimport triton.language as tl\nimport importlib.util\n\n"
+                "spec = importlib.util.spec_from_file_location('other', {!r})\nother = importlib.util.module_from_spec(spec)\n"
+                "spec.loader.exec_module(other)\nhelper = other.helper\n\n\n@triton.jit\ndef k(x_ptr):\n"
+                "    x = tl.load(x_ptr)\n    tl.store(x_ptr, helper(x))\n"),
+        ("two", "import triton\n\n\n\n\n\n\n\n\n\n\n@triton.jit\ndef helper(x):\n    return x * x\n"),
+    ):  # fmt: skip
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "kern.py").write_text(text.replace("{!r}", repr(str(tmp_path / "two" / "kern.py"))))
+    made = lower_file(tmp_path / "one" / "kern.py", "k", ["*fp32"], "sm_90")
+    row = next(row for row, line in enumerate(made.ttgir.split("\n"), start=1) if "arith.mulf" in line)
+    assert made.lines.back("ttgir", row).file == str(tmp_path / "two" / "kern.py")
+    assert made.lines.back("ttgir", row).text == "    return x * x"
+
+
 # Counts, passes, layouts, resources
 
 
@@ -264,7 +332,7 @@ def test_the_pass_that_chose_the_layout_of_the_loads(add):
     assert [each.name for each in add.passes.changed][:3] == ["inline", "convert-triton-to-tritongpu", "tritongpu-coalesce"]
     assert "loc(" not in coalesce.before + coalesce.after
     assert "tritongpu-coalesce" in add.passes.diff("convert-triton-to-tritongpu", "tritongpu-coalesce")
-    with pytest.raises(KeyError, match="no pass is called 'nonsense'"):
+    with pytest.raises(CourseError, match="No pass is called 'nonsense'"):
         add.passes["nonsense"]
 
 
@@ -345,6 +413,27 @@ def test_unknown_names_and_elements_are_errors(add):
         add.layouts["x"].offset(0)
 
 
+def test_the_result_of_a_library_call_has_its_name():
+    made = lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", 64, target="sm_90")
+    assert made.layouts["total"].kind == "slice"
+
+
+def test_descriptors_and_amds_buffer_loads_are_counted():
+    made = lower(kernels.descriptor_kernel, "tensordesc<fp16[64, 64]>", "*fp16:16", 64, target="sm_90")
+    assert made.counts["ttir"]["loads"] == 1
+    assert lower(kernels.add_kernel, *ADD, BLOCK_SIZE=1024, target="gfx942").counts["ttgir"]["loads"] == 2
+
+
+def test_a_kernel_of_too_many_warps_cannot_be_launched():
+    found = lower(kernels.add_kernel, *ADD, BLOCK_SIZE=4096, num_warps=64, target="sm_90").resources
+    assert (found.fits, found.programs_per_sm) == (False, 0)
+    assert "64 warps, and a program may have 32" in str(found)
+
+
+def test_what_a_print_keeps_in_memory_is_no_spill():
+    assert lower(kernels.print_kernel, "*fp32", target="sm_90").resources.spill_bytes == 0
+
+
 def test_resources_and_what_follows(add):
     found = add.resources
     assert (found.spill_bytes, found.shared_bytes, found.num_warps) == (0, 0, 4)
@@ -418,6 +507,7 @@ def test_a_dump_has_a_file_for_each_stage(add, tmp_path):
         (kernels.add_kernel, ADD, "missing a required argument|missing 1 required positional argument", None),
         (kernels.add_kernel, [*ADD, 1024, 5], "it takes 5 arguments and was given 6", None),
         (kernels.add_kernel, ["*fp33", *ADD[1:], 1024], "There is no type 'fp33' in '\\*fp33'", None),
+        (kernels.descriptor_kernel, ["tensordesc<fp16[3]>", "*fp16", 64], "must have powers of two", None),
         (kernels.add_kernel, ["float", *ADD[1:], 1024], "'float' is no type of an argument", None),
     ],
 )  # fmt: skip
@@ -435,10 +525,43 @@ def test_other_bad_input_is_said():
         lower(3)
     with pytest.raises(CourseError, match="There is no target 'sm_33': there is sm_70"):
         lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64, target="sm_33")
-    with pytest.raises(CourseError, match="A object cannot be described to the compiler"):
+    with pytest.raises(CourseError, match="An argument of type object cannot be described"):
         lower(kernels.add_kernel, object(), *ADD[1:], BLOCK_SIZE=64)
+    with pytest.raises(CourseError, match=r"A kernel cannot be given a tensor of torch\.complex64"):
+        lower(kernels.add_kernel, torch.zeros(4, dtype=torch.complex64), *ADD[1:], BLOCK_SIZE=64)
+    with pytest.raises(CourseError, match="An argument of type Pair cannot be described"):
+        lower(kernels.add_kernel, Pair(1, 2), *ADD[1:], BLOCK_SIZE=64)
+    with pytest.raises(LowerError, match="BLOCK_SIZE is given twice"):
+        lower(kernels.add_kernel, *ADD, 64, BLOCK_SIZE=64)
+    with pytest.raises(LowerError, match="grid belongs to a launch"):
+        lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64, grid=(1,))
     with pytest.raises(LowerError, match="num_wraps"):
         lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64, num_wraps=4)
+
+
+def test_a_jitted_function_may_be_a_constant():
+    made = lower(kernels.apply_kernel, "*fp32:16", kernels.square, 64, target="sm_90")
+    assert "arith.mulf" in made.ttir
+
+
+def test_values_that_autotune_chooses_are_asked_for(tmp_path):
+    path = tmp_path / "tuned.py"
+    path.write_text(
+        "import triton\nimport triton.language as tl\n\n\n@triton.autotune([triton.Config({'N': 64})], key=[])\n@triton.jit\n"
+        "def k(x_ptr, N: tl.constexpr):\n    tl.store(x_ptr + tl.arange(0, N), 1.0)\n"
+    )
+    with pytest.raises(LowerError, match=r"What @triton.autotune or @triton.heuristics would choose must be given by name"):
+        lower_file(path, "k", ["*fp32"])
+    result = CliRunner().invoke(app, ["lower", f"{path}:k", "-s", "*fp32, N=64"])
+    assert result.exit_code == 0, result.output
+
+
+def test_a_triton_py_in_the_current_folder_does_no_harm(tmp_path, monkeypatch):
+    (tmp_path / "triton.py").write_text("raise ImportError('not this one')\n")
+    script = "from course.child import call\nfrom tests import child_tasks\nprint(call(child_tasks.give_back, 1, kind='compile').value)"
+    environ = {**os.environ, "PYTHONPATH": os.getcwd()}
+    ended = subprocess.run([sys.executable, "-P", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert ended.stdout == "1\n", ended.stderr
 
 
 def test_a_compiler_that_does_not_end_is_ended(monkeypatch):

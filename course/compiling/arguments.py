@@ -14,7 +14,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.errors import CourseError
 
-from .source import constant_text
+from .private import plain_function
+from .source import Source, constant_text, source_of
 
 # Triton's name of a type -> PyTorch's
 DTYPES = {
@@ -38,6 +39,8 @@ def describe(value: Any) -> Described:
     """A value as JSON. Raises CourseError naming what a kernel cannot be given."""
     if isinstance(value, str):
         return {"text": value}
+    if isinstance(value, torch.Tensor) and value.dtype not in DTYPES.values():
+        raise CourseError(f"A kernel cannot be given a tensor of {value.dtype}.")
     if isinstance(value, torch.Tensor):
         return {"tensor": _name(value.dtype), **_place(value)}
     if isinstance(value, TensorDescriptor):
@@ -47,14 +50,17 @@ def describe(value: Any) -> Described:
             "strides": [*value.strides],
             "block": [*value.block_shape],
         }
-    if isinstance(value, (tuple, list)):
+    if type(value) in (tuple, list):
         return {"items": [describe(each) for each in value]}
     if isinstance(value, triton.runtime.jit.TensorWrapper):
         return {"tensor": _name(DTYPES.get(str(value.dtype), value.dtype)), **_place(value.base)}
+    if plain_function(value) is not None:
+        return {"function": source_of(value).to_json()}
     text = constant_text(value)
     if text is None:
         raise CourseError(
-            f"A {type(value).__name__} cannot be described to the compiler: give tensors, numbers, or types such as '*fp32:16'."
+            f"An argument of type {type(value).__name__} cannot be described to the compiler: give tensors, numbers, tuples "
+            "of them, or types such as '*fp32:16'."
         )
     return {"constant": text}
 
@@ -79,6 +85,8 @@ def make(described: Described, is_constexpr: bool) -> Any:
     if "descriptor" in described:
         base = make(described["descriptor"], False)
         return TensorDescriptor(base, described["shape"], described["strides"], described["block"])
+    if "function" in described:
+        return Source.from_json(described["function"]).load()
     if "items" in described:
         return tuple(make(each, is_constexpr) for each in described["items"])
     return eval(described["constant"])
@@ -95,7 +103,9 @@ def _of_type(text: str) -> Any:
     if text in ("None", "nullptr"):
         return None
     if match := DESCRIPTOR.fullmatch(text):
-        block = [int(size) for size in match[2].split(",")]
+        block = [int(size) for size in match[2].split(",") if size.strip()]
+        if not block or any(size & (size - 1) or not size for size in block):
+            raise CourseError(f"The block in {text!r} must have powers of two, as tensordesc<fp16[64, 64]>.")
         base = _tensor(_dtype(match[1], text), 0, 2**20)
         strides = [math.prod([1024] * (len(block) - 1 - axis)) for axis in range(len(block))]
         return TensorDescriptor(base, [1024] * len(block), strides, block)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 # stage -> what it is called in a lesson -> the pattern of one
 PATTERNS: dict[str, dict[str, str]] = {
     "ttir": {
-        "loads": r"\btt\.load\b",
-        "stores": r"\btt\.store\b",
+        "loads": r"\btt\.(?:descriptor_)?load\b",
+        "stores": r"\btt\.(?:descriptor_)?store\b",
         "dots": r"\btt\.dot\b",
         "reductions": r'"tt\.reduce"',
     },
     "ttgir": {
-        "loads": r"\btt\.load\b",
-        "stores": r"\btt\.store\b",
+        "loads": r"\btt\.(?:descriptor_)?load\b|\bamdg\.buffer_load\b",
+        "stores": r"\btt\.(?:descriptor_)?store\b|\bamdg\.buffer_store\b",
         "dots": r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma)\b(?!_)",
         "reductions": r'"tt\.reduce"',
         "layout conversions": r"\bttg\.convert_layout\b",
@@ -99,7 +99,7 @@ def count(stages: dict[str, str]) -> Counts:
     """stages: the text of each, by its name."""
     counts = Counts()
     for stage, text in stages.items():
-        code = [line for line in text.split("\n") if not COMMENT.match(line)]
+        code = [re.sub(r"/\*.*?\*/", "", line) for line in text.split("\n") if not COMMENT.match(line)]
         counts[stage] = {
             name: sum(len(re.findall(pattern, line)) for line in code) for name, pattern in PATTERNS[stage].items()
         }

@@ -14,6 +14,8 @@ from .targets import Target
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 TIMEOUT_S = 60
+MOST_THREADS = 1024
+"""Of a program, on every GPU."""
 RESERVED_SHARED_BYTES = 1024
 """Of a multiprocessor's shared memory, for each program, from sm_80 on (CUDA programming guide)."""
 
@@ -27,31 +29,36 @@ class Resources:
     registers: int
     """Of each thread, 32 bits wide (AMD: vector registers)."""
     spill_bytes: int
-    """Of each thread: what found no register lies in memory, and other local arrays."""
+    """Of each thread: what found no register and lies in memory."""
     shared_bytes: int
     """Of a program."""
     most_shared_bytes: int
     """What a program may have on the target."""
     programs_per_sm: int | None
-    """None on AMD, where it is not computed here; 0 where a program does not fit."""
+    """None where it is not computed here, on AMD and for clusters; 0 where a program does not fit."""
     limit: str
     """What keeps more programs out: registers, shared memory, warps or programs."""
     occupancy: float | None
     """The warps that fit as a fraction of those that a multiprocessor can hold."""
 
+    most_warps: int
+    """What a program may have: 1,024 threads."""
+
     @property
     def fits(self) -> bool:
-        return self.shared_bytes <= self.most_shared_bytes
+        return self.shared_bytes <= self.most_shared_bytes and self.num_warps <= self.most_warps
 
     def __str__(self) -> str:
         lines = [
             f"{self.registers} registers a thread, {self.spill_bytes} bytes spilled",
             f"{self.shared_bytes:,} bytes of shared memory a program, of {self.most_shared_bytes:,}"
-            + ("" if self.fits else ": too much, it cannot be launched"),
+            + (": too much, it cannot be launched" if self.shared_bytes > self.most_shared_bytes else ""),
         ]
+        if self.num_warps > self.most_warps:
+            lines.append(f"{self.num_warps} warps, and a program may have {self.most_warps}: it cannot be launched")
         if self.occupancy is not None:
-            held = f"{self.programs_per_sm} programs of {self.num_warps} warps on a multiprocessor"
-            lines.append(f"{held}: occupancy {self.occupancy:.0%}, limited by {self.limit}")
+            held = f"programs of {self.num_warps} warps on a multiprocessor: {self.programs_per_sm}"
+            lines.append(f"{held}, occupancy {self.occupancy:.0%}, limited by {self.limit}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -81,22 +88,26 @@ def _placed(word: str, folder: Path) -> str:
     return str(folder / "kernel.ptx") if word.endswith(".ptx") else word
 
 
-def resources_of(binary: bytes, assembly: str, shared_bytes: int, num_warps: int, target: Target) -> Resources:
+def resources_of(
+    binary: bytes, assembly: str, assembler_log: str, shared_bytes: int, num_warps: int, num_ctas: int, target: Target
+) -> Resources:
     """What a kernel needs.
 
-    assembly: of an AMD kernel, whose resources stand there. shared_bytes: as the compiler has allocated them.
+    assembly: of an AMD kernel, whose resources stand there. assembler_log: what NVIDIA's assembler said of spills.
+    shared_bytes: as the compiler has allocated them. num_ctas: programs of a cluster, for which no occupancy is computed.
     """
     if target.nvidia:
         used = _tool("cuobjdump", binary, "--dump-resource-usage")
-        registers, spilled = _number(r"REG:(\d+)", used), _number(r"STACK:(\d+)", used) + _number(r"LOCAL:(\d+)", used)
-        programs, limit = _programs_per_sm(registers, shared_bytes, num_warps, target)
+        registers = _number(r"REG:(\d+)", used)
+        spilled = _number(r"(\d+) bytes spill stores", assembler_log)
+        programs, limit = _programs_per_sm(registers, shared_bytes, num_warps, target) if num_ctas == 1 else (None, "")
     else:
         registers = _number(r"\.vgpr_count: +(\d+)", assembly)
-        spilled = _number(r"\.private_segment_fixed_size: +(\d+)", assembly)
+        spilled = 4 * _number(r"\.vgpr_spill_count: +(\d+)", assembly)
         programs, limit = None, ""
     return Resources(
         target.name, num_warps, registers, spilled, shared_bytes, target.shared_bytes, programs, limit,
-        None if programs is None else programs * num_warps / target.sm_warps,
+        None if programs is None else programs * num_warps / target.sm_warps, MOST_THREADS // target.warp_size,
     )  # fmt: skip
 
 
@@ -118,6 +129,8 @@ def _programs_per_sm(registers: int, shared_bytes: int, num_warps: int, target: 
     }
     if shared_bytes > target.shared_bytes:
         limits["shared memory"] = 0
+    if num_warps * target.warp_size > MOST_THREADS:
+        limits["warps"] = 0
     return min(limits.values()), min(reversed(limits), key=lambda name: limits[name])
 
 

@@ -111,9 +111,9 @@ class Layout:
 
     def holders(self, *index: int) -> list[Holder]:
         """Every place that holds the element of this index; more than one where the layout keeps copies."""
-        found = self._holders.get(self._checked(index))
-        assert found is not None, "the layout does not cover its shape"
-        return found
+        if len(index) != len(self.shape):
+            raise CourseError(f"The shape is {self.shape}: an element has {len(self.shape)} numbers.")
+        return self._holders[self._checked(index)]
 
     def offset(self, *index: int) -> int:
         """Where in shared memory the element lies, in elements from the start."""
@@ -129,6 +129,8 @@ class Layout:
         if "register" not in self.bases:
             why = "lies in shared memory: ask offset() and bank()" if self.shared else "has no view in this version of Triton"
             raise CourseError(f"{self.name or self.attribute} {why}.")
+        if any(any(base) for base in self.bases["block"]):
+            raise CourseError(f"{self.name or self.attribute} is spread over a cluster of programs, which is not shown here.")
         return self.bases
 
     @cached_property
@@ -187,6 +189,8 @@ class Layout:
     def _cell(self, index: Index) -> str:
         if self.shared:
             return str(self.bank(*index))
+        if any(any(base) for base in self.bases["block"]):
+            return "?"
         first = self.holders(*index)[0]
         return f"{first.warp}:{first.thread}:{first.register}"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 Frame = tuple[str, int]
-"""A file's name without its folders, and a line."""
+"""A file's path, or the name of a cell, and a line."""
 Chain = tuple[Frame, ...]
 """From the innermost frame to the outermost."""
 
@@ -25,7 +25,7 @@ class SourceLine:
 
     @property
     def frame(self) -> Frame:
-        return _base(self.file), self.number
+        return self.file, self.number
 
 
 class LineMap:
@@ -37,7 +37,7 @@ class LineMap:
     def __init__(self, source: list[SourceLine], stages: dict[str, str]) -> None:
         """stages: the text of each, by its name."""
         self.source = source
-        self._kernel_file = _base(source[0].file)
+        self._kernel_file = source[0].file
         ours = {line.frame for line in source}
         self._back: dict[str, dict[int, Frame]] = {}
         self._forward: dict[Frame, dict[str, list[int]]] = {line.frame: {} for line in source}
@@ -51,7 +51,8 @@ class LineMap:
 
     def of(self, line: int, file: str | None = None) -> dict[str, list[int]]:
         """The lines of each stage that came from this line of the kernel; a stage that has none is left out."""
-        return self._forward.get((_base(file) if file else self._kernel_file, line), {})
+        named = {each.file for each in self.source if file and (each.file == file or _base(each.file) == file)}
+        return self._forward.get((min(named, default=file or self._kernel_file), line), {})
 
     def back(self, stage: str, row: int) -> SourceLine | None:
         """The line of the kernel that a stage's line came from; None for a line that came from none."""
@@ -72,6 +73,11 @@ class LineMap:
 
 def _base(path: str) -> str:
     return path.rsplit("/", 1)[-1]
+
+
+def _path(folder: str, name: str) -> str:
+    """The path as MLIR has it; a cell's name, which is in no folder, stays as it is."""
+    return name if name.startswith(("<", "/")) or not folder else f"{folder}/{name}"
 
 
 def chain_of(location: str) -> Chain:
@@ -104,7 +110,7 @@ def _resolve(location: str, aliases: dict[str, str], resolved: dict[str, Chain],
     elif location.startswith("fused"):
         found = inner(location.partition("[")[2].partition(",")[0].rstrip("]"))
     elif match := _FILE.fullmatch(location):
-        found = ((_base(match[1]), int(match[2])),)
+        found = ((match[1], int(match[2])),)
     elif match := _NAMED.fullmatch(location):
         found = inner(match[1])
     resolved[location] = found
@@ -156,7 +162,7 @@ def _llvm(text: str) -> Iterator[tuple[int, Chain]]:
         for _ in range(50):
             kind, fields = nodes.get(scope, ("", {}))
             if kind == "DIFile":
-                return _base(fields["filename"].strip('"'))
+                return _path(fields.get("directory", "").strip('"'), fields["filename"].strip('"'))
             scope = fields.get("file") or fields.get("scope", "")
         return ""
 
@@ -184,12 +190,19 @@ def _fields(text: str) -> dict[str, str]:
 _ASSEMBLER_FILE = re.compile(r'\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"')
 _LOC = re.compile(r"\.loc\s+(\d+) (\d+) \d+")
 _INLINED_AT = re.compile(r"inlined_at (\d+) (\d+) \d+")
-_CALLED_FROM = re.compile(r"@\[ ([^\s:]+):(\d+):\d+")
+_CALLED_FROM = re.compile(r"@\[ (.+?):(\d+):\d+")
+
+
+def _files(lines: list[str]) -> dict[str, str]:
+    """Every file's path by its number."""
+    found = (match for line in lines if (match := _ASSEMBLER_FILE.search(line)))
+    return {match[1]: _path(match[2] or "", match[3]) for match in found}
 
 
 def _locations(lines: list[str]) -> Iterator[tuple[int, Chain]]:
     """For each `.loc` its index and its chain."""
-    files = {match[1]: _base(match[3]) for line in lines if (match := _ASSEMBLER_FILE.search(line))}
+    files = _files(lines)
+    paths = {_base(path): path for path in files.values()}  # the comments tell a name alone
     current: Chain = ()
     begun: dict[Frame, Chain] = {}
     in_inline_assembly = False
@@ -197,7 +210,7 @@ def _locations(lines: list[str]) -> Iterator[tuple[int, Chain]]:
         if match := _LOC.search(line):
             # LLVM counts on from line to line of inline assembly, which is all from one line of the kernel.
             if not in_inline_assembly:
-                outer: Chain = tuple((_base(file), int(number)) for file, number in _CALLED_FROM.findall(line))
+                outer: Chain = tuple((paths.get(file, file), int(number)) for file, number in _CALLED_FROM.findall(line))
                 if caller := _INLINED_AT.search(line):
                     frame = files.get(caller[1], ""), int(caller[2])
                     outer = begun.get(frame, (frame,))  # that line has told its own callers when it began
@@ -225,7 +238,7 @@ def relocated(ptx: str, ours: set[Frame]) -> str:
     NVIDIA's assembler keeps of a chain the innermost line alone, which is often one of Triton's library.
     """
     lines = ptx.split("\n")
-    numbers = {_base(match[3]): match[1] for line in lines if (match := _ASSEMBLER_FILE.search(line))}
+    numbers = {path: number for number, path in _files(lines).items()}
     for row, chain in _locations(lines):
         own = next((frame for frame in chain if frame in ours and frame[0] in numbers), None)
         if own is not None:
@@ -247,7 +260,8 @@ def _sass(text: str) -> Iterator[tuple[int, Chain]]:
     current: Chain = ()
     for row, line in enumerate(text.split("\n"), start=1):
         if match := _SASS_FILE.search(line):
-            current = ((_base(match[1]), int(match[2])),)
+            path = match[1]
+            current = ((_base(path) if "/<" in path else path, int(match[2])),)  # the assembler puts a cell in a folder
         elif "/*" in line and ";" in line:
             yield row, current
 

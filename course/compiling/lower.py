@@ -1,8 +1,10 @@
 """lower: a kernel through every stage of the compiler, for any GPU, with none there."""
 
+import ast
 import base64
 import json
 import tempfile
+import textwrap
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -76,6 +78,8 @@ class Lowered:
     """The texts of the kernel and of the jitted functions that it calls, with their places."""
     assembler: list[str] = field(repr=False)
     """The command by which Triton called NVIDIA's assembler."""
+    assembler_log: str = field(repr=False)
+    """What that assembler said."""
     request: Request | None = field(repr=False, default=None)
     """None where it was compiled from edited IR."""
 
@@ -123,9 +127,11 @@ class Lowered:
     @cached_property
     def resources(self) -> Resources:
         """Registers, spills, shared memory, and the occupancy that follows."""
-        warps = self.metadata["options"]["num_warps"]
-        shared = self.metadata["options"]["shared"]
-        return resources_of(self.binary, self.texts.get("amdgcn", ""), shared, warps, self.target)
+        options = self.metadata["options"]
+        return resources_of(
+            self.binary, self.texts.get("amdgcn", ""), self.assembler_log,
+            options["shared"], options["num_warps"], options.get("num_ctas", 1), self.target,
+        )  # fmt: skip
 
     @cached_property
     def lines(self) -> LineMap:
@@ -165,15 +171,18 @@ class Lowered:
 
         most: lines shown of a stage. Raises CourseError where no line, or more than one, holds the text.
         """
-        found = [line for line in self._source_lines() if text in line.text]
+        found = [line for line in self._source_lines() if isinstance(text, str) and text in line.text]
         if len(found) != 1:
             how_many = f"{len(found)} lines" if found else "No line"
             raise CourseError(f"{how_many} of {self.kernel} hold {text!r}: name one by its text.")
-        rows = self.lines.of(found[0].number, found[0].file)
+        first, last = self._statement(found[0])
         shown = {}
         for stage in stages or self.readable():
             lines = self._text(stage).split("\n")
-            shown[stage] = [passes_module.without_location(lines[row - 1]) for row in rows.get(stage, [])]
+            rows = sorted(
+                row for number in range(first, last + 1) for row in self.lines.of(number, found[0].file).get(stage, [])
+            )
+            shown[stage] = [passes_module.without_location(lines[row - 1]) for row in rows]
         return Followed(found[0], shown, most)
 
     def replace(self, *, ttir: str | None = None, ttgir: str | None = None) -> "Lowered":
@@ -246,6 +255,20 @@ class Lowered:
         if self.target.nvidia and self.target.name != "sm_70":
             return {**self.texts, "sass": self.sass}
         return self.texts
+
+    def _statement(self, line: SourceLine) -> tuple[int, int]:
+        """The first and last line of the statement that a line belongs to: a call may be written over several."""
+        for function in self.listing:
+            if function["file"] != line.file:
+                continue
+            offset = function["line"] - 1
+            for node in ast.walk(ast.parse(textwrap.dedent(function["text"]))):
+                if not isinstance(node, ast.stmt) or hasattr(node, "body"):
+                    continue
+                first, last = node.lineno + offset, (node.end_lineno or node.lineno) + offset
+                if first <= line.number <= last:
+                    return first, last
+        return line.number, line.number
 
     def _text(self, stage: str) -> str:
         if stage == "sass":
@@ -332,7 +355,7 @@ def _lowered(found: dict[str, Any], target: Target, request: Request | None, ear
     ordered = {name: texts[name] for name in stages.TEXTS if name in texts}
     return Lowered(
         found["kernel"], target, ordered, base64.b64decode(found["binary"]), found["metadata"], found["listing"],
-        found["assembler"], request,
+        found["assembler"], found["assembler_log"], request,
     )  # fmt: skip
 
 

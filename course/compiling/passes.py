@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from course.errors import CourseError
+
 # `… Before TritonGPUCoalesce (tritongpu-coalesce) ('builtin.module' operation)`; from Triton 3.8 on
 # `… Before TritonGPUCoalesce: tritongpu-coalesce{options} ('builtin.module' operation)`.
 HEADER = re.compile(
@@ -55,7 +57,7 @@ class Passes(Sequence[Pass]):
         if isinstance(key, str):
             found = next((each for each in self._all if key in (each.name, each.title)), None)
             if found is None:
-                raise KeyError(f"no pass is called {key!r}; one of them is {self._all[0].name!r}" if self._all else key)
+                raise CourseError(f"No pass is called {key!r}: `passes` prints those that changed something.")
             return found
         return self._all[key]
 

@@ -89,7 +89,7 @@ def values_with_layouts(ttgir: Path, target: GPUTarget, shared: bool, views: boo
             shape = [int(size) for size in match[1].split("x")[:-1]]
             bases = _bases(builder, value, shape, shared) if views and "tensor_memory" not in text else {}
             location = str(value.get_loc())
-            variable = re.match(r'loc\("(\w+)"\(', location)
+            variable = re.search(r'(?:^loc\(| at )"(\w+)"\(', location)  # of a library's operation, the caller's
             found.append(
                 {
                     "type": text, "shape": shape, "element": match[2], "bases": bases, "operation": operation.get_name(),
@@ -177,19 +177,22 @@ def prepare_compiler() -> None:
 
 
 @contextlib.contextmanager
-def assembler_watched() -> Iterator[list[list[str]]]:
-    """While active, note the commands by which Triton calls NVIDIA's assembler. Yields the list that they are added to."""
-    commands: list[list[str]] = []
+def assembler_watched() -> Iterator[list[tuple[list[str], str]]]:
+    """While active, note how Triton calls NVIDIA's assembler. Yields the list that (command, what it said) are added to."""
+    calls: list[tuple[list[str], str]] = []
     plain_run = subprocess.run
 
     def run(command: Any, *args: Any, **kwargs: Any) -> Any:
+        done = plain_run(command, *args, **kwargs)
         if isinstance(command, list) and "ptxas" in os.path.basename(command[0]):
-            commands.append([str(word) for word in command])
-        return plain_run(command, *args, **kwargs)
+            log = getattr(kwargs.get("stderr"), "name", None)  # Triton has it write into a file
+            said = Path(log).read_text() if isinstance(log, str) else ""
+            calls.append(([str(word) for word in command], said))
+        return done
 
     subprocess.run = run  # type: ignore[assignment]
     try:
-        yield commands
+        yield calls
     finally:
         subprocess.run = plain_run
 

@@ -52,10 +52,11 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
     Returns "stages", "binary" (base64), "metadata" and "listing"; or "problem" with "line", "place" and "details".
     """
     try:
-        kernel = jit_function(_kernel(reference))
+        given = _kernel(reference)
+        kernel = jit_function(given)
     except CourseError as error:
         return {"problem": str(error)}
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return {"problem": f"{reference.get('file', 'The kernel')} cannot be loaded: {type(error).__name__}: {error}"}
     listing = list(_listing(kernel))
     try:
@@ -73,7 +74,8 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
         return _problem(error.problem, listing, error)
     except (TypeError, KeyError) as error:
         words = str(error.args[0] if error.args else error).replace("dynamic_func()", kernel.__name__)
-        return {"problem": f"The arguments do not fit the kernel {kernel.__name__}: {words}."}
+        chosen = "" if given is kernel else " What @triton.autotune or @triton.heuristics would choose must be given by name."
+        return {"problem": f"The arguments do not fit the kernel {kernel.__name__}: {words}.{chosen}"}
     except CourseError as error:
         return {"problem": str(error)}
     except OSError as error:
@@ -154,8 +156,8 @@ def _module_at(path: Path) -> Any:
     if len(parts) > 1:
         return importlib.import_module(".".join(parts))
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise CourseError(f"{path} is no Python file: its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
@@ -168,11 +170,17 @@ def _bind(kernel: Any, args: list[Json], kwargs: dict[str, Json], literal: bool)
     if len(args) > len(names):
         raise TypeError(f"it takes {len(names)} arguments and was given {len(args)}")
     constexprs = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
-    described = {**dict(zip(names, args, strict=False)), **kwargs}
+    positional = dict(zip(names, args, strict=False))
+    for name in kwargs:
+        if name in positional:
+            raise TypeError(f"{name} is given twice, by its place and by its name")
+        if name in ("grid", "warmup"):
+            raise TypeError(f"{name} belongs to a launch, and nothing is launched")
+    described = {**positional, **kwargs}
     bound = {}
     for name, each in described.items():
         is_constant = name in constexprs or name not in names  # the rest are options of the compiler
-        if literal and "text" in each and (is_constant or re.fullmatch(r"-?[\d.]+", each["text"])):
+        if literal and "text" in each and (is_constant or isinstance(_literal(each["text"]), (bool, int, float))):
             bound[name] = _literal(each["text"])
         else:
             bound[name] = make(each, is_constant)
@@ -209,7 +217,7 @@ def _listing(kernel: Any) -> Iterator[Json]:
                 waiting.append(each)
 
 
-def _result(compiled: Any, listing: list[Json], assembler: list[list[str]]) -> Json:
+def _result(compiled: Any, listing: list[Json], assembler: list[tuple[list[str], str]]) -> Json:
     kind = next(kind for kind in BINARIES if kind in compiled.asm)
     metadata = {key: value for key, value in compiled.metadata._asdict().items() if key not in ("target", "hash")}
     specialised = {}
@@ -226,7 +234,8 @@ def _result(compiled: Any, listing: list[Json], assembler: list[list[str]]) -> J
         "binary": base64.b64encode(compiled.asm[kind]).decode(),
         "metadata": {**specialised, "options": _plain(metadata)},
         "listing": listing,
-        "assembler": assembler[-1] if assembler else [],
+        "assembler": assembler[-1][0] if assembler else [],
+        "assembler_log": assembler[-1][1] if assembler else "",
     }
 
 

@@ -9,8 +9,8 @@ MISTAKES = {
     ],
     "03.2": [
         Mistake("sizePerThread", 4, "wrong", "That is sizePerThread"),
-        Mistake("4 warps", 8, "wrong", "That is with 4 warps"),
-        Mistake("a guess", 17, "wrong", "too large"),
+        Mistake("4 warps", 16, "wrong", "That is with 4 warps"),
+        Mistake("a guess", 33, "wrong", "too large"),
     ],
     "03.3": [
         Mistake(
@@ -27,7 +27,7 @@ MISTAKES = {
     ],
     "03.4": [
         Mistake("the conversion", "convert-triton-to-tritongpu", "wrong", "one element a thread"),
-        Mistake("a later one", "tritongpu-remove-layout-conversions", "wrong", "takes conversions out"),
+        Mistake("the one that makes them", "tritongpu-coalesce", "wrong", "puts the conversions in"),
         Mistake("a guess", "canonicalize", "wrong", "It is not"),
     ],
     "03.5": [
@@ -44,7 +44,7 @@ MISTAKES = {
 
 OTHERS = {
     "03.1": [Other("no commas", "ptx ttir sass ttgir llir"), Other("capitals", "PTX, TTIR, SASS, TTGIR, LLIR")],
-    "03.2": [Other("an integer", 16), Other("a float", 16.0)],
+    "03.2": [Other("an integer", 32), Other("a float", 32.0)],
     "03.3": [
         Other("arithmetic that shows it", {"tl.multiple_of(row * stride, 4)": "row * (stride // 4) * 4"}),
         Other("a promise of the stride's multiple", {"tl.multiple_of(row * stride, 4)": "row * (4 * (stride // 4))"}),
@@ -55,7 +55,7 @@ OTHERS = {
             "        tl.store(out_ptr + row * n_cols + each, tl.load(x_ptr + start + each, mask=each < n_cols), mask=each < n_cols)",
         }),
     ],
-    "03.4": [Other("the class", "TritonGPUCoalesce"), Other("with quotes", "'tritongpu-coalesce'")],
+    "03.4": [Other("the class", "TritonGPURemoveLayoutConversions"), Other("with quotes", "'tritongpu-remove-layout-conversions'")],
     "03.5": [Other("a capital", "%P3"), Other("without the sign", "p3")],
     "03.6": [Other("an integer", 512), Other("a float", 512.0)],
 }  # fmt: skip

@@ -36,15 +36,16 @@ EXERCISES = (
     ),
     Number(
         "03.2",
-        right=16,
+        right=32,
         unit="elements",
         relative=0.0,
-        because="1,024 elements over 2 x 32 threads.",
+        because="2,048 elements over 2 x 32 threads.",
         slips=(
-            (4, "That is sizePerThread: the pattern covers 4 x 32 x 2 = 256 elements and is laid four times."),
-            (8, "That is with 4 warps. Here 2 warps share the same block."),
-            (32, "That is with one warp."),
-            (512, "That is the elements of a warp."),
+            (4, "That is sizePerThread: the pattern covers 4 x 32 x 2 = 256 elements and is laid eight times."),
+            (16, "That is with 4 warps, or with half the block. Here 2 warps share 2,048 elements."),
+            (8, "That is with 4 warps and a block of 1,024."),
+            (64, "That is with one warp."),
+            (1024, "That is the elements of a warp."),
         ),
     ),
     Kernel(
@@ -57,16 +58,20 @@ EXERCISES = (
     ),
     Text(
         "03.4",
-        accepts=("tritongpu-coalesce", "TritonGPUCoalesce", "coalesce"),
-        because="Before it sizePerThread is 1, after it 4.",
+        accepts=(
+            "tritongpu-remove-layout-conversions",
+            "TritonGPURemoveLayoutConversions",
+            "12 tritongpu-remove-layout-conversions",
+        ),
+        because="Before it there are conversions, after it none is left.",
         slips={
             "convert-triton-to-tritongpu": "That gives every block a plain layout, one element a thread; look at what follows.",
-            "tritongpu-remove-layout-conversions": "That one takes conversions out; the layout was chosen before.",
+            "tritongpu-coalesce": "That one puts the conversions in, around each load and store whose layout it changes.",
         },
     ),
     Text(
         "03.5",
-        accepts=("%p3", "p3"),
+        accepts=("%p3", "p3", "@%p3"),
         because="The predicate before the load decides whether it is made.",
         slips={
             "%r5": "%r5 receives what is loaded; a masked lane finds the zero there that was put in before.",
