@@ -144,11 +144,18 @@ draw.layout(s, "x", thread=(0, 1))
 #
 # **Predict:** what changes in the layout with `num_warps=8`? And with 16?
 
+
 # %% tags=["nbval-check-output"]
+def with_warps(num_warps):
+    return lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, num_warps=num_warps, target="sm_90")
+
+
 for num_warps in (4, 8, 16):
-    other = lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, num_warps=num_warps, target="sm_90")
-    found = other.layouts["x"]
+    found = with_warps(num_warps).layouts["x"]
     print(f"{num_warps:3} warps: {found.elements_per_thread:2} elements a thread,", found.attribute)
+
+# %%
+draw.slide(lambda num_warps: draw.layout(with_warps(num_warps), "x"), num_warps=[4, 8])
 
 # %% [markdown]
 # The program stays the same, and more threads share it. With 16 warps there are 512 threads for

@@ -7,6 +7,8 @@ import pytest
 from PIL import Image
 
 from course import draw, lower, recorded
+from course.compiling.banks import access
+from course.compiling.layouts import Layout
 from course.errors import CourseError
 from course.measuring.gpu_facts import FOLDER, SHOWN_WITHOUT_GPU, GpuFacts, file_name
 from tests import lower_kernels as kernels
@@ -142,3 +144,55 @@ def test_what_has_no_pipeline_is_said():
         draw.pipeline(lower(kernels.matmul_kernel, *MATMUL, target="sm_90"), loop=1)
     with pytest.raises(CourseError, match=r"draw\.pipeline takes a kernel from lower"):
         draw.pipeline(3)
+
+
+def hand_made(kind, bases, element="f32"):
+    return Layout("", f"#ttg.{kind}<{{}}>", (32, 32), element, bases, ())
+
+
+PLAIN = hand_made("swizzled_shared", {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 0] for i in range(5)], "block": []})
+# As 8 elements further in each row: rows of one column lie in different banks.
+SWIZZLED = hand_made(
+    "swizzled_shared", {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 2**i] for i in range(5)], "block": []}
+)
+A_ROW = hand_made(
+    "blocked", {"register": [[2**i, 0] for i in range(5)], "lane": [[0, 2**i] for i in range(5)], "warp": [], "block": []}
+)
+A_COLUMN = hand_made(
+    "blocked", {"register": [[0, 2**i] for i in range(5)], "lane": [[2**i, 0] for i in range(5)], "warp": [], "block": []}
+)
+
+
+@pytest.mark.parametrize(
+    ("shared", "registers", "bytes_per_thread", "turns"),
+    [(PLAIN, A_ROW, 4, 1), (PLAIN, A_COLUMN, 16, 8), (SWIZZLED, A_ROW, 4, 1), (SWIZZLED, A_COLUMN, 4, 1)],
+)
+def test_bank_conflicts_are_counted(shared, registers, bytes_per_thread, turns):
+    """Reading along a column of 32 x 32 float32, eight threads ask for 16 bytes each from the same four banks."""
+    found = access(shared, registers)
+    assert (found.bytes_per_thread, found.turns) == (bytes_per_thread, turns)
+    assert len(found.elements) == 32
+
+
+def test_an_access_is_framed_and_said():
+    assert "An access by warp 0: 16 bytes a thread, 8 turns (8-way bank conflict)." in draw.layout(PLAIN, access=A_COLUMN).alt
+    assert draw.layout(PLAIN, access=A_COLUMN).png != draw.layout(PLAIN, access=A_ROW).png
+    with pytest.raises(CourseError, match="An access is between a layout in shared memory and one in registers"):
+        draw.layout(PLAIN, access=PLAIN)
+
+
+def test_a_slider_holds_a_picture_for_each_value(monkeypatch):
+    made = draw.slide(lambda block: draw.programs(10, block), block=[2, 4])
+    assert [frame[0] for frame in made.frames] == ["2", "4"]
+    shown, _ = made._repr_mimebundle_()
+    assert shown["text/html"].count("<img") == 2
+    assert "block = 4: " in shown["text/plain"]
+    monkeypatch.setenv("COURSE_STATIC", "1")
+    assert set(made._repr_mimebundle_()) == {"text/html", "text/plain"}
+
+
+def test_a_slider_of_nothing_is_said():
+    with pytest.raises(CourseError, match="takes one setting with its values"):
+        draw.slide(lambda block: draw.programs(10, block))
+    with pytest.raises(CourseError, match="needs a function that returns a picture"):
+        draw.slide(lambda block: block, block=[2])

@@ -5,6 +5,7 @@ and the program in its cluster, each saying by how much that bit moves the eleme
 arXiv:2505.23819). Bits combine by exclusive or. Nothing here knows how a layout of any one kind works.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,6 +71,11 @@ class Layout:
         return self.kind.endswith("shared") or "shared" in self.kind
 
     @property
+    def element_bits(self) -> int:
+        found = re.search(r"\d+", self.element)
+        return int(found[0]) if found else 32
+
+    @property
     def names(self) -> list[str]:
         """The kernel's variables that have it."""
         return list(dict.fromkeys(value.name for value in self.values if value.name))
@@ -121,8 +127,7 @@ class Layout:
 
     def bank(self, *index: int) -> int:
         """The bank of shared memory that the element's first byte lies in, of 32."""
-        bits = int("".join(character for character in self.element if character.isdigit()) or 32)
-        return self.offset(*index) * bits // 8 // BANK_BYTES % BANKS
+        return self.offset(*index) * self.element_bits // 8 // BANK_BYTES % BANKS
 
     @cached_property
     def _registers(self) -> Bases:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.patches import Rectangle
 
+from course.compiling import banks
 from course.compiling.layouts import Holder, Index, Layout
 from course.compiling.lower import Lowered
 from course.errors import CourseError
@@ -19,12 +20,20 @@ MOST_COLUMNS = 128
 WIDTH_INCHES = 10.5
 
 
-def layout(shown: Lowered | Layout, of: str | int | None = None, *, thread: tuple[int, int] | None = None) -> Picture:
+def layout(
+    shown: Lowered | Layout,
+    of: str | int | None = None,
+    *,
+    thread: tuple[int, int] | None = None,
+    access: Layout | None = None,
+) -> Picture:
     """Who holds which element of a block, or in which bank of shared memory it lies.
 
     shown: a kernel from `lower`, or one of its layouts.
     of: in a kernel, a variable, a layout's name as `#blocked`, or the number of a line.
     thread: (warp, thread), to show what that thread alone holds.
+    access: for a layout in shared memory, the layout in registers from or to which a warp moves it: what it moves in one go is
+        framed, and bank conflicts are counted.
 
     A block of one dimension is drawn in rows as long as the run of its first warp; of a large one the corner is shown.
     """
@@ -32,6 +41,7 @@ def layout(shown: Lowered | Layout, of: str | int | None = None, *, thread: tupl
     if not found.bases:
         raise CourseError(f"{found.name or found.attribute} has no view in this version of Triton.")
     rows = list(_rows(found))
+    moved = banks.access(found, access) if access is not None else None
     if found.shared:
         boxes = [[_bank_box(found, index) for index in row] for row in rows]
     else:
@@ -41,13 +51,18 @@ def layout(shown: Lowered | Layout, of: str | int | None = None, *, thread: tupl
     columns = len(rows[0])
     for y, row_boxes in enumerate(boxes):
         _draw_row(axes, -y, row_boxes, columns)
+        for x, index in enumerate(rows[y]):
+            if moved and index in moved.elements:
+                frame = Rectangle((x + 0.06, -y + 0.05), 0.88, 0.84, facecolor="none", edgecolor="black", linewidth=1.8)
+                axes.add_patch(frame)
         label = f"row {rows[y][0][-2]}" if len(found.shape) > 1 else f"from {rows[y][0][0]}"
         axes.text(-0.01 * columns, -y + 0.5, label, ha="right", va="center", fontsize=8)
     axes.set_xlim(-0.09 * columns, columns)
     axes.set_ylim(1 - len(rows), 1.9)
-    axes.text(0, 1.25, _title(found, thread), fontsize=10)
+    told = f"; one go of warp 0 is framed: {moved}" if moved else ""
+    axes.text(0, 1.25, _title(found, thread) + told, fontsize=10)
     axes.axis("off")
-    return Picture.of(figure, _alt(found, thread, len(rows), columns))
+    return Picture.of(figure, _alt(found, thread, len(rows), columns) + (f" An access by warp 0: {moved}." if moved else ""))
 
 
 def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:

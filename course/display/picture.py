@@ -45,11 +45,14 @@ class Picture:
         """Write the PNG."""
         Path(path).write_bytes(self.png)
 
+    @property
+    def source(self) -> str:
+        """The PNG as a data URL."""
+        return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        data = base64.b64encode(self.png).decode()
         # JupyterLab shows a bare image/png without its alternative text, so the image goes in HTML.
-        source, alt = f"data:image/png;base64,{data}", html.escape(self.alt)
-        image = f'<img src="{source}" alt="{alt}" width="{self.width}" style="max-width:100%">'
+        image = f'<img src="{self.source}" alt="{html.escape(self.alt)}" width="{self.width}" style="max-width:100%">'
         return {"text/html": image, "text/plain": self.alt}
 
     def __repr__(self) -> str:

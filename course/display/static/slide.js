@@ -1,0 +1,24 @@
+// A slider over pictures that are drawn already.
+
+function render({ model, el }) {
+  const frames = model.get("frames");
+  const label = document.createElement("label");
+  const said = document.createElement("output");
+  const input = document.createElement("input");
+  const image = document.createElement("img");
+  Object.assign(input, { type: "range", min: 0, max: frames.length - 1, step: 1, value: 0 });
+  image.style.maxWidth = "100%";
+  image.style.display = "block";
+  const show = () => {
+    const [value, source, alt, width] = frames[Number(input.value)];
+    said.textContent = ` ${value}`;
+    input.setAttribute("aria-valuetext", value);
+    Object.assign(image, { src: source, alt, width });
+  };
+  input.addEventListener("input", show);
+  label.append(`${model.get("name")} `, input, said);
+  el.append(label, image);
+  show();
+}
+
+export default { render };
