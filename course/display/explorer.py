@@ -54,8 +54,6 @@ class Explorer(anywidget.AnyWidget):
     overview = traitlets.Unicode().tag(sync=True)
     problem = traitlets.Unicode().tag(sync=True)
     """Why the last choice does not compile."""
-    alive = traitlets.Bool(False).tag(sync=True)
-    """Whether a session answers: false in what is saved."""
 
     def __init__(self, made: Lowered, stages: list[str] | None = None) -> None:
         super().__init__()
@@ -93,7 +91,9 @@ class Explorer(anywidget.AnyWidget):
     def _answer(self, _: Any, content: dict[str, Any], __: Any) -> None:
         """What the script asks for: another setting, the list of passes, or what one of them changed."""
         try:
-            if "choose" in content:
+            if "hello" in content:  # what is saved has switches only where a session answers
+                self.send({"hello": True})
+            elif "choose" in content:
                 self._choose(content["choose"])
             elif "passes" in content:
                 changed = [[each.number, each.name] for each in self.lowered.passes.changed]
@@ -117,7 +117,6 @@ class Explorer(anywidget.AnyWidget):
         static = {"text/html": static_html(self.panes, self.overview), "text/plain": self.overview}
         if os.environ.get("COURSE_STATIC") == "1":  # for notebooks that are kept: a widget's id differs from run to run
             return static
-        self.alive = True
         made = super()._repr_mimebundle_(**kwargs)
         bundle, metadata = made if isinstance(made, tuple) else (made, {})
         return {**static, **(bundle or {}), "text/plain": self.overview}, metadata

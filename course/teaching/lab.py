@@ -39,7 +39,7 @@ def arguments(root: Path) -> list[str]:
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={root}",
         f"--LabApp.default_url=/lab/tree/{workspace.WORK.name}/{FIRST}",
-        f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",  # no news, no updates
+        f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",  # no news, no updates; widgets are saved
         "--LabApp.extension_manager=readonly",
         *_transport(),
         *(["--allow-root"] if os.geteuid() == 0 else []),  # containers run as root

@@ -121,3 +121,26 @@ def test_the_widget_compiles_again_for_another_choice(server, browser):
     page.locator(".course-explorer").get_by_label("num_warps").select_option("16")
     page.wait_for_selector("text=warpsPerCTA = [16]", timeout=20_000)
     page.close()
+
+
+def test_a_saved_notebook_shows_the_panes_without_a_session(server, browser):
+    name = "explore.ipynb"
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(server.format(name=name))
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.evaluate(RUN_ALL)
+    page.wait_for_selector(".course-explorer .line", timeout=20_000)
+    page.evaluate(
+        """async () => {
+            await window.jupyterapp.commands.execute('docmanager:save');
+            await window.jupyterapp.shell.currentWidget.sessionContext.shutdown();
+        }"""
+    )
+    page.close()
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(server.format(name=name) + "&reset")
+    page.wait_for_selector(".course-explorer .line", timeout=30_000)
+    page.locator(".course-explorer").get_by_text("offsets = tl.program_id").hover()
+    assert any("tt.get_program_id" in line for line in lit(page, "TTGIR"))
+    assert page.locator(".course-explorer").get_by_label("num_warps").count() == 0
+    page.close()

@@ -156,7 +156,7 @@ function drawBar(view, model, redraw) {
 
 function drawChoices(view, model, bar) {
   const choices = model.get("choices");
-  if (!choices?.can_change || !model.get("alive")) return;
+  if (!choices?.can_change || !view.alive) return;
   const selects = {};
   for (const name of ["target", "num_warps", "num_stages"]) {
     const [now, from] = choices[name];
@@ -219,18 +219,24 @@ function render({ model, el }) {
     redraw();
   };
   const tell = () => { problem.textContent = model.get("problem") ?? ""; };
-  const answer = (message) => drawPasses(passes, message, model);
+  const answer = (message) => {
+    if (message.hello) {
+      view.alive = true;
+      redraw();
+    } else {
+      drawPasses(passes, message, model);
+    }
+  };
   model.on("change:panes", renew);
-  model.on("change:alive", redraw);
   model.on("change:problem", tell);
   model.on("msg:custom", answer);
   redraw();
   tell();
   root.append(top, problem, holder, passes);
   el.append(root);
+  model.send({ hello: true });
   return () => {
     model.off("change:panes", renew);
-    model.off("change:alive", redraw);
     model.off("change:problem", tell);
     model.off("msg:custom", answer);
   };
