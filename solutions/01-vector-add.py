@@ -20,7 +20,7 @@
 # | How fast can it be? | 14 |
 
 # %%
-from course import DEVICE, MODE, bench, check, draw, gpu_facts, hint, observed
+from course import DEVICE, MODE, bench, check, draw, explore, gpu_facts, hint, observed
 from course import recorded, specialise, vectors, verify
 import torch
 import triton
@@ -458,6 +458,13 @@ x = torch.tensor([0.5, 1.25, 2.0, 3.75], device=DEVICE)
 whole, part = torch.empty(4, dtype=torch.int32, device=DEVICE), torch.empty_like(x)
 split_kernel[(1,)](x, whole, part, BLOCK_SIZE=4)
 print(whole.tolist(), part.tolist())
+
+# %% [markdown]
+# A glance ahead to lesson 03: in a session, move over the line that loads `x`, and what the
+# compiler makes of it for an H100 or H200 lights up beside it.
+
+# %%
+explore(add_kernel, x, x, x, 4, BLOCK_SIZE=1024, target="sm_90", stages=["ptx"])
 
 # %% [markdown]
 # ## How fast can it be?

@@ -62,7 +62,9 @@ def layout(
     told = f"; one go of warp 0 is framed: {moved}" if moved else ""
     axes.text(0, 1.25, _title(found, thread) + told, fontsize=10)
     axes.axis("off")
-    return Picture.of(figure, _alt(found, thread, len(rows), columns) + (f" An access by warp 0: {moved}." if moved else ""))
+    return Picture.of(
+        figure, _alt(found, thread, len(rows), columns) + (f" An access by warp 0: {moved}." if moved else ""), 24
+    )
 
 
 def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:

@@ -53,8 +53,9 @@ def run(notebook: NotebookNode, folder: Path) -> None:
         environ = {**os.environ, "COURSE_MODE": "cpu", "COURSE_PROGRESS": "off", "COURSE_STATIC": "1"}
         environ |= {"TRITON_CACHE_DIR": cache, "COURSE_DATA": cache}
         client = NotebookClient(
-            notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
-        )
+            notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3", resources={"metadata": {"path": str(folder)}},
+            store_widget_state=False,  # a widget shows itself as HTML here, and its ids differ from run to run
+        )  # fmt: skip
         try:
             client.execute(env=environ, stderr=subprocess.DEVNULL)
         except (CellExecutionError, DeadKernelError) as error:
