@@ -220,7 +220,7 @@ def test_each_load_is_told_from_the_other(add):
 def test_a_library_call_belongs_to_the_line_that_calls_it(target):
     made = lower(kernels.row_sum_kernel, "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target=target)
     found = made.lines.of(line_of("total = tl.sum(x, axis=0)"))
-    assert set(found) == set(made.lines._back)
+    assert set(found) == set(made.lines.stages)
     stage, shuffle = ("sass", "SHFL") if made.target.nvidia else ("amdgcn", "ds_bpermute")
     if made.target.nvidia:
         rows = [row for row, text in enumerate(made.sass.split("\n"), start=1) if shuffle in text]

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from course.errors import CourseError
+
 Frame = tuple[str, int]
 """A file's path, or the name of a cell, and a line."""
 Chain = tuple[Frame, ...]
@@ -34,34 +36,42 @@ class LineMap:
     The kernel's own file is meant where a line is given without one.
     """
 
-    def __init__(self, source: list[SourceLine], stages: dict[str, str]) -> None:
-        """stages: the text of each, by its name."""
+    def __init__(self, source: list[SourceLine], stages: dict[str, Callable[[], str]]) -> None:
+        """stages: what gives the text of each, by its name; asked when first needed, since disassembling takes long."""
         self.source = source
-        self._kernel_file = source[0].file
-        ours = {line.frame for line in source}
+        self.stages = list(stages)
+        self._texts = stages
+        self._own = {line.frame: line for line in source}
         self._back: dict[str, dict[int, Frame]] = {}
-        self._forward: dict[Frame, dict[str, list[int]]] = {line.frame: {} for line in source}
-        for stage, text in stages.items():
-            self._back[stage] = {}
-            for row, chain in READERS[stage](text):
-                frame = next((each for each in chain if each in ours), None)
-                if frame is not None:
-                    self._back[stage][row] = frame
-                    self._forward[frame].setdefault(stage, []).append(row)
+        self._forward: dict[str, dict[Frame, list[int]]] = {}
 
     def of(self, line: int, file: str | None = None) -> dict[str, list[int]]:
         """The lines of each stage that came from this line of the kernel; a stage that has none is left out."""
         named = {each.file for each in self.source if file and (each.file == file or _base(each.file) == file)}
-        return self._forward.get((min(named, default=file or self._kernel_file), line), {})
+        frame = min(named, default=file or self.source[0].file), line
+        found = {stage: self._read(stage)._forward[stage].get(frame, []) for stage in self.stages}
+        return {stage: rows for stage, rows in found.items() if rows}
 
     def back(self, stage: str, row: int) -> SourceLine | None:
         """The line of the kernel that a stage's line came from; None for a line that came from none."""
-        frame = self._back[stage].get(row)
-        return next((line for line in self.source if line.frame == frame), None)
+        frame = self._read(stage)._back[stage].get(row)
+        return self._own[frame] if frame else None
+
+    def _read(self, stage: str) -> "LineMap":
+        if stage not in self._back:
+            if stage not in self._texts:
+                raise CourseError(f"There is no stage {stage!r}: there is {', '.join(self.stages)}.")
+            back, forward = self._back.setdefault(stage, {}), self._forward.setdefault(stage, {})
+            for row, chain in READERS[stage](self._texts[stage]()):
+                frame = next((each for each in chain if each in self._own), None)
+                if frame is not None:
+                    back[row] = frame
+                    forward.setdefault(frame, []).append(row)
+        return self
 
     def __str__(self) -> str:
         """A table: for each line of the kernel how many lines of each stage came from it."""
-        stages = list(self._back)
+        stages = self.stages
         rows = [" line " + "".join(f"{stage:>8}" for stage in stages)]
         for line in self.source:
             counts = [len(self.of(line.number, line.file).get(stage, [])) for stage in stages]

@@ -6,7 +6,7 @@ import json
 import tempfile
 import textwrap
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,8 @@ class Lowered:
     @cached_property
     def lines(self) -> LineMap:
         """Which line of the kernel became which lines of each stage."""
-        return LineMap(self._source_lines(), self.readable())
+        names = [*self.texts, *(["sass"] if self._has_sass else [])]
+        return LineMap(self._source_lines(), {name: partial(self._text, name) for name in names})
 
     @cached_property
     def counts(self) -> Counts:
@@ -252,9 +253,11 @@ class Lowered:
 
     def readable(self) -> dict[str, str]:
         """Every stage that is text, SASS with them where it can be had."""
-        if self.target.nvidia and self.target.name != "sm_70":
-            return {**self.texts, "sass": self.sass}
-        return self.texts
+        return {**self.texts, "sass": self.sass} if self._has_sass else self.texts
+
+    @property
+    def _has_sass(self) -> bool:
+        return self.target.nvidia and self.target.name != "sm_70"
 
     def _statement(self, line: SourceLine) -> tuple[int, int]:
         """The first and last line of the statement that a line belongs to: a call may be written over several."""
