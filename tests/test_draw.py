@@ -113,6 +113,14 @@ def test_layouts_of_tensor_cores_and_shared_memory_are_drawn():
     assert "every element is held" in draw.layout(sliced).alt
 
 
+def test_a_value_of_the_ttgir_may_be_named():
+    made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80")
+    load = next(line.split()[0] for line in made.ttgir.splitlines() if "ttg.local_load" in line)
+    assert "#ttg.dot_op" in draw.layout(made, load).alt
+    with pytest.raises(CourseError, match="No value with a layout is called %nothing"):
+        draw.layout(made, "%nothing")
+
+
 @pytest.mark.parametrize(
     ("of", "says"),
     [("z", "Nothing is called 'z'"), (None, "needs to know of what"), (1, "No value with a layout comes from line 1")],

@@ -263,7 +263,7 @@ def compile_problem(error: Exception) -> CompileProblem:
     located = [each for each in causes if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src]
     words = [getattr(each, "error_message", None) or _own_words(each) for each in causes]
     reason = next((text for text in reversed(words) if text), type(error).__name__)
-    wrapped = re.fullmatch(r"[A-Za-z]+(?:Error|Exception)\((['\"])(.*)\1\)", reason, re.DOTALL)
+    wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
     reason = _CLEARER.get(reason, reason)
     return CompileProblem(reason, tuple((each.src, each.node.lineno) for each in reversed(located)))

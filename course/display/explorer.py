@@ -144,7 +144,8 @@ def panes_of(made: Lowered, open_first: list[str]) -> list[Pane]:
             if line.startswith("#loc") or line.strip().startswith(("//##", ".loc", "!")):
                 continue  # where a line came from is what the panes show
             origin = made.lines.back(stage, row)
-            texts.append(without_location_only(line))
+            line = without_location_only(line)
+            texts.append(" ".join(line.split()) if stage == "sass" and "/*" in line else line)
             rows.append(row)
             groups.append(group_of[origin.frame] if origin else -1)
         panes.append(_pane(stage, texts, rows, groups, stage in open_first))
@@ -154,7 +155,7 @@ def panes_of(made: Lowered, open_first: list[str]) -> list[Pane]:
 def _pane(name: str, texts: list[str], rows: list[int], groups: list[int], is_open: bool) -> Pane:
     coloured = lines("\n".join(texts), name)
     return {
-        "name": name, "title": TITLES[name], "open": is_open, "rows": rows, "groups": groups, "changed": [],
+        "name": name, "title": TITLES[name], "open": is_open, "folds": name in ("source", "ttir", "ttgir"), "rows": rows, "groups": groups, "changed": [],
         # Each line as alternating class and text, which takes less room than pairs.
         "lines": [[part for token in line for part in token] for line in coloured],
     }  # fmt: skip

@@ -1,5 +1,6 @@
 """A layout as a picture: the block with each element in the colour of its warp, or of its bank of shared memory."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ from matplotlib.patches import Rectangle
 from course.compiling import banks
 from course.compiling.layouts import Holder, Index, Layout
 from course.compiling.lower import Lowered
+from course.compiling.passes import without_locations
 from course.errors import CourseError
 
 from .picture import LIGHT, PALETTE, Picture, ink, new_figure
@@ -30,7 +32,7 @@ def layout(
     """Who holds which element of a block, or in which bank of shared memory it lies.
 
     shown: a kernel from `lower`, or one of its layouts.
-    of: in a kernel, a variable, a layout's name as `#blocked`, or the number of a line.
+    of: in a kernel, a variable, a value of the TTGIR as `%x_5`, a layout's name as `#blocked`, or the number of a line.
     thread: (warp, thread), to show what that thread alone holds.
     access: for a layout in shared memory, the layout in registers from or to which a warp moves it: what it moves in one go is
         framed, and bank conflicts are counted.
@@ -77,10 +79,24 @@ def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:
         if not at:
             raise CourseError(f"No value with a layout comes from line {of}.")
         return at[-1]
+    if isinstance(of, str) and of.startswith("%"):
+        return _of_value(shown, of)
     if of is None:
         raise CourseError('draw.layout needs to know of what: a variable, as draw.layout(s, "x").')
     found: Layout = shown.layouts[of]
     return found
+
+
+def _of_value(made: Lowered, name: str) -> Layout:
+    """The layout of a value by the name that the TTGIR gives it."""
+    line = re.search(rf"^\s*{re.escape(name)}(?::\d+)? = .*$", without_locations(made.ttgir), re.MULTILINE)
+    types = re.findall(r"(?:tensor|memdesc)<((?:\d+x)+)([^,<>]*(?:<[^<>]*>)?), (#[\w.]+)", line[0]) if line else []
+    if not types:
+        raise CourseError(f"No value with a layout is called {name} in the TTGIR.")
+    shape, element, layout_name = types[-1]
+    wanted = tuple(int(size) for size in shape.split("x")[:-1])
+    found = [each for each in made.layouts if (each.shape, each.element) == (wanted, element)]
+    return next((each for each in found if each.name == layout_name or each.attribute.startswith(f"{layout_name}<")), found[0])
 
 
 def _rows(found: Layout) -> Iterator[list[Index]]:

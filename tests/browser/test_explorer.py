@@ -70,6 +70,30 @@ def test_the_keyboard_walks_the_lines(add_page):
     assert "offsets = pid" in lit(add_page, "Python")[0]
 
 
+def test_a_function_folds_and_unfolds(add_page):
+    pane = add_page.locator('.pane[aria-label="TTGIR"]')
+    before = pane.locator(".line").count()
+    pane.get_by_role("button", name="fold").first.click()
+    assert pane.locator(".line").count() < before
+    pane.get_by_role("button", name="unfold").first.click()
+    assert pane.locator(".line").count() == before
+    add_page.get_by_text("x = tl.load").hover()
+    assert any("tt.load" in line for line in lit(add_page, "TTGIR"))
+
+
+def test_what_is_copied_is_the_code_alone(add_page):
+    copied = add_page.evaluate(
+        """() => {
+            const code = document.querySelector('.pane[aria-label="Python"] .code');
+            getSelection().selectAllChildren(code);
+            return getSelection().toString();
+        }"""
+    )
+    lines = [line for line in copied.splitlines() if line.strip()]
+    assert lines[0] == "@triton.jit"
+    assert lines[-1] == "    tl.store(out_ptr + offsets, x + y, mask=mask)"
+
+
 def test_other_stages_open_and_text_is_found(add_page):
     add_page.get_by_role("button", name="SASS").click()
     add_page.get_by_label("find in the open panes").fill("LDG")
@@ -83,6 +107,39 @@ def test_what_a_kernel_says_is_text_and_no_markup(page, tmp_path):
     assert page.locator("img").count() == 0
     assert page.get_by_text("<img src=x").count() > 0
     assert page.problems == []
+
+
+PAYLOADS = [
+    "<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "</script><script>alert(1)</script>", "<!--<script>", "--></script>",
+    "<svg onload=alert(1)>", "<iframe src=javascript:alert(1)>", "<a href=javascript:alert(1)>x</a>", "javascript:alert(1)",
+    '" onmouseover="alert(1)', "' onfocus='alert(1)", "<body onload=alert(1)>", "<style>@import 'http://127.0.0.2/x';</style>",
+    "<link rel=stylesheet href=http://127.0.0.2/x>", "<base href=http://127.0.0.2/>", "<object data=http://127.0.0.2/x>",
+    "&lt;img src=x onerror=alert(1)&gt;", "<details open ontoggle=alert(1)>", "${alert(1)}", "`+alert(1)+`", "<math><mi//xlink:href=x>",
+    "<template><img src=x onerror=alert(1)></template>", "</style><img src=x onerror=alert(1)>", "]]><img src=x onerror=alert(1)>",
+    "\u2028alert(1)", "</noscript><img src=x onerror=alert(1)>", "</pre></details><img src=x onerror=alert(1)>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_no_payload_runs_or_asks_for_anything(browser, script, tmp_path):
+    made = lower(kernels.add_kernel, "*fp32:16", "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
+    explorer = explore(made)
+    lines = [["s", payload] for payload in PAYLOADS]
+    pane = {**explorer.panes[1], "open": True, "lines": lines, "rows": list(range(len(lines))), "groups": [0] * len(lines)}
+    explorer.panes = [explorer.panes[0], pane]
+    explorer.overview = explorer.lowered.metadata["title"] = "".join(PAYLOADS)
+    context = browser.new_context(java_script_enabled=script)
+    page = context.new_page()
+    problems = []
+    page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: problems.append(request.url) if not request.url.startswith("file:") else None)
+    page.goto(f"file://{explorer.to_html(tmp_path / 'payloads.html')}")
+    page.wait_for_timeout(500)
+    assert problems == []
+    assert page.locator("img, iframe, svg, object, base, link, math").count() == 0
+    if script:
+        assert page.locator('.pane[aria-label="TTIR"] .line').all_inner_texts()[0].strip() == PAYLOADS[0]
+    context.close()
 
 
 def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, tmp_path):

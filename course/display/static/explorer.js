@@ -14,25 +14,28 @@ function drawPane(pane, view) {
   box.setAttribute("aria-label", pane.title);
   box.append(element("h4", "", `${pane.title}, ${pane.lines.length} lines`));
   const code = element("div", "code");
-  const drawn = { code, lines: [], groups: new Map() };
+  const drawn = { code, all: [], lines: [], groups: new Map() };
   const changed = new Set(pane.changed);
   pane.lines.forEach((parts, index) => {
     const line = element("div", "line");
     line.dataset.row = pane.rows[index];
     for (let i = 0; i < parts.length; i += 2) line.append(element("span", parts[i], parts[i + 1]));
     if (!parts.length) line.append("\n");
-    const group = pane.groups[index];
-    if (group >= 0) {
+    if (pane.groups[index] >= 0) {
       line.classList.add("linked");
-      line.group = group;
+      line.group = pane.groups[index];
       line.tabIndex = -1;
-      if (!drawn.groups.has(group)) drawn.groups.set(group, []);
-      drawn.groups.get(group).push(index);
     }
     if (changed.has(index)) line.classList.add("changed");
-    drawn.lines.push(line);
+    line.depth = line.textContent.trim() ? line.textContent.search(/\S/) : Infinity;
+    drawn.all.push(line);
   });
-  code.append(...drawn.lines);
+  // A line can be folded where deeper ones follow it: functions and loops, in Python and in MLIR.
+  if (pane.folds) drawn.all.forEach((line, index) => {
+    const next = drawn.all[index + 1];
+    if (next && next.depth !== Infinity && next.depth > line.depth) addFold(line, drawn, view);
+  });
+  layOut(drawn);
   code.tabIndex = 0;
   code.setAttribute("role", "group");
   code.addEventListener("scroll", () => paint(view, drawn));
@@ -41,7 +44,42 @@ function drawPane(pane, view) {
   return box;
 }
 
-// The rows that can be seen in a pane, and some more. All lines are of one height.
+function addFold(line, drawn, view) {
+  const button = element("button", "fold");
+  const tell = () => {
+    button.dataset.mark = line.folded ? "▸" : "▾";
+    button.setAttribute("aria-label", line.folded ? "unfold" : "fold");
+  };
+  button.onclick = (event) => {
+    event.stopPropagation();
+    line.folded = !line.folded;
+    tell();
+    layOut(drawn);
+    paint(view, drawn);
+  };
+  button.tabIndex = -1;
+  tell();
+  line.prepend(button);
+}
+
+// The lines that are not folded away, in order, and where each group stands among them.
+function layOut(drawn) {
+  drawn.lines = [];
+  drawn.groups = new Map();
+  let hidden;
+  for (const line of drawn.all) {
+    if (hidden !== undefined && line.depth > hidden) continue;
+    hidden = line.folded ? line.depth : undefined;
+    if (line.group !== undefined) {
+      if (!drawn.groups.has(line.group)) drawn.groups.set(line.group, []);
+      drawn.groups.get(line.group).push(drawn.lines.length);
+    }
+    drawn.lines.push(line);
+  }
+  drawn.code.replaceChildren(...drawn.lines);
+}
+
+// The rows that can be seen in a pane. All lines are of one height.
 function visible(drawn) {
   const height = drawn.lines[0]?.offsetHeight || 1;
   const first = Math.floor(drawn.code.scrollTop / height);
