@@ -273,7 +273,7 @@ print(s.passes["tritongpu-coalesce"].diff()[:600])
 # ### Exercise 03.3 · Wide loads (core)
 #
 # `x` is a float32 matrix whose rows are `stride` elements apart; copy the first `n_cols` of row
-# `row` to row `row` of `out`, whose rows are `n_cols` apart. `stride` is 1,004 here: a multiple
+# `row` to row `row` of `out`, whose rows are `n_cols` apart. `stride` is 1,004, or another multiple
 # of 4, which the compiler is not told, as it only asks about 16. Write it so that every load is
 # wide. You may promise the compiler something: `tl.multiple_of(value, 4)` gives back the value.
 

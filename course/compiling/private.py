@@ -320,7 +320,8 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
     def tell(kind: str, pointers: Any, mask: Any, value: Any = None) -> None:
         element = pointers.get_element_ty()
         itemsize = max(1, getattr(element, "primitive_bitwidth", 64) // 8)  # a pointer has none
-        active = np.broadcast_to(mask.data, pointers.data.shape) if mask is not None else ...
+        # A scalar's condition joined with a block's gives integers, which would pick lanes by number.
+        active = np.broadcast_to(mask.data, pointers.data.shape).astype(bool) if mask is not None else ...
         values = None
         if value is not None:
             bits = np.ascontiguousarray(np.broadcast_to(value.data, pointers.data.shape)[active])

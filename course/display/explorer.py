@@ -69,7 +69,7 @@ class Explorer(anywidget.AnyWidget):
         """Write one file that needs neither a session nor the network, with linking alive; return its path."""
         path = Path(path)
         try:
-            path.write_text(page_of(self.panes, self.overview, self.lowered.kernel))
+            path.write_text(page_of(self.panes, self.overview, self.lowered.kernel), encoding="utf-8")
         except OSError as error:
             raise CourseError(f"The page could not be written to {path}: {error.strerror}.") from error
         return path
@@ -155,10 +155,16 @@ def panes_of(made: Lowered, open_first: list[str]) -> list[Pane]:
 def _pane(name: str, texts: list[str], rows: list[int], groups: list[int], is_open: bool) -> Pane:
     coloured = lines("\n".join(texts), name)
     return {
-        "name": name, "title": TITLES[name], "open": is_open, "folds": name in ("source", "ttir", "ttgir"), "rows": rows, "groups": groups, "changed": [],
+        "name": name,
+        "title": TITLES[name],
+        "open": is_open,
+        "folds": name in ("source", "ttir", "ttgir"),
+        "rows": rows,
+        "groups": groups,
+        "changed": [],
         # Each line as alternating class and text, which takes less room than pairs.
         "lines": [[part for token in line for part in token] for line in coloured],
-    }  # fmt: skip
+    }
 
 
 def _plain(line: list[str]) -> str:
@@ -179,16 +185,17 @@ def static_html(panes: list[Pane], overview: str) -> str:
 
 def page_of(panes: list[Pane], overview: str, title: str) -> str:
     """A page of its own: the same script and style, with the panes as data in it."""
-    # "</" would end the script element, wherever it stands in a kernel's strings.
-    data = json.dumps({"panes": panes, "overview": overview}).replace("</", "<\\/")
-    script = (STATIC / "explorer.js").read_text().replace("export default", "const explorer =")
+    # A "<" could end the script element, or begin what hides its end, wherever it stands in a kernel's strings.
+    data = json.dumps({"panes": panes, "overview": overview}).replace("<", "\\u003c")
+    script = (STATIC / "explorer.js").read_text(encoding="utf-8").replace("export default", "const explorer =")
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>{html.escape(title)}</title>
 <style>body {{ margin: 1em; }}
-{(STATIC / "explorer.css").read_text()}</style>
+{(STATIC / "explorer.css").read_text(encoding="utf-8")}</style>
+<body class="course-explorer-page">
 <div id="explorer"></div>
 <noscript>{static_html(panes, overview)}</noscript>
 <script type="application/json" id="data">{data}</script>

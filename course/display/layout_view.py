@@ -39,6 +39,10 @@ def layout(
 
     A block of one dimension is drawn in rows as long as the run of its first warp; of a large one the corner is shown.
     """
+    if thread is not None and not (isinstance(thread, tuple) and len(thread) == 2):
+        raise CourseError(f"draw.layout takes thread=(warp, thread), as (0, 5); this is {thread!r}.")
+    if access is not None and not isinstance(access, Layout):
+        raise CourseError(f"draw.layout takes a layout as access, as s.layouts['x']; this is a {type(access).__name__}.")
     found = _layout(shown, of)
     if not found.bases:
         raise CourseError(f"{found.name or found.attribute} has no view in this version of Triton.")
@@ -81,7 +85,7 @@ def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:
         return at[-1]
     if isinstance(of, str) and of.startswith("%"):
         return _of_value(shown, of)
-    if of is None:
+    if not isinstance(of, str):
         raise CourseError('draw.layout needs to know of what: a variable, as draw.layout(s, "x").')
     found: Layout = shown.layouts[of]
     return found
@@ -130,10 +134,20 @@ def _thread_boxes(found: Layout, row: list[Index], only: tuple[int, int] | None)
         if first is None or last is None:
             boxes.append((i - start, LIGHT, "", ""))
         else:
-            registers = f"r{first.register}" + (f"-{last.register}" if last.register != first.register else "")
+            registers = _numbers([holder.register for holder in holders[start:i] if holder])
             boxes.append((i - start, PALETTE[first.warp % 6], f"{first.warp}:{first.thread}", registers))
         start = i
     return boxes
+
+
+def _numbers(registers: list[int]) -> str:
+    """r0, r0-3, or r0,2…14 where there are gaps."""
+    first, last = registers[0], registers[-1]
+    if len(registers) == 1:
+        return f"r{first}"
+    if registers == list(range(first, last + 1)):
+        return f"r{first}-{last}"
+    return f"r{first},{registers[1]}…{last}" if len(registers) > 2 else f"r{first},{last}"
 
 
 def _shown_holder(found: Layout, index: Index, only: tuple[int, int] | None) -> Holder | None:

@@ -19,8 +19,8 @@ def pipeline(made: Lowered, loop: int = 0) -> Picture:
     if not isinstance(made, Lowered):
         raise CourseError(f"draw.pipeline takes a kernel from lower; this is a {type(made).__name__}.")
     found = schedules(made.passes)
-    if not 0 <= loop < len(found):
-        raise CourseError(f"There is no loop {loop}: the kernel has {len(found)}, counted from 0.")
+    if not isinstance(loop, int) or not 0 <= loop < len(found):
+        raise CourseError(f"There is no loop {loop!r}: the kernel has {len(found)}, counted from 0.")
     schedule = found[loop]
     rows = [operation for operation in schedule.operations if operation.kind]
     steps = ITERATIONS + schedule.depth - 1

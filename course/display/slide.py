@@ -14,14 +14,16 @@ from course.errors import CourseError
 from .picture import Picture
 
 
-def slide(picture: Callable[[Any], Picture], **values: Sequence[Any]) -> "Slide":
+def slide(picture: Callable[[Any], Picture], /, **values: Sequence[Any]) -> "Slide":
     """Show `picture(value)` for each value of the one setting named, with a slider to choose.
 
     As in slide(lambda num_warps: draw.layout(lower(kernel, …, num_warps=num_warps), "x"), num_warps=[1, 2, 4, 8]).
     """
-    if len(values) != 1 or not next(iter(values.values())):
+    if len(values) != 1 or not isinstance(next(iter(values.values())), (list, tuple, range)) or not callable(picture):
         raise CourseError("draw.slide takes one setting with its values, as num_warps=[1, 2, 4].")
     ((name, choices),) = values.items()
+    if not choices:
+        raise CourseError(f"draw.slide needs values of {name} to choose from.")
     frames = []
     for value in choices:
         shown = picture(value)

@@ -4,6 +4,8 @@ Every tensor lies in a larger buffer, filled with one bit pattern before a run: 
 make. Afterwards the pattern inside means "never written", and a change outside means a write out of bounds.
 """
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +97,8 @@ MOVERS = {
 """They move or make values, and compute none."""
 
 
+READERS: dict[str, Callable[..., Any]] = {name: getattr(torch.Tensor, name) for name in ("numpy", "tolist", "__array__")}
+
 COPIERS = ("_to_copy", "clone", "copy")
 
 
@@ -107,6 +111,25 @@ class GuardedAllocations(TorchDispatchMode):
         self.operations: list[str] = []
         """The PyTorch operations that computed something, by name."""
         self.copies = 0
+
+    def __enter__(self) -> Any:
+        """And notes where the values are read in Python, which no dispatch sees: a function could compute there."""
+        for name in READERS:
+            setattr(torch.Tensor, name, self._noted(name))
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for name, plain in READERS.items():
+            setattr(torch.Tensor, name, plain)
+        super().__exit__(*error)
+
+    def _noted(self, name: str) -> Callable[..., Any]:
+        def read(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            if not sys._getframe(1).f_globals.get("__name__", "").startswith("course."):
+                self.operations.append(name.strip("_"))
+            return READERS[name](tensor, *args, **kwargs)
+
+        return read
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -40,7 +40,8 @@ MISTAKES = {
         Mistake("a program for each element", {"(triton.cdiv(x.numel(), 1024),)": "(x.numel(),)"}, "wrong", "of 1,025 programs 2 had"),
         Mistake("more threads than there are", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_warps=64"}, "does not compile", "2,048 threads"),
         Mistake("a misspelt option", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_wraps=8"}, "does not compile", "num_wraps"),
-        Mistake("numpy does it", {"    return out": "    return torch.from_numpy(a * x.numpy() + b)"}, "wrong", "stored by no kernel"),
+        Mistake("numpy does it first", {"    # about 2 lines": "    x = torch.from_numpy(a * x.numpy() + b)\n    a, b = 1.0, 0.0\n    # about 2 lines"}, "wrong", "numpy"),
+        Mistake("numpy does it", {"    return out": "    return torch.from_numpy(a * x.numpy() + b)"}, "wrong", "numpy"),
         Mistake("a refusal by the compiler that is caught", {
             "a * x + b": "[a * x + b for _ in range(1)][0]",
             "    affine_kernel[grid]": "    try:\n        affine_kernel[grid]",

@@ -101,6 +101,12 @@ OTHERS = {
             "    y = tl.load(y_ptr + cols, mask=cols < n)": "    y = tl.load(y_ptr + cols[None, :], mask=cols[None, :] < n)",
             "x[:, None] + y[None, :]": "x + y",
         }),
+        Other("row by row, with a condition on a number in the mask", {
+            "    x = tl.load(x_ptr + rows, mask=rows < m)  # [BLOCK_M]\n": "",
+            "    mask = (rows[:, None] < m) & (cols[None, :] < n)\n    tl.store(out_ptr + rows[:, None] * n + cols[None, :], x[:, None] + y[None, :], mask=mask)":
+            "    for i in range(BLOCK_M):\n        row = tl.program_id(axis=0) * BLOCK_M + i\n        x = tl.load(x_ptr + row, mask=row < m)\n"
+            "        tl.store(out_ptr + row * n + cols, x + y, mask=(row < m) & (cols < n))",
+        }),
         Other("expand_dims", {"rows[:, None] * n": "tl.expand_dims(rows, 1) * n", "x[:, None] + y": "tl.expand_dims(x, 1) + y"}),
     ],
     "02.2": [

@@ -17,6 +17,7 @@ MISTAKES = {
             "no promise", {"tl.multiple_of(row * stride, 4)": "row * stride"}, "wrong", "8 of 8 loads in the PTX are narrow"
         ),
         Mistake("a promise of something else", {"row * stride, 4": "row * stride, 2"}, "wrong", "loads in the PTX are narrow"),
+        Mistake("one stride alone", {"row * stride, 4": "row * 1004, 4"}, "wrong", "2 x 1,020 float32"),
         Mistake("no mask", {"start + cols, mask=cols < n_cols": "start + cols"}, "reads outside", "outside input 0"),
         Mistake(
             "rows as far apart in the output",

@@ -117,6 +117,7 @@ PAYLOADS = [
     "&lt;img src=x onerror=alert(1)&gt;", "<details open ontoggle=alert(1)>", "${alert(1)}", "`+alert(1)+`", "<math><mi//xlink:href=x>",
     "<template><img src=x onerror=alert(1)></template>", "</style><img src=x onerror=alert(1)>", "]]><img src=x onerror=alert(1)>",
     "\u2028alert(1)", "</noscript><img src=x onerror=alert(1)>", "</pre></details><img src=x onerror=alert(1)>",
+    "<!-- <script> %s",
 ]  # fmt: skip
 
 
@@ -148,6 +149,29 @@ def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, tmp_path):
     assert page.locator(".line").count() > 8000
     times = page.evaluate(HOVER_MS)
     assert times[len(times) // 2] < 16, times
+
+
+def test_far_lines_of_long_panes_are_found(page, tmp_path):
+    made = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75")
+    page.goto(f"file://{explore(made, stages=['ptx']).to_html(tmp_path / 'big.html')}")
+    page.get_by_text("tl.store(out_ptr").hover()
+    shown = page.locator('.pane[aria-label="PTX"]').locator(".line.on")
+    assert shown.count() > 0
+    assert shown.first.is_visible()
+    assert int(shown.first.get_attribute("data-row")) > 1000
+    box, pane = shown.first.bounding_box(), page.locator('.pane[aria-label="PTX"] .code').bounding_box()
+    assert pane["y"] - 17 <= box["y"] <= pane["y"] + pane["height"]
+
+
+def test_opening_a_pane_keeps_pin_and_search(add_page):
+    add_page.get_by_label("find in the open panes").fill("load")
+    add_page.get_by_text("x = tl.load").click()
+    add_page.get_by_role("button", name="SASS").click()
+    assert any("LDG" in line for line in lit(add_page, "SASS"))
+    assert add_page.get_by_label("find in the open panes").input_value() == "load"
+    assert add_page.evaluate("document.activeElement.textContent") == "SASS"
+    add_page.get_by_role("button", name="TTGIR").click()
+    assert any("LDG" in line for line in lit(add_page, "SASS"))
 
 
 def test_without_script_the_panes_can_be_read(browser, tmp_path):

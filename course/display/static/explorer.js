@@ -40,8 +40,7 @@ function drawPane(pane, view) {
   code.setAttribute("role", "group");
   code.addEventListener("scroll", () => paint(view, drawn));
   box.append(code);
-  view.panes.push(drawn);
-  return box;
+  return { box, drawn };
 }
 
 function addFold(line, drawn, view) {
@@ -110,10 +109,21 @@ function light(view, group, from) {
   for (const drawn of view.panes) paint(view, drawn);
 }
 
-function drawPanes(view, model, holder) {
-  view.panes = [];
-  view.lit = view.pinned = undefined;
-  holder.replaceChildren(...model.get("panes").filter((pane) => view.open.has(pane.name)).map((pane) => drawPane(pane, view)));
+// Put the open panes into the holder, in order. A pane that was drawn before is taken as it was.
+function showPanes(view, model, holder) {
+  const shown = model.get("panes").filter((pane) => view.open.has(pane.name));
+  const boxes = shown.map((pane) => {
+    if (!view.drawn.has(pane.name)) view.drawn.set(pane.name, drawPane(pane, view));
+    return view.drawn.get(pane.name);
+  });
+  for (const { box } of view.drawn.values()) if (!boxes.some((each) => each.box === box)) box.remove();
+  boxes.forEach(({ box }, index) => {
+    if (holder.children[index] !== box) holder.insertBefore(box, holder.children[index] ?? null);
+  });
+  view.panes = boxes.map(({ drawn }) => drawn);
+  const lit = view.lit;
+  view.lit = undefined;
+  light(view, lit); // in the new pane too
 }
 
 function listen(view, holder) {
@@ -163,7 +173,7 @@ function search(view, text, counter) {
   return found;
 }
 
-function drawBar(view, model, redraw) {
+function drawBar(view, model, toggled) {
   const bar = element("div", "bar");
   for (const pane of model.get("panes")) {
     const button = element("button", "", pane.title);
@@ -171,7 +181,9 @@ function drawBar(view, model, redraw) {
     button.title = `Show or hide ${pane.title}`;
     button.onclick = () => {
       if (!view.open.delete(pane.name)) view.open.add(pane.name);
-      redraw();
+      button.setAttribute("aria-pressed", view.open.has(pane.name));
+      toggled();
+      search(view, input.value, counter);
     };
     bar.append(button);
   }
@@ -237,7 +249,7 @@ function drawPasses(box, message, model) {
 }
 
 function render({ model, el }) {
-  const view = { open: new Set(model.get("panes").filter((pane) => pane.open).map((pane) => pane.name)) };
+  const view = { panes: [] };
   const root = element("div", "course-explorer");
   const top = element("div");
   const problem = element("div", "problem");
@@ -245,30 +257,31 @@ function render({ model, el }) {
   const holder = element("div", "panes");
   const passes = element("div", "passes");
   listen(view, holder);
-  const redraw = () => {
-    const bar = drawBar(view, model, redraw);
-    drawChoices(view, model, bar);
-    top.replaceChildren(bar);
-    drawPanes(view, model, holder);
-  };
+  const show = () => showPanes(view, model, holder);
   const renew = () => {
     view.open = new Set(model.get("panes").filter((pane) => pane.open).map((pane) => pane.name));
+    view.drawn = new Map();
+    view.lit = view.pinned = undefined;
+    const bar = drawBar(view, model, show);
+    drawChoices(view, model, bar);
+    top.replaceChildren(bar);
+    holder.replaceChildren();
     passes.replaceChildren();
-    redraw();
+    show();
   };
   const tell = () => { problem.textContent = model.get("problem") ?? ""; };
   const answer = (message) => {
-    if (message.hello) {
-      view.alive = true;
-      redraw();
-    } else {
+    if (!message.hello) {
       drawPasses(passes, message, model);
+    } else if (!view.alive) {
+      view.alive = true;
+      drawChoices(view, model, top.firstChild);
     }
   };
   model.on("change:panes", renew);
   model.on("change:problem", tell);
   model.on("msg:custom", answer);
-  redraw();
+  renew();
   tell();
   root.append(top, problem, holder, passes);
   el.append(root);
