@@ -6,6 +6,7 @@ import pytest
 
 from course import explore, lower
 from course.compiling.lower import LowerError
+from course.compiling.passes import without_locations
 from course.display import highlight
 from course.errors import CourseError
 from tests import lower_kernels as kernels
@@ -123,3 +124,12 @@ def test_edited_ir_is_shown_without_switches(add):
     explorer = explore(add.replace(ttgir=add.ttgir))
     assert explorer.choices["can_change"] is False
     assert [pane["name"] for pane in explorer.panes][1:3] == ["ttir", "ttgir"]
+
+
+def test_panes_without_any_location_are_shown_unlinked(add):
+    bare = add.replace(ttgir=without_locations(add.ttgir))
+    panes = {pane["name"]: pane for pane in explore(bare).panes}
+    assert set(panes["ptx"]["groups"]) == {-1}
+    assert any("ld.global" in text for text in text_of(panes["ptx"]))
+    assert bare.lines.back("ptx", 60) is None
+    assert str(bare.lines)
