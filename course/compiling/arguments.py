@@ -14,7 +14,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.errors import CourseError
 
-from .private import plain_function
+from .private.kernels import plain_function
 from .source import Source, constant_text, source_of
 
 # Triton's name of a type -> PyTorch's

@@ -23,7 +23,8 @@ from .disassembly import Resources, resources_of, sass_of
 from .layouts import Layouts
 from .lines import LineMap, SourceLine, chain_of, relocated
 from .passes import Passes
-from .private import compile_ir, plain_function
+from .private.ir import compile_ir
+from .private.kernels import plain_function
 from .source import importable, source_of
 from .targets import Target, target_of
 

@@ -22,7 +22,7 @@ import triton
 import course
 from course.errors import CourseError
 
-from .private import plain_function
+from .private.kernels import plain_function
 
 
 @dataclass(frozen=True)

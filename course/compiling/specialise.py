@@ -8,7 +8,7 @@ from typing import Any
 
 from course.errors import CourseError
 
-from . import private
+from .private.kernels import jit_specialise, plain_function
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ def specialise(kernel: object, *args: Any, **meta: Any) -> Specialisation:
     kernel: a function under @triton.jit. args, meta: what a launch would be given, without the grid.
     Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
     """
-    function = private.plain_function(kernel)
+    function = plain_function(kernel)
     if function is None:
         raise CourseError(f"specialise takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
     try:
-        entries, options = private.jit_specialise(function, args, meta)
+        entries, options = jit_specialise(function, args, meta)
     except TypeError as error:
         reason = str(error).replace("dynamic_func", function.__name__)
         raise CourseError(f"The arguments do not fit the kernel {function.__name__}: {reason}.") from error

@@ -18,18 +18,10 @@ import triton
 from course.errors import CourseError
 
 from .arguments import make
-from .private import (
-    CompileError,
-    CompileProblem,
-    assembler_watched,
-    compile_ir,
-    compile_problem,
-    jit_function,
-    launches_compiled,
-    plain_function,
-    prepare_compiler,
-    values_with_layouts,
-)
+from .private.compiler import assembler_watched, launches_compiled, prepare_compiler
+from .private.errors import CompileError, CompileProblem, compile_problem
+from .private.ir import compile_ir, values_with_layouts
+from .private.kernels import jit_function, plain_function
 from .source import Source
 from .targets import target_of
 
@@ -106,7 +98,7 @@ def passes_of(reference: Json, args: list[Json], kwargs: dict[str, Json], target
 
 
 def layouts_of(ttgir: str, target: str, shared: bool, views: bool) -> list[Json]:
-    """Every value of a TTGIR that has a layout: see `private.values_with_layouts`."""
+    """Every value of a TTGIR that has a layout: see `private.ir.values_with_layouts`."""
     aliases = dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
     found = []
     with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from course import DEVICE, MODE
-from course.compiling.private import interpreter_watched, interpreter_words
+from course.compiling.private.errors import interpreter_words
+from course.compiling.private.interpreter import interpreter_watched
 from course.errors import CourseError
 from course.progress import track
 from course.tracing.accesses import AccessLog, OutsideError, Problem, Region

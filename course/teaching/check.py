@@ -8,7 +8,7 @@ from typing import Any
 
 from course import MODE
 from course.child import Ended, Kind, call
-from course.compiling.private import plain_function
+from course.compiling.private.kernels import plain_function
 from course.compiling.source import Source, source_of
 from course.errors import CourseError
 

@@ -6,7 +6,8 @@ from itertools import product
 from typing import Any
 
 from course import MODE
-from course.compiling.private import CompileProblem, launches_compiled, prepare_compiler
+from course.compiling.private.compiler import launches_compiled, prepare_compiler
+from course.compiling.private.errors import CompileProblem
 from course.compiling.source import Definition, Source
 from course.compiling.targets import Target, target_of
 from course.measuring.cases import Case

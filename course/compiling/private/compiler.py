@@ -1,0 +1,118 @@
+"""The JIT with a driver that only names a target, and what it compiles."""
+
+import contextlib
+import importlib
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import CompiledKernel
+from triton.runtime.cache import triton_key
+from triton.runtime.jit import JITFunction
+
+from .errors import CompileError, compile_problem
+
+
+class FixedDriver:
+    """Answers what Triton asks of a GPU's driver while it compiles, for a GPU that need not be there."""
+
+    def __init__(self, target: GPUTarget, runs_trials: bool) -> None:
+        """runs_trials: whether `@triton.autotune` runs each of its configurations once, or just takes the first."""
+        self.target, self.runs_trials = target, runs_trials
+        # Kernels are kept in memory by device: a number for each target, or one target's would do for another.
+        self.device = abs(hash((target.backend, target.arch))) % 10**6 + 1000
+
+    def get_current_target(self) -> GPUTarget:
+        return self.target
+
+    def get_current_device(self) -> int:
+        return self.device
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        def once(call: Callable[[], Any], quantiles: Any = None, **rest: Any) -> list[float]:
+            if self.runs_trials:
+                call()
+            return [1.0, 1.0, 1.0]
+
+        return once
+
+
+def prepare_compiler() -> None:
+    """Do what the first compilation in a process does: hash all of Triton's own files, and import what it needs."""
+    triton_key()
+    for name in ("compiler.code_generator", "experimental.gluon", "language.extra.libdevice"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"triton.{name}")
+
+
+@contextlib.contextmanager
+def assembler_watched() -> Iterator[list[tuple[list[str], str]]]:
+    """While active, note how Triton calls NVIDIA's assembler. Yields the list that (command, what it said) are added to."""
+    calls: list[tuple[list[str], str]] = []
+    plain_run = subprocess.run
+
+    def run(command: Any, *args: Any, **kwargs: Any) -> Any:
+        done = plain_run(command, *args, **kwargs)
+        if isinstance(command, list) and "ptxas" in os.path.basename(command[0]):
+            log = getattr(kwargs.get("stderr"), "name", None)  # Triton has it write into a file
+            said = Path(log).read_text() if isinstance(log, str) else ""
+            calls.append(([str(word) for word in command], said))
+        return done
+
+    subprocess.run = run  # type: ignore[assignment]
+    try:
+        yield calls
+    finally:
+        subprocess.run = plain_run
+
+
+@dataclass
+class CompiledLaunches:
+    """What came of the launches within `launches_compiled`."""
+
+    kernels: list[CompiledKernel]
+    problems: list[CompileError]
+    """Also those that the launcher has caught."""
+
+
+@contextlib.contextmanager
+def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
+    """While active, a launch compiles its kernel for `target` as the JIT would, and runs nothing.
+
+    A launch that does not compile raises CompileError. Only where Triton's interpreter is off.
+    """
+    launches = CompiledLaunches([], [])
+    compiled, failed = launches.kernels, launches.problems
+    plain_run = JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
+        try:
+            kernel = plain_run(self, *args, grid=grid, warmup=True, **kwargs)
+        except (TypeError, OSError):
+            raise  # the arguments do not fit, the disk is full: nothing that the compiler says
+        except Exception as error:
+            failed.append(CompileError(compile_problem(error)))
+            raise failed[-1] from error
+        compiled.append(kernel)
+        return kernel
+
+    before = triton.runtime.driver._active
+    triton.runtime.driver.set_active(FixedDriver(target, runs_trials=True))
+    JITFunction.run = run
+    try:
+        yield launches
+    finally:
+        JITFunction.run = plain_run
+        triton.runtime.driver._active = before

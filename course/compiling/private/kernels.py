@@ -1,0 +1,59 @@
+"""What is under `@triton.jit`, and how the JIT would specialise it."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import make_backend
+from triton.runtime.jit import JITFunction, create_function_from_signature
+
+from course.errors import CourseError
+
+
+def plain_function(kernel: object) -> Callable[..., Any] | None:
+    """The Python function under `@triton.jit` (and `@triton.autotune` and the like), or None for anything else.
+
+    Answers alike for compiled and interpreted kernels.
+    """
+    if not isinstance(kernel, triton.runtime.jit.KernelInterface):
+        return None
+    while not inspect.isfunction(kernel):
+        kernel = getattr(kernel, "fn", None)
+        if kernel is None:
+            return None
+    return kernel
+
+
+def jit_function(kernel: Any) -> JITFunction[Any]:
+    """The kernel itself, under `@triton.autotune`, `@triton.heuristics` and the like. Where the interpreter is off.
+
+    Raises CourseError for what is no kernel.
+    """
+    while not isinstance(kernel, JITFunction):
+        if not isinstance(kernel, triton.runtime.jit.KernelInterface):
+            name = getattr(kernel, "__name__", repr(kernel))
+            raise CourseError(f"{name} is a {type(kernel).__name__} and no kernel, a function under @triton.jit.")
+        kernel = kernel.fn
+    return kernel
+
+
+def jit_specialise(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], capability: int = 90
+) -> tuple[list[tuple[str, str, Any]], dict[str, Any]]:
+    """What the JIT would specialise for these arguments: (parameter, type, attribute), in the kernel's order.
+
+    The type is Triton's own ("*fp32", "i32", "constexpr"); the attribute is "D" where the value is divisible by 16,
+    "" or None where not, and the value itself for a constexpr (an integer equal to 1 becomes one).
+    """
+    jit = JITFunction(function)
+    backend = make_backend(GPUTarget("cuda", capability, 32))
+    bind = create_function_from_signature(jit.signature, jit.params, backend)
+    _, specialisation, options = bind(*args, **kwargs)
+    known = vars(backend.parse_options(options))
+    if unknown := set(options) - set(known):
+        raise TypeError(f"{', '.join(sorted(unknown))}: neither a parameter of the kernel nor an option of the compiler")
+    usual = vars(backend.parse_options({}))
+    unusual = {name: known[name] for name in sorted(options) if known[name] != usual[name]}
+    return [(parameter.name, *entry) for parameter, entry in zip(jit.params, specialisation, strict=True)], unusual
