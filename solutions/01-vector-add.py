@@ -464,7 +464,8 @@ print(whole.tolist(), part.tolist())
 # compiler makes of it for an H100 or H200 lights up beside it.
 
 # %%
-explore(add_kernel, x, x, x, 4, BLOCK_SIZE=1024, target="sm_90", stages=["ptx"])
+x = torch.empty(98432, device=DEVICE)
+explore(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="sm_90", stages=["ptx"])
 
 # %% [markdown]
 # ## How fast can it be?
