@@ -10,12 +10,10 @@ import triton
 from course.child import run_command
 from course.errors import CourseError
 
-from .targets import Target
+from .targets import MOST_THREADS, Target
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 TIMEOUT_S = 60
-MOST_THREADS = 1024
-"""Of a program, on every GPU."""
 RESERVED_SHARED_BYTES = 1024
 """Of a multiprocessor's shared memory, for each program, from sm_80 on (CUDA programming guide)."""
 

@@ -9,7 +9,6 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -242,15 +241,14 @@ def _plain(metadata: Json) -> Json:
 
 def _problem(problem: CompileProblem, listing: list[Json], error: Exception) -> Json:
     details = str(error.__cause__ or error)
-    for (source, row), function in product(problem.places, listing):
-        before, found, _ = function["text"].partition(source.rstrip())
-        if found:  # the innermost place that is not Triton's own
-            line = function["line"] + before.count("\n") + row - 1
-            return {
-                "problem": f"{function['name']} does not compile: {_first_line(problem.reason)}",
-                "file": function["file"], "line": line, "text": source.split("\n")[row - 1].strip(), "details": details,
-            }  # fmt: skip
-    return {"problem": f"It does not compile: {_first_line(problem.reason)}", "details": details}
+    place = problem.within([(function["text"], function["line"]) for function in listing])
+    if place is None:
+        return {"problem": f"It does not compile: {_first_line(problem.reason)}", "details": details}
+    function = listing[place.which]
+    return {
+        "problem": f"{function['name']} does not compile: {_first_line(problem.reason)}",
+        "file": function["file"], "line": place.line, "text": place.text, "details": details,
+    }  # fmt: skip
 
 
 def _first_line(reason: str) -> str:

@@ -8,6 +8,8 @@ from course import MODE
 from course.errors import CourseError
 
 KIB = 1024
+MOST_THREADS = 1024
+"""Of a program, on every GPU."""
 
 
 @dataclass(frozen=True)

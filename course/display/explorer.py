@@ -6,7 +6,6 @@ Python computes the panes; static/explorer.js draws them. The same script serves
 
 import html
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from course.compiling.targets import TARGETS
 from course.errors import CourseError
 
 from .highlight import lines
+from .widget import with_static
 
 STATIC = Path(__file__).parent / "static"
 TITLES = {
@@ -59,7 +59,7 @@ class Explorer(anywidget.AnyWidget):
         super().__init__()
         self.lowered = made
         open_first = stages or ["ttgir", "ptx" if made.target.nvidia else "amdgcn"]
-        known = [*made.texts, *(["sass"] if made.target.nvidia else [])]
+        known = made.lines.stages
         if unknown := [stage for stage in open_first if stage not in known]:
             raise CourseError(f"{made.kernel} for {made.target.name} has no stage {unknown[0]!r}: it has {', '.join(known)}.")
         self._show(made, panes_of(made, open_first))
@@ -115,11 +115,8 @@ class Explorer(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         static = {"text/html": static_html(self.panes, self.overview), "text/plain": self.overview}
-        if os.environ.get("COURSE_STATIC") == "1":  # for notebooks that are kept: a widget's id differs from run to run
-            return static
-        made = super()._repr_mimebundle_(**kwargs)
-        bundle, metadata = made if isinstance(made, tuple) else (made, {})
-        return {**static, **(bundle or {}), "text/plain": self.overview}, metadata
+        own = super()._repr_mimebundle_
+        return with_static(static, lambda: own(**kwargs))
 
 
 def again(made: Lowered, target: str, num_warps: int, num_stages: int) -> Lowered:

@@ -1,7 +1,6 @@
 """slide: a slider over the values of one setting, and the picture for each. Works in a saved notebook too."""
 
 import html
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import traitlets
 from course.errors import CourseError
 
 from .picture import Picture
+from .widget import with_static
 
 
 def slide(picture: Callable[[Any], Picture], /, **values: Sequence[Any]) -> "Slide":
@@ -55,8 +55,5 @@ class Slide(anywidget.AnyWidget):
         ]
         text = "\n".join(f"{self.name} = {value}: {alt}" for value, _, alt, _ in self.frames)
         static = {"text/html": "\n".join(parts), "text/plain": text}
-        if os.environ.get("COURSE_STATIC") == "1":  # for notebooks that are kept: a widget's id differs from run to run
-            return static
-        made = super()._repr_mimebundle_(**kwargs)
-        bundle, metadata = made if isinstance(made, tuple) else (made, {})
-        return {**static, **(bundle or {}), "text/plain": text}, metadata
+        own = super()._repr_mimebundle_
+        return with_static(static, lambda: own(**kwargs))

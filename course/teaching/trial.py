@@ -2,22 +2,19 @@
 
 import importlib
 import re
-from itertools import product
 from typing import Any
 
 from course import MODE
 from course.compiling.private.compiler import launches_compiled, prepare_compiler
 from course.compiling.private.errors import CompileProblem
 from course.compiling.source import Definition, Source
-from course.compiling.targets import Target, target_of
+from course.compiling.targets import MOST_THREADS, Target, target_of
 from course.measuring.cases import Case
 from course.measuring.verify import Work, first_line, verify
 
 from .exercise import Code, Judged, Launcher
 from .exercises import find
 
-MOST_THREADS = 1024
-"""Of a program, on every GPU."""
 MOST_IDLE = 256
 """Programs with nothing to do that pass: a grid may be of a fixed size."""
 IN_16_BITS = re.compile(r"\b(arith\.(?:add|sub|mul|div)f|math\.\w+) .*(?:x|\b)(bf16|f16)\b")
@@ -128,9 +125,5 @@ def _work_problem(exercise: Code, case: Case, work: Work) -> str:
 def _place(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
     reason = problem.reason.split(". ")[0].rstrip(".")
-    for (source, row), definition in product(problem.places, definitions):
-        before, found, _ = definition.text.partition(source.rstrip())
-        if found:  # the innermost place that is not Triton's own
-            line = definition.line + before.count("\n") + row - 1
-            return f"Line {line} of {definition.place}:  {source.split(chr(10))[row - 1].strip()}\n{reason}."
-    return f"{reason}."
+    found = problem.within([(each.text, each.line) for each in definitions])
+    return f"Line {found.line} of {definitions[found.which].place}:  {found.text}\n{reason}." if found else f"{reason}."

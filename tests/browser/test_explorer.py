@@ -27,6 +27,7 @@ HOVER_MS = """async () => {
 @pytest.fixture
 def page(browser):
     page = browser.new_page(viewport={"width": 1400, "height": 700})
+    page.context.set_offline(True)
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("request", lambda request: page.problems.append(request.url) if request.url.startswith("http") else None)
@@ -204,10 +205,31 @@ def test_the_widget_compiles_again_for_another_choice(server, browser):
     page.close()
 
 
+def test_in_lesson_03_a_hover_links_and_a_choice_changes_the_ttgir(server, browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(server.format(name="03-compilation-stages.ipynb") + "&reset")
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.evaluate(RUN_ALL)
+    page.evaluate(
+        """async () => {
+            const content = window.jupyterapp.shell.currentWidget.content;
+            const at = content.widgets.findIndex((cell) => cell.model.sharedModel.getSource().startsWith('explore('));
+            await content.scrollToItem(at, 'start');
+        }"""
+    )
+    explorer = page.locator(".course-explorer").first
+    explorer.locator(".line").first.wait_for(timeout=20_000)
+    explorer.get_by_text("x = tl.load").hover()
+    assert any("tt.load" in line for line in lit(page, "TTGIR"))
+    explorer.get_by_label("num_warps").select_option("8")
+    explorer.get_by_text("warpsPerCTA = [8]").first.wait_for(timeout=20_000)
+    page.close()
+
+
 def test_a_saved_notebook_shows_the_panes_without_a_session(server, browser):
     name = "explore.ipynb"
     page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.goto(server.format(name=name))
+    page.goto(server.format(name=name) + "&reset")
     page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
     page.evaluate(RUN_ALL)
     page.wait_for_selector(".course-explorer .line", timeout=20_000)

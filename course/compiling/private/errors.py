@@ -7,6 +7,17 @@ from triton.compiler.errors import CompilationError
 
 
 @dataclass(frozen=True)
+class Place:
+    """A line of one of several functions."""
+
+    which: int
+    """The function's number among them."""
+    line: int
+    """In its file."""
+    text: str
+
+
+@dataclass(frozen=True)
 class CompileProblem:
     """Why a kernel does not compile, and where."""
 
@@ -14,6 +25,15 @@ class CompileProblem:
     places: tuple[tuple[str, int], ...] = ()
     """Where the compiler stopped, from the innermost call to the outermost: a function's text, from its `def`, and the line
     in it, from 1."""
+
+    def within(self, functions: list[tuple[str, int]]) -> Place | None:
+        """The innermost place in one of these functions, each given as its text and the line of its file it begins in."""
+        for source, row in self.places:
+            for which, (text, first_line) in enumerate(functions):
+                before, found, _ = text.partition(source.rstrip())
+                if found:
+                    return Place(which, first_line + before.count("\n") + row - 1, source.split("\n")[row - 1].strip())
+        return None
 
 
 class CompileError(Exception):
