@@ -420,7 +420,7 @@ PLANS: dict[int, tuple[tuple[float, Callable[..., torch.Tensor], dict[str, int]]
         (8192, softmax_v5, {"num_warps": 8}),
         (16384, softmax_v6, {"block_n": 8192, "num_warps": 16}),
         (65536, softmax_v7, {"block_n": 4096, "part_n": 4096, "num_warps": 4}),
-        (131072, softmax_v7, {"block_n": 4096, "part_n": 8192, "num_warps": 4}),
+        (262144, softmax_v7, {"block_n": 8192, "part_n": 8192, "num_warps": 8}),
         (4194304, softmax_v7, {"block_n": 8192, "part_n": 32768, "num_warps": 16}),
         (math.inf, softmax_v6, {"block_n": 16384, "num_warps": 32}),
     ),
