@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 import torch
 
+from course.compiling.private.interpreter import Access, Launch, Program
+
 
 @dataclass(frozen=True)
 class Region:
@@ -43,6 +45,8 @@ class Problem:
     kind: Literal["wrong", "raised", "race", "reads outside", "writes outside"]
     text: str
     """A sentence."""
+    program: Program | None = None
+    """The program that did it, where one is to blame."""
 
 
 class OutsideError(Exception):
@@ -53,23 +57,32 @@ class OutsideError(Exception):
         self.problem = problem
 
 
-@dataclass(frozen=True)
-class Access:
-    """One load, store or atomic update by one program."""
-
-    kind: str
-    addresses: np.ndarray
-    itemsize: int
-    program: int
-    """The program's number in the order of arrival."""
-    values: np.ndarray | None
-
-
 VERBS = {"load": "read", "store": "wrote", "update": "updated"}
 
 
-def _outside(kind: str, text: str) -> Problem:
-    return Problem("reads outside" if kind == "load" else "writes outside", text)
+def _outside(access: Access, text: str) -> Problem:
+    return Problem("reads outside" if access.kind == "load" else "writes outside", text, access.program)
+
+
+def stop_outside(access: Access, storages: list[tuple[int, int]]) -> None:
+    """Raise OutsideError where an access goes outside every storage, given as address and size in bytes."""
+    known = np.zeros(access.addresses.shape, dtype=bool)
+    for start, size in storages:
+        known |= (access.addresses >= start) & (access.addresses + np.uint64(access.itemsize) <= start + size)
+    if not known.all():
+        text = f"Program {name_of(access.program)} {VERBS[access.kind]} memory that is none of the kernel's arguments."
+        raise OutsideError(_outside(access, text))
+
+
+def storages_of(launch: Launch) -> list[tuple[int, int]]:
+    """The address and the size in bytes of each storage among a launch's arguments."""
+    storages = [tensor.untyped_storage() for tensor in launch.tensors]
+    return [(storage.data_ptr(), storage.nbytes()) for storage in storages]
+
+
+def may_hold_pointers(launch: Launch) -> bool:
+    """Whether an argument may hold addresses itself: a tensor of 64-bit integers."""
+    return any(tensor.dtype in (torch.int64, torch.uint64) for tensor in launch.tensors)
 
 
 class AccessLog:
@@ -86,7 +99,8 @@ class AccessLog:
         self._storages: list[tuple[int, int]] = []
         self._may_hold_pointers = False
         self._accesses: list[Access] = []
-        self._programs: dict[tuple[int, int, int], int] = {}
+        self._programs: dict[Program, int] = {}
+        """By number in the order of arrival."""
         self.problem: Problem | None = None
         self.launches = 0
         self.bytes_loaded = 0
@@ -99,28 +113,24 @@ class AccessLog:
         """… and the others of that launch."""
         """Of the lanes that are not masked, over all launches; an atomic update counts as both."""
 
-    def launch(self, storages: list[tuple[int, int]], may_hold_pointers: bool) -> None:
+    def launch(self, launch: Launch) -> None:
         self.finish()
         self.launches += 1
-        self._storages, self._may_hold_pointers = storages, may_hold_pointers
+        self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
         self._regions = self._all_regions()
 
-    def access(
-        self, kind: str, addresses: np.ndarray, itemsize: int, program: tuple[int, int, int], values: np.ndarray | None
-    ) -> None:
-        if addresses.size and not self._may_hold_pointers:
-            known = np.zeros(addresses.shape, dtype=bool)
-            for start, size in self._storages:
-                known |= (addresses >= start) & (addresses + np.uint64(itemsize) <= start + size)
-            if not known.all():
-                text = f"Program {_name(program)} {VERBS[kind]} memory that is none of the kernel's arguments."
-                raise OutsideError(_outside(kind, text))
-        number = self._programs.setdefault(program, len(self._programs))
-        self._accesses.append(Access(kind, addresses, itemsize, number, values))
-        if kind != "load" and addresses.size:
+    def program(self, program: Program) -> None:
+        self._programs[program] = len(self._programs)
+
+    def access(self, access: Access) -> None:
+        if not self._may_hold_pointers:
+            stop_outside(access, self._storages)
+        addresses, moved = access.addresses, access.addresses.size * access.itemsize
+        self._accesses.append(access)
+        if access.kind != "load" and addresses.size:
             self.storages_stored |= {start for start, size in self._storages if start <= addresses[0] < start + size}
-        self.bytes_loaded += addresses.size * itemsize if kind != "store" else 0
-        self.bytes_stored += addresses.size * itemsize if kind != "load" else 0
+        self.bytes_loaded += moved if access.kind != "store" else 0
+        self.bytes_stored += moved if access.kind != "load" else 0
 
     def finish(self) -> None:
         """The launch has ended: look at all that its programs did."""
@@ -151,52 +161,56 @@ class AccessLog:
         ends = np.cumsum([access.addresses.size for access in self._accesses])
         access = self._accesses[int(np.searchsorted(ends, index, side="right"))]
         where = f"whose length is {region.length:,}: at {region.position(int(addresses[index]))}"
-        text = f"Program {self._name(access.program)} {VERBS[access.kind]} outside {region.name}, {where}."
-        return _outside(access.kind, text)
+        text = f"Program {name_of(access.program)} {VERBS[access.kind]} outside {region.name}, {where}."
+        return _outside(access, text)
 
     def _race(self) -> Problem | None:
-        stores = [access for access in self._accesses if access.values is not None and access.addresses.size]
+        stores = [access for access in self._accesses if access.kind == "store" and access.addresses.size]
         if not stores:
             return None
         for access in stores:
             if problem := self._lanes_that_differ(access):
                 return problem
-        programs = np.concatenate([np.full(access.addresses.shape, access.program) for access in stores])
-        values = np.concatenate([access.values.astype(np.uint64) for access in stores if access.values is not None])
+        names = list(self._programs)
+        programs = np.concatenate([np.full(access.addresses.shape, self._programs[access.program]) for access in stores])
+        values = np.concatenate([access.stored.astype(np.uint64) for access in stores if access.stored is not None])
         places, which = np.unique(np.concatenate([access.addresses for access in stores]), return_inverse=True)
         first, last = _least_and_most(which, programs, len(places))
         low, high = _least_and_most(which, values, len(places))
         different = np.flatnonzero((first != last) & (low != high))
         if different.size:
             i = different[0]
-            both = f"{self._name(first[i])} and {self._name(last[i])}"
-            return Problem("race", f"Programs {both} wrote different values to {self._place(places[i])}.")
+            both = f"{name_of(names[first[i]])} and {name_of(names[last[i]])}"
+            text = f"Programs {both} wrote different values to {self._place(places[i])}."
+            return Problem("race", text, names[last[i]])
         for access in self._accesses:
             if access.kind != "load":
                 continue
             found = np.minimum(np.searchsorted(places, access.addresses), len(places) - 1)
-            others = (first[found] != access.program) | (last[found] != access.program)
+            number = self._programs[access.program]
+            others = (first[found] != number) | (last[found] != number)
             clash = found[(places[found] == access.addresses) & others]
             if clash.size:
                 i = clash[0]
-                writer = first[i] if first[i] != access.program else last[i]
+                writer = names[first[i] if first[i] != number else last[i]]
                 text = (
-                    f"Program {self._name(access.program)} read {self._place(places[i])}, which program "
-                    f"{self._name(writer)} wrote in the same launch: nothing orders the two."
+                    f"Program {name_of(access.program)} read {self._place(places[i])}, which program "
+                    f"{name_of(writer)} wrote in the same launch: nothing orders the two."
                 )
-                return Problem("race", text)
+                return Problem("race", text, access.program)
         return None
 
     def _lanes_that_differ(self, store: Access) -> Problem | None:
         """Two lanes of one store that write different values to one place."""
-        assert store.values is not None
+        assert store.stored is not None
         order = np.argsort(store.addresses, kind="stable")
-        addresses, values = store.addresses[order], store.values[order]
+        addresses, values = store.addresses[order], store.stored[order]
         clash = np.flatnonzero((addresses[1:] == addresses[:-1]) & (values[1:] != values[:-1]))
         if not clash.size:
             return None
         where = self._place(addresses[clash[0]])
-        return Problem("race", f"Two lanes of program {self._name(store.program)} wrote different values to {where}.")
+        text = f"Two lanes of program {name_of(store.program)} wrote different values to {where}."
+        return Problem("race", text, store.program)
 
     def _place(self, address: np.uint64) -> str:
         for region in self._regions:
@@ -204,11 +218,8 @@ class AccessLog:
                 return f"{region.position(int(address))} of {region.name}"
         return "the same place"
 
-    def _name(self, number: int) -> str:
-        return _name(next(program for program, each in self._programs.items() if each == number))
 
-
-def _name(program: tuple[int, int, int]) -> str:
+def name_of(program: Program) -> str:
     """0 for (0, 0, 0), (1, 2) for (1, 2, 0)."""
     used = program[: max((axis + 1 for axis in range(3) if program[axis]), default=1)]
     return str(used[0]) if len(used) == 1 else str(used)

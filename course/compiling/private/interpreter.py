@@ -1,39 +1,99 @@
 """The interpreter, watched."""
 
 import contextlib
+import inspect
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from types import CodeType
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 import triton
 from torch.utils._python_dispatch import _disable_current_modes
 from triton.backends.compiler import GPUTarget
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from .compiler import FixedDriver
+
+Program = tuple[int, int, int]
+Grid = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel that is about to run."""
+
+    kernel: str
+    grid: Grid
+    arguments: dict[str, Any]
+    """By the kernel's parameters; tensors as the interpreter uses them, on the CPU."""
+
+    @cached_property
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors among the arguments, in tuples and tensor descriptors too."""
+        return [tensor for _, tensor in self.named_tensors()]
+
+    def named_tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, value in self.arguments.items():
+            found = list(_tensors([value]))
+            yield from ((f"{name}[{i}]" if len(found) > 1 else name, tensor) for i, tensor in enumerate(found))
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a program is about to do to memory with one tl.load, tl.store or atomic."""
+
+    kind: Literal["load", "store", "update"]
+    """An update is atomic."""
+    program: Program
+    pointers: np.ndarray
+    """uint64 addresses, of the block's shape."""
+    active: np.ndarray
+    """bool, of the same shape: the lanes that no mask keeps out."""
+    itemsize: int
+    """Bytes at each address."""
+    values: np.ndarray | None
+    """What is stored, of the same shape."""
+
+    @cached_property
+    def addresses(self) -> np.ndarray:
+        """Of the active lanes, 1-D."""
+        return self.pointers[self.active]
+
+    @property
+    def stored(self) -> np.ndarray | None:
+        """What the active lanes store, 1-D, as unsigned integers of the item's size."""
+        if self.values is None:
+            return None
+        bits = np.ascontiguousarray(self.values[self.active])
+        return bits.view(f"u{bits.dtype.itemsize}")
 
 
 class Observer(Protocol):
     """What `interpreter_watched` tells."""
 
-    def launch(self, storages: list[tuple[int, int]], may_hold_pointers: bool) -> None:
-        """A kernel starts: the address and size in bytes of each storage among its arguments."""
+    def launch(self, launch: Launch) -> None:
+        """A kernel starts."""
 
-    def access(
-        self, kind: str, addresses: np.ndarray, itemsize: int, program: tuple[int, int, int], values: np.ndarray | None
-    ) -> None:
-        """A program is about to "load", "store" or "update" (atomically) these addresses; masked lanes are left out.
+    def program(self, program: Program) -> None:
+        """One of its programs starts."""
 
-        addresses: 1-D uint64. itemsize: bytes at each. values: what is stored, as unsigned integers of that size.
-        """
+    def access(self, access: Access) -> None:
+        """A program is about to touch memory."""
+
+
+Sample = Callable[[Grid], list[Program]]
 
 
 @contextlib.contextmanager
-def interpreter_watched(observer: Observer) -> Iterator[None]:
-    """While active, the interpreter tells `observer` of every launch, and of every access before it is made.
+def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Iterator[None]:
+    """While active, the interpreter tells `observer` of every launch, every program, and every access before it is made.
 
     And it raises where a kernel asks whether a block of several lanes is true.
+    sample: of a grid, the programs to run, in order; by default all.
     """
     from triton.runtime import interpreter
 
@@ -42,17 +102,17 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
     plain |= {name: getattr(builder, name) for name in ("create_atomic_rmw", "create_atomic_cas")}
     plain_arguments, plain_restore = executor._init_args_hst, executor._restore_args_dev
     plain_patch = interpreter._patch_lang_tensor
+    bound: list[tuple[str, dict[str, Any]]] = []  # of the launch that is being prepared
+    chosen: list[Program] = []
 
-    def tell(kind: str, pointers: Any, mask: Any, value: Any = None) -> None:
+    def tell(kind: Literal["load", "store", "update"], pointers: Any, mask: Any, value: Any = None) -> None:
         element = pointers.get_element_ty()
         itemsize = max(1, getattr(element, "primitive_bitwidth", 64) // 8)  # a pointer has none
+        shape = pointers.data.shape
         # A scalar's condition joined with a block's gives integers, which would pick lanes by number.
-        active = np.broadcast_to(mask.data, pointers.data.shape).astype(bool) if mask is not None else ...
-        values = None
-        if value is not None:
-            bits = np.ascontiguousarray(np.broadcast_to(value.data, pointers.data.shape)[active])
-            values = bits.view(f"u{bits.dtype.itemsize}").ravel()
-        observer.access(kind, np.ravel(pointers.data[active]), itemsize, tuple(builder.grid_idx), values)
+        active = np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask.data, shape).astype(bool)
+        values = np.broadcast_to(value.data, shape) if value is not None else None
+        observer.access(Access(kind, builder.grid_idx, pointers.data, active, itemsize, values))
 
     def load(pointers: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("load", pointers, mask)
@@ -73,13 +133,31 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
     def arguments(self: Any, args: Any, kwargs: Any) -> Any:
         with _disable_current_modes():  # its copies are no work of the function that launches
             args, kwargs = plain_arguments(self, args, kwargs)
-        tensors = list(_tensors([*args, *kwargs.values()]))
-        storages = [tensor.untyped_storage() for tensor in tensors]
-        observer.launch(
-            [(storage.data_ptr(), storage.nbytes()) for storage in storages],
-            may_hold_pointers=any(tensor.dtype in (torch.int64, torch.uint64) for tensor in tensors),
-        )
+        bound[:] = [(self.fn.__name__, inspect.getcallargs(self.fn, *args, **kwargs))]
         return args, kwargs
+
+    def set_grid_dim(*sizes: int) -> None:
+        builder.grid_dim = sizes
+        kernel, given = bound[0]
+        observer.launch(Launch(kernel, sizes, given))  # type: ignore[arg-type]  # three of them
+
+    def set_grid_idx(*indices: int) -> None:
+        # A sample's programs stand along the first axis, one after the other.
+        builder.grid_idx = chosen[indices[0]] if sample else indices
+        observer.program(builder.grid_idx)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        if sample:
+            whole = self.grid
+
+            def of_sample(given: Any) -> tuple[int]:
+                sizes = (*(whole(given) if callable(whole) else whole), 1, 1, 1)[:3]
+                chosen[:] = sample(sizes)
+                builder.set_grid_dim = lambda *_: set_grid_dim(*sizes)
+                return (len(chosen),)
+
+            self.grid = of_sample
+        plain_call(self, *args, **kwargs)
 
     def restore(self: Any, *rest: Any) -> None:
         with _disable_current_modes():
@@ -89,22 +167,33 @@ def interpreter_watched(observer: Observer) -> Iterator[None]:
         plain_patch(tensor, scope)
         scope.set_attr(tensor, "__bool__", _truth)
 
+    plain_call = executor.__call__
     watched = {"create_masked_load": load, "create_masked_store": store}
     watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap}
+    watched |= {"set_grid_dim": set_grid_dim, "set_grid_idx": set_grid_idx}
     driver_before = triton.runtime.driver._active
     try:
         triton.runtime.driver.set_active(FixedDriver(GPUTarget("cuda", 90, 32), runs_trials=False))
-        executor._init_args_hst, executor._restore_args_dev = arguments, restore
+        executor._init_args_hst, executor._restore_args_dev, executor.__call__ = arguments, restore, call
         interpreter._patch_lang_tensor = patch
         for name, function in watched.items():
             setattr(builder, name, function)
         yield
     finally:
         executor._init_args_hst, executor._restore_args_dev = plain_arguments, plain_restore
+        executor.__call__ = plain_call
         interpreter._patch_lang_tensor = plain_patch
         triton.runtime.driver._active = driver_before
         for name in watched:
             delattr(builder, name)  # the class's own shows again
+
+
+def interpreted_code(kernel: Any) -> CodeType:
+    """The code that the interpreter runs for a kernel, with the line numbers of its source."""
+    while not hasattr(kernel, "rewrite"):
+        kernel = kernel.fn
+    code: CodeType = kernel.rewrite().__code__
+    return code
 
 
 def _truth(block: Any) -> bool:
@@ -121,11 +210,11 @@ def _truth(block: Any) -> bool:
 
 
 def _tensors(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among a launch's arguments, in tuples and tensor descriptors too."""
+    """The tensors among values, in tuples and tensor descriptors too."""
     for argument in arguments:
         if isinstance(argument, tuple):
             yield from _tensors(argument)
         elif isinstance(argument, torch.Tensor):
             yield argument
-        elif hasattr(argument, "base"):  # a tensor descriptor, or a tensor seen as another dtype
+        elif isinstance(argument, TensorDescriptor) or hasattr(argument, "base"):  # or a tensor seen as another dtype
             yield from _tensors([argument.base])
