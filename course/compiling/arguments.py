@@ -1,11 +1,13 @@
-"""A launch's arguments as another process can make them again: what the JIT asks of them, and not their values' memory.
+"""A launch's arguments as another process can make them again.
 
-A tensor becomes its dtype, where its address lies against 16 bytes, and the size of its storage; there it is made on
-PyTorch's meta device, so it takes no memory however large it is.
+For the compiler a tensor becomes what the JIT asks of it: its dtype, where its address lies against 16 bytes, and the size
+of its storage; there it is made on PyTorch's meta device, so it takes no memory however large it is. To run a kernel in the
+other process, tensors are kept aside, with their values.
 """
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -35,23 +37,31 @@ DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]>")
 Described = dict[str, Any]
 
 
-def describe(value: Any) -> Described:
-    """A value as JSON. Raises CourseError naming what a kernel cannot be given."""
+def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
+    """A value as JSON. Raises CourseError naming what a kernel cannot be given.
+
+    kept: where to put the tensors that are to keep their values; `make` is then given the same list.
+    """
     if isinstance(value, str):
         return {"text": value}
     if isinstance(value, torch.Tensor) and value.dtype not in DTYPES.values():
         raise CourseError(f"A kernel cannot be given a tensor of {value.dtype}.")
+    if isinstance(value, torch.Tensor) and kept is not None:
+        kept.append(value.detach())
+        return {"kept": len(kept) - 1}
     if isinstance(value, torch.Tensor):
         return {"tensor": _name(value.dtype), **_place(value)}
     if isinstance(value, TensorDescriptor):
         return {
-            "descriptor": describe(value.base),
+            "descriptor": describe(value.base, kept),
             "shape": [*value.shape],
             "strides": [*value.strides],
             "block": [*value.block_shape],
         }
     if type(value) in (tuple, list):
-        return {"items": [describe(each) for each in value]}
+        return {"items": [describe(each, kept) for each in value]}
+    if isinstance(value, triton.runtime.jit.TensorWrapper) and kept is not None:
+        return {"wrapped": describe(value.base, kept), "dtype": str(value.dtype)}
     if isinstance(value, triton.runtime.jit.TensorWrapper):
         return {"tensor": _name(DTYPES.get(str(value.dtype), value.dtype)), **_place(value.base)}
     if plain_function(value) is not None:
@@ -73,22 +83,27 @@ def _place(tensor: torch.Tensor) -> Described:
     return {"beyond_16": tensor.data_ptr() % 16, "storage_bytes": tensor.untyped_storage().size()}
 
 
-def make(described: Described, is_constexpr: bool) -> Any:
+def make(described: Described, is_constexpr: bool, kept: Sequence[torch.Tensor] = ()) -> Any:
     """The value again, or one that the JIT treats in the same way.
 
     is_constexpr: of a parameter that is a constant, for which a text is itself and not a type.
     """
     if "text" in described:
         return described["text"] if is_constexpr else _of_type(described["text"])
+    if "kept" in described:
+        return kept[described["kept"]]
+    if "wrapped" in described:
+        dtype = getattr(triton.language, described["dtype"], None) or getattr(torch, described["dtype"].removeprefix("torch."))
+        return triton.runtime.jit.TensorWrapper(make(described["wrapped"], False, kept), dtype)
     if "tensor" in described:
         return _tensor(getattr(torch, described["tensor"]), described["beyond_16"], described["storage_bytes"])
     if "descriptor" in described:
-        base = make(described["descriptor"], False)
+        base = make(described["descriptor"], False, kept)
         return TensorDescriptor(base, described["shape"], described["strides"], described["block"])
     if "function" in described:
         return Source.from_json(described["function"]).load()
     if "items" in described:
-        return tuple(make(each, is_constexpr) for each in described["items"])
+        return tuple(make(each, is_constexpr, kept) for each in described["items"])
     return eval(described["constant"])
 
 

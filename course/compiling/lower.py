@@ -24,8 +24,7 @@ from .layouts import Layouts
 from .lines import LineMap, SourceLine, chain_of, relocated
 from .passes import Passes
 from .private.ir import compile_ir
-from .private.kernels import plain_function
-from .source import importable, source_of
+from .reference import reference_of
 from .targets import Target, target_of
 
 TIMEOUT_S = 120
@@ -326,7 +325,9 @@ def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> 
 
     Raises LowerError, with the kernel's line, where it does not compile; CourseError for what is no kernel or no target.
     """
-    return lower_again(Request(_reference(kernel), [*map(describe, args)], _described(kwargs), literal=False), target)
+    return lower_again(
+        Request(reference_of(kernel, "lower"), [*map(describe, args)], _described(kwargs), literal=False), target
+    )
 
 
 def lower_file(file: str | Path, name: str, signature: list[str], target: str | None = None, **options: Any) -> Lowered:
@@ -375,13 +376,3 @@ def _call(function: Any, *args: Any) -> Any:
     why = f"was killed by {ended.signal}" if ended.signal else f"ended early ({ended.exception or f'exit code {ended.code}'})"
     hint = next((line for line in words.splitlines() if "error:" in line or "Assertion" in line), "")
     raise LowerError(f"The compiler {why}." + (f" It said: {hint.strip()[:300]}" if hint else ""), words)
-
-
-def _reference(kernel: Any) -> dict[str, Any]:
-    """Where the child finds the kernel: in its module where it stands in one that can be imported, else in its source."""
-    function = plain_function(kernel)
-    if function is None:
-        raise CourseError(f"lower takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
-    if importable(kernel):
-        return {"module": function.__module__, "name": function.__name__}
-    return {"source": source_of(kernel).to_json()}

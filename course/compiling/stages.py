@@ -2,13 +2,9 @@
 
 import ast
 import base64
-import importlib
-import importlib.util
 import os
 import re
-import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +16,8 @@ from .arguments import make
 from .private.compiler import assembler_watched, launches_compiled, prepare_compiler
 from .private.errors import CompileError, CompileProblem, compile_problem
 from .private.ir import compile_ir, values_with_layouts
-from .private.kernels import jit_function, plain_function
-from .source import Source
+from .private.kernels import jit_function
+from .reference import kernel_at, listing_of
 from .targets import target_of
 
 TEXTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
@@ -43,13 +39,13 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
     Returns "stages", "binary" (base64), "metadata" and "listing"; or "problem" with "line", "place" and "details".
     """
     try:
-        given = _kernel(reference)
+        given = kernel_at(reference)
         kernel = jit_function(given)
     except CourseError as error:
         return {"problem": str(error)}
     except (Exception, SystemExit) as error:
         return {"problem": f"{reference.get('file', 'The kernel')} cannot be loaded: {type(error).__name__}: {error}"}
-    listing = list(_listing(kernel))
+    listing = listing_of(kernel)
     try:
         bound = _bind(kernel, args, kwargs, literal)
         with (
@@ -125,36 +121,6 @@ def _expanded(text: str, aliases: dict[str, str]) -> str:
     return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), text)
 
 
-def _kernel(reference: Json) -> Any:
-    if "source" in reference:
-        return Source.from_json(reference["source"]).load()
-    name = reference["name"]
-    module = importlib.import_module(reference["module"]) if "module" in reference else _module_at(Path(reference["file"]))
-    if not hasattr(module, name):
-        kernels = [each for each, value in vars(module).items() if plain_function(value) is not None]
-        raise CourseError(f"There is no {name!r} in {reference.get('file')}: its kernels are {', '.join(kernels) or 'none'}.")
-    return getattr(module, name)
-
-
-def _module_at(path: Path) -> Any:
-    """The module in a file, as a part of its package where it stands in one."""
-    path = path.resolve()
-    parts, folder = [path.stem], path.parent
-    while (folder / "__init__.py").exists():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    sys.path.insert(0, str(folder))
-    if len(parts) > 1:
-        return importlib.import_module(".".join(parts))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise CourseError(f"{path} is no Python file: its name must end in .py.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def _bind(kernel: Any, args: list[Json], kwargs: dict[str, Json], literal: bool) -> Json:
     """By name what a launch would be given."""
     names = [parameter.name for parameter in kernel.params]
@@ -185,27 +151,6 @@ def _literal(text: str) -> Any:
     except (ValueError, SyntaxError):
         value = getattr(triton.language, text.removeprefix("tl."), None)
         return value if isinstance(value, triton.language.dtype) else text
-
-
-def _listing(kernel: Any) -> Iterator[Json]:
-    """The text of the kernel and of every jitted function of the user's that it can call, with file and first line."""
-    seen, waiting = set(), [kernel]
-    while waiting:
-        function = waiting.pop()
-        if id(function) in seen:
-            continue
-        seen.add(id(function))
-        yield {
-            "name": function.__name__,
-            "file": function.fn.__code__.co_filename,
-            "line": function.starting_line_number,
-            "text": "".join(function.raw_src).rstrip("\n"),
-        }
-        names = function.fn.__code__.co_names
-        used = [function.fn.__globals__.get(name) for name in names]
-        for each in used:
-            if isinstance(each, triton.runtime.jit.JITFunction) and not each.fn.__module__.startswith("triton."):
-                waiting.append(each)
 
 
 def _result(compiled: Any, listing: list[Json], assembler: list[tuple[list[str], str]]) -> Json:

@@ -1,0 +1,80 @@
+"""Where a kernel is, so that another process finds it: in a module, in a file, or in its source."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+from course.errors import CourseError
+
+from .private.kernels import plain_function
+from .source import Source, importable, source_of
+
+Reference = dict[str, Any]
+"""{"module": …, "name": …}, {"file": …, "name": …} or {"source": …}."""
+
+
+def reference_of(kernel: Any, asker: str) -> Reference:
+    """The kernel's module where it stands in one that can be imported, else its source.
+
+    asker: the function that takes the kernel, for the CourseError that says that this is none.
+    """
+    function = plain_function(kernel)
+    if function is None:
+        raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
+    if importable(kernel):
+        return {"module": function.__module__, "name": function.__name__}
+    return {"source": source_of(kernel).to_json()}
+
+
+def kernel_at(reference: Reference) -> Any:
+    """The kernel. Raises CourseError where its file holds none of that name, and what loading it raises."""
+    if "source" in reference:
+        return Source.from_json(reference["source"]).load()
+    name = reference["name"]
+    module = importlib.import_module(reference["module"]) if "module" in reference else _module_at(Path(reference["file"]))
+    if not hasattr(module, name):
+        kernels = [each for each, value in vars(module).items() if plain_function(value) is not None]
+        raise CourseError(f"There is no {name!r} in {reference.get('file')}: its kernels are {', '.join(kernels) or 'none'}.")
+    return getattr(module, name)
+
+
+def _module_at(path: Path) -> Any:
+    """The module in a file, as a part of its package where it stands in one."""
+    path = path.resolve()
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    sys.path.insert(0, str(folder))
+    if len(parts) > 1:
+        return importlib.import_module(".".join(parts))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise CourseError(f"{path} is no Python file: its name must end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def listing_of(kernel: Any) -> list[dict[str, Any]]:
+    """The text of the kernel and of every jitted function of the user's that it can call: name, file, first line, text."""
+    found: dict[Any, dict[str, Any]] = {}
+    waiting = [plain_function(kernel)]
+    while waiting:
+        function = waiting.pop()
+        if function is None or function in found:
+            continue
+        lines, first = inspect.getsourcelines(function)
+        found[function] = {
+            "name": function.__name__,
+            "file": function.__code__.co_filename,
+            "line": first,
+            "text": "".join(lines).rstrip("\n"),
+        }
+        used = [plain_function(function.__globals__.get(name)) for name in function.__code__.co_names]
+        waiting += [each for each in used if each is not None and not each.__module__.startswith("triton.")]
+    return list(found.values())
