@@ -10,6 +10,8 @@ from course.errors import CourseError
 KIB = 1024
 MOST_THREADS = 1024
 """Of a program, on every GPU."""
+MOST_GRID = (2**31 - 1, 65_535, 65_535)
+"""Programs along each axis of a grid (CUDA programming guide)."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from types import CodeType
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -186,14 +185,6 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
         triton.runtime.driver._active = driver_before
         for name in watched:
             delattr(builder, name)  # the class's own shows again
-
-
-def interpreted_code(kernel: Any) -> CodeType:
-    """The code that the interpreter runs for a kernel, with the line numbers of its source."""
-    while not hasattr(kernel, "rewrite"):
-        kernel = kernel.fn
-    code: CodeType = kernel.rewrite().__code__
-    return code
 
 
 def _truth(block: Any) -> bool:

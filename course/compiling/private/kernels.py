@@ -26,6 +26,13 @@ def plain_function(kernel: object) -> Callable[..., Any] | None:
     return kernel
 
 
+def inner_kernel(kernel: Any) -> Any:
+    """The kernel itself, compiled or interpreted, under `@triton.autotune`, `@triton.heuristics` and the like."""
+    while not inspect.isfunction(kernel.fn):
+        kernel = kernel.fn
+    return kernel
+
+
 def jit_function(kernel: Any) -> JITFunction[Any]:
     """The kernel itself, under `@triton.autotune`, `@triton.heuristics` and the like. Where the interpreter is off.
 

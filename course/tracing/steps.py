@@ -1,0 +1,166 @@
+"""Every line that a program runs, with what it has set and what it has touched."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from course.compiling.private.interpreter import Access, Program
+
+from .panels import Panel
+from .sites import Listing
+from .tensors import Arguments
+from .values import MOST_CELLS_ACROSS, Blob, block_of, described
+
+MOST_STEPS = 2000
+MOST_BYTES = 8 * 2**20
+"""Of the values of one program."""
+NOTHING = object()
+
+
+@dataclass
+class Step:
+    """A line that has run."""
+
+    file: str
+    line: int
+    depth: int
+    """0 in the kernel, 1 in a function that it calls, and so on."""
+    sets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The variables that it has set: see `values.described`."""
+    touches: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+
+
+@dataclass
+class Recorded:
+    """The steps of one program."""
+
+    program: Program
+    steps: list[Step] = field(default_factory=list)
+    blob: Blob = field(default_factory=Blob)
+    cut: bool = False
+    """Whether it went on after the last step that is kept."""
+
+
+@dataclass
+class _Frame:
+    """A function that is running."""
+
+    known: dict[str, Any]
+    line: int
+    """Of the statement that runs, 0 before the first."""
+    at: int
+    """The line within that statement."""
+    touches: list[dict[str, Any]]
+    depth: int
+    failing: bool = False
+    """Whether an exception is on its way out."""
+
+
+class Recorder:
+    """Records the steps of one program, by Python's own tracing of lines."""
+
+    def __init__(self, program: Program, listing: Listing, arguments: Arguments) -> None:
+        self.recorded = Recorded(program)
+        self._listing, self._arguments = listing, arguments
+        self._frames: dict[FrameType, _Frame] = {}
+
+    def start(self) -> None:
+        sys.settrace(self._call)
+
+    def stop(self, error: str = "") -> None:
+        """The program has ended, by an error or not."""
+        sys.settrace(None)
+        if error:
+            for frame in sorted(self._frames, key=lambda each: -self._frames[each].depth):
+                self._close(frame, error)
+                error = ""
+        self._frames = {}
+
+    def _call(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        if event != "call" or not self._listing.holds(frame.f_code):
+            return None
+        # Arguments are known from the start: they are shown as set by the line of the `def`.
+        self._frames[frame] = _Frame({}, self._listing.statement(*_head(frame)), 0, [], len(self._frames))
+        return self._line
+
+    def _line(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
+        state = self._frames.get(frame)
+        if state is None:
+            return self._line
+        if event == "line":
+            line = self._listing.statement(frame.f_code.co_filename, frame.f_lineno)
+            # A statement over several lines is one step; the same line again is the next turn of a loop.
+            if line != state.line or frame.f_lineno == state.at:
+                self._close(frame)
+                state.line = line
+            state.at, state.failing = frame.f_lineno, False
+        elif event == "exception":
+            state.failing = True
+        elif event == "return" and not state.failing:  # what an error ends, `stop` closes
+            self._close(frame)
+            del self._frames[frame]
+        return self._line
+
+    def _close(self, frame: FrameType, error: str = "") -> None:
+        """The statement that ran in a frame has ended."""
+        state, recorded = self._frames[frame], self.recorded
+        if len(recorded.steps) >= MOST_STEPS or len(recorded.blob.content) > MOST_BYTES:
+            recorded.cut = True
+            if not error:
+                return
+        step = Step(frame.f_code.co_filename, state.line, state.depth, touches=state.touches, error=error)
+        state.touches = []
+        now = dict(frame.f_locals)
+        for name, value in now.items():
+            if value is not state.known.get(name, NOTHING) and _shown(name, value):
+                step.sets[name] = described(value, self._arguments, recorded.blob)
+                self._mask(step.sets[name], value, step)
+        state.known = now
+        for touch in step.touches:
+            touch.pop("active")
+        recorded.steps.append(step)
+
+    def _mask(self, described: dict[str, Any], value: Any, step: Step) -> None:
+        """Lay the mask of the one load of a line over what the line has set, where the shapes agree."""
+        masks = [touch["active"] for touch in step.touches if touch["kind"] == "load"]
+        block = block_of(value, self._arguments)
+        if block is None or len(masks) != 1 or "data" not in described:
+            return
+        if masks[0].shape == block.numbers.shape and not masks[0].all():
+            panel = Panel(block.numbers.shape, MOST_CELLS_ACROSS)
+            described["mask"] = self.recorded.blob.add(panel.shown(masks[0]).astype(np.uint8))
+            described["masked"] = int((~masks[0]).sum())
+
+    def access(self, access: Access) -> None:
+        """A statement of this program is about to touch memory."""
+        if not self._frames or self.recorded.cut:
+            return
+        innermost = max(self._frames.values(), key=lambda state: state.depth)
+        tensor = self._arguments.at(access.addresses)
+        touch: dict[str, Any] = {
+            "kind": access.kind, "lanes": int(access.addresses.size), "masked": int(access.active.size - access.addresses.size),
+            "active": access.active, "tensor": tensor,
+        }  # fmt: skip
+        if tensor is not None:
+            argument = self._arguments.all[tensor]
+            numbers = argument.numbers(access.addresses)
+            inside = numbers[numbers >= 0]
+            touch["outside"] = int((numbers < 0).sum())
+            if inside.size:
+                touch |= {"first": argument.place(int(inside[0])), "last": argument.place(int(inside[-1]))}
+            touched = Panel(argument.shape).touched(inside)
+            touch["cells"] = self.recorded.blob.add(np.packbits(touched, bitorder="little"))
+        innermost.touches.append(touch)
+
+
+def _head(frame: FrameType) -> tuple[str, int]:
+    return frame.f_code.co_filename, frame.f_code.co_firstlineno
+
+
+def _shown(name: str, value: Any) -> bool:
+    return not name.startswith("__") and (not callable(value) or hasattr(value, "value"))  # a constexpr can be called

@@ -1,0 +1,204 @@
+"""What a launch touches: counted for every load and store, and noted for every element."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from course.compiling.private.interpreter import Access, Launch, Program
+from course.compiling.requests import SECTOR_BYTES, Requests
+
+from .accesses import may_hold_pointers, stop_outside, storages_of
+from .sites import Listing, Site
+from .tensors import Arguments
+
+LANES = 32
+FIRST_REQUESTS = 4
+"""How many requests of the first program are kept to be drawn."""
+
+
+@dataclass
+class Count:
+    """What one tl.load, tl.store or atomic did, over all programs."""
+
+    kind: str
+    tensor: int | None
+    """The number of the tensor that it goes to; None for memory that is none of the arguments'."""
+    lanes: int = 0
+    """That touch memory."""
+    masked: int = 0
+    """That a mask keeps out."""
+    bytes: int = 0
+    requests: int = 0
+    """Instructions of one warp that touch memory."""
+    sectors: int = 0
+    """Of 32 bytes that the requests touch, each counted in each request."""
+    least: int = 0
+    """Sectors that the same bytes would take, request by request, side by side and aligned."""
+    by_descriptor: bool = False
+    guessed: bool = False
+    """Whether no compiled kernel said which lanes ask together: 32 neighbours of a block were taken."""
+    first: list[list[int]] = field(default_factory=list)
+    """The sectors of the first program's first requests, by address."""
+
+
+class TensorMap:
+    """For every element of a tensor, who touched it. Programs are numbered from 1 in the order in which they ran; 0 is none."""
+
+    def __init__(self, elements: int) -> None:
+        self.reader = np.zeros(elements, dtype=np.int32)
+        """The first program that read it."""
+        self.writer = np.zeros(elements, dtype=np.int32)
+        """The last program that wrote it, …"""
+        self.twice = np.zeros(elements, dtype=bool)
+        """… and whether another had before, not atomically."""
+        self.read_by_several = np.zeros(elements, dtype=bool)
+        self.outside = {"load": 0, "store": 0, "update": 0}
+        """Lanes that touched the tensor's storage beside its elements."""
+
+    @property
+    def unwritten_reads(self) -> np.ndarray:
+        """Where a program read what no program wrote, of a tensor that programs write."""
+        return (self.reader > 0) & (self.writer == 0) if self.writer.any() else np.zeros(self.reader.shape, dtype=bool)
+
+
+class Survey:
+    """An observer of the interpreter."""
+
+    def __init__(self, listing: Listing, requests: list[Requests]) -> None:
+        self.listing = listing
+        self._requests = requests
+        self._numbers: dict[tuple[int, int], np.ndarray] = {}
+        self._chosen: dict[tuple[Site, str, tuple[int, ...]], Requests | None] = {}
+        self.counts: dict[tuple[Site, str], Count] = {}
+        self.programs: list[Program] = []
+        self.launched: Launch | None = None
+
+    def launch(self, launch: Launch) -> None:
+        self.launched = launch
+        self.programs, self.counts = [], {}
+        self.arguments = Arguments(launch)
+        self.maps = [TensorMap(each.elements) for each in self.arguments.all]
+        self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
+        sizes = {start: size // SECTOR_BYTES + 1 for start, size in self._storages}
+        self.sectors = {
+            kind: {start: np.zeros(size, dtype=bool) for start, size in sizes.items()} for kind in ("load", "store")
+        }
+        """For each storage, which of its sectors were touched."""
+
+    def program(self, program: Program) -> None:
+        self.programs.append(program)
+
+    def access(self, access: Access) -> None:
+        if not self._may_hold_pointers:
+            stop_outside(access, self._storages)
+        site = self.listing.site()
+        tensor = self.arguments.at(access.addresses)
+        count = self.counts.setdefault((site, access.kind), Count(access.kind, tensor))
+        count.tensor = tensor if count.tensor is None else count.tensor
+        self._count(count, site, access)
+        if tensor is not None:
+            self._note(tensor, access)
+        for start, size in self._storages:
+            within = access.addresses[(access.addresses >= start) & (access.addresses < start + size)]
+            for kind in ("load", "store"):
+                if access.kind in (kind, "update"):
+                    self.sectors[kind][start][((within - np.uint64(start)) // np.uint64(SECTOR_BYTES)).astype(np.int64)] = True
+
+    def _note(self, tensor: int, access: Access) -> None:
+        found, program = self.maps[tensor], len(self.programs)
+        numbers = self.arguments.all[tensor].numbers(access.addresses)
+        found.outside[access.kind] += int((numbers < 0).sum())
+        numbers = numbers[numbers >= 0]
+        if access.kind != "store":
+            before = found.reader[numbers]
+            found.read_by_several[numbers] |= (before > 0) & (before != program)
+            found.reader[numbers] = np.where(before > 0, before, program)
+        if access.kind != "load":
+            before = found.writer[numbers]
+            if access.kind == "store":
+                found.twice[numbers] |= (before > 0) & (before != program)
+            found.writer[numbers] = program
+
+    def _count(self, count: Count, site: Site, access: Access) -> None:
+        active = access.active.ravel()
+        count.lanes += int(active.sum())
+        count.masked += int(active.size - active.sum())
+        count.bytes += int(active.sum()) * access.itemsize
+        requests = self._asked(site, access)
+        count.guessed |= requests is None
+        count.by_descriptor |= requests is not None and requests.by_descriptor
+        numbers = self._lanes(requests, access)
+        asked = np.where((numbers >= 0) & active[numbers], access.pointers.ravel().astype(np.int64)[numbers], -1)
+        asked.sort(axis=1)
+        sectors = np.where(asked >= 0, asked // SECTOR_BYTES, -1)
+        distinct = _steps(asked).sum(axis=1)
+        count.requests += int((distinct > 0).sum())
+        count.sectors += int(_steps(sectors).sum())
+        count.least += int((-(-distinct * access.itemsize // SECTOR_BYTES)).sum())
+        if len(self.programs) == 1 and len(count.first) < FIRST_REQUESTS:
+            for row in sectors[: FIRST_REQUESTS - len(count.first)]:
+                count.first.append([int(sector) for sector in np.unique(row[row >= 0])])
+
+    def _asked(self, site: Site, access: Access) -> Requests | None:
+        """What this access became in the compiled kernel; None where that is not known."""
+        shape = tuple(size for size in access.pointers.shape if size > 1)
+        key = site, access.kind, shape
+        if key not in self._chosen:
+            here = [
+                each
+                for each in self._requests
+                if each.kind == access.kind and self.listing.statement(each.file, each.line) == site.line
+                and each.file == site.file
+            ]  # fmt: skip
+            fitting = [each for each in here if each.by_descriptor or tuple(n for n in each.shape if n > 1) == shape]
+            others = sorted(found for found, kind in self.counts if kind == access.kind and found.line == site.line)
+            self._chosen[key] = fitting[min(others.index(site), len(fitting) - 1)] if fitting else None
+        return self._chosen[key]
+
+    def _lanes(self, requests: Requests | None, access: Access) -> np.ndarray:
+        """[requests, lanes]: the place in the block that each asks for; -1 for none."""
+        size = access.pointers.size
+        if requests is not None and requests.by_descriptor:
+            return np.arange(size).reshape(1, -1)
+        key = id(requests), size
+        if key not in self._numbers:
+            if requests is None:
+                padded = np.arange(-(-size // LANES) * LANES)
+                self._numbers[key] = np.where(padded < size, padded, -1).reshape(-1, LANES)
+            else:
+                self._numbers[key] = requests.numbers(access.itemsize)
+        return self._numbers[key]
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts, and how much is distinct over the whole launch."""
+        launch = self.launched
+        assert launch is not None
+        return {
+            "kernel": launch.kernel,
+            "grid": list(launch.grid),
+            "programs": len(self.programs),
+            "tensors": [
+                {"name": each.name, "dtype": each.dtype, "shape": list(each.shape), "bytes": each.elements * each.itemsize}
+                for each in self.arguments.all
+            ],
+            "accesses": [
+                {"line": site.line, "file": site.file, "column": site.column, **vars(count)}
+                for (site, _), count in sorted(self.counts.items())
+            ],
+            "distinct_loaded": self._distinct("reader"),
+            "distinct_stored": self._distinct("writer"),
+            "sectors_loaded": sum(int(found.sum()) for found in self.sectors["load"].values()),
+            "sectors_stored": sum(int(found.sum()) for found in self.sectors["store"].values()),
+        }
+
+    def _distinct(self, who: str) -> int:
+        pairs = zip(self.arguments.all, self.maps, strict=True)
+        return sum(int(np.count_nonzero(getattr(found, who))) * argument.itemsize for argument, found in pairs)
+
+
+def _steps(ordered: np.ndarray) -> np.ndarray:
+    """Of rows in order, where a value other than -1 begins."""
+    begins = ordered >= 0
+    begins[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return begins

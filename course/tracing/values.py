@@ -1,0 +1,132 @@
+"""A kernel's variable as it can be sent and shown: its type, its shape, and a cell for each of its elements or a patch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from .panels import Panel
+from .tensors import Arguments
+
+MOST_CELLS_ACROSS = 32
+FLOATS_OF_BYTES = {
+    "fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2,
+    "fp8e4b8": torch.float8_e4m3fnuz, "fp8e5b16": torch.float8_e5m2fnuz,
+}  # fmt: skip
+
+
+class Blob:
+    """Arrays one after the other, each on an address that its type allows."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def add(self, values: np.ndarray) -> list[Any]:
+        """Where the array lies: its type, its place in bytes, its length."""
+        self.content += b"\0" * (-len(self.content) % 8)
+        place = len(self.content)
+        self.content += np.ascontiguousarray(values).tobytes()
+        return [values.dtype.str[1:], place, values.size]
+
+    def read(self, where: list[Any]) -> np.ndarray:
+        """The array that `add` was given."""
+        kind, place, size = where
+        return np.frombuffer(self.content, dtype=f"<{kind}", count=size, offset=place)
+
+
+@dataclass(frozen=True)
+class Block:
+    """The numbers of an interpreted value."""
+
+    dtype: str
+    """Triton's name."""
+    numbers: np.ndarray
+    of: str = ""
+    """Of addresses: the tensor whose elements they count."""
+
+
+def block_of(value: Any, arguments: Arguments) -> Block | None:
+    """What an interpreted tensor holds; None for what is none."""
+    handle = getattr(value, "handle", None)
+    data = getattr(handle, "data", None)
+    dtype = getattr(value, "dtype", None)
+    if not isinstance(data, np.ndarray) or dtype is None:
+        return None
+    data = data.reshape([int(size) for size in getattr(value, "shape", ())] if value.type.is_block() else ())
+    if dtype.is_ptr():
+        return _addresses(data, f"*{dtype.element_ty}", arguments)
+    name = str(dtype)
+    if name == "bf16":
+        data = (data.astype(np.uint32) << 16).view(np.float32)
+    elif name in FLOATS_OF_BYTES:
+        raw = torch.from_numpy(np.array(data, dtype=np.uint8))
+        data = raw.view(FLOATS_OF_BYTES[name]).float().numpy()
+    return Block(name, data)
+
+
+def _addresses(data: np.ndarray, dtype: str, arguments: Arguments) -> Block:
+    tensor = arguments.at(data.ravel().astype(np.uint64))
+    if tensor is None:
+        return Block(dtype, data.astype(np.int64))
+    argument = arguments.all[tensor]
+    return Block(dtype, (data.astype(np.int64) - argument.address) // argument.itemsize, argument.name)
+
+
+def described(value: Any, arguments: Arguments, blob: Blob) -> dict[str, Any]:
+    """A variable as JSON, with its cells in `blob`."""
+    block = block_of(value, arguments)
+    if block is None:
+        return {"text": _plain_text(value)}
+    found: dict[str, Any] = {"dtype": block.dtype, "shape": list(block.numbers.shape)}
+    if block.of:
+        found["of"] = block.of
+    if block.numbers.ndim == 0:
+        return {**found, "text": scalar_text(block.numbers.item())}
+    panel = Panel(block.numbers.shape, MOST_CELLS_ACROSS)
+    finite = block.numbers[np.isfinite(block.numbers)] if block.numbers.dtype.kind == "f" else block.numbers
+    found |= {"cells": list(panel.cells), "patch": list(panel.patch), "data": blob.add(_small(panel.shown(block.numbers)))}
+    if finite.size and block.numbers.dtype != bool:
+        found |= {"least": finite.min().item(), "most": finite.max().item()}
+    for name, is_odd in ODD.items():
+        if block.numbers.dtype.kind == "f" and (count := int(is_odd(block.numbers).sum())):
+            found[name] = count
+    return found
+
+
+ODD: dict[str, Callable[[np.ndarray], np.ndarray]] = {"nan": np.isnan, "inf": np.isinf}
+
+
+def scalar_text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _small(values: np.ndarray) -> np.ndarray:
+    """In a type that a script reads, and no larger than it must be."""
+    if values.dtype == bool:
+        return values.astype(np.uint8)
+    if values.dtype.kind == "f":
+        return values.astype(np.float64 if values.itemsize == 8 else np.float32)
+    if values.size and (values.min() < -(2**31) or values.max() >= 2**31):
+        return values.astype(np.float64)
+    return values.astype(np.int32)
+
+
+def _plain_text(value: Any) -> str:
+    """What is no block: a constant, a tuple, a tensor descriptor."""
+    value = getattr(value, "value", value)  # of a constexpr
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return scalar_text(value) if isinstance(value, float) else repr(value)[:80]
+    if isinstance(value, tuple) or type(value).__name__ == "tuple":
+        return f"({', '.join(_item_text(each) for each in value)})"[:80]
+    if hasattr(value, "block_shape") or hasattr(value, "block_type"):
+        return f"a descriptor of blocks {list(getattr(value, 'block_shape', []))}"
+    return type(value).__name__
+
+
+def _item_text(value: Any) -> str:
+    data = getattr(getattr(value, "handle", None), "data", None)
+    if not isinstance(data, np.ndarray):
+        return _plain_text(value)
+    return scalar_text(data.item()) if data.size == 1 else f"block {list(data.shape)}"
