@@ -1,5 +1,6 @@
 """What a launch touches: counted for every load and store, and noted for every element."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +40,7 @@ class Count:
     guessed: bool = False
     """Whether no compiled kernel said which lanes ask together: 32 neighbours of a block were taken."""
     first: list[list[int]] = field(default_factory=list)
-    """The sectors of the first program's first requests, by address."""
+    """The sectors of the first program's first requests, counted from the one that the tensor begins in."""
 
 
 class TensorMap:
@@ -58,14 +59,15 @@ class TensorMap:
 
     @property
     def unwritten_reads(self) -> np.ndarray:
-        """Where a program read what no program wrote, of a tensor that programs write."""
-        return (self.reader > 0) & (self.writer == 0) if self.writer.any() else np.zeros(self.reader.shape, dtype=bool)
+        """The elements that a program read and no program wrote, of a tensor that programs write."""
+        read = np.flatnonzero(self.reader)
+        return read[self.writer[read] == 0] if self.writer.any() else read[:0]
 
 
 class Survey:
     """An observer of the interpreter."""
 
-    def __init__(self, listing: Listing, requests: list[Requests]) -> None:
+    def __init__(self, listing: Listing, requests: Sequence[Requests]) -> None:
         self.listing = listing
         self._requests = requests
         self._numbers: dict[tuple[int, int], np.ndarray] = {}
@@ -136,9 +138,10 @@ class Survey:
         count.requests += int((distinct > 0).sum())
         count.sectors += int(_steps(sectors).sum())
         count.least += int((-(-distinct * access.itemsize // SECTOR_BYTES)).sum())
-        if len(self.programs) == 1 and len(count.first) < FIRST_REQUESTS:
+        if len(self.programs) == 1 and count.tensor is not None:
+            begin = self.arguments.all[count.tensor].address // SECTOR_BYTES
             for row in sectors[: FIRST_REQUESTS - len(count.first)]:
-                count.first.append([int(sector) for sector in np.unique(row[row >= 0])])
+                count.first.append([int(sector) - begin for sector in np.unique(row[row >= 0])])
 
     def _asked(self, site: Site, access: Access) -> Requests | None:
         """What this access became in the compiled kernel; None where that is not known."""
@@ -178,10 +181,6 @@ class Survey:
             "kernel": launch.kernel,
             "grid": list(launch.grid),
             "programs": len(self.programs),
-            "tensors": [
-                {"name": each.name, "dtype": each.dtype, "shape": list(each.shape), "bytes": each.elements * each.itemsize}
-                for each in self.arguments.all
-            ],
             "accesses": [
                 {"line": site.line, "file": site.file, "column": site.column, **vars(count)}
                 for (site, _), count in sorted(self.counts.items())

@@ -4,9 +4,9 @@ import base64
 import inspect
 import signal
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any
 
@@ -28,7 +28,8 @@ from .steps import Recorded, Recorder
 from .survey import Survey
 
 MOST_PROGRAMS = 1024
-"""Of a larger grid a sample is run."""
+CLUSTERS = 16
+"""Of a larger grid a sample is run: so many clusters of neighbours, evenly spread, with the first program and the last."""
 Json = dict[str, Any]
 
 
@@ -36,36 +37,48 @@ class Stopped(BaseException):
     """The time is over. No kernel's own `except` catches it."""
 
 
-@dataclass
 class Watch:
-    """An observer that surveys a launch and records some of its programs."""
+    """An observer that surveys every launch, and records some programs step by step.
 
-    survey: Survey
-    record: set[Program]
-    recorded: dict[Program, Recorded] = field(default_factory=dict)
-    _recorder: Recorder | None = None
+    record: the programs to record, each with the number of its launch, from 0.
+    """
+
+    def __init__(self, listing: Listing, requests: Sequence[Requests] = (), record: Iterable[tuple[int, Program]] = ()) -> None:
+        self.listing, self.record = listing, set(record)
+        self._requests = requests
+        self.surveys: list[Survey] = []
+        self.recorded: dict[Program, Recorded] = {}
+        self._recorder: Recorder | None = None
+
+    @property
+    def last(self) -> Survey:
+        return self.surveys[-1]
 
     def launch(self, launch: Launch) -> None:
-        self.survey.launch(launch)
-        self.recorded = {}
+        self.stop()
+        self.surveys.append(Survey(self.listing, self._requests))
+        self.last.launch(launch)
 
     def program(self, program: Program) -> None:
         self.stop()
-        self.survey.program(program)
-        if program in self.record:
-            self._recorder = Recorder(program, self.survey.listing, self.survey.arguments)
+        self.last.program(program)
+        if (len(self.surveys) - 1, program) in self.record:
+            self._recorder = Recorder(program, self.listing, self.last.arguments)
             self.recorded[program] = self._recorder.recorded
             self._recorder.start()
 
     def access(self, access: Access) -> None:
         if self._recorder:
             self._recorder.access(access)
-        self.survey.access(access)
+        self.last.access(access)
 
     def stop(self, error: str = "") -> None:
         if self._recorder:
             self._recorder.stop(error)
         self._recorder = None
+
+    def sample(self, grid: Grid) -> list[Program]:
+        return sample(grid, {program for launch, program in self.record if launch == len(self.surveys)})
 
 
 @dataclass(frozen=True)
@@ -82,19 +95,16 @@ class Failure:
         return self.text
 
 
-def sample_of(also: set[Program]) -> Callable[[Grid], list[Program]]:
+def sample(grid: Grid, also: set[Program]) -> list[Program]:
     """All programs of a grid in the order in which a GPU starts them, the first axis fastest; of a large one a sample."""
-
-    def sample(grid: Grid) -> list[Program]:
-        total = grid[0] * grid[1] * grid[2]
-        numbers = range(total)
-        if total > MOST_PROGRAMS:
-            chosen = {round(i * (total - 1) / (MOST_PROGRAMS - 1)) for i in range(MOST_PROGRAMS)}
-            inside = [each for each in also if all(i < size for i, size in zip(each, grid, strict=True))]
-            numbers = sorted(chosen | {x + grid[0] * (y + grid[1] * z) for x, y, z in inside})  # type: ignore[assignment]
-        return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in numbers]
-
-    return sample
+    total = grid[0] * grid[1] * grid[2]
+    numbers: Iterable[int] = range(total)
+    if total > MOST_PROGRAMS:
+        size = MOST_PROGRAMS // CLUSTERS
+        starts = [i * (total - size) // (CLUSTERS - 1) for i in range(CLUSTERS)]
+        asked = {x + grid[0] * (y + grid[1] * z) for x, y, z in also}
+        numbers = sorted(asked.union(*(range(start, start + size) for start in starts)))
+    return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in numbers]
 
 
 @contextmanager
@@ -117,19 +127,19 @@ def watched(watch: Watch, launching: Callable[[], Any], seconds: float) -> Failu
     """Launch under watch; why it did not come to its end, if it did not."""
     try:
         # The interpreter computes with NumPy, which warns where values overflow on purpose.
-        with limited(seconds), np.errstate(all="ignore"), interpreter_watched(watch, sample_of(watch.record)):
+        with limited(seconds), np.errstate(all="ignore"), interpreter_watched(watch, watch.sample):
             launching()
     except Stopped as stopped:
-        text = f"Program {_running(watch)} was stopped: the launch had run for {seconds:g} s."
-        failure = _failure(watch, stopped, text, True)
+        text = f"Program {name_of(_running(watch))} was stopped: the launch had run for {seconds:g} s."
+        failure = Failure(_running(watch), text, _line(watch.listing, stopped.__traceback__), True)
     except Exception as error:
         while isinstance(error.__cause__, Exception):  # the interpreter raises its own from what a kernel raised
             error = error.__cause__
-        if not watch.survey.programs:
-            raise
+        if not watch.surveys or not watch.last.programs:
+            raise  # no kernel has begun
         words = interpreter_words(error) or str(error).strip().split("\n")[0]
         kind = "" if hasattr(error, "problem") else f"{type(error).__name__}: "
-        failure = _failure(watch, error, kind + words, False)
+        failure = Failure(_running(watch), kind + words, _line(watch.listing, error.__traceback__), False)
     else:
         watch.stop()
         return None
@@ -137,13 +147,8 @@ def watched(watch: Watch, launching: Callable[[], Any], seconds: float) -> Failu
     return failure
 
 
-def _running(watch: Watch) -> str:
-    return name_of(watch.survey.programs[-1]) if watch.survey.programs else "0"
-
-
-def _failure(watch: Watch, error: BaseException, text: str, stopped: bool) -> Failure:
-    program = watch.survey.programs[-1] if watch.survey.programs else (0, 0, 0)
-    return Failure(program, text, _line(watch.survey.listing, error.__traceback__), stopped)
+def _running(watch: Watch) -> Program:
+    return watch.last.programs[-1] if watch.surveys and watch.last.programs else (0, 0, 0)
 
 
 def _line(listing: Listing, found: TracebackType | None) -> int:
@@ -180,19 +185,27 @@ def _real(tensor: torch.Tensor) -> torch.Tensor:
 def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, requests: Any, seconds: float) -> Json:
     """What `Survey.to_json` says, with "operations", the tensors' panels, and "failure" where it did not come to its end."""
     kernel, launch = _launching(reference, args, kwargs, tuple(grid), file)
-    found = Survey(Listing(listing_of(kernel)), [Requests(**each) for each in requests])
+    watch = Watch(Listing(listing_of(kernel)), [Requests(**each) for each in requests])
     with operations_counted() as operations:
-        failure = watched(Watch(found, set()), launch, seconds)
+        failure = watched(watch, launch, seconds)
     if failure is not None and not failure.stopped:
         place = f"{kernel.fn.__name__} fails in program {name_of(failure.program)}, line {failure.line}"
         return {"problem": f"{place}: {failure} replay, with the same arguments, opens there."}
-    content = found.to_json()
+    content = watch.last.to_json()
     content["operations"] = {name: dict(found) for name, found in vars(operations).items()}
     content["stopped"] = str(failure) if failure else ""
-    for tensor, argument, noted in zip(content["tensors"], found.arguments.all, found.maps, strict=True):
-        tensor["panel"] = _panel(Panel(argument.shape), noted)
-        tensor["outside"] = noted.outside
+    content["tensors"] = _tensors(watch.last)
     return content
+
+
+def _tensors(survey: Survey) -> list[Json]:
+    return [
+        {
+            "name": argument.name, "dtype": argument.dtype, "shape": list(argument.shape),
+            "bytes": argument.elements * argument.itemsize, "outside": noted.outside, **_panel(Panel(argument.shape), noted),
+        }
+        for argument, noted in zip(survey.arguments.all, survey.maps, strict=True)
+    ]  # fmt: skip
 
 
 def _panel(panel: Panel, noted: Any) -> Json:
@@ -202,15 +215,74 @@ def _panel(panel: Panel, noted: Any) -> Json:
         numbers = np.flatnonzero(found)
         return [int(each) for each in panel.first(numbers, found[numbers], 0)]
 
-    def marked(found: np.ndarray) -> list[int]:
-        return [int(each) for each in np.flatnonzero(panel.touched(np.flatnonzero(found)))]
+    def marked(numbers: np.ndarray) -> list[int]:
+        return [int(each) for each in np.flatnonzero(panel.touched(numbers))]
 
+    twice, unwritten = np.flatnonzero(noted.twice), noted.unwritten_reads
     return {
         "cells": list(panel.cells), "patch": list(panel.patch),
         "reader": programs(noted.reader), "writer": programs(noted.writer),
-        "twice": marked(noted.twice), "shared": marked(noted.read_by_several), "unwritten": marked(noted.unwritten_reads),
-        "counts": {"twice": int(noted.twice.sum()), "unwritten": int(noted.unwritten_reads.sum())},
+        "twice": marked(twice), "shared": marked(np.flatnonzero(noted.read_by_several)), "unwritten": marked(unwritten),
+        "counts": {"twice": twice.size, "unwritten": unwritten.size},
     }  # fmt: skip
+
+
+def replay(
+    reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, programs: Any, element: Any, seconds: float
+) -> Json:
+    """See `content_of`. programs: those to record; element: a tensor's name and an index, whose last writer is to be shown."""
+    kernel, launch = _launching(reference, args, kwargs, tuple(grid), file)
+    listing = Listing(listing_of(kernel))
+    wanted = {tuple(program) for program in programs}
+    for _ in range(2):  # once more where the program to be shown turns out to be another one
+        watch = Watch(listing, record={(0, program) for program in wanted})
+        failure = watched(watch, launch, seconds)
+        try:
+            opened = opened_at(watch.last, failure, element)
+        except LookupError as error:
+            return {"problem": str(error)}
+        if opened is None or opened in watch.recorded:
+            break
+        wanted.add(opened)
+    return content_of(watch, 0, failure, opened, element)
+
+
+def opened_at(survey: Survey, failure: Failure | None, element: Any) -> Program | None:
+    """The program to be shown first: the one that failed, or the last writer of an element. LookupError where there is none."""
+    if failure is not None:
+        return failure.program
+    if element is None:
+        return None
+    name, index = element
+    found = [i for i, argument in enumerate(survey.arguments.all) if argument.name == name]
+    if not found:
+        raise LookupError(f"No tensor is called {name!r}: there is {', '.join(each.name for each in survey.arguments.all)}.")
+    argument = survey.arguments.all[found[0]]
+    if len(index) != len(argument.shape) or not all(0 <= i < n for i, n in zip(index, argument.shape, strict=True)):
+        raise LookupError(f"There is no element {tuple(index)} in {name}, whose shape is {argument.shape}.")
+    number = int(np.ravel_multi_index(tuple(index), argument.shape)) if index else 0
+    writer = int(survey.maps[found[0]].writer[number])
+    if not writer:
+        raise LookupError(f"No program that was run writes {argument.place(number)}.")
+    return survey.programs[writer - 1]
+
+
+def content_of(watch: Watch, launch: int, failure: Failure | None, opened: Program | None, element: Any) -> Json:
+    """What a replay shows of one launch: source, tensors, the recorded programs, where to open and why it failed."""
+    survey = watch.surveys[launch]
+    assert survey.launched is not None
+    return {
+        "kernel": survey.launched.kernel,
+        "grid": list(survey.launched.grid),
+        "ran": [list(program) for program in survey.programs],
+        "source": watch.listing.functions,
+        "loops": [list(loop) for loop in watch.listing.loops],
+        "tensors": _tensors(survey),
+        "recorded": [packed(recorded) for recorded in watch.recorded.values()],
+        "opened": list(opened) if opened else None,
+        "element": element,
+        "failure": asdict(failure) if failure else None,
+    }
 
 
 def packed(recorded: Recorded) -> Json:

@@ -158,9 +158,11 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
             self.grid = of_sample
         plain_call(self, *args, **kwargs)
 
-    def restore(self: Any, *rest: Any) -> None:
+    def restore(self: Any, args: Any, *rest: Any) -> None:
+        if all(tensor.device.type == "cpu" for tensor in _tensors([*args, *rest[1].values()])):
+            return  # the interpreter has used the tensors themselves, and would copy their memory onto itself
         with _disable_current_modes():
-            plain_restore(self, *rest)
+            plain_restore(self, args, *rest)
 
     def patch(tensor: Any, scope: Any) -> None:
         plain_patch(tensor, scope)

@@ -1,0 +1,286 @@
+"""cost: what a launch moves and computes, and the least time that this takes on a GPU, found with none there."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+
+from course import MODE
+from course.compiling.arguments import describe
+from course.compiling.disassembly import Resources
+from course.compiling.lower import LowerError, Request, lower_again
+from course.compiling.requests import SECTOR_BYTES, requests_of
+from course.compiling.targets import target_of
+from course.errors import CourseError
+
+from . import tasks
+from .gpus import Gpu, gpu_of
+from .launching import TRACE_S, Asked, asked, run
+
+
+@dataclass(frozen=True)
+class AccessCost:
+    """One tl.load, tl.store or atomic over the whole launch."""
+
+    line: int
+    text: str
+    """The line's."""
+    kind: str
+    """load, store or update, which is atomic."""
+    tensor: str
+    bytes: int
+    masked: int
+    """Lanes that a mask keeps out."""
+    requests: int
+    """Instructions of one warp."""
+    sectors: int
+    least: int
+    """Sectors that the same bytes would take, request by request, side by side and aligned."""
+    by_descriptor: bool
+
+    @property
+    def times(self) -> float:
+        """Sectors over the least: 1.0 is coalesced."""
+        return self.sectors / self.least if self.least else 1.0
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A part of a GPU that the launch keeps busy for at least so long."""
+
+    name: str
+    work: float
+    unit: str
+    us: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a launch moves and computes. Prints as a few lines."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    programs: int
+    """That were run in the interpreter; where they are not all, the other numbers are scaled up from them."""
+    gpu: Gpu
+    accesses: tuple[AccessCost, ...]
+    distinct_loaded: int
+    """Bytes, each counted once."""
+    distinct_stored: int
+    distinct_sectors: int
+    """Of 32 bytes, loaded ones and stored ones: what memory must move if every cache were perfect."""
+    simple: dict[str, int]
+    """Floating-point operations outside tl.dot, by type."""
+    special: dict[str, int]
+    """Exponentials, logarithms, roots and the like, by type."""
+    dot: dict[str, int]
+    """Operations of tl.dot, by the type of what it multiplies."""
+    resources: Resources | None = field(repr=False)
+    notes: tuple[str, ...] = ()
+    measured_us: float | None = None
+    """The median on this machine's GPU, where that is `gpu`."""
+
+    @property
+    def all_programs(self) -> int:
+        return math.prod(self.grid)
+
+    @property
+    def exact(self) -> bool:
+        return self.programs == self.all_programs
+
+    def _sum(self, name: str, *kinds: str) -> int:
+        return sum(getattr(each, name) for each in self.accesses if each.kind in kinds)
+
+    @property
+    def bytes_loaded(self) -> int:
+        """Of the lanes that are not masked; an atomic update counts as both."""
+        return self._sum("bytes", "load", "update")
+
+    @property
+    def bytes_stored(self) -> int:
+        return self._sum("bytes", "store", "update")
+
+    @property
+    def sectors_loaded(self) -> int:
+        return self._sum("sectors", "load")
+
+    @property
+    def sectors_stored(self) -> int:
+        return self._sum("sectors", "store")
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of all kinds, a special function counted as one."""
+        return sum(sum(found.values()) for found in (self.simple, self.special, self.dot))
+
+    @property
+    def intensity(self) -> float:
+        """Floating-point operations for each byte that memory must move."""
+        return self.flops / max(1, self.distinct_sectors * SECTOR_BYTES)
+
+    @property
+    def roofs(self) -> list[Roof]:
+        """What keeps the GPU busy, the longest first. All can go on at once, so the longest alone is the least time."""
+        gpu, moved = self.gpu, self.distinct_sectors * SECTOR_BYTES
+        found = [Roof("memory", moved, "bytes", moved / gpu.memory / 1e6)]
+        vector = sum(count / gpu.vector_rate(kind) for kind, count in self.simple.items())
+        tensor = 0.0
+        for kind, count in self.dot.items():
+            kind = "fp8" if kind.startswith("fp8") else kind
+            if rate := gpu.dot_rate(kind):
+                tensor += count / rate
+            else:  # as multiply-adds
+                vector += count / gpu.vector_rate(kind)
+        if vector:
+            work = sum(self.simple.values()) + sum(n for kind, n in self.dot.items() if not gpu.dot_rate(kind))
+            found.append(Roof("arithmetic", work, "operations", vector / 1e6))
+        if tensor:
+            found.append(Roof("tensor cores", sum(self.dot.values()), "operations", tensor / 1e6))
+        if self.special and gpu.special:
+            work = sum(self.special.values())
+            found.append(Roof("special functions", work, "results", work / gpu.special / 1e6))
+        return sorted(found, key=lambda roof: -roof.us)
+
+    @property
+    def least_us(self) -> float:
+        """The least time on the GPU, in microseconds. A launch alone takes a few."""
+        return self.roofs[0].us
+
+    @property
+    def bound(self) -> str:
+        """The roof that binds."""
+        return self.roofs[0].name
+
+    def on(self, name: str) -> "Cost":
+        """The same work on another GPU: as compiled for this one."""
+        return Cost(**vars(self) | {"gpu": gpu_of(name), "measured_us": None})
+
+    def __str__(self) -> str:
+        about = "" if self.exact else f", scaled up from {self.programs:,} of them"
+        lines = [f"{self.kernel}, {self.all_programs:,} program{'s' if self.all_programs != 1 else ''}{about}"]
+        width = max((len(f"{each.kind} {each.tensor}") for each in self.accesses), default=0)
+        for each in self.accesses:
+            what = f"{each.kind} {each.tensor}".ljust(width)
+            ratio = "by descriptor" if each.by_descriptor else f"{each.times:.2f} times the least"
+            lines.append(f"    line {each.line:<4} {what} {each.bytes:>15,} bytes {each.sectors:>12,} sectors, {ratio}")
+        lines.append(f"    loaded {self.bytes_loaded:,} bytes, of which distinct {self.distinct_loaded:,}")
+        lines.append(f"    stored {self.bytes_stored:,} bytes, of which distinct {self.distinct_stored:,}")
+        lines += [f"    {count:,} operations in {kind}" for kind, count in self.simple.items()]
+        lines += [f"    {count:,} special functions in {kind}" for kind, count in self.special.items()]
+        lines += [f"    {count:,} operations of tl.dot in {kind}" for kind, count in self.dot.items()]
+        if self.resources:
+            lines += [f"    {line}" for line in str(self.resources).split("\n")]
+        roofs = ", ".join(f"{roof.name} {time_text(roof.us)}" for roof in self.roofs)
+        lines.append(f"    {self.gpu.name}: at least {time_text(self.least_us)}, bound by {self.bound} ({roofs})")
+        if self.measured_us is not None:
+            lines.append(
+                f"    measured here: {time_text(self.measured_us)}, {self.measured_us / self.least_us:.2f} times the least"
+            )
+        return "\n".join([*lines, *(f"    {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+
+def time_text(us: float) -> str:
+    return f"{us / 1000:,.3g} ms" if us >= 1000 else f"{us:.3g} us"
+
+
+def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Cost:
+    """What one launch moves and computes, and the least time it takes on a GPU.
+
+    kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs). It is run in the interpreter, on copies of the tensors;
+        of a grid of more than 1,024 programs a sample is run. Tensors on the device "meta" take no memory and hold zeros.
+    target: a GPU with known peak figures, as "H200", "A100", "RTX 4090" or "MI300X"; by default this machine's, and an H200
+        where there is none. The kernel is compiled for it: sectors follow from the layouts that the compiler has chosen.
+    On that very GPU the launch is timed too.
+
+    Raises CourseError where the launch is none, or fails.
+    """
+    launch = asked("cost", kernel, grid, args, kwargs)
+    gpu = gpu_of(target) if target is not None else _this_gpu()
+    requests, resources, texts, notes = compiled(launch, gpu.target)
+    found = run(tasks.survey, launch, requests, TRACE_S)
+    scale = math.prod(launch.grid) / found["programs"]
+    if found["stopped"]:
+        notes.append(f"{found['stopped']} What had run by then is scaled up.")
+
+    def scaled(number: int) -> int:
+        return number if scale == 1 else round(number * scale)
+
+    tensors = found["tensors"]
+    accesses = tuple(
+        AccessCost(
+            line=each["line"],
+            text=texts.get((each["file"], each["line"]), ""),
+            kind=each["kind"],
+            tensor=tensors[each["tensor"]]["name"] if each["tensor"] is not None else "memory",
+            bytes=scaled(each["bytes"]),
+            masked=scaled(each["masked"]),
+            requests=scaled(each["requests"]),
+            sectors=scaled(each["sectors"]),
+            least=scaled(each["least"]),
+            by_descriptor=each["by_descriptor"],
+        )
+        for each in found["accesses"]
+    )
+    if any(each["guessed"] for each in found["accesses"]):
+        notes.append("Where no compiled access was found, sectors are counted for 32 neighbouring lanes at a time.")
+    whole = sum(each["bytes"] for each in tensors)
+
+    def distinct(number: int) -> int:
+        # Programs of a sample may share what they read with others: no more than the tensors hold is distinct.
+        return min(scaled(number), max(number, whole))
+
+    most_sectors = 2 * (whole // SECTOR_BYTES + len(tensors))
+    sectors = found["sectors_loaded"] + found["sectors_stored"]
+    operations = {name: {kind: scaled(n) for kind, n in counted.items() if n} for name, counted in found["operations"].items()}
+    return Cost(
+        found["kernel"], launch.grid, found["programs"], gpu, accesses,
+        distinct(found["distinct_loaded"]), distinct(found["distinct_stored"]),
+        min(scaled(sectors), max(sectors, most_sectors)), **operations,
+        resources=resources, notes=tuple(notes), measured_us=_measured(launch, gpu),
+    )  # fmt: skip
+
+
+def compiled(
+    launch: Asked, target: str
+) -> tuple[list[dict[str, Any]], Resources | None, dict[tuple[str, int], str], list[str]]:
+    """How the kernel goes to memory when it is compiled for a target, its resources, the text of its lines, and notes."""
+    kwargs = {name: describe(value) for name, value in launch.kwargs.items()}
+    try:
+        lowered = lower_again(Request(launch.reference, [*map(describe, launch.args)], kwargs, literal=False), target)
+    except LowerError as error:
+        return [], None, {}, [f"Not compiled for {target}: {error}"]
+    texts = {line.frame: line.text.strip() for line in lowered.lines.source}
+    return [asdict(each) for each in requests_of(lowered)], lowered.resources, texts, []
+
+
+def _this_gpu() -> Gpu:
+    if not MODE.gpu:
+        return gpu_of("H200")
+    try:
+        return gpu_of(torch.cuda.get_device_name())
+    except CourseError as error:
+        raise CourseError(f"{error} Name one of them as `target`.") from None
+
+
+def _measured(launch: Asked, gpu: Gpu) -> float | None:
+    """The median time on this machine's GPU, where it is the one asked for, on copies of the tensors."""
+    if not MODE.gpu or target_of(None).name != gpu.target or gpu.name.replace(" ", "") not in _device_name():
+        return None
+    import triton
+
+    def copied(value: Any) -> Any:
+        return value.clone() if isinstance(value, torch.Tensor) and value.is_cuda else value
+
+    args = [copied(value) for value in launch.args]
+    kwargs = {name: copied(value) for name, value in launch.kwargs.items()}
+    if any(isinstance(value, torch.Tensor) and not value.is_cuda for value in [*args, *kwargs.values()]):
+        return None
+    times = triton.testing.do_bench(lambda: launch.kernel[launch.grid](*args, **kwargs), return_mode="median")
+    return float(times) * 1000
+
+
+def _device_name() -> str:
+    return torch.cuda.get_device_name().replace(" ", "")
