@@ -5,7 +5,6 @@ Python computes the panes; static/explorer.js draws them. The same script serves
 """
 
 import html
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,8 @@ from course.compiling.targets import TARGETS
 from course.errors import CourseError
 
 from .highlight import lines
-from .widget import with_static
+from .widget import page_of, script, style, with_static, write_page
 
-STATIC = Path(__file__).parent / "static"
 TITLES = {
     "source": "Python", "ttir": "TTIR", "ttgir": "TTGIR", "llir": "LLVM IR", "ptx": "PTX", "sass": "SASS", "amdgcn": "GCN",
 }  # fmt: skip
@@ -44,8 +42,8 @@ def explore(kernel: Any, *args: Any, stages: list[str] | None = None, **kwargs: 
 class Explorer(anywidget.AnyWidget):
     """The widget. Its state is what the script draws: see `panes_of`."""
 
-    _esm = STATIC / "explorer.js"
-    _css = STATIC / "explorer.css"
+    _esm = script("explorer")
+    _css = style("explorer")
 
     panes: Any = traitlets.List().tag(sync=True)
     """One a stage, the source first: name, title, open, lines, rows, groups, changed."""
@@ -67,12 +65,9 @@ class Explorer(anywidget.AnyWidget):
 
     def to_html(self, path: str | Path) -> Path:
         """Write one file that needs neither a session nor the network, with linking alive; return its path."""
-        path = Path(path)
-        try:
-            path.write_text(page_of(self.panes, self.overview, self.lowered.kernel), encoding="utf-8")
-        except OSError as error:
-            raise CourseError(f"The page could not be written to {path}: {error.strerror}.") from error
-        return path
+        state = {"panes": self.panes, "overview": self.overview}
+        page = page_of("explorer", self.lowered.kernel, state, static_html(self.panes, self.overview))
+        return write_page(path, page)
 
     def _show(self, made: Lowered, panes: list[Pane]) -> None:
         self.lowered = made
@@ -178,29 +173,3 @@ def static_html(panes: list[Pane], overview: str) -> str:
             f"<details{opened}><summary>{html.escape(pane['title'])}</summary><pre>{html.escape(text)}</pre></details>"
         )
     return "\n".join([*parts, "</div>"])
-
-
-def page_of(panes: list[Pane], overview: str, title: str) -> str:
-    """A page of its own: the same script and style, with the panes as data in it."""
-    # A "<" could end the script element, or begin what hides its end, wherever it stands in a kernel's strings.
-    data = json.dumps({"panes": panes, "overview": overview}).replace("<", "\\u003c")
-    script = (STATIC / "explorer.js").read_text(encoding="utf-8").replace("export default", "const explorer =")
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{html.escape(title)}</title>
-<style>body {{ margin: 1em; }}
-{(STATIC / "explorer.css").read_text(encoding="utf-8")}</style>
-<body class="course-explorer-page">
-<div id="explorer"></div>
-<noscript>{static_html(panes, overview)}</noscript>
-<script type="application/json" id="data">{data}</script>
-<script type="module">
-{script}
-const state = JSON.parse(document.getElementById("data").textContent);
-const model = {{ get: (name) => state[name], on: () => {{}}, off: () => {{}}, send: () => {{}} }};
-explorer.render({{ model, el: document.getElementById("explorer") }});
-</script>
-</html>
-"""

@@ -9,7 +9,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, Text, Token, _TokenType
 
 Line = list[tuple[str, str]]
-"""A line as (class, text), in order. The classes stand in CLASSES, and in explorer.css."""
+"""A line as (class, text), in order. The classes stand in CLASSES, and in code.css."""
 
 
 class MlirLexer(RegexLexer):

@@ -1,7 +1,24 @@
-"""What the widgets share: what a notebook keeps of them."""
+"""What the widgets share: their script and style, what a notebook keeps of them, and pages that need no notebook."""
 
+import html
+import json
 import os
+from pathlib import Path
 from typing import Any
+
+from course.errors import CourseError
+
+STATIC = Path(__file__).parent / "static"
+
+
+def script(name: str) -> str:
+    """A widget's script, behind what all share."""
+    return "\n".join((STATIC / f"{each}.js").read_text(encoding="utf-8") for each in ("code", name))
+
+
+def style(name: str) -> str:
+    """A widget's style, behind what all share."""
+    return "\n".join((STATIC / f"{each}.css").read_text(encoding="utf-8") for each in ("code", name))
 
 
 def with_static(static: dict[str, str], widget: Any) -> Any:
@@ -15,3 +32,41 @@ def with_static(static: dict[str, str], widget: Any) -> Any:
     made = widget()
     bundle, metadata = made if isinstance(made, tuple) else (made, {})
     return {**static, **(bundle or {}), "text/plain": static["text/plain"]}, metadata
+
+
+def page_of(name: str, title: str, state: dict[str, Any], static: str) -> str:
+    """A page of its own: the widget's script and style, with its state as data in it.
+
+    static: HTML for where no script runs.
+    """
+    # A "<" could end the script element, or begin what hides its end, wherever it stands in a kernel's strings.
+    data = json.dumps(state).replace("<", "\\u003c")
+    return f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{html.escape(title)}</title>
+<style>body {{ margin: 1em; }}
+{style(name)}</style>
+<body class="course-page">
+<div id="widget"></div>
+<noscript>{static}</noscript>
+<script type="application/json" id="data">{data}</script>
+<script type="module">
+{script(name).replace("export default", "const widget =")}
+const state = JSON.parse(document.getElementById("data").textContent);
+const model = {{ get: (name) => state[name], on: () => {{}}, off: () => {{}}, send: () => {{}} }};
+widget.render({{ model, el: document.getElementById("widget") }});
+</script>
+</html>
+"""
+
+
+def write_page(path: str | Path, page: str) -> Path:
+    """Write a page. Raises CourseError where it cannot be written."""
+    path = Path(path)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise CourseError(f"The page could not be written to {path}: {error.strerror}.") from error
+    return path

@@ -1,8 +1,20 @@
 """A tensor of any size as a small matrix of cells, each standing for one element or a patch of neighbours."""
 
+import base64
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
+
+
+def packed(values: np.ndarray) -> str:
+    """Numbers as a short text, where many are alike: of 32 bits, compressed."""
+    return base64.b64encode(zlib.compress(values.astype("<i4").tobytes(), 9)).decode()
+
+
+def unpacked(text: str) -> np.ndarray:
+    """What `packed` was given."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i4")
 
 
 @dataclass(frozen=True)
@@ -58,16 +70,17 @@ class Panel:
 
     def shown(self, values: np.ndarray) -> np.ndarray:
         """One value for each cell: its first NaN, else its first infinity, else its first element."""
-        if self.patch == (1, 1):
-            return values.ravel()
-        numbers = np.arange(values.size)
         flat = values.ravel()
-        found = flat[np.maximum(self.first(numbers, numbers, 0), 0)]
+        if self.patch == (1, 1):
+            return flat
+        numbers = np.arange(flat.size)
+        found = flat[self.first(numbers, numbers, 0)]
         if np.issubdtype(flat.dtype, np.floating):
             for odd in (np.isinf(flat), np.isnan(flat)):
                 where = np.flatnonzero(odd)
                 found[self.of(where)] = flat[where]
-        return found
+        # The last line of a wrapped vector may not be full.
+        return found[: -(-flat.size // self.patch[1])] if self.matrix[0] == 1 else found
 
 
 def _power(ratio: float) -> int:

@@ -33,6 +33,8 @@ class Step:
     """The variables that it has set: see `values.described`."""
     touches: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
+    end: int = 0
+    """Where in the blob what it has set and touched ends."""
 
 
 @dataclass
@@ -123,6 +125,7 @@ class Recorder:
         state.known = now
         for touch in step.touches:
             touch.pop("active")
+        step.end = len(recorded.blob.content)
         recorded.steps.append(step)
 
     def _mask(self, described: dict[str, Any], value: Any, step: Step) -> None:

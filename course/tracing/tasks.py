@@ -22,7 +22,7 @@ from course.compiling.reference import Reference, kernel_at, listing_of
 from course.compiling.requests import Requests
 
 from .accesses import name_of
-from .panels import Panel
+from .panels import Panel, packed
 from .sites import Listing
 from .steps import Recorded, Recorder
 from .survey import Survey
@@ -209,14 +209,14 @@ def _tensors(survey: Survey) -> list[Json]:
 
 
 def _panel(panel: Panel, noted: Any) -> Json:
-    """A tensor's cells: in each the first program of the sample that read or wrote one of its elements, from 1; 0 for none."""
+    """A tensor's cells, packed: in each the program that read or wrote its first such element, from 1; 0 for none."""
 
-    def programs(found: np.ndarray) -> list[int]:
+    def programs(found: np.ndarray) -> str:
         numbers = np.flatnonzero(found)
-        return [int(each) for each in panel.first(numbers, found[numbers], 0)]
+        return packed(panel.first(numbers, found[numbers], 0))
 
-    def marked(numbers: np.ndarray) -> list[int]:
-        return [int(each) for each in np.flatnonzero(panel.touched(numbers))]
+    def marked(numbers: np.ndarray) -> str:
+        return packed(np.flatnonzero(panel.touched(numbers)))
 
     twice, unwritten = np.flatnonzero(noted.twice), noted.unwritten_reads
     return {
@@ -278,18 +278,18 @@ def content_of(watch: Watch, launch: int, failure: Failure | None, opened: Progr
         "source": watch.listing.functions,
         "loops": [list(loop) for loop in watch.listing.loops],
         "tensors": _tensors(survey),
-        "recorded": [packed(recorded) for recorded in watch.recorded.values()],
+        "recorded": [steps_of(recorded) for recorded in watch.recorded.values()],
         "opened": list(opened) if opened else None,
         "element": element,
         "failure": asdict(failure) if failure else None,
     }
 
 
-def packed(recorded: Recorded) -> Json:
+def steps_of(recorded: Recorded) -> Json:
     """A program's steps as JSON."""
     return {
         "program": list(recorded.program),
-        "steps": [asdict(step) for step in recorded.steps],
+        "steps": [vars(step) for step in recorded.steps],
         "cut": recorded.cut,
         "blob": base64.b64encode(zlib.compress(bytes(recorded.blob.content), 9)).decode(),
     }

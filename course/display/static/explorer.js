@@ -1,12 +1,5 @@
 // Linked panes over the stages of a kernel. Draws what explorer.py has computed: `panes`, `choices`, `overview`, `problem`.
-// Text is set by textContent alone: a kernel's strings reach its stages unescaped.
-
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
+// Stands behind code.js.
 
 // One pane: a list of lines, each with its number and its group, the line of the source that it came from.
 function drawPane(pane, view) {
@@ -17,10 +10,7 @@ function drawPane(pane, view) {
   const drawn = { code, all: [], lines: [], groups: new Map() };
   const changed = new Set(pane.changed);
   pane.lines.forEach((parts, index) => {
-    const line = element("div", "line");
-    line.dataset.row = pane.rows[index];
-    for (let i = 0; i < parts.length; i += 2) line.append(element("span", parts[i], parts[i + 1]));
-    if (!parts.length) line.append("\n");
+    const line = codeLine(parts, pane.rows[index]);
     if (pane.groups[index] >= 0) {
       line.classList.add("linked");
       line.group = pane.groups[index];
@@ -250,7 +240,7 @@ function drawPasses(box, message, model) {
 
 function render({ model, el }) {
   const view = { panes: [] };
-  const root = element("div", "course-explorer");
+  const root = element("div", "course-widget course-explorer");
   const top = element("div");
   const problem = element("div", "problem");
   problem.setAttribute("role", "alert");

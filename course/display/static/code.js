@@ -1,0 +1,18 @@
+// What the widgets share. Text is set by textContent alone: a kernel's strings reach what is shown unescaped.
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+// A line of code from its tokens, class and text in turn, with its number.
+function codeLine(parts, row) {
+  const line = element("div", "line");
+  line.dataset.row = row;
+  for (let i = 0; i < parts.length; i += 2) line.append(element("span", parts[i], parts[i + 1]));
+  if (!parts.length) line.append("\n");
+  return line;
+}
+

@@ -1,0 +1,470 @@
+// Step through the programs of a launch. Draws what replay.py gives: `trace`. Stands behind code.js.
+
+const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442"];
+const LOADED = "#56B4E9", STORED = "#D55E00", ODD_NAN = "#D5007F", ODD_INF = "#000000";
+const MOST_MAP = 4096; // programs that are drawn as a map
+const TABLE_CELLS = 32; // up to so many, numbers are read rather than looked at
+
+const ARRAYS = { u1: Uint8Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
+
+async function inflate(text) {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}
+
+async function numbers(text) {
+  return new Int32Array(await inflate(text));
+}
+
+function array(buffer, [kind, place, size]) {
+  return new ARRAYS[kind](buffer, place, size);
+}
+
+// A program's steps, with what every variable is after each. A function's own variables end with it.
+async function unpack(recorded) {
+  const buffer = await inflate(recorded.blob);
+  const scopes = [];
+  let before = -1;
+  const known = recorded.steps.map((step) => {
+    if (step.depth > before) scopes[step.depth] = {};
+    before = step.depth;
+    scopes.length = step.depth + 1;
+    return (scopes[step.depth] = { ...scopes[step.depth], ...step.sets });
+  });
+  return { ...recorded, buffer, known };
+}
+
+function number(value) {
+  if (Number.isInteger(value)) return String(value);
+  return Number.isFinite(value) ? String(Number(value.toPrecision(5))) : String(value).replace("Infinity", "inf").replace("NaN", "nan");
+}
+
+// White to blue for what is above zero, white to orange for what is below.
+function shade(value, least, most) {
+  if (Number.isNaN(value)) return ODD_NAN;
+  if (!Number.isFinite(value)) return ODD_INF;
+  const signed = least < 0;
+  const top = signed ? Math.max(-least, most) : most - least;
+  const part = top > 0 ? (signed ? value : value - least) / top : 0;
+  const [r, g, b] = part < 0 ? [230, 120, 0] : [0, 90, 170];
+  const mix = (colour) => Math.round(245 + (colour - 245) * Math.min(1, Math.abs(part)));
+  return `rgb(${mix(r)},${mix(g)},${mix(b)})`;
+}
+
+// The first element that a cell stands for, as an index.
+function elementOf(cell, shape, [, across], [down, wide]) {
+  const columns = shape[shape.length - 1] ?? 1;
+  const rows = shape.slice(0, -1).reduce((a, b) => a * b, 1);
+  let left = rows === 1 ? cell * wide : Math.floor(cell / across) * down * columns + (cell % across) * wide;
+  const index = [];
+  for (const size of [...shape].reverse()) {
+    index.unshift(left % size);
+    left = Math.floor(left / size);
+  }
+  return index;
+}
+
+function hatch(context, x, y, size) {
+  context.strokeStyle = "rgba(90,90,90,.9)";
+  context.beginPath();
+  context.moveTo(x, y + size);
+  context.lineTo(x + size, y);
+  context.stroke();
+}
+
+// A canvas of cells: `colour` gives each cell's, `over` draws on it. `chosen(cell)` hears clicks, `told(cell)` says what is there.
+function grid([down, across], wide, colour, { over, told, chosen, label }) {
+  const size = Math.max(3, Math.min(14, Math.floor(wide / across)));
+  const canvas = element("canvas");
+  const sharp = Math.min(2, window.devicePixelRatio || 1);
+  canvas.width = across * size * sharp;
+  canvas.height = down * size * sharp;
+  canvas.style.width = `${across * size}px`;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", label);
+  const context = canvas.getContext("2d");
+  context.scale(sharp, sharp);
+  const inset = size > 5 ? 1 : 0;
+  for (let cell = 0; cell < down * across; cell++) {
+    const found = colour(cell);
+    if (found === undefined) continue;
+    const x = (cell % across) * size, y = Math.floor(cell / across) * size;
+    context.fillStyle = found;
+    context.fillRect(x, y, size - inset, size - inset);
+    over?.(context, cell, x, y, size - inset);
+  }
+  const cellAt = (event) => Math.floor(event.offsetY / size) * across + Math.min(across - 1, Math.floor(event.offsetX / size));
+  if (told) canvas.addEventListener("mousemove", (event) => { canvas.title = told(cellAt(event)) ?? ""; });
+  if (chosen) {
+    canvas.style.cursor = "pointer";
+    canvas.addEventListener("click", (event) => chosen(cellAt(event)));
+  }
+  return canvas;
+}
+
+function valueHead(name, value) {
+  const head = element("div", "head");
+  head.append(element("b", "", name));
+  if (value.text !== undefined) {
+    head.append(` = ${value.text}`, element("span", "dim", value.of ? `  ${value.dtype} into ${value.of}` : value.dtype ? `  ${value.dtype}` : ""));
+    return head;
+  }
+  const range = value.least === undefined ? "" : value.least === value.most ? `all ${number(value.least)}` : `${number(value.least)} … ${number(value.most)}`;
+  const into = value.of ? ` into ${value.of}, elements` : "";
+  head.append(element("span", "dim", `  ${value.dtype} [${value.shape.join(", ")}]${into}  ${range}`));
+  for (const [odd, word] of [["nan", "NaN"], ["inf", "infinite"]])
+    if (value[odd]) head.append(element("span", "odd", ` ${value[odd].toLocaleString("en")} ${word}`));
+  if (value.masked) head.append(element("span", "dim", ` ${value.masked.toLocaleString("en")} lanes masked (hatched)`));
+  return head;
+}
+
+function drawValue(view, name, value) {
+  const box = element("div", "value");
+  box.append(valueHead(name, value));
+  if (!value.data) return box;
+  const buffer = view.program.buffer;
+  const data = array(buffer, value.data);
+  const mask = value.mask && array(buffer, value.mask);
+  const at = (cell) => `${name}[${elementOf(cell, value.shape, value.cells, value.patch).join(", ")}] = ${said(cell)}`;
+  const isBool = value.dtype === "int1";
+  const said = (cell) => (isBool ? (data[cell] ? "true" : "false") : number(data[cell])) + (mask && !mask[cell] ? " (masked)" : "");
+  const patched = value.patch[0] * value.patch[1];
+  if (patched > 1) box.append(element("div", "dim", `a cell stands for ${patched} elements, and shows the first: NaN and infinities come before others`));
+  const table = view.tables.has(name) !== data.length <= TABLE_CELLS;
+  if (table) {
+    const rows = element("table");
+    rows.setAttribute("aria-label", name);
+    for (let row = 0; row < value.cells[0]; row++) {
+      const line = element("tr");
+      for (let column = 0; column < value.cells[1]; column++) {
+        const cell = row * value.cells[1] + column;
+        if (cell >= data.length) break;
+        const item = element("td", mask && !mask[cell] ? "masked" : "", isBool ? String(data[cell]) : number(data[cell]));
+        item.title = at(cell);
+        line.append(item);
+      }
+      rows.append(line);
+    }
+    box.append(rows);
+  } else {
+    const least = isBool ? 0 : value.least ?? 0, most = isBool ? 1 : value.most ?? 0;
+    box.append(grid(value.cells, 320, (cell) => (cell < data.length ? shade(data[cell], least, most) : undefined), {
+      label: `${name}, ${data.length} cells`,
+      told: (cell) => (cell < data.length ? at(cell) : ""),
+      over: mask && ((context, cell, x, y, size) => { if (!mask[cell]) hatch(context, x, y, size); }),
+    }));
+  }
+  const turn = element("button", "turn", table ? "as a picture" : "as numbers");
+  turn.onclick = () => {
+    if (!view.tables.delete(name)) view.tables.add(name);
+    show(view);
+  };
+  box.firstChild.append(turn);
+  return box;
+}
+
+function touchText(view, touch) {
+  const lanes = `${touch.lanes.toLocaleString("en")} lane${touch.lanes === 1 ? "" : "s"}`;
+  const masked = touch.masked ? `, ${touch.masked.toLocaleString("en")} masked` : "";
+  const outside = touch.outside ? `, ${touch.outside.toLocaleString("en")} OUTSIDE the tensor` : "";
+  const where = touch.first ? (touch.first === touch.last ? touch.first : `${touch.first} … ${touch.last}`) : touch.lanes ? "memory of no tensor" : "nothing";
+  return `${{ load: "loads", store: "stores", update: "updates" }[touch.kind]} ${where} (${lanes}${masked}${outside})`;
+}
+
+function bit(bytes, cell) {
+  return (bytes[cell >> 3] >> (cell & 7)) & 1;
+}
+
+function drawTensor(view, tensor, index) {
+  const { program, step } = view;
+  const box = element("div", "tensor");
+  box.append(element("div", "head", `${tensor.name}  ${tensor.dtype} [${tensor.shape.join(", ")}]`));
+  const cells = tensor.cells[0] * tensor.cells[1];
+  const now = [];
+  const past = new Uint8Array(cells);
+  program.steps.slice(0, step + 1).forEach((each, at) => {
+    for (const touch of each.touches) {
+      if (touch.tensor !== index || !touch.cells) continue;
+      const bytes = array(program.buffer, touch.cells);
+      if (at === step) now.push([touch.kind, bytes]);
+      else for (let cell = 0; cell < cells; cell++) past[cell] |= bit(bytes, cell) << (touch.kind === "load" ? 0 : 1);
+    }
+  });
+  const twice = new Set(tensor.twice), unwritten = new Set(tensor.unwritten);
+  const isVector = tensor.shape.slice(0, -1).every((size) => size === 1);
+  const most = isVector ? Math.ceil((tensor.shape[tensor.shape.length - 1] ?? 1) / tensor.patch[1]) : cells;
+  const at = (cell) => elementOf(cell, tensor.shape, tensor.cells, tensor.patch);
+  const inside = (cell) => cell < most; // the last line of a wrapped vector may not be full
+  const colour = (cell) => {
+    if (!inside(cell)) return undefined;
+    for (const [kind, bytes] of now) if (bit(bytes, cell)) return kind === "load" ? LOADED : STORED;
+    if (past[cell]) return past[cell] & 2 ? "rgba(213,94,0,.35)" : "rgba(86,180,233,.35)";
+    return "rgba(128,128,128,.16)";
+  };
+  const who = (cell) => {
+    const [written, read] = [tensor.writer[cell], tensor.reader[cell]];
+    const parts = [`${tensor.name}[${at(cell).join(", ")}]`];
+    parts.push(written ? `written by program ${named(ranAs(view, written))}` : read ? `read by program ${named(ranAs(view, read))}` : "touched by no program");
+    if (twice.has(cell)) parts.push("written by several programs");
+    if (unwritten.has(cell)) parts.push("read, and written by nobody");
+    return parts.join(": ");
+  };
+  box.append(grid(tensor.cells, 300, colour, {
+    label: `${tensor.name}: what program ${named(program.program)} touches`,
+    told: (cell) => (inside(cell) ? who(cell) : ""),
+    over: (context, cell, x, y, size) => {
+      if (!twice.has(cell) && !unwritten.has(cell)) return;
+      context.fillStyle = twice.has(cell) ? "#CC0000" : "#CC79A7";
+      context.fillRect(x + size / 4, y + size / 4, Math.max(1, size / 2), Math.max(1, size / 2));
+    },
+    chosen: (cell) => {
+      const found = tensor.writer[cell] || tensor.reader[cell];
+      view.say(who(cell));
+      if (found) open(view, ranAs(view, found), { tensor: index, cell });
+    },
+  }));
+  const marks = [];
+  if (twice.size) marks.push("red: written by several programs");
+  if (unwritten.size) marks.push("pink: read, and written by nobody");
+  if (marks.length) box.append(element("div", "odd", marks.join("; ")));
+  return box;
+}
+
+// A program's coordinates from its number in the order in which they ran, from 1.
+function ranAs({ trace }, ordinal) {
+  if (trace.ran) return trace.ran[ordinal - 1];
+  const [x, y] = trace.grid;
+  return [(ordinal - 1) % x, Math.floor((ordinal - 1) / x) % y, Math.floor((ordinal - 1) / (x * y))];
+}
+
+function named(program) {
+  const used = program[2] ? 3 : program[1] ? 2 : 1;
+  return used === 1 ? String(program[0]) : `(${program.slice(0, used).join(", ")})`;
+}
+
+function drawPrograms(view) {
+  const { trace, program } = view;
+  const box = element("div", "programs");
+  const [x, y, z] = trace.grid;
+  box.append(element("div", "head", `${(x * y * z).toLocaleString("en")} program${x * y * z === 1 ? "" : "s"}, grid (${trace.grid.join(", ")})`));
+  const inputs = trace.grid.map((size, axis) => {
+    if (size === 1) return undefined;
+    const input = element("input");
+    Object.assign(input, { type: "number", min: 0, max: size - 1, value: program.program[axis] });
+    input.setAttribute("aria-label", `program along axis ${axis}`);
+    input.onchange = () => open(view, trace.grid.map((most, each) => Math.min(most - 1, Math.max(0, Number(inputs[each]?.value ?? 0)))));
+    return input;
+  });
+  const line = element("div", "", "program ");
+  line.append(...inputs.filter(Boolean));
+  if (x * y * z > 1) box.append(line);
+  if (x * y * z > 1 && x * y * z <= MOST_MAP) {
+    const across = y * z > 1 && x <= 64 ? x : Math.min(64, x * y * z);
+    const place = ([a, b, c]) => a + x * (b + y * c);
+    const here = place(program.program);
+    const saved = new Set([...view.programs.values()].map((each) => place(each.program)));
+    box.append(grid([Math.ceil((x * y * z) / across), across], 300, (cell) => (cell < x * y * z ? (cell === here ? "#000" : PALETTE[cell % PALETTE.length]) : undefined), {
+      label: "the grid's programs",
+      told: (cell) => (cell < x * y * z ? `program ${named([cell % x, Math.floor(cell / x) % y, Math.floor(cell / (x * y))])}` : ""),
+      chosen: (cell) => { if (cell < x * y * z) open(view, [cell % x, Math.floor(cell / x) % y, Math.floor(cell / (x * y))]); },
+      over: (context, cell, left, top, size) => {
+        if (!saved.has(cell) || size < 4) return;
+        context.fillStyle = "#fff";
+        context.fillRect(left + size / 2 - 1, top + size / 2 - 1, 2, 2);
+      },
+    }));
+  }
+  return box;
+}
+
+// The innermost loop around a step, and where its turns begin: steps at its header, in one run of the loop.
+function loopAround(view, step) {
+  const { trace, program } = view;
+  const { row, depth } = program.steps[step];
+  const around = trace.loops.filter(([first, last]) => first <= row && row <= last);
+  if (!around.length) return undefined;
+  const [first, last] = around.reduce((one, other) => (other[1] - other[0] < one[1] - one[0] ? other : one));
+  const inLoop = (each) => each.depth > depth || (each.depth === depth && first <= each.row && each.row <= last);
+  let begin = step, end = step;
+  while (begin > 0 && inLoop(program.steps[begin - 1])) begin--;
+  while (end + 1 < program.steps.length && inLoop(program.steps[end + 1])) end++;
+  const turns = [];
+  for (let at = begin; at <= end; at++) if (program.steps[at].depth === depth && program.steps[at].row === first) turns.push(at);
+  return { turns, turn: turns.filter((at) => at <= step).length };
+}
+
+function show(view) {
+  const { program, trace } = view;
+  const step = program.steps[view.step];
+  view.slider.max = program.steps.length - 1;
+  view.slider.value = view.step;
+  view.slider.setAttribute("aria-valuetext", `step ${view.step + 1} of ${program.steps.length}`);
+  const more = program.part ? `, of ${program.part} that ran: the others are not saved` : program.cut ? ", the first of more" : "";
+  view.counter.textContent = `step ${view.step + 1} of ${program.steps.length}${more}`;
+  const loop = step && loopAround(view, view.step);
+  view.turnBox.hidden = !loop;
+  if (loop) view.turn.textContent = loop.turn ? `turn ${loop.turn} of the loop` : "";
+  view.loop = loop;
+  view.lines.forEach((line, row) => {
+    line.classList.toggle("on", row === step?.row);
+    line.classList.toggle("wrong", row === step?.row && Boolean(step.error));
+    if (row === step?.row) keepInSight(view.code, line);
+  });
+  const done = element("div", "touched");
+  for (const touch of step?.touches ?? []) done.append(element("div", touch.outside ? "odd" : "", touchText(view, touch)));
+  if (step?.error) done.append(element("div", "odd", step.error));
+  const known = program.known[view.step] ?? {};
+  const fresh = Object.keys(step?.sets ?? {});
+  const values = fresh.map((name) => drawValue(view, name, known[name]));
+  const older = Object.keys(known).filter((name) => !fresh.includes(name));
+  const rest = element("div", "older");
+  for (const name of older) {
+    const head = valueHead(name, known[name]);
+    if (known[name].data) {
+      const shown = view.opened.has(name);
+      const button = element("button", "turn", shown ? "hide" : "show");
+      button.onclick = () => {
+        if (!view.opened.delete(name)) view.opened.add(name);
+        show(view);
+      };
+      if (shown) rest.append(drawValue(view, name, known[name]));
+      else head.append(button);
+      if (shown) rest.lastChild.firstChild.append(button);
+      else rest.append(head);
+    } else {
+      rest.append(head);
+    }
+  }
+  const title = element("div", "head", `Program ${named(program.program)}: after line ${trace.lines[step?.row]?.row ?? ""}`);
+  view.values.replaceChildren(title, done, ...values, ...(older.length ? [element("div", "head", "set before"), rest] : []));
+  view.tensors.replaceChildren(drawPrograms(view), ...trace.tensors.map((tensor, index) => drawTensor(view, tensor, index)));
+}
+
+function keepInSight(code, line) {
+  const top = line.offsetTop, height = line.offsetHeight;
+  if (top < code.scrollTop || top + height > code.scrollTop + code.clientHeight) code.scrollTop = Math.max(0, top - code.clientHeight / 3);
+}
+
+function go(view, step) {
+  view.step = Math.max(0, Math.min(view.program.steps.length - 1, step));
+  show(view);
+}
+
+// Show a program; `at` is an element whose store (or load) is looked for. What was not recorded is asked for.
+async function open(view, program, at) {
+  const key = program.join();
+  if (!view.programs.has(key)) {
+    if (view.alive) {
+      view.wanted = { key, at };
+      view.say(`Tracing program ${named(program)} …`);
+      view.model.send({ program });
+    } else {
+      view.say(`Program ${named(program)} is not in the saved trace: run the cell to step through it.`);
+    }
+    return;
+  }
+  view.program = view.programs.get(key);
+  let step = 0;
+  if (at?.step !== undefined) step = at.step < 0 ? view.program.steps.length + at.step : at.step;
+  else if (at?.tensor !== undefined) {
+    const touches = (each, kinds) => each.touches.some((touch) => touch.tensor === at.tensor && kinds.includes(touch.kind) && touch.cells && bit(array(view.program.buffer, touch.cells), at.cell));
+    step = view.program.steps.findLastIndex((each) => touches(each, ["store", "update"]));
+    if (step < 0) step = view.program.steps.findIndex((each) => touches(each, ["load"]));
+  }
+  go(view, step);
+}
+
+function drawBar(view) {
+  const bar = element("div", "bar");
+  const button = (text, label, press) => {
+    const made = element("button", "", text);
+    made.title = label;
+    made.setAttribute("aria-label", label);
+    made.onclick = press;
+    return made;
+  };
+  view.slider = element("input");
+  Object.assign(view.slider, { type: "range", min: 0, step: 1 });
+  view.slider.setAttribute("aria-label", "step");
+  view.slider.oninput = () => go(view, Number(view.slider.value));
+  view.counter = element("output");
+  view.turnBox = element("span");
+  view.turn = element("span");
+  const turnTo = (by) => {
+    const { turns, turn } = view.loop;
+    const next = by > 0 ? turns[turn] : turns[turn - 1] < view.step ? turns[turn - 1] : turns[turn - 2];
+    if (next !== undefined) go(view, next);
+  };
+  view.turnBox.append(button("↶", "the loop's turn before", () => turnTo(-1)), " ", view.turn, " ", button("↷", "the loop's next turn", () => turnTo(1)));
+  bar.append(
+    button("⏮", "first step", () => go(view, 0)), button("◀", "step back", () => go(view, view.step - 1)),
+    view.slider,
+    button("▶", "step", () => go(view, view.step + 1)), button("⏭", "last step", () => go(view, Infinity)),
+    view.counter, view.turnBox,
+  );
+  return bar;
+}
+
+function render({ model, el }) {
+  const given = model.get("trace");
+  const trace = { ...given, tensors: given.tensors.map((tensor) => ({ ...tensor })) };
+  const root = element("div", "course-widget course-replay");
+  const view = { model, trace, programs: new Map(), tables: new Set(), opened: new Set(), step: 0 };
+  const said = element("div", "said");
+  said.setAttribute("role", "status");
+  view.say = (text) => { said.textContent = text; };
+  const failure = element("div", "problem", trace.failure ?? "");
+  failure.setAttribute("role", "alert");
+  failure.hidden = !trace.failure;
+  view.code = element("div", "code");
+  view.lines = trace.lines.map(({ row, parts }) => codeLine(parts, row));
+  view.code.append(...view.lines);
+  view.values = element("div", "values");
+  view.tensors = element("div", "tensors");
+  const body = element("div", "body");
+  body.append(view.code, view.values, view.tensors);
+  root.tabIndex = 0;
+  root.setAttribute("aria-label", `${trace.kernel}, step by step`);
+  root.addEventListener("keydown", (event) => {
+    if (["INPUT", "SELECT"].includes(event.target.tagName)) return;
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    go(view, view.step + by);
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  root.append(drawBar(view), failure, ...trace.notes.map((note) => element("div", "note", note)), said, body);
+  el.append(root);
+  const add = async (recorded) => view.programs.set(recorded.program.join(), await unpack(recorded));
+  const answer = async (message) => {
+    if (message.hello) {
+      view.alive = true;
+      if (trace.opened.part) model.send({ program: trace.opened.program });
+    } else if (message.problem) {
+      view.say(message.problem);
+    } else if (message.recorded) {
+      await add(message.recorded);
+      const key = message.recorded.program.join();
+      if (view.wanted?.key === key) {
+        view.say("");
+        open(view, message.recorded.program, view.wanted.at);
+      } else if (view.program?.program.join() === key) {
+        open(view, message.recorded.program, trace.opened.at); // all of what was saved in part
+      }
+      view.wanted = undefined;
+    }
+  };
+  model.on("msg:custom", answer);
+  (async () => {
+    for (const tensor of trace.tensors)
+      for (const name of ["reader", "writer", "twice", "unwritten"]) tensor[name] = await numbers(tensor[name]);
+    for (const recorded of trace.programs) await add(recorded);
+    await open(view, trace.opened.program, trace.opened.at);
+    root.dataset.ready = "true";
+    model.send({ hello: true });
+  })();
+  return () => model.off("msg:custom", answer);
+}
+
+export default { render };
