@@ -1,11 +1,13 @@
-"""The pictures a lesson draws: draw.machine(), draw.programs(…), draw.tiles(…), draw.layout(s, "x"), draw.speeds(…) …"""
+"""The pictures a lesson draws: draw.machine(), draw.programs(…), draw.layout(…), draw.access(…), draw.speeds(…) …"""
 
+from .access_view import access
 from .layout_view import layout
 from .machine import machine
 from .pipeline import pipeline
 from .programs import programs, queue
+from .roofline import roofline
 from .slide import slide
 from .speeds import speeds
 from .tiles import tiles
 
-__all__ = ["layout", "machine", "pipeline", "programs", "queue", "slide", "speeds", "tiles"]
+__all__ = ["access", "layout", "machine", "pipeline", "programs", "queue", "roofline", "slide", "speeds", "tiles"]

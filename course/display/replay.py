@@ -183,7 +183,7 @@ class Replay(anywidget.AnyWidget):
         return f"{failure['text']} The last step here is where it stopped." if failure["stopped"] else failure["text"]
 
     def _notes(self, everywhere: bool) -> list[str]:
-        notes = []
+        notes = list(self.content.get("notes", []))
         if not everywhere and not self.content["failure"]:
             x, y, z = self.content["grid"]
             notes.append(f"Of {x * y * z:,} programs a sample of {len(self.content['ran']):,} was run.")
@@ -259,11 +259,13 @@ def _moved(step: Json, base: int) -> Json:
     """A step whose blob begins `base` bytes later."""
 
     def moved(each: Json) -> Json:
-        places = {
+        places: Json = {
             name: [each[name][0], each[name][1] - base, each[name][2]]
             for name in ("data", "mask", "cells")
             if _is_place(each, name)
         }
+        if "value" in each:
+            places["value"] = moved(each["value"])
         return {**each, **places}
 
     sets = {name: moved(each) for name, each in step["sets"].items()}
@@ -294,10 +296,14 @@ def _value_text(name: str, value: Json) -> str:
         return f"{name} = {value['text']}" if "of" not in value else f"{name} → {value['of']}[{value['text']}]"
     shape = ", ".join(map(str, value["shape"]))
     into = f" into {value['of']}" if "of" in value else ""
-    spread = f" {value['least']:.4g} … {value['most']:.4g}" if "least" in value else ""
+    spread = f" {_number(value['least'])} … {_number(value['most'])}" if "least" in value else ""
     odd = "".join(f", {value[kind]:,} {word}" for kind, word in (("nan", "NaN"), ("inf", "infinite")) if kind in value)
     masked = f", {value['masked']:,} masked" if "masked" in value else ""
     return f"{name}: {value['dtype']} [{shape}]{into}{spread}{odd}{masked}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _touch_text(touch: Json) -> str:

@@ -6,19 +6,19 @@ from .guards import is_poison
 from .tolerances import Tolerance
 
 
-def value_problem(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> str:
-    """The first wrong element in words, or nothing."""
+def value_problem(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> tuple[str, tuple[int, ...]]:
+    """The first wrong element in words, and its index; an empty text where there is none."""
     poison = is_poison(out)
     bad = ~_close(out, expected, allowed)
     if out.is_floating_point():
         bad |= poison  # a NaN where a NaN is expected, but nobody wrote it
     count = int(bad.sum())
     if not count:
-        return ""
+        return "", ()
     first = tuple(int(i) for i in bad.nonzero()[0])
     got = "nothing: it was never written" if poison[first] else _show(out[first])
     where = "[" + ", ".join(f"{i:,}" for i in first) + "]" if first else "the only element"
-    return f"At {where}: expected {_show(expected[first])}, got {got}. Wrong: {count:,} of {out.numel():,}."
+    return f"At {where}: expected {_show(expected[first])}, got {got}. Wrong: {count:,} of {out.numel():,}.", first
 
 
 def _close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:

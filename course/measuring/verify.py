@@ -51,8 +51,8 @@ class Outcome:
     verdict: Verdict
     reason: str = ""
     """Why it is wrong, with the first wrong index, or why it was not run."""
-    kind: str = ""
-    """The kind of the problem, as `Problem.kind`, where it is wrong."""
+    problem: Problem | None = None
+    """Where it is wrong."""
     work: "Work | None" = None
     """What it did, where the interpreter was watched and it is not wrong."""
     error: float = 0.0
@@ -221,18 +221,19 @@ def _try(
             out.untyped_storage().data_ptr() in log.storages_stored, log.idle_programs, log.busy_programs,
         )  # fmt: skip
     allowed = (tolerance or tolerance_for(result_dtype)).plus(absolute)
-    if text := value_problem(out, expected, allowed):
+    text, index = value_problem(out, expected, allowed)
+    if text:
         if not MODE.gpu and any(each.dtype == torch.bfloat16 for each in case.inputs):
             # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they were integers, and
             # cuts bits off where it converts to bfloat16.
             reason = "the interpreter's bfloat16 arithmetic is wrong"
             return Outcome(str(case), dtype, "left to the GPU", reason, work=work)
-        return _wrong(case, Problem("wrong", text))
+        return _wrong(case, Problem("wrong", text, index=index))
     return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed), work=work)
 
 
 def _wrong(case: Case, problem: Problem) -> Outcome:
-    return Outcome(str(case), _dtype(case), "wrong", problem.text, problem.kind)
+    return Outcome(str(case), _dtype(case), "wrong", problem.text, problem)
 
 
 def _regions(inputs: list[Guarded], allocated: GuardedAllocations) -> list[Region]:

@@ -2,17 +2,21 @@
 
 import ast
 import inspect
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from course import MODE
 from course.child import Ended, Kind, call
 from course.compiling.private.kernels import plain_function
 from course.compiling.source import Source, source_of
+from course.display.replay import Replay
 from course.errors import CourseError
+from course.tracing.launching import value_of
 
-from . import learner, trial
+from . import learner, stepping, trial
 from .exercise import Code, Judged, Kernel, Verdict
 from .exercises import find
 from .statements import statements
@@ -33,6 +37,14 @@ class Checked:
     verdict: Verdict
     reason: str = ""
     notes: list[str] = field(default_factory=list)
+    again: Callable[[list[Any], Any], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+    """Traces where it goes wrong, as `display.replay.Replay` takes it."""
+
+    def replay(self) -> Replay:
+        """Step through the program that went wrong. Raises CourseError where there is none."""
+        if self.again is None:
+            raise CourseError(f"There is nothing to step through: {self.exercise} is {self.verdict}.")
+        return Replay(self.again, {**self.again([], None), "notes": self.reason.splitlines()})
 
     @property
     def right(self) -> bool:
@@ -79,8 +91,19 @@ def _check_code(exercise: Code, answer: Any) -> Checked:
         return Checked(exercise.id, "no answer", str(error))
     if _is_stub(source, exercise.id):
         return Checked(exercise.id, "to do")
-    (verdict, reason), notes = _try(exercise, source)
-    return Checked(exercise.id, verdict, reason, notes)
+    (verdict, reason), notes, where = _try(exercise, source)
+    again = None
+    if where is not None:
+        again = partial(_steps, exercise, source, where)
+        notes.append(f'See it step by step: check("{exercise.id}", {(plain_function(answer) or answer).__name__}).replay()')
+    return Checked(exercise.id, verdict, reason, notes, again)
+
+
+def _steps(exercise: Code, source: Source, where: dict[str, Any], programs: list[Any], _: Any) -> dict[str, Any]:
+    found: dict[str, Any] = value_of(
+        call(stepping.steps, exercise.id, source.to_json(), where, programs, kind="interpret", timeout_s=4 * stepping.STEPS_S)
+    )
+    return found
 
 
 def _form_problem(exercise: Code, answer: Any) -> str:
@@ -111,8 +134,11 @@ def _is_stub(source: Source, exercise_id: str) -> bool:
     return bool(asked) and all(stub[name] == ours[name] for name in asked)
 
 
-def _try(exercise: Code, source: Source) -> tuple[Judged, list[str]]:
-    """Compile it and run it in the interpreter, and where there is a GPU run it there too."""
+def _try(exercise: Code, source: Source) -> tuple[Judged, list[str], dict[str, Any] | None]:
+    """Compile it and run it in the interpreter, and where there is a GPU run it there too.
+
+    Returns the verdict, notes, and where it goes wrong in the interpreter: see `stepping.Where`.
+    """
     text = source.to_json()
 
     def run(kind: Kind, function: Any, *more: Any) -> Ended:
@@ -127,30 +153,30 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str]]:
         compiled = compiling.result()
     if problem := _died(compiled, exercise, "The compiler"):
         # What crashes before it launches anything does so in both: then running it says more.
-        return (_died(interpreted, exercise, "It") or problem), _printed(interpreted)
+        return (_died(interpreted, exercise, "It") or problem), _printed(interpreted), None
     compiles, untold = compiled.value
     if compiles[0] == "does not compile":
-        return tuple(compiles), []
+        return tuple(compiles), [], None
     judged, left = _judged(interpreted, exercise)
-    raised = interpreted.how == "finished" and interpreted.value[2]
+    raised, where = interpreted.value[2:] if interpreted.how == "finished" else (False, None)
     if judged[0] != "right" and not (raised and MODE.gpu):  # there are things that the interpreter cannot run
-        return judged, left
+        return judged, left, where
     if compiles[0] != "right":
-        return tuple(compiles), []
+        return tuple(compiles), [], None
     if MODE.gpu:
         judged, left = _judged(run("launch", trial.values), exercise)
-        return (("right", f"{judged[1]}, on this GPU.") if judged[0] == "right" else judged), left
+        return (("right", f"{judged[1]}, on this GPU.") if judged[0] == "right" else judged), left, None
     reason = judged[1]
     if untold:
-        return ("right", f"{reason}; whether it compiles could not be told ({_cut(untold)})."), left
-    return ("right", f"{reason}, and it compiles for {TARGET}."), left
+        return ("right", f"{reason}; whether it compiles could not be told ({_cut(untold)})."), left, None
+    return ("right", f"{reason}, and it compiles for {TARGET}."), left, None
 
 
 def _judged(ended: Ended, exercise: Code) -> tuple[Judged, list[str]]:
     """The verdict of a run, and notes to it."""
     if problem := _died(ended, exercise, "It"):
         return problem, _printed(ended)
-    (verdict, reason), left, _ = ended.value
+    (verdict, reason), left, *_ = ended.value
     return (verdict, reason), left if verdict == "right" else _printed(ended)
 
 

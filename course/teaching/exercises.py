@@ -5,7 +5,7 @@ from pathlib import Path
 
 from course.errors import CourseError
 
-from .exercise import Exercise
+from .exercise import Code, Exercise
 
 
 def exercises() -> dict[str, Exercise]:
@@ -26,3 +26,10 @@ def find(exercise_id: str) -> Exercise:
         same = [each for each in found if each.startswith(f"{lesson.zfill(2)}.")]
         raise CourseError(f"There is no exercise {exercise_id!r}: there is {', '.join(same or found)}.")
     return found[wanted]
+
+
+def code_exercise(exercise_id: str) -> Code:
+    """The exercise of this id, which asks for code."""
+    exercise = find(exercise_id)
+    assert isinstance(exercise, Code)
+    return exercise

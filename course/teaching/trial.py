@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from dataclasses import asdict
 from typing import Any
 
 from course import MODE
@@ -13,7 +14,8 @@ from course.measuring.cases import Case
 from course.measuring.verify import Work, first_line, verify
 
 from .exercise import Code, Judged, Launcher
-from .exercises import find
+from .exercises import code_exercise
+from .stepping import Where
 
 MOST_IDLE = 256
 """Programs with nothing to do that pass: a grid may be of a fixed size."""
@@ -30,7 +32,7 @@ def prepare_worker() -> None:
 
 def compiles(exercise_id: str, source: dict[str, Any], target_name: str) -> tuple[Judged, str]:
     """Whether what the answer launches compiles, and why that could not be told. In a child that compiles."""
-    exercise, text, target = _code(exercise_id), Source.from_json(source), target_of(target_name)
+    exercise, text, target = code_exercise(exercise_id), Source.from_json(source), target_of(target_name)
     function = exercise.function(text.load())
     untold = ""
     with launches_compiled(target.triton) as launches:
@@ -71,29 +73,26 @@ def _rounds_on_the_way(ttir: str) -> str:
     return "It rounds to 16 bits and computes on" if again else ""
 
 
-def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str], bool]:
-    """Whether the answer is right, what could not be told, and whether it raised. In a child that runs kernels."""
-    exercise = _code(exercise_id)
+def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str], bool, dict[str, Any] | None]:
+    """Whether the answer is right, what could not be told, whether it raised, and where: see `Where`. In a child that runs
+    kernels."""
+    exercise = code_exercise(exercise_id)
     function = exercise.function(Source.from_json(source).load())
     result = verify(
         function, exercise.reference, exercise.cases,
         absolute=exercise.absolute, contiguous=exercise.contiguous, first_wrong_only=True,
     )  # fmt: skip
-    for outcome in result.wrong:
-        raised = outcome.kind == "raised"
-        verdict: Any = "wrong" if raised else outcome.kind
-        return (verdict, f"{outcome.reason}\nThe case: {outcome.case}."), [], raised
+    for number, outcome in enumerate(result.outcomes):
+        if problem := outcome.problem:
+            raised = problem.kind == "raised"
+            verdict: Any = "wrong" if raised else problem.kind
+            where = asdict(Where(number, problem.program, problem.launch, problem.index)) if MODE.interpreting else None
+            return (verdict, f"{outcome.reason}\nThe case: {outcome.case}."), [], raised, where
     for case, outcome in zip(exercise.cases, result.outcomes, strict=False):
-        if outcome.work and (problem := _work_problem(exercise, case, outcome.work)):
-            return ("wrong", f"{problem}\nThe case: {outcome.case}."), [], False
+        if outcome.work and (words := _work_problem(exercise, case, outcome.work)):
+            return ("wrong", f"{words}\nThe case: {outcome.case}."), [], False, None
     ran = sum(outcome.verdict == "right" for outcome in result.outcomes)
-    return ("right", f"in {ran} case{'s' if ran != 1 else ''}"), result.left(), False
-
-
-def _code(exercise_id: str) -> Code:
-    exercise = find(exercise_id)
-    assert isinstance(exercise, Code)
-    return exercise
+    return ("right", f"in {ran} case{'s' if ran != 1 else ''}"), result.left(), False, None
 
 
 def _work_problem(exercise: Code, case: Case, work: Work) -> str:

@@ -1,7 +1,7 @@
 """Find what the interpreter lets pass: accesses outside a kernel's tensors, and programs that get in each other's way."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -46,7 +46,11 @@ class Problem:
     text: str
     """A sentence."""
     program: Program | None = None
-    """The program that did it, where one is to blame."""
+    """The program that did it, where one is to blame, …"""
+    launch: int = 0
+    """… and the number of its launch."""
+    index: tuple[int, ...] | None = None
+    """The first wrong element of the result, where values are wrong."""
 
 
 class OutsideError(Exception):
@@ -142,6 +146,7 @@ class AccessLog:
             # With atomics, programs can order one another.
             if not self.problem and all(access.kind != "update" for access in self._accesses):
                 self.problem = self._race()
+            self.problem = self.problem and replace(self.problem, launch=self.launches - 1)
         self._accesses, self._programs = [], {}
 
     def _outside(self) -> Problem | None:

@@ -1,22 +1,20 @@
 """cost: what a launch moves and computes, and the least time that this takes on a GPU, found with none there."""
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from course import MODE
-from course.compiling.arguments import describe
 from course.compiling.disassembly import Resources
-from course.compiling.lower import LowerError, Request, lower_again
-from course.compiling.requests import SECTOR_BYTES, requests_of
+from course.compiling.requests import SECTOR_BYTES
 from course.compiling.targets import target_of
 from course.errors import CourseError
 
-from . import tasks
 from .gpus import Gpu, gpu_of
-from .launching import TRACE_S, Asked, asked, run
+from .launching import Asked
+from .traced import traced
 
 
 @dataclass(frozen=True)
@@ -197,13 +195,10 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
 
     Raises CourseError where the launch is none, or fails.
     """
-    launch = asked("cost", kernel, grid, args, kwargs)
     gpu = gpu_of(target) if target is not None else _this_gpu()
-    requests, resources, texts, notes = compiled(launch, gpu.target)
-    found = run(tasks.survey, launch, requests, TRACE_S)
+    surveyed = traced("cost", kernel, grid, args, kwargs, gpu.target)
+    launch, found, texts = surveyed.launch, surveyed.content, surveyed.texts
     scale = math.prod(launch.grid) / found["programs"]
-    if found["stopped"]:
-        notes.append(f"{found['stopped']} What had run by then is scaled up.")
 
     def scaled(number: int) -> int:
         return number if scale == 1 else round(number * scale)
@@ -224,8 +219,6 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
         )
         for each in found["accesses"]
     )
-    if any(each["guessed"] for each in found["accesses"]):
-        notes.append("Where no compiled access was found, sectors are counted for 32 neighbouring lanes at a time.")
     whole = sum(each["bytes"] for each in tensors)
 
     def distinct(number: int) -> int:
@@ -239,21 +232,8 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
         found["kernel"], launch.grid, found["programs"], gpu, accesses,
         distinct(found["distinct_loaded"]), distinct(found["distinct_stored"]),
         min(scaled(sectors), max(sectors, most_sectors)), **operations,
-        resources=resources, notes=tuple(notes), measured_us=_measured(launch, gpu),
+        resources=surveyed.resources, notes=tuple(surveyed.notes), measured_us=_measured(launch, gpu),
     )  # fmt: skip
-
-
-def compiled(
-    launch: Asked, target: str
-) -> tuple[list[dict[str, Any]], Resources | None, dict[tuple[str, int], str], list[str]]:
-    """How the kernel goes to memory when it is compiled for a target, its resources, the text of its lines, and notes."""
-    kwargs = {name: describe(value) for name, value in launch.kwargs.items()}
-    try:
-        lowered = lower_again(Request(launch.reference, [*map(describe, launch.args)], kwargs, literal=False), target)
-    except LowerError as error:
-        return [], None, {}, [f"Not compiled for {target}: {error}"]
-    texts = {line.frame: line.text.strip() for line in lowered.lines.source}
-    return [asdict(each) for each in requests_of(lowered)], lowered.resources, texts, []
 
 
 def _this_gpu() -> Gpu:

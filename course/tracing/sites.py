@@ -3,7 +3,7 @@
 import ast
 import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
@@ -15,7 +15,10 @@ class Site:
 
     file: str
     line: int
+    """Of the statement's first line."""
     column: int
+    names: frozenset[str] = field(default=frozenset(), compare=False)
+    """Every name that stands in the call."""
 
 
 class Listing:
@@ -25,6 +28,7 @@ class Listing:
         self.functions = functions
         self._known: dict[CodeType, bool] = {}
         self._statements: dict[tuple[str, int], int] = {}
+        self._names: dict[tuple[str, int, int], frozenset[str]] = {}
         self.loops: list[tuple[str, int, int]] = []
         """File, the line of the header, and the last line."""
         for function in functions:
@@ -32,6 +36,9 @@ class Listing:
             for node in ast.walk(ast.parse(textwrap.dedent(function["text"]))):
                 if isinstance(node, ast.stmt):
                     self._add(function["file"], node, offset)
+                elif isinstance(node, ast.Call):
+                    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+                    self._names[function["file"], node.lineno + offset, node.col_offset] = frozenset(names)
 
     def _add(self, file: str, node: ast.stmt, offset: int) -> None:
         body = getattr(node, "body", None)
@@ -63,7 +70,8 @@ class Listing:
         if frame is None:
             return Site("", 0, 0)
         line, column = _position(frame.f_code, frame.f_lasti)
-        return Site(frame.f_code.co_filename, self.statement(frame.f_code.co_filename, line), column)
+        file = frame.f_code.co_filename
+        return Site(file, self.statement(file, line), column, self._names.get((file, line, column), frozenset()))
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from course.compiling.private.interpreter import Access, Program
 from .panels import Panel
 from .sites import Listing
 from .tensors import Arguments
-from .values import MOST_CELLS_ACROSS, Blob, block_of, described
+from .values import Blob, Block, block_of, described, drawn, numbers_of
 
 MOST_STEPS = 2000
 MOST_BYTES = 8 * 2**20
@@ -120,31 +120,27 @@ class Recorder:
         now = dict(frame.f_locals)
         for name, value in now.items():
             if value is not state.known.get(name, NOTHING) and _shown(name, value):
-                step.sets[name] = described(value, self._arguments, recorded.blob)
-                self._mask(step.sets[name], value, step)
+                step.sets[name] = self._described(value, step)
         state.known = now
         for touch in step.touches:
             touch.pop("active")
         step.end = len(recorded.blob.content)
         recorded.steps.append(step)
 
-    def _mask(self, described: dict[str, Any], value: Any, step: Step) -> None:
-        """Lay the mask of the one load of a line over what the line has set, where the shapes agree."""
+    def _described(self, value: Any, step: Step) -> dict[str, Any]:
+        """A variable that a step has set; with the mask of its one load, where the shapes agree."""
         masks = [touch["active"] for touch in step.touches if touch["kind"] == "load"]
         block = block_of(value, self._arguments)
-        if block is None or len(masks) != 1 or "data" not in described:
-            return
-        if masks[0].shape == block.numbers.shape and not masks[0].all():
-            panel = Panel(block.numbers.shape, MOST_CELLS_ACROSS)
-            described["mask"] = self.recorded.blob.add(panel.shown(masks[0]).astype(np.uint8))
-            described["masked"] = int((~masks[0]).sum())
+        if block is None:
+            return described(value, self._arguments, self.recorded.blob)
+        return drawn(block, self.recorded.blob, masks[0] if len(masks) == 1 else None)
 
     def access(self, access: Access) -> None:
         """A statement of this program is about to touch memory."""
         if not self._frames or self.recorded.cut:
             return
         innermost = max(self._frames.values(), key=lambda state: state.depth)
-        tensor = self._arguments.at(access.addresses)
+        tensor = self._arguments.at(access.addresses, self._listing.site().names)
         touch: dict[str, Any] = {
             "kind": access.kind, "lanes": int(access.addresses.size), "masked": int(access.active.size - access.addresses.size),
             "active": access.active, "tensor": tensor,
@@ -158,6 +154,9 @@ class Recorder:
                 touch |= {"first": argument.place(int(inside[0])), "last": argument.place(int(inside[-1]))}
             touched = Panel(argument.shape).touched(inside)
             touch["cells"] = self.recorded.blob.add(np.packbits(touched, bitorder="little"))
+        if access.values is not None:
+            block = Block(access.dtype, numbers_of(access.values, access.dtype))
+            touch["value"] = drawn(block, self.recorded.blob, access.active)
         innermost.touches.append(touch)
 
 

@@ -95,7 +95,7 @@ class Survey:
         if not self._may_hold_pointers:
             stop_outside(access, self._storages)
         site = self.listing.site()
-        tensor = self.arguments.at(access.addresses)
+        tensor = self.arguments.at(access.addresses, site.names)
         count = self.counts.setdefault((site, access.kind), Count(access.kind, tensor))
         count.tensor = tensor if count.tensor is None else count.tensor
         self._count(count, site, access)

@@ -1,5 +1,6 @@
 """A launch's tensors: from an address to the element that lies there."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,15 +68,18 @@ class Arguments:
     def __init__(self, launch: Launch) -> None:
         self.all = [_argument(name, tensor) for name, tensor in launch.named_tensors()]
 
-    def at(self, addresses: np.ndarray) -> int | None:
-        """The number of the tensor that an access is to: the first that holds its lowest address, or starts before it."""
+    def at(self, addresses: np.ndarray, names: Collection[str] = ()) -> int | None:
+        """The number of the tensor that an access is to: one that holds the lowest address, else the last that starts before.
+
+        names: what stands in the call: where views of one storage overlap, the one that is named there is meant.
+        """
         if not addresses.size or not self.all:
             return None
         lowest = int(addresses.min())
-        for number, argument in enumerate(self.all):
-            if argument.address <= lowest < argument.end:
-                return number
-        before = [number for number, argument in enumerate(self.all) if argument.address <= lowest]
+        holding = [number for number, each in enumerate(self.all) if each.address <= lowest < each.end]
+        if holding:
+            return next((number for number in holding if self.all[number].name in names), holding[0])
+        before = [number for number, each in enumerate(self.all) if each.address <= lowest]
         return max(before, key=lambda number: self.all[number].address, default=None)
 
 

@@ -57,13 +57,16 @@ def block_of(value: Any, arguments: Arguments) -> Block | None:
     data = data.reshape([int(size) for size in getattr(value, "shape", ())] if value.type.is_block() else ())
     if dtype.is_ptr():
         return _addresses(data, f"*{dtype.element_ty}", arguments)
-    name = str(dtype)
-    if name == "bf16":
-        data = (data.astype(np.uint32) << 16).view(np.float32)
-    elif name in FLOATS_OF_BYTES:
-        raw = torch.from_numpy(np.array(data, dtype=np.uint8))
-        data = raw.view(FLOATS_OF_BYTES[name]).float().numpy()
-    return Block(name, data)
+    return Block(str(dtype), numbers_of(data, str(dtype)))
+
+
+def numbers_of(data: np.ndarray, dtype: str) -> np.ndarray:
+    """What the interpreter keeps as bits, as numbers."""
+    if dtype == "bf16":
+        return (data.astype(np.uint32) << 16).view(np.float32)
+    if dtype in FLOATS_OF_BYTES:
+        return torch.from_numpy(np.array(data, dtype=np.uint8)).view(FLOATS_OF_BYTES[dtype]).float().numpy()
+    return data
 
 
 def _addresses(data: np.ndarray, dtype: str, arguments: Arguments) -> Block:
@@ -77,8 +80,14 @@ def _addresses(data: np.ndarray, dtype: str, arguments: Arguments) -> Block:
 def described(value: Any, arguments: Arguments, blob: Blob) -> dict[str, Any]:
     """A variable as JSON, with its cells in `blob`."""
     block = block_of(value, arguments)
-    if block is None:
-        return {"text": _plain_text(value)}
+    return {"text": _plain_text(value)} if block is None else drawn(block, blob)
+
+
+def drawn(block: Block, blob: Blob, active: np.ndarray | None = None) -> dict[str, Any]:
+    """A block as JSON, with its cells in `blob`.
+
+    active: the lanes that no mask keeps out, of the block's shape.
+    """
     found: dict[str, Any] = {"dtype": block.dtype, "shape": list(block.numbers.shape)}
     if block.of:
         found["of"] = block.of
@@ -92,6 +101,8 @@ def described(value: Any, arguments: Arguments, blob: Blob) -> dict[str, Any]:
     for name, is_odd in ODD.items():
         if block.numbers.dtype.kind == "f" and (count := int(is_odd(block.numbers).sum())):
             found[name] = count
+    if active is not None and active.shape == block.numbers.shape and not active.all():
+        found |= {"mask": blob.add(panel.shown(active).astype(np.uint8)), "masked": int((~active).sum())}
     return found
 
 

@@ -56,6 +56,8 @@ class Access:
     """Bytes at each address."""
     values: np.ndarray | None
     """What is stored, of the same shape."""
+    dtype: str = ""
+    """Of what is stored, Triton's name."""
 
     @cached_property
     def addresses(self) -> np.ndarray:
@@ -111,7 +113,8 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
         # A scalar's condition joined with a block's gives integers, which would pick lanes by number.
         active = np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask.data, shape).astype(bool)
         values = np.broadcast_to(value.data, shape) if value is not None else None
-        observer.access(Access(kind, builder.grid_idx, pointers.data, active, itemsize, values))
+        dtype = str(value.dtype.scalar) if value is not None else ""
+        observer.access(Access(kind, builder.grid_idx, pointers.data, active, itemsize, values, dtype))
 
     def load(pointers: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("load", pointers, mask)

@@ -200,7 +200,8 @@ function drawTensor(view, tensor, index) {
     if (!inside(cell)) return undefined;
     for (const [kind, bytes] of now) if (bit(bytes, cell)) return kind === "load" ? LOADED : STORED;
     if (past[cell]) return past[cell] & 2 ? "rgba(213,94,0,.35)" : "rgba(86,180,233,.35)";
-    return "rgba(128,128,128,.16)";
+    const written = tensor.writer[cell];
+    return written ? `${PALETTE[placeOf(view, ranAs(view, written)) % PALETTE.length]}33` : "rgba(128,128,128,.16)";
   };
   const who = (cell) => {
     const [written, read] = [tensor.writer[cell], tensor.reader[cell]];
@@ -238,6 +239,11 @@ function ranAs({ trace }, ordinal) {
   return [(ordinal - 1) % x, Math.floor((ordinal - 1) / x) % y, Math.floor((ordinal - 1) / (x * y))];
 }
 
+// A program's number in the order in which a GPU starts them, the first axis fastest.
+function placeOf({ trace }, [a, b, c]) {
+  return a + trace.grid[0] * (b + trace.grid[1] * c);
+}
+
 function named(program) {
   const used = program[2] ? 3 : program[1] ? 2 : 1;
   return used === 1 ? String(program[0]) : `(${program.slice(0, used).join(", ")})`;
@@ -260,10 +266,9 @@ function drawPrograms(view) {
   line.append(...inputs.filter(Boolean));
   if (x * y * z > 1) box.append(line);
   if (x * y * z > 1 && x * y * z <= MOST_MAP) {
-    const across = y * z > 1 && x <= 64 ? x : Math.min(64, x * y * z);
-    const place = ([a, b, c]) => a + x * (b + y * c);
-    const here = place(program.program);
-    const saved = new Set([...view.programs.values()].map((each) => place(each.program)));
+    const across = y * z > 1 && x <= 64 ? x : Math.min(64, Math.ceil(2 * Math.sqrt(x * y * z)));
+    const here = placeOf(view, program.program);
+    const saved = new Set([...view.programs.values()].map((each) => placeOf(view, each.program)));
     box.append(grid([Math.ceil((x * y * z) / across), across], 300, (cell) => (cell < x * y * z ? (cell === here ? "#000" : PALETTE[cell % PALETTE.length]) : undefined), {
       label: "the grid's programs",
       told: (cell) => (cell < x * y * z ? `program ${named([cell % x, Math.floor(cell / x) % y, Math.floor(cell / (x * y))])}` : ""),
@@ -312,7 +317,10 @@ function show(view) {
     if (row === step?.row) keepInSight(view.code, line);
   });
   const done = element("div", "touched");
-  for (const touch of step?.touches ?? []) done.append(element("div", touch.outside ? "odd" : "", touchText(view, touch)));
+  for (const touch of step?.touches ?? []) {
+    done.append(element("div", touch.outside ? "odd" : "", touchText(view, touch)));
+    if (touch.value) done.append(drawValue(view, "stored", touch.value));
+  }
   if (step?.error) done.append(element("div", "odd", step.error));
   const known = program.known[view.step] ?? {};
   const fresh = Object.keys(step?.sets ?? {});
@@ -396,11 +404,11 @@ function drawBar(view) {
     const next = by > 0 ? turns[turn] : turns[turn - 1] < view.step ? turns[turn - 1] : turns[turn - 2];
     if (next !== undefined) go(view, next);
   };
-  view.turnBox.append(button("↶", "the loop's turn before", () => turnTo(-1)), " ", view.turn, " ", button("↷", "the loop's next turn", () => turnTo(1)));
+  view.turnBox.append(button("◀", "the loop's turn before", () => turnTo(-1)), " ", view.turn, " ", button("▶", "the loop's next turn", () => turnTo(1)));
   bar.append(
-    button("⏮", "first step", () => go(view, 0)), button("◀", "step back", () => go(view, view.step - 1)),
+    button("|◀", "first step", () => go(view, 0)), button("◀", "step back", () => go(view, view.step - 1)),
     view.slider,
-    button("▶", "step", () => go(view, view.step + 1)), button("⏭", "last step", () => go(view, Infinity)),
+    button("▶", "step", () => go(view, view.step + 1)), button("▶|", "last step", () => go(view, Infinity)),
     view.counter, view.turnBox,
   );
   return bar;

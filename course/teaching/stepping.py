@@ -1,0 +1,81 @@
+"""Step through the launch in which an answer goes wrong, in a child process."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from course.compiling.private.interpreter import Program
+from course.compiling.source import Source
+from course.tracing.sites import Listing
+from course.tracing.tasks import Failure, Watch, content_of, watched
+
+from .exercise import Code
+from .exercises import code_exercise
+
+STEPS_S = 10
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where an answer goes wrong."""
+
+    case: int
+    """The number of the exercise's case."""
+    program: Program | None
+    """The program that did it, where one is known, …"""
+    launch: int
+    """… in the launch of this number."""
+    index: tuple[int, ...] | None
+    """The first wrong element of the result."""
+
+
+def steps(exercise_id: str, source: dict[str, Any], where: dict[str, Any], programs: list[Any]) -> dict[str, Any]:
+    """What `tracing.tasks.content_of` says of the launch in which an answer goes wrong. In a child that interprets.
+
+    programs: to be recorded instead of the one that does it.
+    """
+    exercise, text, found = code_exercise(exercise_id), Source.from_json(source), Where(**where)
+    function = exercise.function(text.load())
+    kernels = [asdict(each) for each in text.definitions if each.text.startswith("@")]
+    launch, opened, element = found.launch, found.program, None
+    record = {(launch, tuple(each)) for each in programs or [opened] if each}
+    for _ in range(2):  # once more where the program to be shown turns out to be another one
+        watch = Watch(Listing(kernels), record=record)
+        result, failure = _run(watch, exercise, function, found.case)
+        if not watch.surveys:
+            return {"problem": "It launched no kernel: there is nothing to step through."}
+        if failure is not None:
+            launch, opened = len(watch.surveys) - 1, failure.program
+        elif found.index is not None and isinstance(result, torch.Tensor):
+            launch, opened, element = _writer(watch, result, found.index)
+        if record and all(tuple(each) in watch.recorded for _, each in record):
+            break
+        record = {(launch, tuple(opened or (0, 0, 0)))}
+    return content_of(watch, launch, failure, opened, element)
+
+
+def _run(watch: Watch, exercise: Code, function: Any, case: int) -> tuple[Any, Failure | None]:
+    """What an answer returns on a case, and why it did not come to its end, if it did not."""
+    inputs, results = exercise.cases[case].make("cpu"), []
+
+    def launch() -> None:
+        results.append(function(*(each.tensor for each in inputs), *exercise.cases[case].scalars))
+
+    failure = watched(watch, launch, STEPS_S)
+    return (results or [None])[0], failure
+
+
+def _writer(watch: Watch, result: torch.Tensor, index: tuple[int, ...]) -> tuple[int, Program, Any]:
+    """The launch and the program that wrote an element of the result last, and which element of which tensor that is.
+
+    Where nobody wrote it, the last launch's first program.
+    """
+    place = result.data_ptr() + result.element_size() * sum(i * step for i, step in zip(index, result.stride(), strict=True))
+    for launch, survey in reversed(list(enumerate(watch.surveys))):
+        for argument, noted in zip(survey.arguments.all, survey.maps, strict=True):
+            number = int(argument.numbers(np.array([place], dtype=np.uint64))[0])
+            if number >= 0 and (writer := int(noted.writer[number])):
+                return launch, survey.programs[writer - 1], [argument.name, list(argument.index(number))]
+    return len(watch.surveys) - 1, watch.last.programs[0], None

@@ -1,0 +1,50 @@
+"""A launch both compiled and run in the interpreter, so that what it touches is counted as the compiled kernel touches it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from course.compiling.arguments import describe
+from course.compiling.disassembly import Resources
+from course.compiling.lower import LowerError, Request, lower_again
+from course.compiling.requests import requests_of
+
+from . import tasks
+from .launching import TRACE_S, Asked, asked, run
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What was found."""
+
+    launch: Asked
+    content: dict[str, Any]
+    """See `tasks.survey`."""
+    resources: Resources | None
+    """None where it does not compile."""
+    texts: dict[tuple[str, int], str]
+    """The kernel's lines, by file and number."""
+    notes: list[str]
+
+
+def traced(asker: str, kernel: Any, grid: Any, args: Any, kwargs: dict[str, Any], target: str | None) -> Traced:
+    """Trace a launch, compiled for a target as `lower` takes it. Raises CourseError where it is none, or fails.
+
+    asker: the function that was called, for its messages.
+    """
+    launch = asked(asker, kernel, grid, args, kwargs)
+    described = {name: describe(value) for name, value in launch.kwargs.items()}
+    request = Request(launch.reference, [*map(describe, launch.args)], described, literal=False)
+    requests: list[dict[str, Any]] = []
+    resources, texts, notes = None, {}, []
+    try:
+        lowered = lower_again(request, target)
+        requests, resources = [asdict(each) for each in requests_of(lowered)], lowered.resources
+        texts = {line.frame: line.text.strip() for line in lowered.lines.source}
+    except LowerError as error:
+        notes.append(f"It does not compile: {error}")
+    content = run(tasks.survey, launch, requests, TRACE_S)
+    if content["stopped"]:
+        notes.append(f"{content['stopped']} What had run by then was counted.")
+    if any(each["guessed"] for each in content["accesses"]):
+        notes.append("Where no compiled access was found, sectors are counted for 32 neighbouring lanes at a time.")
+    return Traced(launch, content, resources, texts, notes)
