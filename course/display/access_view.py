@@ -54,7 +54,8 @@ def _said(each: dict[str, Any]) -> str:
         return "no lane asks for anything"
     ratio = each["sectors"] / each["least"]
     how = "coalesced" if ratio < 1.01 else f"{ratio:.2f} times the least"
-    return f"{each['requests']:,} requests of a warp, {each['sectors']:,} sectors for {each['least']:,} at least: {how}"
+    requests, sectors = (f"{each[name]:,} {name[:-1] if each[name] == 1 else name}" for name in ("requests", "sectors"))
+    return f"{requests} of a warp, {sectors} for {each['least']:,} at least: {how}"
 
 
 def _draw_tensor(axes: Any, tensor: dict[str, Any], kind: str, title: str) -> str:

@@ -180,7 +180,8 @@ class Replay(anywidget.AnyWidget):
         failure = self.content["failure"]
         if not failure:
             return ""
-        return f"{failure['text']} The last step here is where it stopped." if failure["stopped"] else failure["text"]
+        more = " Here are its first steps, and the one at which it was stopped." if failure["stopped"] else ""
+        return f"{failure['text']}{more}"
 
     def _notes(self, everywhere: bool) -> list[str]:
         notes = list(self.content.get("notes", []))

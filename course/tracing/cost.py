@@ -181,7 +181,8 @@ class Cost:
 
 
 def time_text(us: float) -> str:
-    return f"{us / 1000:,.3g} ms" if us >= 1000 else f"{us:.3g} us"
+    """A time in the unit that fits it."""
+    return f"{us / 1000:,.3g} ms" if us >= 1000 else f"{us:.3g} us" if us >= 1 else f"{us * 1000:.3g} ns"
 
 
 def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Cost:

@@ -84,7 +84,9 @@ class Recorder:
         self._frames = {}
 
     def _call(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
-        if event != "call" or not self._listing.holds(frame.f_code):
+        # What a reduction combines with is called for every pair of elements: it is no line that the kernel runs.
+        combining = frame.f_back is not None and frame.f_back.f_code.co_name in ("generic_reduce", "generic_scan")
+        if event != "call" or combining or not self._listing.holds(frame.f_code):
             return None
         # Arguments are known from the start: they are shown as set by the line of the `def`.
         self._frames[frame] = _Frame({}, self._listing.statement(*_head(frame)), 0, [], len(self._frames))

@@ -183,7 +183,7 @@ class Survey:
             "programs": len(self.programs),
             "accesses": [
                 {"line": site.line, "file": site.file, "column": site.column, **vars(count)}
-                for (site, _), count in sorted(self.counts.items())
+                for (site, _), count in sorted(self.counts.items(), key=lambda item: (item[0][0].file, item[0][0].line))
             ],
             "distinct_loaded": self._distinct("reader"),
             "distinct_stored": self._distinct("writer"),

@@ -190,7 +190,7 @@ def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, r
         failure = watched(watch, launch, seconds)
     if failure is not None and not failure.stopped:
         place = f"{kernel.fn.__name__} fails in program {name_of(failure.program)}, line {failure.line}"
-        return {"problem": f"{place}: {failure} replay, with the same arguments, opens there."}
+        return {"problem": f"{place}: {failure.text.rstrip('.')}. replay, with the same arguments, opens there."}
     content = watch.last.to_json()
     content["operations"] = {name: dict(found) for name, found in vars(operations).items()}
     content["stopped"] = str(failure) if failure else ""

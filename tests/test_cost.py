@@ -1,0 +1,224 @@
+"""cost: bytes, sectors and operations against counts by hand; GPUs and their roofs; launches that are none."""
+
+import math
+
+import pytest
+import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from course import CourseError, cost, draw, replay
+from course.tracing.gpus import GPUS, gpu_of
+from course.tracing.tasks import MOST_PROGRAMS, sample
+from kernels.transpose import transpose_kernel, transpose_kernel_v1
+from tests import trace_kernels as kernels
+
+
+def floats(*shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def sectors(found):
+    return {(each.kind, each.tensor): (each.sectors, each.least) for each in found.accesses}
+
+
+def test_a_vector_add_by_hand():
+    n = 1008
+    found = cost(kernels.add_kernel, (4,), floats(n), floats(n), floats(n), n, BLOCK_SIZE=256)
+    assert (found.bytes_loaded, found.bytes_stored) == (2 * 4 * n, 4 * n)
+    assert (found.distinct_loaded, found.distinct_stored) == (2 * 4 * n, 4 * n)
+    assert sectors(found) == {("load", "x_ptr"): (126, 126), ("load", "y_ptr"): (126, 126), ("store", "out_ptr"): (126, 126)}
+    assert found.simple == {"fp32": 4 * 256}  # the masked lanes compute too
+    assert [each.masked for each in found.accesses] == [16, 16, 16]
+    assert found.exact and found.programs == 4
+    assert found.bound == "memory"
+    assert found.least_us == pytest.approx(3 * 4 * n / 4.8e12 * 1e6)
+
+
+def test_a_length_that_16_does_not_divide_costs_sectors_and_no_bytes():
+    n = 1000
+    found = cost(kernels.add_kernel, (4,), floats(n), floats(n), floats(n), n, BLOCK_SIZE=256)
+    assert (found.bytes_loaded, found.distinct_sectors) == (2 * 4 * n, 3 * n // 8)
+    # The compiler cannot tell that the mask is the same for neighbours: it loads element by element, each lane its two
+    # neighbours one after the other, so that every sector is asked for twice.
+    assert all(1.9 < each.times <= 2 for each in found.accesses)
+
+
+def test_row_sums_by_hand():
+    found = cost(kernels.row_sum_kernel, (3,), floats(3, 100), floats(3), 100, BLOCK_SIZE=64)
+    assert (found.bytes_loaded, found.bytes_stored) == (3 * 400, 3 * 4)
+    assert found.simple == {"fp32": 3 * 2 * (63 + 1)}  # two blocks a row: 63 additions in each, one to the total
+
+
+def test_a_matmul_by_hand():
+    n, block = 64, 32
+    found = cost(kernels.matmul_kernel, (2, 2), floats(n, n), floats(n, n), floats(n, n), n, BLOCK=block)
+    assert found.bytes_loaded == 2 * 4 * n * n * (n // block)  # each matrix once for every column of tiles of the other
+    assert (found.distinct_loaded, found.distinct_stored) == (2 * 4 * n * n, 4 * n * n)
+    assert found.dot == {"tf32": 2 * n**3}
+    assert [roof.name for roof in found.roofs] == ["memory", "tensor cores"]
+
+
+@pytest.mark.parametrize("rows, cols", [(64, 64), (48, 80)])
+def test_a_transpose_by_hand(rows, cols):
+    x, out = floats(rows, cols), floats(cols, rows)
+    strides = (rows * cols, cols, 1)
+    found = cost(transpose_kernel_v1, (rows, 1), x, out, rows, cols, *strides, BLOCK_N=128)
+    assert (found.bytes_loaded, found.bytes_stored) == (x.nbytes, x.nbytes)
+    assert sectors(found)["load", "x_ptr"] == (x.nbytes // 32, x.nbytes // 32)
+    assert sectors(found)["store", "out_ptr"][0] == x.numel()  # a sector for each element
+    grid = (math.ceil(rows / 64), math.ceil(cols / 64), 1)
+    better = cost(transpose_kernel, grid, x, out, rows, cols, *strides, BLOCK_M=64, BLOCK_N=64)
+    assert better.bytes_stored == x.nbytes
+    assert better.sectors_stored == x.nbytes // 32
+    assert better.distinct_sectors == found.distinct_sectors == 2 * x.nbytes // 32
+
+
+@pytest.mark.parametrize("stride, times", [(1, 1), (2, 8), (8, 8), (16, 8)])
+def test_a_stride_costs_sectors(stride, times):
+    # With its layout made for stores of four neighbours, a lane's loads lie 4 * stride apart from its neighbour's.
+    x = floats(1024 * stride)
+    found = cost(kernels.copy_strided_kernel, (1,), x, floats(1024), 1024, stride, BLOCK_SIZE=1024)
+    assert sectors(found)["load", "x_ptr"] == (128 * times, 128)
+    assert sectors(found)["store", "out_ptr"] == (128, 128)
+
+
+def test_a_misaligned_view_costs_more():
+    x = floats(1032)
+    found = cost(kernels.add_kernel, (1,), x[:1024], x[1:1025], floats(1024), 1024, BLOCK_SIZE=1024)
+    aligned, beside = sectors(found)["load", "x_ptr"], sectors(found)["load", "y_ptr"]
+    assert aligned == (128, 128)
+    assert beside[0] > 4 * 128  # four instructions for each group of four elements, and one sector more here and there
+
+
+def test_two_loads_of_a_line_are_told_apart():
+    found = cost(kernels.two_on_a_line_kernel, (2,), floats(512), floats(1024), floats(512), BLOCK_SIZE=256)
+    assert [(each.kind, each.tensor, each.times) for each in found.accesses] == [
+        ("load", "x_ptr", 1), ("load", "y_ptr", 2), ("store", "out_ptr", 1)
+    ]  # fmt: skip
+
+
+def test_every_warp_loads_a_scalar_and_one_stores_it():
+    found = cost(kernels.shared_total_kernel, (8,), floats(8), torch.zeros(1), ATOMIC=True, num_warps=2)
+    assert {each.kind: each.requests for each in found.accesses} == {"load": 8 * 2, "update": 8}
+    assert (found.bytes_loaded, found.bytes_stored) == (8 * 4 + 8 * 4, 8 * 4)  # an update counts as both
+
+
+def test_a_gather_counts_what_it_reads():
+    index = torch.zeros(256, dtype=torch.int64)
+    found = cost(kernels.gather_kernel, (4,), floats(256), index, floats(256), 256, BLOCK_SIZE=64)
+    assert found.distinct_loaded == index.nbytes + 4
+
+
+def test_tensor_descriptors():
+    x, out = floats(64, 64), floats(64, 64)
+    blocks = [TensorDescriptor(each, [64, 64], [64, 1], [32, 64]) for each in (x, out)]
+    found = cost(kernels.descriptor_kernel, (2,), *blocks, BLOCK=32)
+    assert [(each.bytes, each.sectors, each.by_descriptor) for each in found.accesses] == [(x.nbytes, x.nbytes // 32, True)] * 2
+
+
+def test_a_reduction_of_ones_own_is_counted():
+    assert cost(kernels.row_max_kernel, (1,), floats(64), floats(1), BLOCK_SIZE=64).simple == {"fp32": 63}
+
+
+def test_the_argument_is_left_as_it_was():
+    x, out = floats(256), torch.full((256,), 7.0)
+    cost(kernels.add_kernel, (1,), x, x, out, 256, BLOCK_SIZE=256)
+    assert (out == 7).all()
+
+
+def test_a_grid_too_large_is_sampled_and_said_so():
+    x = torch.empty(2**28, device="meta")
+    found = cost(kernels.add_kernel, lambda meta: (2**28 // meta["BLOCK_SIZE"],), x, x, x, 2**28, BLOCK_SIZE=1024)
+    assert not found.exact and found.programs == MOST_PROGRAMS
+    assert (found.bytes_loaded, found.distinct_stored) == (2 * 4 * 2**28, 4 * 2**28)
+    assert "scaled up from 1,024 of them" in str(found)
+
+
+@pytest.mark.parametrize("grid", [(5, 1, 1), (7, 3, 2), (1_000_000, 1, 1), (3000, 40, 5)])
+def test_a_sample_holds_the_first_the_last_and_those_asked_for(grid):
+    also = (grid[0] // 2, grid[1] - 1, 0)
+    found = sample(grid, {also})
+    assert len(set(found)) == len(found) == min(math.prod(grid), len(found))
+    assert {(0, 0, 0), also, tuple(n - 1 for n in grid)} <= set(found)
+    assert len(found) <= MOST_PROGRAMS + 1
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_every_gpu_has_roofs(name):
+    x = floats(64, 64).half()
+    found = cost(kernels.matmul_kernel, (2, 2), x, x, floats(64, 64), 64, target=name, BLOCK=32)
+    assert found.gpu.name == name
+    assert found.least_us > 0
+    assert "tensor cores" in [roof.name for roof in found.roofs] or name == "T4"  # where Triton makes multiply-adds of it
+    assert found.resources.target == found.gpu.target
+
+
+def test_names_of_gpus():
+    assert gpu_of("NVIDIA H200").name == "H200"
+    assert gpu_of("NVIDIA GeForce RTX 4090").name == "RTX 4090"
+    with pytest.raises(CourseError, match="There are no peak figures for 'H20'"):
+        gpu_of("H20")
+
+
+def test_another_gpu_from_the_same_count():
+    found = cost(kernels.add_kernel, (4,), floats(1000), floats(1000), floats(1000), 1000, BLOCK_SIZE=256)
+    assert found.on("A100").least_us / found.least_us == pytest.approx(4.8 / 2.039)
+
+
+def test_a_kernel_that_fails_says_where():
+    with pytest.raises(CourseError, match=r"failing_kernel fails in program 0, line \d+: ValueError: .*\. replay"):
+        cost(kernels.failing_kernel, (4,), floats(256), floats(256), BLOCK_SIZE=16)
+
+
+def test_a_kernel_that_only_the_interpreter_takes_is_counted_and_said_not_to_compile():
+    found = cost(kernels.break_kernel, (1,), floats(64), 64, BLOCK_SIZE=16)
+    assert found.resources is None
+    assert found.bytes_loaded == 64
+    assert any("It does not compile" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("function", [cost, replay, draw.access])
+@pytest.mark.parametrize(
+    "grid, words",
+    [((0,), "holds no program"), ((2, -1), "none that can be launched"), ("4", "whole numbers"), ((1, 2, 3, 4), "one to three"),
+     ((1, 70_000), "none that can be launched"), (None, "whole numbers"), ((2.0,), "whole numbers")],
+)  # fmt: skip
+def test_a_grid_that_is_none(function, grid, words):
+    with pytest.raises(CourseError, match=words):
+        function(kernels.add_kernel, grid, floats(8), floats(8), floats(8), 8, BLOCK_SIZE=8)
+
+
+@pytest.mark.parametrize("function", [cost, replay, draw.access])
+def test_what_is_no_launch(function):
+    with pytest.raises(CourseError, match="takes a kernel"):
+        function(print, (1,))
+    with pytest.raises(CourseError, match="missing a required argument: 'BLOCK_SIZE'"):
+        function(kernels.tuned_kernel, (1,), floats(8), floats(8), 8)
+    with pytest.raises(CourseError, match="x_ptr must be a tensor"):
+        function(kernels.add_kernel, (1,), "*fp32", floats(8), floats(8), 8, BLOCK_SIZE=8)
+    with pytest.raises(CourseError, match="cannot be described"):
+        function(kernels.add_kernel, (1,), object(), floats(8), floats(8), 8, BLOCK_SIZE=8)
+
+
+def test_tensors_too_large_to_copy(monkeypatch):
+    monkeypatch.setattr("course.tracing.launching.MOST_BYTES", 1000)
+    with pytest.raises(CourseError, match="are copied to be traced"):
+        cost(kernels.add_kernel, (1,), floats(256), floats(256), floats(256), 256, BLOCK_SIZE=256)
+
+
+def test_pictures():
+    x = floats(1032)
+    args = (x[:1024], x[1:1025], floats(1024), 1024)
+    picture = draw.access(kernels.add_kernel, (1,), *args, BLOCK_SIZE=1024)
+    assert "load x_ptr: 8 requests of a warp, 128 sectors for 128 at least: coalesced" in picture.alt
+    assert "load y_ptr" in picture.alt and "times the least" in picture.alt
+    total = draw.access(kernels.shared_total_kernel, (4,), floats(4), torch.zeros(1), ATOMIC=False)
+    assert "red: written by several programs" in total.alt
+    half = draw.access(kernels.half_written_kernel, (4,), floats(256), torch.zeros(8), floats(1), BLOCK_SIZE=64)
+    assert "yellow: read and written by nobody" in half.alt
+    found = cost(kernels.add_kernel, (4,), *args, BLOCK_SIZE=256)
+    assert "add_kernel" in draw.roofline(found).alt
+    with pytest.raises(CourseError, match="shows one GPU"):
+        draw.roofline(found, found.on("A100"))
+    with pytest.raises(CourseError, match="what cost has returned"):
+        draw.roofline()

@@ -1,0 +1,153 @@
+"""Kernels for the tests of replay, draw.access and cost."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+@triton.jit
+def two_on_a_line_kernel(x_ptr, y_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(
+        out_ptr + offsets,
+        tl.load(x_ptr + offsets) * tl.load(y_ptr + 2 * offsets),
+    )
+
+
+@triton.jit
+def row_sum_kernel(x_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    total = 0.0
+    for start in range(0, n_cols, BLOCK_SIZE):
+        cols = start + tl.arange(0, BLOCK_SIZE)
+        x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)
+        total += tl.sum(x, axis=0)
+    tl.store(out_ptr + row, total)
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+    for start in range(0, n, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        a = tl.load(a_ptr + rows[:, None] * n + ks[None, :])
+        b = tl.load(b_ptr + ks[:, None] * n + cols[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + rows[:, None] * n + cols[None, :], acc)
+
+
+@triton.jit
+def half(x):
+    scaled = x * 0.5
+    return scaled
+
+
+@triton.jit
+def helper_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets)
+    y = half(x)
+    tl.store(out_ptr + offsets, y)
+
+
+@triton.jit
+def failing_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets)
+    y = tl.reshape(x, (3, pid + 1))
+    tl.store(out_ptr + offsets, y)
+
+
+@triton.jit
+def endless_kernel(x_ptr):
+    i = tl.load(x_ptr).to(tl.int32)
+    while i >= 0:
+        i += 1
+        if i > 1000:
+            i = 0
+
+
+@triton.jit
+def shared_total_kernel(x_ptr, total_ptr, ATOMIC: tl.constexpr):
+    x = tl.load(x_ptr + tl.program_id(axis=0))
+    if ATOMIC:
+        tl.atomic_add(total_ptr, x)
+    else:
+        tl.store(total_ptr, tl.load(total_ptr) + x)
+
+
+@triton.jit
+def odd_values_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets)
+    tl.store(out_ptr + offsets, x / x)
+
+
+@triton.jit
+def gather_kernel(x_ptr, index_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    index = tl.load(index_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + index, mask=mask), mask=mask)
+
+
+@triton.jit
+def copy_strided_kernel(x_ptr, out_ptr, n, stride, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets * stride, mask=mask), mask=mask)
+
+
+@triton.jit
+def _larger(a, b):
+    return tl.maximum(a, b)
+
+
+@triton.jit
+def row_max_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK_SIZE))
+    most = tl.reduce(x, 0, _larger)
+    tl.store(out_ptr, most)
+
+
+@triton.jit
+def descriptor_kernel(x_desc, out_desc, BLOCK: tl.constexpr):
+    row = tl.program_id(axis=0) * BLOCK
+    tile = x_desc.load([row, 0])
+    out_desc.store([row, 0], tile * 2)
+
+
+@triton.jit
+def half_written_kernel(x_ptr, part_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    x = tl.load(x_ptr + pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE))
+    tl.store(part_ptr + pid, tl.sum(x, axis=0))
+    parts = tl.load(part_ptr + tl.arange(0, 8))
+    tl.store(out_ptr, tl.sum(parts, axis=0))
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK_SIZE": 64}), triton.Config({"BLOCK_SIZE": 128})], key=["n_elements"])
+@triton.jit
+def tuned_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def break_kernel(x_ptr, n, BLOCK_SIZE: tl.constexpr):
+    for start in range(0, n, BLOCK_SIZE):
+        x = tl.load(x_ptr + start + tl.arange(0, BLOCK_SIZE))
+        if tl.sum(x, axis=0) != 1e30:
+            break
