@@ -2,6 +2,7 @@
 
 A load or store of a block becomes instructions of one warp each. What an instruction asks for follows from the layout of
 the block of addresses in the TTGIR, and from how many bytes of each thread one instruction moves, which the assembly says.
+(NVIDIA's assembler may still make one load of two that its PTX has for the same addresses: they are counted as two.)
 """
 
 import re

@@ -9,11 +9,10 @@ import torch
 from course import MODE
 from course.compiling.disassembly import Resources
 from course.compiling.requests import SECTOR_BYTES
-from course.compiling.targets import target_of
 from course.errors import CourseError
 
 from .gpus import Gpu, gpu_of
-from .launching import Asked
+from .timed import measured_us
 from .traced import traced
 
 
@@ -233,7 +232,7 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
         found["kernel"], launch.grid, found["programs"], gpu, accesses,
         distinct(found["distinct_loaded"]), distinct(found["distinct_stored"]),
         min(scaled(sectors), max(sectors, most_sectors)), **operations,
-        resources=surveyed.resources, notes=tuple(surveyed.notes), measured_us=_measured(launch, gpu),
+        resources=surveyed.resources, notes=tuple(surveyed.notes), measured_us=measured_us(launch, gpu),
     )  # fmt: skip
 
 
@@ -244,24 +243,3 @@ def _this_gpu() -> Gpu:
         return gpu_of(torch.cuda.get_device_name())
     except CourseError as error:
         raise CourseError(f"{error} Name one of them as `target`.") from None
-
-
-def _measured(launch: Asked, gpu: Gpu) -> float | None:
-    """The median time on this machine's GPU, where it is the one asked for, on copies of the tensors."""
-    if not MODE.gpu or target_of(None).name != gpu.target or gpu.name.replace(" ", "") not in _device_name():
-        return None
-    import triton
-
-    def copied(value: Any) -> Any:
-        return value.clone() if isinstance(value, torch.Tensor) and value.is_cuda else value
-
-    args = [copied(value) for value in launch.args]
-    kwargs = {name: copied(value) for name, value in launch.kwargs.items()}
-    if any(isinstance(value, torch.Tensor) and not value.is_cuda for value in [*args, *kwargs.values()]):
-        return None
-    times = triton.testing.do_bench(lambda: launch.kernel[launch.grid](*args, **kwargs), return_mode="median")
-    return float(times) * 1000
-
-
-def _device_name() -> str:
-    return torch.cuda.get_device_name().replace(" ", "")
