@@ -191,12 +191,10 @@ class Replay(anywidget.AnyWidget):
         if any(tensor["dtype"] == "bfloat16" for tensor in self.content["tensors"]):
             notes.append("Triton's interpreter computes wrongly in bfloat16: what is converted to float32 first is right.")
         for tensor in self.content["tensors"]:
-            for name, what in (
-                ("twice", "were written by several programs"),
-                ("unwritten", "were read, and written by nobody"),
-            ):
-                if tensor["counts"][name]:
-                    notes.append(f"{tensor['counts'][name]:,} elements of {tensor['name']} {what}.")
+            for name, what in (("twice", "written by several programs"), ("unwritten", "read, and written by nobody")):
+                if count := tensor["counts"][name]:
+                    elements = "1 element" if count == 1 else f"{count:,} elements"
+                    notes.append(f"{elements} of {tensor['name']} {'was' if count == 1 else 'were'} {what}.")
         return notes
 
     def _answer(self, _: Any, content: Json, __: Any) -> None:

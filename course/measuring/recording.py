@@ -1,8 +1,9 @@
 """`make record`: verify, time and write down, on a GPU, what the lessons show as recorded."""
 
+import shutil
 from pathlib import Path
 
-from . import records
+from . import counters, records
 from .bench import record, require_gpu
 from .gpu_facts import file_name, measure_gpu
 from .observations import observe
@@ -22,6 +23,10 @@ def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
             written.append(_write(folder / f"{speeds.name}.json", speeds.to_json()))
     facts, seen = measure_gpu(), observe()
     print(facts, seen, sep="\n")
+    if shutil.which("ncu"):
+        compared = counters.compare()
+        print(compared)
+        written.append(_write(folder / "observed" / "sectors.json", compared.to_json()))
     written.append(_write(folder / "gpus" / file_name(facts.machine.gpu), facts.to_json()))
     written.append(_write(folder / "observed" / "programs.json", seen.to_json()))
     return written

@@ -13,7 +13,7 @@ from course.compiling.private.interpreter import Access, Program
 from .panels import Panel
 from .sites import Listing
 from .tensors import Arguments
-from .values import Blob, Block, block_of, described, drawn, numbers_of
+from .values import Blob, Block, block_of, drawn, numbers_of, plain_text
 
 MOST_STEPS = 2000
 MOST_BYTES = 8 * 2**20
@@ -30,7 +30,7 @@ class Step:
     depth: int
     """0 in the kernel, 1 in a function that it calls, and so on."""
     sets: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The variables that it has set: see `values.described`."""
+    """The variables that it has set: see `values.drawn`."""
     touches: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
     end: int = 0
@@ -122,19 +122,19 @@ class Recorder:
         now = dict(frame.f_locals)
         for name, value in now.items():
             if value is not state.known.get(name, NOTHING) and _shown(name, value):
-                step.sets[name] = self._described(value, step)
+                step.sets[name] = self._described(name, value, step)
         state.known = now
         for touch in step.touches:
             touch.pop("active")
         step.end = len(recorded.blob.content)
         recorded.steps.append(step)
 
-    def _described(self, value: Any, step: Step) -> dict[str, Any]:
+    def _described(self, name: str, value: Any, step: Step) -> dict[str, Any]:
         """A variable that a step has set; with the mask of its one load, where the shapes agree."""
         masks = [touch["active"] for touch in step.touches if touch["kind"] == "load"]
-        block = block_of(value, self._arguments)
+        block = block_of(value, self._arguments, name)
         if block is None:
-            return described(value, self._arguments, self.recorded.blob)
+            return {"text": plain_text(value)}
         return drawn(block, self.recorded.blob, masks[0] if len(masks) == 1 else None)
 
     def access(self, access: Access) -> None:

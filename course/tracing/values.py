@@ -47,8 +47,8 @@ class Block:
     """Of addresses: the tensor whose elements they count."""
 
 
-def block_of(value: Any, arguments: Arguments) -> Block | None:
-    """What an interpreted tensor holds; None for what is none."""
+def block_of(value: Any, arguments: Arguments, name: str = "") -> Block | None:
+    """What an interpreted tensor holds; None for what is none. name: the variable's."""
     handle = getattr(value, "handle", None)
     data = getattr(handle, "data", None)
     dtype = getattr(value, "dtype", None)
@@ -56,7 +56,7 @@ def block_of(value: Any, arguments: Arguments) -> Block | None:
         return None
     data = data.reshape([int(size) for size in getattr(value, "shape", ())] if value.type.is_block() else ())
     if dtype.is_ptr():
-        return _addresses(data, f"*{dtype.element_ty}", arguments)
+        return _addresses(data, f"*{dtype.element_ty}", arguments, name)
     return Block(str(dtype), numbers_of(data, str(dtype)))
 
 
@@ -69,18 +69,12 @@ def numbers_of(data: np.ndarray, dtype: str) -> np.ndarray:
     return data
 
 
-def _addresses(data: np.ndarray, dtype: str, arguments: Arguments) -> Block:
-    tensor = arguments.at(data.ravel().astype(np.uint64))
+def _addresses(data: np.ndarray, dtype: str, arguments: Arguments, name: str) -> Block:
+    tensor = arguments.at(data.ravel().astype(np.uint64), [name])
     if tensor is None:
         return Block(dtype, data.astype(np.int64))
     argument = arguments.all[tensor]
     return Block(dtype, (data.astype(np.int64) - argument.address) // argument.itemsize, argument.name)
-
-
-def described(value: Any, arguments: Arguments, blob: Blob) -> dict[str, Any]:
-    """A variable as JSON, with its cells in `blob`."""
-    block = block_of(value, arguments)
-    return {"text": _plain_text(value)} if block is None else drawn(block, blob)
 
 
 def drawn(block: Block, blob: Blob, active: np.ndarray | None = None) -> dict[str, Any]:
@@ -124,7 +118,7 @@ def _small(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int32)
 
 
-def _plain_text(value: Any) -> str:
+def plain_text(value: Any) -> str:
     """What is no block: a constant, a tuple, a tensor descriptor."""
     value = getattr(value, "value", value)  # of a constexpr
     if isinstance(value, (bool, int, float, str, type(None))):
@@ -139,5 +133,5 @@ def _plain_text(value: Any) -> str:
 def _item_text(value: Any) -> str:
     data = getattr(getattr(value, "handle", None), "data", None)
     if not isinstance(data, np.ndarray):
-        return _plain_text(value)
+        return plain_text(value)
     return scalar_text(data.item()) if data.size == 1 else f"block {list(data.shape)}"

@@ -26,14 +26,32 @@ def kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 explore(kernel, "*fp32:16", "*fp32:16", BLOCK=1024, target="sm_90")"""
 
+REPLAY = """from course import DEVICE, replay
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, 2 * x, mask=mask)
+
+x = torch.arange(1000.0, device=DEVICE)
+replay(double_kernel, (8,), x, torch.empty_like(x), 1000, BLOCK=128)"""
+OWN = {"explore.ipynb": EXPLORE, "replay.ipynb": REPLAY}
+"""Notebooks of one cell, for the widgets."""
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """JupyterLab as `make lab` starts it, on copies of the lessons; gives its address with the token."""
     home = tmp_path_factory.mktemp("home")
     shutil.copytree(NOTEBOOKS, home / "work")
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(EXPLORE)], metadata=METADATA)
-    nbformat.write(notebook, home / "work" / "explore.ipynb")
+    for name, source in OWN.items():
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)], metadata=METADATA)
+        nbformat.write(notebook, home / "work" / name)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -66,3 +84,67 @@ def browser():
         running = started.chromium.launch(executable_path=find_browser(), args=options)
         yield running
         running.close()
+
+
+@pytest.fixture
+def page(browser):
+    """An empty page without a network, that notes errors and what it asks for."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.context.set_offline(True)
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("request", lambda request: page.problems.append(request.url) if request.url.startswith("http") else None)
+    yield page
+    page.close()
+
+
+PAYLOADS = [
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "--></script>",
+    "<svg onload=alert(1)>",
+    "<iframe src=javascript:alert(1)>",
+    "<a href=javascript:alert(1)>x</a>",
+    "javascript:alert(1)",
+    '" onmouseover="alert(1)',
+    "' onfocus='alert(1)",
+    "<body onload=alert(1)>",
+    "<style>@import 'http://127.0.0.2/x';</style>",
+    "<link rel=stylesheet href=http://127.0.0.2/x>",
+    "<base href=http://127.0.0.2/>",
+    "<object data=http://127.0.0.2/x>",
+    "&lt;img src=x onerror=alert(1)&gt;",
+    "<details open ontoggle=alert(1)>",
+    "${alert(1)}",
+    "`+alert(1)+`",
+    "<math><mi//xlink:href=x>",
+    "<template><img src=x onerror=alert(1)></template>",
+    "</style><img src=x onerror=alert(1)>",
+    "]]><img src=x onerror=alert(1)>",
+    "\u2028alert(1)",
+    "</noscript><img src=x onerror=alert(1)>",
+    "</pre></details><img src=x onerror=alert(1)>",
+    "<!-- <script> %s",
+]
+"""Texts that would do something if a widget took them for markup or script."""
+
+
+@pytest.fixture
+def harmless(browser):
+    """Open a page with script or without, and hold that it neither runs nor asks for anything, nor holds foreign elements."""
+
+    def hold(path, script):
+        context = browser.new_context(java_script_enabled=script)
+        page = context.new_page()
+        problems = []
+        page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: problems.append(request.url) if not request.url.startswith("file:") else None)
+        page.goto(f"file://{path}")
+        page.wait_for_timeout(500)
+        assert problems == []
+        assert page.locator("img, iframe, svg, object, base, link, math").count() == 0
+        return page
+
+    return hold

@@ -149,7 +149,7 @@ function drawValue(view, name, value) {
     box.append(rows);
   } else {
     const least = isBool ? 0 : value.least ?? 0, most = isBool ? 1 : value.most ?? 0;
-    box.append(grid(value.cells, 320, (cell) => (cell < data.length ? shade(data[cell], least, most) : undefined), {
+    box.append(grid(value.cells, 256, (cell) => (cell < data.length ? shade(data[cell], least, most) : undefined), {
       label: `${name}, ${data.length} cells`,
       told: (cell) => (cell < data.length ? at(cell) : ""),
       over: mask && ((context, cell, x, y, size) => { if (!mask[cell]) hatch(context, x, y, size); }),
@@ -363,8 +363,8 @@ function go(view, step) {
 async function open(view, program, at) {
   const key = program.join();
   if (!view.programs.has(key)) {
+    view.wanted = { program, at };
     if (view.alive) {
-      view.wanted = { key, at };
       view.say(`Tracing program ${named(program)} …`);
       view.model.send({ program });
     } else {
@@ -435,7 +435,10 @@ function render({ model, el }) {
   root.tabIndex = 0;
   root.setAttribute("aria-label", `${trace.kernel}, step by step`);
   root.addEventListener("keydown", (event) => {
-    if (["INPUT", "SELECT"].includes(event.target.tagName)) return;
+    if (event.target.tagName === "INPUT") {
+      event.stopPropagation(); // JupyterLab has uses of its own for Enter
+      return;
+    }
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;
     go(view, view.step + by);
@@ -449,12 +452,13 @@ function render({ model, el }) {
     if (message.hello) {
       view.alive = true;
       if (trace.opened.part) model.send({ program: trace.opened.program });
+      if (view.wanted) open(view, view.wanted.program, view.wanted.at); // asked for before a session answered
     } else if (message.problem) {
       view.say(message.problem);
     } else if (message.recorded) {
       await add(message.recorded);
       const key = message.recorded.program.join();
-      if (view.wanted?.key === key) {
+      if (view.wanted?.program.join() === key) {
         view.say("");
         open(view, message.recorded.program, view.wanted.at);
       } else if (view.program?.program.join() === key) {

@@ -1,0 +1,194 @@
+"""The stepper in a real browser: on a page of its own, and as a widget in JupyterLab."""
+
+import pytest
+import torch
+
+from course import replay
+from tests import trace_kernels as kernels
+
+from .conftest import PAYLOADS
+from .test_lab import CELLS, RUN_ALL
+
+pytestmark = pytest.mark.browser
+
+# The time of each step until the page is laid out again, in order of length.
+STEP_MS = """async () => {
+    const [step, first] = ["step", "first step"].map((label) => document.querySelector(`button[aria-label="${label}"]`));
+    const times = [];
+    for (let round = 0; round < 5; round++) {
+        first.click();
+        for (let at = 0; at < 8; at++) {
+            const start = performance.now();
+            step.click();
+            document.body.offsetHeight;
+            times.push(performance.now() - start);
+            await new Promise(requestAnimationFrame);
+        }
+    }
+    return times.sort((a, b) => a - b);
+}"""
+
+
+def opened(page, found, tmp_path):
+    page.goto(f"file://{found.to_html(tmp_path / 'replay.html')}")
+    page.locator("[data-ready]").wait_for()
+    return page
+
+
+@pytest.fixture
+def add_page(page, tmp_path):
+    x = torch.arange(1000.0)
+    found = replay(kernels.add_kernel, (4,), x, x, torch.empty(1000), 1000, BLOCK_SIZE=256)
+    return opened(page, found, tmp_path)
+
+
+def line(page):
+    return page.locator(".course-replay .line.on").inner_text().strip()
+
+
+def values(page):
+    return page.locator(".values").inner_text()
+
+
+def press(page, label):
+    page.get_by_role("button", name=label, exact=True).click()
+
+
+def test_steps_go_forwards_and_backwards(add_page):
+    assert line(add_page).startswith("def add_kernel")
+    press(add_page, "step")
+    assert line(add_page).startswith("offsets =")
+    assert "int32 [256]" in values(add_page) and "0 … 255" in values(add_page)
+    add_page.locator(".course-replay").focus()
+    add_page.keyboard.press("ArrowRight")
+    assert line(add_page).startswith("mask =")
+    add_page.keyboard.press("ArrowLeft")
+    assert line(add_page).startswith("offsets =")
+    press(add_page, "last step")
+    assert "stores out_ptr[0] … out_ptr[255] (256 lanes)" in values(add_page)
+    press(add_page, "first step")
+    assert add_page.get_by_text("step 1 of 6").is_visible()
+    assert add_page.problems == []
+
+
+def test_a_click_on_an_element_finds_who_wrote_it(add_page):
+    out = add_page.get_by_label("out_ptr: what program")
+    box = out.bounding_box()
+    out.click(position={"x": box["width"] - 40, "y": box["height"] - 10})  # in the last rows: element 990 or so
+    assert "Program 3: after line" in values(add_page)
+    assert line(add_page).startswith("tl.store")
+    assert "written by program 3" in add_page.locator(".said").inner_text()
+
+
+def test_a_program_is_chosen_by_its_number_and_by_the_map(add_page):
+    add_page.get_by_label("program along axis 0").fill("1")
+    add_page.get_by_label("program along axis 0").press("Enter")
+    press(add_page, "step")
+    assert "256 … 511" in values(add_page)
+    add_page.get_by_label("the grid's programs").click(position={"x": 2, "y": 2})
+    assert "Program 0" in values(add_page)
+    add_page.get_by_label("program along axis 0").fill("2")
+    add_page.get_by_label("program along axis 0").press("Enter")
+    assert "not in the saved trace" in add_page.locator(".said").inner_text()
+
+
+def test_masked_lanes_and_numbers(add_page):
+    add_page.get_by_label("program along axis 0").fill("3")
+    add_page.get_by_label("program along axis 0").press("Enter")
+    for _ in range(3):
+        press(add_page, "step")
+    assert "24 lanes masked" in values(add_page)
+    press(add_page, "as numbers")
+    cells = add_page.locator(".values td")
+    assert cells.first.inner_text() == "768"
+    assert cells.nth(240).get_attribute("class") == "masked"
+    press(add_page, "as a picture")
+    assert add_page.locator(".values canvas").count() == 1
+
+
+def test_a_loop_is_stepped_by_turns(page, tmp_path):
+    found = replay(kernels.row_sum_kernel, (3,), torch.ones(3, 300), torch.empty(3), 300, BLOCK_SIZE=64)
+    opened(page, found, tmp_path)
+    for _ in range(3):
+        press(page, "step")
+    for turn in range(1, 5):
+        assert page.get_by_text(f"turn {turn} of the loop").is_visible()
+        press(page, "the loop's next turn")
+    assert f"start = {4 * 64}" in values(page)
+    press(page, "the loop's turn before")
+    assert f"start = {3 * 64}" in values(page)
+    assert line(page).startswith("for start in range")
+    press(page, "last step")
+    assert not page.get_by_text("of the loop").is_visible()
+
+
+def test_a_failure_opens_at_its_line(page, tmp_path):
+    opened(page, replay(kernels.failing_kernel, (4,), torch.ones(64), torch.ones(64), BLOCK_SIZE=16), tmp_path)
+    assert "must be a power of 2" in page.get_by_role("alert").inner_text()
+    assert line(page).startswith("y = tl.reshape")
+    press(page, "step back")
+    assert "x  fp32 [16]" in values(page)
+
+
+def test_a_step_takes_less_than_50_ms(page, tmp_path):
+    x = torch.randn(128, 128)
+    opened(page, replay(kernels.matmul_kernel, (2, 2), x, x, torch.empty(128, 128), 128, BLOCK=64), tmp_path)
+    times = page.evaluate(STEP_MS)
+    assert times[int(0.9 * len(times))] < 50, times
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
+    found = replay(kernels.add_kernel, (4,), torch.ones(64), torch.ones(64), torch.ones(64), 64, BLOCK_SIZE=16)
+    every = "".join(PAYLOADS)
+    function = found.content["source"][0]
+    lines = function["text"].split("\n")
+    lines[1] += f"  # {every}".replace("\u2028", "")
+    function["text"] = "\n".join(lines)
+    found.content["kernel"] = found.content["tensors"][0]["name"] = every
+    found.content["notes"] = PAYLOADS
+    found.steps[0]["sets"] = {payload: {"text": payload} for payload in PAYLOADS}
+    found.trace = found._drawn()
+    page = harmless(found.to_html(tmp_path / "payloads.html"), script)
+    if script:
+        assert PAYLOADS[0] in values(page)
+
+
+def test_without_script_the_steps_can_be_read(browser, tmp_path):
+    found = replay(kernels.add_kernel, (4,), torch.ones(64), torch.ones(64), torch.ones(64), 64, BLOCK_SIZE=16)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"file://{found.to_html(tmp_path / 'plain.html')}")
+    assert page.locator("td").filter(has_text="stores out_ptr[0] … out_ptr[15] (16 lanes)").is_visible()
+    context.close()
+
+
+def test_the_widget_traces_other_programs_and_is_saved(server, browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(server.format(name="replay.ipynb") + "&reset")
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.evaluate(RUN_ALL)
+    assert [output for output in page.evaluate(CELLS)[0]["outputs"] if output["output_type"] == "error"] == []
+    page.locator(".course-replay[data-ready]").wait_for(timeout=20_000)
+    page.get_by_label("program along axis 0").fill("5")
+    page.get_by_label("program along axis 0").press("Enter")
+    page.get_by_text("Program 5: after line").wait_for(timeout=20_000)
+    press(page, "step")
+    assert "640 … 767" in values(page)
+    page.evaluate(
+        """async () => {
+            await window.jupyterapp.commands.execute('docmanager:save');
+            await window.jupyterapp.shell.currentWidget.sessionContext.shutdown();
+        }"""
+    )
+    page.close()
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(server.format(name="replay.ipynb") + "&reset")
+    page.locator(".course-replay[data-ready]").wait_for(timeout=30_000)
+    press(page, "step")
+    assert "0 … 127" in values(page)
+    page.get_by_label("program along axis 0").fill("7")
+    page.get_by_label("program along axis 0").press("Enter")
+    press(page, "last step")
+    assert "104 lanes, 24 masked" in values(page)  # the last program is saved too
+    page.close()

@@ -1,0 +1,33 @@
+"""Wrong answers to exercises of lesson 01, for tests of what is shown of them."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def off_by_one_program(out_ptr, value, n_elements, BLOCK_SIZE: tl.constexpr):
+    pid = tl.program_id(axis=0)
+    offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, value + (pid == 1), mask=offsets < n_elements)
+
+
+@triton.jit
+def past_the_end(out_ptr, value, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, value)
+
+
+@triton.jit
+def affine_kernel(x_ptr, out_ptr, a, b, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, a * tl.load(x_ptr + offsets, mask=mask) + b, mask=mask)
+
+
+def short_grid(x, a, b):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    if x.numel() >= 1024:
+        affine_kernel[(x.numel() // 1024,)](x, out, a, b, x.numel(), BLOCK_SIZE=1024)
+    return out
