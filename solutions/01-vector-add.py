@@ -13,15 +13,15 @@
 # | section | minutes |
 # |---|---|
 # | Cut a vector into blocks | 12 |
-# | Write the kernel | 20 |
+# | Write the kernel | 24 |
 # | Is it right? | 5 |
 # | Four things people believe | 8 |
 # | What the compiler is told | 8 |
-# | How fast can it be? | 14 |
+# | How fast can it be? | 18 |
 
 # %%
-from course import DEVICE, MODE, bench, check, draw, explore, gpu_facts, hint, observed
-from course import recorded, specialise, vectors, verify
+from course import DEVICE, MODE, bench, check, cost, draw, explore, gpu_facts, hint, observed
+from course import recorded, replay, specialise, vectors, verify
 import torch
 import triton
 import triton.language as tl
@@ -140,6 +140,24 @@ x = torch.rand(98432, device=DEVICE)
 y = torch.rand(98432, device=DEVICE)
 difference = torch.max(torch.abs(x + y - add(x, y)))
 print(f"The maximum difference between torch and triton is {difference}")
+
+# %% [markdown]
+# ### Watch it run
+#
+# `replay` runs the same launch in the interpreter, on copies of the tensors, and keeps every step.
+# Press ▶ and look at the variables beside the line, and at the elements that the program touches.
+# **Predict:** how many of the 256 lanes of program 3 are masked, for 1,000 elements?
+
+# %%
+x, y = torch.rand(1000, device=DEVICE), torch.rand(1000, device=DEVICE)
+out = torch.empty_like(x)
+replay(add_kernel, (4,), x, y, out, 1000, program=3, BLOCK_SIZE=256)
+
+# %% [markdown]
+# Offsets 1,000 to 1,023 have no element: the mask keeps those 24 lanes from loading and from
+# storing (hatched). A click on an element of `out_ptr` asks who wrote it. It works for any kernel
+# of yours, and where a `check` fails, its last line is the call that opens the program that went
+# wrong.
 
 # %% [markdown]
 # ### Exercise 01.2 · a * x + b (core)
@@ -483,6 +501,20 @@ roof_us = 12 * n / (facts.memory_tb_s * 1e12) * 1e6
 print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: about {roof_us:.0f} us")
 
 # %% [markdown]
+# `cost` counts for you: it runs the launch in the interpreter, a sample of its programs here, and
+# compiles it for a GPU that need not be there. (A tensor on the device `meta` has a shape and no
+# memory.) Look for the bytes, and for the least time on an H200.
+
+# %%
+x = torch.empty(2**26, device="meta")
+cost(add_kernel, (2**16,), x, x, x, 2**26, BLOCK_SIZE=1024, target="H200")
+
+# %% [markdown]
+# The least time is a little below yours, because it goes by the 4.8 TB/s that the maker
+# publishes, and no copy comes that far. *Sectors* and *registers* come up in lessons 02 and 03.
+# Such a count needs no GPU, for any kernel you write; it says what cannot be beaten, and not how
+# near you come.
+#
 # Now the real thing, over sizes, beside `torch.add` and a copy of as many bytes. `add_v1` is the
 # kernel with one element a program. In GPU mode this measures *your* `add`; in CPU mode it shows
 # the course's, as recorded.
@@ -512,9 +544,9 @@ for n in (2**12, 2**16, 2**20, 2**26):
 # very first call?
 
 # %%
-cost = recorded("vector_add").launch_us
+launch_us = recorded("vector_add").launch_us
 for name in ("add", "torch.add", "first call, empty cache", "first call, kernel in the disk cache"):
-    print(f"{name:40} {cost[name]:10,.0f} us")
+    print(f"{name:40} {launch_us[name]:10,.0f} us")
 
 # %% [markdown]
 # These were recorded on an H200. A call through Triton's Python costs the CPU three to four times

@@ -13,12 +13,12 @@
 # |---|---|
 # | A tile of offsets | 14 |
 # | Strides | 16 |
-# | Neighbours in memory | 18 |
+# | Neighbours in memory | 22 |
 # | Three kinds of pointer | 7 |
 # | One kernel for two | 15 |
 
 # %%
-from course import DEVICE, MODE, bench, check, draw, hint, matrices, recorded, verify
+from course import DEVICE, MODE, bench, check, cost, draw, hint, matrices, recorded, replay, verify
 import torch
 import triton
 import triton.language as tl
@@ -86,6 +86,11 @@ print(memory.cpu().numpy())
 # columns 0 and 1 of row 1, and two programs wrote there. (In the interpreter the later one won;
 # on a GPU either may.) Behind the last row, one wrote outside. A missing mask along the columns
 # spoils the matrix itself.
+#
+# Ask who wrote element [1, 0]. Elements with a red mark were written by several programs.
+
+# %%
+replay(rows_only_kernel, (2, 2), memory, 5, 6, element=("out_ptr", (1, 0)), BLOCK_M=4, BLOCK_N=4)
 
 # %% [markdown]
 # ### Exercise 02.1 · Every pair (core)
@@ -292,6 +297,32 @@ draw.speeds(speeds)
 # deals a tile out to the threads one way for the load and another for the store, and turns it
 # around in shared memory in between. Lesson 03 shows where. PyTorch's own, one kernel for any
 # strides, lies between the two.
+#
+# `draw.access` shows which program touches what, and the sectors of a warp's first requests, as
+# the kernel compiles for an H100 or H200. A tile of 1 x 128 is a row a program. **Predict** what
+# its store looks like.
+
+# %%
+x, out = torch.rand(128, 128, device=DEVICE), torch.empty(128, 128, device=DEVICE)
+args = (x, out, 128, 128, 128, 1)
+draw.access(transpose_kernel, (128, 1), *args, BLOCK_M=1, BLOCK_N=128, target="sm_90")
+
+# %%
+draw.access(transpose_kernel, (2, 2), *args, BLOCK_M=64, BLOCK_N=64, target="sm_90")
+
+# %% [markdown]
+# A warp that stores a piece of a row writes into 32 rows of the output, a sector in each: eight
+# times the least. With tiles, pieces of whole rows are asked for on both sides. `cost` gives the
+# same in numbers, for the whole launch. Counted for an H200, both transposes agree with that GPU's
+# own counters to the last sector.
+
+# %%
+x, out = torch.rand(1024, 1024, device=DEVICE), torch.empty(1024, 1024, device=DEVICE)
+args = (x, out, 1024, 1024, 1024, 1)
+by_row = cost(transpose_kernel, (1024, 1), *args, BLOCK_M=1, BLOCK_N=1024, target="H200")
+by_tile = cost(transpose_kernel, (16, 16), *args, BLOCK_M=64, BLOCK_N=64, target="H200")
+for name, each in (("a row a program", by_row), ("a tile a program", by_tile)):
+    print(f"{name:16} loads {each.sectors_loaded:,} sectors, stores {each.sectors_stored:,}")
 
 # %% [markdown]
 # ### Exercise 02.3 · A stack of transposes (stretch)

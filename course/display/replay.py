@@ -222,7 +222,7 @@ class Replay(anywidget.AnyWidget):
 
     def __str__(self) -> str:
         content = self.content
-        head = f"{content['kernel']}, program {_named(self.opened)} of grid {tuple(content['grid'])}, step by step"
+        head = f"{content['kernel']}, program {_named(self.opened)} of grid {_grid(content['grid'])}, step by step"
         rows = [f"line {row:4}  {source.strip():44} {' '.join(done)}".rstrip() for row, source, done in self._table()]
         return "\n".join([head, *rows, *([self._failure()] if content["failure"] else []), *self.trace["notes"]])
 
@@ -288,6 +288,12 @@ def _cell(tensor: Json, index: list[int]) -> int:
 def _named(program: Any) -> str:
     used = max((axis + 1 for axis in range(3) if program[axis]), default=1)
     return str(program[0]) if used == 1 else str(tuple(program[:used]))
+
+
+def _grid(sizes: list[int]) -> tuple[int, ...]:
+    """Without the axes of one program at its end."""
+    used = max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)
+    return tuple(sizes[:used])
 
 
 def _value_text(name: str, value: Json) -> str:

@@ -88,14 +88,17 @@ def drawn(block: Block, blob: Blob, active: np.ndarray | None = None) -> dict[st
     if block.numbers.ndim == 0:
         return {**found, "text": scalar_text(block.numbers.item())}
     panel = Panel(block.numbers.shape, MOST_CELLS_ACROSS)
-    finite = block.numbers[np.isfinite(block.numbers)] if block.numbers.dtype.kind == "f" else block.numbers
+    masked = active is not None and active.shape == block.numbers.shape and not active.all()
+    meant = block.numbers[active] if masked else block.numbers  # what a masked lane holds is undefined
+    finite = meant[np.isfinite(meant)] if meant.dtype.kind == "f" else meant
     found |= {"cells": list(panel.cells), "patch": list(panel.patch), "data": blob.add(_small(panel.shown(block.numbers)))}
     if finite.size and block.numbers.dtype != bool:
         found |= {"least": finite.min().item(), "most": finite.max().item()}
     for name, is_odd in ODD.items():
-        if block.numbers.dtype.kind == "f" and (count := int(is_odd(block.numbers).sum())):
+        if meant.dtype.kind == "f" and (count := int(is_odd(meant).sum())):
             found[name] = count
-    if active is not None and active.shape == block.numbers.shape and not active.all():
+    if masked:
+        assert active is not None
         found |= {"mask": blob.add(panel.shown(active).astype(np.uint8)), "masked": int((~active).sum())}
     return found
 
