@@ -1,7 +1,7 @@
 # make lab      set up, copy the lessons to work/, open JupyterLab at the first one
 # make test     set up, then run everything that this machine can test
 #
-# make test-triton-versions   the compile-only parts on every Triton that the course supports
+# make test-triton-versions   what uses the private parts of Triton, on every version that the course supports
 #
 # TORCH=cpu     take PyTorch's CPU build (a machine with no NVIDIA GPU; gigabytes smaller)
 # PYTHON=…      the Python to set up with; 3.11, 3.12 or 3.13
@@ -17,7 +17,7 @@ VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
 TRITONS := 3.6.0 3.7.1 3.8.0 3.9.0
-COMPILE_ONLY := tests/test_lower.py tests/test_specialise.py tests/test_source.py
+PRIVATE := tests/test_lower.py tests/test_specialise.py tests/test_source.py tests/test_cost.py tests/test_replay.py
 PYTEST := -m pytest -n auto --dist loadfile tests notebooks
 
 export TORCH REQUIRE
@@ -42,7 +42,7 @@ test-triton-versions: setup
 	@set -e; for version in $(TRITONS); do \
 	  [ -d build/triton-$$version ] || $(VENV) -m pip install -q --no-deps --target build/triton-$$version triton==$$version; \
 	  echo "Triton $$version"; \
-	  PYTHONPATH=build/triton-$$version COURSE_MODE=cpu $(VENV) -m pytest -q -n auto $(COMPILE_ONLY) $(TEST); \
+	  PYTHONPATH=build/triton-$$version COURSE_MODE=cpu $(VENV) -m pytest -q -n auto $(PRIVATE) $(TEST); \
 	done
 
 record:

@@ -86,6 +86,15 @@ def _values(wanted: Input, generator: torch.Generator) -> torch.Tensor:
     if wanted.values == "large":
         # Both inputs of a sum stay finite, some sums do not.
         drawn = drawn.clamp(-2, 2).mul(torch.finfo(dtype).max / 3)
+    elif wanted.values == "below zero":
+        drawn = -1 - drawn.abs()
+    elif wanted.values == "share":
+        drawn = drawn.abs() + 0.1
+        drawn = drawn / drawn.sum(dim=-1, keepdim=True)  # as softmax gives them
+    elif wanted.values == "some empty":  # maxima of parts of a row, some of which have no element
+        drawn[drawn < -0.3] = -math.inf
+    elif wanted.values == "far apart":
+        drawn = drawn * 1e4  # exp of most differences is 0
     elif wanted.values == "NaN and inf":
         flat = drawn.view(-1)
         for start, special in enumerate((math.nan, math.inf, -math.inf)):

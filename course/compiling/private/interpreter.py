@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from triton.backends.compiler import GPUTarget
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from .compiler import FixedDriver
+from .driver import FixedDriver
 
 Program = tuple[int, int, int]
 Grid = tuple[int, int, int]
@@ -170,6 +170,8 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     def patch(tensor: Any, scope: Any) -> None:
         plain_patch(tensor, scope)
         scope.set_attr(tensor, "__bool__", _truth)
+        # Triton 3.6 asks NumPy for the number in an array of one, which NumPy 2.4 refuses: no loop to an argument would run.
+        scope.set_attr(tensor, "__index__", lambda block: int(block.handle.data.squeeze()))
 
     plain_call = executor.__call__
     watched = {"create_masked_load": load, "create_masked_store": store}
@@ -177,7 +179,7 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     watched |= {"set_grid_dim": set_grid_dim, "set_grid_idx": set_grid_idx}
     driver_before = triton.runtime.driver._active
     try:
-        triton.runtime.driver.set_active(FixedDriver(GPUTarget("cuda", 90, 32), runs_trials=False))
+        triton.runtime.driver.set_active(FixedDriver(GPUTarget("cuda", 90, 32), runs_trials=True))
         executor._init_args_hst, executor._restore_args_dev, executor.__call__ = arguments, restore, call
         interpreter._patch_lang_tensor = patch
         for name, function in watched.items():

@@ -114,8 +114,8 @@ function valueHead(name, value) {
   const into = value.of ? ` into ${value.of}, elements` : "";
   head.append(element("span", "dim", `  ${value.dtype} [${value.shape.join(", ")}]${into}  ${range}`));
   for (const [odd, word] of [["nan", "NaN"], ["inf", "infinite"]])
-    if (value[odd]) head.append(element("span", "odd", ` ${value[odd].toLocaleString("en")} ${word}`));
-  if (value.masked) head.append(element("span", "dim", ` ${value.masked.toLocaleString("en")} lanes masked (hatched)`));
+    if (value[odd]) head.append(element("span", "odd", `, ${value[odd].toLocaleString("en")} ${word}`));
+  if (value.masked) head.append(element("span", "dim", `, ${value.masked.toLocaleString("en")} lanes masked (hatched)`));
   return head;
 }
 
