@@ -12,9 +12,9 @@ MOST = 16
 
 
 def online(values: Sequence[float], block: int) -> Picture:
-    """A row in tiles of `block` elements, and after each tile the running maximum m and the running sum l of exp(x - m).
+    """A row in tiles of `block` elements, and after each tile the running maximum m and the running total of exp(x - m).
 
-    The sum so far is scaled by exp(old m - new m) before the tile's own terms are added. (M. Milakov and N. Gimelshein,
+    The total so far is scaled by exp(old m - new m) before the tile's own terms are added. (M. Milakov and N. Gimelshein,
     *Online normalizer calculation for softmax*, arXiv:1805.02867.)
     """
     row = [float(value) for value in values]
@@ -34,12 +34,13 @@ def online(values: Sequence[float], block: int) -> Picture:
             axes.add_patch(cell(start + offset, 0, colour))
             axes.text(start + offset + 0.5, 0.5, f"{x:g}", ha="center", va="center", fontsize=9, color=ink(colour))
         middle = start + len(part) / 2
-        lines = [f"m = {maximum:g}", f"l = {total:.3f}"] if not tile else [
-            f"m = {maximum:g}", f"l = l · {scale:.3f} + {added:.3f}", f"   = {total:.3f}"
+        lines = [f"m = {maximum:g}", f"total = {total:.3f}"] if not tile else [
+            f"m = {maximum:g}", f"total · {scale:.3f} + {added:.3f}", f"= {total:.3f}"
         ]  # fmt: skip
         axes.text(middle, -0.35, "\n".join(lines), ha="center", va="top", fontsize=9)
         said.append(
-            f"after tile {tile} m = {maximum:g} and l = {total:.3f}" + (f", the old sum times {scale:.3f}" if tile else "")
+            f"after tile {tile} m = {maximum:g} and total = {total:.3f}"
+            + (f", the old total times {scale:.3f}" if tile else "")
         )
     axes.set_xlim(-0.1, len(row) + 0.1)
     axes.set_ylim(-1.6, 1.1)

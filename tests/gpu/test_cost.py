@@ -7,6 +7,8 @@ from course import cost, replay
 from course.tracing.gpus import GPUS
 from tests import trace_kernels as kernels
 
+pytestmark = pytest.mark.gpu
+
 
 def vectors(n):
     return [torch.randn(n, device="cuda") for _ in range(2)] + [torch.zeros(n, device="cuda")]

@@ -65,7 +65,18 @@ EXERCISES = (
     ),
     Kernel(
         "04.3",
-        parameters=("m_ptr", "l_ptr", "out_ptr", "n", "BLOCK"),
+        parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
+        reference=lambda x: torch.log_softmax(x, dim=1),
+        cases=(
+            _rows(5, 100), _rows(4, 64, values="far apart"), _rows(3, 33, "left part of a wider one"),
+            _rows(6, 1), _rows(2, 781),
+        ),
+        launch=_of_rows,
+        absolute=1e-5,
+    ),
+    Kernel(
+        "04.4",
+        parameters=("m_ptr", "sum_ptr", "out_ptr", "n", "BLOCK"),
         reference=_merged,
         cases=tuple(
             Case((Input((2, n), values=values), Input((2, n), values="share")), seed=n)
@@ -73,55 +84,8 @@ EXERCISES = (
         ),
         launch=_merge,
     ),
-    Kernel(
-        "04.4",
-        parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
-        reference=lambda x: torch.log_softmax(x, dim=1),
-        cases=(
-            _rows(5, 100), _rows(4, 64, values="far apart"), _rows(3, 33, "left part of a wider one"), _rows(6, 1), _rows(2, 781),
-        ),
-        launch=_of_rows,
-        absolute=1e-5,
-    ),
-    Choice(
-        "04.5",
-        right="b",
-        why={
-            "a": "The bytes are the same: 2 x 2 for each element.",
-            "b": "A program has 4 warps, 128 threads, and 64 elements: half of the threads have none, and each program pays its "
-            "start for 128 bytes.",
-            "c": "A row of 64 needs 1 register in half of the threads: nothing spills.",
-            "d": "exp takes as long for each element as in a wide row.",
-        },
-    ),
-    Launcher(
-        "04.6",
-        parameters=("x",),
-        reference=lambda x: torch.softmax(x, dim=1),
-        cases=(_rows(5, 100), _rows(4, 64), _rows(3, 257), _rows(1, 1)),
-        may_copy=True,
-    ),
-    Launcher(
-        "04.7",
-        parameters=("x",),
-        reference=lambda x: x.sum(dim=0),
-        cases=(_rows(200, 50), _rows(64, 64), _rows(1, 3), _rows(33, 130), _rows(500, 1)),
-        absolute=1e-4,
-        most_bytes=lambda x: x.nbytes + 16 * 4 * x.shape[1] * (1 + x.shape[0] // 16),
-    ),
-    Kernel(
-        "04.8",
-        parameters=("out_ptr", "d_out_ptr", "dx_ptr", "n_cols", "BLOCK_N"),
-        reference=lambda out, d_out: out * (d_out - (out * d_out).sum(dim=1, keepdim=True)),
-        cases=tuple(
-            Case((Input((rows, cols), values="share"), Input((rows, cols))), seed=rows + cols)
-            for rows, cols in ((5, 100), (4, 64), (3, 257), (6, 1))
-        ),
-        launch=_backward,
-        absolute=1e-6,
-    ),
     Number(
-        "04.9",
+        "04.5",
         right=805.306368,
         unit="megabytes",
         because="Three sweeps, two to read and one to write: 3 x 4 bytes for each of 2^26 elements.",
@@ -130,5 +94,42 @@ EXERCISES = (
             (1073.741824, "That is the version with a sweep of its own for the maximum and one for the sum."),
             (268.435456, "That is one reading alone."),
         ),
+    ),
+    Choice(
+        "04.6",
+        right="b",
+        why={
+            "a": "The bytes are the same: 2 x 2 for each element.",
+            "b": "A program has 4 warps, 128 threads, for 64 elements: half of them have none, and each program pays its start "
+            "for 128 bytes.",
+            "c": "A row of 64 needs 1 register in half of the threads: nothing spills.",
+            "d": "exp takes as long for each element as in a wide row.",
+        },
+    ),
+    Launcher(
+        "04.7",
+        parameters=("x",),
+        reference=lambda x: torch.softmax(x, dim=1),
+        cases=(_rows(5, 100), _rows(4, 64), _rows(3, 257), _rows(1, 1)),
+        may_copy=True,
+    ),
+    Launcher(
+        "04.8",
+        parameters=("x",),
+        reference=lambda x: x.sum(dim=0),
+        cases=(_rows(200, 50), _rows(64, 64), _rows(1, 3), _rows(33, 130), _rows(500, 1)),
+        absolute=1e-4,
+        most_bytes=lambda x: x.nbytes + 16 * 4 * x.shape[1] * (1 + x.shape[0] // 16),
+    ),
+    Kernel(
+        "04.9",
+        parameters=("out_ptr", "d_out_ptr", "dx_ptr", "n_cols", "BLOCK_N"),
+        reference=lambda out, d_out: out * (d_out - (out * d_out).sum(dim=1, keepdim=True)),
+        cases=tuple(
+            Case((Input((rows, cols), values="share"), Input((rows, cols))), seed=rows + cols)
+            for rows, cols in ((5, 100), (4, 64), (3, 257), (6, 1))
+        ),
+        launch=_backward,
+        absolute=1e-6,
     ),
 )  # fmt: skip
