@@ -23,7 +23,7 @@
 
 # %%
 from course import DEVICE, MODE, bench, check, cost, draw, explore, hint, lower, matrices
-from course import recorded, replay, verify
+from course import observed, recorded, replay, verify
 import torch
 import triton
 import triton.language as tl
@@ -424,8 +424,10 @@ speeds = recorded("softmax_bfloat16")
 draw.speeds(speeds, series=["softmax", "softmax_v2", "softmax_v3", "torch", "copy"])
 
 # %% [markdown]
-# On the left a program has too little to do: 256 columns of bfloat16 are 512 bytes. There a program
-# takes several rows, a tile of `[BLOCK_M, BLOCK_N]`, and folds along `axis=1`.
+# In the middle a row a program is all one can wish. On the right the registers are full, and the
+# online version pays for its second reading. PyTorch's own stays far below throughout. On the left a
+# program has too little to do: 256 columns of bfloat16 are 512 bytes. There a program takes several
+# rows, a tile of `[BLOCK_M, BLOCK_N]`, and folds along `axis=1`.
 
 
 # %%
@@ -666,12 +668,12 @@ def softmax_op(x: torch.Tensor) -> torch.Tensor:
 
 
 # %%
-def keep(context, inputs, output):
-    context.save_for_backward(output)
+def keep(ctx, inputs, output):
+    ctx.save_for_backward(output)
 
 
-def backward(context, d_out):
-    (out,) = context.saved_tensors
+def backward(ctx, d_out):
+    (out,) = ctx.saved_tensors
     return out * (d_out - (out * d_out).sum(dim=1, keepdim=True))
 
 
@@ -687,8 +689,46 @@ print(torch.allclose(x.grad, expected, atol=1e-6))
 # %% [markdown]
 # The gradient here is PyTorch's arithmetic; your kernel of 04.9 would do the same in one launch.
 #
-# **When not to write one.** `torch.compile` writes Triton too. Below is what was recorded beside
-# the course's kernel. **Predict** where it is behind.
+# ### When not to write one
+#
+# `torch.compile` writes Triton too. This is its kernel for the softmax of 8,192 rows of 8,192
+# bfloat16, from a recorded run or, in GPU mode, from your own. Look for the two loops: what does
+# the first one carry along?
+
+# %%
+print(observed().softmax_by_compile)
+
+# %% [markdown]
+# It is your online normaliser: maximum and sum in one sweep, and a second sweep that reads the row
+# again. For narrow rows it keeps the row in registers. **Predict** at which widths that is as good as
+# the course's kernel.
 
 # %%
 draw.speeds(speeds, series=["softmax", "torch.compile", "torch", "copy"])
+
+# %% [markdown]
+# Up to about a thousand columns it is as fast, and it joins the softmax with whatever stands before
+# and after, which yours does not. There, write no kernel. Beyond, it reads each row twice, and
+# a kernel that keeps the row, or its second reading in the cache, is about twice as fast. So measure
+# what you would replace, in the same run, at your own sizes, first.
+#
+# ## On your own
+#
+# - Step through `rows_kernel` with `replay`, and look at the shapes of `tl.max(x, axis=1)` and of
+#   what is subtracted.
+# - Give `online_kernel` a block of 512 and one of 8,192. What does `cost` say of bytes and of
+#   registers, and which would you take?
+# - Write `softmax(scale * x)` with the scale and log2(e) in one constant and `tl.exp2`. Verify it.
+#
+# ## In practice
+#
+# [kernels/softmax.py](../kernels/softmax.py) is the finished operation, for any strides and widths:
+# eight versions, and a table that picks one. For rows beyond 8,192 elements it reads twice, but keeps
+# the second reading in the L2 cache, and lets several programs share a very wide row: they tell one
+# another their maxima and sums, and merge them as in exercise 04.4.
+#
+# ## Further reading
+#
+# - M. Milakov and N. Gimelshein: *Online normalizer calculation for softmax*, arXiv:1805.02867
+# - *Custom Triton kernels* in PyTorch's documentation: `triton_op`, `wrap_triton` and
+#   `register_autograd`

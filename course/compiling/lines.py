@@ -12,8 +12,10 @@ from course.errors import CourseError
 
 Frame = tuple[str, int]
 """A file's path, or the name of a cell, and a line."""
-Chain = tuple[Frame, ...]
-"""From the innermost frame to the outermost."""
+Place = tuple[str, int, int]
+"""A frame with its column, from 0; 0 too where none is told."""
+Chain = tuple[Place, ...]
+"""From the innermost place to the outermost."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,20 @@ class LineMap:
         frame = self._read(stage)._back[stage].get(row)
         return self._own[frame] if frame else None
 
+    def places(self, stage: str) -> Iterator[tuple[int, Chain]]:
+        """For each line of a stage the places in the kernel that it came from: where it stands, and whence that was called."""
+        for row, chain in READERS[stage](self._texts[stage]()):
+            own = tuple(each for each in chain if each[:2] in self._own)
+            if own:
+                yield row, own
+
     def _read(self, stage: str) -> "LineMap":
         if stage not in self._back:
             if stage not in self._texts:
                 raise CourseError(f"There is no stage {stage!r}: there is {', '.join(self.stages)}.")
             back, forward = self._back.setdefault(stage, {}), self._forward.setdefault(stage, {})
             for row, chain in READERS[stage](self._texts[stage]()):
-                frame = next((each for each in chain if each in self._own), None)
+                frame = next((each[:2] for each in chain if each[:2] in self._own), None)
                 if frame is not None:
                     back[row] = frame
                     forward.setdefault(frame, []).append(row)
@@ -99,7 +108,7 @@ def chain_of(location: str) -> Chain:
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _TRAILING = re.compile(r"loc\((#loc\d*|\".*)\)$")
-_FILE = re.compile(r'"([^"]*)":(\d+):\d+')
+_FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _NAMED = re.compile(r'"[^"]*"\((.*)\)')
 
 
@@ -120,7 +129,7 @@ def _resolve(location: str, aliases: dict[str, str], resolved: dict[str, Chain],
     elif location.startswith("fused"):
         found = inner(location.partition("[")[2].partition(",")[0].rstrip("]"))
     elif match := _FILE.fullmatch(location):
-        found = ((match[1], int(match[2])),)
+        found = ((match[1], int(match[2]), int(match[3])),)
     elif match := _NAMED.fullmatch(location):
         found = inner(match[1])
     resolved[location] = found
@@ -180,7 +189,7 @@ def _llvm(text: str) -> Iterator[tuple[int, Chain]]:
         frames = []
         while node in nodes and nodes[node][0] == "DILocation":
             fields = nodes[node][1]
-            frames.append((file_of(fields["scope"]), int(fields.get("line", 0))))
+            frames.append((file_of(fields["scope"]), int(fields.get("line", 0)), int(fields.get("column", 0))))
             node = fields.get("inlinedAt", "")
         return tuple(frames)
 
@@ -198,9 +207,9 @@ def _fields(text: str) -> dict[str, str]:
 # PTX says `inlined_at 1 12 13` instead, which names the caller alone.
 
 _ASSEMBLER_FILE = re.compile(r'\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"')
-_LOC = re.compile(r"\.loc\s+(\d+) (\d+) \d+")
-_INLINED_AT = re.compile(r"inlined_at (\d+) (\d+) \d+")
-_CALLED_FROM = re.compile(r"@\[ (.+?):(\d+):\d+")
+_LOC = re.compile(r"\.loc\s+(\d+) (\d+) (\d+)")
+_INLINED_AT = re.compile(r"inlined_at (\d+) (\d+) (\d+)")
+_CALLED_FROM = re.compile(r"@\[ (.+?):(\d+):(\d+)")
 
 
 def _files(lines: list[str]) -> dict[str, str]:
@@ -214,17 +223,19 @@ def _locations(lines: list[str]) -> Iterator[tuple[int, Chain]]:
     files = _files(lines)
     paths = {_base(path): path for path in files.values()}  # the comments tell a name alone
     current: Chain = ()
-    begun: dict[Frame, Chain] = {}
+    begun: dict[Place, Chain] = {}
     in_inline_assembly = False
     for row, line in enumerate(lines):
         if match := _LOC.search(line):
             # LLVM counts on from line to line of inline assembly, which is all from one line of the kernel.
             if not in_inline_assembly:
-                outer: Chain = tuple((paths.get(file, file), int(number)) for file, number in _CALLED_FROM.findall(line))
+                outer: Chain = tuple(
+                    (paths.get(file, file), int(number), int(at)) for file, number, at in _CALLED_FROM.findall(line)
+                )
                 if caller := _INLINED_AT.search(line):
-                    frame = files.get(caller[1], ""), int(caller[2])
-                    outer = begun.get(frame, (frame,))  # that line has told its own callers when it began
-                current = ((files.get(match[1], ""), int(match[2])), *outer)
+                    place = files.get(caller[1], ""), int(caller[2]), int(caller[3])
+                    outer = begun.get(place, (place,))  # that line has told its own callers when it began
+                current = ((files.get(match[1], ""), int(match[2]), int(match[3])), *outer)
                 begun[current[0]] = current
             yield row, current
         elif "inline asm" in line:
@@ -250,7 +261,7 @@ def relocated(ptx: str, ours: set[Frame]) -> str:
     lines = ptx.split("\n")
     numbers = {path: number for number, path in _files(lines).items()}
     for row, chain in _locations(lines):
-        own = next((frame for frame in chain if frame in ours and frame[0] in numbers), None)
+        own = next((place for place in chain if place[:2] in ours and place[0] in numbers), None)
         if own is not None:
             lines[row] = f"\t.loc\t{numbers[own[0]]} {own[1]} 0"
     return "\n".join(lines)
@@ -271,7 +282,7 @@ def _sass(text: str) -> Iterator[tuple[int, Chain]]:
     for row, line in enumerate(text.split("\n"), start=1):
         if match := _SASS_FILE.search(line):
             path = match[1]
-            current = ((_base(path) if "/<" in path else path, int(match[2])),)  # the assembler puts a cell in a folder
+            current = ((_base(path) if "/<" in path else path, int(match[2]), 0),)  # the assembler puts a cell in a folder
         elif "/*" in line and ";" in line:
             yield row, current
 

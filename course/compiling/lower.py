@@ -164,7 +164,7 @@ class Lowered:
                 found = found + _call(stages.layouts_of, self.ttgir, self.target.name, True, False)
         ours = {line.frame: line.number for line in self._source_lines()}
         return layouts_module.from_json(
-            found, lambda location: next((ours[frame] for frame in chain_of(location) if frame in ours), 0)
+            found, lambda location: next((ours[place[:2]] for place in chain_of(location) if place[:2] in ours), 0)
         )
 
     def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":

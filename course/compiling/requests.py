@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from .calls import CallPath, Calls
 from .lower import Lowered
 
 SECTOR_BYTES = 32
@@ -25,8 +26,8 @@ class Requests:
     """The instructions for one tl.load, tl.store or atomic of a block."""
 
     kind: Kind
-    line: int
-    file: str
+    path: CallPath
+    """The call in the kernel's source, and the calls that led there."""
     shape: tuple[int, ...]
     bases: dict[str, list[list[int]]]
     """Of the layout, as `layouts.Layout.bases`; empty for what has none, a scalar or a tensor descriptor's block."""
@@ -100,14 +101,17 @@ _GCN_BYTES = {"dword": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
 
 def requests_of(lowered: Lowered) -> list[Requests]:
     """For every access to global memory in the TTGIR, in its order, the instructions that it became."""
+    calls = Calls(lowered.listing)
+    rows = lowered.ttgir.split("\n")
+    widths = _widths(lowered, calls)
     found = []
-    for row, text in enumerate(lowered.ttgir.split("\n"), start=1):
-        operation = _OPERATION.search(text)
-        source = lowered.lines.back("ttgir", row) if operation else None
-        if operation is None or source is None:
+    for row, chain in lowered.lines.places("ttgir"):
+        operation = _OPERATION.search(rows[row - 1])
+        if operation is None:
             continue
         kind: Kind = next((kind for word, kind in _KINDS.items() if word in operation[0]), "load")
-        block = _BLOCK.search(text)
+        path = calls.path(chain, kind)
+        block = _BLOCK.search(rows[row - 1])
         by_descriptor = "tma" in operation[0] or "descriptor" in operation[0]
         shape: tuple[int, ...] = ()
         bases: dict[str, list[list[int]]] = {}
@@ -115,28 +119,32 @@ def requests_of(lowered: Lowered) -> list[Requests]:
             shape = tuple(int(size) for size in block[1].split("x")[:-1])
             known = [each for each in lowered.layouts.all(block[2]) if each.shape == shape and "register" in each.bases]
             bases = known[0].bases if known else {}
-        width = 0 if by_descriptor else _width(lowered, source.number, source.file, kind)
-        num_warps = lowered.metadata["options"]["num_warps"]
-        found.append(Requests(kind, source.number, source.file, shape, bases, width, num_warps, by_descriptor))
+        width = 0 if by_descriptor else widths.get((path, kind), 0)
+        found.append(Requests(kind, path, shape, bases, width, lowered.metadata["options"]["num_warps"], by_descriptor))
     return found
 
 
-def _width(lowered: Lowered, line: int, file: str, kind: Kind) -> int:
-    """The bytes of each thread that the widest instruction of this kind on a line moves; 0 where there is none."""
+def _widths(lowered: Lowered, calls: Calls) -> dict[tuple[CallPath, Kind], int]:
+    """For each call the bytes of each thread that the widest of its instructions moves."""
     stage = "ptx" if lowered.target.nvidia else "amdgcn"
-    lines = lowered.texts[stage].split("\n")
-    rows = lowered.lines.of(line, file).get(stage, [])
-    return max((width for row in rows if (width := _bytes(lines[row - 1], kind))), default=0)
+    rows = lowered.texts[stage].split("\n")
+    found: dict[tuple[CallPath, Kind], int] = {}
+    for row, chain in lowered.lines.places(stage):
+        if moved := _bytes(rows[row - 1]):
+            kind, width = moved
+            key = calls.path(chain, kind), kind
+            found[key] = max(width, found.get(key, 0))
+    return found
 
 
-def _bytes(instruction: str, kind: Kind) -> int:
+def _bytes(instruction: str) -> tuple[Kind, int] | None:
+    """What an instruction does to global memory, and how many bytes of each thread it moves; None for others."""
     if match := _PTX.search(instruction):
-        if match[4]:
-            return int(match[4], 0) if kind == "load" else 0
-        own = {"ld": "load", "st": "store"}.get(match[1], "update")
-        return int(match[2] or 1) * int(match[3]) // 8 if own == kind else 0
+        if match[4]:  # into shared memory
+            return "load", int(match[4], 0)
+        kinds: dict[str, Kind] = {"ld": "load", "st": "store"}
+        return kinds.get(match[1], "update"), int(match[2] or 1) * int(match[3]) // 8
     if match := _GCN.search(instruction):
-        own = "update" if match[1] == "atomic" else match[1]
-        width = int(match[4]) // 8 if match[4] else _GCN_BYTES[match[2]] * int(match[3] or 1)
-        return width if own == kind else 0
-    return 0
+        kind: Kind = "update" if match[1] == "atomic" else "load" if match[1] == "load" else "store"
+        return kind, int(match[4]) // 8 if match[4] else _GCN_BYTES[match[2]] * int(match[3] or 1)
+    return None

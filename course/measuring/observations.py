@@ -1,6 +1,7 @@
-"""What programs do on a GPU that the interpreter never shows: they race, and start in no order."""
+"""What only a GPU shows: that programs race and start in no order, and the kernel that torch.compile writes for a softmax."""
 
 import json
+import re
 from dataclasses import dataclass
 
 import torch
@@ -8,12 +9,14 @@ import triton
 import triton.language as tl
 
 from course import MODE
+from course.errors import CourseError
 
 from .bench import require_gpu, this_machine
 from .records import FOLDER, Machine, from_content, to_content
 
 PROGRAMS = 1024
 SHOWN = 16
+SOFTMAX_ROWS, SOFTMAX_COLUMNS = 8192, 8192
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Observed:
     """What PROGRAMS programs made of one total, each adding 1,024 to it without an atomic."""
     first_programs: tuple[int, ...]
     """The programs that drew the first SHOWN tickets of a shared counter."""
+    softmax_by_compile: str
+    """The Triton kernel that torch.compile writes for the softmax of SOFTMAX_ROWS x SOFTMAX_COLUMNS in bfloat16."""
     recorded: bool = False
 
     @property
@@ -76,7 +81,19 @@ def observe() -> Observed:
     counter = torch.zeros(1, dtype=torch.int32, device="cuda")
     order = torch.empty(PROGRAMS, dtype=torch.int32, device="cuda")
     order_kernel[(PROGRAMS,)](counter, order)
-    return Observed(this_machine(), int(total.item()), tuple(order[:SHOWN].tolist()))
+    return Observed(this_machine(), int(total.item()), tuple(order[:SHOWN].tolist()), _softmax_by_compile())
+
+
+def _softmax_by_compile() -> str:
+    from torch._inductor.utils import run_and_get_code
+
+    x = torch.randn(SOFTMAX_ROWS, SOFTMAX_COLUMNS, dtype=torch.bfloat16, device="cuda")
+    compiled = torch.compile(lambda x: torch.softmax(x, dim=-1), dynamic=False)
+    _, codes = run_and_get_code(compiled, x)
+    found = re.search(r"^@triton\.jit\n(.*?)^(?:\'\'\'|$(?=\n\S))", codes[0], re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise CourseError("torch.compile wrote no Triton kernel for a softmax.")
+    return found[0].rstrip("'\n ")
 
 
 def observed() -> Observed:

@@ -3,22 +3,25 @@
 import ast
 import sys
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
+from course.compiling.calls import Call, CallPath, Calls
 
-@dataclass(frozen=True, order=True)
+
+@dataclass(frozen=True)
 class Site:
     """A call in the source, such as one of the two loads in `tl.load(x) + tl.load(y)`."""
 
     file: str
     line: int
-    """Of the statement's first line."""
-    column: int
-    names: frozenset[str] = field(default=frozenset(), compare=False)
-    """Every name that stands in the call."""
+    """The first of its statement."""
+    path: CallPath
+    """Where it stands, and the calls that led there."""
+    names: frozenset[str]
+    """The names in its pointer."""
 
 
 class Listing:
@@ -28,7 +31,7 @@ class Listing:
         self.functions = functions
         self._known: dict[CodeType, bool] = {}
         self._statements: dict[tuple[str, int], int] = {}
-        self._names: dict[tuple[str, int, int], frozenset[str]] = {}
+        self._calls = Calls(functions)
         self.loops: list[tuple[str, int, int]] = []
         """File, the line of the header, and the last line."""
         for function in functions:
@@ -36,9 +39,6 @@ class Listing:
             for node in ast.walk(ast.parse(textwrap.dedent(function["text"]))):
                 if isinstance(node, ast.stmt):
                     self._add(function["file"], node, offset)
-                elif isinstance(node, ast.Call):
-                    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-                    self._names[function["file"], node.lineno + offset, node.col_offset] = frozenset(names)
 
     def _add(self, file: str, node: ast.stmt, offset: int) -> None:
         body = getattr(node, "body", None)
@@ -63,15 +63,17 @@ class Listing:
         return self._statements.get((file, line), line)
 
     def site(self) -> Site:
-        """The innermost call of the kernel's own that is running."""
+        """The innermost call of the kernel's own that is running, and the calls that led there."""
+        path: list[Call] = []
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and not self.holds(frame.f_code):
+        while frame is not None:
+            if self.holds(frame.f_code):
+                path.append((frame.f_code.co_filename, *_position(frame.f_code, frame.f_lasti)))
             frame = frame.f_back
-        if frame is None:
-            return Site("", 0, 0)
-        line, column = _position(frame.f_code, frame.f_lasti)
-        file = frame.f_code.co_filename
-        return Site(file, self.statement(file, line), column, self._names.get((file, line, column), frozenset()))
+        if not path:
+            return Site("", 0, (), frozenset())
+        file, line, _ = path[0]
+        return Site(file, self.statement(file, line), tuple(path), self._calls.names(path[0]))
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from course.compiling.calls import CallPath
 from course.compiling.private.interpreter import Access, Launch, Program
 from course.compiling.requests import SECTOR_BYTES, Requests
 
@@ -71,8 +72,8 @@ class Survey:
         self.listing = listing
         self._requests = requests
         self._numbers: dict[tuple[int, int], np.ndarray] = {}
-        self._chosen: dict[tuple[Site, str, tuple[int, ...]], Requests | None] = {}
-        self.counts: dict[tuple[Site, str], Count] = {}
+        self._chosen: dict[tuple[CallPath, str, tuple[int, ...]], Requests | None] = {}
+        self.counts: dict[tuple[Site, str, int | None], Count] = {}
         self.programs: list[Program] = []
         self.launched: Launch | None = None
 
@@ -96,8 +97,7 @@ class Survey:
             stop_outside(access, self._storages)
         site = self.listing.site()
         tensor = self.arguments.at(access.addresses, site.names)
-        count = self.counts.setdefault((site, access.kind), Count(access.kind, tensor))
-        count.tensor = tensor if count.tensor is None else count.tensor
+        count = self.counts.setdefault((site, access.kind, tensor), Count(access.kind, tensor))
         self._count(count, site, access)
         if tensor is not None:
             self._note(tensor, access)
@@ -146,18 +146,25 @@ class Survey:
     def _asked(self, site: Site, access: Access) -> Requests | None:
         """What this access became in the compiled kernel; None where that is not known."""
         shape = tuple(size for size in access.pointers.shape if size > 1)
-        key = site, access.kind, shape
+        key = site.path, access.kind, shape
         if key not in self._chosen:
-            here = [
+            fitting = [
                 each
                 for each in self._requests
-                if each.kind == access.kind and self.listing.statement(each.file, each.line) == site.line
-                and each.file == site.file
-            ]  # fmt: skip
-            fitting = [each for each in here if each.by_descriptor or tuple(n for n in each.shape if n > 1) == shape]
-            others = sorted(found for found, kind in self.counts if kind == access.kind and found.line == site.line)
-            self._chosen[key] = fitting[min(others.index(site), len(fitting) - 1)] if fitting else None
+                if each.kind == access.kind and (each.by_descriptor or tuple(n for n in each.shape if n > 1) == shape)
+            ]
+            # The whole path; else the call itself, however it was reached; else its statement.
+            tries = (
+                [each for each in fitting if each.path == site.path],
+                [each for each in fitting if each.path[0] == site.path[0]] if site.path else [],
+                [each for each in fitting if each.path[0][0] == site.file and self._statement(each) == site.line],
+            )
+            self._chosen[key] = next((found[0] for found in tries if found), None)
         return self._chosen[key]
+
+    def _statement(self, requests: Requests) -> int:
+        file, line, _ = requests.path[0]
+        return self.listing.statement(file, line)
 
     def _lanes(self, requests: Requests | None, access: Access) -> np.ndarray:
         """[requests, lanes]: the place in the block that each asks for; -1 for none."""
@@ -182,8 +189,8 @@ class Survey:
             "grid": list(launch.grid),
             "programs": len(self.programs),
             "accesses": [
-                {"line": site.line, "file": site.file, "column": site.column, **vars(count)}
-                for (site, _), count in sorted(self.counts.items(), key=lambda item: (item[0][0].file, item[0][0].line))
+                {"line": site.line, "file": site.file, "called": len(site.path) > 1, **vars(count)}
+                for (site, *_), count in sorted(self.counts.items(), key=lambda item: (item[0][0].file, item[0][0].line))
             ],
             "distinct_loaded": self._distinct("reader"),
             "distinct_stored": self._distinct("writer"),

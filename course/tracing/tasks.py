@@ -185,7 +185,7 @@ def _real(tensor: torch.Tensor) -> torch.Tensor:
 def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, requests: Any, seconds: float) -> Json:
     """What `Survey.to_json` says, with "operations", the tensors' panels, and "failure" where it did not come to its end."""
     kernel, launch = _launching(reference, args, kwargs, tuple(grid), file)
-    watch = Watch(Listing(listing_of(kernel)), [Requests(**each) for each in requests])
+    watch = Watch(Listing(listing_of(kernel)), [_requests(each) for each in requests])
     with operations_counted() as operations:
         failure = watched(watch, launch, seconds)
     if failure is not None and not failure.stopped:
@@ -196,6 +196,11 @@ def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, r
     content["stopped"] = str(failure) if failure else ""
     content["tensors"] = _tensors(watch.last)
     return content
+
+
+def _requests(content: Json) -> Requests:
+    """From JSON, which has lists for tuples."""
+    return Requests(**content | {"path": tuple(tuple(call) for call in content["path"])})
 
 
 def _tensors(survey: Survey) -> list[Json]:
