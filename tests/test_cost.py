@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -93,8 +94,21 @@ def test_a_misaligned_view_costs_more():
 def test_two_loads_of_a_line_are_told_apart():
     found = cost(kernels.two_on_a_line_kernel, (2,), floats(512), floats(1024), floats(512), BLOCK_SIZE=256)
     assert [(each.kind, each.tensor, each.times) for each in found.accesses] == [
-        ("load", "x_ptr", 1), ("load", "y_ptr", 2), ("store", "out_ptr", 1)
+        ("load", "x_ptr", 1), ("load", "y_ptr", 4), ("store", "out_ptr", 1)
     ]  # fmt: skip
+
+
+def test_a_helper_called_twice_is_two_accesses():
+    found = cost(kernels.helper_twice_kernel, (1,), floats(1024), floats(2048), floats(1024), 1024, BLOCK_SIZE=1024)
+    assert [(each.tensor, each.bytes, each.sectors) for each in found.accesses] == [
+        ("x_ptr", 4096, 128), ("y_ptr", 4096, 1024), ("out_ptr", 4096, 128)
+    ]  # fmt: skip
+
+
+def test_a_load_within_a_load():
+    index = torch.arange(256)
+    found = cost(kernels.gather_kernel, (1,), floats(256), index, floats(256), 256, BLOCK_SIZE=256)
+    assert [(each.tensor, each.times) for each in found.accesses] == [("index_ptr", 1), ("x_ptr", 2), ("out_ptr", 1)]
 
 
 def test_every_warp_loads_a_scalar_and_one_stores_it():
@@ -154,10 +168,85 @@ def test_every_gpu_has_roofs(name):
 
 
 def test_names_of_gpus():
-    assert gpu_of("NVIDIA H200").name == "H200"
-    assert gpu_of("NVIDIA GeForce RTX 4090").name == "RTX 4090"
-    with pytest.raises(CourseError, match="There are no peak figures for 'H20'"):
-        gpu_of("H20")
+    assert gpu_of("NVIDIA H200").name == gpu_of("h200").name == "H200"
+    assert gpu_of("NVIDIA GeForce RTX 4090").name == gpu_of("rtx4090").name == "RTX 4090"
+
+
+@pytest.mark.parametrize(
+    "name", ["H20", "sm_90", "NVIDIA GH200 480GB", "NVIDIA T400 4GB", "NVIDIA RTX A1000", "NVIDIA GeForce RTX 4090 Laptop GPU",
+             "NVIDIA A100-SXM4-40GB", "NVIDIA H100 PCIe", ""]
+)  # fmt: skip
+def test_gpus_with_other_figures_are_refused(name):
+    with pytest.raises(CourseError, match="There are no peak figures for"):
+        gpu_of(name)
+
+
+def test_an_fp8_dot_goes_by_fp16_where_the_tensor_cores_lack_fp8():
+    x = floats(64, 64).to(torch.float8_e5m2)
+    found = cost(kernels.small_dot_kernel, (1,), x, x, floats(64, 64), target="A100", BLOCK=64)
+    assert found.dot == {"fp8e5": 2 * 64**3}
+    assert {roof.name: roof.us for roof in found.roofs}["tensor cores"] == pytest.approx(2 * 64**3 / 312e12 * 1e6)
+
+
+def test_what_several_arguments_share_is_distinct_once():
+    x, out = floats(1024), floats(1024)
+    found = cost(kernels.add_kernel, (1,), x, x, out, 1024, BLOCK_SIZE=1024)
+    assert (found.bytes_loaded, found.distinct_loaded) == (8192, 4096)
+    overlapping = cost(kernels.add_kernel, (1,), (y := floats(1025))[:1024], y[1:], out, 1024, BLOCK_SIZE=1024)
+    assert overlapping.distinct_loaded == 4100
+    meta = torch.empty(1024, device="meta")
+    assert cost(kernels.add_kernel, (1,), meta, meta, meta, 1024, BLOCK_SIZE=1024).distinct_sectors == 2 * 128
+
+
+def test_a_sample_does_not_count_twice_what_programs_share():
+    a, b, c = (torch.empty(n, n, device="meta") for n in (2048, 2048, 2048))
+    found = cost(kernels.matmul_kernel, (64, 64), a, b, c, 2048, BLOCK=32)
+    assert not found.exact
+    assert found.distinct_loaded == a.nbytes + b.nbytes
+    assert found.distinct_stored == c.nbytes
+
+
+def test_scans_and_atomics_are_counted():
+    assert cost(kernels.scan_kernel, (1,), floats(64), floats(64), BLOCK_SIZE=64).simple == {"fp32": 63}
+    assert cost(kernels.shared_total_kernel, (8,), floats(8), torch.zeros(1), ATOMIC=True).simple == {"fp32": 8}
+
+
+def test_a_launch_that_was_stopped_is_not_exact(monkeypatch):
+    monkeypatch.setattr("course.tracing.traced.TRACE_S", 1)
+    found = cost(kernels.endless_kernel, (1,), floats(4).abs())
+    assert not found.exact
+    assert any("was stopped" in note for note in found.notes)
+
+
+def test_integers_of_numpy_and_torch():
+    args = floats(64), floats(64), floats(64), 64
+    for grid in ((np.int64(2),), [2], (torch.tensor(2), 1), 2):
+        assert cost(kernels.add_kernel, grid, *args, BLOCK_SIZE=32).programs == 2
+
+
+def test_what_heuristics_choose():
+    assert cost(kernels.heuristic_kernel, (2,), floats(64), floats(64), 64, BLOCK_SIZE=32).bytes_loaded == 256
+    assert cost(kernels.heuristic_kernel, (2,), floats(64), floats(64), 50, BLOCK_SIZE=32).bytes_loaded == 200
+
+
+def test_a_function_as_an_argument_and_a_name_for_one_of_tritons():
+    assert cost(kernels.apply_kernel, (1,), floats(64), floats(64), kernels.half, BLOCK_SIZE=64).simple == {"fp32": 64}
+    assert cost(kernels.alias_kernel, (1,), floats(64), floats(64), BLOCK_SIZE=64).special == {"fp32": 64}
+
+
+def test_an_index_out_of_bounds_is_stopped_with_int64_arguments_too():
+    index = torch.full((64,), 10**9)
+    with pytest.raises(CourseError, match=r"program 0, line \d+: Program 0 read memory that is none"):
+        cost(kernels.gather_kernel, (1,), floats(64), index, floats(64), 64, BLOCK_SIZE=64)
+    beside = torch.full((64,), 64)
+    with pytest.raises(CourseError, match="none of the kernel's arguments"):
+        cost(kernels.gather_kernel, (1,), floats(64), beside, floats(64), 64, BLOCK_SIZE=64)
+
+
+@pytest.mark.parametrize("function", [cost, replay, draw.access])
+def test_an_unknown_option(function):
+    with pytest.raises(CourseError, match="bogus is neither a parameter of add_kernel nor an option of the compiler"):
+        function(kernels.add_kernel, (1,), floats(8), floats(8), floats(8), 8, BLOCK_SIZE=8, bogus=3)
 
 
 def test_another_gpu_from_the_same_count():
@@ -174,7 +263,7 @@ def test_a_kernel_that_only_the_interpreter_takes_is_counted_and_said_not_to_com
     found = cost(kernels.break_kernel, (1,), floats(64), 64, BLOCK_SIZE=16)
     assert found.resources is None
     assert found.bytes_loaded == 64
-    assert any("It does not compile" in note for note in found.notes)
+    assert any("break_kernel does not compile" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("function", [cost, replay, draw.access])

@@ -123,6 +123,39 @@ def test_a_kernel_that_fails_opens_where_it_fails():
     assert "must be a power of 2" in str(found)
 
 
+def test_a_failure_in_a_helper_opens_there():
+    found = replay(kernels.failing_in_helper_kernel, (1,), floats(16), floats(16), BLOCK_SIZE=16)
+    assert found.steps[-1]["depth"] == 1
+    assert "Shape element 0" in found.steps[-1]["error"]
+    assert [step["error"] for step in found.steps[:-1]] == [""] * (len(found.steps) - 1)
+
+
+def test_only_what_a_load_gives_has_its_mask():
+    found = replay(kernels.turned_kernel, (1,), floats(4, 4), floats(4, 4))
+    sets = {name: value for step in found.steps for name, value in step["sets"].items()}
+    assert sets["plain"]["masked"] == 8
+    assert "masked" not in sets["turned"]
+
+
+def test_an_element_written_by_another_name():
+    x = floats(64)
+    assert replay(kernels.double_in_place_kernel, (4,), x, x, BLOCK_SIZE=16, element=("out_ptr", 40)).opened == (2, 0, 0)
+    assert replay(kernels.double_in_place_kernel, (4,), x, x, BLOCK_SIZE=16, element=("x_ptr", 40)).opened == (2, 0, 0)
+
+
+def test_lanes_before_a_tensor_are_outside_it():
+    memory = floats(64)
+    found = replay(kernels.before_kernel, (1,), memory[20:30], floats(16), BLOCK_SIZE=16)
+    touch = next(touch for step in found.steps for touch in step["touches"])
+    assert (touch["tensor"], touch["outside"], touch["first"], touch["last"]) == (0, 6, "x_ptr[0]", "x_ptr[9]")
+
+
+@pytest.mark.parametrize("index", ["abc", None, slice(3), 1.5])
+def test_an_index_that_is_none(index):
+    with pytest.raises(CourseError, match="must be whole numbers"):
+        add(element=("out_ptr", index))
+
+
 def test_a_read_past_the_end_opens_there():
     n = 1000
     found = replay(kernels.add_kernel, (5,), floats(n), floats(n), floats(n), 2000, BLOCK_SIZE=256)

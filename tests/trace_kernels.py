@@ -151,3 +151,90 @@ def break_kernel(x_ptr, n, BLOCK_SIZE: tl.constexpr):
         x = tl.load(x_ptr + start + tl.arange(0, BLOCK_SIZE))
         if tl.sum(x, axis=0) != 1e30:
             break
+
+
+@triton.jit
+def load_at(ptr, offsets, mask):
+    return tl.load(ptr + offsets, mask=mask)
+
+
+@triton.jit
+def helper_twice_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    x = load_at(x_ptr, offsets, mask)
+    y = load_at(y_ptr, offsets * 2, mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+@triton.jit
+def failing_helper(x):
+    doubled = x * 2
+    return tl.reshape(doubled, (3, 5))
+
+
+@triton.jit
+def failing_in_helper_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK_SIZE))
+    y = failing_helper(x)
+    tl.store(out_ptr + tl.arange(0, BLOCK_SIZE), y)
+
+
+@triton.jit
+def turned_kernel(x_ptr, out_ptr):
+    i = tl.arange(0, 4)
+    square = x_ptr + i[:, None] * 4 + i[None, :]
+    plain = tl.load(square, mask=i[:, None] < 2, other=-1.0)
+    turned = tl.trans(tl.load(square, mask=i[:, None] < 2, other=-1.0))
+    tl.store(out_ptr + i[:, None] * 4 + i[None, :], plain + turned)
+
+
+@triton.jit
+def double_in_place_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def before_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets - 4)
+    tl.store(out_ptr + offsets, x)
+
+
+@triton.jit
+def scan_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, tl.cumsum(tl.load(x_ptr + offsets), axis=0))
+
+
+@triton.jit
+def small_dot_kernel(a_ptr, b_ptr, c_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    offsets = i[:, None] * BLOCK + i[None, :]
+    tl.store(c_ptr + offsets, tl.dot(tl.load(a_ptr + offsets), tl.load(b_ptr + offsets)))
+
+
+@triton.jit
+def apply_kernel(x_ptr, out_ptr, function: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, function(tl.load(x_ptr + offsets)))
+
+
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK_SIZE"] == 0})
+@triton.jit
+def heuristic_kernel(x_ptr, out_ptr, n, EVEN: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    if EVEN:
+        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets))
+    else:
+        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+exponential = tl.exp
+
+
+@triton.jit
+def alias_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, exponential(tl.load(x_ptr + offsets)))

@@ -47,8 +47,13 @@ def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
     if isinstance(value, torch.Tensor) and value.dtype not in DTYPES.values():
         raise CourseError(f"A kernel cannot be given a tensor of {value.dtype}.")
     if isinstance(value, torch.Tensor) and kept is not None:
-        kept.append(value.detach())
-        return {"kept": len(kept) - 1}
+        value = value.detach()
+        same = [
+            i for i, each in enumerate(kept) if _geometry(each) == _geometry(value)
+        ]  # a storage on "meta" is kept by no other
+        if not same:
+            kept.append(value)
+        return {"kept": same[0] if same else len(kept) - 1}
     if isinstance(value, torch.Tensor):
         return {"tensor": _name(value.dtype), **_place(value)}
     if isinstance(value, TensorDescriptor):
@@ -73,6 +78,11 @@ def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
             "of them, or types such as '*fp32:16'."
         )
     return {"constant": text}
+
+
+def _geometry(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What two tensors that are the same memory have in common."""
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _name(dtype: torch.dtype) -> str:

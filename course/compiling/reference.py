@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from course.errors import CourseError
@@ -60,10 +61,10 @@ def _module_at(path: Path) -> Any:
     return module
 
 
-def listing_of(kernel: Any) -> list[dict[str, Any]]:
-    """The text of the kernel and of every jitted function of the user's that it can call: name, file, first line, text."""
+def listing_of(*kernels: Any) -> list[dict[str, Any]]:
+    """The text of kernels and of every jitted function of the user's that they can call: name, file, first line, text."""
     found: dict[Any, dict[str, Any]] = {}
-    waiting = [plain_function(kernel)]
+    waiting = [plain_function(kernel) for kernel in reversed(kernels)]
     while waiting:
         function = waiting.pop()
         if function is None or function in found:
@@ -75,6 +76,9 @@ def listing_of(kernel: Any) -> list[dict[str, Any]]:
             "line": first,
             "text": "".join(lines).rstrip("\n"),
         }
-        used = [plain_function(function.__globals__.get(name)) for name in function.__code__.co_names]
+        names = function.__code__.co_names
+        values = [function.__globals__[name] for name in names if name in function.__globals__]
+        values += [getattr(each, name, None) for each in values if isinstance(each, ModuleType) for name in names]
+        used = [plain_function(value) for value in values]
         waiting += [each for each in used if each is not None and not each.__module__.startswith("triton.")]
     return list(found.values())

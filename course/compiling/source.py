@@ -67,6 +67,7 @@ class Source:
         for line in (*self.imports, *self.constants):
             exec(line, vars(module))
         if course.MODE.interpreting:  # which cannot multiply a block by a constexpr in a helper, as the compiler can
+            vars(module).setdefault("_language", triton.language)  # which it asks every function for, and not all name it
             for name, value in vars(module).items():
                 if isinstance(value, triton.language.constexpr):
                     setattr(module, name, value.value)

@@ -7,6 +7,7 @@ import numpy as np
 
 from course.compiling.requests import SECTOR_BYTES
 from course.errors import CourseError
+from course.tracing.gpus import GPUS
 from course.tracing.panels import unpacked
 from course.tracing.traced import traced
 
@@ -23,12 +24,12 @@ def access(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwar
     """For every load and store of a launch: the elements that each program touches, and the sectors of a warp's requests.
 
     kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs); it is run in the interpreter, on copies of the tensors.
-    target: what it is compiled for, as `lower` takes it: which lanes ask together follows from the compiled layouts.
+    target: what it is compiled for, as `lower` or `cost` takes it: which lanes ask together follows from the compiled layouts.
 
     Left a tensor, each colour a program (six in turn); right the first requests of the first program, a cell for each
     sector of 32 bytes. Raises CourseError where the launch is none, or fails.
     """
-    found = traced("draw.access", kernel, grid, args, kwargs, target)
+    found = traced("draw.access", kernel, grid, args, kwargs, GPUS[target].target if target in GPUS else target)
     shown = found.content["accesses"][:MOST_ACCESSES]
     if not shown:
         raise CourseError(f"{found.content['kernel']} touches no memory.")

@@ -7,6 +7,7 @@ Python records; static/replay.js draws. The same script serves the widget in a s
 import base64
 import html
 import inspect
+import operator
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -63,11 +64,13 @@ def _recorded_first(launch: Asked, first: tuple[int, int, int]) -> list[Any]:
 
 
 def _program(program: Any, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-    given = (0, 0, 0) if program is None else tuple(program) if isinstance(program, (tuple, list)) else (program,)
-    fits = len(given) <= 3 and all(isinstance(i, int) and 0 <= i < size for i, size in zip(given, grid, strict=False))
-    if not fits:
-        raise CourseError(f"There is no program {program!r} in the grid {grid}.")
-    x, y, z = (*given, 0, 0)[:3]
+    given = (0, 0, 0) if program is None else program if isinstance(program, (tuple, list)) else (program,)
+    try:
+        x, y, z = (*map(operator.index, given), 0, 0, 0)[:3]
+        if len(given) > 3 or not all(0 <= i < size for i, size in zip((x, y, z), grid, strict=True)):
+            raise TypeError
+    except TypeError:
+        raise CourseError(f"There is no program {program!r} in the grid {_grid(list(grid))}.") from None
     return x, y, z
 
 
@@ -77,7 +80,10 @@ def _element(element: Any) -> Any:
     if not isinstance(element, (tuple, list)) or len(element) != 2 or not isinstance(element[0], str):
         raise CourseError(f'element takes a parameter\'s name and an index, as ("out_ptr", (3, 5)); it is {element!r:.60}.')
     name, index = element
-    return [name, [int(i) for i in (index if isinstance(index, (tuple, list)) else (index,))]]
+    try:
+        return [name, [operator.index(i) for i in (index if isinstance(index, (tuple, list)) else (index,))]]
+    except TypeError:
+        raise CourseError(f"The index of element must be whole numbers; it is {index!r:.60}.") from None
 
 
 class Replay(anywidget.AnyWidget):

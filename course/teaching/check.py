@@ -43,7 +43,7 @@ class Checked:
     def replay(self) -> Replay:
         """Step through the program that went wrong. Raises CourseError where there is none."""
         if self.again is None:
-            raise CourseError(f"There is nothing to step through: {self.exercise} is {self.verdict}.")
+            raise CourseError(f"{self.exercise}: {self.verdict}. There is nothing to step through.")
         return Replay(self.again, {**self.again([], None), "notes": self.reason.splitlines()})
 
     @property

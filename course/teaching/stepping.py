@@ -44,6 +44,8 @@ def steps(exercise_id: str, source: dict[str, Any], where: dict[str, Any], progr
     for _ in range(2):  # once more where the program to be shown turns out to be another one
         watch = Watch(Listing(kernels), record=record)
         result, failure = _run(watch, exercise, function, found.case)
+        if failure is not None and not failure.line:
+            failure = None  # no kernel's fault
         if not watch.surveys:
             return {"problem": "It launched no kernel: there is nothing to step through."}
         if failure is not None:

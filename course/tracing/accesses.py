@@ -61,6 +61,8 @@ class OutsideError(Exception):
         self.problem = problem
 
 
+LEAST_ADDRESS = 2**40
+"""What 64-bit systems map lies above; numbers of elements, tokens and rows do not come so far."""
 VERBS = {"load": "read", "store": "wrote", "update": "updated"}
 
 
@@ -85,8 +87,9 @@ def storages_of(launch: Launch) -> list[tuple[int, int]]:
 
 
 def may_hold_pointers(launch: Launch) -> bool:
-    """Whether an argument may hold addresses itself: a tensor of 64-bit integers."""
-    return any(tensor.dtype in (torch.int64, torch.uint64) for tensor in launch.tensors)
+    """Whether an argument holds addresses itself: 64-bit integers as large as only addresses are."""
+    found = [tensor.view(torch.int64) for tensor in launch.tensors if tensor.dtype in (torch.int64, torch.uint64)]
+    return any(bool((tensor >= LEAST_ADDRESS).any()) for tensor in found)
 
 
 class AccessLog:

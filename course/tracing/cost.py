@@ -59,7 +59,7 @@ class Cost:
     kernel: str
     grid: tuple[int, int, int]
     programs: int
-    """That were run in the interpreter; where they are not all, the other numbers are scaled up from them."""
+    """That came to their end in the interpreter; where they are not all, the other numbers are scaled up from them."""
     gpu: Gpu
     accesses: tuple[AccessCost, ...]
     distinct_loaded: int
@@ -100,10 +100,12 @@ class Cost:
 
     @property
     def sectors_loaded(self) -> int:
+        """By loads; atomics are apart."""
         return self._sum("sectors", "load")
 
     @property
     def sectors_stored(self) -> int:
+        """By stores; atomics are apart."""
         return self._sum("sectors", "store")
 
     @property
@@ -124,7 +126,6 @@ class Cost:
         vector = sum(count / gpu.vector_rate(kind) for kind, count in self.simple.items())
         tensor = 0.0
         for kind, count in self.dot.items():
-            kind = "fp8" if kind.startswith("fp8") else kind
             if rate := gpu.dot_rate(kind):
                 tensor += count / rate
             else:  # as multiply-adds
@@ -198,7 +199,7 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
     gpu = gpu_of(target) if target is not None else _this_gpu()
     surveyed = traced("cost", kernel, grid, args, kwargs, gpu.target)
     launch, found, texts = surveyed.launch, surveyed.content, surveyed.texts
-    scale = math.prod(launch.grid) / found["programs"]
+    scale = math.prod(launch.grid) / max(1, found["programs"])
 
     def scaled(number: int) -> int:
         return number if scale == 1 else round(number * scale)
@@ -219,19 +220,17 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
         )
         for each in found["accesses"]
     )
-    whole = sum(each["bytes"] for each in tensors)
 
-    def distinct(number: int) -> int:
-        # Programs of a sample may share what they read with others: no more than the tensors hold is distinct.
-        return min(scaled(number), max(number, whole))
+    def distinct(name: str) -> int:
+        # Programs of a sample may share what they touch with others: of no storage is more touched than is described.
+        most = f"most_{name.partition('_')[0]}"
+        return sum(min(scaled(each[name]), max(each[name], each[most])) for each in found["storages"])
 
-    most_sectors = 2 * (whole // SECTOR_BYTES + len(tensors))
-    sectors = found["sectors_loaded"] + found["sectors_stored"]
     operations = {name: {kind: scaled(n) for kind, n in counted.items() if n} for name, counted in found["operations"].items()}
     return Cost(
         found["kernel"], launch.grid, found["programs"], gpu, accesses,
-        distinct(found["distinct_loaded"]), distinct(found["distinct_stored"]),
-        min(scaled(sectors), max(sectors, most_sectors)), **operations,
+        distinct("bytes_loaded"), distinct("bytes_stored"),
+        distinct("sectors_loaded") + distinct("sectors_stored"), **operations,
         resources=surveyed.resources, notes=tuple(surveyed.notes), measured_us=measured_us(launch, gpu),
     )  # fmt: skip
 

@@ -24,6 +24,8 @@ class Gpu:
     """One GPU. Rates in TFLOP/s, bandwidth in TB/s."""
 
     name: str
+    device_names: tuple[str, ...]
+    """What PyTorch calls it. Others of the name have other figures: less memory, another bus."""
     target: str
     memory: float
     vector: dict[str, float]
@@ -44,23 +46,25 @@ class Gpu:
 
     def dot_rate(self, kind: str) -> float | None:
         """None where the tensor cores do not take the type, and ordinary multiply-adds do the work."""
+        if kind.startswith("fp8"):
+            return self.dot.get("fp8", self.dot.get("fp16"))  # where they lack fp8, the compiler converts it to fp16
         return self.dot.get("tf32" if kind == "tf32x3" else kind)
 
 
 # Three products of tf32 make one of tf32x3: the rate of tf32 bounds that too.
 _ALL = (
-    Gpu("A100", "sm_80", 2.039, {"fp64": 9.7, "fp32": 19.5, "bf16": 39, "fp16": 78},
+    Gpu("A100", ("NVIDIA A100-SXM4-80GB",), "sm_80", 2.039, {"fp64": 9.7, "fp32": 19.5, "bf16": 39, "fp16": 78},
         {"fp64": 19.5, "tf32": 156, "bf16": 312, "fp16": 312, "int8": 624}, 108, 1410),
-    Gpu("H100", "sm_90", 3.35, {"fp64": 33.5, "fp32": 66.9, "bf16": 133.8, "fp16": 133.8},
+    Gpu("H100", ("NVIDIA H100 80GB HBM3",), "sm_90", 3.35, {"fp64": 33.5, "fp32": 66.9, "bf16": 133.8, "fp16": 133.8},
         {"fp64": 66.9, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}, 132, 1980),
-    Gpu("H200", "sm_90", 4.8, {"fp64": 34, "fp32": 67, "bf16": 133.8, "fp16": 133.8},
+    Gpu("H200", ("NVIDIA H200",), "sm_90", 4.8, {"fp64": 34, "fp32": 67, "bf16": 133.8, "fp16": 133.8},
         {"fp64": 67, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}, 132, 1980),
-    Gpu("B200", "sm_100", 8.0, {"fp64": 40, "fp32": 80, "bf16": 160, "fp16": 160},
+    Gpu("B200", ("NVIDIA B200",), "sm_100", 8.0, {"fp64": 40, "fp32": 80, "bf16": 160, "fp16": 160},
         {"fp64": 40, "tf32": 1100, "bf16": 2250, "fp16": 2250, "fp8": 4500, "int8": 4500}, 148, 1980),
-    Gpu("RTX 4090", "sm_89", 1.008, {"fp64": 1.29, "fp32": 82.6, "bf16": 82.6, "fp16": 82.6},
+    Gpu("RTX 4090", ("NVIDIA GeForce RTX 4090",), "sm_89", 1.008, {"fp64": 1.29, "fp32": 82.6, "bf16": 82.6, "fp16": 82.6},
         {"tf32": 82.6, "bf16": 165.2, "fp16": 330.3, "fp8": 660.6, "int8": 660.6}, 128, 2520),
-    Gpu("T4", "sm_75", 0.32, {"fp64": 0.254, "fp32": 8.1, "fp16": 16.2}, {}, 40, 1590),
-    Gpu("MI300X", "gfx942", 5.3, {"fp64": 81.7, "fp32": 163.4},
+    Gpu("T4", ("Tesla T4", "NVIDIA T4"), "sm_75", 0.32, {"fp64": 0.254, "fp32": 8.1, "fp16": 16.2}, {}, 40, 1590),
+    Gpu("MI300X", ("AMD Instinct MI300X",), "gfx942", 5.3, {"fp64": 81.7, "fp32": 163.4},
         {"fp64": 163.4, "tf32": 653.7, "bf16": 1307.4, "fp16": 1307.4, "fp8": 2614.9, "int8": 2614.9}, 304, 2100,
         special_published=False),
 )  # fmt: skip
@@ -68,9 +72,13 @@ GPUS = {gpu.name: gpu for gpu in _ALL}
 
 
 def gpu_of(name: str) -> Gpu:
-    """The GPU of this name, as "H200" or "NVIDIA H200": the longest known name in it. Raises CourseError for none."""
-    plain = "".join(str(name).lower().split()).replace("-", "")
-    found = [gpu for gpu in _ALL if gpu.name.lower().replace(" ", "") in plain]
-    if not found:
-        raise CourseError(f"There are no peak figures for {name!r}: there are some for {', '.join(GPUS)}.")
-    return max(found, key=lambda gpu: len(gpu.name))
+    """The GPU of this name, as "H200", or as PyTorch names it. Raises CourseError for others."""
+    plain = _plain(name)
+    for gpu in _ALL:
+        if plain in map(_plain, (gpu.name, *gpu.device_names)):
+            return gpu
+    raise CourseError(f"There are no peak figures for {name!r}: there are some for {', '.join(GPUS)}.")
+
+
+def _plain(name: str) -> str:
+    return "".join(str(name).lower().split())

@@ -1,6 +1,7 @@
 """Run a kernel's launch in a child that interprets, on copies of its tensors."""
 
 import inspect
+import operator
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import torch
 
 from course.child import Ended, call
 from course.compiling.arguments import describe
-from course.compiling.private.kernels import plain_function
+from course.compiling.private.kernels import chosen_by_heuristics, compiler_options, plain_function
 from course.compiling.reference import Reference, reference_of
 from course.compiling.targets import MOST_GRID
 from course.errors import CourseError
@@ -49,12 +50,15 @@ def asked(asker: str, kernel: Any, grid: Any, args: Sequence[Any], kwargs: dict[
     reference = reference_of(kernel, asker)
     function = plain_function(kernel)
     assert function is not None
-    names = list(inspect.signature(function).parameters)
-    given = {name: value for name, value in kwargs.items() if name in names}
+    parameters = inspect.signature(function).parameters
+    if unknown := [name for name in kwargs if name not in parameters and name not in compiler_options()]:
+        raise CourseError(f"{unknown[0]} is neither a parameter of {function.__name__} nor an option of the compiler.")
     try:
-        bound = inspect.signature(function).bind(*args, **given)
+        kwargs = kwargs | chosen_by_heuristics(kernel, list(parameters), args, kwargs)
+        bound = inspect.signature(function).bind(*args, **{name: kwargs[name] for name in kwargs if name in parameters})
     except TypeError as error:
-        raise CourseError(f"The arguments do not fit the kernel {function.__name__}: {error}.") from None
+        chosen = " What @triton.autotune would choose must be given by name." if hasattr(kernel, "configs") else ""
+        raise CourseError(f"The arguments do not fit the kernel {function.__name__}: {error}.{chosen}") from None
     bound.apply_defaults()
     for name, value in bound.arguments.items():
         if isinstance(value, str) and value.startswith(("*", "tensordesc")):
@@ -64,8 +68,12 @@ def asked(asker: str, kernel: Any, grid: Any, args: Sequence[Any], kwargs: dict[
 
 def _grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     found = grid(bound) if callable(grid) else grid
-    sizes = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
+    given = found if isinstance(found, (tuple, list)) else (found,)
+    try:
+        sizes = tuple(operator.index(size) for size in given if not isinstance(size, bool))
+    except TypeError:
+        sizes = ()
+    if not 1 <= len(sizes) <= 3 or len(sizes) != len(given):
         raise CourseError(f"The grid must be one to three whole numbers, as (4,); it is {found!r:.60}.")
     if min(sizes) < 0 or any(size > most for size, most in zip(sizes, MOST_GRID, strict=False)):
         raise CourseError(f"The grid {sizes} is none that can be launched: sizes go from 1 to {MOST_GRID}.")

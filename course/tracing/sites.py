@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-from course.compiling.calls import Call, CallPath, Calls
+from course.compiling.calls import Call, CallPath, Calls, kind_of
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Listing:
         self._known: dict[CodeType, bool] = {}
         self._statements: dict[tuple[str, int], int] = {}
         self._calls = Calls(functions)
+        self.loaded: dict[tuple[str, int], str] = {}
+        """By file and line of `name = tl.load(…)` or `name = tl.load(…).to(…)`: the name."""
         self.loops: list[tuple[str, int, int]] = []
         """File, the line of the header, and the last line."""
         for function in functions:
@@ -45,6 +47,12 @@ class Listing:
         last = (body[0].lineno - 1 if body else node.end_lineno) or node.lineno
         for line in range(node.lineno, max(last, node.lineno) + 1):
             self._statements[file, line + offset] = node.lineno + offset
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            value = node.value
+            while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
+                value = value.func.value
+            if isinstance(value, ast.Call) and kind_of(value) == "load":
+                self.loaded[file, node.lineno + offset] = node.targets[0].id
         if isinstance(node, (ast.For, ast.While)):
             self.loops.append((file, node.lineno + offset, (node.end_lineno or node.lineno) + offset))
 

@@ -77,10 +77,8 @@ class Recorder:
     def stop(self, error: str = "") -> None:
         """The program has ended, by an error or not."""
         sys.settrace(None)
-        if error:
-            for frame in sorted(self._frames, key=lambda each: -self._frames[each].depth):
-                self._close(frame, error)
-                error = ""
+        if error and self._frames:  # where it failed is the innermost; the calls that led there have not ended
+            self._close(max(self._frames, key=lambda frame: self._frames[frame].depth), error)
         self._frames = {}
 
     def _call(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
@@ -130,8 +128,10 @@ class Recorder:
         recorded.steps.append(step)
 
     def _described(self, name: str, value: Any, step: Step) -> dict[str, Any]:
-        """A variable that a step has set; with the mask of its one load, where the shapes agree."""
+        """A variable that a step has set; with the mask of the load that it is the result of."""
         masks = [touch["active"] for touch in step.touches if touch["kind"] == "load"]
+        if self._listing.loaded.get((step.file, step.line)) != name:
+            masks = []
         block = block_of(value, self._arguments, name)
         if block is None:
             return {"text": plain_text(value)}

@@ -12,7 +12,7 @@ from course.compiling.requests import SECTOR_BYTES, Requests
 
 from .accesses import may_hold_pointers, stop_outside, storages_of
 from .sites import Listing, Site
-from .tensors import Arguments
+from .tensors import Argument, Arguments
 
 LANES = 32
 FIRST_REQUESTS = 4
@@ -44,10 +44,17 @@ class Count:
     """The sectors of the first program's first requests, counted from the one that the tensor begins in."""
 
 
+MOST_MAPPED = 2**28
+"""Elements of a tensor for which it is noted who touched each."""
+MOST_MARKS = 2**29
+"""Places of a storage that are marked one by one; of a larger one sectors are."""
+
+
 class TensorMap:
     """For every element of a tensor, who touched it. Programs are numbered from 1 in the order in which they ran; 0 is none."""
 
     def __init__(self, elements: int) -> None:
+        elements = elements if elements <= MOST_MAPPED else 0
         self.reader = np.zeros(elements, dtype=np.int32)
         """The first program that read it."""
         self.writer = np.zeros(elements, dtype=np.int32)
@@ -63,6 +70,37 @@ class TensorMap:
         """The elements that a program read and no program wrote, of a tensor that programs write."""
         read = np.flatnonzero(self.reader)
         return read[self.writer[read] == 0] if self.writer.any() else read[:0]
+
+
+class Touched:
+    """Which bytes of one storage were loaded and stored, each counted once."""
+
+    def __init__(self, start: int, size: int, arguments: list[Argument]) -> None:
+        """arguments: the tensors that lie in it."""
+        self.start, self.size = start, size
+        self.grain = min((each.itemsize for each in arguments), default=1)
+        if size // self.grain > MOST_MARKS:
+            self.grain = SECTOR_BYTES
+        self.most_bytes = sum(each.elements * each.itemsize for each in arguments)
+        """What a kernel that keeps to the tensors can touch."""
+        self.most_sectors = sum((each.end - each.address) // SECTOR_BYTES + 1 for each in arguments)
+        self._marks = {kind: np.zeros(size // self.grain + 1, dtype=bool) for kind in ("load", "store")}
+
+    def mark(self, access: Access) -> None:
+        within = access.addresses[(access.addresses >= self.start) & (access.addresses < self.start + self.size)]
+        for byte in range(0, max(access.itemsize, 1), self.grain):
+            places = ((within - np.uint64(self.start) + np.uint64(byte)) // np.uint64(self.grain)).astype(np.int64)
+            for kind, marks in self._marks.items():
+                if access.kind in (kind, "update"):
+                    marks[places] = True
+
+    def to_json(self) -> dict[str, int]:
+        found = {"most_bytes": self.most_bytes, "most_sectors": self.most_sectors}
+        for kind, name in (("load", "loaded"), ("store", "stored")):
+            places = np.flatnonzero(self._marks[kind]) * self.grain + self.start
+            found[f"bytes_{name}"] = places.size * self.grain
+            found[f"sectors_{name}"] = int(np.unique(places // SECTOR_BYTES).size)
+        return found
 
 
 class Survey:
@@ -83,11 +121,11 @@ class Survey:
         self.arguments = Arguments(launch)
         self.maps = [TensorMap(each.elements) for each in self.arguments.all]
         self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
-        sizes = {start: size // SECTOR_BYTES + 1 for start, size in self._storages}
-        self.sectors = {
-            kind: {start: np.zeros(size, dtype=bool) for start, size in sizes.items()} for kind in ("load", "store")
+        self.touched = {
+            start: Touched(start, size, [each for each in self.arguments.all if start <= each.address < start + size])
+            for start, size in self._storages
+            if size
         }
-        """For each storage, which of its sectors were touched."""
 
     def program(self, program: Program) -> None:
         self.programs.append(program)
@@ -101,17 +139,14 @@ class Survey:
         self._count(count, site, access)
         if tensor is not None:
             self._note(tensor, access)
-        for start, size in self._storages:
-            within = access.addresses[(access.addresses >= start) & (access.addresses < start + size)]
-            for kind in ("load", "store"):
-                if access.kind in (kind, "update"):
-                    self.sectors[kind][start][((within - np.uint64(start)) // np.uint64(SECTOR_BYTES)).astype(np.int64)] = True
+        for touched in self.touched.values():
+            touched.mark(access)
 
     def _note(self, tensor: int, access: Access) -> None:
         found, program = self.maps[tensor], len(self.programs)
         numbers = self.arguments.all[tensor].numbers(access.addresses)
         found.outside[access.kind] += int((numbers < 0).sum())
-        numbers = numbers[numbers >= 0]
+        numbers = numbers[(numbers >= 0) & (numbers < len(found.reader))]
         if access.kind != "store":
             before = found.reader[numbers]
             found.read_by_several[numbers] |= (before > 0) & (before != program)
@@ -192,15 +227,8 @@ class Survey:
                 {"line": site.line, "file": site.file, "called": len(site.path) > 1, **vars(count)}
                 for (site, *_), count in sorted(self.counts.items(), key=lambda item: (item[0][0].file, item[0][0].line))
             ],
-            "distinct_loaded": self._distinct("reader"),
-            "distinct_stored": self._distinct("writer"),
-            "sectors_loaded": sum(int(found.sum()) for found in self.sectors["load"].values()),
-            "sectors_stored": sum(int(found.sum()) for found in self.sectors["store"].values()),
+            "storages": [touched.to_json() for touched in self.touched.values()],
         }
-
-    def _distinct(self, who: str) -> int:
-        pairs = zip(self.arguments.all, self.maps, strict=True)
-        return sum(int(np.count_nonzero(getattr(found, who))) * argument.itemsize for argument, found in pairs)
 
 
 def _steps(ordered: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import torch
 
 from course.compiling.arguments import make
 from course.compiling.private.errors import interpreter_words
-from course.compiling.private.interpreter import Access, Grid, Launch, Program, interpreter_watched
+from course.compiling.private.interpreter import Access, Grid, Launch, Program, bind_late, interpreter_watched
 from course.compiling.private.kernels import inner_kernel
 from course.compiling.private.operations import operations_counted
 from course.compiling.reference import Reference, kernel_at, listing_of
@@ -164,28 +164,58 @@ def _line(listing: Listing, found: TracebackType | None) -> int:
 def _launching(reference: Reference, args: list[Json], kwargs: dict[str, Json], grid: Grid, file: str) -> tuple[Any, Any]:
     """The kernel, and a function that launches it once, on tensors of its own."""
     kernel = inner_kernel(kernel_at(reference))
+    bind_late(kernel)
     names = set(inspect.signature(kernel.fn).parameters)
 
     def launch() -> None:
-        kept = [_real(tensor) for tensor in torch.load(file, mmap=True, map_location="cpu", weights_only=True)]
+        kept = _apart(torch.load(file, mmap=True, map_location="cpu", weights_only=True))
         given = {name: make(each, True, kept) for name, each in kwargs.items() if name in names}
         kernel[grid](*(make(each, True, kept) for each in args), **given)
 
     return kernel, launch
 
 
-def _real(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of zeros for one on the meta device; its memory is taken page by page, as it is touched."""
-    if not tensor.is_meta:
-        return tensor
-    storage = torch.zeros(tensor.untyped_storage().nbytes() // tensor.element_size(), dtype=tensor.dtype)
-    return storage.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+GAP_BYTES = 2**15
+"""Between tensors, so that what is read beside one is not read from the next, and is stopped."""
+MOST_MOVED = 2**28
+"""Bytes of tensors that are moved apart. Larger ones stay in their file, and in memory only where they are touched."""
+
+
+def _apart(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors with each storage on its own. One on the meta device gets zeros, whose memory is taken as it is touched."""
+    sizes = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
+    moves = sum(sizes.values()) <= MOST_MOVED
+    storages: dict[int, torch.UntypedStorage] = {}
+    made = []
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        if storage._cdata not in storages:
+            storages[storage._cdata] = _moved(storage) if moves or tensor.is_meta else storage
+        own = torch.empty(0, dtype=tensor.dtype)
+        made.append(own.set_(storages[storage._cdata], tensor.storage_offset(), tensor.shape, tensor.stride()))
+    return made
+
+
+def _moved(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    size = storage.nbytes()
+    if not size:
+        return torch.UntypedStorage(0)
+    memory = np.zeros(size + 2 * GAP_BYTES + ALIGNED_BYTES, dtype=np.uint8)
+    first = GAP_BYTES + -(memory.ctypes.data + GAP_BYTES) % ALIGNED_BYTES
+    own = torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=first)  # keeps the memory
+    if storage.device.type == "cpu":
+        own.copy_(torch.empty(0, dtype=torch.uint8).set_(storage))
+    return own.untyped_storage()
+
+
+ALIGNED_BYTES = 512
+"""As PyTorch allocates on a GPU."""
 
 
 def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, requests: Any, seconds: float) -> Json:
     """What `Survey.to_json` says, with "operations", the tensors' panels, and "failure" where it did not come to its end."""
     kernel, launch = _launching(reference, args, kwargs, tuple(grid), file)
-    watch = Watch(Listing(listing_of(kernel)), [_requests(each) for each in requests])
+    watch = Watch(Listing(listing_of(kernel, *_functions(args, kwargs))), [_requests(each) for each in requests])
     with operations_counted() as operations:
         failure = watched(watch, launch, seconds)
     if failure is not None and not failure.stopped:
@@ -194,8 +224,14 @@ def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, r
     content = watch.last.to_json()
     content["operations"] = {name: dict(found) for name, found in vars(operations).items()}
     content["stopped"] = str(failure) if failure else ""
+    content["programs"] -= bool(failure)  # the last one has not come to its end
     content["tensors"] = _tensors(watch.last)
     return content
+
+
+def _functions(args: list[Json], kwargs: dict[str, Json]) -> list[Any]:
+    """The jitted functions among the arguments."""
+    return [make(each, True) for each in (*args, *kwargs.values()) if "function" in each]
 
 
 def _requests(content: Json) -> Requests:
@@ -237,7 +273,7 @@ def replay(
 ) -> Json:
     """See `content_of`. programs: those to record; element: a tensor's name and an index, whose last writer is to be shown."""
     kernel, launch = _launching(reference, args, kwargs, tuple(grid), file)
-    listing = Listing(listing_of(kernel))
+    listing = Listing(listing_of(kernel, *_functions(args, kwargs)))
     wanted = {tuple(program) for program in programs}
     for _ in range(2):  # once more where the program to be shown turns out to be another one
         watch = Watch(listing, record={(0, program) for program in wanted})
@@ -266,10 +302,13 @@ def opened_at(survey: Survey, failure: Failure | None, element: Any) -> Program 
     if len(index) != len(argument.shape) or not all(0 <= i < n for i, n in zip(index, argument.shape, strict=True)):
         raise LookupError(f"There is no element {tuple(index)} in {name}, whose shape is {argument.shape}.")
     number = int(np.ravel_multi_index(tuple(index), argument.shape)) if index else 0
-    writer = int(survey.maps[found[0]].writer[number])
-    if not writer:
-        raise LookupError(f"No program that was run writes {argument.place(number)}.")
-    return survey.programs[writer - 1]
+    offset = sum(i * stride for i, stride in zip(index, argument.strides, strict=True)) * argument.itemsize
+    place = np.array([argument.address + offset], dtype=np.uint64)
+    for each, noted in zip(survey.arguments.all, survey.maps, strict=True):  # it may have been written by another name
+        same = int(each.numbers(place)[0])
+        if 0 <= same < len(noted.writer) and (writer := int(noted.writer[same])):
+            return survey.programs[writer - 1]
+    raise LookupError(f"No program that was run writes {argument.place(number)}.")
 
 
 def content_of(watch: Watch, launch: int, failure: Failure | None, opened: Program | None, element: Any) -> Json:

@@ -69,18 +69,27 @@ class Arguments:
         self.all = [_argument(name, tensor) for name, tensor in launch.named_tensors()]
 
     def at(self, addresses: np.ndarray, names: Collection[str] = ()) -> int | None:
-        """The number of the tensor that an access is to: one that holds the lowest address, else the last that starts before.
+        """The number of the tensor that an access is to; None for memory that none of them is near.
 
-        names: what stands in the call: where views of one storage overlap, the one that is named there is meant.
+        names: what stands in the pointer: of several tensors that hold addresses, one that is named there is meant. Else the
+            one that holds most, else the last that starts before the lowest.
         """
         if not addresses.size or not self.all:
             return None
-        lowest = int(addresses.min())
-        holding = [number for number, each in enumerate(self.all) if each.address <= lowest < each.end]
-        if holding:
-            return next((number for number in holding if self.all[number].name in names), holding[0])
+        lowest, highest = int(addresses.min()), int(addresses.max())
+        near = [number for number, each in enumerate(self.all) if each.address <= highest and lowest < each.end]
+        named = [number for number in near if self.all[number].name in names]
+        if len(named or near) > 1:
+            return max(named or near, key=lambda number: self._held(number, addresses))
+        if near:
+            return (named or near)[0]
         before = [number for number, each in enumerate(self.all) if each.address <= lowest]
         return max(before, key=lambda number: self.all[number].address, default=None)
+
+    def _held(self, number: int, addresses: np.ndarray) -> int:
+        """How many of the addresses lie in a tensor."""
+        argument = self.all[number]
+        return int(((addresses >= argument.address) & (addresses < argument.end)).sum())
 
 
 def _argument(name: str, tensor: torch.Tensor) -> Argument:

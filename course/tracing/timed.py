@@ -18,7 +18,7 @@ def measured_us(launch: Asked, gpu: Gpu) -> float | None:
 
     None where this machine's GPU is another one, or a tensor lies elsewhere.
     """
-    if not MODE.gpu or gpu.name.replace(" ", "") not in torch.cuda.get_device_name().replace(" ", ""):
+    if not MODE.gpu or torch.cuda.get_device_name() not in gpu.device_names:
         return None
     tensors: list[torch.Tensor] = []
     for value in [*launch.args, *launch.kwargs.values()]:

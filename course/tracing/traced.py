@@ -41,7 +41,7 @@ def traced(asker: str, kernel: Any, grid: Any, args: Any, kwargs: dict[str, Any]
         requests, resources = [asdict(each) for each in requests_of(lowered)], lowered.resources
         texts = {line.frame: line.text.strip() for line in lowered.lines.source}
     except LowerError as error:
-        notes.append(f"It does not compile: {error}")
+        notes.append(str(error) if "does not compile" in str(error) else f"It does not compile: {error}")
     content = run(tasks.survey, launch, requests, TRACE_S)
     if content["stopped"]:
         notes.append(f"{content['stopped']} What had run by then was counted.")

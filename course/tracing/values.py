@@ -130,11 +130,14 @@ def plain_text(value: Any) -> str:
         return f"({', '.join(_item_text(each) for each in value)})"[:80]
     if hasattr(value, "block_shape") or hasattr(value, "block_type"):
         return f"a descriptor of blocks {list(getattr(value, 'block_shape', []))}"
-    return type(value).__name__
+    block = getattr(getattr(value, "handle", None), "block_shape", None)
+    return f"a block pointer, {list(block)}" if block else type(value).__name__
 
 
 def _item_text(value: Any) -> str:
     data = getattr(getattr(value, "handle", None), "data", None)
     if not isinstance(data, np.ndarray):
         return plain_text(value)
+    if value.dtype.is_ptr():
+        return "pointer"
     return scalar_text(data.item()) if data.size == 1 else f"block {list(data.shape)}"

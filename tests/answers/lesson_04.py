@@ -5,28 +5,46 @@ ROW = "x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=0.0"
 MISTAKES = {
     "04.1": [
         Mistake("no mask", {", mask=cols < n_cols, other=0.0": ""}, "reads outside", "outside input 0"),
-        Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"}, "reads outside", "left part of a wider one"),
+        Mistake(
+            "the width for the row stride", {"row * stride_xm": "row * n_cols"}, "reads outside", "left part of a wider one"
+        ),
         Mistake("every row the first", {"row * stride_xm + ": ""}, "wrong", "At [1]"),
         Mistake("masked lanes add one", {"other=0.0": "other=1.0"}, "wrong", "At [0]"),
         Mistake("a mean", {"tl.sum(x, axis=0)": "tl.sum(x, axis=0) / n_cols"}, "wrong", "At [0]"),
-        Mistake("all of the block", {"tl.store(out_ptr + row, tl.sum(x, axis=0))": "tl.store(out_ptr + row + cols, tl.sum(x, axis=0))"}, "writes outside", "outside its output"),
+        Mistake(
+            "all of the block",
+            {"tl.store(out_ptr + row, tl.sum(x, axis=0))": "tl.store(out_ptr + row + cols, tl.sum(x, axis=0))"},
+            "writes outside",
+            "outside its output",
+        ),
     ],
     "04.2": [
         Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong", "below zero"),
         Mistake("no other", {', other=float("-inf")': ""}, "wrong", "below zero"),
-        Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"}, "reads outside", "left part of a wider one"),
+        Mistake(
+            "the width for the row stride", {"row * stride_xm": "row * n_cols"}, "reads outside", "left part of a wider one"
+        ),
         Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""}, "reads outside", "outside input 0"),
         Mistake("the largest absolute value", {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"}, "wrong", "At [0]"),
     ],
     "04.3": [
-        Mistake("the logarithm of softmax", {
-            "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))":
-            "    power = tl.exp(shifted)\n    out = tl.log(power / tl.sum(power, axis=0))",
-        }, "wrong", "far apart"),
+        Mistake(
+            "the logarithm of softmax",
+            {
+                "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))": "    power = tl.exp(shifted)\n    out = tl.log(power / tl.sum(power, axis=0))",
+            },
+            "wrong",
+            "far apart",
+        ),
         Mistake("no maximum", {"shifted = x - tl.max(x, axis=0)": "shifted = x"}, "wrong", "far apart"),
         Mistake("the sum's logarithm twice", {"shifted - tl.log": "shifted - 2 * tl.log"}, "wrong", "At [0, 0]"),
         Mistake("no mask on the store", {"out, mask=cols < n_cols": "out"}, "writes outside", "outside its output"),
-        Mistake("the output's rows by the input's stride", {"out_ptr + row * n_cols": "out_ptr + row * stride_xm"}, "writes outside", "output"),
+        Mistake(
+            "the output's rows by the input's stride",
+            {"out_ptr + row * n_cols": "out_ptr + row * stride_xm"},
+            "writes outside",
+            "output",
+        ),
         Mistake("base two", {"tl.log(": "tl.log2("}, "wrong", "At [0, 0]"),
     ],
     "04.4": [
@@ -51,21 +69,51 @@ MISTAKES = {
     "04.7": [
         Mistake("as it is", {'    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n"}, "wrong", "At [0, 0]"),
         Mistake("cleared", {'restore_value=["x_ptr"]': 'reset_to_zero=["x_ptr"]'}, "wrong", "At [0, 0]"),
-        Mistake("a key in its place", {'    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n': '    key=["n_cols", "BLOCK_N"],\n    # about 1 line from here\n'}, "wrong", "At [0, 0]"),
-        Mistake("PyTorch does it", {"    x = x.clone()": "    return torch.softmax(x, dim=1)\n    x = x.clone()"}, "wrong", "computes with PyTorch"),
+        Mistake(
+            "a key in its place",
+            {
+                '    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n': '    key=["n_cols", "BLOCK_N"],\n    # about 1 line from here\n'
+            },
+            "wrong",
+            "At [0, 0]",
+        ),
+        Mistake(
+            "PyTorch does it",
+            {"    x = x.clone()": "    return torch.softmax(x, dim=1)\n    x = x.clone()"},
+            "wrong",
+            "computes with PyTorch",
+        ),
     ],
     "04.8": [
-        Mistake("load, add, store", {
-            "    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)":
-            "    before = tl.load(out_ptr + cols, mask=cols < n_cols)\n"
-            "    tl.store(out_ptr + cols, before + tl.sum(x, axis=0), mask=cols < n_cols)",
-        }, "race", "wrote different values"),
+        Mistake(
+            "load, add, store",
+            {
+                "    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)": "    before = tl.load(out_ptr + cols, mask=cols < n_cols)\n"
+                "    tl.store(out_ptr + cols, before + tl.sum(x, axis=0), mask=cols < n_cols)",
+            },
+            "race",
+            "wrote different values",
+        ),
         Mistake("not zeroed", {"torch.zeros(": "torch.empty("}, "wrong", "At [0]"),
         Mistake("no other", {", other=0.0": ", other=1.0"}, "wrong", "At [0]"),
         Mistake("no mask on the atomic", {"axis=0), mask=cols < n_cols": "axis=0)"}, "writes outside", "its output"),
-        Mistake("the wrong axis", {"tl.sum(x, axis=0)": "tl.sum(x, axis=1)", "BLOCK_M=32, BLOCK_N=64": "BLOCK_M=64, BLOCK_N=64", "x.shape[0], 32)": "x.shape[0], 64)"}, "wrong", "At [0]"),
+        Mistake(
+            "the wrong axis",
+            {
+                "tl.sum(x, axis=0)": "tl.sum(x, axis=1)",
+                "BLOCK_M=32, BLOCK_N=64": "BLOCK_M=64, BLOCK_N=64",
+                "x.shape[0], 32)": "x.shape[0], 64)",
+            },
+            "wrong",
+            "At [0]",
+        ),
         Mistake("a store", {"tl.atomic_add(": "tl.store("}, "race", "wrote different values"),
-        Mistake("rows by the height", {"rows[:, None] * n_cols": "rows[:, None] * n_rows"}, "reads outside", "none of the kernel's arguments"),
+        Mistake(
+            "rows by the height",
+            {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
+            "reads outside",
+            "none of the kernel's arguments",
+        ),
     ],
     "04.9": [
         Mistake("the row sum forgotten", {"(d_out - tl.sum(out * d_out, axis=0))": "d_out"}, "wrong", "At [0, 0]"),
@@ -78,45 +126,79 @@ MISTAKES = {
 OTHERS = {
     "04.1": [
         Other("in a loop of one turn", {"tl.sum(x, axis=0)": "tl.sum(x)"}),
-        Other("masked by where", {ROW: "x_ptr + row * stride_xm + tl.where(cols < n_cols, cols, 0)", "tl.sum(x, axis=0)": "tl.sum(tl.where(cols < n_cols, x, 0.0))"}),
+        Other(
+            "masked by where",
+            {
+                ROW: "x_ptr + row * stride_xm + tl.where(cols < n_cols, cols, 0)",
+                "tl.sum(x, axis=0)": "tl.sum(tl.where(cols < n_cols, x, 0.0))",
+            },
+        ),
     ],
     "04.2": [
         Other("by the minimum", {"tl.max(x, axis=0)": "-tl.min(-x, axis=0)"}),
         Other("a very small number", {'float("-inf")': "-3.4e38"}),
     ],
     "04.3": [
-        Other("the maximum added back", {
-            "    shifted = x - tl.max(x, axis=0)\n    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))":
-            "    largest = tl.max(x, axis=0)\n    out = x - (largest + tl.log(tl.sum(tl.exp(x - largest), axis=0)))",
-        }),
-        Other("in powers of two", {"tl.log(tl.sum(tl.exp(shifted), axis=0))": "tl.log2(tl.sum(tl.exp2(shifted * 1.4426950408889634), axis=0)) * 0.6931471805599453"}),
+        Other(
+            "the maximum added back",
+            {
+                "    shifted = x - tl.max(x, axis=0)\n    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))": "    largest = tl.max(x, axis=0)\n    out = x - (largest + tl.log(tl.sum(tl.exp(x - largest), axis=0)))",
+            },
+        ),
+        Other(
+            "in powers of two",
+            {
+                "tl.log(tl.sum(tl.exp(shifted), axis=0))": "tl.log2(tl.sum(tl.exp2(shifted * 1.4426950408889634), axis=0)) * 0.6931471805599453"
+            },
+        ),
     ],
     "04.4": [
-        Other("the factors by where", {
-            "    safe = tl.where(m == float(\"-inf\"), 0.0, m)\n    total = sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)":
-            "    f1 = tl.where(m1 == float(\"-inf\"), 0.0, tl.exp(m1 - m))\n    f2 = tl.where(m2 == float(\"-inf\"), 0.0, tl.exp(m2 - m))\n    total = sum1 * f1 + sum2 * f2",
-        }),
-        Other("the other way round", {"sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "tl.exp(m2 - safe) * sum2 + tl.exp(m1 - safe) * sum1"}),
+        Other(
+            "the factors by where",
+            {
+                '    safe = tl.where(m == float("-inf"), 0.0, m)\n    total = sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)': '    f1 = tl.where(m1 == float("-inf"), 0.0, tl.exp(m1 - m))\n    f2 = tl.where(m2 == float("-inf"), 0.0, tl.exp(m2 - m))\n    total = sum1 * f1 + sum2 * f2',
+            },
+        ),
+        Other(
+            "the other way round",
+            {"sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "tl.exp(m2 - safe) * sum2 + tl.exp(m1 - safe) * sum1"},
+        ),
     ],
     "04.5": [Other("a whole number", 805), Other("as computed", 3 * 4 * 2**26 / 1e6)],
     "04.6": [Other("in capitals", "B"), Other("in brackets", "(b)")],
     "04.7": [
-        Other("one configuration", {"    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],": "    configs=[triton.Config({}, num_warps=4)],", '    restore_value=["x_ptr"],\n': ""}),
-        Other("no tuning", {
-            '@triton.autotune(\n    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],\n    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n    # to here\n)\n': "",
-        }),
+        Other(
+            "one configuration",
+            {
+                "    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],": "    configs=[triton.Config({}, num_warps=4)],",
+                '    restore_value=["x_ptr"],\n': "",
+            },
+        ),
+        Other(
+            "no tuning",
+            {
+                '@triton.autotune(\n    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],\n    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n    # to here\n)\n': "",
+            },
+        ),
     ],
     "04.8": [
-        Other("a program for all rows", {
-            "    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)": "    total = tl.zeros([BLOCK_N], dtype=tl.float32)",
-            "    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)\n    x = tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask, other=0.0)\n    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)":
-            "    for start in range(0, n_rows, BLOCK_M):\n        rows = start + tl.arange(0, BLOCK_M)\n        mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)\n        total += tl.sum(tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask, other=0.0), axis=0)\n    tl.store(out_ptr + cols, total, mask=cols < n_cols)",
-            "grid = (triton.cdiv(x.shape[0], 32), ": "grid = (1, ",
-        }),
+        Other(
+            "a program for all rows",
+            {
+                "    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)": "    total = tl.zeros([BLOCK_N], dtype=tl.float32)",
+                "    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)\n    x = tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask, other=0.0)\n    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)": "    for start in range(0, n_rows, BLOCK_M):\n        rows = start + tl.arange(0, BLOCK_M)\n        mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)\n        total += tl.sum(tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask, other=0.0), axis=0)\n    tl.store(out_ptr + cols, total, mask=cols < n_cols)",
+                "grid = (triton.cdiv(x.shape[0], 32), ": "grid = (1, ",
+            },
+        ),
         Other("bigger tiles", {"BLOCK_M=32, BLOCK_N=64": "BLOCK_M=128, BLOCK_N=64", "x.shape[0], 32)": "x.shape[0], 128)"}),
     ],
     "04.9": [
-        Other("the product once", {"dx = out * (d_out - tl.sum(out * d_out, axis=0))": "weighted = out * d_out\n    dx = weighted - out * tl.sum(weighted, axis=0)"}),
+        Other(
+            "the product once",
+            {
+                "dx = out * (d_out - tl.sum(out * d_out, axis=0))": "weighted = out * d_out\n    dx = weighted - out * tl.sum(weighted, axis=0)"
+            },
+        ),
         Other("summed by dots' own", {"tl.sum(out * d_out, axis=0)": "tl.sum(d_out * out)"}),
     ],
 }

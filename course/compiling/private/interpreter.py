@@ -177,6 +177,7 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     watched = {"create_masked_load": load, "create_masked_store": store}
     watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap}
     watched |= {"set_grid_dim": set_grid_dim, "set_grid_idx": set_grid_idx}
+    replaced = {name: value for name, value in vars(builder).items() if name in watched}
     driver_before = triton.runtime.driver._active
     try:
         triton.runtime.driver.set_active(FixedDriver(GPUTarget("cuda", 90, 32), runs_trials=True))
@@ -191,7 +192,21 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
         interpreter._patch_lang_tensor = plain_patch
         triton.runtime.driver._active = driver_before
         for name in watched:
-            delattr(builder, name)  # the class's own shows again
+            delattr(builder, name)  # the class's own shows again, …
+            if name in replaced:
+                setattr(builder, name, replaced[name])  # … or another watcher's
+
+
+def bind_late(kernel: Any) -> None:
+    """Have what a kernel's module took over from Triton, as `exp = tl.exp`, be looked up when it is called.
+
+    The interpreter replaces such functions in Triton's own modules alone.
+    """
+    names = kernel.fn.__globals__
+    for name, value in list(names.items()):
+        home = getattr(value, "__name__", "")
+        if triton.language.core.is_builtin(value) and getattr(triton.language, home, None) is value:
+            names[name] = lambda *args, _home=home, **kwargs: getattr(triton.language, _home)(*args, **kwargs)
 
 
 def _truth(block: Any) -> bool:

@@ -1,7 +1,8 @@
 """What is under `@triton.jit`, and how the JIT would specialise it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import triton
@@ -31,6 +32,24 @@ def inner_kernel(kernel: Any) -> Any:
     while not inspect.isfunction(kernel.fn):
         kernel = kernel.fn
     return kernel
+
+
+@cache
+def compiler_options() -> frozenset[str]:
+    """The names of the options that a launch may give, such as num_warps, for NVIDIA or AMD."""
+    targets = (GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64))
+    return frozenset(name for target in targets for name in vars(make_backend(target).parse_options({})))
+
+
+def chosen_by_heuristics(kernel: Any, names: list[str], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What `@triton.heuristics` chooses for a launch, by name."""
+    given, chosen = dict(zip(names, args, strict=False)) | kwargs, {}
+    while not inspect.isfunction(kernel):
+        for name, choose in getattr(kernel, "values", {}).items():
+            if name not in given:
+                given[name] = chosen[name] = choose(given)
+        kernel = kernel.fn
+    return chosen
 
 
 def jit_function(kernel: Any) -> JITFunction[Any]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 SIMPLE = ("fadd", "fsub", "fmul", "fdiv", "precise_divf", "frem", "minimumf", "minnumf", "maximumf", "maxnumf", "fabs")
 SIMPLE_OF_TWO = {"fma": 2, "clampf": 2}
 SPECIAL = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf")
@@ -16,7 +18,8 @@ class Operations:
     """Of floating point: how many results, by the type that they are computed in, as Triton names it."""
 
     simple: Counter[str] = field(default_factory=Counter)
-    """Additions, multiplications, divisions, minima and maxima, one for each element; a fused multiply-add is two."""
+    """Additions, multiplications, divisions, minima and maxima, one for each element; a fused multiply-add is two, an atomic
+    addition one for each lane."""
     special: Counter[str] = field(default_factory=Counter)
     """Exponentials, logarithms, roots and the like."""
     dot: Counter[str] = field(default_factory=Counter)
@@ -28,9 +31,9 @@ def operations_counted() -> Iterator[Operations]:
     """While active, count what interpreted kernels compute. Comparisons, conversions and integers are not counted."""
     from triton.runtime import interpreter
 
-    builder, reductions = interpreter.interpreter_builder, interpreter.ReduceOps
+    builder, reductions, scans = interpreter.interpreter_builder, interpreter.ReduceOps, interpreter.ScanOps
     found = Operations()
-    plain_sum, plain_min_max = reductions.sum, reductions.min_max
+    plain_sum, plain_min_max, plain_cumsum, plain_cumprod = reductions.sum, reductions.min_max, scans.cumsum, scans.cumprod
     before = {name: value for name, value in vars(builder).items() if name.startswith("create_")}
 
     def counted(name: str, into: Counter[str], weight: int) -> Any:
@@ -63,18 +66,34 @@ def operations_counted() -> Iterator[Operations]:
 
         return reduce
 
-    plain_dot = builder.create_dot
+    def scanned(plain: Any) -> Any:
+        def scan(self: Any, block: Any) -> Any:
+            shape = block.handle.data.shape
+            if block.dtype.is_floating() and block.handle.data.size:
+                found.simple[str(block.dtype)] += block.handle.data.size - block.handle.data.size // shape[self.axis]
+            return plain(self, block)
+
+        return scan
+
+    def atomic(operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        if value.dtype.scalar.is_floating():
+            found.simple[str(value.dtype.scalar)] += int(np.broadcast_to(mask.data, pointers.data.shape).astype(bool).sum())
+        return plain_atomic(operation, pointers, value, mask, *rest, **named)
+
+    plain_dot, plain_atomic = builder.create_dot, builder.create_atomic_rmw
     watched = {f"create_{name}": counted(f"create_{name}", found.simple, 1) for name in SIMPLE}
     watched |= {f"create_{name}": counted(f"create_{name}", found.simple, n) for name, n in SIMPLE_OF_TWO.items()}
     watched |= {f"create_{name}": counted(f"create_{name}", found.special, 1) for name in SPECIAL}
-    watched["create_dot"] = dot
+    watched |= {"create_dot": dot, "create_atomic_rmw": atomic}
     try:
         for name, function in watched.items():
             setattr(builder, name, function)
         reductions.sum, reductions.min_max = reduced(plain_sum), reduced(plain_min_max)
+        scans.cumsum, scans.cumprod = scanned(plain_cumsum), scanned(plain_cumprod)
         yield found
     finally:
         reductions.sum, reductions.min_max = plain_sum, plain_min_max
+        scans.cumsum, scans.cumprod = plain_cumsum, plain_cumprod
         for name in watched:
             if name in before:
                 setattr(builder, name, before[name])
