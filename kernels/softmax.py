@@ -11,11 +11,12 @@ A second reading may come from a cache, so what is asked for and what memory mov
     v6  softmax_v6  as v3, its second sweep from the cache  asks for 3 * M * N * s; memory moves 2 * M * N * s while
                                                             the rows being worked on fit the caches
     v7  softmax_v7  as v6, several programs share a row     the same, and 16 bytes a program for what they tell one another
+    v8  softmax_v8  as v2, a program takes row after row    2 * M * N * s; persistent, the next rows' loads in flight
         softmax     picks v4, v5, v6 or v7 by the width
 
 What costs speed besides bytes: a program that holds its row while it waits (so v6 and v7 read twice and hold nothing),
-threads that poll memory (so one warp does), and persistent programs, 7 % slower on an H200 for the same bytes (so there
-are none).
+threads that poll memory (so one warp does), and persistent programs, slower on an H200 for the same bytes (so `softmax`
+does not take v8).
 """
 
 import math
@@ -214,8 +215,9 @@ def softmax_kernel_v6(
     Maxima and sums are kept for each vector, which one thread holds, so that no thread waits for another within a sweep.
     The second sweep goes backwards: what was read last is still in the L1 cache.
 
-    PARTS > 1 (v7): programs of a row wait for one another. That ends because programs start in the order of their numbers,
-    so those of the first unfinished row are all there, if as many as PARTS fit the GPU at once.
+    PARTS > 1 (v7): programs of a row wait for one another. That ends where programs start in the order of their numbers,
+    so that those of the first unfinished row are all there, if as many as PARTS fit the GPU at once. GPUs keep that order;
+    CUDA does not promise it, and a counter that each program draws its number from costs about 5 % here.
     PUBLISH, FINISH: both. Only the interpreter, which runs one program after the other, lets all publish, then all finish.
     """
     n_cols, stride_xm = n_cols // ALIGN * ALIGN, stride_xm // ALIGN * ALIGN
@@ -257,6 +259,26 @@ def softmax_kernel_v6(
             tl.store(out_ptr + out_start + cols, out, mask=cols < n_body, eviction_policy="evict_first")
         if RAGGED:
             tl.store(out_ptr + row * n_cols + end_cols, tl.exp2((end - row_max) * LOG2E) * scale, mask=end_mask)
+
+
+@triton.jit
+def softmax_kernel_v8(
+    x_ptr, out_ptr, n_rows, n_cols, stride_xm,
+    ALIGN: tl.constexpr, BLOCK_N: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """Program i owns rows i, i + P, i + 2 P … of P programs, one after the other: BLOCK_N >= n_cols.
+
+    While one row is computed, the loads of the next DEPTH - 1 are on their way into shared memory.
+    """
+    n_cols, stride_xm = n_cols // ALIGN * ALIGN, stride_xm // ALIGN * ALIGN
+    first = tl.program_id(axis=0).to(tl.int64)
+    cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    for start in tl.range(0, n_rows, tl.num_programs(axis=0), num_stages=DEPTH):
+        row = first + start
+        mask = (cols < n_cols) & (row < n_rows)
+        x = tl.load(x_ptr + row * stride_xm + cols, mask=mask, other=-float("inf")).to(tl.float32)
+        power = tl.exp2((x - finite(tl.max(x))) * LOG2E)
+        tl.store(out_ptr + row * n_cols + cols, power / tl.sum(power), mask=mask)
 
 
 def _check(kernel: object, x: torch.Tensor) -> None:
@@ -378,7 +400,8 @@ def softmax_v7(
 ) -> torch.Tensor:
     """v7 of the ladder: a program for each part_n columns of a row, a multiple of block_n.
 
-    Raises ValueError where a row has more parts than the GPU has multiprocessors: its programs might wait for ever.
+    Raises ValueError where a row has more parts than the GPU has multiprocessors: its programs might wait for ever. So might
+    those of more such launches at the same time, on streams of their own, than programs fit a multiprocessor.
     """
     x, out = _prepare(softmax_kernel_v6, x, out)
     parts = triton.cdiv(x.shape[1], part_n)
@@ -395,6 +418,22 @@ def softmax_v7(
                     x, out, words, x.shape[1], x.stride(0), part_n // block_n, **_vectors(x, out), BLOCK_N=block_n,
                     PARTS=parts, PUBLISH=publish, FINISH=finish, num_warps=num_warps,
                 )  # fmt: skip
+    return out
+
+
+def softmax_v8(
+    x: torch.Tensor, out: torch.Tensor | None = None, depth: int = 2, programs: int = 4, num_warps: int = 8
+) -> torch.Tensor:
+    """v8 of the ladder: `programs` programs for each multiprocessor, each with `depth` rows on the way."""
+    x, out = _prepare(softmax_kernel_v8, x, out)
+    if out.numel():
+        block_n = triton.next_power_of_2(x.shape[1])
+        align = _vectors(x, out)["ALIGN"]
+        with torch.cuda.device_of(x):
+            softmax_kernel_v8[(min(x.shape[0], programs * _most_parts(x)),)](
+                x, out, *x.shape, x.stride(0),
+                ALIGN=align, BLOCK_N=block_n, DEPTH=depth, num_warps=_warps(num_warps, block_n),
+            )  # fmt: skip
     return out
 
 

@@ -446,9 +446,9 @@ def rows_kernel(
 
 
 # %%
-x = torch.randn(1000, 100, device=DEVICE)
+x = torch.randn(1024, 100, device=DEVICE)
 out = torch.empty_like(x)
-rows_kernel[(triton.cdiv(1000, 16),)](x, out, 1000, 100, 100, BLOCK_M=16, BLOCK_N=128, num_warps=2)
+rows_kernel[(triton.cdiv(1024, 16),)](x, out, 1024, 100, 100, BLOCK_M=16, BLOCK_N=128, num_warps=2)
 print(torch.allclose(out, torch.softmax(x, dim=1)))
 
 # %% [markdown]
@@ -507,7 +507,7 @@ def tuned_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
 
 
 # %%
-tuned_kernel[(1000,)](x, out, 100, 100, BLOCK_N=128)
+tuned_kernel[(1024,)](x, out, 100, 100, BLOCK_N=128)
 print(torch.allclose(out, torch.softmax(x, dim=1)))
 print("chosen:", tuned_kernel.best_config if MODE.gpu else "nothing is timed in CPU mode")
 

@@ -2,7 +2,6 @@
 
 A load or store of a block becomes instructions of one warp each. What an instruction asks for follows from the layout of
 the block of addresses in the TTGIR, and from how many bytes of each thread one instruction moves, which the assembly says.
-(NVIDIA's assembler may still make one load of two that its PTX has for the same addresses: they are counted as two.)
 """
 
 import re
@@ -35,6 +34,8 @@ class Requests:
     """Of one instruction."""
     num_warps: int
     """Of a program."""
+    merged: bool = False
+    """Whether a thread has several instructions for one address in PTX: NVIDIA's assembler makes one of them."""
     by_descriptor: bool = False
     """Whether a tensor memory accelerator moves it, which asks for whole rows of the block."""
 
@@ -103,7 +104,7 @@ def requests_of(lowered: Lowered) -> list[Requests]:
     """For every access to global memory in the TTGIR, in its order, the instructions that it became."""
     calls = Calls(lowered.listing)
     rows = lowered.ttgir.split("\n")
-    widths = _widths(lowered, calls)
+    widths, merged = _widths(lowered, calls)
     found = []
     for row, chain in lowered.lines.places("ttgir"):
         operation = _OPERATION.search(rows[row - 1])
@@ -120,21 +121,30 @@ def requests_of(lowered: Lowered) -> list[Requests]:
             known = [each for each in lowered.layouts.all(block[2]) if each.shape == shape and "register" in each.bases]
             bases = known[0].bases if known else {}
         width = 0 if by_descriptor else widths.get((path, kind), 0)
-        found.append(Requests(kind, path, shape, bases, width, lowered.metadata["options"]["num_warps"], by_descriptor))
+        num_warps = lowered.metadata["options"]["num_warps"]
+        found.append(Requests(kind, path, shape, bases, width, num_warps, (path, kind) in merged, by_descriptor))
     return found
 
 
-def _widths(lowered: Lowered, calls: Calls) -> dict[tuple[CallPath, Kind], int]:
-    """For each call the bytes of each thread that the widest of its instructions moves."""
+Key = tuple[CallPath, Kind]
+
+
+def _widths(lowered: Lowered, calls: Calls) -> tuple[dict[Key, int], set[Key]]:
+    """For each call the bytes of each thread that the widest of its instructions moves; and the calls of which several load
+    from one address."""
     stage = "ptx" if lowered.target.nvidia else "amdgcn"
     rows = lowered.texts[stage].split("\n")
-    found: dict[tuple[CallPath, Kind], int] = {}
+    widths: dict[Key, int] = {}
+    instructions: dict[Key, list[str]] = {}
     for row, chain in lowered.lines.places(stage):
         if moved := _bytes(rows[row - 1]):
             kind, width = moved
             key = calls.path(chain, kind), kind
-            found[key] = max(width, found.get(key, 0))
-    return found
+            widths[key] = max(width, widths.get(key, 0))
+            guard = rows[row - 1].split("ld.global")[0].strip()
+            instructions.setdefault(key, []).append(guard + rows[row - 1].partition("[")[2])
+    twice = {key for key, found in instructions.items() if key[1] == "load" and len(set(found)) < len(found)}
+    return widths, twice if lowered.target.nvidia else set()
 
 
 def _bytes(instruction: str) -> tuple[Kind, int] | None:

@@ -119,7 +119,6 @@ CASES: dict[str, Case] = {
     "transpose, a tile a program": lambda: _transpose(transpose_kernel, (8, 12, 1), BLOCK_M=64, BLOCK_N=64),
     "copy of every second element": lambda: _strided(2),
     "copy of every 16th element": lambda: _strided(16),
-    # NVIDIA's assembler makes one load of two that a thread has for the same four elements.
     "a row added to all rows": lambda: (
         add_row_kernel, (64,), (_floats(1024, 64), _floats(64), _floats(1024, 64)), {"BLOCK_M": 16, "BLOCK_N": 64}
     ),

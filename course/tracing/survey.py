@@ -168,6 +168,9 @@ class Survey:
         numbers = self._lanes(requests, access)
         asked = np.where((numbers >= 0) & active[numbers], access.pointers.ravel().astype(np.int64)[numbers], -1)
         asked.sort(axis=1)
+        if requests is not None and requests.merged:
+            warps = np.arange(len(asked)) * requests.num_warps // len(asked)
+            asked = np.unique(np.column_stack([warps, asked]), axis=0)[:, 1:]
         sectors = np.where(asked >= 0, asked // SECTOR_BYTES, -1)
         distinct = _steps(asked).sum(axis=1)
         count.requests += int((distinct > 0).sum())

@@ -17,6 +17,7 @@ from kernels.softmax import (
     softmax_v5,
     softmax_v6,
     softmax_v7,
+    softmax_v8,
 )
 
 X_BYTES = 2**30
@@ -65,12 +66,31 @@ def _study(name: str, dtype: torch.dtype) -> Study:
             "softmax_v4": lambda n: softmax_v4 if n <= 2**11 else None,
             "softmax_v5": lambda n: softmax_v5 if n <= 2**15 else None,
             "softmax_v6": lambda n: softmax_v6,
+            "softmax_v8": lambda n: softmax_v8 if n <= 2**15 else None,
             "torch": lambda n: _by_torch,
             "torch.compile": lambda n: _compiled(),
             "copy": lambda n: copy_of(2 * (X_BYTES // (n * dtype.itemsize)) * n * dtype.itemsize),
             "softmax_v7": lambda n: softmax_v7 if 2**13 <= n <= 2**18 else None,
         },
     )
+
+
+def _at_depth(depth: int) -> Function:
+    return lambda x: softmax_v8(x, depth=depth)
+
+
+DEPTHS = Study(
+    name="softmax_depths",
+    x_name="pipeline depth",
+    xs=(1, 2, 3, 4),
+    make=lambda depth: (torch.randn(X_BYTES // (2 * 8192), 8192, dtype=torch.bfloat16, device="cuda"),),
+    bytes=lambda x: 2 * x.nbytes,
+    series={
+        "persistent": _at_depth,
+        "a row a program": lambda depth: softmax_v2,
+        "copy": lambda depth: copy_of(2 * X_BYTES),
+    },
+)
 
 
 OPERATION = Operation(
@@ -84,10 +104,11 @@ OPERATION = Operation(
         "softmax_v5": softmax_v5,
         "softmax_v6": softmax_v6,
         "softmax_v7": softmax_v7,
+        "softmax_v8": softmax_v8,
         "softmax": softmax,
     },
     reference=_by_torch,
     cases=_cases(),
     absolute=1e-10,  # where the exponent is far below 0, its rounding is large beside a tiny result
-    studies=(_study("softmax", torch.float32), _study("softmax_bfloat16", torch.bfloat16)),
+    studies=(_study("softmax", torch.float32), _study("softmax_bfloat16", torch.bfloat16), DEPTHS),
 )
