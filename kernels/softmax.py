@@ -31,6 +31,8 @@ from kernels.checks import check_runs_on, check_same, check_tensors
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 MOST_COLUMNS = 2**30
+MOST_WAITING_BYTES = 2**16
+"""Of rows that v8 has in shared memory before their turn: every GPU has that much."""
 
 # exp(t) = exp2(t * LOG2E), and exp2 is what the hardware has. t is x minus a maximum: x * LOG2E alone could overflow.
 LOG2E = tl.constexpr(1.4426950408889634)
@@ -424,10 +426,12 @@ def softmax_v7(
 def softmax_v8(
     x: torch.Tensor, out: torch.Tensor | None = None, depth: int = 2, programs: int = 4, num_warps: int = 8
 ) -> torch.Tensor:
-    """v8 of the ladder: `programs` programs for each multiprocessor, each with `depth` rows on the way."""
+    """v8 of the ladder: `programs` programs for each multiprocessor, each with `depth` rows on the way, or as many as
+    MOST_WAITING_BYTES hold."""
     x, out = _prepare(softmax_kernel_v8, x, out)
     if out.numel():
         block_n = triton.next_power_of_2(x.shape[1])
+        depth = max(1, min(depth, 1 + MOST_WAITING_BYTES // (block_n * x.itemsize)))
         align = _vectors(x, out)["ALIGN"]
         with torch.cuda.device_of(x):
             softmax_kernel_v8[(min(x.shape[0], programs * _most_parts(x)),)](
