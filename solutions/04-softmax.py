@@ -162,7 +162,8 @@ def softmax_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
     mask = cols < n_cols
     x = tl.load(x_ptr + row * stride_xm + cols, mask=mask, other=float("-inf")).to(tl.float32)
-    power = tl.exp(x - tl.max(x, axis=0))
+    shifted = x - tl.max(x, axis=0)
+    power = tl.exp(shifted)
     tl.store(out_ptr + row * n_cols + cols, power / tl.sum(power, axis=0), mask=mask)
 
 
@@ -385,7 +386,7 @@ print(f"of which distinct: {found.distinct_loaded / wide.nbytes:.0f} reading")
 
 # %% [markdown]
 # Two readings of the same bytes need not both go to memory: what was read a moment ago may still be
-# in the L2 cache, 50 MB on an H200. A row of 65,536 float32 is 262 KB, and 132 multiprocessors
+# in the L2 cache, 60 MB on an H200. A row of 65,536 float32 is 262 KB, and 132 multiprocessors
 # with a row each have 35 MB on the way. So the second sweep can be nearly free, as long as not
 # too many rows are in flight.
 
@@ -487,9 +488,22 @@ check("04.6", answer)
 
 # %%
 s = lower(softmax_kernel, *args, BLOCK_N=1024, target="sm_90")
-print(s.follow("power = tl.exp(", "ptx"))
+print(s.follow("power = tl.exp(", "ptx", most=4))
 
 # %% [markdown]
+# Two ideas that sound good: fewer programs that each take row after row, *persistent* ones, pay
+# their start once; and while one row is computed, the next can be loaded, as many ahead as the
+# *pipeline depth* says. `softmax_v8` does both. **Predict** which depth is best at 8,192 columns.
+
+# %%
+draw.speeds(recorded("softmax_depths"))
+
+# %% [markdown]
+# None: all are slower than a row a program, and depth changes nothing. A multiprocessor holds
+# several programs at once, and while one waits for memory another computes: that is a pipeline
+# already, with no shared memory and no barriers for it. Depth pays where few programs fit, as in
+# lesson 05. So much for what sounds good.
+#
 # How many rows, which block, how many warps? Nobody computes that; one measures. `@triton.autotune`
 # does it at the first call: it times each configuration, and again for each new value of the
 # arguments in `key`. A key that changes with every call, such as `n_rows`, measures all the time.
@@ -653,7 +667,7 @@ check("04.9", softmax_backward_kernel)
 # %% [markdown]
 # `torch.library.triton_op` makes an operator of a launcher, which `torch.compile` can look into and
 # `register_autograd` gives a gradient. `wrap_triton` marks the launch; it knows compiled kernels
-# alone, so in CPU mode the kernel goes without.
+# alone, so in CPU mode the kernel goes without it, and `doubled` runs as it is.
 
 # %%
 wrap = torch.library.wrap_triton if MODE.gpu else lambda kernel: kernel
@@ -678,6 +692,16 @@ def backward(ctx, d_out):
 
 
 softmax_op.register_autograd(backward, setup_context=keep)
+
+
+# %%
+def doubled(x):
+    return 2 * softmax_op(x)
+
+
+x = torch.randn(8, 100, device=DEVICE)
+run = torch.compile(doubled, fullgraph=True) if MODE.gpu else doubled
+print(torch.allclose(run(x), 2 * torch.softmax(x, dim=1)))
 
 # %%
 x = torch.randn(8, 100, device=DEVICE, requires_grad=True)
@@ -723,9 +747,10 @@ draw.speeds(speeds, series=["softmax", "torch.compile", "torch", "copy"])
 # ## In practice
 #
 # [kernels/softmax.py](../kernels/softmax.py) is the finished operation, for any strides and widths:
-# eight versions, and a table that picks one. For rows beyond 8,192 elements it reads twice, but keeps
-# the second reading in the L2 cache, and lets several programs share a very wide row: they tell one
-# another their maxima and sums, and merge them as in exercise 04.4.
+# eight versions, and a table that picks one. Beyond 8,192 columns it reads a row twice, the second time
+# from a cache, and lets several programs share a very wide row: they tell one another their maxima
+# and sums, and merge them as in exercise 04.4. So it stays above nine tenths of the copy roof
+# up to 262,144 columns, but for rows of an odd width of about 50,000, where it comes near.
 #
 # ## Further reading
 #
