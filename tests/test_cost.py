@@ -8,8 +8,9 @@ import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course import CourseError, cost, draw, replay
+from course.measuring.counters import add_row_kernel
 from course.tracing.gpus import GPUS, gpu_of
-from course.tracing.tasks import MOST_PROGRAMS, sample
+from course.tracing.watching import MOST_PROGRAMS, sample
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests import trace_kernels as kernels
 
@@ -199,11 +200,11 @@ def test_what_several_arguments_share_is_distinct_once():
 
 
 def test_a_sample_does_not_count_twice_what_programs_share():
-    a, b, c = (torch.empty(n, n, device="meta") for n in (2048, 2048, 2048))
-    found = cost(kernels.matmul_kernel, (64, 64), a, b, c, 2048, BLOCK=32)
+    x, row = torch.empty(2**16, 64, device="meta"), floats(64)
+    found = cost(add_row_kernel, (4096,), x, row, x.clone(), BLOCK_M=16, BLOCK_N=64)
     assert not found.exact
-    assert found.distinct_loaded == a.nbytes + b.nbytes
-    assert found.distinct_stored == c.nbytes
+    assert found.distinct_loaded == x.nbytes + row.nbytes
+    assert found.distinct_stored == x.nbytes
 
 
 def test_scans_and_atomics_are_counted():

@@ -4,11 +4,9 @@ Python records; static/replay.js draws. The same script serves the widget in a s
 `to_html` writes; without any script the steps of one program are there as a table.
 """
 
-import base64
 import html
 import inspect
 import operator
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,8 @@ from course.tracing import tasks
 from course.tracing.launching import TRACE_S, Asked, asked, run
 
 from .highlight import lines
+from .replay_text import grid_text, named, touch_text, value_text
+from .saved_steps import part_of, size_of
 from .widget import page_of, script, style, with_static, write_page
 
 MOST_SAVED = 300_000
@@ -70,7 +70,7 @@ def _program(program: Any, grid: tuple[int, int, int]) -> tuple[int, int, int]:
         if len(given) > 3 or not all(0 <= i < size for i, size in zip((x, y, z), grid, strict=True)):
             raise TypeError
     except TypeError:
-        raise CourseError(f"There is no program {program!r} in the grid {_grid(list(grid))}.") from None
+        raise CourseError(f"There is no program {program!r} in the grid {grid_text(list(grid))}.") from None
     return x, y, z
 
 
@@ -136,13 +136,10 @@ class Replay(anywidget.AnyWidget):
         loops = [[self._row[file, first], self._row[file, last]] for file, first, last in content["loops"]]
         x, y, z = content["grid"]
         everywhere = len(content["ran"]) == x * y * z
-        saved, room = [], MOST_SAVED
-        for program in [self.opened, *(each for each in self._recorded if each != self.opened)]:
-            part = self._part(self._recorded[program], room if program == self.opened else 0)
-            size = len(part["blob"]) + 120 * len(part["steps"])
-            if size <= room:
-                saved.append(part)
-                room -= size
+        saved = [part_of(self._with_rows(self._recorded[self.opened]), MOST_SAVED, last=bool(content["failure"]))]
+        for program, recorded in self._recorded.items():
+            if program != self.opened and sum(map(size_of, saved)) + size_of(recorded) <= MOST_SAVED:
+                saved.append(self._with_rows(recorded))
         return {
             "kernel": content["kernel"], "grid": content["grid"], "lines": source, "loops": loops,
             "ran": None if everywhere else content["ran"], "tensors": content["tensors"], "programs": saved,
@@ -150,27 +147,14 @@ class Replay(anywidget.AnyWidget):
             "failure": self._failure(), "notes": self._notes(everywhere),
         }  # fmt: skip
 
-    def _part(self, recorded: Json, room: int) -> Json:
-        """A program's steps as the script takes them; where there is no room for all, the last ones of one that failed, and
-        the first ones of another."""
+    def _with_rows(self, recorded: Json) -> Json:
+        """A program as the script takes it: with the rows of the source in place of files and lines."""
+        names = ("depth", "sets", "touches", "error", "end")
         steps = [
-            {
-                "row": self._row.get((each["file"], each["line"]), 0), "depth": each["depth"],
-                "sets": each["sets"], "touches": each["touches"], "error": each["error"],
-            }
+            {"row": self._row.get((each["file"], each["line"]), 0), **{name: each[name] for name in names}}
             for each in recorded["steps"]
-        ]  # fmt: skip
-        whole = {**recorded, "steps": steps}
-        if not room or len(recorded["blob"]) + 120 * len(steps) <= room:
-            return whole
-        ends = [each["end"] for each in recorded["steps"]]
-        content = zlib.decompress(base64.b64decode(recorded["blob"]))
-        kept = max(1, int(len(steps) * room / (len(recorded["blob"]) + 120 * len(steps)) * 0.9))
-        first = len(steps) - kept if self.content["failure"] else 0
-        base = ends[first - 1] // 8 * 8 if first else 0
-        blob = base64.b64encode(zlib.compress(content[base : ends[first + kept - 1]], 9)).decode()
-        moved = [_moved(step, base) for step in steps[first : first + kept]]
-        return {**recorded, "steps": moved, "blob": blob, "part": len(steps)}
+        ]
+        return {**recorded, "steps": steps}
 
     def _at(self) -> Json:
         """Where in the opened program to open."""
@@ -217,7 +201,7 @@ class Replay(anywidget.AnyWidget):
                     raise CourseError(
                         f"Program {program} did not come to run: {(self.content['failure'] or {}).get('text', '')}"
                     )
-                self.send({"recorded": self._part(self._recorded[program], 0)})
+                self.send({"recorded": self._with_rows(self._recorded[program])})
         except CourseError as error:
             self.send({"problem": str(error)})
 
@@ -228,7 +212,7 @@ class Replay(anywidget.AnyWidget):
 
     def __str__(self) -> str:
         content = self.content
-        head = f"{content['kernel']}, program {_named(self.opened)} of grid {_grid(content['grid'])}, step by step"
+        head = f"{content['kernel']}, program {named(self.opened)} of grid {grid_text(content['grid'])}, step by step"
         rows = [f"line {row:4}  {source.strip():44} {' '.join(done)}".rstrip() for row, source, done in self._table()]
         return "\n".join([head, *rows, *([self._failure()] if content["failure"] else []), *self.trace["notes"]])
 
@@ -241,8 +225,8 @@ class Replay(anywidget.AnyWidget):
         for step in steps:
             number, offset = self._rows.get((step["file"], step["line"]), (0, 0))
             text = self.content["source"][number]["text"].split("\n")[offset]
-            done = [_value_text(name, value) for name, value in step["sets"].items()]
-            done += [_touch_text(touch) for touch in step["touches"]]
+            done = [value_text(name, value) for name, value in step["sets"].items()]
+            done += [touch_text(touch) for touch in step["touches"]]
             found.append((step["line"], text, [*done, *([step["error"]] if step["error"] else [])]))
         return found
 
@@ -255,31 +239,9 @@ class Replay(anywidget.AnyWidget):
         left = len(self.steps) - MOST_ROWS
         more = f"<p>{left:,} steps more.</p>" if left > 0 else ""
         return (
-            f"<p>{html.escape(self.content['kernel'])}, program {_named(self.opened)}, step by step</p>{notes}"
+            f"<p>{html.escape(self.content['kernel'])}, program {named(self.opened)}, step by step</p>{notes}"
             f"<table><tr><th>line</th><th></th><th>what it did</th></tr>{rows}</table>{more}"
         )
-
-
-def _moved(step: Json, base: int) -> Json:
-    """A step whose blob begins `base` bytes later."""
-
-    def moved(each: Json) -> Json:
-        places: Json = {
-            name: [each[name][0], each[name][1] - base, each[name][2]]
-            for name in ("data", "mask", "cells")
-            if _is_place(each, name)
-        }
-        if "value" in each:
-            places["value"] = moved(each["value"])
-        return {**each, **places}
-
-    sets = {name: moved(each) for name, each in step["sets"].items()}
-    return {**step, "sets": sets, "touches": [moved(each) for each in step["touches"]]}
-
-
-def _is_place(each: Json, name: str) -> bool:
-    """Whether it is a place in the blob: a value's `cells` are its rows and columns."""
-    return name in each and isinstance(each[name][0], str)
 
 
 def _cell(tensor: Json, index: list[int]) -> int:
@@ -289,39 +251,3 @@ def _cell(tensor: Json, index: list[int]) -> int:
 
     number = int(np.ravel_multi_index(tuple(index), tuple(tensor["shape"]))) if index else 0
     return int(Panel(tuple(tensor["shape"])).of(np.array([number]))[0])
-
-
-def _named(program: Any) -> str:
-    used = max((axis + 1 for axis in range(3) if program[axis]), default=1)
-    return str(program[0]) if used == 1 else str(tuple(program[:used]))
-
-
-def _grid(sizes: list[int]) -> tuple[int, ...]:
-    """Without the axes of one program at its end."""
-    used = max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)
-    return tuple(sizes[:used])
-
-
-def _value_text(name: str, value: Json) -> str:
-    if "text" in value:
-        return f"{name} = {value['text']}" if "of" not in value else f"{name} → {value['of']}[{value['text']}]"
-    shape = ", ".join(map(str, value["shape"]))
-    into = f" into {value['of']}" if "of" in value else ""
-    spread = f" {_number(value['least'])} … {_number(value['most'])}" if "least" in value else ""
-    odd = "".join(f", {value[kind]:,} {word}" for kind, word in (("nan", "NaN"), ("inf", "infinite")) if kind in value)
-    masked = f", {value['masked']:,} masked" if "masked" in value else ""
-    return f"{name}: {value['dtype']} [{shape}]{into}{spread}{odd}{masked}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _touch_text(touch: Json) -> str:
-    verb = {"load": "loads", "store": "stores", "update": "updates"}[touch["kind"]]
-    lanes = f"{touch['lanes']:,} lane{'s' if touch['lanes'] != 1 else ''}"
-    masked = f", {touch['masked']:,} masked" if touch["masked"] else ""
-    outside = f", {touch['outside']:,} outside the tensor" if touch.get("outside") else ""
-    first, last = touch.get("first", ""), touch.get("last", "")
-    where = first if first == last else f"{first} … {last}"
-    return f"{verb} {where or ('memory of no tensor' if touch['lanes'] else 'nothing')} ({lanes}{masked}{outside})"

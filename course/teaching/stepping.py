@@ -9,7 +9,8 @@ import torch
 from course.compiling.private.interpreter import Program
 from course.compiling.source import Source
 from course.tracing.sites import Listing
-from course.tracing.tasks import Failure, Watch, content_of, watched
+from course.tracing.tasks import content_of
+from course.tracing.watching import Failure, Watch, watched
 
 from .exercise import Code
 from .exercises import code_exercise

@@ -1,0 +1,151 @@
+"""A launch under watch: surveyed, some programs recorded step by step, and ended when it takes too long."""
+
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from course.compiling.private.errors import interpreter_words
+from course.compiling.private.interpreter import Access, Grid, Launch, Program, interpreter_watched
+from course.compiling.requests import Requests
+
+from .accesses import name_of
+from .sites import Listing
+from .steps import Recorded, Recorder
+from .survey import Survey
+
+MOST_PROGRAMS = 1024
+CLUSTERS = 16
+"""Of a larger grid a sample is run: so many clusters of neighbours, evenly spread, with the first program and the last."""
+
+
+class Stopped(BaseException):
+    """The time is over. No kernel's own `except` catches it."""
+
+
+class Watch:
+    """An observer that surveys every launch, and records some programs step by step.
+
+    record: the programs to record, each with the number of its launch, from 0.
+    """
+
+    def __init__(self, listing: Listing, requests: Sequence[Requests] = (), record: Iterable[tuple[int, Program]] = ()) -> None:
+        self.listing, self.record = listing, set(record)
+        self._requests = requests
+        self.surveys: list[Survey] = []
+        self.recorded: dict[Program, Recorded] = {}
+        self._recorder: Recorder | None = None
+
+    @property
+    def last(self) -> Survey:
+        return self.surveys[-1]
+
+    def launch(self, launch: Launch) -> None:
+        self.stop()
+        self.surveys.append(Survey(self.listing, self._requests))
+        self.last.launch(launch)
+
+    def program(self, program: Program) -> None:
+        self.stop()
+        self.last.program(program)
+        if (len(self.surveys) - 1, program) in self.record:
+            self._recorder = Recorder(program, self.listing, self.last.arguments)
+            self.recorded[program] = self._recorder.recorded
+            self._recorder.start()
+
+    def access(self, access: Access) -> None:
+        if self._recorder:
+            self._recorder.access(access)
+        self.last.access(access)
+
+    def stop(self, error: str = "") -> None:
+        if self._recorder:
+            self._recorder.stop(error)
+        self._recorder = None
+
+    def sample(self, grid: Grid) -> list[Program]:
+        return sample(grid, {program for launch, program in self.record if launch == len(self.surveys)})
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a launch did not come to its end."""
+
+    program: Program
+    text: str
+    line: int
+    stopped: bool
+    """By the clock, and not by an error."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def sample(grid: Grid, also: set[Program]) -> list[Program]:
+    """All programs of a grid in the order in which a GPU starts them, the first axis fastest; of a large one a sample."""
+    total = grid[0] * grid[1] * grid[2]
+    numbers: Iterable[int] = range(total)
+    if total > MOST_PROGRAMS:
+        size = MOST_PROGRAMS // CLUSTERS
+        starts = [i * (total - size) // (CLUSTERS - 1) for i in range(CLUSTERS)]
+        asked = {x + grid[0] * (y + grid[1] * z) for x, y, z in also}
+        numbers = sorted(asked.union(*(range(start, start + size) for start in starts)))
+    return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in numbers]
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise Stopped after so long, in the midst of whatever Python runs."""
+
+    def stop(*_: Any) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def watched(watch: Watch, launching: Callable[[], Any], seconds: float) -> Failure | None:
+    """Launch under watch; why it did not come to its end, if it did not."""
+    try:
+        # The interpreter computes with NumPy, which warns where values overflow on purpose.
+        with limited(seconds), np.errstate(all="ignore"), interpreter_watched(watch, watch.sample):
+            launching()
+    except Stopped as stopped:
+        text = f"Program {name_of(_running(watch))} was stopped: the launch had run for {seconds:g} s."
+        failure = Failure(_running(watch), text, _line(watch.listing, stopped.__traceback__), True)
+    except Exception as error:
+        while isinstance(error.__cause__, Exception):  # the interpreter raises its own from what a kernel raised
+            error = error.__cause__
+        if not watch.surveys or not watch.last.programs:
+            raise  # no kernel has begun
+        words = interpreter_words(error) or str(error).strip().split("\n")[0]
+        kind = "" if hasattr(error, "problem") else f"{type(error).__name__}: "
+        failure = Failure(_running(watch), kind + words, _line(watch.listing, error.__traceback__), False)
+    else:
+        watch.stop()
+        return None
+    watch.stop(failure.text)
+    return failure
+
+
+def _running(watch: Watch) -> Program:
+    return watch.last.programs[-1] if watch.surveys and watch.last.programs else (0, 0, 0)
+
+
+def _line(listing: Listing, found: TracebackType | None) -> int:
+    """The innermost line of the kernel's own in a traceback; 0 for none."""
+    line = 0
+    while found is not None:
+        if listing.holds(found.tb_frame.f_code):
+            line = listing.statement(found.tb_frame.f_code.co_filename, found.tb_lineno)
+        found = found.tb_next
+    return line
