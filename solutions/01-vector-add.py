@@ -506,8 +506,8 @@ print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: about {roof_us:.0
 # memory.) Look for the bytes, and for the least time on an H200.
 
 # %%
-x = torch.empty(2**26, device="meta")
-cost(add_kernel, (2**16,), x, x, x, 2**26, BLOCK_SIZE=1024, target="H200")
+x, y, out = (torch.empty(2**26, device="meta") for _ in range(3))
+cost(add_kernel, (2**16,), x, y, out, 2**26, BLOCK_SIZE=1024, target="H200")
 
 # %% [markdown]
 # The least time is a little below yours, because it goes by the 4.8 TB/s that the maker

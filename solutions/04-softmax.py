@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 04 · Softmax
 #
-# **What you will build.** A softmax for rows of any width, up to several times as fast as
+# **What you will build.** A softmax for rows of any width, in bfloat16 up to four times as fast as
 # PyTorch's, and an operator of it that a model can train with.
 #
 # **What you will learn.** You reduce rows with the right neutral element. You derive how a maximum
-# and a sum are carried along in one sweep, and merge two halves. You choose rows a program and
-# `num_warps` by bytes and registers, and say when not to write a kernel.
+# and a sum are carried along in one sweep, and merge two halves. You bound rows a program and
+# `num_warps` by registers, let measurement choose, and say when not to write a kernel.
 #
 # **What you need.** Lessons 01 to 03.
 #
@@ -22,7 +22,7 @@
 # | In a model | 11 |
 
 # %%
-from course import DEVICE, MODE, bench, check, cost, draw, explore, hint, lower, matrices
+from course import DEVICE, MODE, check, cost, draw, explore, hint, lower, matrices
 from course import observed, recorded, replay, verify
 import torch
 import triton
@@ -60,7 +60,8 @@ def softmax_in_steps(x):
 
 # %% [markdown]
 # Five times it is read and three times written: eight trips, four times the least. The arithmetic
-# is the same in one kernel, and the trips are two. (The maxima and sums are small beside it.)
+# is the same in one kernel, and the trips are two. (The maxima and sums are small beside it.) Try
+# it later against your own: the results agree, and so does the count.
 
 # %% [markdown]
 # ## Fold a row
@@ -182,6 +183,8 @@ print(result)
 assert result.right
 
 # %% [markdown]
+# (`absolute` lets results far below 1 be off by that much: their exponents are rounded.)
+#
 # **Predict** the bytes for 512 rows of 1,000 float32, then let them be counted. Look also for the
 # special functions: `exp` is computed by a unit of its own, at an eighth of the speed of an
 # addition.
@@ -192,8 +195,8 @@ args = (x, torch.empty_like(x), 1000, 1000)
 cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 
 # %% [markdown]
-# Read once and written once, 2 x 2,048,000 bytes. The maximum, the subtraction, the sum and the
-# division are cheap beside that, and memory is what binds.
+# Read once and written once, 2 x 2,048,000 bytes. The 524,288 exponentials would take 125 ns, the
+# rest of the arithmetic less: memory is what binds.
 
 # %% [markdown]
 # ### Exercise 04.3 · Log-softmax (core)
@@ -230,16 +233,16 @@ check("04.3", log_softmax_kernel)
 # %% [markdown]
 # ## What a reduction becomes
 #
-# A sum in PyTorch's sense needs every element of the row, and they lie in the registers of 128
-# threads. Look in the TTGIR for `tt.reduce`, in the PTX for `shfl` and for shared memory.
+# A sum needs every element of the row, and they lie in the registers of 128 threads. Look in the
+# TTGIR for the two `tt.reduce`, and in the PTX for `shfl` and for shared memory.
 
 # %%
 explore(softmax_kernel, *args, BLOCK_N=1024, target="sm_90", stages=["ttgir", "ptx"])
 
 # %% [markdown]
-# Each thread first folds its own 8 elements. Then *shuffles* hand numbers from thread to thread of
-# a warp, five steps for 32 threads. Then each warp writes one number to shared memory, a *barrier*
-# waits for all, and the warps' numbers are folded. **Predict** what of this is left with one warp.
+# As in lesson 03: a thread folds its own 8 elements, five shuffles fold those of a warp, and one
+# number a warp goes through shared memory, with barriers; here all of it twice, for the maximum
+# and for the sum. **Predict** how many registers a thread needs with 1, 4 and 16 warps.
 
 # %%
 for num_warps in (1, 4, 16):
@@ -292,8 +295,8 @@ draw.online([2, 1, 0, 3, 5, 1, -2, 4.5, 4], block=3)
 #
 # Of `n` rows each was cut in two, and for each half there are the maximum `m` and the sum of
 # `exp(x - m)`: float32, `m_ptr` and `sum_ptr` each `[2, n]`, contiguous. Give `[2, n]`: the maxima
-# of the whole rows, and their sums. A half may be empty: its `m` is -inf. In PyTorch, where none
-# is: `M = m.max(0).values; torch.stack([M, (sums * torch.exp(m - M)).sum(0)])`.
+# of the whole rows, and their sums. A half may be empty: its `m` is -inf and its sum 0. In PyTorch,
+# where none is: `M = m.max(0).values; torch.stack([M, (sums * torch.exp(m - M)).sum(0)])`.
 
 
 # %%
@@ -363,7 +366,8 @@ rows = torch.randn(3, 5000, device=DEVICE)
 print((online_softmax(rows) - torch.softmax(rows, dim=1)).abs().max().item() < 1e-7)
 
 # %% [markdown]
-# Step through it: with "turn" you go from tile to tile and see `m` and `total` change.
+# Step through it: with the arrows beside "turn 1 of the loop" you go from tile to tile and see `m`
+# and `total` change.
 
 # %%
 short = torch.tensor([[2.0, 1, 0, -1, 3, 5, 1, 2, -2, 4.5, 4, 0]], device=DEVICE)
@@ -371,10 +375,10 @@ replay(online_kernel, (1,), short, torch.empty_like(short), 12, 12, BLOCK_N=4)
 
 # %% [markdown]
 # One slip remains: in a row that begins with a whole tile of -inf, `m` is -inf, and -inf - -inf
-# gives NaN. PyTorch gives NaN only where the *whole* row is -inf. Attention masks whole tiles, so
-# [kernels/softmax.py](../kernels/softmax.py) subtracts 0 there.
+# gives NaN. Of -inf alone PyTorch makes NaN only where the *whole* row is -inf. Attention masks
+# whole tiles, so [kernels/softmax.py](../kernels/softmax.py) subtracts 0 there.
 #
-# **Predict** which version asks for how many bytes, for rows too wide for the registers.
+# **Predict** how often `online_kernel` asks for each element.
 
 # %%
 wide = torch.empty(64, 2**16, device="meta")
@@ -388,7 +392,8 @@ print(f"of which distinct: {found.distinct_loaded / wide.nbytes:.0f} reading")
 # Two readings of the same bytes need not both go to memory: what was read a moment ago may still be
 # in the L2 cache, 60 MB on an H200. A row of 65,536 float32 is 262 KB, and 132 multiprocessors
 # with a row each have 35 MB on the way. So the second sweep can be nearly free, as long as not
-# too many rows are in flight.
+# too many rows are in flight. Here nine programs fit a multiprocessor, with 311 MB together: too
+# many. How many fit, `cost` tells.
 
 # %% [markdown]
 # ### Exercise 04.5 · Three sweeps (core)
@@ -417,18 +422,21 @@ check("04.5", megabytes)
 # ## Every width
 #
 # What was recorded on an H200, for 1 GB of bfloat16 cut into rows of each width. `softmax_v2` is
-# `softmax_kernel`, `softmax_v3` the online version, `softmax` what the course's own picks by the
-# width. **Predict** where the row a program falls off, on the left and on the right.
+# your `softmax_kernel` with 8 warps, and more for wide rows; it goes up to 2^15 columns, the widest
+# that does not spill. `softmax_v3` is the online version, `softmax` what the course's own picks by
+# the width. **Predict** where the row a program falls off, on the left and on the right.
 
 # %%
 speeds = recorded("softmax_bfloat16")
 draw.speeds(speeds, series=["softmax", "softmax_v2", "softmax_v3", "torch", "copy"])
 
 # %% [markdown]
-# In the middle a row a program is all one can wish. On the right the registers are full, and the
-# online version pays for its second reading. PyTorch's own stays far below throughout. On the left a
-# program has too little to do: 256 columns of bfloat16 are 512 bytes. There a program takes several
-# rows, a tile of `[BLOCK_M, BLOCK_N]`, and folds along `axis=1`.
+# Between 4,096 and 16,384 columns a row a program is all one can wish. At 32,768 one program fills a
+# multiprocessor's registers, and nothing runs while it waits; the online version pays for its
+# second reading. `softmax` is above PyTorch's own at every width, four times at 8,192. On the left
+# a program has too little to do: 256 columns of bfloat16 are 512 bytes. There a program takes
+# several rows, a tile of `[BLOCK_M, BLOCK_N]`, and folds along `axis=1`. (Rows past the end become
+# NaN in it, and are not stored.)
 
 
 # %%
@@ -459,7 +467,7 @@ print(torch.allclose(out, torch.softmax(x, dim=1)))
 # What is the main reason? Answer with a letter.
 #
 # - **a** It moves more bytes than several rows a program would.
-# - **b** Most of a program is start, waiting and end, and half of its threads have no element.
+# - **b** Most of a program is start, waiting and end, and half of its threads only repeat the others.
 # - **c** The row does not fit the registers, and spills.
 # - **d** `exp` takes longer than the memory.
 
@@ -569,8 +577,8 @@ check("04.7", tuned_in_place)
 # %% [markdown]
 # <details><summary>Hints</summary>
 #
-# 1. After three trials and the launch itself, a row is the softmax of the softmax of the softmax of
-#    its softmax.
+# 1. After two trials and the launch itself, a row is the softmax of the softmax of its softmax. (On a
+#    GPU each trial runs many times.)
 # 2. `triton.autotune` takes the names of the arguments to put back after each trial.
 #
 # </details>
@@ -675,6 +683,7 @@ wrap = torch.library.wrap_triton if MODE.gpu else lambda kernel: kernel
 
 @torch.library.triton_op("lesson04::softmax", mutates_args=())
 def softmax_op(x: torch.Tensor) -> torch.Tensor:
+    x = x.contiguous()
     out = torch.empty_like(x)
     block_n = triton.next_power_of_2(x.shape[1])
     wrap(softmax_kernel)[(x.shape[0],)](x, out, x.shape[1], x.stride(0), BLOCK_N=block_n)
@@ -723,34 +732,40 @@ print(torch.allclose(x.grad, expected, atol=1e-6))
 print(observed().softmax_by_compile)
 
 # %% [markdown]
-# It is your online normaliser: maximum and sum in one sweep, and a second sweep that reads the row
-# again. For narrow rows it keeps the row in registers. **Predict** at which widths that is as good as
-# the course's kernel.
+# It is your online normaliser: maximum and sum in one sweep, one of each for every lane of the block,
+# and a second sweep that reads the row again. For narrow rows it keeps the row in registers.
+# **Predict** at which widths that is as good as the course's kernel.
 
 # %%
 draw.speeds(speeds, series=["softmax", "torch.compile", "torch", "copy"])
 
 # %% [markdown]
-# Up to about a thousand columns it is as fast, and it joins the softmax with whatever stands before
-# and after, which yours does not. There, write no kernel. Beyond, it reads each row twice, and
-# a kernel that keeps the row, or its second reading in the cache, is about twice as fast. So measure
-# what you would replace, in the same run, at your own sizes, first.
+# At 256, 512 and 1,024 columns it is as fast (not at 781, an odd width), and it joins the softmax with
+# whatever stands before and after, which yours does not. There, write no kernel. Beyond, the
+# course's is two to two and a half times as fast. The second reading is not the main reason:
+# `softmax_v3` reads twice too, and is far above it at 8,192. A maximum and a sum for every lane take more
+# exponentials than one for the row, and up to 16,384 columns it does as many elements a second in
+# float32 as in bfloat16: arithmetic binds it, not memory. In float32 it is therefore nearer, and
+# PyTorch's own is good up to 2,048 columns. So measure what you would replace, in the same run, at
+# your own sizes and dtype, first.
 #
 # ## On your own
 #
 # - Step through `rows_kernel` with `replay`, and look at the shapes of `tl.max(x, axis=1)` and of
 #   what is subtracted.
-# - Give `online_kernel` a block of 512 and one of 8,192. What does `cost` say of bytes and of
-#   registers, and which would you take?
+# - Give `online_kernel` a block of 512 and one of 8,192. What does `cost` say, on 8 rows, of bytes
+#   and of registers, and which would you take?
+# - Make `online_kernel` right for a row that begins with a whole tile of -inf.
 # - Write `softmax(scale * x)` with the scale and log2(e) in one constant and `tl.exp2`. Verify it.
+#   Which lanes go wrong for a scale below zero?
 #
 # ## In practice
 #
 # [kernels/softmax.py](../kernels/softmax.py) is the finished operation, for any strides and widths:
 # eight versions, and a table that picks one. Beyond 8,192 columns it reads a row twice, the second time
 # from a cache, and lets several programs share a very wide row: they tell one another their maxima
-# and sums, and merge them as in exercise 04.4. So it stays above nine tenths of the copy roof
-# up to 262,144 columns, but for rows of an odd width of about 50,000, where it comes near.
+# and sums, and merge them as in exercise 04.4. So it stays at nine tenths of the copy roof or more up
+# to 131,072 columns, and within about a percent of that at 262,144 and at the odd width of 50,257.
 #
 # ## Further reading
 #

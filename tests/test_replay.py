@@ -290,6 +290,15 @@ def test_a_failed_check_opens_at_the_first_wrong_program(monkeypatch, tmp_path):
         check("01.1", None).replay()
 
 
+def test_a_tuner_that_remembers_can_be_stepped_through(monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_DATA", str(tmp_path))
+    from tests import wrong_answers
+
+    shown = check("04.7", wrong_answers.tuned_in_place).replay()
+    assert shown.content["kernel"] == "in_place_kernel"
+    assert "x" in shown.steps[-3]["sets"]
+
+
 @pytest.mark.parametrize(
     "shape", [(), (1,), (7,), (1000,), (5000,), (3, 5), (100, 3), (200, 300), (2, 3, 4), (70_000,), (1, 1)]
 )

@@ -99,6 +99,8 @@ class Replay(anywidget.AnyWidget):
         super().__init__()
         self._again = again
         self._recorded = {tuple(each["program"]): each for each in content["recorded"]}
+        if not self._recorded:
+            raise CourseError("The program to be shown did not run again: there is nothing to step through.")
         self.content = content
         """What the trace has found, as `tracing.tasks.content_of` gives it."""
         opened = tuple(content["opened"] or program or (0, 0, 0))

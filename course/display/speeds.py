@@ -8,6 +8,10 @@ from .picture import GREY, PALETTE, Picture, new_figure
 MARKERS = "osD^vP*X"
 
 
+MOST_COUNTED = 16
+"""A setting of which none is larger is counted, and not doubled from one to the next."""
+
+
 def speeds(result: Speeds, series: list[str] | None = None) -> Picture:
     """Terabytes a second over the size, one line a function, with the copy roof of the same run.
 
@@ -33,8 +37,13 @@ def speeds(result: Speeds, series: list[str] | None = None) -> Picture:
             color=colour, alpha=0.15, lw=0,
         )  # fmt: skip
     axes.axhline(result.copy_tb_s, color=GREY, ls="--", lw=1.2)
-    axes.text(0.01, result.copy_tb_s, "copy roof", va="bottom", color="#555555", transform=axes.get_yaxis_transform())
-    axes.set_xscale("log", base=2)
+    # Above the lines that touch the roof.
+    axes.text(0.01, 1.03 * result.copy_tb_s, "copy roof", va="bottom", color="#555555", transform=axes.get_yaxis_transform())
+    xs = sorted({timing.x for timing in result.timings})
+    if max(xs) <= MOST_COUNTED:
+        axes.set_xticks(xs)
+    else:
+        axes.set_xscale("log", base=2)
     axes.set_ylim(0, result.copy_tb_s * 1.12)
     axes.set(xlabel=result.x_name, ylabel="TB/s")
     axes.grid(alpha=0.25)

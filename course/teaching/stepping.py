@@ -38,13 +38,13 @@ def steps(exercise_id: str, source: dict[str, Any], where: dict[str, Any], progr
     programs: to be recorded instead of the one that does it.
     """
     exercise, text, found = code_exercise(exercise_id), Source.from_json(source), Where(**where)
-    function = exercise.function(text.load())
     kernels = [asdict(each) for each in text.definitions if each.text.startswith("@")]
     launch, opened, element = found.launch, found.program, None
     record = {(launch, tuple(each)) for each in programs or [opened] if each}
     for _ in range(2):  # once more where the program to be shown turns out to be another one
         watch = Watch(Listing(kernels), record=record)
-        result, failure = _run(watch, exercise, function, found.case)
+        # Defined anew: a tuner remembers what it has tried.
+        result, failure = _run(watch, exercise, exercise.function(text.load()), found.case)
         if failure is not None and not failure.line:
             failure = None  # no kernel's fault
         if not watch.surveys:

@@ -19,12 +19,13 @@ MISTAKES = {
         ),
     ],
     "04.2": [
-        Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong", "below zero"),
-        Mistake("no other", {', other=float("-inf")': ""}, "wrong", "below zero"),
+        Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong", "At ["),
+        Mistake("no other", {', other=float("-inf")': ""}, "wrong", "At ["),
         Mistake(
             "the width for the row stride", {"row * stride_xm": "row * n_cols"}, "reads outside", "left part of a wider one"
         ),
         Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""}, "reads outside", "outside input 0"),
+        Mistake("a number that seems small enough", {'float("-inf")': "-100.0"}, "wrong", "far apart"),
         Mistake("the largest absolute value", {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"}, "wrong", "At [0]"),
     ],
     "04.3": [
@@ -67,6 +68,7 @@ MISTAKES = {
         Mistake("exp", "d", "wrong", "as long"),
     ],
     "04.7": [
+        Mistake("an empty list", {'["x_ptr"]': "[]"}, "wrong", "At [0, 0]"),
         Mistake("as it is", {'    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n"}, "wrong", "At [0, 0]"),
         Mistake("cleared", {'restore_value=["x_ptr"]': 'reset_to_zero=["x_ptr"]'}, "wrong", "At [0, 0]"),
         Mistake(
@@ -108,6 +110,13 @@ MISTAKES = {
             "At [0]",
         ),
         Mistake("a store", {"tl.atomic_add(": "tl.store("}, "race", "wrote different values"),
+        Mistake("strides forgotten", {"    x = x.contiguous()\n": ""}, "reads outside", "left part of a wider one"),
+        Mistake(
+            "tiles of four rows",
+            {"BLOCK_M=32, BLOCK_N=64": "BLOCK_M=4, BLOCK_N=64", "x.shape[0], 32)": "x.shape[0], 4)"},
+            "wrong",
+            "bytes where",
+        ),
         Mistake(
             "rows by the height",
             {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
@@ -157,6 +166,13 @@ OTHERS = {
             "the factors by where",
             {
                 '    safe = tl.where(m == float("-inf"), 0.0, m)\n    total = sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)': '    f1 = tl.where(m1 == float("-inf"), 0.0, tl.exp(m1 - m))\n    f2 = tl.where(m2 == float("-inf"), 0.0, tl.exp(m2 - m))\n    total = sum1 * f1 + sum2 * f2',
+            },
+        ),
+        Other(
+            "the larger one not scaled",
+            {
+                '    safe = tl.where(m == float("-inf"), 0.0, m)\n': "",
+                "sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "sum1 * tl.exp(tl.where(m1 == m, 0.0, m1 - m)) + sum2 * tl.exp(tl.where(m2 == m, 0.0, m2 - m))",
             },
         ),
         Other(

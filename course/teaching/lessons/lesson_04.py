@@ -33,6 +33,7 @@ def _backward(kernel: Any, out: torch.Tensor, d_out: torch.Tensor) -> torch.Tens
 
 def _merge(kernel: Any, m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     merged = torch.empty_like(m)
+    total = total.where(m > -torch.inf, 0.0)  # of an empty half
     kernel[(triton.cdiv(m.shape[1], 32),)](m, total, merged, m.shape[1], BLOCK=32)
     return merged
 
@@ -58,6 +59,7 @@ EXERCISES = (
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: x.max(dim=1).values,
         cases=(
+            _rows(40, 3, values="far apart"),
             _rows(5, 100, values="below zero"), _rows(4, 64), _rows(3, 33, "left part of a wider one", "below zero"),
             _rows(6, 1, values="below zero"), _rows(2, 781),
         ),
@@ -93,6 +95,7 @@ EXERCISES = (
             (536.870912, "That is each element read once and written once: the online version reads the row twice."),
             (1073.741824, "That is the version with a sweep of its own for the maximum and one for the sum."),
             (268.435456, "That is one reading alone."),
+            (768, "That is in units of 2^20 bytes."),
         ),
     ),
     Choice(
@@ -100,8 +103,8 @@ EXERCISES = (
         right="b",
         why={
             "a": "The bytes are the same: 2 x 2 for each element.",
-            "b": "A program has 4 warps, 128 threads, for 64 elements: half of them have none, and each program pays its start "
-            "for 128 bytes.",
+            "b": "A program has 4 warps, 128 threads, for 64 elements: half of them repeat the others, and each program pays "
+            "its start for 128 bytes.",
             "c": "A row of 64 needs 1 register in half of the threads: nothing spills.",
             "d": "exp takes as long for each element as in a wide row.",
         },
@@ -117,9 +120,10 @@ EXERCISES = (
         "04.8",
         parameters=("x",),
         reference=lambda x: x.sum(dim=0),
-        cases=(_rows(200, 50), _rows(64, 64), _rows(1, 3), _rows(33, 130), _rows(500, 1)),
+        cases=(_rows(200, 50), _rows(64, 64), _rows(1, 3), _rows(33, 130), _rows(500, 1),
+               _rows(40, 30, "left part of a wider one"), _rows(40, 30, "transposed")),
         absolute=1e-4,
-        most_bytes=lambda x: x.nbytes + 16 * 4 * x.shape[1] * (1 + x.shape[0] // 16),
+        most_bytes=lambda x: x.nbytes + 8 * x.shape[1] * triton.cdiv(x.shape[0], 16),
     ),
     Kernel(
         "04.9",
