@@ -1,0 +1,397 @@
+"""Matrix product: c[m, n] = sum over k of a[m, k] * b[k, n], added up in float32 and rounded once.
+
+The ladder. 2 * M * N * K operations, and with s bytes an element s * (M * K + K * N + M * N) bytes that must move. A tile of
+BLOCK_M x BLOCK_N elements of c reads BLOCK_M rows of a and BLOCK_N columns of b, so that programs ask for
+s * M * N * K * (1 / BLOCK_M + 1 / BLOCK_N) bytes: 2 * BLOCK_M * BLOCK_N / (BLOCK_M + BLOCK_N) / s operations for a byte.
+
+    v1  matmul_v1  a tile of 64 x 64 a program      32 operations for a byte of 16-bit operands
+    v2  matmul_v2  as v1, programs in groups        the same, more of it from the L2 cache: P programs at a time in a row of
+                                                    tiles read 1 row and P columns of tiles; in groups of 8, 8 and P / 8
+    v3  matmul_v3  as v2, larger tiles, from TILES  85 operations for a byte at 128 x 256, and more stages on their way
+    v4  matmul_v4  as v3, by tensor descriptors     the same; the GPU's copy engine computes addresses, where threads did
+    v5  matmul_v5  as v4, persistent programs       the same; the next tile is being loaded while this one is written
+        matmul     picks v3, v4 or v5 by the GPU, the strides and the size of c
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from kernels.checks import check_runs_on, check_tensors
+from kernels.transpose import transpose
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+PRECISIONS = ("tf32", "ieee")
+MOST_ELEMENTS = 2**30
+"""Along one dimension: that many, and a block more, 32 bits are sure to count."""
+
+
+@triton.jit
+def store_tile(c_ptr, acc, tile_m, tile_n, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Round acc once and write it as the tile (tile_m, tile_n) of c, a contiguous [M, N]."""
+    rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
+    cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    mask = (rows[:, None] < M) & (cols[None, :] < N)  # [BLOCK_M, BLOCK_N]
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def product_of(
+    a_ptr, b_ptr, c_ptr, tile_m, tile_n, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Compute and store the tile (tile_m, tile_n) of c, which is contiguous: BLOCK_M rows by BLOCK_N columns.
+
+    Beyond K both operands are 0: were only one, a NaN or an infinity that happens to lie behind the other would make 0 * NaN.
+    """
+    rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
+    cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    ks = tl.arange(0, BLOCK_K)  # [BLOCK_K]
+    step_ak, step_bk = tl.cast(stride_ak, tl.int64), tl.cast(stride_bk, tl.int64)
+    a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * step_ak  # [BLOCK_M, BLOCK_K]
+    b_ptrs = b_ptr + ks[:, None] * step_bk + cols[None, :] * stride_bn  # [BLOCK_K, BLOCK_N]
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in range(0, K, BLOCK_K):
+        a = tl.load(a_ptrs, mask=(rows[:, None] < M) & (ks[None, :] < K - start), other=0.0)
+        b = tl.load(b_ptrs, mask=(ks[:, None] < K - start) & (cols[None, :] < N), other=0.0)
+        acc = tl.dot(a, b, acc, input_precision=INPUT_PRECISION)
+        a_ptrs += BLOCK_K * step_ak
+        b_ptrs += BLOCK_K * step_bk
+    store_tile(c_ptr, acc, tile_m, tile_n, M, N, BLOCK_M, BLOCK_N)
+
+
+@triton.jit
+def matmul_kernel_v1(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Program p owns tile p of c, counted row of tiles after row of tiles."""
+    pid = tl.program_id(axis=0)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    product_of(
+        a_ptr, b_ptr, c_ptr, pid // tiles_n, pid % tiles_n, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+        BLOCK_M, BLOCK_N, BLOCK_K, INPUT_PRECISION,
+    )  # fmt: skip
+
+
+@triton.jit
+def grouped(tile, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
+    """The row and column of a tile, counted down the columns of a group of GROUP_M rows of tiles, group after group."""
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    first_m = tile // (GROUP_M * tiles_n) * GROUP_M
+    rows = min(tiles_m - first_m, GROUP_M)  # the last group may be lower
+    within = tile % (GROUP_M * tiles_n)
+    return first_m + within % rows, within // rows
+
+
+@triton.jit
+def matmul_kernel_v2(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Program p owns tile p of c, counted in groups: see `grouped`."""
+    tile_m, tile_n = grouped(tl.program_id(axis=0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
+    product_of(
+        a_ptr, b_ptr, c_ptr, tile_m, tile_n, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+        BLOCK_M, BLOCK_N, BLOCK_K, INPUT_PRECISION,
+    )  # fmt: skip
+
+
+@triton.jit
+def load_tile(desc, row, col, TURNED: tl.constexpr):
+    """The tile whose first element is (row, col) of a matrix that `desc` describes, or describes the transpose of."""
+    if TURNED:
+        return desc.load([col, row]).T
+    else:
+        return desc.load([row, col])
+
+
+@triton.jit
+def matmul_kernel_v4(
+    a_desc, b_desc, c_ptr, M, N, K,
+    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """As v2, but one thread asks for a whole tile; what lies outside a described matrix is read as 0, along K in both."""
+    tile_m, tile_n = grouped(tl.program_id(axis=0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in range(0, K, BLOCK_K):
+        a = load_tile(a_desc, tile_m * BLOCK_M, start, A_TURNED)  # [BLOCK_M, BLOCK_K]
+        b = load_tile(b_desc, start, tile_n * BLOCK_N, B_TURNED)  # [BLOCK_K, BLOCK_N]
+        acc = tl.dot(a, b, acc, input_precision=INPUT_PRECISION)
+    store_tile(c_ptr, acc, tile_m, tile_n, M, N, BLOCK_M, BLOCK_N)
+
+
+@triton.jit
+def matmul_kernel_v5(
+    a_desc, b_desc, c_desc, M, N, K,
+    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Program p owns tiles p, p + P, p + 2 P … of P programs, one after the other.
+
+    Both loops become one, so that the next tile's first loads are on their way while this one is written. c is written by
+    halves of a tile, whose place in shared memory leaves room for another stage of the pipeline.
+    """
+    n_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    for tile in tl.range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0), flatten=True):
+        tile_m, tile_n = grouped(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+        acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+        for start in range(0, K, BLOCK_K):
+            a = load_tile(a_desc, tile_m * BLOCK_M, start, A_TURNED)  # [BLOCK_M, BLOCK_K]
+            b = load_tile(b_desc, start, tile_n * BLOCK_N, B_TURNED)  # [BLOCK_K, BLOCK_N]
+            acc = tl.dot(a, b, acc, input_precision=INPUT_PRECISION)
+        left, right = acc.reshape(BLOCK_M, 2, BLOCK_N // 2).permute(0, 2, 1).split()  # [BLOCK_M, BLOCK_N / 2] each
+        c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N], left.to(c_desc.dtype))
+        c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N + BLOCK_N // 2], right.to(c_desc.dtype))
+
+
+class Tiles(NamedTuple):
+    """The settings of a launch."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+    num_warps: int
+    num_stages: int
+    group_m: int = 8
+    """Rows of tiles in a group."""
+
+    @property
+    def blocks(self) -> dict[str, int]:
+        return {"BLOCK_M": self.block_m, "BLOCK_N": self.block_n, "BLOCK_K": self.block_k}
+
+    @property
+    def compiled_with(self) -> dict[str, int]:
+        return {"num_warps": self.num_warps, "num_stages": self.num_stages}
+
+    def count(self, c: torch.Tensor) -> int:
+        return triton.cdiv(c.shape[0], self.block_m) * triton.cdiv(c.shape[1], self.block_n)
+
+
+SMALL = Tiles(64, 64, 32, num_warps=8, num_stages=3)
+"""What v1 and v2 take: it fits every GPU."""
+
+# KiB of shared memory that a program may have, and what is multiplied -> (the most elements of c, settings), for pointers.
+# 227: the fastest of those tried on an H200. 64 and 99: what compiles without a spill for sm_75, sm_80 and sm_89, not timed.
+TILES: dict[tuple[int, str], tuple[tuple[float, Tiles], ...]] = {
+    (64, "16 bits"): ((math.inf, Tiles(64, 64, 32, 8, 2)),),
+    (64, "tf32"): ((math.inf, Tiles(64, 64, 16, 4, 2)),),
+    (64, "ieee"): ((math.inf, Tiles(64, 64, 16, 4, 2)),),
+    (99, "16 bits"): ((2**21, Tiles(64, 64, 32, 4, 3)), (math.inf, Tiles(128, 128, 32, 8, 3))),
+    (99, "tf32"): ((2**21, Tiles(64, 64, 32, 4, 3)), (math.inf, Tiles(128, 128, 32, 8, 3))),
+    (99, "ieee"): ((math.inf, Tiles(64, 64, 16, 4, 3)),),
+    # measured: pointers
+    (227, "16 bits"): (
+        (2**21, Tiles(64, 128, 64, 4, 4)),
+        (2**23, Tiles(128, 128, 64, 8, 4)),
+        (math.inf, Tiles(128, 256, 64, 8, 3)),
+    ),
+    (227, "tf32"): ((math.inf, Tiles(128, 128, 32, 8, 4)),),
+    (227, "ieee"): ((math.inf, Tiles(64, 64, 16, 4, 3)),),
+    # end
+}
+
+
+def _check(a: torch.Tensor, b: torch.Tensor, input_precision: str) -> None:
+    check_tensors("matmul", a=a, b=b)
+    check_runs_on("matmul", matmul_kernel_v1, a)
+    for name, tensor in (("a", a), ("b", b)):
+        if tensor.ndim != 2:
+            raise ValueError(f"matmul: {name} has shape {tuple(tensor.shape)}; it must have two dimensions.")
+        if tensor.dtype not in DTYPES:
+            raise ValueError(f"matmul: {name} is {tensor.dtype}; this kernel takes float16, bfloat16 and float32.")
+        if max(tensor.shape) > MOST_ELEMENTS:
+            raise ValueError(
+                f"matmul: {name} has shape {tuple(tensor.shape)}; one dimension may have {MOST_ELEMENTS:,} elements."
+            )
+    for what in ("device", "dtype"):
+        if getattr(a, what) != getattr(b, what):
+            raise ValueError(
+                f"matmul: a has {what} {getattr(a, what)} and b has {what} {getattr(b, what)}; both must have the same {what}."
+            )
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"matmul: a has {a.shape[1]:,} columns and b has {b.shape[0]:,} rows; there must be as many.")
+    if input_precision not in PRECISIONS:
+        raise ValueError(f"matmul: input_precision is {input_precision!r}, and must be 'tf32' or 'ieee'.")
+
+
+def _prepare(a: torch.Tensor, b: torch.Tensor, input_precision: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Check a and b; return them and c, with nothing written."""
+    _check(a, b, input_precision)
+    # A negative bit is no part of the memory that a kernel reads.
+    return a.resolve_neg(), b.resolve_neg(), a.new_empty((a.shape[0], b.shape[1]))
+
+
+def _kind(a: torch.Tensor, input_precision: str) -> str:
+    return "16 bits" if a.itemsize == 2 else input_precision
+
+
+def _shared_kib(x: torch.Tensor) -> int:
+    """Shared memory that a program may have. As on an H200 in the interpreter."""
+    if not x.is_cuda:
+        return 227
+    return torch.cuda.get_device_properties(x.device).shared_memory_per_block_optin // 1024  # type: ignore[attr-defined]
+
+
+def _programs(x: torch.Tensor) -> int:
+    """One for each multiprocessor. As on an H200 in the interpreter."""
+    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 132
+
+
+def _tiles(c: torch.Tensor, kind: str) -> Tiles:
+    most_kib = max((kib for kib, _ in TILES if kib <= _shared_kib(c)), default=64)
+    return next(tiles for most, tiles in TILES[most_kib, kind] if c.numel() <= most)
+
+
+def _launch_v2(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, tiles: Tiles) -> torch.Tensor:
+    if c.numel():
+        with torch.cuda.device_of(c):
+            matmul_kernel_v2[(tiles.count(c),)](
+                a, b, c, *c.shape, a.shape[1], *a.stride(), *b.stride(), **tiles.blocks, GROUP_M=tiles.group_m,
+                INPUT_PRECISION=input_precision, **tiles.compiled_with,
+            )  # fmt: skip
+    return c
+
+
+def matmul_v1(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles = SMALL) -> torch.Tensor:
+    """v1 of the ladder: a tile a program."""
+    a, b, c = _prepare(a, b, input_precision)
+    if c.numel():
+        with torch.cuda.device_of(c):
+            matmul_kernel_v1[(tiles.count(c),)](
+                a, b, c, *c.shape, a.shape[1], *a.stride(), *b.stride(), **tiles.blocks,
+                INPUT_PRECISION=input_precision, **tiles.compiled_with,
+            )  # fmt: skip
+    return c
+
+
+def matmul_v2(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles = SMALL) -> torch.Tensor:
+    """v2 of the ladder: programs in groups."""
+    return _launch_v2(*_prepare(a, b, input_precision), input_precision, tiles)
+
+
+def matmul_v3(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None) -> torch.Tensor:
+    """v3 of the ladder: tiles from TILES."""
+    a, b, c = _prepare(a, b, input_precision)
+    return _launch_v2(a, b, c, input_precision, tiles or _tiles(c, _kind(a, input_precision)))
+
+
+class Plan(NamedTuple):
+    """How to multiply by descriptors."""
+
+    tiles: Tiles
+    persistent: bool = False
+    """v5, not v4."""
+    turn_b: bool = False
+    """Copy b transposed where its columns are not contiguous: TF32 operands must lie so for the tensor cores."""
+
+
+# Element size in bytes -> (the most elements of c, plan): the fastest of those tried on an H200.
+PLANS: dict[int, tuple[tuple[float, Plan], ...]] = {
+    # measured: descriptors
+    2: (
+        (2**21, Plan(Tiles(64, 128, 64, 4, 4))),
+        (2**23, Plan(Tiles(128, 128, 64, 8, 4))),
+        (math.inf, Plan(Tiles(128, 256, 64, 8, 4), persistent=True)),
+    ),
+    4: (
+        (2**21, Plan(Tiles(64, 128, 32, 4, 4))),
+        (math.inf, Plan(Tiles(128, 256, 32, 8, 4), turn_b=True)),
+    ),
+    # end
+}
+
+# Element size in bytes -> what v4 and v5 take whatever the size of c.
+LARGE = {2: Plan(Tiles(128, 256, 64, 8, 4)), 4: Plan(Tiles(128, 256, 32, 8, 3), turn_b=True)}
+
+LEAST_TO_COPY = 2**30
+"""M * N * K from which on copies that descriptors take cost less than pointers that read element by element: an estimate."""
+
+
+def _describable(x: torch.Tensor) -> bool:
+    """Whether a descriptor takes x: contiguous rows that begin at multiples of 16 bytes and do not overlap."""
+    at_16_bytes = x.stride(0) * x.itemsize % 16 == 0 and x.data_ptr() % 16 == 0
+    return x.numel() > 0 and x.stride(1) == 1 and x.stride(0) >= x.shape[1] and at_16_bytes
+
+
+def _aligned(x: torch.Tensor) -> torch.Tensor:
+    """A copy of x that a descriptor takes."""
+    vector = 16 // x.itemsize
+    copy = x.new_empty((x.shape[0], triton.cdiv(x.shape[1], vector) * vector))[:, : x.shape[1]]
+    return copy.copy_(x)
+
+
+def _describe(x: torch.Tensor, rows: int, cols: int, turn: bool = False) -> tuple[TensorDescriptor, bool]:
+    """A descriptor of x for tiles of [rows, cols], or of its transpose, and whether it is the transpose's.
+
+    x is copied where no descriptor takes it as it lies; turn: also where its transpose has no contiguous rows.
+    """
+    turned = _describable(x.mT) or turn
+    if turned and not _describable(x.mT):
+        x = (transpose(x) if x.shape[0] * x.itemsize % 16 == 0 else _aligned(x.mT)).mT
+    elif not turned and not _describable(x):
+        x = _aligned(x)
+    matrix, block = (x.mT, [cols, rows]) if turned else (x, [rows, cols])
+    # Tensor cores cut float32 to TF32, whose error is twice that of rounding, which the copy engine does on the way.
+    rounds = x.dtype == torch.float32
+    return TensorDescriptor(matrix, [*matrix.shape], [*matrix.stride()], block, round_f32_to_tf32=rounds), turned
+
+
+def _launch_described(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, plan: Plan) -> torch.Tensor:
+    """v4 or v5. Left to v3: exact float32, and what has nothing to describe; left to v4: a c that no descriptor takes."""
+    if not a.numel() or not b.numel() or _kind(a, input_precision) == "ieee":
+        return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
+    if plan.persistent and not _describable(c):
+        plan = LARGE[c.itemsize]
+    tiles = plan.tiles
+    a_desc, a_turned = _describe(a, tiles.block_m, tiles.block_k)
+    b_desc, b_turned = _describe(b, tiles.block_k, tiles.block_n, plan.turn_b)
+    settings = {"A_TURNED": a_turned, "B_TURNED": b_turned, **tiles.blocks, "GROUP_M": tiles.group_m, **tiles.compiled_with}
+    with torch.cuda.device_of(c):
+        if plan.persistent:
+            c_desc = TensorDescriptor(c, [*c.shape], [*c.stride()], [tiles.block_m, tiles.block_n // 2])
+            matmul_kernel_v5[(min(tiles.count(c), _programs(c)),)](
+                a_desc, b_desc, c_desc, *c.shape, a.shape[1], INPUT_PRECISION=input_precision, **settings
+            )
+        else:
+            matmul_kernel_v4[(tiles.count(c),)](
+                a_desc, b_desc, c, *c.shape, a.shape[1], INPUT_PRECISION=input_precision, **settings
+            )
+    return c
+
+
+def matmul_v4(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", plan: Plan | None = None) -> torch.Tensor:
+    """v4 of the ladder: tensor descriptors of a and b, which are copied where they lie so that no descriptor takes them."""
+    a, b, c = _prepare(a, b, input_precision)
+    return _launch_described(a, b, c, input_precision, plan or LARGE[c.itemsize])
+
+
+def matmul_v5(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", plan: Plan | None = None) -> torch.Tensor:
+    """v5 of the ladder: persistent programs."""
+    a, b, c = _prepare(a, b, input_precision)
+    return _launch_described(a, b, c, input_precision, plan or LARGE[c.itemsize]._replace(persistent=True))
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> torch.Tensor:
+    """The matrix product of a and b, as a new contiguous tensor; added up in float32, rounded once. Forward only.
+
+    a: [M, K], any strides. b: [K, N], any strides. Where a GPU has a copy engine for tiles and M * N * K is large, they are
+        copied if their rows do not begin at multiples of 16 bytes; float32 b also if its columns are not contiguous.
+    input_precision: of float32 operands. "tf32", Triton's default, multiplies them in tensor cores that have it, with 10 bits
+        of mantissa; "ieee" with all 23, without tensor cores.
+
+    Raises TypeError for what is no tensor; ValueError for another number of dimensions than two, another dtype than DTYPES,
+    dtypes, devices or shapes that do not match, another precision than PRECISIONS, a dimension of more than MOST_ELEMENTS,
+    and CPU tensors where the kernel is compiled for a GPU.
+    """
+    a, b, c = _prepare(a, b, input_precision)
+    described = c.numel() * a.shape[1] >= LEAST_TO_COPY or all(_describable(x) or _describable(x.mT) for x in (a, b))
+    if not described or _shared_kib(a) < 227:
+        return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
+    return _launch_described(a, b, c, input_precision, next(plan for most, plan in PLANS[c.itemsize] if c.numel() <= most))
