@@ -1,0 +1,93 @@
+"""What only a GPU can show of the matrix product: bfloat16, TF32, large shapes, and errors beside torch's."""
+
+import math
+
+import pytest
+import torch
+
+from course.measuring.cases import FLOATS
+from course.measuring.studies import operation
+from kernels.matmul import matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
+
+pytestmark = pytest.mark.gpu
+
+LAUNCHERS = (matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5, matmul)
+SHAPES = [
+    (64, 64, 64),
+    (1, 4096, 4096),
+    (4096, 1, 4096),
+    (2048, 2048, 2048),
+    (1025, 1027, 1029),
+    (1024, 1040, 33),
+    (4097, 4101, 99),
+]
+
+
+def random(*shape, dtype):
+    return torch.randn(shape, dtype=dtype, device="cuda")
+
+
+def error(c, a, b):
+    exact = a.double() @ b.double()
+    return float((c.double() - exact).norm() / exact.norm())
+
+
+@pytest.fixture
+def torch_in_tf32():
+    allowed = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    yield
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_error_is_at_most_a_tenth_more_than_torchs(dtype, torch_in_tf32):
+    for m, n, k in SHAPES:
+        a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
+        assert error(matmul(a, b), a, b) <= 1.1 * error(a @ b, a, b), (m, n, k)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_every_pair_of_layouts(launcher, dtype):
+    a, b = random(1040, 1032, dtype=dtype), random(1032, 1048, dtype=dtype)
+    allowed = 1.5e-3 if dtype == torch.float32 else torch.finfo(dtype).eps / 2
+    for ours in (a, a.T.contiguous().T):
+        for theirs in (b, b.T.contiguous().T):
+            assert error(launcher(ours, theirs), a, b) <= allowed
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_exact_float32_is_exact(launcher):
+    a, b = random(300, 500, dtype=torch.float32), random(500, 200, dtype=torch.float32)
+    assert error(launcher(a, b, input_precision="ieee"), a, b) <= 1e-6
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_what_lies_behind_a_row_is_not_multiplied(launcher, dtype):
+    wide, b = random(1100, 1112, dtype=dtype), random(1200, 1096, dtype=dtype)
+    wide[:, 1033:], b[1033:] = math.nan, math.inf
+    wide[1033:], b[:, 1033:] = math.inf, math.nan
+    assert launcher(wide[:1033, :1033], b[:1033, :1033]).isfinite().all()
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_the_same_twice(launcher):
+    a, b = random(4096, 2048, dtype=torch.bfloat16), random(2048, 4096, dtype=torch.bfloat16)
+    first = launcher(a, b)
+    for _ in range(10):
+        assert torch.equal(launcher(a, b), first)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_more_elements_than_32_bits_count(launcher):
+    a = random(2**31 // 4096 + 100, 4096, dtype=torch.float16)
+    b = random(4096, 72, dtype=torch.float16)
+    torch.testing.assert_close(launcher(a, b)[-200:], a[-200:] @ b, rtol=2e-3, atol=0.1)
+    a, b = random(2**25 + 5, 40, dtype=torch.float16), random(40, 72, dtype=torch.float16)
+    torch.testing.assert_close(launcher(a, b)[-200:], a[-200:] @ b, rtol=2e-3, atol=0.01)
+
+
+def test_the_public_one_is_in_the_ladder():
+    assert list(operation("matmul").ladder)[-1] == "matmul"
