@@ -88,6 +88,25 @@ def test_softmax_of_the_widest_rows_in_bfloat16_is_slower_than_a_copy_and_far_fa
         assert found.at("softmax", columns).tb_s >= 1.5 * found.at("torch", columns).tb_s
 
 
+@pytest.mark.parametrize("name", ["matmul", "matmul_bfloat16", "matmul_float32"])
+def test_a_large_matrix_product_comes_near_torchs_and_a_ragged_one_passes_it(name):
+    found = recorded(name)
+    for n in (4096, 8192):
+        assert found.at("torch", n).ms >= 0.94 * found.at("matmul", n).ms
+    assert found.at("torch", 4101).ms >= 1.7 * found.at("matmul", 4101).ms  # copied first, so that descriptors take it
+
+
+def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
+    found = recorded("matmul")
+    v1, v2, v3 = (found.at(f"matmul_v{version}", 8192).ms for version in (1, 2, 3))
+    assert v1 > 1.1 * v2 > 2.4 * v3
+
+
+def test_small_matrix_products_are_launch_cost():
+    found = recorded("matmul")
+    assert found.at("matmul", 1024).ms > 0.8 * found.at("matmul", 2048).ms
+
+
 def test_small_sizes_are_launch_cost():
     found = recorded("vector_add")
     floor_ms = found.at("add", 2**12).ms
