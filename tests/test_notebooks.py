@@ -1,5 +1,7 @@
 """Notebooks are derived from their sources, the same each time, and the contract of a lesson is kept."""
 
+import re
+
 import nbformat
 import pytest
 
@@ -199,3 +201,8 @@ def test_a_cell_without_markers_is_its_own_stub():
 
 def test_every_lesson_of_the_course_keeps_the_contract():
     assert [problem for source in lesson_sources(SOLUTIONS) for problem in contract.problems(source)] == []
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name)
+def test_a_kept_notebook_names_no_place_of_the_machine_that_built_it(path):
+    assert not re.findall(r"/[^\s\"<&]*/site-packages/", path.read_text())

@@ -133,7 +133,7 @@ def panes_of(made: Lowered, open_first: list[str]) -> list[Pane]:
     for stage, text in made.readable().items():
         texts, rows, groups = [], [], []
         for row, line in enumerate(text.split("\n"), start=1):
-            if line.startswith("#loc") or line.strip().startswith(("//##", ".loc", "!")):
+            if line.startswith("#loc") or line.strip().startswith(("//##", ".loc", ".file", "!")):
                 continue  # where a line came from is what the panes show
             origin = made.lines.back(stage, row)
             line = without_location_only(line)
