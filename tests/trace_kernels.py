@@ -3,6 +3,10 @@
 import triton
 import triton.language as tl
 
+from course.measuring.counters import copy_strided_kernel, matmul_kernel
+
+__all__ = ["copy_strided_kernel", "matmul_kernel"]
+
 
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
@@ -31,19 +35,6 @@ def row_sum_kernel(x_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
         x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)
         total += tl.sum(x, axis=0)
     tl.store(out_ptr + row, total)
-
-
-@triton.jit
-def matmul_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
-    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
-    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
-    acc = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
-    for start in range(0, n, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        a = tl.load(a_ptr + rows[:, None] * n + ks[None, :])
-        b = tl.load(b_ptr + ks[:, None] * n + cols[None, :])
-        acc = tl.dot(a, b, acc)
-    tl.store(c_ptr + rows[:, None] * n + cols[None, :], acc)
 
 
 @triton.jit
@@ -100,13 +91,6 @@ def gather_kernel(x_ptr, index_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     mask = offsets < n
     index = tl.load(index_ptr + offsets, mask=mask)
     tl.store(out_ptr + offsets, tl.load(x_ptr + index, mask=mask), mask=mask)
-
-
-@triton.jit
-def copy_strided_kernel(x_ptr, out_ptr, n, stride, BLOCK_SIZE: tl.constexpr):
-    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offsets < n
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets * stride, mask=mask), mask=mask)
 
 
 @triton.jit

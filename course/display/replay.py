@@ -105,15 +105,13 @@ class Replay(anywidget.AnyWidget):
         """What the trace has found, as `tracing.tasks.content_of` gives it."""
         opened = tuple(content["opened"] or program or (0, 0, 0))
         self.opened = opened if opened in self._recorded else next(iter(self._recorded))
-        self._rows = {
-            (function["file"], function["line"] + offset): (number, offset)
-            for number, function in enumerate(content["source"])
-            for offset in range(function["text"].count("\n") + 1)
-        }
-        starts = [0]
-        for function in content["source"]:
-            starts.append(starts[-1] + function["text"].count("\n") + 1)
-        self._row = {place: starts[number] + offset for place, (number, offset) in self._rows.items()}
+        places = [
+            (function["file"], function["line"] + offset, text)
+            for function in content["source"]
+            for offset, text in enumerate(function["text"].split("\n"))
+        ]
+        self._texts = [text for *_, text in places]
+        self._row = {(file, line): row for row, (file, line, _) in enumerate(places)}
         self.trace = self._drawn()
         self.on_msg(self._answer)
 
@@ -225,8 +223,7 @@ class Replay(anywidget.AnyWidget):
         steps = self.steps[-MOST_ROWS:] if self.content["failure"] else self.steps[:MOST_ROWS]
         found = []
         for step in steps:
-            number, offset = self._rows.get((step["file"], step["line"]), (0, 0))
-            text = self.content["source"][number]["text"].split("\n")[offset]
+            text = self._texts[self._row.get((step["file"], step["line"]), 0)]
             done = [value_text(name, value) for name, value in step["sets"].items()]
             done += [touch_text(touch) for touch in step["touches"]]
             found.append((step["line"], text, [*done, *([step["error"]] if step["error"] else [])]))

@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
 from course.compiling.private.interpreter import Program
@@ -77,8 +76,7 @@ def _writer(watch: Watch, result: torch.Tensor, index: tuple[int, ...]) -> tuple
     """
     place = result.data_ptr() + result.element_size() * sum(i * step for i, step in zip(index, result.stride(), strict=True))
     for launch, survey in reversed(list(enumerate(watch.surveys))):
-        for argument, noted in zip(survey.arguments.all, survey.maps, strict=True):
-            number = int(argument.numbers(np.array([place], dtype=np.uint64))[0])
-            if number >= 0 and (writer := int(noted.writer[number])):
-                return launch, survey.programs[writer - 1], [argument.name, list(argument.index(number))]
+        if written := survey.last_writer(place):
+            argument, number, program = written
+            return launch, program, [argument.name, list(argument.index(number))]
     return len(watch.surveys) - 1, watch.last.programs[0], None

@@ -142,6 +142,15 @@ class Survey:
         for touched in self.touched.values():
             touched.mark(access)
 
+    def last_writer(self, address: int) -> tuple[Argument, int, Program] | None:
+        """The tensor and the number of the element that lies at an address, and the program that wrote it last."""
+        place = np.array([address], dtype=np.uint64)
+        for argument, noted in zip(self.arguments.all, self.maps, strict=True):
+            number = int(argument.numbers(place)[0])
+            if 0 <= number < len(noted.writer) and (writer := int(noted.writer[number])):
+                return argument, number, self.programs[writer - 1]
+        return None
+
     def _note(self, tensor: int, access: Access) -> None:
         found, program = self.maps[tensor], len(self.programs)
         numbers = self.arguments.all[tensor].numbers(access.addresses)

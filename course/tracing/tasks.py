@@ -107,12 +107,10 @@ def opened_at(survey: Survey, failure: Failure | None, element: Any) -> Program 
         raise LookupError(f"There is no element {tuple(index)} in {name}, whose shape is {argument.shape}.")
     number = int(np.ravel_multi_index(tuple(index), argument.shape)) if index else 0
     offset = sum(i * stride for i, stride in zip(index, argument.strides, strict=True)) * argument.itemsize
-    place = np.array([argument.address + offset], dtype=np.uint64)
-    for each, noted in zip(survey.arguments.all, survey.maps, strict=True):  # it may have been written by another name
-        same = int(each.numbers(place)[0])
-        if 0 <= same < len(noted.writer) and (writer := int(noted.writer[same])):
-            return survey.programs[writer - 1]
-    raise LookupError(f"No program that was run writes {argument.place(number)}.")
+    written = survey.last_writer(argument.address + offset)  # by this name or another
+    if written is None:
+        raise LookupError(f"No program that was run writes {argument.place(number)}.")
+    return written[2]
 
 
 def content_of(watch: Watch, launch: int, failure: Failure | None, opened: Program | None, element: Any) -> Json:
