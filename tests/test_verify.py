@@ -132,6 +132,37 @@ def test_right_answers_of_any_kind_are_accepted(function):
     assert f"right in all {len(SMALL)} cases" in str(result)
 
 
+@triton.jit
+def extreme_kernel(x_ptr, out_ptr, n, FOLD: tl.constexpr, BLOCK: tl.constexpr):
+    """The maximum, minimum or sum of n elements, with nothing said of the masked lanes."""
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < n)
+    if FOLD == "max":
+        out = tl.max(x, axis=0)
+    elif FOLD == "min":
+        out = tl.min(x, axis=0)
+    else:
+        out = tl.sum(x, axis=0)
+    tl.store(out_ptr, out)
+
+
+@pytest.mark.skipif(MODE.gpu, reason="what is undefined may go well on a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32])
+@pytest.mark.parametrize("fold", ["max", "min", "sum"])
+def test_masked_lanes_are_undefined_without_other(fold, dtype):
+    def folded(x, block):
+        out = torch.empty(1, dtype=x.dtype if fold != "sum" or x.is_floating_point() else torch.int64, device=x.device)
+        extreme_kernel[(1,)](x, out, len(x), fold, block)
+        return out
+
+    def reference(x):
+        return getattr(x, f"a{fold}" if fold != "sum" else fold)(0, keepdim=True)
+
+    case = Case((Input((8,), dtype),))
+    assert verify(lambda x: folded(x, 8), reference, [case]).right
+    assert not verify(lambda x: folded(x, 16), reference, [case]).right
+
+
 def test_an_element_never_written_is_found_even_where_nan_is_expected():
     def all_but_the_nan(x):
         out = torch.empty_like(x)

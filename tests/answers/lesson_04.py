@@ -10,6 +10,7 @@ MISTAKES = {
         ),
         Mistake("every row the first", {"row * stride_xm + ": ""}, "wrong", "At [1]"),
         Mistake("masked lanes add one", {"other=0.0": "other=1.0"}, "wrong", "At [0]"),
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]"),
         Mistake("a mean", {"tl.sum(x, axis=0)": "tl.sum(x, axis=0) / n_cols"}, "wrong", "At [0]"),
         Mistake(
             "all of the block",
@@ -97,7 +98,8 @@ MISTAKES = {
             "wrote different values",
         ),
         Mistake("not zeroed", {"torch.zeros(": "torch.empty("}, "wrong", "At [0]"),
-        Mistake("no other", {", other=0.0": ", other=1.0"}, "wrong", "At [0]"),
+        Mistake("masked lanes add one", {", other=0.0": ", other=1.0"}, "wrong", "At [0]"),
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]"),
         Mistake("no mask on the atomic", {"axis=0), mask=cols < n_cols": "axis=0)"}, "writes outside", "its output"),
         Mistake(
             "the wrong axis",
@@ -129,6 +131,7 @@ MISTAKES = {
         Mistake("the sum of d_out", {"tl.sum(out * d_out, axis=0)": "tl.sum(d_out, axis=0)"}, "wrong", "At [0, 0]"),
         Mistake("plus", {"d_out - tl.sum": "d_out + tl.sum"}, "wrong", "At [0, 0]"),
         Mistake("no mask", {"mask = cols < n_cols": "mask = cols < BLOCK_N"}, "reads outside", "outside input 0"),
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0, 0]"),
     ],
 }
 

@@ -93,7 +93,8 @@ Sample = Callable[[Grid], list[Program]]
 def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Iterator[None]:
     """While active, the interpreter tells `observer` of every launch, every program, and every access before it is made.
 
-    And it raises where a kernel asks whether a block of several lanes is true.
+    And it raises where a kernel asks whether a block of several lanes is true, and makes extremes of what the language leaves
+    undefined: a masked lane that no `other` was given for, where the interpreter by itself puts 0.
     sample: of a grid, the programs to run, in order; by default all.
     """
     from triton.runtime import interpreter
@@ -116,9 +117,12 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
         dtype = str(value.dtype.scalar) if value is not None else ""
         observer.access(Access(kind, builder.grid_idx, pointers.data, active, itemsize, values, dtype))
 
-    def load(pointers: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+    def load(pointers: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
         tell("load", pointers, mask)
-        return plain["create_masked_load"](pointers, mask, *rest, **named)
+        loaded = plain["create_masked_load"](pointers, mask, other, *rest, **named)
+        if mask is not None and other is None:
+            _undefine(loaded, ~np.broadcast_to(mask.data, loaded.data.shape).astype(bool))
+        return loaded
 
     def store(pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("store", pointers, mask, value)
@@ -174,7 +178,7 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
         scope.set_attr(tensor, "__index__", lambda block: int(block.handle.data.squeeze()))
 
     plain_call = executor.__call__
-    watched = {"create_masked_load": load, "create_masked_store": store}
+    watched: dict[str, Callable[..., Any]] = {"create_masked_load": load, "create_masked_store": store}
     watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap}
     watched |= {"set_grid_dim": set_grid_dim, "set_grid_idx": set_grid_idx}
     replaced = {name: value for name, value in vars(builder).items() if name in watched}
@@ -207,6 +211,21 @@ def bind_late(kernel: Any) -> None:
         home = getattr(value, "__name__", "")
         if triton.language.core.is_builtin(value) and getattr(triton.language, home, None) is value:
             names[name] = lambda *args, _home=home, **kwargs: getattr(triton.language, _home)(*args, **kwargs)
+
+
+def _undefine(block: Any, lanes: np.ndarray) -> None:
+    """Fill these lanes with the largest and the smallest there is, in turns: no sum, maximum, minimum or product hides both."""
+    data = block.data
+    if data.dtype.kind == "f":
+        largest, smallest = np.inf, -np.inf
+    elif str(block.dtype.scalar) == "bf16":  # which the interpreter keeps as bits
+        largest, smallest = 0x7F80, 0xFF80
+    elif data.dtype.kind == "b":
+        largest, smallest = True, False
+    else:
+        largest, smallest = np.iinfo(data.dtype).max, np.iinfo(data.dtype).min
+    turns = np.arange(data.size).reshape(data.shape) % 2 == 0
+    data[lanes & turns], data[lanes & ~turns] = largest, smallest
 
 
 def _truth(block: Any) -> bool:
