@@ -8,7 +8,7 @@ from course.errors import CourseError
 from course.measuring import bench as bench_module
 from course.measuring import recording
 from course.measuring.bench import bench, record
-from course.measuring.records import Machine, Timing
+from course.measuring.records import Machine, Speeds, Timing
 from course.measuring.studies import Study, operation
 from kernels.vector_add import add
 
@@ -84,6 +84,15 @@ def test_sizes_that_do_not_fit_are_left_out(measured_by_rote):
     result = bench_module.run_study(study([1, 2, 4, 8]))
     assert [timing.x for timing in result.timings] == [1, 2]
     assert result.at("f", 2).tb_s == 1.0
+    assert result.unit == "TB/s"
+
+
+def test_operations_are_counted_where_a_study_gives_them():
+    timing = Timing("f", 1, bytes=10, ms=2, ms_low=1, ms_high=3, operations=4 * 10**9)
+    speeds = Speeds("example", "N", (timing,), 2.0, Machine("A GPU", "1", "2", "3", "2026-01-02"), {})
+    assert (speeds.unit, timing.tflop_s, timing.speed) == ("TFLOP/s", 2.0, 2.0)
+    assert "example: TFLOP/s\n" in str(speeds)
+    assert Speeds.from_json(speeds.to_json()).timings == (timing,)
 
 
 def test_a_study_of_which_nothing_fits_is_a_sentence(measured_by_rote):

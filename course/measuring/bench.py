@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import median, quantiles
 from typing import Any
@@ -48,7 +49,7 @@ def bench(
         ours, *_ = found.series
         peers = {name: build for name, build in found.series.items() if name != ours}
         series = _series((function, *against), taken=peers) | peers
-        return run_study(Study(_name(function), found.x_name, sizes or found.xs, found.make, found.bytes, series))
+        return run_study(replace(found, name=_name(function), xs=sizes or found.xs, series=series))
     if make is None or bytes is None or not sizes:
         raise CourseError("bench needs make, sizes and bytes, or like= and the name of a study such as vector_add.")
     return run_study(Study(_name(function), "elements", sizes, make, bytes, _series((function, *against))))
@@ -117,9 +118,9 @@ def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Spee
 def _timings_at(study: Study, x: int) -> list[Timing]:
     inputs = study.make(x)
     functions = {name: function for name, build in study.series.items() if (function := build(x))}
-    moved = study.bytes(*inputs)
+    moved, done = study.bytes(*inputs), study.operations(*inputs) if study.operations else 0
     times = _times(functions, inputs)
-    return [Timing(name, x, moved, *_spread(times[name])) for name in functions]
+    return [Timing(name, x, moved, *_spread(times[name]), done) for name in functions]
 
 
 def _times(functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]) -> dict[str, list[float]]:

@@ -54,11 +54,28 @@ class Timing:
     """The 20th percentile."""
     ms_high: float
     """The 80th percentile."""
+    operations: int = 0
+    """Additions and multiplications of a call, where they are what takes the time."""
 
     @property
     def tb_s(self) -> float:
         """Terabytes (10^12 bytes) a second."""
         return self.bytes / self.ms / 1e9
+
+    @property
+    def tflop_s(self) -> float:
+        """Teraflops: 10^12 additions and multiplications a second."""
+        return self.operations / self.ms / 1e9
+
+    @property
+    def work(self) -> int:
+        """What its speed counts: the operations, or the bytes where none are given."""
+        return self.operations or self.bytes
+
+    @property
+    def speed(self) -> float:
+        """In the unit of `Speeds.unit`."""
+        return self.work / self.ms / 1e9
 
 
 @dataclass(frozen=True)
@@ -79,6 +96,11 @@ class Speeds:
     """Read from a file, and not measured just now."""
 
     @property
+    def unit(self) -> str:
+        """TFLOP/s where operations are counted, else TB/s."""
+        return "TFLOP/s" if any(timing.operations for timing in self.timings) else "TB/s"
+
+    @property
     def series(self) -> list[str]:
         return list(dict.fromkeys(timing.series for timing in self.timings))
 
@@ -96,20 +118,25 @@ class Speeds:
         xs = sorted({timing.x for timing in self.timings})
         width = max(len(self.x_name), len(f"{xs[-1]:,}"))
         columns = [max(len(name), 12) for name in self.series]
+        roof = self.copy_tb_s if self.unit == "TB/s" else None
         lines = [
-            f"{self.name}: TB/s (share of the copy roof, {self.copy_tb_s:.2f} TB/s)",
+            f"{self.name}: {self.unit}" + (f" (share of the copy roof, {roof:.2f} TB/s)" if roof else ""),
             "  ".join([self.x_name.rjust(width), *(name.rjust(w) for name, w in zip(self.series, columns, strict=True))]),
         ]
         for x in xs:
             cells = []
             for name, w in zip(self.series, columns, strict=True):
                 found = [t for t in self.of(name) if t.x == x]
-                cells.append((f"{found[0].tb_s:.2f} ({found[0].tb_s / self.copy_tb_s:.0%})" if found else "").rjust(w))
+                cells.append(self._cell(found[0], roof).rjust(w) if found else "".rjust(w))
             lines.append("  ".join([f"{x:,}".rjust(width), *cells]))
         lines.append(f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}.")
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    @staticmethod
+    def _cell(timing: Timing, roof: float | None) -> str:
+        return f"{timing.speed:.2f} ({timing.speed / roof:.0%})" if roof else f"{timing.speed:.0f}"
 
     def to_json(self) -> str:
         """As JSON text, a timing a line."""

@@ -30,6 +30,8 @@ class Study:
     """The inputs -> bytes a call must move."""
     series: dict[str, Callable[[int], Function | None]]
     """Name -> (x -> the function to time, or None to leave that x out). The first is the course's own."""
+    operations: Callable[..., int] | None = None
+    """The inputs -> additions and multiplications of a call, where these and not the bytes are what takes the time."""
 
 
 @dataclass(frozen=True)

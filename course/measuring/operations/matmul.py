@@ -74,6 +74,7 @@ def _study(name: str, dtype: torch.dtype, torchs: Function) -> Study:
         xs=(1024, 2048, 4096, 4101, 8192),
         make=make,
         bytes=lambda a, b: (a.numel() + b.numel() + a.shape[0] * b.shape[1]) * a.itemsize,  # read once, written once
+        operations=lambda a, b: 2 * a.numel() * b.shape[1],
         series={
             "matmul": lambda n: matmul,
             "torch": lambda n: torchs,
