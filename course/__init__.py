@@ -35,6 +35,7 @@ _LAZY = {
     "hint": ("course.teaching.hints", "hint"),
     "lower": ("course.compiling.lower", "lower"),
     "matrices": ("course.measuring.cases", "matrices"),
+    "matrix_pairs": ("course.measuring.cases", "matrix_pairs"),
     "observed": ("course.measuring.observations", "observed"),
     "recorded": ("course.measuring.records", "recorded"),
     "replay": ("course.display.replay", "replay"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course import DEVICE
-from course.measuring.cases import LAYOUTS, Case, Input, vectors
+from course.measuring.cases import LAYOUTS, Case, Input, matrix_pairs, vectors
 from course.measuring.guards import GuardedAllocations, guarded, is_poison
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int32, torch.int64]
@@ -17,6 +17,14 @@ def test_vectors_cover_lengths_dtypes_layouts_and_values():
     assert {each.layout for each in inputs} == {"contiguous", "offset by one element", "every second element"}
     assert {each.values for each in inputs} == {"normal", "NaN and inf", "large"}
     assert all(len(case.inputs) == 2 for case in vectors(2))
+
+
+def test_matrix_pairs_can_be_multiplied_and_are_no_multiples_of_blocks():
+    pairs = [case.inputs for case in matrix_pairs((torch.float16, torch.bfloat16))]
+    assert all(a.shape[1] == b.shape[0] and a.dtype == b.dtype for a, b in pairs)
+    assert {a.dtype for a, _ in pairs} == {torch.float16, torch.bfloat16}
+    assert {a.layout for a, _ in pairs} == {b.layout for _, b in pairs} == set(LAYOUTS)
+    assert any(a.shape[1] % 16 and a.shape[1] > 16 for a, _ in pairs)
 
 
 def test_the_same_case_gives_the_same_values():

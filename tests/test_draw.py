@@ -28,6 +28,10 @@ PICTURES = {
     "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
     "machine": (lambda: draw.machine(H200), "132 multiprocessors"),
     "speeds": (lambda: draw.speeds(recorded("vector_add")), "the copy roof is"),
+    "teraflops": (lambda: draw.speeds(recorded("matmul"), ["matmul", "torch"], xs=[4096, 8192]), "TFLOP/s at N of float16"),
+    "row after row": (lambda: draw.order(8, 6, programs=12), "they read 2 rows of tiles of a and 6 columns of b"),
+    "in groups": (lambda: draw.order(8, 6, 4, 12), "they read 4 rows of tiles of a and 3 columns of b"),
+    "a low last group": (lambda: draw.order(5, 2, 4, 10), "they read 5 rows of tiles of a and 2 columns of b"),
     "some speeds": (lambda: draw.speeds(recorded("vector_add"), series=["add"]), "add at most"),
 }
 
@@ -50,6 +54,11 @@ def test_a_picture_is_a_png_with_a_text_that_says_the_same(name):
 def test_drawing_again_changes_no_byte(name):
     make, _ = PICTURES[name]
     assert make().png == make().png
+
+
+def test_sizes_that_were_not_measured_are_a_sentence():
+    with pytest.raises(CourseError, match="matmul has nothing of torch at these sizes"):
+        draw.speeds(recorded("matmul"), ["torch"], xs=[3])
 
 
 def test_recorded_speeds_are_labelled_so():
@@ -77,6 +86,9 @@ def test_a_picture_can_be_saved(tmp_path):
         lambda: draw.queue(0),
         lambda: draw.queue(4, 9),
         lambda: draw.tiles(17, 2, 2, 2),
+        lambda: draw.order(17, 2),
+        lambda: draw.order(2, 2, 0),
+        lambda: draw.order(2, 2, programs=5),
         lambda: draw.tiles(2, 2, 0, 2),
     ],
 )

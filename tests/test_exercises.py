@@ -30,6 +30,8 @@ def cells():
 
 
 CELLS = cells()
+WHOLE = ("05.1", "05.3")
+"""Exercises whose statements promise sizes that 8 divides."""
 
 
 def data_of(exercise):
@@ -102,7 +104,8 @@ def test_every_exercise_has_three_mistakes_and_two_other_answers(exercise):
 )
 def test_the_first_case_leaves_a_part_of_a_block(exercise):
     """Where a mask is forgotten, the first thing that people read should be about it."""
-    assert any(size % 8 for each in exercise.cases[0].inputs for size in each.shape)
+    if exercise.id not in WHOLE:
+        assert any(size % 8 for each in exercise.cases[0].inputs for size in each.shape)
 
 
 def test_an_unknown_exercise_is_named_with_those_there_are():

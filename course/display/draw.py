@@ -4,6 +4,7 @@ from .access_view import access
 from .layout_view import layout
 from .machine import machine
 from .online import online
+from .order import order
 from .pipeline import pipeline
 from .programs import programs, queue
 from .roofline import roofline
@@ -11,4 +12,17 @@ from .slide import slide
 from .speeds import speeds
 from .tiles import tiles
 
-__all__ = ["access", "layout", "machine", "online", "pipeline", "programs", "queue", "roofline", "slide", "speeds", "tiles"]
+__all__ = [
+    "access",
+    "layout",
+    "machine",
+    "online",
+    "order",
+    "pipeline",
+    "programs",
+    "queue",
+    "roofline",
+    "slide",
+    "speeds",
+    "tiles",
+]

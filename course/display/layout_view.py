@@ -28,6 +28,7 @@ def layout(
     *,
     thread: tuple[int, int] | None = None,
     access: Layout | None = None,
+    rows: int = MOST_ROWS,
 ) -> Picture:
     """Who holds which element of a block, or in which bank of shared memory it lies.
 
@@ -36,6 +37,7 @@ def layout(
     thread: (warp, thread), to show what that thread alone holds.
     access: for a layout in shared memory, the layout in registers from or to which a warp moves it: what it moves in one go is
         framed, and bank conflicts are counted.
+    rows: how many to draw at most, 1 to MOST_ROWS.
 
     A block of one dimension is drawn in rows as long as the run of its first warp; of a large one the corner is shown.
     """
@@ -43,33 +45,35 @@ def layout(
         raise CourseError(f"draw.layout takes thread=(warp, thread), as (0, 5); this is {thread!r}.")
     if access is not None and not isinstance(access, Layout):
         raise CourseError(f"draw.layout takes a layout as access, as s.layouts['x']; this is a {type(access).__name__}.")
+    if not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
+        raise CourseError(f"draw.layout draws 1 to {MOST_ROWS} rows; rows is {rows!r}.")
     found = _layout(shown, of)
     if not found.bases:
         raise CourseError(f"{found.name or found.attribute} has no view in this version of Triton.")
-    rows = list(_rows(found))
+    indexes = list(_rows(found))[:rows]
     moved = banks.access(found, access) if access is not None else None
     if found.shared:
-        boxes = [[_bank_box(found, index) for index in row] for row in rows]
+        boxes = [[_bank_box(found, index) for index in row] for row in indexes]
     else:
-        boxes = [_thread_boxes(found, row, thread) for row in rows]
-    figure = new_figure(WIDTH_INCHES, 0.34 * len(rows) + 0.9)
+        boxes = [_thread_boxes(found, row, thread) for row in indexes]
+    figure = new_figure(WIDTH_INCHES, 0.34 * len(indexes) + 0.9)
     axes = figure.subplots()
-    columns = len(rows[0])
+    columns = len(indexes[0])
     for y, row_boxes in enumerate(boxes):
         _draw_row(axes, -y, row_boxes, columns)
-        for x, index in enumerate(rows[y]):
+        for x, index in enumerate(indexes[y]):
             if moved and index in moved.elements:
                 frame = Rectangle((x + 0.06, -y + 0.05), 0.88, 0.84, facecolor="none", edgecolor="black", linewidth=1.8)
                 axes.add_patch(frame)
-        label = f"row {rows[y][0][-2]}" if len(found.shape) > 1 else f"from {rows[y][0][0]}"
+        label = f"row {indexes[y][0][-2]}" if len(found.shape) > 1 else f"from {indexes[y][0][0]}"
         axes.text(-0.01 * columns, -y + 0.5, label, ha="right", va="center", fontsize=8)
     axes.set_xlim(-0.09 * columns, columns)
-    axes.set_ylim(1 - len(rows), 1.9)
+    axes.set_ylim(1 - len(indexes), 1.9)
     told = f"; one go of warp 0 is framed: {moved}" if moved else ""
     axes.text(0, 1.25, _title(found, thread) + told, fontsize=10)
     axes.axis("off")
     return Picture.of(
-        figure, _alt(found, thread, len(rows), columns) + (f" An access by warp 0: {moved}." if moved else ""), 24
+        figure, _alt(found, thread, len(indexes), columns) + (f" An access by warp 0: {moved}." if moved else ""), 24
     )
 
 

@@ -149,3 +149,21 @@ def matrices(*, dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False
         if dtype.is_floating_point:
             found.append(case((20, 70), dtype, values="NaN and inf"))
     return found
+
+
+def matrix_pairs(dtypes: tuple[torch.dtype, ...] = (torch.float16,)) -> list[Case]:
+    """Cases for a function of two matrices, [M, K] and [K, N], over shapes that blocks divide or not, dtypes and strides.
+
+    float16 by default, whose products are exact in float32; float32 may be multiplied as TF32 on a GPU, and comes out far off.
+    """
+
+    def case(m: int, n: int, k: int, dtype: torch.dtype, layouts: tuple[str, str] = ("contiguous",) * 2) -> Case:
+        return Case((Input((m, k), dtype, layouts[0]), Input((k, n), dtype, layouts[1])), seed=m + n + k)
+
+    found = []
+    for dtype in dtypes:
+        sizes = ((0, 5, 7), (5, 7, 0), (1, 1, 1), (64, 64, 64), (129, 65, 47), (1, 300, 70), (300, 1, 70), (256, 128, 160))
+        found += [case(m, n, k, dtype) for m, n, k in sizes]
+        found += [case(72, 40, 136, dtype, (layout, "contiguous")) for layout in LAYOUTS if layout != "contiguous"]
+        found += [case(72, 40, 136, dtype, ("contiguous", layout)) for layout in LAYOUTS if layout != "contiguous"]
+    return found

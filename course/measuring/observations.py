@@ -1,4 +1,4 @@
-"""What only a GPU shows: that programs race and start in no order, and the kernel that torch.compile writes for a softmax."""
+"""What only a GPU shows: races, programs in no order, how exact tl.dot is, and the softmax that torch.compile writes."""
 
 import json
 import re
@@ -17,6 +17,8 @@ from .records import FOLDER, Machine, from_content, to_content
 PROGRAMS = 1024
 SHOWN = 16
 SOFTMAX_ROWS, SOFTMAX_COLUMNS = 8192, 8192
+PRODUCT = 1024
+"""Rows, columns and depth of the matrix product whose error is observed."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class Observed:
     """The programs that drew the first SHOWN tickets of a shared counter."""
     softmax_by_compile: str
     """The Triton kernel that torch.compile writes for the softmax of SOFTMAX_ROWS x SOFTMAX_COLUMNS in bfloat16."""
+    dot_errors: dict[str, float]
+    """What tl.dot multiplies, and in what it adds up -> the error of a product of PRODUCT x PRODUCT normal numbers: the root
+    of the sum of its squares over that of the result's."""
     recorded: bool = False
 
     @property
@@ -40,11 +45,17 @@ class Observed:
     def order(self) -> str:
         return f"{self._where()} the first programs were {list(self.first_programs)}."
 
+    @property
+    def dots(self) -> str:
+        width = max(map(len, self.dot_errors))
+        lines = (f"    {how:{width}}  {error:.1e}" for how, error in self.dot_errors.items())
+        return "\n".join([f"{self._where()} error of a product of {PRODUCT:,} x {PRODUCT:,}", *lines])
+
     def _where(self) -> str:
         return f"{'Recorded' if self.recorded else 'Seen now'} on {self.machine.gpu}, {self.machine.date}:"
 
     def __str__(self) -> str:
-        return f"{self.race}\n{self.order}"
+        return f"{self.race}\n{self.order}\n{self.dots}"
 
     __repr__ = __str__
 
@@ -81,7 +92,41 @@ def observe() -> Observed:
     counter = torch.zeros(1, dtype=torch.int32, device="cuda")
     order = torch.empty(PROGRAMS, dtype=torch.int32, device="cuda")
     order_kernel[(PROGRAMS,)](counter, order)
-    return Observed(this_machine(), int(total.item()), tuple(order[:SHOWN].tolist()), _softmax_by_compile())
+    first = tuple(order[:SHOWN].tolist())
+    return Observed(this_machine(), int(total.item()), first, _softmax_by_compile(), _dot_errors())
+
+
+@triton.jit
+def product_kernel(a_ptr, b_ptr, c_ptr, N: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, SUM: tl.constexpr):
+    """c = a @ b for contiguous [N, N], a tile of BLOCK x BLOCK a program, added up in the type SUM."""
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK, BLOCK], SUM)
+    for start in range(0, N, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        a = tl.load(a_ptr + rows[:, None] * N + ks[None, :])
+        b = tl.load(b_ptr + ks[:, None] * N + cols[None, :])
+        acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=SUM)
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)
+
+
+def _dot_errors() -> dict[str, float]:
+    random = torch.Generator(device="cuda").manual_seed(0)
+    a, b = (torch.randn(PRODUCT, PRODUCT, device="cuda", generator=random) for _ in "ab")
+    exact = a.double() @ b.double()
+    errors = {}
+    for name, dtype, precision, added in (
+        ("float32, input_precision='ieee'", torch.float32, "ieee", tl.float32),
+        ("float32, input_precision='tf32x3'", torch.float32, "tf32x3", tl.float32),
+        ("float32, by default (TF32)", torch.float32, "tf32", tl.float32),
+        ("float16", torch.float16, "tf32", tl.float32),
+        ("bfloat16", torch.bfloat16, "tf32", tl.float32),
+        ("float16, added up in float16", torch.float16, "tf32", tl.float16),
+    ):
+        c = torch.empty(PRODUCT, PRODUCT, device="cuda")
+        product_kernel[(PRODUCT // 64,) * 2](a.to(dtype), b.to(dtype), c, PRODUCT, 64, precision, added)
+        errors[name] = float((c - exact).norm() / exact.norm())
+    return errors
 
 
 def _softmax_by_compile() -> str:
