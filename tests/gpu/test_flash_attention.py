@@ -1,0 +1,67 @@
+"""What only a GPU can show of attention: bfloat16, long sequences, the error beside torch's, the same result every time."""
+
+import itertools
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right
+from torch.nn.functional import scaled_dot_product_attention
+
+from kernels.flash_attention import flash_attention, flash_attention_v1, flash_attention_v3, flash_attention_v4
+from tests.test_flash_attention import assert_right, inputs, reference
+
+pytestmark = pytest.mark.gpu
+
+LENGTHS = [1, 2, 63, 64, 65, 1000, 4097]
+DTYPES = [torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize(("queries", "keys"), itertools.product(LENGTHS, LENGTHS))
+def test_lengths_that_differ_are_right(queries, keys):
+    for i, (dtype, causal) in enumerate(itertools.product(DTYPES, [False, True])):
+        head_dim, key_heads = (64, 128, 256, 80)[i], (1, 2, 4, 2)[i]
+        q, k, v = inputs(heads=4, queries=queries, keys=keys, head_dim=head_dim, key_heads=key_heads, dtype=dtype)
+        assert_right(flash_attention, q, k, v, causal=causal)
+
+
+@pytest.mark.parametrize("launcher", [flash_attention_v1, flash_attention_v3, flash_attention_v4])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("head_dim", [16, 32, 48, 64, 96, 128, 160, 192, 256])
+def test_every_version_is_right_at_every_head_dim(launcher, dtype, head_dim):
+    for causal in (False, True):
+        assert_right(launcher, *inputs(queries=300, keys=555, head_dim=head_dim, dtype=dtype), causal=causal)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_the_error_is_that_of_torchs_flash_backend(dtype, causal, head_dim):
+    q, k, v = inputs(queries=4096, keys=4096, head_dim=head_dim, dtype=dtype)
+    expected, _ = reference(q, k, v, causal=causal)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        theirs = scaled_dot_product_attention(q, k, v, is_causal=causal)
+    ours = flash_attention(q, k, v, causal=causal)
+    assert (ours - expected).norm() <= 1.1 * (theirs - expected).norm()
+
+
+def test_the_causal_mask_is_torchs_lower_right_one():
+    q, k, v = inputs(queries=100, keys=300, head_dim=64)
+    expected = scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(100, 300))
+    torch.testing.assert_close(flash_attention(q, k, v, causal=True), expected, rtol=4e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_same_call_gives_the_same_bits(causal):
+    q, k, v = inputs(batch=4, heads=16, queries=2048, keys=2048, head_dim=128)
+    first = flash_attention(q, k, v, causal=causal)
+    for _ in range(20):
+        assert torch.equal(flash_attention(q, k, v, causal=causal), first)
+
+
+def test_more_elements_than_32_bits_count():
+    q, k, v = inputs(batch=9, heads=64, queries=65_536, keys=64, head_dim=64)
+    assert q.numel() > 2**31
+    out = flash_attention(q, k, v)
+    expected, _ = reference(q[-1:, -1:, -100:], k[-1:, -1:], v[-1:, -1:])
+    torch.testing.assert_close(out[-1:, -1:, -100:].double(), expected, rtol=4e-3, atol=1e-3)
