@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course import DEVICE, MODE, lower
 from kernels import flash_attention as module
@@ -210,12 +211,16 @@ def test_cpu_tensors_are_refused_on_a_gpu(launcher):
         launcher(*(x.cpu() for x in inputs()))
 
 
-def compiled(target, head_dim, causal, settings, even=True):
-    """`_fwd_kernel` as v3 launches it."""
+def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
+    """`_fwd_kernel` as v3 launches it, or v4."""
+    keys = ["*fp16:16", "*fp16:16"]
+    if descriptors:
+        x = torch.empty(4, 16, 4096, head_dim, dtype=torch.float16)
+        keys = [TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, settings.block_n, head_dim])] * 2
     return lower(
-        module._fwd_kernel, *["*fp16:16"] * 4, "*fp32:16", None, "fp32", "i32", "i32", *["i32:16"] * 16,
+        module._fwd_kernel, "*fp16:16", *keys, "*fp16:16", "*fp32:16", None, "fp32", "i32", "i32", *["i32:16"] * 16,
         EVEN_M=even, EVEN_N=even, EVEN_HEADDIM=even, IS_CAUSAL=causal, BLOCK_HEADDIM=head_dim,
-        BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
+        BLOCK_M=settings.block_m, BLOCK_N=settings.block_n, DESCRIPTORS=descriptors,
         num_warps=settings.num_warps, num_stages=settings.num_stages, target=target,
     )  # fmt: skip
 
@@ -224,11 +229,20 @@ def compiled(target, head_dim, causal, settings, even=True):
 @pytest.mark.parametrize("head_dim", [16, 64, 128, 256])
 def test_the_settings_fit_the_gpu_and_spill_nothing(target, shared_kb, head_dim):
     for causal, even in itertools.product([False, True], [True, False]):
-        if target == "sm_90" and not even and head_dim > 64:
-            continue  # a few registers spill here; v4 serves all but odd strides
         resources = compiled(target, head_dim, causal, module.settings_for(head_dim, shared_kb), even).resources
         assert resources.fits, resources
         assert resources.spill_bytes == 0, (causal, even, resources)
+
+
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
+    for causal, even in itertools.product([False, True], [True, False]):
+        settings = module.DESCRIPTOR_SETTINGS[head_dim]
+        made = compiled("sm_90", head_dim, causal, settings, even, descriptors=True)
+        assert made.resources.fits, made.resources
+        assert made.resources.spill_bytes == 0, (causal, even, made.resources)
+        assert "cp.async.bulk.tensor" in made.ptx
+        assert "ld.global" not in made.ptx.split("cp.async.bulk.tensor")[-1]
 
 
 def test_the_loop_without_a_mask_compares_nothing():
