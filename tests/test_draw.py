@@ -4,6 +4,7 @@ import io
 import re
 
 import pytest
+import torch
 from PIL import Image
 
 from course import draw, lower, recorded
@@ -24,6 +25,31 @@ PICTURES = {
         "a grid of 2 x 2 programs. The element in row r and column c has offset r * 6 + c * 1. 34",
     ),
     "transposed tiles": (lambda: draw.tiles(3, 4, 2, 2, 1, 3), "has offset r * 1 + c * 3"),
+    "attention": (
+        lambda: draw.attention(16, 32, 4, 4, program=2),
+        "4 x 8. Tiles skipped: 0, computed whole: 32, computed with a mask: 0. Program 2 keeps queries 8 to 11, and "
+        "its loop takes tiles 0 to 7 of the keys.",
+    ),
+    "causal attention": (
+        lambda: draw.attention(32, 32, 8, 4, causal=True, program=2),
+        "Query m sees the keys up to m. Tiles skipped: 12, computed whole: 12, computed with a mask: 8. "
+        "Program 2 keeps queries 16 to 23, and its loop takes tiles 0 to 5 of the keys; with a mask: 4, 5.",
+    ),
+    "more keys than queries": (
+        lambda: draw.attention(10, 22, 4, 4, causal=True),
+        "Query m sees the keys up to m + 12. Tiles skipped: 3",
+    ),
+    "queries with no key": (
+        lambda: draw.attention(22, 10, 4, 4, causal=True, program=1),
+        "sees the keys up to m - 12. Tiles skipped: 12, computed whole: 3, computed with a mask: 3. Program "
+        "1 keeps queries 4 to 7, and its loop takes no tile of keys.",
+    ),
+    "a sliding window": (
+        lambda: draw.attention(64, 64, 8, 4, causal=True, window=20, program=5),
+        "Query m sees the last 20 of the keys up to m. Tiles skipped: 81",
+    ),
+    "one score": (lambda: draw.attention(1, 1, 1, 1, causal=True, program=0), "its loop takes tile 0 of the keys."),
+    "the most scores": (lambda: draw.attention(256, 256, 16, 16, causal=True), "16 x 16. Query m"),
     "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
     "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
     "machine": (lambda: draw.machine(H200), "132 multiprocessors"),
@@ -90,11 +116,38 @@ def test_a_picture_can_be_saved(tmp_path):
         lambda: draw.order(2, 2, 0),
         lambda: draw.order(2, 2, programs=5),
         lambda: draw.tiles(2, 2, 0, 2),
+        lambda: draw.attention(257, 16, 64, 16),
+        lambda: draw.attention(16, 17, 4, 1),
+        lambda: draw.attention(16, 16, 0, 4),
     ],
 )
 def test_what_cannot_be_drawn_is_a_sentence(call):
     with pytest.raises(CourseError, match="take smaller numbers"):
         call()
+
+
+def test_a_picture_of_attention_says_what_it_cannot_show():
+    with pytest.raises(CourseError, match="a window of 1 or more, and with causal=True alone"):
+        draw.attention(16, 16, 4, 4, window=4)
+    with pytest.raises(CourseError, match="There is no program 4: there are 4 query tiles, counted from 0"):
+        draw.attention(16, 16, 4, 4, program=4)
+
+
+@pytest.mark.parametrize(("queries", "keys", "window"), [(37, 37, None), (20, 46, None), (45, 20, None), (40, 52, 13)])
+def test_the_tiles_of_attention_are_those_of_its_mask(queries, keys, window):
+    """Tile by tile, against a mask written out."""
+    diagonal = keys - queries
+    seen = torch.ones(queries, keys, dtype=torch.bool).tril(diagonal)
+    if window:
+        seen &= ~torch.ones(queries, keys, dtype=torch.bool).tril(diagonal - window)
+    across = -(-keys // 4)
+    tiles = [part for rows in seen.split(8) for part in rows.split(4, dim=1)]
+    whole = [bool(tile.all()) and tile.shape[1] == 4 for tile in tiles]
+    skipped = [not tile.any() for tile in tiles]
+    masked = len(tiles) - sum(whole) - sum(skipped)
+    says = f"Tiles skipped: {sum(skipped)}, computed whole: {sum(whole)}, computed with a mask: {masked}."
+    assert len(tiles) == -(-queries // 8) * across
+    assert says in draw.attention(queries, keys, 8, 4, causal=True, window=window).alt
 
 
 def test_an_unknown_series_is_a_sentence():

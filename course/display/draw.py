@@ -1,6 +1,7 @@
 """The pictures a lesson draws: draw.machine(), draw.programs(…), draw.layout(…), draw.access(…), draw.speeds(…) …"""
 
 from .access_view import access
+from .attention import attention
 from .layout_view import layout
 from .machine import machine
 from .online import online
@@ -14,6 +15,7 @@ from .tiles import tiles
 
 __all__ = [
     "access",
+    "attention",
     "layout",
     "machine",
     "online",
