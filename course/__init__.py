@@ -32,6 +32,7 @@ _LAZY = {
     "draw": ("course.display.draw", None),
     "explore": ("course.display.explorer", "explore"),
     "gpu_facts": ("course.measuring.gpu_facts", "gpu_facts"),
+    "heads": ("course.measuring.cases", "heads"),
     "hint": ("course.teaching.hints", "hint"),
     "lower": ("course.compiling.lower", "lower"),
     "matrices": ("course.measuring.cases", "matrices"),

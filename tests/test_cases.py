@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course import DEVICE
-from course.measuring.cases import LAYOUTS, Case, Input, matrix_pairs, vectors
+from course.measuring.cases import LAYOUTS, Case, Input, heads, matrix_pairs, vectors
 from course.measuring.guards import GuardedAllocations, guarded, is_poison
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int32, torch.int64]
@@ -25,6 +25,15 @@ def test_matrix_pairs_can_be_multiplied_and_are_no_multiples_of_blocks():
     assert {a.dtype for a, _ in pairs} == {torch.float16, torch.bfloat16}
     assert {a.layout for a, _ in pairs} == {b.layout for _, b in pairs} == set(LAYOUTS)
     assert any(a.shape[1] % 16 and a.shape[1] > 16 for a, _ in pairs)
+
+
+def test_heads_cover_dtypes_odd_lengths_and_both_kinds_of_unequal_ones():
+    cases = [case.inputs for case in heads()]
+    assert {each.dtype for inputs in cases for each in inputs} == {torch.float16, torch.bfloat16}
+    assert all(k == v and (q.shape[0], q.shape[2]) == (k.shape[0], k.shape[2]) for q, k, v in cases)
+    lengths = {(q.shape[1], k.shape[1]) for q, k, _ in cases}
+    assert any(m < n for m, n in lengths) and any(m > n for m, n in lengths) and any(m == n > 1 for m, n in lengths)
+    assert any(m % 2 and n % 64 for m, n in lengths)
 
 
 def test_the_same_case_gives_the_same_values():

@@ -167,3 +167,18 @@ def matrix_pairs(dtypes: tuple[torch.dtype, ...] = (torch.float16,)) -> list[Cas
         found += [case(72, 40, 136, dtype, (layout, "contiguous")) for layout in LAYOUTS if layout != "contiguous"]
         found += [case(72, 40, 136, dtype, ("contiguous", layout)) for layout in LAYOUTS if layout != "contiguous"]
     return found
+
+
+def heads(*, dtypes: tuple[torch.dtype, ...] = (torch.float16, torch.bfloat16)) -> list[Case]:
+    """Cases for attention: queries [heads, M, D], keys and values [heads, N, D], over lengths, dtypes and head dimensions.
+
+    Lengths are 1, a whole tile, odd, more keys than queries, and fewer.
+    """
+    found = []
+    for dtype in dtypes:
+        for count, queries, keys, head_dim in (
+            (3, 65, 130, 32), (1, 1, 1, 16), (2, 64, 64, 64), (2, 130, 65, 16), (1, 200, 33, 64), (1, 5, 300, 128),
+        ):  # fmt: skip
+            q, k = Input((count, queries, head_dim), dtype), Input((count, keys, head_dim), dtype)
+            found.append(Case((q, k, k), seed=queries + keys))
+    return found
