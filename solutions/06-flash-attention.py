@@ -12,14 +12,15 @@
 #
 # | section | minutes |
 # |---|---|
-# | What attention costs | 8 |
+# | What attention costs | 7 |
 # | One tile of keys | 9 |
-# | The loop | 17 |
-# | Powers of two, and dividing once | 13 |
+# | The loop | 16 |
+# | Powers of two, and dividing once | 12 |
 # | Causal | 18 |
-# | Heads and lengths | 9 |
-# | Choosing tiles | 12 |
+# | Heads and lengths | 8 |
+# | Choosing tiles | 11 |
 # | Against the best | 4 |
+# | A sliding window | 5 |
 
 # %%
 from course import DEVICE, check, cost, draw, heads, hint, lower, recorded, replay, verify
@@ -139,10 +140,24 @@ draw.attention(64, 128, block_m=16, block_n=16, program=2)
 # %% [markdown]
 # Each row of queries carries lesson 04's two numbers: the maximum `m` so far, and the `total` of
 # `exp(score - m)`. New is the accumulator `acc`, the sum of `exp(score - m) * v` so far. It counts
-# in the same unit, `exp(m)`. **Predict** what happens to it when a tile brings a larger maximum.
-#
-# It is multiplied by `exp(old m - new m)`, as the total is. The quotient `acc / total` is the
-# result for the keys so far, so nobody need divide before the end.
+# in the same unit, `exp(m)`. Take one query, two tiles of two keys, and one number for a value.
+# **Predict** what comes out where the second tile brings a larger maximum, and only the total is
+# rescaled.
+
+# %% tags=["nbval-check-output"]
+scores, v = torch.tensor([2.0, 1.0, 5.0, 3.0]), torch.tensor([10.0, 20.0, 30.0, 40.0])
+first, second = torch.exp(scores[:2] - 2), torch.exp(scores[2:] - 5)  # m is 2, and then 5
+rescale = torch.exp(torch.tensor(2.0 - 5.0))
+total = first.sum() * rescale + second.sum()
+before, added = (first * v[:2]).sum(), (second * v[2:]).sum()
+print(f"softmax at once:       {torch.softmax(scores, dim=0) @ v:.2f}")
+print(f"acc left as it was:    {(before + added) / total:.2f}")
+print(f"acc rescaled as total: {(before * rescale + added) / total:.2f}")
+
+# %% [markdown]
+# A mean of values of 10 to 40 cannot be 44: the first tile counts twenty times as much as it should.
+# Both numbers are multiplied by `exp(old m - new m)`. After each tile `acc / total` is the result for
+# the keys so far, so nobody need divide before the end.
 
 # %% [markdown]
 # ### Exercise 06.2 · The loop (core)
@@ -473,7 +488,7 @@ print("bottom right:", torch.ones(2, 6).tril(6 - 2).int().tolist())
 #
 # With more queries than keys, the first queries see none. Their `m` stays -inf, and -inf - -inf is
 # NaN. As in lesson 04, subtract 0 where the maximum is -inf. Their result is then 0 / 0: divide by
-# 1 where the total is 0.
+# 1 where the total is 0. Their log-sum-exp is -inf, as it should be.
 
 # %% [markdown]
 # ### Exercise 06.5 · Causal (core)
@@ -702,8 +717,9 @@ print("equal:", torch.equal(same, moved))
 #
 # `q` is `[n_heads, M, D]`, `k` and `v` are `[n_key_heads, N, D]`, all float16, and each key head
 # serves `n_heads / n_key_heads` query heads in a row. Rows lie side by side; heads are
-# `stride_qh`, `stride_kh` and `stride_vh` elements apart. The exercise launches a program a query
-# head; M and N fit a tile. In PyTorch: repeat k and v by `repeat_interleave` along the heads first.
+# `stride_qh`, `stride_kh` and `stride_vh` elements apart, three different numbers. The exercise
+# launches a program a query head; M and N fit a tile. In PyTorch: first repeat k and v by
+# `repeat_interleave` along the heads.
 
 
 # %%
@@ -824,9 +840,9 @@ draw.pipeline(try_tile("sm_90", 128, 64, 8, 3))
 # ready.
 #
 # *Warp specialisation* parts the work by kind: some warps only fetch tiles, others only start dots,
-# others only compute on scores, and they hand tiles to one another through shared memory. Here is
-# the loop with descriptors, as in lesson 05, compiled for a B200 with `warp_specialize=True`.
-# **Predict** how many warps it takes to fetch.
+# others only compute on scores, and they hand tiles to one another. Here is the loop with
+# descriptors, as in lesson 05, compiled for a B200 with `warp_specialize=True`. **Predict** how many
+# warps it takes to fetch.
 
 
 # %%
@@ -947,8 +963,8 @@ check("06.8", window_kernel)
 # %% [markdown]
 # ## On your own
 #
-# - Step through `causal_kernel` with 16 queries and 40 keys, in tiles of 16 x 16. In which turn does
-#   `m` differ from -inf for every row?
+# - Step through `causal_kernel` with 40 queries and 30 keys, in tiles of 16 x 16. For which rows does
+#   `m` stay -inf, and what keeps NaN out of their results?
 # - Give `attention_kernel` tiles of 16 x 64 and of 128 x 64. What does `cost` say of the bytes
 #   loaded, and of the registers?
 # - Add a bias to the scores that falls with the distance between query and key, and verify it.

@@ -102,6 +102,7 @@ MISTAKES = {
         ),
         Mistake("no grouping", {"head // (n_heads // n_key_heads)": "head"}, "reads outside", "input 1"),
         Mistake("the stride of q for k", {"key_head * stride_kh": "key_head * stride_qh"}, "wrong", "At [3, 0, 0]"),
+        Mistake("the stride of k for v", {"key_head * stride_vh": "key_head * stride_kh"}, "wrong", "At [3, 0, 0]"),
         Mistake("the queries stay", {"    q_ptr += head * stride_qh\n": ""}, "wrong", "At [1, 0, 0]"),
         Mistake("the values stay", {"    v_ptr += key_head * stride_vh\n": ""}, "wrong", "At [3, 0, 0]"),
         Mistake("always the first key head", {"head // (n_heads // n_key_heads)": "0 * head"}, "wrong", "At [3, 0, 0]"),

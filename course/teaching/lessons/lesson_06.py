@@ -64,6 +64,8 @@ def _lse(kernel: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 def _by_head(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
+    wider = torch.zeros(len(v), v.shape[1] + 1, d, dtype=v.dtype, device=v.device)
+    v = wider[:, :-1].copy_(v)  # its heads lie further apart than those of k
     kernel[(heads,)](
         q, k, v, out, heads, len(k), queries, k.shape[1], d**-0.5, q.stride(0), k.stride(0), v.stride(0),
         D=d, BLOCK_M=64, BLOCK_N=64,
