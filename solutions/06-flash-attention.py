@@ -416,10 +416,10 @@ check("06.3", lse_kernel)
 # </details>
 
 # %% [markdown]
-# Two halves of the keys, each by itself, and then merged. This is lesson 04's merge once more:
-# `exp(lse)` is the total of a half, and the softmax of the two log-sum-exps is the share of each.
-# The course's own kernel gives it; tensors are `[batch, heads, length, D]`. **Predict** whether
-# the merged result is that of all keys.
+# Attend to two halves of the keys, each by itself, and merge the results. This is lesson 04's merge
+# once more: `exp(lse)` is the total of a half, and the softmax of the two log-sum-exps is the share
+# of each. The course's own kernel gives them; its tensors are `[batch, heads, length, D]`.
+# **Predict** whether the merged result is that of all keys.
 
 # %%
 q, k, v = (torch.randn(1, 2, size, 32, dtype=torch.float16, device=DEVICE) for size in (40, 100, 100))
@@ -557,10 +557,10 @@ check("06.5", causal_loop_kernel)
 # </details>
 
 # %% [markdown]
-# Two loops, then: one over the whole tiles, which tests nothing, and one over the masked ones. The
-# body is the same, in a function of its own; `MASKED` is a constant, so each loop is compiled
-# without what it does not need. The tile past the end of the keys is a masked one too. Here is
-# `exp2` as well.
+# Masking costs a comparison and a selection for each score, and few tiles need it. So make two
+# loops: one over the whole tiles, and one over the masked ones, to which a tile past the end of the
+# keys belongs too. Their body is a function of its own; `MASKED` is a constant, so each loop is
+# compiled without what it does not need. It counts in powers of two.
 
 
 # %%
