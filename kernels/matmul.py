@@ -13,6 +13,7 @@ s * M * N * K * (1 / BLOCK_M + 1 / BLOCK_N) bytes: 2 * BLOCK_M * BLOCK_N / (BLOC
         matmul     picks v3, v4 or v5 by the GPU, the strides and the size of c
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -234,20 +235,26 @@ def _kind(a: torch.Tensor, input_precision: str) -> str:
     return "16 bits" if a.itemsize == 2 else input_precision
 
 
+@functools.cache
+def _properties(device: torch.device) -> tuple[int, int]:
+    """KiB of shared memory that a program may have, and multiprocessors; asked once, as each answer takes microseconds."""
+    found = torch.cuda.get_device_properties(device)
+    return found.shared_memory_per_block_optin // 1024, found.multi_processor_count  # type: ignore[attr-defined]
+
+
 def _shared_kib(x: torch.Tensor) -> int:
     """Shared memory that a program may have. As on an H200 in the interpreter."""
-    if not x.is_cuda:
-        return 227
-    return torch.cuda.get_device_properties(x.device).shared_memory_per_block_optin // 1024  # type: ignore[attr-defined]
+    return _properties(x.device)[0] if x.is_cuda else 227
 
 
 def _programs(x: torch.Tensor) -> int:
     """One for each multiprocessor. As on an H200 in the interpreter."""
-    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 132
+    return _properties(x.device)[1] if x.is_cuda else 132
 
 
 def _tiles(c: torch.Tensor, kind: str) -> Tiles:
-    most_kib = max((kib for kib, _ in TILES if kib <= _shared_kib(c)), default=64)
+    shared_kib = _shared_kib(c)
+    most_kib = max((kib for kib, _ in TILES if kib <= shared_kib), default=64)
     return next(tiles for most, tiles in TILES[most_kib, kind] if c.numel() <= most)
 
 
