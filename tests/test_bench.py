@@ -1,5 +1,7 @@
 """bench measures on a GPU and refuses without one; the sums around it are checked on any machine."""
 
+import time
+
 import pytest
 import torch
 
@@ -12,6 +14,7 @@ from course.measuring.records import Machine, Speeds, Timing
 from course.measuring.studies import Study, operation
 from kernels.vector_add import add
 
+MACHINE = Machine("A GPU", "1", "2", "3", "2026-01-02")
 needs_cpu_mode = pytest.mark.skipif(MODE.gpu, reason="about refusing without a GPU")
 
 
@@ -47,6 +50,41 @@ def test_a_wrong_operation_is_not_recorded(monkeypatch):
         record(wrong)
 
 
+def test_what_was_measured_is_written_before_the_next_is(monkeypatch, tmp_path):
+    def run(study, *_):
+        if study.name == "second":
+            raise TimeoutError
+        return Speeds(study.name, "elements", (Timing("f", 1, 1, 1.0, 1.0, 1.0),), 4.0, MACHINE, {})
+
+    def named(name):
+        return Study(name, "elements", [1], lambda x: (), lambda: 1, {})
+
+    vector_add = operation("vector_add")
+    two = type(vector_add)(**{**vars(vector_add), "ladder": {}, "studies": (named("first"), named("second"))})
+    for module in (bench_module, recording):
+        monkeypatch.setattr(module, "require_gpu", lambda name=None: None)
+    monkeypatch.setattr(bench_module, "run_study", run)
+    monkeypatch.setattr(recording, "operation", lambda name: two)
+    with pytest.raises(TimeoutError):
+        recording.record_all(["two"], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["first.json"]
+
+
+def test_a_call_that_takes_the_gpu_long_is_launched_fewer_times(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    calls = []
+    for pause in (0.0, 0.006):
+        calls.append(0)
+
+        def function(pause=pause):
+            calls[-1] += 1
+            time.sleep(pause)
+
+        bench_module._launch_us(function, ())
+    assert calls[0] == 2 + 9 * 200
+    assert calls[1] <= 2 + 9 * 16
+
+
 def test_the_spread_is_the_median_and_the_outer_fifths():
     assert bench_module._spread([float(i) for i in range(1, 102)]) == (51.0, 21.0, 81.0)
     assert bench_module._spread([3.0]) == (3.0, 3.0, 3.0)
@@ -73,7 +111,7 @@ def measured_by_rote(monkeypatch):
     monkeypatch.setattr(bench_module, "_timings_at", timings_at)
     monkeypatch.setattr(bench_module, "_launch_us", lambda function, inputs: 1.0)
     monkeypatch.setattr(bench_module, "copy_tb_s", lambda: 2.0)
-    monkeypatch.setattr(bench_module, "this_machine", lambda: Machine("A GPU", "1", "2", "3", "2026-01-02"))
+    monkeypatch.setattr(bench_module, "this_machine", lambda: MACHINE)
 
 
 def study(xs):

@@ -4,7 +4,7 @@ import datetime
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import median, quantiles
@@ -81,8 +81,8 @@ def require_gpu(name: str | None = None) -> None:
         )
 
 
-def record(operation: Operation) -> list[Speeds]:
-    """Run every study of an operation, for `make record`, with the hash of its source.
+def record(operation: Operation) -> Iterator[Speeds]:
+    """Verify every version of an operation; then run study after study, each when asked for the next, with its source's hash.
 
     Raises CourseError in CPU mode, and where the operation is not right: what is wrong is not timed.
     """
@@ -93,7 +93,7 @@ def record(operation: Operation) -> list[Speeds]:
         verified = verify(function, operation.reference, operation.cases, absolute=operation.absolute)
         if not verified.right:
             raise CourseError(f"Nothing was recorded, since a version is wrong. {verified}")
-    return [run_study(each, code_hash(operation.source), operation.first_call) for each in operation.studies]
+    return (run_study(each, code_hash(operation.source), operation.first_call) for each in operation.studies)
 
 
 def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Speeds:
@@ -142,10 +142,18 @@ def _spread(times: list[float]) -> tuple[float, float, float]:
     return median(times), fifths[0], fifths[3]
 
 
-def _launch_us(function: Function, inputs: tuple[torch.Tensor, ...], calls: int = 200) -> float:
-    """Microseconds the CPU spends on one call. The calls of a round fit into the launch queue, so it never waits."""
+def _launch_us(function: Function, inputs: tuple[torch.Tensor, ...]) -> float:
+    """Microseconds the CPU spends on one call.
+
+    The calls of a round fit into the launch queue, so that it never waits; and the GPU is done with them in 100 ms or so:
+    at 200 calls each, those that take it 50 ms would be timed for minutes.
+    """
     function(*inputs)
     torch.cuda.synchronize()
+    start = time.perf_counter()
+    function(*inputs)
+    torch.cuda.synchronize()
+    calls = min(200, max(10, int(0.1 / (time.perf_counter() - start))))
     rounds = []
     for _ in range(9):
         start = time.perf_counter()

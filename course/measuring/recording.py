@@ -14,6 +14,7 @@ from .studies import operation, operation_names
 def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
     """Record these operations (all where none is named), the GPU's facts and what its programs did; return the files.
 
+    Each study is written as soon as it is measured, so that a run cut short keeps those before.
     Raises CourseError in CPU mode, and where an operation is not right.
     """
     require_gpu()
