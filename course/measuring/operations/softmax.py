@@ -55,7 +55,7 @@ def _study(name: str, dtype: torch.dtype) -> Study:
     return Study(
         name=name,
         x_name=f"columns of {str(dtype).removeprefix('torch.')}",
-        xs=sorted([*(2**k for k in range(8, 19)), 781, 50_257]),
+        xs=sorted([*(2**k for k in range(6, 19)), 781, 50_257]),
         make=make,
         bytes=lambda x: 2 * x.nbytes,  # read once, written once
         series={
