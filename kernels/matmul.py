@@ -22,8 +22,8 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from kernels.checks import check_runs_on, check_tensors
-from kernels.transpose import transpose
+from kernels.checks import GRID_LIMIT, check_runs_on, check_tensors
+from kernels.transpose import transpose_kernel
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 PRECISIONS = ("tf32", "ieee")
@@ -172,7 +172,8 @@ class Tiles(NamedTuple):
         return {"num_warps": self.num_warps, "num_stages": self.num_stages}
 
     def count(self, c: torch.Tensor) -> int:
-        return triton.cdiv(c.shape[0], self.block_m) * triton.cdiv(c.shape[1], self.block_n)
+        """The tiles of c. In whole numbers here: triton.cdiv, made for kernels too, takes longer than all of this."""
+        return -(-c.shape[0] // self.block_m) * -(-c.shape[1] // self.block_n)
 
 
 SMALL = Tiles(64, 64, 32, num_warps=8, num_stages=3)
@@ -189,7 +190,7 @@ TILES: dict[tuple[int, str], tuple[tuple[float, Tiles], ...]] = {
     (99, "tf32"): ((2**21, Tiles(64, 64, 32, 4, 3)), (math.inf, Tiles(128, 128, 32, 8, 3))),
     (99, "ieee"): ((math.inf, Tiles(64, 64, 16, 4, 3)),),
     (227, "16 bits"): (
-        (2**21, Tiles(64, 128, 64, 4, 4)),
+        (2**21, Tiles(64, 128, 128, 4, 4)),
         (2**23, Tiles(128, 256, 64, 8, 3)),
         (math.inf, Tiles(128, 256, 64, 8, 4)),
     ),
@@ -237,13 +238,18 @@ def _kind(a: torch.Tensor, input_precision: str) -> str:
 
 @functools.cache
 def _properties(device: torch.device) -> tuple[int, int]:
-    """KiB of shared memory that a program may have, and multiprocessors; asked once, as each answer takes microseconds."""
+    """A GPU's row of TILES, and its multiprocessors; asked once, as each answer takes microseconds."""
     found = torch.cuda.get_device_properties(device)
-    return found.shared_memory_per_block_optin // 1024, found.multi_processor_count  # type: ignore[attr-defined]
+    return _row(found.shared_memory_per_block_optin // 1024), found.multi_processor_count  # type: ignore[attr-defined]
+
+
+def _row(shared_kib: int) -> int:
+    """The row of TILES for a GPU whose programs may have so much shared memory."""
+    return max((kib for kib, _ in TILES if kib <= shared_kib), default=64)
 
 
 def _shared_kib(x: torch.Tensor) -> int:
-    """Shared memory that a program may have. As on an H200 in the interpreter."""
+    """Shared memory that a program may have, rounded down to a row of TILES. As on an H200 in the interpreter."""
     return _properties(x.device)[0] if x.is_cuda else 227
 
 
@@ -253,9 +259,7 @@ def _programs(x: torch.Tensor) -> int:
 
 
 def _tiles(c: torch.Tensor, kind: str) -> Tiles:
-    shared_kib = _shared_kib(c)
-    most_kib = max((kib for kib, _ in TILES if kib <= shared_kib), default=64)
-    return next(tiles for most, tiles in TILES[most_kib, kind] if c.numel() <= most)
+    return next(tiles for most, tiles in TILES[_shared_kib(c), kind] if c.numel() <= most)
 
 
 def _launch_v2(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, tiles: Tiles) -> torch.Tensor:
@@ -301,34 +305,44 @@ class Plan(NamedTuple):
     """Copy b transposed where its columns are not contiguous: TF32 operands must lie so for the tensor cores."""
 
 
-# Element size in bytes -> (the most elements of c, plan): the fastest of those tried on an H200. Up to 2**23 elements, a call
-# there takes the CPU longer than the GPU, so that those rows are little more than what fills the GPU. Above, in float16,
-# v4 and v5 differ by less than a run from the next; in float32, b turned first makes four times the speed, copy included.
+# Element size in bytes -> (the most elements of c, plan): the fastest of those tried on an H200. In float32, b turned first
+# makes four times the speed, copy included.
 PLANS: dict[int, tuple[tuple[float, Plan], ...]] = {
     2: (
         (2**21, Plan(Tiles(64, 128, 128, 4, 4))),
-        (2**23, Plan(Tiles(128, 128, 64, 8, 4))),
-        (math.inf, Plan(Tiles(128, 256, 64, 8, 3))),
+        (2**23, Plan(Tiles(128, 128, 64, 8, 3))),
+        (math.inf, Plan(Tiles(128, 256, 64, 8, 4), persistent=True)),
     ),
     4: (
-        (2**21, Plan(Tiles(128, 128, 32, 8, 4))),
+        (2**21, Plan(Tiles(64, 128, 64, 4, 4), turn_b=True)),
         (2**23, Plan(Tiles(128, 256, 32, 8, 4), turn_b=True)),
-        (math.inf, Plan(Tiles(128, 256, 32, 8, 3), persistent=True, turn_b=True)),
+        (math.inf, Plan(Tiles(128, 256, 32, 8, 3), turn_b=True)),
     ),
 }
 
 # Element size in bytes -> what v4 and v5 take whatever the size of c.
-LARGE = {2: Plan(Tiles(128, 256, 64, 8, 4)), 4: Plan(Tiles(128, 256, 32, 8, 3), turn_b=True)}
+LARGE = {size: rows[-1][1] for size, rows in PLANS.items()}
+
+MOST_BY_POINTERS = 2**23
+"""Elements of a 16-bit c up to which pointers do: the GPU takes as long with them, and the CPU 15 µs less."""
 
 # At 64 times as much, 4097 x 4099 by 4099 x 4101 in float16, copies make almost five times the speed.
 LEAST_TO_COPY = 2**30
 """M * N * K from which on copies that descriptors take cost less than pointers that read element by element: an estimate."""
 
 
-def _describable(x: torch.Tensor) -> bool:
-    """Whether a descriptor takes x: contiguous rows that begin at multiples of 16 bytes and do not overlap."""
-    at_16_bytes = x.stride(0) * x.itemsize % 16 == 0 and x.data_ptr() % 16 == 0
-    return x.numel() > 0 and x.stride(1) == 1 and x.stride(0) >= x.shape[1] and at_16_bytes
+def _turned(x: torch.Tensor) -> bool | None:
+    """Whether a descriptor takes x as it lies (False), its transpose (True), or neither (None).
+
+    It takes contiguous rows that begin at multiples of 16 bytes and do not overlap.
+    """
+    (rows, cols), (down, along) = x.shape, x.stride()
+    if rows and cols and x.data_ptr() % 16 == 0:
+        if along == 1 and down >= cols and down * x.itemsize % 16 == 0:
+            return False
+        if down == 1 and along >= rows and along * x.itemsize % 16 == 0:
+            return True
+    return None
 
 
 def _aligned(x: torch.Tensor) -> torch.Tensor:
@@ -338,16 +352,30 @@ def _aligned(x: torch.Tensor) -> torch.Tensor:
     return copy.copy_(x)
 
 
+def _by_columns(x: torch.Tensor) -> torch.Tensor:
+    """A copy of x whose transpose a descriptor takes.
+
+    Where it can be, by the kernel of transpose alone: its launcher, for any number of dimensions, takes the CPU twice as long.
+    """
+    rows, cols = x.shape
+    grid = -(-rows // 64), -(-cols // 64)
+    if rows * x.itemsize % 16 or grid[1] > GRID_LIMIT:
+        return _aligned(x.mT).mT
+    turned = x.new_empty((cols, rows))
+    transpose_kernel[grid](x, turned, rows, cols, 0, *x.stride(), BLOCK_M=64, BLOCK_N=64)
+    return turned.mT
+
+
 def _describe(x: torch.Tensor, rows: int, cols: int, turn: bool = False) -> tuple[TensorDescriptor, bool]:
     """A descriptor of x for tiles of [rows, cols], or of its transpose, and whether it is the transpose's.
 
     x is copied where no descriptor takes it as it lies; turn: also where its transpose has no contiguous rows.
     """
-    turned = _describable(x.mT) or turn
-    if turned and not _describable(x.mT):
-        x = (transpose(x) if x.shape[0] * x.itemsize % 16 == 0 else _aligned(x.mT)).mT
-    elif not turned and not _describable(x):
-        x = _aligned(x)
+    turned = _turned(x)
+    if turn and not turned:
+        x, turned = _by_columns(x), True
+    elif turned is None:
+        x, turned = _aligned(x), False
     matrix, block = (x.mT, [cols, rows]) if turned else (x, [rows, cols])
     # Tensor cores cut float32 to TF32, whose error is twice that of rounding, which the copy engine does on the way.
     rounds = x.dtype == torch.float32
@@ -358,14 +386,12 @@ def _launch_described(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_p
     """v4 or v5. Left to v3: exact float32, and what has nothing to describe; left to v4: a c that no descriptor takes."""
     if not a.numel() or not b.numel() or _kind(a, input_precision) == "ieee":
         return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
-    if plan.persistent and not _describable(c):
-        plan = LARGE[c.itemsize]
-    tiles = plan.tiles
-    a_desc, a_turned = _describe(a, tiles.block_m, tiles.block_k)
-    b_desc, b_turned = _describe(b, tiles.block_k, tiles.block_n, plan.turn_b)
-    settings = {"A_TURNED": a_turned, "B_TURNED": b_turned, **tiles.blocks, "GROUP_M": tiles.group_m, **tiles.compiled_with}
+    tiles, persistent = plan.tiles, plan.persistent and _turned(c) is False
     with torch.cuda.device_of(c):
-        if plan.persistent:
+        a_desc, a_turned = _describe(a, tiles.block_m, tiles.block_k)
+        b_desc, b_turned = _describe(b, tiles.block_k, tiles.block_n, plan.turn_b)
+        settings = {"A_TURNED": a_turned, "B_TURNED": b_turned, **tiles.blocks, "GROUP_M": tiles.group_m, **tiles.compiled_with}
+        if persistent:
             c_desc = TensorDescriptor(c, [*c.shape], [*c.stride()], [tiles.block_m, tiles.block_n // 2])
             matmul_kernel_v5[(min(tiles.count(c), _programs(c)),)](
                 a_desc, b_desc, c_desc, *c.shape, a.shape[1], INPUT_PRECISION=input_precision, **settings
@@ -380,13 +406,20 @@ def _launch_described(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_p
 def matmul_v4(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", plan: Plan | None = None) -> torch.Tensor:
     """v4 of the ladder: tensor descriptors of a and b, which are copied where they lie so that no descriptor takes them."""
     a, b, c = _prepare(a, b, input_precision)
-    return _launch_described(a, b, c, input_precision, plan or LARGE[c.itemsize])
+    return _launch_described(a, b, c, input_precision, plan or LARGE[c.itemsize]._replace(persistent=False))
 
 
 def matmul_v5(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", plan: Plan | None = None) -> torch.Tensor:
     """v5 of the ladder: persistent programs."""
     a, b, c = _prepare(a, b, input_precision)
     return _launch_described(a, b, c, input_precision, plan or LARGE[c.itemsize]._replace(persistent=True))
+
+
+def _by_vectors(x: torch.Tensor) -> bool:
+    """Whether pointers read x by vectors: Triton takes note only of sizes and strides that are multiples of 16."""
+    (rows, cols), (down, along) = x.shape, x.stride()
+    length, step = (cols, down) if along == 1 else (rows, along)
+    return 1 in (down, along) and length % 16 == step % 16 == x.data_ptr() % 16 == 0
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> torch.Tensor:
@@ -403,7 +436,11 @@ def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> t
     and CPU tensors where the kernel is compiled for a GPU.
     """
     a, b, c = _prepare(a, b, input_precision)
-    described = c.numel() * a.shape[1] >= LEAST_TO_COPY or all(_describable(x) or _describable(x.mT) for x in (a, b))
-    if not described or _shared_kib(a) < 227:
+    by_pointers = (
+        _shared_kib(a) < 227
+        or (c.itemsize == 2 and c.numel() <= MOST_BY_POINTERS and _by_vectors(a) and _by_vectors(b))
+        or (c.numel() * a.shape[1] < LEAST_TO_COPY and None in (_turned(a), _turned(b)))
+    )
+    if by_pointers:
         return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
     return _launch_described(a, b, c, input_precision, next(plan for most, plan in PLANS[c.itemsize] if c.numel() <= most))

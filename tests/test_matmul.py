@@ -109,7 +109,11 @@ def test_a_negative_bit_is_seen():
         assert close(launcher(torch._neg_view(a), b), -a, b)
 
 
-@pytest.mark.parametrize("kib", [64, 99, 163, 227])
+def test_a_gpu_takes_the_next_lower_row_of_the_table():
+    assert [module._row(kib) for kib in (48, 64, 98, 99, 163, 227, 228)] == [64, 64, 64, 99, 99, 227, 227]
+
+
+@pytest.mark.parametrize("kib", [64, 99, 227])
 @pytest.mark.parametrize("precision", module.PRECISIONS)
 def test_a_gpu_with_less_shared_memory_gets_the_same(kib, precision, monkeypatch):
     monkeypatch.setattr(module, "_shared_kib", lambda x: kib)
@@ -122,10 +126,30 @@ def test_only_a_gpu_with_a_copy_engine_for_tiles_is_given_descriptors(monkeypatc
     used = []
     monkeypatch.setattr(module, "_launch_described", lambda a, b, c, *rest: used.append("descriptors") or c)
     monkeypatch.setattr(module, "_launch_v2", lambda a, b, c, *rest: used.append("pointers") or c)
-    for kib, columns in ((227, 64), (227, 63), (163, 64), (99, 64)):
+    for kib, columns in ((227, 64), (227, 63), (99, 64), (64, 64)):
         monkeypatch.setattr(module, "_shared_kib", lambda x, kib=kib: kib)
         matmul(random(64, columns), random(columns, 64))
     assert used == ["descriptors", "pointers", "pointers", "pointers"]
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "dtype", "by"),
+    [
+        (64, 64, 64, torch.float16, "pointers"),
+        (1, 64, 64, torch.float16, "pointers"),
+        (64, 64, 72, torch.float16, "descriptors"),  # pointers would read a element by element
+        (64, 72, 64, torch.float16, "descriptors"),  # … and here b
+        (4096, 4096, 16, torch.float16, "descriptors"),
+        (64, 64, 64, torch.float32, "descriptors"),
+    ],
+)
+def test_small_16_bit_products_are_left_to_pointers_where_those_read_by_vectors(m, n, k, dtype, by, monkeypatch):
+    used = []
+    monkeypatch.setattr(module, "_launch_described", lambda a, b, c, *rest: used.append("descriptors") or c)
+    monkeypatch.setattr(module, "_launch_v2", lambda a, b, c, *rest: used.append("pointers") or c)
+    monkeypatch.setattr(module, "_shared_kib", lambda x: 227)
+    matmul(random(m, k, dtype=dtype), random(k, n, dtype=dtype))
+    assert used == [by]
 
 
 def test_large_operands_that_no_descriptor_takes_are_copied_and_small_ones_are_not(monkeypatch):
@@ -139,7 +163,9 @@ def test_large_operands_that_no_descriptor_takes_are_copied_and_small_ones_are_n
 
 @pytest.mark.parametrize("turn_b", [False, True])
 @pytest.mark.parametrize("k", [32, 33])
-def test_b_may_be_turned_first(turn_b, k):
+@pytest.mark.parametrize("most", [module.GRID_LIMIT, 1])
+def test_b_may_be_turned_first(turn_b, k, most, monkeypatch):
+    monkeypatch.setattr(module, "GRID_LIMIT", most)
     a, b = random(70, k), random(k, 90)
     for theirs in (b, b.T.contiguous().T):
         for plan in (LARGE[4]._replace(turn_b=turn_b), LARGE[4]._replace(turn_b=turn_b, persistent=True)):
