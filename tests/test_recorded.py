@@ -88,12 +88,15 @@ def test_softmax_of_the_widest_rows_in_bfloat16_is_slower_than_a_copy_and_far_fa
         assert found.at("softmax", columns).tb_s >= 1.5 * found.at("torch", columns).tb_s
 
 
-@pytest.mark.parametrize("name", ["matmul", "matmul_bfloat16", "matmul_float32"])
-def test_a_large_matrix_product_comes_near_torchs_and_a_ragged_one_passes_it(name):
+# In float32 b is turned first, which torch does not need; and torch's own is less slow where rows do not begin at 16 bytes.
+@pytest.mark.parametrize(
+    ("name", "share", "ragged"), [("matmul", 0.97, 2.6), ("matmul_bfloat16", 0.97, 2.6), ("matmul_float32", 0.92, 1.6)]
+)
+def test_a_large_matrix_product_comes_near_torchs_and_a_ragged_one_passes_it(name, share, ragged):
     found = recorded(name)
     for n in (4096, 8192):
-        assert found.at("torch", n).ms >= 0.94 * found.at("matmul", n).ms
-    assert found.at("torch", 4101).ms >= 1.7 * found.at("matmul", 4101).ms  # copied first, so that descriptors take it
+        assert found.at("torch", n).ms >= share * found.at("matmul", n).ms
+    assert found.at("torch", 4101).ms >= ragged * found.at("matmul", 4101).ms  # copied first, so that descriptors take it
 
 
 def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
@@ -102,9 +105,11 @@ def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
     assert v1 > 1.1 * v2 > 2.4 * v3
 
 
-def test_small_matrix_products_are_launch_cost():
-    found = recorded("matmul")
-    assert found.at("matmul", 1024).ms > 0.8 * found.at("matmul", 2048).ms
+@pytest.mark.parametrize("name", ["matmul", "matmul_bfloat16"])
+def test_of_16_bits_a_small_matrix_product_is_near_torchs_and_a_smaller_one_is_launch_cost(name):
+    found = recorded(name)
+    assert found.at("torch", 2048).ms >= 0.9 * found.at("matmul", 2048).ms
+    assert found.launch_us["matmul"] > 1000 * found.at("matmul", 1024).ms
 
 
 def test_small_sizes_are_launch_cost():
