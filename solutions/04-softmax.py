@@ -434,7 +434,7 @@ draw.speeds(speeds, series=["softmax", "softmax_v2", "softmax_v3", "torch", "cop
 # Between 4,096 and 16,384 columns a row a program is all one can wish. At 32,768 one program fills a
 # multiprocessor's registers, and nothing runs while it waits; the online version pays for its
 # second reading. `softmax` is above PyTorch's own at every width, four times at 8,192. On the left
-# a program has too little to do: 256 columns of bfloat16 are 512 bytes. There a program takes
+# a program has too little to do: 64 columns of bfloat16 are 128 bytes. There a program takes
 # several rows, a tile of `[BLOCK_M, BLOCK_N]`, and folds along `axis=1`. (Rows past the end become
 # NaN in it, and are not stored.)
 
@@ -740,13 +740,13 @@ print(observed().softmax_by_compile)
 draw.speeds(speeds, series=["softmax", "torch.compile", "torch", "copy"])
 
 # %% [markdown]
-# At 256, 512 and 1,024 columns it is as fast (not at 781, an odd width), and it joins the softmax with
-# whatever stands before and after, which yours does not. There, write no kernel. Beyond, the
+# Up to 1,024 columns it is as fast, within 5 % (not at 781, an odd width), and it joins the softmax
+# with whatever stands before and after, which yours does not. There, write no kernel. Beyond, the
 # course's is two to two and a half times as fast. The second reading is not the main reason:
 # `softmax_v3` reads twice too, and is far above it at 8,192. A maximum and a sum for every lane take more
 # exponentials than one for the row, and up to 16,384 columns it does as many elements a second in
 # float32 as in bfloat16: arithmetic binds it, not memory. In float32 it is therefore nearer, and
-# PyTorch's own is good up to 2,048 columns. So measure what you would replace, in the same run, at
+# PyTorch's own is good from 128 to 2,048 columns. So measure what you would replace, in the same run, at
 # your own sizes and dtype, first.
 #
 # ## On your own
