@@ -21,6 +21,7 @@ from .copying import copy_tb_s
 from .records import Machine, Speeds, Timing
 from .source_hash import code_hash
 from .studies import Function, Operation, Study, study
+from .timing import times_ms
 
 ROUNDS = 3
 """Each function is timed in so many turns with its peers, so that a drift of the clock hits all alike."""
@@ -125,12 +126,10 @@ def _timings_at(study: Study, x: int) -> list[Timing]:
 
 def _times(functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]) -> dict[str, list[float]]:
     """Milliseconds of single calls on the GPU, for each function, gathered in turns."""
-    from triton.testing import do_bench
-
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(ROUNDS):
         for name, function in functions.items():
-            times[name] += do_bench(partial(function, *inputs), warmup=10, rep=40, return_mode="all")
+            times[name] += times_ms(function, inputs)
     return times
 
 

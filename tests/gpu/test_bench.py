@@ -1,9 +1,13 @@
 """bench and gpu_facts on a real GPU."""
 
+import time
+from statistics import median
+
 import pytest
 import torch
 
 from course import bench, draw, gpu_facts
+from course.measuring.timing import times_ms
 from kernels.vector_add import add
 
 pytestmark = pytest.mark.gpu
@@ -23,6 +27,14 @@ def test_a_function_is_timed_beside_its_peers():
     assert large.ms > result.at("add", 2**12).ms
     assert 1 < result.launch_us["torch.add"] < result.launch_us["add"] < 1000
     assert "measured now on" in draw.speeds(result).alt
+
+
+def test_what_the_cpu_takes_to_launch_does_not_count():
+    def late(x):
+        time.sleep(100e-6)
+        return x + 1
+
+    assert median(times_ms(late, inputs(2**10)[:1])) < 0.05
 
 
 def test_like_takes_the_sizes_and_peers_of_a_study():

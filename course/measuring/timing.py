@@ -1,0 +1,32 @@
+"""Times of single calls on the GPU, without what the CPU takes to launch them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+HELD_CYCLES = 400_000
+"""So long the GPU spins before each call, some 0.2 ms: by then the call's kernels stand in its queue, one behind the other."""
+
+
+def times_ms(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], budget_ms: float = 40) -> list[float]:
+    """Milliseconds of calls of function(*inputs), as many as take about budget_ms together, after a few that warm up.
+
+    The L2 cache is emptied before each.
+    """
+    cache = torch.empty(2**28, dtype=torch.int8, device="cuda")  # larger than any GPU's L2 cache
+    for _ in range(2):
+        function(*inputs)
+    estimate = min(_timed(function, inputs, cache) for _ in range(3))
+    return [_timed(function, inputs, cache) for _ in range(max(3, min(500, int(budget_ms / estimate))))]
+
+
+def _timed(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], cache: torch.Tensor) -> float:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    cache.zero_()
+    torch.cuda._sleep(HELD_CYCLES)
+    start.record()
+    function(*inputs)
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end)
