@@ -11,13 +11,14 @@
 #
 # | section | minutes |
 # |---|---|
-# | Operations for a byte | 6 |
-# | The loop along K | 14 |
-# | What a dot becomes | 8 |
+# | Operations for a byte | 5 |
+# | The loop along K | 13 |
+# | What a dot becomes | 7 |
 # | Which numbers are multiplied | 6 |
 # | Tiles and their order | 9 |
-# | Who holds what | 9 |
-# | Loading ahead | 8 |
+# | Who holds what | 8 |
+# | Loading ahead | 9 |
+# | Against cuBLAS | 4 |
 
 # %%
 from course import DEVICE, check, cost, draw, explore, hint, lower
@@ -32,7 +33,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 #
 # In a matrix product `c = a @ b`, `c[m, n]` is the sum over `k` of `a[m, k] * b[k, n]`. With `a` of
 # `[M, K]` and `b` of `[K, N]` that is `M * N * K` multiplications and as many additions.
-# **Predict** how many operations there are for each byte that must move, where M, N and K are 4,096.
+# **Predict** how many operations there are for each byte that must move, where M, N and K are 4,096
+# and the numbers float16.
 
 # %%
 n = 4096
@@ -42,8 +44,8 @@ print(f"{operations / moved:.0f} operations for a byte")
 
 # %% [markdown]
 # A vector add has one operation for twelve bytes. An H200 moves at most 4.8 TB a second, and does at
-# most 989 TFLOP/s (10^12 operations a second) in float16: 206 operations for a byte. So here, for
-# the first time, arithmetic can be what binds.
+# most 989 TFLOP/s (10^12 operations a second) in float16: 206 operations for a byte. So here
+# arithmetic binds by far, if memory delivers each number once.
 #
 # Only *tensor cores* do that many: units that multiply two small matrices in one instruction. The
 # ordinary ones, which add your vectors, do 67 TFLOP/s in float32. `tl.dot` is how a kernel asks for
@@ -85,9 +87,9 @@ print((c - acc).abs().max().item() < 1e-4)
 
 # %% [markdown]
 # `tl.dot(a, b, acc)` multiplies and adds in one: tensor cores take the sum so far as a third
-# operand. Three things go wrong here again and again. `acc = 0` is an integer before the loop and a
-# block after its first turn, which the compiler refuses. The pointers must move. And a sum kept in
-# float16 loses digits at every step.
+# operand. Three slips are made here again and again. `acc = 0` is an integer before the loop and a
+# block after its first turn, which the compiler refuses. Pointers that nobody moves read the first
+# tiles again and again. And a sum kept in float16 loses digits at every step.
 
 # %% [markdown]
 # ### Exercise 05.1 · The loop (core)
@@ -138,8 +140,8 @@ check("05.1", loop_kernel)
 print(torch.tensor([0.0]) @ torch.tensor([float("nan")]))
 
 # %% [markdown]
-# It is not. Behind the last row of `b` lies whatever it may be, a NaN too, and 0 * NaN is NaN. Both
-# tiles need zeros along K.
+# It is not. Behind the last row of `b` anything may lie, even a NaN, and 0 * NaN is NaN. Both tiles
+# need zeros along K.
 #
 # The rows of `a` past M and the columns of `b` past N are another matter. What they hold ends up in
 # rows and columns of the accumulator that are not stored.
@@ -147,7 +149,7 @@ print(torch.tensor([0.0]) @ torch.tensor([float("nan")]))
 # %% [markdown]
 # ### Exercise 05.2 · Any size (core)
 #
-# The same for every M, N and K from 1 on. Masks stand at the edges of the tiles.
+# The same for every M, N and K from 1 on. Mask both loads; the store is masked already.
 
 
 # %%
@@ -188,7 +190,7 @@ check("05.2", edges_kernel)
 
 # %% [markdown]
 # Here is the whole, with its launcher. It differs from yours in two ways: its grid has one
-# dimension, from which a program finds its tile by a rule that the section after next explains; and
+# dimension, from which a program finds its tile by a rule that *Tiles and their order* explains; and
 # the store rounds to whatever type `c` has.
 
 
@@ -251,9 +253,9 @@ replay(matmul_kernel, (1,), a, b, torch.empty_like(a), 16, 16, 16,
 # %% [markdown]
 # ## What a dot becomes
 #
-# One `tl.dot` in your kernel; which instruction it becomes depends on the GPU. **Predict** how many
-# there are for a product of 64 x 64 x 64, on a GPU without tensor cores for Triton (sm_75) and on
-# the one with the newest (sm_100).
+# One `tl.dot` in your kernel; which instruction it becomes depends on the GPU. Here is a product of
+# 64 x 64 x 64. **Predict** whether the newest GPU (sm_100) needs more instructions for it than one
+# whose tensor cores Triton does not use (sm_75), or fewer.
 
 
 # %%
@@ -332,8 +334,9 @@ check("05.3", small_kernel)
 # ## Which numbers are multiplied
 #
 # A tensor core takes no float32. For float32 operands `tl.dot` uses *TF32* by default on NVIDIA:
-# the exponent of a float32 and the first 10 bits of its mantissa. **Predict** which of these four
-# loses most, and which least.
+# the exponent of a float32 and the first 10 digits of its mantissa. (A mantissa's leading 1 is not
+# stored: the 11 binary digits of a float16 are 10 stored ones.) bfloat16 stores 7. **Predict** which of
+# these four loses most, and which two are alike.
 
 
 # %%
@@ -352,9 +355,9 @@ for name, cut in formats.items():
     print(f"{name:9} {error:.0e}")
 
 # %% [markdown]
-# Only the operands were cut here: the products were added up in float64. bfloat16 keeps 7 bits of
-# mantissa, float16 and TF32 10; TF32 is behind float16 because it was cut and not rounded. What
-# float16 pays for it is range: nothing above 65,504. On a GPU, the sum counts as well:
+# Only the operands were cut here: the products were added up in float64. TF32 is behind float16
+# because it was cut and not rounded. What float16 pays for its digits is range: nothing above 65,504.
+# On a GPU, the sum counts as well:
 
 # %%
 print(observed().dots)
@@ -364,9 +367,9 @@ print(observed().dots)
 # in two, multiplies three times, and comes as near. A sum kept in float16 is four times as far off as
 # its operands alone are.
 #
-# Two warnings for CPU mode. The interpreter computes float32 dots exactly, so TF32 never shows
-# there. And its bfloat16 dots are wrong, by powers of ten: this course uses float16 or float32 where
-# it interprets, and `verify` leaves bfloat16 to the GPU.
+# Two warnings for CPU mode. The interpreter multiplies float32 in full, so TF32 never shows there. And
+# its bfloat16 dots are wrong, by powers of ten: this course uses float16 or float32 where it
+# interprets, and `verify` leaves bfloat16 to the GPU.
 
 # %% [markdown]
 # ## Tiles and their order
@@ -400,8 +403,9 @@ draw.slide(lambda group_m: draw.order(8, 8, group_m, programs=16), group_m=[1, 2
 
 # %% [markdown]
 # A square of 4 x 4 tiles needs 4 rows and 4 columns, two rows of 8 need 2 and 8. That is the rule in
-# `matmul_kernel`: go down `GROUP_M` tiles, then one column to the right. Here are the first 132
-# programs of a product of 2,048 x 2,048 in tiles of 64 x 64, counted.
+# `matmul_kernel`: go down `GROUP_M` tiles, then one column to the right. Here is what the first 132
+# programs of a product of 2,048 x 2,048 in tiles of 64 x 64 read in one step along K, counted: so K
+# is 64 here.
 
 # %%
 tall, wide = (torch.empty(*s, device="meta", dtype=torch.float16) for s in ((2048, 64), (64, 2048)))
@@ -415,8 +419,9 @@ for group_m in (1, 8):
 
 # %% [markdown]
 # 264 tiles are asked for either way, and all operations are the same. But memory has to deliver 37
-# different ones row after row, and 25 in groups of 8. What that is worth depends on whether the L2
-# cache holds a row of tiles anyway; often it is a few percent. It never changes the result.
+# different ones row after row, and 25 in groups of 8. What that is worth depends on what the L2
+# cache holds anyway: on an H200 little at 4,096, and a seventh at 8,192, as you will see. It never
+# changes the result.
 
 # %% [markdown]
 # ### Exercise 05.4 · Tiles of 132 programs (core)
@@ -457,8 +462,9 @@ draw.layout(s, "product")
 
 # %% [markdown]
 # Four: two neighbours in row 0 and two in row 8, for thread 0. Each warp makes 8 columns. That is the
-# layout `nvidia_mma`, and it is the instruction's: neither you nor Triton chose it. The operands
-# have layouts of their own, `dot_op`. Here is what thread 1 of warp 0 holds of `a`.
+# layout `nvidia_mma`. Within a warp it is the instruction's; Triton chose only how the warps share
+# the tile. The operands have layouts of their own, `dot_op`. Here is what thread 1 of warp 0 holds of
+# `a`.
 
 # %%
 operand = next(each for each in s.layouts if each.kind == "dot_op" and "a" in each.names)
@@ -467,14 +473,14 @@ draw.layout(operand, thread=(0, 1))
 # %% [markdown]
 # But `a` was loaded in a `blocked` layout, 8 neighbours a thread, so that the loads are wide. From
 # one to the other it goes through shared memory, which has 32 *banks* of 4 bytes: a warp takes 128
-# bytes in one go if all banks are different. **Predict** which bank row 1 begins in, if a row of `a`
-# is 128 bytes.
+# bytes in one go if all banks are different. A row of `a` is 128 bytes. **Predict** in which bank its
+# element (1, 0) lies. (`access` says which layout reads it.)
 
 # %%
 draw.layout(s.layouts["#shared"], access=operand, rows=9)
 
 # %% [markdown]
-# Not in bank 0 but in bank 4. Framed is what a warp takes in one go: 16 bytes of each of eight rows.
+# Not in bank 0 but in bank 4. Framed is what a warp asks for at once: 16 bytes of each of eight rows.
 # If every row began in bank 0, these would lie in the same four banks. So the compiler *swizzles*:
 # it exchanges the pieces of 16 bytes within a row, in another way in each of eight rows
 # (`maxPhase = 8`). In the TTGIR you can take that out.
@@ -487,8 +493,8 @@ draw.layout(plain.layouts["#shared"], access=operand, rows=9)
 # Eight turns where one did. On Hopper the tensor cores read shared memory themselves, and know this
 # swizzle: there it is called `nvmma_shared`.
 #
-# With these the table of layouts is complete. Every one of them says the same thing: where each
-# element of a block lies.
+# These are all the layouts that you will meet, those of lesson 03 among them. Every one says the same
+# thing: where each element of a block lies.
 #
 # | layout | where it is met |
 # |---|---|
@@ -509,9 +515,10 @@ draw.layout(plain.layouts["#shared"], access=operand, rows=9)
 
 
 # %%
-def at_depth(num_stages, block_m=64, block_n=128, block_k=64):
-    tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": 8}
-    return lower(matmul_kernel, big, big, big, n, n, n, **tile, num_stages=num_stages, target="sm_90")
+def at_depth(num_stages, block_m=64, block_n=128, num_warps=4):
+    options = {"num_stages": num_stages, "num_warps": num_warps, "target": "sm_90"}
+    tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": 64, "GROUP_M": 8}
+    return lower(matmul_kernel, big, big, big, n, n, n, **tile, **options)
 
 
 draw.slide(lambda num_stages: draw.pipeline(at_depth(num_stages)), num_stages=[1, 2, 3, 4])
@@ -529,15 +536,19 @@ for num_stages in (1, 2, 3, 4):
 # %% [markdown]
 # 24,576 bytes: a tile of `a` and one of `b`. The copies are *asynchronous*: `cp.async` goes from memory
 # to shared memory without a register, and the thread goes on. A deeper pipeline waits less, until
-# there is nothing left to wait for; and shared memory ends: 64 KB on a T4, 99 on an RTX 40, 163 on an
-# A100, 227 on an H200, for one program. A program that takes all of it is alone on its multiprocessor.
+# there is nothing left to wait for; and shared memory ends, for one program at 227 KB on an H200. A
+# program that takes all of it is alone on its multiprocessor.
+#
+# (This is Hopper, whose `wgmma` still reads a buffer while the next is filled. On sm_80 and sm_89
+# the same depth needs a buffer fewer, and programs may have 163 and 99 KB; a T4 has no `cp.async`,
+# and depth changes nothing.)
 
 # %% [markdown]
 # ### Exercise 05.5 · How deep? (core)
 #
 # Tiles of 64 x 128, steps of 64 along K, float16. Which depth is the largest that fits 64 KB, 99 KB
-# and 227 KB, if each iteration under way takes a buffer for both tiles and nothing else counts?
-# Write the three as a text, such as `"1, 2, 3"`. (1 KB is 1,024 bytes here.)
+# and 227 KB, if each iteration under way takes a buffer for both tiles, as on Hopper, and nothing
+# else counts? Write the three as a text, such as `"1, 2, 3"`. (1 KB is 1,024 bytes here.)
 
 # %%
 # exercise 05.5
@@ -559,8 +570,9 @@ check("05.5", answer)
 
 # %% [markdown]
 # What lesson 02 called a tensor descriptor takes one more burden off. `a_desc.load([row, start])` is a
-# single instruction by one thread: Hopper's *TMA* unit computes the addresses, fetches the tile, keeps
-# to the edges and swizzles on the way. **Predict** what becomes of the registers.
+# single instruction by one thread: the *tensor memory accelerator* (TMA) computes the addresses,
+# fetches the tile, keeps to the edges and swizzles on the way. **Predict** what becomes of the
+# registers. (This kernel has no groups, which saves a few as well.)
 
 
 # %%
@@ -595,14 +607,17 @@ described_kernel[(4, 4)](*tiles, 100, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
 print(torch.allclose(z.float(), x.float()[:, :100] @ y.float(), atol=0.05))
 
 # %% [markdown]
-# Rows must begin at multiples of 16 bytes, hence the padding to 104 columns.
+# A quarter fewer: no thread holds the pointers and masks of its tiles. The seven copies are two
+# loads for each of three stages, and the store. In the last cell rows are padded to 104 columns,
+# since they must begin at multiples of 16 bytes; K stays 100, and the zeros beyond it do no harm.
 #
-# ### Against cuBLAS
+# ## Against cuBLAS
 #
-# What was recorded on an H200 in float16, against PyTorch, which calls NVIDIA's cuBLAS. `matmul_v1` and
-# `v2` have tiles of 64 x 64, `v2` in groups; `v3` has tiles of up to 128 x 256 and more depth, `v4`
-# descriptors; `v5` keeps a program on each multiprocessor, which loads for its next tile while it
-# stores this one. **Predict** which step gains most at 8,192.
+# What was recorded on an H200 in float16, against PyTorch, which calls NVIDIA's cuBLAS. `matmul_v1`
+# and `v2` have tiles of 64 x 64, `v2` in groups; `v3` has tiles of up to 128 x 256 and more depth,
+# `v4` descriptors; `v5` keeps a program on each multiprocessor, which loads for its next tile while
+# it stores this one. `matmul` is the course's own, which picks among the last three. **Predict**
+# which step gains most at 8,192.
 
 # %%
 speeds = recorded("matmul")
@@ -620,9 +635,9 @@ draw.speeds(speeds, series=names, xs=[1024, 2048, 4096, 8192])
 # %% [markdown]
 # ### Exercise 05.6 · A layer in one launch (stretch)
 #
-# `linear_relu(x, w, bias)` is `torch.relu(x @ w.T + bias)`, in float16: `x` is `[M, K]`, `w` is
-# `[N, K]`, `bias` is `[N]`. Write the rest of the kernel. Add and cut off in float32, and round
-# once.
+# `linear_relu(x, w, bias)` is `torch.relu(x @ w.T + bias)`, in float16: `x` is `[M, K]`, its rows
+# `stride_xm` elements apart, `w` is `[N, K]` and `bias` `[N]`, both contiguous; any M, N and K.
+# Write the rest of the kernel. Add and cut off in float32, and round once.
 
 
 # %%
@@ -673,7 +688,8 @@ check("05.6", linear_relu)
 # %% [markdown]
 # ## On your own
 #
-# - Give `at_depth` tiles of 128 x 256 and look at the registers. What does `num_warps=8` do to them?
+# - Look at the registers of `at_depth(3, 128, 256)`, and at what spills. What does `num_warps=8` do to
+#   them?
 # - Draw `lower(tile_kernel, …, target="gfx942").layouts["product"]`. How many elements does a
 #   thread of an MI300X hold?
 # - Write `matmul_kernel` for any strides. Which loads stay wide where `b` is transposed?

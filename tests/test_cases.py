@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from course import DEVICE
+from course.errors import CourseError
 from course.measuring.cases import LAYOUTS, Case, Input, heads, matrix_pairs, vectors
 from course.measuring.guards import GuardedAllocations, guarded, is_poison
 
@@ -25,6 +26,12 @@ def test_matrix_pairs_can_be_multiplied_and_are_no_multiples_of_blocks():
     assert {a.dtype for a, _ in pairs} == {torch.float16, torch.bfloat16}
     assert {a.layout for a, _ in pairs} == {b.layout for _, b in pairs} == set(LAYOUTS)
     assert any(a.shape[1] % 16 and a.shape[1] > 16 for a, _ in pairs)
+
+
+@pytest.mark.parametrize("dtypes", [torch.float16, (), ("float16",)])
+def test_matrix_pairs_of_no_dtypes_are_a_sentence(dtypes):
+    with pytest.raises(CourseError, match="matrix_pairs takes a tuple of dtypes"):
+        matrix_pairs(dtypes)
 
 
 def test_heads_cover_dtypes_odd_lengths_and_both_kinds_of_unequal_ones():

@@ -82,9 +82,29 @@ def test_drawing_again_changes_no_byte(name):
     assert make().png == make().png
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((17, 2), "tiles_m is 17, and must be a whole number of 1 to 16"),
+        ((2, 2.5), "tiles_n is 2.5"),
+        ((2, "2"), "tiles_n is '2'"),
+        ((2, 2, 0), "group_m is 0, and must be a whole number of 1 or more"),
+        ((2, 2, None), "group_m is None"),
+        ((2, 2, 1, 5), "programs is 5, and must be a whole number of 1 to 4"),
+    ],
+)
+def test_orders_that_cannot_be_drawn_are_named(given, says):
+    with pytest.raises(CourseError, match=re.escape(says)):
+        draw.order(*given)
+
+
 def test_sizes_that_were_not_measured_are_a_sentence():
-    with pytest.raises(CourseError, match="matmul has nothing of torch at these sizes"):
-        draw.speeds(recorded("matmul"), ["torch"], xs=[3])
+    with pytest.raises(CourseError, match="matmul has no N of float16 3: there is 1,024, 2,048"):
+        draw.speeds(recorded("matmul"), ["torch"], xs=[3, 1024])
+    with pytest.raises(CourseError, match=r"draw.speeds takes a list of sizes"):
+        draw.speeds(recorded("matmul"), xs=1024)
+    with pytest.raises(CourseError, match=r"draw.speeds takes a list of names"):
+        draw.speeds(recorded("matmul"), "matmul")
 
 
 def test_recorded_speeds_are_labelled_so():
@@ -112,9 +132,6 @@ def test_a_picture_can_be_saved(tmp_path):
         lambda: draw.queue(0),
         lambda: draw.queue(4, 9),
         lambda: draw.tiles(17, 2, 2, 2),
-        lambda: draw.order(17, 2),
-        lambda: draw.order(2, 2, 0),
-        lambda: draw.order(2, 2, programs=5),
         lambda: draw.tiles(2, 2, 0, 2),
         lambda: draw.attention(257, 16, 64, 16),
         lambda: draw.attention(16, 17, 4, 1),

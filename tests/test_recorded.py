@@ -90,7 +90,7 @@ def test_softmax_of_the_widest_rows_in_bfloat16_is_slower_than_a_copy_and_far_fa
 
 # In float32 b is turned first, which torch does not need; and torch's own is less slow where rows do not begin at 16 bytes.
 @pytest.mark.parametrize(
-    ("name", "share", "ragged"), [("matmul", 0.97, 2.6), ("matmul_bfloat16", 0.97, 2.6), ("matmul_float32", 0.92, 1.6)]
+    ("name", "share", "ragged"), [("matmul", 0.97, 2.6), ("matmul_bfloat16", 0.97, 2.6), ("matmul_float32", 0.9, 1.6)]
 )
 def test_a_large_matrix_product_comes_near_torchs_and_a_ragged_one_passes_it(name, share, ragged):
     found = recorded(name)
@@ -105,10 +105,11 @@ def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
     assert v1 > 1.1 * v2 > 2.4 * v3
 
 
-@pytest.mark.parametrize("name", ["matmul", "matmul_bfloat16"])
-def test_of_16_bits_a_small_matrix_product_is_near_torchs_and_a_smaller_one_is_launch_cost(name):
+@pytest.mark.parametrize(("name", "share"), [("matmul", 0.9), ("matmul_bfloat16", 0.9), ("matmul_float32", 0.85)])
+def test_a_small_matrix_product_is_near_torchs_on_the_gpu_and_its_launch_takes_the_cpu_longer(name, share):
     found = recorded(name)
-    assert found.at("torch", 2048).ms >= 0.9 * found.at("matmul", 2048).ms
+    for n in (1024, 2048):
+        assert found.at("torch", n).ms >= share * found.at("matmul", n).ms
     assert found.launch_us["matmul"] > 1000 * found.at("matmul", 1024).ms
 
 

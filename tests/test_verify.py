@@ -158,9 +158,52 @@ def test_masked_lanes_are_undefined_without_other(fold, dtype):
     def reference(x):
         return getattr(x, f"a{fold}" if fold != "sum" else fold)(0, keepdim=True)
 
-    case = Case((Input((8,), dtype),))
-    assert verify(lambda x: folded(x, 8), reference, [case]).right
-    assert not verify(lambda x: folded(x, 16), reference, [case]).right
+    whole, lacks_one, half = (Case((Input((n,), dtype),)) for n in (8, 15, 8))
+    assert verify(lambda x: folded(x, 8), reference, [whole]).right
+    assert not verify(lambda x: folded(x, 16), reference, [half]).right
+    # Of a single lane a maximum or a minimum cannot tell, whichever it holds: the next load fills it the other way.
+    assert not verify(lambda x: folded(x, 16), reference, [lacks_one]).right or fold == "min"
+    assert not verify(lambda x: (folded(x, 16), folded(x, 16))[1], reference, [lacks_one]).right or fold == "max"
+
+
+@triton.jit
+def gather_kernel(x_ptr, index_ptr, counts_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """out[i] = the sum of counts[0] elements of x from index[i] on; nothing is said of masked lanes that are not used."""
+    lanes = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.load(index_ptr + lanes, mask=lanes < n)
+    count = tl.load(counts_ptr + tl.program_id(axis=0), mask=tl.program_id(axis=0) * BLOCK < n)
+    total = tl.zeros([BLOCK], tl.float32)
+    for i in range(count):
+        total += tl.load(x_ptr + index + i, mask=lanes < n)
+    tl.store(out_ptr + lanes, total, mask=lanes < n)
+
+
+def test_masked_lanes_without_other_that_do_not_matter_are_let_be():
+    def gathered(x, index, counts):
+        out = torch.empty(index.shape, dtype=x.dtype, device=x.device)
+        gather_kernel[(4,)](x, index.contiguous(), counts, out, len(index), 8)  # the last program has no element
+        return out
+
+    cases = [Case((Input((200,)), Input((19,), torch.int64), Input((4,), torch.int32)))]
+    result = verify(gathered, lambda x, index, counts: _sums(x, index, counts), cases, absolute=1e-5)
+    assert result.right, result
+
+
+def _sums(x, index, counts):
+    counts = counts.repeat_interleave(8)[: len(index)]
+    return torch.stack([x[start : start + count].sum() for start, count in zip(index, counts, strict=True)])
+
+
+def test_what_a_lane_without_other_did_is_said():
+    case = Case((Input((9,)),))
+
+    def total(x):
+        out = torch.empty(1, device=x.device)
+        extreme_kernel[(1,)](x, out, len(x), "sum", 16)
+        return out
+
+    if not MODE.gpu:
+        assert "undefined, and hold infinities here" in str(verify(total, lambda x: x.sum(0, keepdim=True), [case]))
 
 
 def test_an_element_never_written_is_found_even_where_nan_is_expected():

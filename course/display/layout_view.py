@@ -1,5 +1,6 @@
 """A layout as a picture: the block with each element in the colour of its warp, or of its bank of shared memory."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -46,14 +47,16 @@ def layout(
     if access is not None and not isinstance(access, Layout):
         raise CourseError(f"draw.layout takes a layout as access, as s.layouts['x']; this is a {type(access).__name__}.")
     if not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
-        raise CourseError(f"draw.layout draws 1 to {MOST_ROWS} rows; rows is {rows!r}.")
+        raise CourseError(
+            f"draw.layout draws at most {MOST_ROWS} rows of a picture, so rows must be 1 to {MOST_ROWS}; it is {rows!r}."
+        )
     found = _layout(shown, of)
     if not found.bases:
         raise CourseError(f"{found.name or found.attribute} has no view in this version of Triton.")
     indexes = list(_rows(found))[:rows]
     moved = banks.access(found, access) if access is not None else None
     if found.shared:
-        boxes = [[_bank_box(found, index) for index in row] for row in indexes]
+        boxes = [_bank_boxes(found, row) for row in indexes]
     else:
         boxes = [_thread_boxes(found, row, thread) for row in indexes]
     figure = new_figure(WIDTH_INCHES, 0.34 * len(indexes) + 0.9)
@@ -69,7 +72,7 @@ def layout(
         axes.text(-0.01 * columns, -y + 0.5, label, ha="right", va="center", fontsize=8)
     axes.set_xlim(-0.09 * columns, columns)
     axes.set_ylim(1 - len(indexes), 1.9)
-    told = f"; one go of warp 0 is framed: {moved}" if moved else ""
+    told = f"; one request of warp 0 is framed: {moved}" if moved else ""
     axes.text(0, 1.25, _title(found, thread) + told, fontsize=10)
     axes.axis("off")
     return Picture.of(
@@ -167,9 +170,10 @@ def _same_thread(one: Holder | None, other: Holder | None) -> bool:
     return (one.warp, one.thread) == (other.warp, other.thread)
 
 
-def _bank_box(found: Layout, index: Index) -> Box:
-    bank = found.bank(*index)
-    return 1, PALETTE[bank // 4 % 6], str(bank), ""
+def _bank_boxes(found: Layout, row: list[Index]) -> list[Box]:
+    """Neighbours in one bank make one box."""
+    banks = [(bank, len(list(run))) for bank, run in itertools.groupby(found.bank(*index) for index in row)]
+    return [(width, PALETTE[bank // 4 % 6], str(bank), "") for bank, width in banks]
 
 
 def _draw_row(axes: "Axes", y: float, boxes: list[Box], columns: int) -> None:

@@ -15,10 +15,10 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
     of a group, group after group. 1 counts row after row.
     At the left stand the rows of tiles of a, at the top the columns of tiles of b.
     """
-    if not (1 <= tiles_m <= MOST and 1 <= tiles_n <= MOST and group_m >= 1 and 1 <= programs <= tiles_m * tiles_n):
-        raise CourseError(
-            f"draw.order shows 1 to {MOST} rows and columns of tiles, and 1 to all of their programs: take smaller numbers."
-        )
+    _check("tiles_m", tiles_m, MOST)
+    _check("tiles_n", tiles_n, MOST)
+    _check("group_m", group_m, None)
+    _check("programs", programs, tiles_m * tiles_n)
     owners = {_tile(program, tiles_m, tiles_n, group_m): program for program in range(tiles_m * tiles_n)}
     first = {tile for tile, program in owners.items() if program < programs}
     rows, cols = {row for row, _ in first}, {col for _, col in first}
@@ -44,6 +44,13 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
         f"{len(rows)} rows and {len(cols)} columns: they read {len(rows)} rows of tiles of a and {len(cols)} columns of b."
     )
     return Picture.of(figure, alt, colours=24)
+
+
+def _check(name: str, value: object, most: int | None) -> None:
+    if type(value) is not int or value < 1 or (most and value > most):
+        raise CourseError(
+            f"draw.order: {name} is {value!r}, and must be a whole number of 1 " + (f"to {most}." if most else "or more.")
+        )
 
 
 def _tile(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:

@@ -20,14 +20,14 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
     result: what `bench` returned or `recorded(name)`; the title says which of the two it is.
     series: the functions to show; xs: the sizes; all by default.
     """
+    if series is not None and not isinstance(series, (list, tuple)):
+        raise CourseError(f"draw.speeds takes a list of names, as ['torch']; series is {series!r}.")
     shown = series or result.series
     for name in shown:
         if name not in result.series:
             raise CourseError(f"There is no series {name!r} in {result.name}: there is {', '.join(result.series)}.")
     if xs is not None:
-        result = replace(result, timings=tuple(timing for timing in result.timings if timing.x in xs))
-    if not all(map(result.of, shown)):
-        raise CourseError(f"{result.name} has nothing of {', '.join(shown)} at these sizes.")
+        result = _at(result, xs)
     figure = new_figure(8, 4)
     axes = figure.subplots()
     for rank, (name, colour, marker) in enumerate(zip(shown, PALETTE * 2, MARKERS * 2, strict=False)):
@@ -58,6 +58,17 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
     axes.legend(fontsize=8, loc="best")
     axes.set_title(f"{result.name}: {'recorded' if result.recorded else 'measured now'} on {result.machine}", fontsize=9)
     return Picture.of(figure, _alt(result, shown))
+
+
+def _at(result: Speeds, xs: list[int]) -> Speeds:
+    """The timings at these sizes alone."""
+    if not isinstance(xs, (list, tuple)) or not xs:
+        raise CourseError(f"draw.speeds takes a list of sizes, as [1024, 4096]; xs is {xs!r}.")
+    there = sorted({timing.x for timing in result.timings})
+    for x in xs:
+        if x not in there:
+            raise CourseError(f"{result.name} has no {result.x_name} {x!r}: there is {', '.join(f'{x:,}' for x in there)}.")
+    return replace(result, timings=tuple(timing for timing in result.timings if timing.x in xs))
 
 
 def _alt(result: Speeds, shown: list[str]) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from course.errors import CourseError
+
 from .guards import Guarded, guarded
 
 # What CPU mode leaves to the GPU: the interpreter runs a program in about half a millisecond, whatever its block.
@@ -156,6 +158,8 @@ def matrix_pairs(dtypes: tuple[torch.dtype, ...] = (torch.float16,)) -> list[Cas
 
     float16 by default, whose products are exact in float32; float32 may be multiplied as TF32 on a GPU, and comes out far off.
     """
+    if not isinstance(dtypes, (tuple, list)) or not dtypes or not all(isinstance(each, torch.dtype) for each in dtypes):
+        raise CourseError(f"matrix_pairs takes a tuple of dtypes, as (torch.float16,); this is {dtypes!r}.")
 
     def case(m: int, n: int, k: int, dtype: torch.dtype, layouts: tuple[str, str] = ("contiguous",) * 2) -> Case:
         return Case((Input((m, k), dtype, layouts[0]), Input((k, n), dtype, layouts[1])), seed=m + n + k)

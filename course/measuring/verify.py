@@ -228,6 +228,8 @@ def _try(
             # cuts bits off where it converts to bfloat16.
             reason = "the interpreter's bfloat16 arithmetic is wrong"
             return Outcome(str(case), dtype, "left to the GPU", reason, work=work)
+        if log.undefined and not out[index].isfinite() and expected[index].isfinite():
+            text += "\nMasked lanes that are loaded without `other` are undefined, and hold infinities here: is that it?"
         return _wrong(case, Problem("wrong", text, index=index))
     return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed), work=work)
 

@@ -5,6 +5,7 @@ Its statement, its stub and its hints stand in the lesson (`statements.py` reads
 
 import math
 import numbers
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -138,7 +139,7 @@ class Text:
 
     id: str
     accepts: tuple[str, ...]
-    """The right texts; spaces, commas, quotes at both ends and capitals do not count."""
+    """The right texts; spaces, commas, semicolons, "and", quotes at both ends, a full stop and capitals do not count."""
     because: str
     slips: dict[str, str] = field(default_factory=dict)
     """Wrong texts that people give, and what led there."""
@@ -158,7 +159,8 @@ class Text:
 
 
 def _plain(text: str) -> str:
-    return "".join(text.replace(",", " ").split()).strip("'\"`").lower()
+    words = re.sub(r"[,;]|\band\b", " ", text.strip().rstrip("."))
+    return "".join(words.split()).strip("'\"`").lower()
 
 
 Exercise = Kernel | Launcher | Number | Choice | Text

@@ -113,6 +113,8 @@ class AccessLog:
         self.bytes_loaded = 0
         self.bytes_stored = 0
         self.storages_stored: set[int] = set()
+        self.undefined = False
+        """Whether a load has left masked lanes without a value."""
         """The addresses of the storages that were stored to."""
         self.idle_programs = 0
         """Programs without a single lane that touches memory, in the launch with most of them, …"""
@@ -134,6 +136,7 @@ class AccessLog:
             stop_outside(access, self._storages)
         addresses, moved = access.addresses, access.addresses.size * access.itemsize
         self._accesses.append(access)
+        self.undefined |= access.undefined and not access.active.all()
         if access.kind != "load" and addresses.size:
             self.storages_stored |= {start for start, size in self._storages if start <= addresses[0] < start + size}
         self.bytes_loaded += moved if access.kind != "store" else 0

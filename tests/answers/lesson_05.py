@@ -2,6 +2,20 @@ from tests.answers import Mistake, Other
 
 MISTAKES = {
     "05.1": [
+        Mistake("the shape of a", {"tl.zeros([BLOCK_M, BLOCK_N]": "tl.zeros([BLOCK_M, BLOCK_K]"}, "does not compile", ""),
+        Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"}, "reads outside", "read memory"),
+        Mistake(
+            "pointers go on by BLOCK_N",
+            {"a_ptrs += BLOCK_K": "a_ptrs += BLOCK_N", "b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_N * N"},
+            "wrong",
+            "At [0, 0]",
+        ),
+        Mistake(
+            "@",
+            {"acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)": "acc += tl.load(a_ptrs) @ tl.load(b_ptrs)"},
+            "does not compile",
+            "tl.dot(a, b) multiplies blocks",
+        ),
         Mistake("acc = 0", {"tl.zeros([BLOCK_M, BLOCK_N], tl.float32)": "0"}, "does not compile", "acc"),
         Mistake("the pointers of a stay", {"        a_ptrs += BLOCK_K\n": ""}, "wrong", "64 x 128"),
         Mistake("the pointers of b stay", {"        b_ptrs += BLOCK_K * N\n": ""}, "wrong", "64 x 128"),
@@ -72,6 +86,12 @@ MISTAKES = {
         ),
         Mistake("no other", {", mask=inside, other=0.0": ", mask=inside"}, "wrong", "At [0, 0]"),
         Mistake("no mask on the store", {"tl.dot(a, b), mask=inside": "tl.dot(a, b)"}, "writes outside", "outside its output"),
+        Mistake(
+            "no dot",
+            {"tl.dot(a, b)": "tl.sum(a[:, :, None].to(tl.float32) * b[None, :, :].to(tl.float32), axis=1)"},
+            "wrong",
+            "without tl.dot",
+        ),
         Mistake("b turned", {"tl.dot(a, b)": "tl.dot(a, tl.trans(b))"}, "wrong", "At [0, 0]"),
     ],
     "05.4": [
@@ -178,7 +198,7 @@ OTHERS = {
         ),
     ],
     "05.4": [Other("as a float", 28.0), Other("as an integer", 28)],
-    "05.5": [Other("without commas", "2 4 9"), Other("closer", "2,4,9")],
+    "05.5": [Other("without commas", "2 4 9"), Other("in words", "2, 4 and 9."), Other("semicolons", "2;4;9")],
     "05.6": [
         Other("w turned after the load", {"w_ptr + cols[None, :] * K + ks[:, None], mask=w_mask, other=0.0)": "w_ptr + cols[:, None] * K + ks[None, :], mask=(cols < N)[:, None] & (ks < K)[None, :], other=0.0)", "tl.dot(x, w, acc)": "tl.dot(x, tl.trans(w), acc)"}),
         Other("the bias first", {"acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)": "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)\n    acc += tl.load(bias_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)[None, :]", "acc + bias[None, :]": "acc"}),

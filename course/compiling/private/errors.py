@@ -63,6 +63,7 @@ _CLEARER = {
     "Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT functions.)": "a pointer is not "
     "indexed: use tl.load and tl.store",
     "'InterpreterBuilder' object has no attribute 'grid_idx'": "a kernel was called without a grid: write kernel[grid](…)",
+    "'MatMult' object has no attribute '__name__'": "a kernel has no @: tl.dot(a, b) multiplies blocks",
     "object of type 'int' has no len()": "the grid is a number, and must be a tuple: write kernel[(programs,)](…)",
 }
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class Access:
     """What is stored, of the same shape."""
     dtype: str = ""
     """Of what is stored, Triton's name."""
+    undefined: bool = False
+    """Whether lanes that a mask keeps out of a load are left without a value."""
 
     @cached_property
     def addresses(self) -> np.ndarray:
@@ -106,8 +109,11 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     plain_patch = interpreter._patch_lang_tensor
     bound: list[tuple[str, dict[str, Any]]] = []  # of the launch that is being prepared
     chosen: list[Program] = []
+    turns = itertools.count()  # of what is undefined
 
-    def tell(kind: Literal["load", "store", "update"], pointers: Any, mask: Any, value: Any = None) -> None:
+    def tell(
+        kind: Literal["load", "store", "update"], pointers: Any, mask: Any, value: Any = None, undefined: bool = False
+    ) -> None:
         element = pointers.get_element_ty()
         itemsize = max(1, getattr(element, "primitive_bitwidth", 64) // 8)  # a pointer has none
         shape = pointers.data.shape
@@ -115,14 +121,17 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
         active = np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask.data, shape).astype(bool)
         values = np.broadcast_to(value.data, shape) if value is not None else None
         dtype = str(value.dtype.scalar) if value is not None else ""
-        observer.access(Access(kind, builder.grid_idx, pointers.data, active, itemsize, values, dtype))
+        observer.access(Access(kind, builder.grid_idx, pointers.data, active, itemsize, values, dtype, undefined))
 
     def load(pointers: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
-        tell("load", pointers, mask)
-        loaded = plain["create_masked_load"](pointers, mask, other, *rest, **named)
-        if mask is not None and other is None:
-            _undefine(loaded, ~np.broadcast_to(mask.data, loaded.data.shape).astype(bool))
-        return loaded
+        undefined = other is None
+        tell("load", pointers, mask, undefined=undefined)
+        return defined(plain["create_masked_load"](pointers, mask, other, *rest, **named), mask if undefined else None)
+
+    def defined(block: Any, mask: Any) -> Any:
+        if mask is not None:
+            _undefine(block, ~np.broadcast_to(mask.data, block.data.shape).astype(bool), next(turns) % 2 == 0)
+        return block
 
     def store(pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("store", pointers, mask, value)
@@ -130,7 +139,7 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
 
     def update(operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("update", pointers, mask)
-        return plain["create_atomic_rmw"](operation, pointers, value, mask, *rest, **named)
+        return defined(plain["create_atomic_rmw"](operation, pointers, value, mask, *rest, **named), mask)
 
     def compare_and_swap(pointers: Any, *rest: Any, **named: Any) -> Any:
         tell("update", pointers, None)
@@ -213,19 +222,32 @@ def bind_late(kernel: Any) -> None:
             names[name] = lambda *args, _home=home, **kwargs: getattr(triton.language, _home)(*args, **kwargs)
 
 
-def _undefine(block: Any, lanes: np.ndarray) -> None:
+def _undefine(block: Any, lanes: np.ndarray, largest_first: bool) -> None:
     """Fill these lanes with the largest and the smallest there is, in turns: no sum, maximum, minimum or product hides both."""
-    data = block.data
-    if data.dtype.kind == "f":
-        largest, smallest = np.inf, -np.inf
-    elif str(block.dtype.scalar) == "bf16":  # which the interpreter keeps as bits
-        largest, smallest = 0x7F80, 0xFF80
-    elif data.dtype.kind == "b":
-        largest, smallest = True, False
-    else:
-        largest, smallest = np.iinfo(data.dtype).max, np.iinfo(data.dtype).min
-    turns = np.arange(data.size).reshape(data.shape) % 2 == 0
+    data, largest, smallest = block.data, *_extremes(block)
+    if not data.ndim or data.size == 1:
+        largest_first = False  # it may be how often a loop runs
+    turns = np.cumsum(lanes).reshape(lanes.shape) % 2 == largest_first
     data[lanes & turns], data[lanes & ~turns] = largest, smallest
+
+
+def _extremes(block: Any) -> tuple[Any, Any]:
+    """The largest and the smallest of a block's type; of one without numbers below 0, nothing near 0 either."""
+    dtype, name = block.data.dtype, str(block.dtype.scalar)
+    if dtype.kind == "f":
+        return np.inf, -np.inf
+    if name == "bf16":  # which the interpreter keeps as bits, as it does fp8
+        return 0x7F80, 0xFF80
+    if name.startswith("fp8"):
+        return 0x7F, 0x7F  # NaN
+    if dtype.kind == "b":
+        return True, True
+    most = np.iinfo(dtype).max
+    if dtype.kind == "u":
+        return most, most - 1
+    if dtype.itemsize == 8:  # less, since an offset of so many elements in bytes would come round to 0
+        return most // 16, -most // 16
+    return most, np.iinfo(dtype).min
 
 
 def _truth(block: Any) -> bool:

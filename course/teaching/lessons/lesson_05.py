@@ -22,9 +22,9 @@ def _in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _by_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Whole tiles of 32 x 16 x 16."""
+    """Whole tiles of 32 x 16 x 64: three sizes, so that none can stand for another."""
     c = torch.empty(a.shape[0], b.shape[1], device=a.device)
-    kernel[(len(a) // 32, b.shape[1] // 16)](a, b, c, b.shape[1], a.shape[1], BLOCK_M=32, BLOCK_N=16, BLOCK_K=16)
+    kernel[(len(a) // 32, b.shape[1] // 16)](a, b, c, b.shape[1], a.shape[1], BLOCK_M=32, BLOCK_N=16, BLOCK_K=64)
     return c
 
 
@@ -41,6 +41,10 @@ def _small(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return c
 
 
+def _uses_dot(stages: dict[str, str]) -> str:
+    return "" if "tt.dot" in stages["ttir"] else "It multiplies without tl.dot, and so without tensor cores."
+
+
 def _linear(m: int, n: int, k: int, x_layout: str = "contiguous", seed: int = 0) -> Case:
     return Case((Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF)), seed=m + n + k + seed)
 
@@ -50,10 +54,11 @@ EXERCISES = (
         "05.1",
         parameters=("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
         reference=_in_float32,
-        cases=(_product(64, 48, 128), _product(32, 16, 16), _product(32, 32, 80)),
+        cases=(_product(64, 48, 128), _product(32, 16, 64), _product(32, 32, 192)),
         launch=_by_tiles,
         absolute=2e-5,  # products of either sign cancel
         in_float32=True,
+        compiled=_uses_dot,
     ),
     Kernel(
         "05.2",
@@ -63,6 +68,7 @@ EXERCISES = (
         launch=_by_masked_tiles,
         absolute=2e-5,
         in_float32=True,
+        compiled=_uses_dot,
     ),
     Kernel(
         "05.3",
@@ -72,6 +78,7 @@ EXERCISES = (
         launch=_small,
         absolute=2e-6,
         in_float32=True,
+        compiled=_uses_dot,
     ),
     Number(
         "05.4",
@@ -99,6 +106,8 @@ EXERCISES = (
             "1, 2, 4": "That is with 4 bytes an element: a float16 has 2.",
             "5, 8, 18": "That is with 1 byte an element: a float16 has 2.",
             "3, 5, 10": "Rounded up: the last of them would not fit.",
+            "1, 3, 8": "That is one buffer fewer than fits: none is set aside for anything else.",
+            "2, 5, 9": "That is sm_89 for 99 KB, where a buffer fewer is needed; here each iteration under way has one.",
         },
     ),
     Launcher(
@@ -109,5 +118,6 @@ EXERCISES = (
         absolute=2e-3,  # products of either sign cancel, and the result is rounded to float16
         most_launches=1,
         in_float32=True,
+        compiled=_uses_dot,
     ),
 )
