@@ -11,11 +11,14 @@ maximum and the sum of its rows so far instead (as softmax_v3 does), and makes i
     v3  flash_attention_v3  as v2, measured settings; the longest    the same operations; larger tiles read k and v less often
                             programs of a causal head first
     v4  flash_attention_v4  as v3, k and v by tensor descriptors     the same; no thread computes addresses
-        flash_attention     v4 where the GPU and the strides allow it, else v3
+    v5  flash_attention_v5  as v4, loads and both halves of a    the same; one half's dots run under the other's exp2
+                            tile's rows on warps of their own
+        flash_attention     v5 or v4 where the GPU, the lengths and the strides allow it, else v3
 
 Scores, maxima, sums and the output so far are float32; only the probabilities are rounded to the dtype of v, for the dot.
 """
 
+import contextvars
 import math
 from typing import NamedTuple
 
@@ -31,6 +34,10 @@ LAYOUTS = ("bhmd", "bmhd")
 MOST_LENGTH = 2**30
 WITH_DESCRIPTORS = (9, 10)
 """Major compute capabilities whose hardware reads tensor descriptors into as much shared memory as v4 takes."""
+WITH_SPECIALIZATION = 9
+"""The major compute capability that v5 was written for."""
+SPECIALIZING_TRITON = (3, 7)
+"""The first Triton that compiles v5 at every head dimension."""
 
 # exp(t) = exp2(t * LOG2E), and exp2 is what the hardware has. The kernel folds it into the scale.
 LOG2E = tl.constexpr(1.4426950408889634)
@@ -214,6 +221,110 @@ def _fwd_kernel(
     tl.store(out_start + rows[:, None].to(tl.int64) * stride_om + dims[None, :], out, mask=tile_there)
 
 
+@triton.jit
+def first_element(batch, head, stride_b, stride_h, stride_m):
+    """Where a head begins in its tensor, read as one matrix whose rows are stride_m apart: (row, column)."""
+    return batch * (stride_b // stride_m) + head * (stride_h // stride_m), head * (stride_h % stride_m)
+
+
+@triton.jit
+def attend_specialized(
+    tile, q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
+    stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+    stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om, seqlen_q, seqlen_k,
+    IS_CAUSAL: tl.constexpr, HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    HEADS_PER_KEY_HEAD: tl.constexpr, SPECIALIZE: tl.constexpr,
+):  # fmt: skip
+    """Compute and store a tile: BLOCK_M queries of a head. Under a causal mask every row sees a key of each tile it takes."""
+    pair = tile // n_blocks
+    batch, head = pair // nheads, pair % nheads
+    first_row = (n_blocks - 1 - tile % n_blocks) * BLOCK_M  # under a causal mask the last see most: they come first
+    q_row, q_col = first_element(batch, head, stride_qb, stride_qh, stride_qm)
+    k_row, k_col = first_element(batch, head // HEADS_PER_KEY_HEAD, stride_kb, stride_kh, stride_kn)
+    v_row, v_col = first_element(batch, head // HEADS_PER_KEY_HEAD, stride_vb, stride_vh, stride_vn)
+    rows = tl.arange(0, BLOCK_M)  # [BLOCK_M]
+    cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    q = q_tiles.load([q_row + first_row, q_col])  # [BLOCK_M, HEADDIM]
+    end = seqlen_k
+    if IS_CAUSAL:
+        end = tl.maximum(tl.minimum(first_row + BLOCK_M + (seqlen_k - seqlen_q), seqlen_k), 0)
+    row_max = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of scores * scale_log2
+    row_sum = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, HEADDIM], tl.float32)
+    for start in tl.range(0, end, BLOCK_N, warp_specialize=SPECIALIZE):
+        k = k_tiles.load([k_row + start, k_col]).T  # [HEADDIM, BLOCK_N]
+        scores = tl.dot(q, k)  # [BLOCK_M, BLOCK_N]
+        if IS_CAUSAL:
+            last_seen = first_row + rows + (seqlen_k - seqlen_q) - start  # [BLOCK_M]
+            scores = tl.where(cols[None, :] <= last_seen[:, None], scores, -float("inf"))
+        new_max = tl.maximum(row_max, tl.max(scores, axis=1) * scale_log2)
+        power = tl.exp2(scores * scale_log2 - new_max[:, None])
+        rescale = tl.exp2(row_max - new_max)
+        row_sum = row_sum * rescale + tl.sum(power, axis=1)
+        v = v_tiles.load([v_row + start, v_col])  # [BLOCK_N, HEADDIM]
+        acc = tl.dot(power.to(v.dtype), v, acc * rescale[:, None])
+        row_max = new_max
+    total = tl.where(row_sum == 0.0, 1.0, row_sum)  # a row with no key: 0 / 1
+    tl.store(lse_ptr + pair.to(tl.int64) * seqlen_q + first_row + rows, row_max * LN2 + tl.log(total))
+    out_row, out_col = first_element(batch, head, stride_ob, stride_oh, stride_om)
+    out = acc * (1.0 / total)[:, None]
+    if HEADDIM == 256:  # by halves, whose place in shared memory fits beside two stages
+        left, right = out.reshape(BLOCK_M, 2, HEADDIM // 2).permute(0, 2, 1).split()
+        out_tiles.store([out_row + first_row, out_col], left.to(out_tiles.dtype))
+        out_tiles.store([out_row + first_row, out_col + HEADDIM // 2], right.to(out_tiles.dtype))
+    else:
+        out_tiles.store([out_row + first_row, out_col], out.to(out_tiles.dtype))
+
+
+@triton.jit
+def flash_attention_kernel_v5(
+    q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, nheads, n_blocks, n_tiles,
+    stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+    stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
+    q_rows, k_rows, v_rows, out_rows, seqlen_q, seqlen_k,
+    IS_CAUSAL: tl.constexpr, HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    HEADS_PER_KEY_HEAD: tl.constexpr, PERSISTENT: tl.constexpr,
+):  # fmt: skip
+    """Program p of P owns tiles p, p + P, p + 2P … of n_tiles = batch * nheads * n_blocks, BLOCK_M queries of a head each.
+
+    warp_specialize gives the loads to warps of their own, which wait for nothing but room in shared memory, and each half of
+    a tile's rows to four warps that never wait for those of the other half: one half multiplies while the other computes
+    exp2. The compiler does so with descriptors made here, a loop that is not split in two for the mask, 4 warps and 2 stages.
+    So the mask is computed on every tile of a causal head. Lengths are multiples of the blocks, since a descriptor of all
+    heads' rows would read on into the next head.
+    PERSISTENT: the next tile's q and first keys are loaded while this one ends, which takes a second place for q. Otherwise a
+    program owns one tile.
+    """
+    q_tiles = tl.make_tensor_descriptor(q_ptr, [q_rows, stride_qm], [stride_qm, 1], [BLOCK_M, HEADDIM])
+    k_tiles = tl.make_tensor_descriptor(k_ptr, [k_rows, stride_kn], [stride_kn, 1], [BLOCK_N, HEADDIM])
+    v_tiles = tl.make_tensor_descriptor(v_ptr, [v_rows, stride_vn], [stride_vn, 1], [BLOCK_N, HEADDIM])
+    out_tiles = tl.make_tensor_descriptor(
+        out_ptr, [out_rows, stride_om], [stride_om, 1], [BLOCK_M, 128 if HEADDIM == 256 else HEADDIM]
+    )
+    scale_log2 = scale * LOG2E
+    if PERSISTENT:
+        n_programs = tl.num_programs(axis=0)
+        for nth in tl.range(tl.program_id(axis=0), n_tiles, n_programs, warp_specialize=True):
+            tile = nth
+            if IS_CAUSAL:  # every other turn runs backwards: who had many keys gets few
+                turn = nth // n_programs
+                backwards = tl.minimum((turn + 1) * n_programs, n_tiles) - 1 - nth % n_programs
+                tile = tl.where(turn % 2 == 0, nth, backwards)
+            attend_specialized(
+                tile, q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
+                stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+                stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om, seqlen_q, seqlen_k,
+                IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, False,
+            )  # fmt: skip
+    else:
+        attend_specialized(
+            tl.program_id(axis=0), q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
+            stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+            stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om, seqlen_q, seqlen_k,
+            IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, True,
+        )  # fmt: skip
+
+
 class Settings(NamedTuple):
     """How a launch is cut and run."""
 
@@ -246,6 +357,16 @@ DESCRIPTOR_SETTINGS: dict[int, Settings] = {
     256: Settings(128, 64, 8, 2),  # 427 522 505    615 680 706         317 450 530    447 576 626
 }
 """BLOCK_HEADDIM, up to which -> Settings of v4."""
+
+
+# As above, by warp specialization and cuDNN in one run.
+SPECIALIZED_SETTINGS: dict[int, Settings] = {
+    128: Settings(128, 128, 4, 2),  # 542 576 550    593 644 636         399 494 499    424 557 611
+    256: Settings(128, 64, 4, 2),  # 502 610 625    610 691 706         360 528 646    443 569 605
+}
+"""head_dim -> Settings of v5."""
+PERSISTENT = (128,)
+"""The head dimensions that leave room for a second tile of q."""
 
 
 class _Launch(NamedTuple):
@@ -351,6 +472,48 @@ def _run(launch: _Launch, settings: Settings, descriptors: bool = False) -> None
         )  # fmt: skip
 
 
+def _run_specialized(launch: _Launch, settings: Settings) -> None:
+    """Launch v5; persistent, as many programs as share its tiles evenly in as few turns as the GPU needs."""
+    q, k, v, out, lse, scale, causal, layout = launch
+    batch, heads, length, head_dim = q.shape
+    blocks = length // settings.block_m
+    tiles = batch * heads * blocks
+    persistent = head_dim in PERSISTENT
+    programs = triton.cdiv(tiles, triton.cdiv(tiles, _multiprocessors(q))) if persistent else tiles
+
+    def run() -> None:
+        triton.set_allocator(_scratch)
+        flash_attention_kernel_v5[(programs,)](
+            q, k, v, out, lse, scale, heads, blocks, tiles, *launch.strides,
+            *(_rows(x) for x in (q, k, v, _as_bhmd(out, layout))), length, k.shape[2],
+            IS_CAUSAL=causal, HEADDIM=head_dim, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
+            HEADS_PER_KEY_HEAD=heads // k.shape[1], PERSISTENT=persistent,
+            num_warps=settings.num_warps, num_stages=settings.num_stages,
+        )  # fmt: skip
+
+    with torch.cuda.device_of(q):
+        contextvars.copy_context().run(run)  # the caller's own allocator stays
+
+
+def _triton_version() -> tuple[int, ...]:
+    return tuple(int(part) for part in triton.__version__.split(".")[:2])
+
+
+def _scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+    """Memory for the descriptors that a kernel makes."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")
+
+
+def _multiprocessors(x: torch.Tensor) -> int:
+    """As on an H200 in the interpreter."""
+    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 132
+
+
+def _rows(x: torch.Tensor) -> int:
+    """How many rows x has as one matrix whose rows are x.stride(2) apart."""
+    return 1 + sum((size - 1) * (step // x.stride(2)) for size, step in zip(x.shape[:3], x.stride()[:3], strict=True))
+
+
 def _result(launch: _Launch, return_lse: bool) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     return (launch.out, launch.lse) if return_lse else launch.out
 
@@ -383,6 +546,23 @@ def _describable(launch: _Launch) -> bool:
         x.numel() and x.data_ptr() % 16 == 0 and all(step > 0 and step * x.itemsize % 16 == 0 for step in x.stride()[:3])
         for x in (launch.k, launch.v)
     )
+
+
+def _specializable(launch: _Launch) -> bool:
+    """Whether v5 takes this launch: all heads of a tensor make one matrix, and its tiles divide the lengths."""
+    settings = SPECIALIZED_SETTINGS.get(launch.q.shape[3])
+    if settings is None or not launch.lse.numel() or not _describable(launch):
+        return False
+    if launch.q.shape[2] % settings.block_m or launch.k.shape[2] % settings.block_m:
+        return False
+    return all(_one_matrix(x) for x in (launch.q, launch.k, launch.v))
+
+
+def _one_matrix(x: torch.Tensor) -> bool:
+    """Whether every head of x is a block of rows and columns of one matrix whose rows are x.stride(2) apart."""
+    (_, heads, _, head_dim), (step_b, step_h, row, _) = x.shape, x.stride()
+    aligned = x.data_ptr() % 16 == 0 and all(step > 0 and step * x.itemsize % 16 == 0 for step in (step_b, step_h, row))
+    return aligned and step_b % row == 0 and (heads - 1) * (step_h % row) + head_dim <= row and _rows(x) < 2**31
 
 
 def flash_attention_v1(
@@ -458,6 +638,30 @@ def flash_attention_v4(
     return _result(launch, return_lse)
 
 
+def flash_attention_v5(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    causal: bool = False,
+    scale: float | None = None,
+    return_lse: bool = False,
+    layout: str = "bhmd",
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """v5 of the ladder: loads and halves of a tile on warps of their own, for a GPU of capability 9.0.
+
+    Raises ValueError for a head_dim other than 128 and 256, lengths that its tiles do not divide, or strides that do not make
+    one matrix of all heads.
+    """
+    launch = _prepare(flash_attention_kernel_v5, q, k, v, causal, scale, layout)
+    if not _specializable(launch):
+        raise ValueError(
+            "flash_attention: v5 takes a head_dim of 128 or 256, lengths of multiples of 128, and heads that are parts of one "
+            "matrix whose rows begin at multiples of 16 bytes."
+        )
+    _run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
+    return _result(launch, return_lse)
+
+
 def flash_attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -477,8 +681,10 @@ def flash_attention(
     return_lse: return (out, lse), lse being the natural logarithm of the sum of exp(scores): float32 [batch, heads, M].
     """
     launch = _prepare(_fwd_kernel, q, k, v, causal, scale, layout)
-    hardware = launch.q.is_cuda and torch.cuda.get_device_capability(launch.q.device)[0] in WITH_DESCRIPTORS
-    if hardware and _describable(launch):
+    major = torch.cuda.get_device_capability(launch.q.device)[0] if launch.q.is_cuda else 0
+    if major == WITH_SPECIALIZATION and _triton_version() >= SPECIALIZING_TRITON and _specializable(launch):
+        _run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
+    elif major in WITH_DESCRIPTORS and _describable(launch):
         _run(launch, _up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
     else:
         _run(launch, settings_for(launch.q.shape[3], _shared_kb(launch.q)))
