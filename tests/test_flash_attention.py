@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course import DEVICE, MODE, lower
@@ -18,9 +19,11 @@ from kernels.flash_attention import (
     flash_attention_v2,
     flash_attention_v3,
     flash_attention_v4,
+    flash_attention_v5,
 )
 
 LADDER = [flash_attention_v1, flash_attention_v2, flash_attention_v3, flash_attention_v4, flash_attention]
+COMPILED_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 DTYPES = [torch.float16, torch.bfloat16] if MODE.gpu else [torch.float16]
 
 
@@ -126,6 +129,49 @@ def test_strided_inputs(launcher):
     q, k, v = inputs()
     assert_right(launcher, q, k[:, :1].expand(1, 2, 70, 32), v[:, :, :1].expand(1, 2, 70, 32))
     assert_right(launcher, torch._neg_view(q), k, v)
+
+
+@pytest.mark.parametrize("launcher", [flash_attention_v1, flash_attention])
+def test_strided_inputs_with_heads_and_length_in_each_others_place(launcher):
+    packed = random(2, 40, 3, 4, 32)
+    wide = random(3, 2, 40, 2, 37)[..., :32].flip(0)[:, :, ::3]
+    for q, k, v in (packed.unbind(2), wide):
+        expected, _ = reference(*(x.transpose(1, 2) for x in (q, k, v)))
+        out = launcher(q, k, v, layout="bmhd")
+        torch.testing.assert_close(out.transpose(1, 2).double(), expected, rtol=4e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("head_dim", [128, 256])
+@pytest.mark.parametrize(("queries", "keys"), [(128, 128), (128, 384), (384, 128)])
+def test_specialized_warps_are_right(head_dim, queries, keys, causal):
+    for dtype, key_heads in itertools.product(DTYPES, [4, 2]):
+        x = inputs(heads=4, queries=queries, keys=keys, head_dim=head_dim, key_heads=key_heads, dtype=dtype)
+        assert_right(flash_attention_v5, *x, causal=causal)
+
+
+def test_specialized_warps_take_every_layout_that_is_one_matrix():
+    packed = random(2, 128, 3, 2, 128)  # as one projection gives q, k and v
+    assert_right(flash_attention_v5, *packed.permute(2, 0, 3, 1, 4))
+    q, k, v = packed.unbind(2)
+    out = flash_attention_v5(q, k, v, layout="bmhd")
+    assert torch.equal(out.transpose(1, 2), flash_attention_v5(*packed.permute(2, 0, 3, 1, 4)))
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        random(1, 2, 128, 32),
+        random(1, 2, 128, 64),
+        random(1, 2, 127, 128),
+        random(1, 2, 0, 128),
+        random(1, 2, 128, 132)[..., :128],
+        random(1, 1, 128, 128).expand(1, 2, 128, 128),
+    ],
+)
+def test_what_specialized_warps_do_not_take_is_a_sentence(x):
+    with pytest.raises(ValueError, match="v5 takes a head_dim of 128 or 256, lengths of multiples of 128, and heads"):
+        flash_attention_v5(x, x, x)
 
 
 @pytest.mark.skipif(not MODE.gpu, reason="gigabytes, and the interpreter is slow")
@@ -243,6 +289,24 @@ def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
         assert made.resources.spill_bytes == 0, (causal, even, made.resources)
         assert "cp.async.bulk.tensor" in made.ptx
         assert "ld.global" not in made.ptx.split("cp.async.bulk.tensor")[-1]
+
+
+@pytest.mark.skipif(COMPILED_TRITON < (3, 7), reason="what v5 was measured with")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("head_dim", [128, 256])
+def test_loads_and_halves_of_a_tile_get_warps_of_their_own(head_dim, causal):
+    settings = module.SPECIALIZED_SETTINGS[head_dim]
+    made = lower(
+        module.flash_attention_kernel_v5, *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 3, *["i32:16"] * 18,
+        IS_CAUSAL=causal, HEADDIM=head_dim, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n, HEADS_PER_KEY_HEAD=1,
+        PERSISTENT=head_dim in module.PERSISTENT, num_warps=settings.num_warps, num_stages=settings.num_stages, target="sm_90",
+    )  # fmt: skip
+    assert made.resources.fits, made.resources
+    assert made.resources.spill_bytes == 0, made.resources
+    loading, *computing = made.ttgir.split("partition")
+    assert "async_tma_copy_global_to_local" in loading
+    assert "warp_group_dot" not in loading
+    assert len([part for part in computing if "warp_group_dot" in part]) == 2
 
 
 def test_the_loop_without_a_mask_compares_nothing():
