@@ -19,6 +19,7 @@ Scores, maxima, sums and the output so far are float32; only the probabilities a
 """
 
 import contextvars
+import functools
 import math
 from typing import NamedTuple
 
@@ -499,6 +500,7 @@ def _run_specialized(launch: _Launch, settings: Settings) -> None:
         contextvars.copy_context().run(run)  # the caller's own allocator stays
 
 
+@functools.cache
 def _triton_version() -> tuple[int, ...]:
     return tuple(int(part) for part in triton.__version__.split(".")[:2])
 
@@ -510,7 +512,12 @@ def _scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
 
 def _multiprocessors(x: torch.Tensor) -> int:
     """As on an H200 in the interpreter."""
-    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 132
+    return _multiprocessors_of(x.get_device()) if x.is_cuda else 132
+
+
+@functools.cache
+def _multiprocessors_of(device: int) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def _rows(x: torch.Tensor) -> int:
@@ -540,7 +547,13 @@ def _shared_kb(x: torch.Tensor) -> int:
     """KB of shared memory that a program may have; the interpreter, which has none, takes the smallest tiles."""
     if not x.is_cuda:
         return min(SETTINGS)
-    properties = triton.runtime.driver.active.utils.get_device_properties(x.get_device())
+    return _shared_kb_of(x.get_device())
+
+
+@functools.cache
+def _shared_kb_of(device: int) -> int:
+    """Asked for once: the driver takes a millisecond to tell its properties."""
+    properties = triton.runtime.driver.active.utils.get_device_properties(device)
     return int(properties["max_shared_mem"]) // 1024
 
 
