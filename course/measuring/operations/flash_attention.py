@@ -94,6 +94,7 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype = torch.float16) -> S
         xs=[2**k for k in range(9, 15)],
         make=make,
         bytes=lambda q, k, v: 2 * q.nbytes + k.nbytes + v.nbytes,  # q, k and v read once, the result written once
+        operations=lambda q, k, v: operations_of(q.shape[2], causal),
         series=series,
     )
 
