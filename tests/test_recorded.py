@@ -119,28 +119,25 @@ def attention_studies(head_dim, dtype=""):
 
 
 def mean_speed_beside(peer, found):
-    """The geometric mean of the peer's time over ours, from 1,024 tokens on: below, launches take longer than kernels."""
+    """The geometric mean of the peer's time over ours, over lengths of 1,024 to 16,384."""
     ratios = [each.at(peer, t.x).ms / t.ms for each in found for t in each.of("flash_attention") if t.x >= 1024]
     return statistics.geometric_mean(ratios)
 
 
-# What is asked for is 0.92, 0.88 and 0.85 of cuDNN. 64 holds it; 128 had 0.886 and 256 had 0.896 where they were chosen, over
-# lengths of 1,024, 4,096 and 16,384, and miss it where they are recorded, beside ten series or at all lengths.
 @pytest.mark.parametrize("dtype", ["", "_bfloat16"])
-@pytest.mark.parametrize(("head_dim", "share"), [(64, 0.92), (128, 0.82), (256, 0.82)])
+@pytest.mark.parametrize(("head_dim", "share"), [(64, 0.92), (128, 0.88), (256, 0.85)])
 def test_attention_comes_near_cudnn(head_dim, share, dtype):
     assert mean_speed_beside("torch, cuDNN", attention_studies(head_dim, dtype)) >= share
 
 
 @pytest.mark.parametrize("dtype", ["", "_bfloat16"])
-@pytest.mark.parametrize(("head_dim", "times"), [(64, 1.4), (128, 1.4), (256, 1.6)])
+@pytest.mark.parametrize(("head_dim", "times"), [(64, 1.5), (128, 1.6), (256, 1.8)])
 def test_attention_is_faster_than_torchs_flash_backend(head_dim, times, dtype):
     found = attention_studies(head_dim, dtype)
     assert mean_speed_beside("torch, flash", found) >= times
     for each in found:
         for timing in each.of("flash_attention"):
-            if timing.x >= 1024:
-                assert timing.ms < each.at("torch, flash", timing.x).ms
+            assert timing.ms < each.at("torch, flash", timing.x).ms
 
 
 def test_scores_written_to_memory_cost_attention_twenty_times_its_time():
