@@ -25,6 +25,7 @@ except CourseError as error:
 
 # name -> the module that holds it, and what it is called there (nothing: the module itself)
 _LAZY = {
+    "aot": ("course.aot", None),
     "apart": ("course.teaching.apart", "apart"),
     "bench": ("course.measuring.bench", "bench"),
     "check": ("course.teaching.check", "check"),

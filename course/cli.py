@@ -8,11 +8,14 @@ from typing import Annotated
 
 import typer
 
+from course import cli_aot
 from course.errors import CourseError
 
 app = typer.Typer(
     help="The helper of the Triton course.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
+
+app.add_typer(cli_aot.app, name="aot")
 
 Names = Annotated[list[str] | None, typer.Argument(help="Operations, as vector_add; all where none is named.")]
 Lesson = Annotated[str, typer.Argument(help="A lesson's number, as 01.")]

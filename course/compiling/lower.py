@@ -150,18 +150,20 @@ class Lowered:
         if self.request is None:
             raise CourseError("There are no passes over edited IR: ask the kernel that it came from.")
         request = self.request
-        found = _call(stages.passes_of, request.reference, request.args, request.kwargs, self.target.name, request.literal)
+        found = call_compiler(
+            stages.passes_of, request.reference, request.args, request.kwargs, self.target.name, request.literal
+        )
         return passes_module.read(found["dump"])
 
     @cached_property
     def layouts(self) -> Layouts:
         """Every layout of the TTGIR, and which thread holds which element."""
-        found = _call(stages.layouts_of, self.ttgir, self.target.name, False, True)
+        found = call_compiler(stages.layouts_of, self.ttgir, self.target.name, False, True)
         if "memdesc" in self.ttgir:
             try:
-                found = found + _call(stages.layouts_of, self.ttgir, self.target.name, True, True)
+                found = found + call_compiler(stages.layouts_of, self.ttgir, self.target.name, True, True)
             except LowerError:  # some versions of Triton abort at views of shared memory
-                found = found + _call(stages.layouts_of, self.ttgir, self.target.name, True, False)
+                found = found + call_compiler(stages.layouts_of, self.ttgir, self.target.name, True, False)
         ours = {line.frame: line.number for line in self._source_lines()}
         return layouts_module.from_json(
             found, lambda location: next((ours[place[:2]] for place in chain_of(location) if place[:2] in ours), 0)
@@ -193,7 +195,7 @@ class Lowered:
             raise CourseError("replace takes one edited stage, ttir or ttgir.")
         ((extension, text),) = edited.items()
         options = self.metadata["options"]
-        found = _call(stages.compile_again, text, extension, self.kernel, self.target.name, options, self.listing)
+        found = call_compiler(stages.compile_again, text, extension, self.kernel, self.target.name, options, self.listing)
         earlier = {name: self.texts[name] for name in self.texts if extension == "ttgir" and name == "ttir"}
         return _lowered(found, self.target, None, earlier | {extension: text})
 
@@ -345,17 +347,12 @@ def _described(kwargs: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def lower_again(request: Request, target_name: str | None) -> Lowered:
     """Compile what was asked for before, for another target."""
     target = target_of(target_name)
-    found = _call(stages.compile_kernel, request.reference, request.args, request.kwargs, target.name, request.literal)
+    found = call_compiler(stages.compile_kernel, request.reference, request.args, request.kwargs, target.name, request.literal)
     return _lowered(found, target, request, {})
 
 
 def _lowered(found: dict[str, Any], target: Target, request: Request | None, earlier: dict[str, str]) -> Lowered:
-    if "problem" in found:
-        place = ""
-        if "line" in found:
-            where = "its cell" if found["file"].startswith("<cell") else found["file"]
-            place = f"\nLine {found['line']} of {where}:  {found['text']}"
-        raise LowerError(found["problem"] + place, found.get("details", ""))
+    refuse_problem(found)
     texts = {**earlier, **found["stages"]}
     ordered = {name: texts[name] for name in stages.TEXTS if name in texts}
     return Lowered(
@@ -364,7 +361,18 @@ def _lowered(found: dict[str, Any], target: Target, request: Request | None, ear
     )  # fmt: skip
 
 
-def _call(function: Any, *args: Any) -> Any:
+def refuse_problem(found: dict[str, Any]) -> None:
+    """Raise LowerError for a "problem" that came back from the child, with the kernel's line."""
+    if "problem" in found:
+        place = ""
+        if "line" in found:
+            where = "its cell" if found["file"].startswith("<cell") else found["file"]
+            place = f"\nLine {found['line']} of {where}:  {found['text']}"
+        raise LowerError(found["problem"] + place, found.get("details", ""))
+
+
+def call_compiler(function: Any, *args: Any) -> Any:
+    """What a function returns that compiles in a child. Raises LowerError where the child did not come to its end."""
     ended = call(function, *args, kind="compile", timeout_s=TIMEOUT_S)
     if ended.how == "finished":
         return ended.value

@@ -42,6 +42,17 @@ def kernel_at(reference: Reference) -> Any:
     return getattr(module, name)
 
 
+def loaded_at(reference: Reference) -> Any:
+    """The kernel, where whatever loading it raises is a CourseError."""
+    try:
+        return kernel_at(reference)
+    except CourseError:
+        raise
+    except (Exception, SystemExit) as error:
+        file = reference.get("file", "The kernel")
+        raise CourseError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
 def _module_at(path: Path) -> Any:
     """The module in a file, as a part of its package where it stands in one."""
     path = path.resolve()

@@ -14,10 +14,10 @@ from course.errors import CourseError
 
 from .arguments import make
 from .private.compiler import assembler_watched, launches_compiled, prepare_compiler
-from .private.errors import CompileError, CompileProblem, compile_problem
+from .private.errors import CompileError, compile_problem
 from .private.ir import compile_ir, values_with_layouts
 from .private.kernels import jit_function
-from .reference import kernel_at, listing_of
+from .reference import listing_of, loaded_at
 from .targets import target_of
 
 TEXTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
@@ -39,12 +39,10 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
     Returns "stages", "binary" (base64), "metadata" and "listing"; or "problem" with "line", "place" and "details".
     """
     try:
-        given = kernel_at(reference)
+        given = loaded_at(reference)
         kernel = jit_function(given)
     except CourseError as error:
         return {"problem": str(error)}
-    except (Exception, SystemExit) as error:
-        return {"problem": f"{reference.get('file', 'The kernel')} cannot be loaded: {type(error).__name__}: {error}"}
     listing = listing_of(kernel)
     try:
         bound = _bind(kernel, args, kwargs, literal)
@@ -58,7 +56,7 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
             kernel[(1,)](**bound)
             return _result(found.kernels[0], listing, commands)
     except CompileError as error:
-        return _problem(error.problem, listing, error)
+        return problem_of(error, listing)
     except (TypeError, KeyError) as error:
         words = str(error.args[0] if error.args else error).replace("dynamic_func()", kernel.__name__)
         chosen = "" if given is kernel else " What @triton.autotune or @triton.heuristics would choose must be given by name."
@@ -66,7 +64,7 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
     except CourseError as error:
         return {"problem": str(error)}
     except OSError as error:
-        return {"problem": f"The compiler could not write its files in {tempfile.gettempdir()}: {error.strerror}."}
+        return disk_problem(error)
 
 
 def compile_again(text: str, extension: str, name: str, target: str, options: Json, listing: list[Json]) -> Json:
@@ -184,7 +182,9 @@ def _plain(metadata: Json) -> Json:
     }
 
 
-def _problem(problem: CompileProblem, listing: list[Json], error: Exception) -> Json:
+def problem_of(error: CompileError, listing: list[Json]) -> Json:
+    """Why a kernel does not compile, with its line."""
+    problem = error.problem
     details = str(error.__cause__ or error)
     place = problem.within([(function["text"], function["line"]) for function in listing])
     if place is None:
@@ -194,6 +194,10 @@ def _problem(problem: CompileProblem, listing: list[Json], error: Exception) -> 
         "problem": f"{function['name']} does not compile: {_first_line(problem.reason)}",
         "file": function["file"], "line": place.line, "text": place.text, "details": details,
     }  # fmt: skip
+
+
+def disk_problem(error: OSError) -> Json:
+    return {"problem": f"The compiler could not write its files in {tempfile.gettempdir()}: {error.strerror}."}
 
 
 def _first_line(reason: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
-from triton.compiler.compiler import CompiledKernel
+from triton.compiler.compiler import ASTSource, CompiledKernel
 from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
@@ -85,4 +85,31 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
         yield launches
     finally:
         JITFunction.run = plain_run
+        triton.runtime.driver._active = before
+
+
+def compile_as_told(
+    kernel: JITFunction[Any],
+    signature: dict[str, str],
+    constants: dict[str, Any],
+    divisible: list[str],
+    target: GPUTarget,
+    options: dict[str, Any],
+) -> CompiledKernel:
+    """Compile a kernel for types that are named and not taken from values. Raises CompileError.
+
+    signature: by argument its type, "constexpr" for each in `constants`. divisible: the arguments that are divisible by 16.
+    A parameter annotated tl.constexpr may have a type too, and any other be a constant.
+    """
+    attributes = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
+    source = ASTSource(kernel, signature, constants, attributes)
+    before = triton.runtime.driver._active
+    triton.runtime.driver.set_active(FixedDriver(target, runs_trials=False))
+    try:
+        return triton.compile(source, target=target, options=options)
+    except OSError:
+        raise
+    except Exception as error:
+        raise CompileError(compile_problem(error)) from error
+    finally:
         triton.runtime.driver._active = before

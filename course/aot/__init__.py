@@ -1,0 +1,15 @@
+"""Kernels as C, ahead of time: export, link, build, load. No GPU is needed before the launch.
+
+exported = aot.export(add_kernel, ["*fp32:16, *fp32:16, *fp32:16, i32, 1024", "*fp32, *fp32, *fp32, i32, 1024"],
+                      grid="cdiv(n, BLOCK_SIZE)", name="add", out="aot/add")
+library = aot.build(aot.link(exported, out="aot/linked"))
+aot.load(library).add(x, y, out, n)
+"""
+
+from . import standin
+from .building import build
+from .exporting import Exported, Variant, export
+from .linking import Linked, link
+from .loading import Loaded, load
+
+__all__ = ["Exported", "Linked", "Loaded", "Variant", "build", "export", "link", "load", "standin"]

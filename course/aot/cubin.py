@@ -1,0 +1,77 @@
+"""What a cubin says of its kernel: the parameters that it takes, and its registers. Read from the ELF file itself."""
+
+import struct
+from dataclasses import dataclass
+
+from course.errors import CourseError
+
+# .nv.info is a list of (format, attribute, two bytes), where format 4 is followed by as many bytes as the two say.
+SIZED = 4
+REGISTER_COUNT, PARAMETER = 0x2F, 0x17
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel, in bytes."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """A kernel's machine code. Prints as its parameters."""
+
+    code: bytes
+    symbol: str
+    parameters: tuple[Parameter, ...]
+    """In order. After the kernel's own come Triton's: pointers to scratch memory."""
+    registers: int
+    """Of a thread."""
+
+    def __str__(self) -> str:
+        return f"{self.symbol}: " + ", ".join(f"{each.size} bytes at {each.offset}" for each in self.parameters)
+
+    __repr__ = __str__
+
+
+def read_cubin(code: bytes, symbol: str) -> Cubin:
+    """Raises CourseError where it is no cubin with that kernel."""
+    try:
+        sections = _sections(code)
+        own = sections[f".nv.info.{symbol}"]
+        counts = [struct.unpack("<II", value)[1] for kind, value in _attributes(sections[".nv.info"]) if kind == REGISTER_COUNT]
+        parameters = {}
+        for kind, value in _attributes(own):
+            if kind == PARAMETER:
+                _, ordinal, offset, flags = struct.unpack("<IHHI", value)
+                parameters[ordinal] = Parameter(offset, flags >> 18)
+        in_order = tuple(parameters[ordinal] for ordinal in range(len(parameters)))
+    except (KeyError, IndexError, struct.error) as error:
+        raise CourseError(f"The machine code of {symbol} is not read: it has no {error}.") from error
+    return Cubin(code, symbol, in_order, max(counts, default=0))
+
+
+def _sections(code: bytes) -> dict[str, bytes]:
+    """By name the sections of a 64-bit ELF file."""
+    if code[:5] != b"\x7fELF\x02":
+        raise KeyError("ELF header")
+    (table,) = struct.unpack_from("<Q", code, 0x28)
+    size, count, of_names = struct.unpack_from("<HHH", code, 0x3A)
+    entries = []
+    for index in range(count):
+        name, kind, _, _, offset, length = struct.unpack_from("<IIQQQQ", code, table + index * size)
+        entries.append((name, b"" if kind == 8 else code[offset : offset + length]))  # 8: takes no room in the file
+    names = entries[of_names][1]
+    return {names[name : names.index(b"\0", name)].decode(): content for name, content in entries}
+
+
+def _attributes(content: bytes) -> list[tuple[int, bytes]]:
+    found, at = [], 0
+    while at + 4 <= len(content):
+        form, kind, length = struct.unpack_from("<BBH", content, at)
+        at += 4
+        if form == SIZED:
+            found.append((kind, content[at : at + length]))
+            at += length
+    return found

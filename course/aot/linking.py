@@ -1,0 +1,127 @@
+"""link: the exported variants of a kernel behind one function."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from course.errors import CourseError
+
+from . import dispatch
+from .dispatch import Algorithm
+from .exporting import Exported
+from .functions import Function, read_header
+from .names import check_out
+from .writing import refuse_others_files, write_together
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Variants behind one function. Prints as a table: algorithms, and the variants of each in the order they are tried."""
+
+    name: str
+    algorithms: tuple[Algorithm, ...]
+    header: Path
+    variant_sources: tuple[Path, ...]
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        return (self.header.with_suffix(".c"), *self.variant_sources)
+
+    @property
+    def headers(self) -> tuple[Path, ...]:
+        return (self.header,)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {len(self.algorithms)} algorithms, {self.header}, .c"]
+        for number, algorithm in enumerate(self.algorithms):
+            lines.append(f"    {number}  {algorithm}")
+            lines += [f"        {each.name}  {_hints(each) or 'any arguments'}" for each in algorithm.functions]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _hints(function: Function) -> str:
+    return ", ".join(f"{each.name}:{each.hint}" for each in function.runtime if each.hint)
+
+
+def link(exported: Exported | str | Path | Iterable[Exported | str | Path], out: str | Path, force: bool = False) -> Linked:
+    """Write NAME.h and NAME.c at `out` with a function that picks among variants.
+
+    exported: what `export` returned, or headers that it wrote; several of one name.
+    The function takes an algo_id: variants with the same constants, warps and stages are one algorithm, numbered in the order
+    given. Within one, that variant is taken which relies on the most hints that hold.
+
+    Raises CourseError where variants do not take the same arguments.
+    """
+    path = check_out(out)
+    found = list(_headers(exported))
+    if not found:
+        raise CourseError("There is nothing to link: give at least one header.")
+    variants = [(header, _function(header)) for header in found]
+    _check_alike(variants)
+    functions = [function for _, function in variants]
+    algorithms = tuple(_algorithms(functions))
+    header, source = (path.with_name(f"{path.name}{suffix}") for suffix in (".h", ".c"))
+    sources = tuple(each.with_name(f"{each.name.removesuffix('.h')}.c") for each in found)
+    if header in found:
+        raise CourseError(f"{header} is a header to link: name another output.")
+    seen = [os.path.relpath(each, path.parent) for each in sources]
+    contents = {header: dispatch.header(algorithms, seen), source: dispatch.source(algorithms, header.name)}
+    refuse_others_files(list(contents), force)
+    write_together(contents)
+    return Linked(functions[0].out_name, algorithms, header, sources)
+
+
+def _headers(exported: Exported | str | Path | Iterable[Exported | str | Path]) -> Iterable[Path]:
+    if isinstance(exported, Exported):
+        yield from exported.headers
+    elif isinstance(exported, (str, Path)):
+        yield Path(exported)
+    else:
+        for each in exported:
+            yield from _headers(each)
+
+
+def _function(header: Path) -> Function:
+    content = read_header(header)
+    if "function" not in content:
+        raise CourseError(f"{header} is linked already: give the headers of its variants.")
+    return Function.from_json(content["function"])
+
+
+def _check_alike(variants: list[tuple[Path, Function]]) -> None:
+    """Raise CourseError where they cannot stand behind one function."""
+    (first_header, first), *others = variants
+    names = {first.name: first_header}
+    for header, function in others:
+        both = f"{first_header} and {header}"
+        if function.out_name != first.out_name:
+            raise CourseError(f"{both} are of {first.out_name} and {function.out_name}: link one name at a time.")
+        if _arguments(function) != _arguments(first):
+            raise CourseError(
+                f"{both} take different arguments, ({_arguments(first)}) and ({_arguments(function)}): give one of them "
+                "another out-name."
+            )
+        if function.target != first.target:
+            raise CourseError(f"{both} are for {first.target} and {function.target}: link one target at a time.")
+        if function.name in names:
+            raise CourseError(f"{names[function.name]} and {header} hold the same function, {function.name}: give one of them.")
+        names[function.name] = header
+
+
+def _arguments(function: Function) -> str:
+    return ", ".join(f"{each.type.name} {each.name}" for each in function.runtime if each.type)
+
+
+def _algorithms(functions: list[Function]) -> Iterable[Algorithm]:
+    found: dict[str, list[Function]] = {}
+    for function in functions:
+        key = repr((function.kernel, function.constants, function.num_warps, function.num_stages))
+        found.setdefault(key, []).append(function)
+    for each in found.values():
+        # sorted() keeps the given order among equals.
+        yield Algorithm(
+            tuple(sorted(each, key=lambda function: -sum(argument.hint is not None for argument in function.runtime)))
+        )

@@ -1,0 +1,130 @@
+"""The text of a signature, as "*fp16:16, fp32, i32:16, i1, 1, 64": a type or a constant for each of a kernel's arguments.
+
+It is the one of Triton's own tool (`triton.tools.compile`), and so is the hash that goes into names.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from course.errors import CourseError
+
+from .scalars import POINTEES, SCALARS, Scalar, scalar_of
+
+Constant = bool | int | float | None
+LITERALS: dict[str, Constant] = {"True": True, "False": False, "None": None}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One of a kernel's arguments, as the signature has it."""
+
+    name: str
+    type: Scalar | None = None
+    """Of a run-time argument; None for a constant."""
+    hint: int | None = None
+    """16: a promise that the value is divisible by 16. 1: a promise that it is 1, and compiled as such."""
+    value: Constant = None
+    """Of a constant; 1 under the hint 1."""
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is no argument of the C functions at all."""
+        return self.type is None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the compiled kernel itself takes it."""
+        return self.type is not None and self.hint != 1
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A text's parts, not yet bound to a kernel. Prints as the text."""
+
+    parts: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+    """Without names."""
+
+    def bind(self, names: Sequence[str], kernel: str) -> tuple[Argument, ...]:
+        """The arguments with the names of a kernel's. Raises CourseError where their numbers differ."""
+        if len(names) != len(self.arguments):
+            raise CourseError(
+                f"The signature has {len(self.arguments)} parts, and {kernel} takes {len(names)} arguments: {', '.join(names)}."
+            )
+        return tuple(Argument(name, each.type, each.hint, each.value) for name, each in zip(names, self.arguments, strict=True))
+
+    def hash(self, num_warps: int, num_stages: int) -> str:
+        """Eight hexadecimal digits: the ones that Triton's own tool puts into names."""
+        words = [*self.parts, f"warps{num_warps}xstages{num_stages}"]
+        return hashlib.sha256(" ".join(words).encode()).hexdigest()[:8]
+
+    @property
+    def suffix(self) -> str:
+        """The arguments with hints, as "0d1d3c": c for 1 and d for 16."""
+        letters = {1: "c", 16: "d"}
+        return "".join(f"{i}{letters[each.hint]}" for i, each in enumerate(self.arguments) if each.hint)
+
+    def __str__(self) -> str:
+        return ", ".join(self.parts)
+
+
+def parse_signature(text: str) -> Signature:
+    """Raises CourseError naming the part that is neither a type nor a constant."""
+    if "tensordesc" in text:
+        raise CourseError(
+            f"The signature {_short(text)} has a tensor descriptor, which export cannot pass on: give the kernel a pointer "
+            "and use tl.load."
+        )
+    parts = tuple(part.strip() for part in text.split(","))
+    return Signature(parts, tuple(_part(part, place) for place, part in enumerate(parts, start=1)))
+
+
+def _part(text: str, place: int) -> Argument:
+    where = f"Part {place} of the signature, {_short(text)},"
+    if not text:
+        raise CourseError(f"Part {place} of the signature is empty: write a type such as i32, or a constant.")
+    name, colon, hint = text.partition(":")
+    scalar = scalar_of(name)
+    if scalar is None:
+        if not colon and _is_constant(text):
+            return Argument("", value=_constant(text))
+        types = f"{', '.join(SCALARS)}, and pointers * to these and {', '.join(p for p in POINTEES if p not in SCALARS)}"
+        raise CourseError(f"{where} is neither a type nor a number: the types are {types}.")
+    if not colon:
+        return Argument("", scalar)
+    if hint not in ("1", "16"):
+        raise CourseError(f"{where} has the hint {_short(hint)}: a hint is :16, divisible by 16, or :1, equal to 1.")
+    if scalar.float or scalar.boolean:
+        raise CourseError(f"{where} has a hint, and only pointers and integers may: write {name}, or a constant.")
+    if hint == "1" and scalar.pointer:
+        raise CourseError(f"{where} says that a pointer is 1: a pointer's hint is :16.")
+    return Argument("", scalar, int(hint), 1 if hint == "1" else None)
+
+
+def _is_constant(text: str) -> bool:
+    try:
+        _constant(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _constant(text: str) -> Constant:
+    """The constant that a text writes. Raises ValueError where it writes none."""
+    if text in LITERALS:
+        return LITERALS[text]
+    if not text.isascii():
+        raise ValueError  # Python reads the digits of any alphabet
+    try:
+        value = int(text)
+    except ValueError:
+        return float(text)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError  # no integer in a kernel is larger
+    return value
+
+
+def _short(text: str) -> str:
+    """A text of the user's in quotes, on one line and not longer than a line."""
+    return repr(text if len(text) <= 60 else f"{text[:57]}…")

@@ -1,0 +1,77 @@
+"""Compile a kernel for the signatures of an export: what runs in the child. `exporting.py` calls it."""
+
+import base64
+import os
+import tempfile
+from typing import Any
+
+from course.compiling.private.compiler import compile_as_told
+from course.compiling.private.errors import CompileError
+from course.compiling.private.kernels import jit_function
+from course.compiling.reference import Reference, listing_of, loaded_at
+from course.compiling.stages import disk_problem, problem_of
+from course.compiling.targets import target_of
+from course.errors import CourseError
+
+from .grid import parse_grid
+from .signature import Argument, parse_signature
+
+Json = dict[str, Any]
+
+
+def compile_variants(reference: Reference, variants: list[Json], grid: str, target: str) -> Json:
+    """The machine code of a kernel for each variant.
+
+    variants: "signature", "num_warps" and "num_stages" of each. All are read, and the grid with them, before any is compiled.
+    Returns "kernel", its arguments' "names", and "compiled", in order; or "problem" as `stages.compile_kernel` does.
+    """
+    try:
+        kernel = jit_function(loaded_at(reference))
+        read = [parse_signature(each["signature"]).bind(kernel.arg_names, kernel.__name__) for each in variants]
+        for arguments in read:
+            parse_grid(grid, arguments)
+    except CourseError as error:
+        return {"problem": str(error)}
+    try:
+        with tempfile.TemporaryDirectory(prefix="course-aot-") as cache:
+            os.environ["TRITON_CACHE_DIR"] = cache  # Triton's own cache goes by a kernel's text and not by its file
+            compiled = [
+                _compile(kernel, arguments, each["num_warps"], each["num_stages"], target)
+                for arguments, each in zip(read, variants, strict=True)
+            ]
+    except CompileError as error:
+        return problem_of(error, listing_of(kernel))
+    except CourseError as error:
+        return {"problem": str(error)}
+    except OSError as error:
+        return disk_problem(error)
+    return {"kernel": kernel.__name__, "names": list(kernel.arg_names), "compiled": compiled}
+
+
+def _compile(kernel: Any, arguments: tuple[Argument, ...], num_warps: int, num_stages: int, target: str) -> Json:
+    made = compile_as_told(
+        kernel,
+        {each.name: each.type.name if each.passed and each.type else "constexpr" for each in arguments},
+        {each.name: each.value for each in arguments if not each.passed},
+        [each.name for each in arguments if each.passed and each.hint == 16],
+        target_of(target).triton,
+        {"num_warps": num_warps, "num_stages": num_stages},
+    )
+    metadata = made.metadata._asdict()
+    if problem := next((words for key, most, words in UNSUPPORTED if metadata.get(key, 0) > most), None):
+        raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
+    return {
+        "code": base64.b64encode(made.asm["cubin"]).decode(),
+        "symbol": metadata["name"],
+        "threads": metadata["num_warps"] * metadata["warp_size"],
+        "shared_bytes": metadata["shared"],
+    }
+
+
+UNSUPPORTED = (
+    ("global_scratch_size", 0, "it needs scratch memory, as tl.make_tensor_descriptor does, which only a launch by Triton has"),
+    ("profile_scratch_size", 0, "it is built for a profiler, which needs memory that only a launch by Triton has"),
+    ("num_ctas", 1, "it runs in clusters of programs (num_ctas), which its C would not launch"),
+    ("launch_cooperative_grid", 0, "its programs wait for one another (launch_cooperative_grid), which its C would not launch"),
+)
+"""What the metadata may say at most, and what is the matter where it says more."""

@@ -1,0 +1,79 @@
+"""`course aot …`: kernels as C from a shell, with the flags of Triton's own tools (triton.tools.compile and .link)."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Export kernels to C ahead of time, link variants, build libraries.", no_args_is_help=True)
+
+Force = Annotated[bool, typer.Option("--force", help="Write over files that this tool did not write.")]
+
+
+@app.command(name="compile")
+def compile_kernel(
+    file: Annotated[str, typer.Argument(help="A Python file with the kernel. It is executed as Python, all of it.")],
+    kernel: Annotated[str, typer.Option("--kernel-name", "-n", help="The kernel in it.")],
+    signature: Annotated[
+        list[str],
+        typer.Option(
+            "--signature",
+            "-s",
+            help='A type or a constant for each argument, as "*fp32:16, *fp32, i32:16, 1024": :16 promises a multiple of 16, '
+            ":1 that it is 1. Given several times, each becomes a variant.",
+        ),
+    ],
+    grid: Annotated[
+        str,
+        typer.Option(
+            "--grid", "-g", help='Programs along x, y and z, as "cdiv(n, 1024), heads": integers, + - * / % ( ) and cdiv.'
+        ),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option("--out-path", "-o", help="Path of the files, to which a hash and .c, .h are added; the out-name."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--out-name", "-on", "--output-name", help="What the C functions are called; the kernel's name."),
+    ] = None,
+    num_warps: Annotated[int, typer.Option("--num-warps", "-w", help="Warps of a program.")] = 1,
+    num_stages: Annotated[int, typer.Option("--num-stages", "-ns", help="Pipeline depth.")] = 3,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="As sm_90 or cuda:90:32; this machine's GPU, or sm_90.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. Needs no GPU."""
+    from course import aot
+
+    out_name = name or kernel
+    made = aot.export(
+        f"{file}:{kernel}", signature, grid, out_name, out or out_name,
+        num_warps=num_warps, num_stages=num_stages, target=target, force=force,
+    )  # fmt: skip
+    print(made)
+
+
+@app.command()
+def link(
+    headers: Annotated[list[str], typer.Argument(help="Headers that `course aot compile` wrote, of one name.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="Path of the two files, without .c and .h.")],
+    force: Force = False,
+) -> None:
+    """Join variants behind one function, which picks by algo_id and by what the arguments allow."""
+    from course import aot
+
+    print(aot.link(headers, out, force=force))
+
+
+@app.command()
+def build(
+    header: Annotated[Path, typer.Argument(help="A header that `course aot link` or `compile` wrote.")],
+    out: Annotated[str | None, typer.Option("--out", "-o", help="The library; beside the header, NAME.so.")] = None,
+    force: Force = False,
+) -> None:
+    """Compile linked C, or that of one kernel, into a shared library. Needs a C compiler: cc, gcc or clang, or $CC."""
+    from course import aot
+
+    print(aot.build(header, out, force=force))
