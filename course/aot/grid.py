@@ -149,7 +149,7 @@ class _Reader:
             return self.closed(self.sum(depth + 1))
         if self.kind != "name":
             raise self.error("a number, a name or a bracket was expected")
-        if self.token == "cdiv" and "cdiv" not in self.arguments:
+        if self.token == "cdiv" and (self.text[self.end :].lstrip().startswith("(") or "cdiv" not in self.arguments):
             return self.cdiv(depth)
         return self.taken(self.named())
 
