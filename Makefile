@@ -17,7 +17,8 @@ VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
 TRITONS := 3.6.0 3.7.1 3.8.0 3.9.0
-PRIVATE := tests/test_lower.py tests/test_specialise.py tests/test_source.py tests/test_cost.py tests/test_replay.py
+PRIVATE := tests/test_lower.py tests/test_specialise.py tests/test_source.py tests/test_cost.py tests/test_replay.py \
+  $(wildcard tests/test_aot_*.py)
 PYTEST := -m pytest -n auto --dist loadfile tests notebooks
 
 export TORCH REQUIRE

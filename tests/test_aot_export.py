@@ -67,6 +67,7 @@ NAMES = {
 }
 
 
+@pytest.mark.skipif(triton.__version__ < "3.7", reason="Triton 3.6 put the index of every argument into names")
 @pytest.mark.parametrize("case", NAMES)
 def test_files_and_functions_are_named_as_tritons_own_tool_names_them(case, tmp_path):
     signature, num_warps, num_stages, out = NAMES[case]

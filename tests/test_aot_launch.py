@@ -87,6 +87,20 @@ def test_every_type_arrives_as_the_bytes_that_the_kernel_reads(folder):
             else:
                 with pytest.raises(CourseError, match="CUDA_ERROR_INVALID_VALUE"):
                     function(out, *row)  # a grid of -2**31
+        with function._driver.context(0):
+            c_values = [
+                ctypes.c_uint64(0),
+                5,
+                0,
+                0,
+                1,
+                *map(ctypes.c_int64, range(5)),
+                *[ctypes.c_float(0)] * 3,
+                ctypes.c_double(0),
+            ]
+            function._pointer(None, *c_values)
+    *calls, of_five = calls
+    assert of_five.arguments[1] == b"\1"  # whatever C calls true
     for call, row in zip(launches(calls), rows[1:], strict=True):
         b, i8, i16, i32, i64, u8, u16, u32, u64, half, brain, single, double = row
         expected = [

@@ -5,11 +5,14 @@ A test here that fails with a new Triton is good news: the fault is mended, and 
 
 import ctypes
 import os
+import re
 import struct
 import subprocess
 from pathlib import Path
 
+import pytest
 import torch
+import triton
 
 from course import aot
 from course.aot import standin
@@ -47,7 +50,7 @@ def loaded(source):
 def test_tritons_linker_still_takes_argument_10_for_argument_1(tmp_path):
     signatures = [f"*fp32{hint}, {', '.join(['i32'] * 9)}, i32{hint}, 64" for hint in (":16", "")]
     made = aot.export(kernels.many_kernel, signatures, "1", "many", tmp_path / "many")
-    assert "invalid extra suffix: 0d" in stock_link(made.headers, tmp_path / "linked")
+    assert re.search("0d is not a valid kernel suffix|invalid extra suffix: 0d", stock_link(made.headers, tmp_path / "linked"))
 
 
 def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_half_of_it(tmp_path):
@@ -68,6 +71,7 @@ def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_h
     assert {call.result for call in calls} == {0}
 
 
+@pytest.mark.skipif(triton.__version__ < "3.7", reason="Triton 3.6 had other names")
 def test_tritons_linker_links_our_headers(tmp_path):
     signatures = ["*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i32, 1024"]
     made = aot.export(kernels.add_kernel, signatures, "cdiv(n, BLOCK)", "add", tmp_path / "add")
