@@ -20,6 +20,7 @@ from course.aot.building import include_folder
 from course.aot.cubin import Cubin, Parameter, read_cubin
 from course.aot.exporting import check_parameters, nvidia_target
 from course.aot.functions import Function, read_header
+from course.aot.scalars import SCALARS, Scalar
 from course.aot.signature import parse_signature
 from course.child import call, run_source
 from course.cli import app
@@ -274,6 +275,13 @@ def test_a_type_of_another_size_than_the_kernels_is_refused():
     }.items():
         with pytest.raises(CourseError, match=words):
             check_parameters(arguments, Cubin(b"", "kernel", tuple(Parameter(0, size) for size in sizes), 8))
+
+
+def test_an_export_with_such_a_type_writes_nothing(monkeypatch):
+    """As if fp32 were passed as a double, as Triton's own tool does."""
+    monkeypatch.setitem(SCALARS, "fp32", Scalar("fp32", "double", 8))
+    words = refused(kernels.scale_kernel, "*fp32, fp32, i32, 64, 0", "1", "scale", "out/scale")
+    assert "takes scale as 4 bytes, and fp32 has 8: nothing was written" in words
 
 
 @pytest.mark.parametrize("code", [b"", b"not ELF", b"\x7fELF\x02" + bytes(100)])

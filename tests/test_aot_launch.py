@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 import torch
 
+import course
 from course import aot
 from course.aot import standin
 from course.aot.building import compile_library, include_folder
 from course.aot.fragments import BITS
+from course.child import run_source
 from course.errors import CourseError
 from tests import aot_kernels as kernels
 
@@ -29,7 +31,7 @@ X16 = "*fp32:16, *fp32, *fp32, i32, 1024"
 
 @pytest.fixture(autouse=True)
 def _standin_settings(monkeypatch):
-    for name in ("LOG", "FAIL", "DEVICES", "CAPABILITIES"):
+    for name in ("LOG", "FAIL", "DEVICES", "CAPABILITIES", "LOAD_MS"):
         monkeypatch.delenv(f"COURSE_STANDIN_{name}", raising=False)
 
 
@@ -87,18 +89,7 @@ def test_every_type_arrives_as_the_bytes_that_the_kernel_reads(folder):
             else:
                 with pytest.raises(CourseError, match="CUDA_ERROR_INVALID_VALUE"):
                     function(out, *row)  # a grid of -2**31
-        with function._driver.context(0):
-            c_values = [
-                ctypes.c_uint64(0),
-                5,
-                0,
-                0,
-                1,
-                *map(ctypes.c_int64, range(5)),
-                *[ctypes.c_float(0)] * 3,
-                ctypes.c_double(0),
-            ]
-            function._pointer(None, *c_values)
+        function._driver.call(0, function._function, None, 0, 5, 0, 0, 1, *range(5), *[0.0] * 4)
     *calls, of_five = calls
     assert of_five.arguments[1] == b"\1"  # whatever C calls true
     for call, row in zip(launches(calls), rows[1:], strict=True):
@@ -123,7 +114,7 @@ def converters(tmp_path_factory):
         for name in BITS
     )
     (folder / "bits.c").write_text("#include <stdint.h>\n#include <string.h>\n" + "\n".join(BITS.values()) + loops)
-    compile_library([folder / "bits.c"], folder / "bits.so", "-fvisibility=default")
+    compile_library([folder / "bits.c"], folder / "bits.so")
     return ctypes.CDLL(str(folder / "bits.so"))
 
 
@@ -159,10 +150,10 @@ def test_floats_are_rounded_to_16_bits_as_pytorch_rounds(converters, name, dtype
         ((X, X, X), "add takes 4 arguments and was given 3: x_ptr, y_ptr, out_ptr, n."),
         ((X, X, X, 2**31), "add: n is 2147483648, and i32 holds -2147483648 to 2147483647."),
         ((X, X, X, 1.0), "n is a float, and must be an int"),
-        ((X, X, X, X), "n is a tensor, and must be a number"),
+        ((X, X, X, X), "n is a Tensor, and must be an int (i32)"),
         ((X, X.double(), X, 1), "y_ptr is a tensor of torch.float64, and must be of torch.float32"),
-        ((X, 5, X, 1), "y_ptr is a int, and must be a tensor"),
-        ((X, X, X.to("meta"), 1), "out_ptr is on meta, and must be on cpu"),
+        ((X, 5, X, 1), "y_ptr is an int, and must be a tensor"),
+        ((X, X, X.to("meta"), 1), "add: the tensors are on cpu, meta, and must be on one device of type cpu."),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(loaded, values, words):
@@ -171,17 +162,17 @@ def test_arguments_that_do_not_fit_are_named(loaded, values, words):
 
 
 def test_numbers_that_a_type_does_not_hold_are_refused():
-    from course.aot.loading import number_of
     from course.aot.scalars import SCALARS
+    from course.aot.values import converter
 
     for name, value in {"i1": 2, "u8": -1, "fp32": 1e39, "fp16": 1e39, "fp64": 10**400, "i8": 128}.items():
         with pytest.raises(CourseError, match="hold"):
-            number_of("x", SCALARS[name], value)
+            converter("x", SCALARS[name])(value)
     for name, value in {"i1": 0.5, "fp32": True, "fp64": "1", "i32": None}.items():
         with pytest.raises(CourseError, match="must be"):
-            number_of("x", SCALARS[name], value)
-    assert number_of("x", SCALARS["i32"], True) == 1
-    assert math.isnan(number_of("x", SCALARS["fp32"], math.nan))
+            converter("x", SCALARS[name])(value)
+    assert converter("x", SCALARS["i32"])(True) == 1
+    assert math.isnan(converter("x", SCALARS["fp32"])(math.nan))
 
 
 # Dispatch
@@ -232,9 +223,9 @@ def test_algorithms_are_numbered_in_the_order_given(loaded):
 
 
 def test_the_default_is_algorithm_0(loaded):
-    with standin.recorded() as calls, loaded._driver.context(0):
-        pointers = [ctypes.c_uint64(X.data_ptr())] * 3
-        assert loaded._library.add_default(None, *pointers, 4096) == 0
+    pointers = [ctypes.c_uint64(X.data_ptr())] * 3
+    with standin.recorded() as calls:
+        assert loaded._driver.call(0, loaded._library.add_default, None, *pointers, 4096) == 0
     assert launches(calls)[0].grid == (4, 1, 1)
 
 
@@ -385,7 +376,8 @@ def test_unload_returns_an_error_and_goes_on(loaded, monkeypatch):
     assert len(calls) == 6
 
 
-def test_eight_threads_that_call_first_load_it_once(loaded):
+def test_eight_threads_that_call_first_load_it_once(loaded, monkeypatch):
+    monkeypatch.setenv("COURSE_STANDIN_LOAD_MS", "50")
     barrier = Barrier(8)
 
     def launch(_):
@@ -499,10 +491,30 @@ def test_a_function_that_is_not_there_is_named(loaded):
     assert "add(x_ptr: *fp32, y_ptr: *fp32, out_ptr: *fp32, n: i32), 3 algorithms" in str(loaded)
 
 
-def test_the_stand_in_and_the_real_driver_are_told_apart(library, loaded):
-    """Once the stand-in is loaded, the name libcuda.so.1 would give it back."""
-    with pytest.raises(CourseError, match=r"start a new process|is not on this machine"):
+def test_once_the_stand_in_is_there_its_name_does_not_pass_for_the_real_one(library, loaded):
+    with pytest.raises(CourseError, match="start a new process"):
         aot.load(library)
+
+
+OTHERS = """
+import ctypes, sys
+from course import CourseError, aot
+for driver in (None, aot.standin):
+    try:
+        aot.load({library!r}, driver=driver)
+    except CourseError as error:
+        print(error)
+    ctypes.CDLL({other!r}, mode=ctypes.RTLD_GLOBAL)
+"""
+
+
+def test_a_real_driver_that_is_there_before_is_not_mixed_with_the_stand_in(library, folder):
+    (folder / "other.c").write_text("int cuLaunchKernel(void); int cuLaunchKernel(void) { return 0; }\n")
+    compile_library([folder / "other.c"], folder / "other.so")
+    ended = run_source(OTHERS.format(library=str(library), other=str(folder / "other.so")))
+    without, with_other = ended.stdout.splitlines()
+    assert "libcuda.so.1 is not on this machine: load with driver=aot.standin" in without or course.MODE.gpu
+    assert "start a new process" in with_other
 
 
 SAMPLE = """

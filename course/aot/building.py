@@ -20,7 +20,7 @@ from .writing import INDEX, refuse_others_files, write_together
 
 TIMEOUT_S = 120
 COMPILERS = ("cc", "gcc", "clang")
-FLAGS = ("-std=c99", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra", "-Werror")
+FLAGS = ("-std=c99", "-O2", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror")
 
 
 def compiler() -> list[str]:
@@ -97,4 +97,4 @@ def _index(content: list[dict[str, Any]]) -> str:
     """A C file with the names and arguments of what is in the library, for `load`."""
     text = json.dumps(content)
     numbers = ",".join(str(byte) for byte in text.encode())
-    return f'__attribute__((visibility("default"))) extern const char {INDEX}[];\nconst char {INDEX}[] = {{{numbers},0}};\n'
+    return f"extern const char {INDEX}[];\nconst char {INDEX}[] = {{{numbers},0}};\n"

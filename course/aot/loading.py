@@ -2,23 +2,21 @@
 
 import ctypes
 import json
-import math
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
-from course.compiling.arguments import DTYPES
 from course.errors import CourseError
 
+from .driver import Driver, DriverLibrary
 from .functions import Function
-from .scalars import Scalar
 from .signature import Argument
+from .values import converter
 from .writing import INDEX
 
 C_TYPES: dict[str, Any] = {
@@ -29,71 +27,16 @@ C_TYPES: dict[str, Any] = {
 INVALID_VALUE = 1
 
 
-class DriverLibrary(Protocol):
-    """What takes the place of NVIDIA's driver library."""
-
-    def path(self) -> Path: ...
-
-
-class Driver:
-    """The driver library of this process, its symbols there for libraries that are loaded later."""
-
-    def __init__(self, standin: DriverLibrary | None) -> None:
-        name = str(standin.path()) if standin else "libcuda.so.1"
-        try:
-            self.library = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
-        except OSError as error:
-            raise CourseError(
-                "NVIDIA's driver library libcuda.so.1 is not on this machine: load with driver=aot.standin, which records "
-                "launches, or go to a machine with a GPU."
-            ) from error
-        self.device_type = "cpu" if standin else "cuda"
-        self._contexts: dict[int, ctypes.c_void_p] = {}
-        if self._is_standin != bool(standin) or self._address(self.library) != self._address(ctypes.CDLL(None)):
-            raise CourseError(
-                "Another CUDA driver library was loaded in this process before (one is the stand-in): start a new process."
-            )
-        self.check("cuInit", self.library.cuInit(0))
-
-    @property
-    def _is_standin(self) -> bool:
-        return hasattr(self.library, "told_to_fail")
-
-    def _address(self, library: ctypes.CDLL) -> int | None:
-        return ctypes.cast(library.cuLaunchKernel, ctypes.c_void_p).value
-
-    def check(self, what: str, result: int, hint: str = "") -> None:
-        """Raise CourseError with the driver's name for it, where a call did not succeed."""
-        if result:
-            text = ctypes.c_char_p()
-            self.library.cuGetErrorName(result, ctypes.byref(text))
-            name = text.value.decode() if text.value else f"CUDA error {result}"
-            raise CourseError(f"{what} returned {name}{hint}.")
-
-    @contextmanager
-    def context(self, device: int) -> Iterator[None]:
-        """Have PyTorch's context of a device be this thread's: a new thread has none, and another device's does not do."""
-        if device not in self._contexts:
-            context = ctypes.c_void_p()
-            self.check("cuDevicePrimaryCtxRetain", self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
-            self._contexts[device] = context
-        self.check("cuCtxPushCurrent", self.library.cuCtxPushCurrent_v2(self._contexts[device]))
-        try:
-            yield
-        finally:
-            self.library.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
-
-
-@dataclass(frozen=True)
 class LoadedFunction:
     """One function of a library. Prints as its parameters."""
 
-    name: str
-    arguments: tuple[Argument, ...]
-    algorithms: int
-    """How many there are to choose from; 0 where there is no choice."""
-    _pointer: Any = field(repr=False)
-    _driver: Driver = field(repr=False)
+    def __init__(self, name: str, arguments: tuple[Argument, ...], algorithms: int, function: Any, driver: Driver) -> None:
+        """algorithms: how many there are to choose from; 0 where there is no choice. function: the library's own."""
+        self.name, self.arguments, self.algorithms = name, arguments, algorithms
+        types = [each.type for each in arguments if each.type]
+        function.argtypes = [ctypes.c_void_p, *(C_TYPES[each.c] for each in types), *([ctypes.c_int] if algorithms else [])]
+        self._function, self._driver = function, driver
+        self._converters = [converter(f"{name}: {each.name}", type) for each, type in zip(arguments, types, strict=True)]
 
     def __call__(self, *values: Any, stream: Any = None, algo: int = 0) -> None:
         """Launch it: tensors for pointers, numbers for the rest; in order.
@@ -104,90 +47,37 @@ class LoadedFunction:
         if len(values) != len(self.arguments):
             names = ", ".join(each.name for each in self.arguments)
             raise CourseError(f"{self.name} takes {len(self.arguments)} arguments and was given {len(values)}: {names}.")
+        numbers = [convert(value) for convert, value in zip(self._converters, values, strict=True)]
         device = self._device(values)
-        numbers = [self._number(argument, value) for argument, value in zip(self.arguments, values, strict=True)]
-        chosen = [algo] if self.algorithms else []
-        with self._driver.context(device):
-            result = self._pointer(self._stream(stream, device), *numbers, *chosen)
-        promises = ", ".join(f"{each.name}:{each.hint}" for each in self.arguments if each.hint)
-        hint = ": no variant takes these arguments, or the grid is too large" if result == INVALID_VALUE else ""
-        self._driver.check(self.name, result, hint + (f" (promised: {promises})" if hint and promises else ""))
+        if stream is None:
+            stream = 0 if self._driver.device_type == "cpu" else torch.cuda.current_stream(device)
+        if self.algorithms:
+            numbers.append(algo)
+        result = self._driver.call(device, self._function, getattr(stream, "cuda_stream", stream), *numbers)
+        if result:
+            self._driver.check(self.name, result, self._reason if result == INVALID_VALUE else "")
 
     def _device(self, values: Sequence[Any]) -> int:
         """The number of the device that all the tensors are on."""
-        tensors = {
-            argument.name: value
-            for argument, value in zip(self.arguments, values, strict=True)
-            if isinstance(value, torch.Tensor)
-        }
+        devices = {value.device for value in values if isinstance(value, torch.Tensor)}
         wanted = self._driver.device_type
-        for name, tensor in tensors.items():
-            if tensor.device.type != wanted:
-                raise CourseError(f"{self.name}: {name} is on {tensor.device}, and must be on {wanted}.")
-        devices = {tensor.device for tensor in tensors.values()}
-        if len(devices) > 1:
-            raise CourseError(f"{self.name}: the tensors are on {', '.join(sorted(map(str, devices)))}, and must be on one.")
+        if any(device.type != wanted for device in devices) or len(devices) > 1:
+            where = ", ".join(sorted(map(str, devices)))
+            raise CourseError(f"{self.name}: the tensors are on {where}, and must be on one device of type {wanted}.")
         if wanted == "cpu":
             return 0
-        return next((device.index for device in devices), torch.cuda.current_device())
+        return devices.pop().index if devices else torch.cuda.current_device()
 
-    def _stream(self, stream: Any, device: int) -> ctypes.c_void_p:
-        if stream is None:
-            stream = 0 if self._driver.device_type == "cpu" else torch.cuda.current_stream(device)
-        return ctypes.c_void_p(getattr(stream, "cuda_stream", stream))
-
-    def _number(self, argument: Argument, value: Any) -> Any:
-        assert argument.type is not None
-        return C_TYPES[argument.type.c](number_of(f"{self.name}: {argument.name}", argument.type, value))
+    @property
+    def _reason(self) -> str:
+        promises = ", ".join(f"{each.name}:{each.hint}" for each in self.arguments if each.hint)
+        return ": no variant takes these arguments, or the grid is too large" + (f" (promised: {promises})" if promises else "")
 
     def __str__(self) -> str:
         parts = [f"{each.name}: {each.type.name}{f':{each.hint}' if each.hint else ''}" for each in self.arguments if each.type]
         return f"{self.name}({', '.join(parts)})" + (f", {self.algorithms} algorithms" if self.algorithms else "")
 
     __repr__ = __str__
-
-
-def number_of(what: str, type: Scalar, value: Any) -> int | float:
-    """What C is given for a value. Raises CourseError where it does not fit the type. what: for the error's beginning."""
-    if type.pointer:
-        return _address(what, type, value)
-    if isinstance(value, torch.Tensor):
-        raise CourseError(f"{what} is a tensor, and must be a number ({type.name}): call .item().")
-    if type.float:
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise CourseError(f"{what} is a {_kind(value)}, and must be a number ({type.name}).")
-        return _in_float(what, type, value)
-    if not isinstance(value, int):
-        raise CourseError(f"{what} is a {_kind(value)}, and must be {'a bool' if type.boolean else 'an int'} ({type.name}).")
-    least, greatest = type.range
-    if not least <= value <= greatest:
-        raise CourseError(f"{what} is {value}, and {type.name} holds {least} to {greatest}.")
-    return int(value)
-
-
-def _in_float(what: str, type: Scalar, value: float) -> float:
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if type.c == "float" and math.isfinite(number) and math.isinf(ctypes.c_float(number).value):
-        number = math.copysign(math.inf, number)
-    if math.isinf(number) and not (isinstance(value, float) and math.isinf(value)):
-        raise CourseError(f"{what} is {value}, which {type.name} does not hold.")
-    return number
-
-
-def _address(what: str, type: Scalar, value: Any) -> int:
-    if not isinstance(value, torch.Tensor):
-        raise CourseError(f"{what} is a {_kind(value)}, and must be a tensor ({type.name}).")
-    wanted = DTYPES.get(type.name.lstrip("*"), DTYPES.get(type.name[2:]))
-    if value.dtype != wanted and (wanted is not None or value.dtype.itemsize != 1):
-        raise CourseError(f"{what} is a tensor of {value.dtype}, and must be of {wanted} ({type.name}).")
-    return value.data_ptr()
-
-
-def _kind(value: Any) -> str:
-    return type(value).__name__
 
 
 @dataclass(frozen=True)

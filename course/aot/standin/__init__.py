@@ -7,7 +7,8 @@ It is C, built when first asked for into libcuda.so.1 in the course's cache. Pro
     calls[-1].arguments     # every argument's bytes, as the kernel would read them
 
 COURSE_STANDIN_LOG names a file for a line of JSON a call; COURSE_STANDIN_FAIL has calls fail ("cuLaunchKernel=719");
-COURSE_STANDIN_DEVICES and COURSE_STANDIN_CAPABILITIES ("90,80") say what devices there are.
+COURSE_STANDIN_DEVICES and COURSE_STANDIN_CAPABILITIES ("90,80") say what devices there are; COURSE_STANDIN_LOAD_MS how long
+a library takes to load.
 """
 
 import contextlib
@@ -66,7 +67,6 @@ def path() -> Path:
                 sorted(FOLDER.glob("*.c")),
                 built,
                 "-D_GNU_SOURCE",
-                "-fvisibility=default",
                 "-Wl,-soname,libcuda.so.1",
                 "-lpthread",
             )

@@ -10,12 +10,21 @@
 
 #define LONGEST (1 << 16)
 
-CUresult record(const char *call, CUresult result, const char *more, ...) {
+const int course_standin = 1;
+
+static const char *log_path(void) {
     const char *path = getenv("COURSE_STANDIN_LOG");
+    return path != NULL && path[0] != 0 ? path : NULL;
+}
+
+int recording(void) { return log_path() != NULL; }
+
+CUresult record(const char *call, CUresult result, const char *more, ...) {
+    const char *path = log_path();
     char *line;
     int length, descriptor;
     va_list values;
-    if (path == NULL || path[0] == 0) return result;
+    if (path == NULL) return result;
     line = malloc(LONGEST);
     if (line == NULL) return result;
     length = snprintf(line, LONGEST / 2, "{\"call\": \"%s\", \"result\": %d", call, (int)result);

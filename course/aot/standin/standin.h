@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* By which a process knows that the stand-in is loaded. */
+extern const int course_standin;
+
 #define MOST_DEVICES 8
 #define MOST_PARAMETERS 512
 
@@ -30,6 +33,7 @@ struct kernel *kernel_named(struct image *image, const char *name);
 
 /* record.c: one line of JSON to the file that COURSE_STANDIN_LOG names, as {"call": name, "result": n, more}. */
 CUresult record(const char *call, CUresult result, const char *more, ...);
+int recording(void);
 /* What COURSE_STANDIN_FAIL ("cuLaunchKernel=719,cuInit=100") has this call return; else CUDA_SUCCESS. */
 CUresult told_to_fail(const char *call);
 int number_from_environment(const char *name, int index, int otherwise);
