@@ -485,7 +485,7 @@ def test_what_is_no_library_is_refused(folder, library):
 
 
 def test_a_function_that_is_not_there_is_named(loaded):
-    with pytest.raises(AttributeError, match="has no function 'sub': it has add"):
+    with pytest.raises(AttributeError, match="has no function .sub.: it has add"):
         loaded.sub  # noqa: B018
     assert "add" in dir(loaded)
     assert "add(x_ptr: *fp32, y_ptr: *fp32, out_ptr: *fp32, n: i32), 3 algorithms" in str(loaded)

@@ -32,7 +32,10 @@ def header(function: Function) -> str:
 // tt-linker: {function.name}:{full}:{function.algorithm}
 {function.prototype};
 
-/* May be called in any order, repeatedly and by any thread. The function above loads by itself, at its first call. */
+/*
+ * May be called in any order, repeatedly and by any thread; unload while no launch is under way.
+ * The function above loads by itself, at its first call.
+ */
 CUresult load_{function.name}(void);
 CUresult unload_{function.name}(void);
 

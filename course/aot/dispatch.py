@@ -48,7 +48,10 @@ def header(algorithms: Sequence[Algorithm], sources: Sequence[str]) -> str:
 
 int {name}_get_num_algos(void);
 
-/* May be called in any order, repeatedly and by any thread; variants load by themselves, each at its first launch. */
+/*
+ * May be called in any order, repeatedly and by any thread; unload while no launch is under way.
+ * Variants load by themselves, each at its first launch.
+ */
 CUresult load_{name}(void);
 CUresult unload_{name}(void);
 

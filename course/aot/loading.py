@@ -90,9 +90,11 @@ class Loaded:
     _driver: Driver = field(repr=False)
 
     def __getattr__(self, name: str) -> LoadedFunction:
-        if name.startswith("_") or name not in self.functions:
-            raise AttributeError(f"{self.path} has no function {name!r}: it has {', '.join(self.functions)}.")
-        return self.functions[name]
+        functions = self.__dict__.get("functions", {})  # nothing yet, where a copy is being made
+        if name not in functions:
+            raise AttributeError(f"The library has no function {name!r}: it has {', '.join(functions)}.")
+        function: LoadedFunction = functions[name]
+        return function
 
     def unload(self) -> None:
         """Give back the kernels' memory on the GPU; the next launch loads them again. Raises CourseError on an error."""

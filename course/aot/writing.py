@@ -17,7 +17,9 @@ def refuse_others_files(paths: list[Path], force: bool) -> None:
         if path.is_dir():
             raise CourseError(f"{path} is a folder: name another output.")
         if path.exists() and not force and not _ours(path):
-            raise CourseError(f"{path} exists and was not written by this tool: name another output, or give --force.")
+            raise CourseError(
+                f"{path} exists and was not written by this tool: name another output, or say --force (force=True)."
+            )
 
 
 def _ours(path: Path) -> bool:
