@@ -58,7 +58,7 @@ def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_h
     assert "double scale" in source.read_text()
     made = aot.export(kernels.scale_kernel, "*fp32, fp32, i32, 64, 0", "1", "scale", tmp_path / "scale")
     assert "float scale" in made.headers[0].read_text()
-    exported = aot.load(aot.build(made), driver=standin)
+    exported = aot.load(aot.build(aot.link(made, tmp_path / "linked")), driver=standin)
     stock = loaded(source)
     with standin.recorded() as calls:
         exported.scale(X, 0.1, 64)

@@ -67,7 +67,8 @@ def build(made: Linked | Exported | str | Path, out: str | Path | None = None, f
 
 def compile_library(sources: list[Path], out: Path, *flags: str) -> None:
     """Run the C compiler. Raises CourseError with its first words where it refuses."""
-    command = [*compiler(), *FLAGS, "-isystem", str(include_folder()), "-shared", "-o", str(out), *flags, *map(_plain, sources)]
+    paths = [str(each.absolute()) for each in sources]  # so that none is taken for an option
+    command = [*compiler(), *FLAGS, "-isystem", str(include_folder()), "-shared", "-o", str(out), *flags, *paths]
     try:
         ended = run_command(command, TIMEOUT_S)
     except OSError as error:
@@ -79,18 +80,12 @@ def compile_library(sources: list[Path], out: Path, *flags: str) -> None:
         raise CourseError(f"The C compiler {command[0]} refused ({ended.how}): {said.strip() or 'it left no word'}.")
 
 
-def _plain(path: Path) -> str:
-    """A path that no compiler takes for an option."""
-    return str(path.absolute())
-
-
 def _parts(made: Linked | Exported | str | Path) -> tuple[list[Path], list[Path]]:
     """Headers and sources."""
     if isinstance(made, (Linked, Exported)):
         return list(made.headers), list(made.sources)
     header = Path(made)
-    source = header.with_name(f"{header.name.removesuffix('.h')}.c")
-    return [header], [source, *(header.parent / each for each in read_header(header).get("sources", []))]
+    return [header], [header.with_suffix(".c"), *(header.parent / each for each in read_header(header).get("sources", []))]
 
 
 def _index(content: list[dict[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 from course.compiling.targets import MOST_GRID, TARGETS
 
 from .cubin import Cubin
-from .fragments import BITS, GRID, LAUNCH, LOAD, LOADING, SHARED
+from .fragments import BITS, GRID, LAUNCH, LOADING, SHARED
 from .functions import Function, json_line
 from .grid import parse_grid
 from .signature import Argument
@@ -131,7 +131,6 @@ def source(function: Function, cubin: Cubin, header_name: str) -> str:
             "#include <pthread.h>\n#include <string.h>\n",
             *helpers,
             f"static const unsigned char cubin[] __attribute__((aligned(16))) = {{\n{_bytes(cubin.code)}}};\n",
-            LOAD,
             allow + load,
             launch,
         ]

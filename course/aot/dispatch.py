@@ -21,6 +21,10 @@ class Algorithm:
         return f"{constants or 'no constants'}; {first.num_warps} warps, {first.num_stages} stages"
 
 
+def counted(algorithms: int) -> str:
+    return f"{algorithms} algorithm{'s' if algorithms != 1 else ''}"
+
+
 def header(algorithms: Sequence[Algorithm], sources: Sequence[str]) -> str:
     """sources: where the variants' sources are, seen from this header."""
     first = algorithms[0].functions[0]
@@ -79,7 +83,8 @@ def source(algorithms: Sequence[Algorithm], header_name: str) -> str:
             f"{_prototype(first, name, 'int algo_id')} {{",
             f"    switch (algo_id) {{\n{cases}        default: return CUDA_ERROR_INVALID_VALUE;\n    }}\n}}\n",
             f"{_prototype(first, f'{name}_default')} {{",
-            f"    return {name}({', '.join(['stream', *names, '0'])});\n}}\n",
+            # Not by the function's own name: an argument may have the same.
+            f"    return algorithm_0({', '.join(['stream', *names])});\n}}\n",
             f"int {name}_get_num_algos(void) {{\n    return {len(algorithms)};\n}}\n",
             _all_of("load", name, functions, "stops at the first that cannot be loaded"),
             _all_of("unload", name, functions, "goes on after an error, and returns the first"),

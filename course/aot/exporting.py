@@ -42,7 +42,7 @@ class Exported:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        return tuple(header.with_name(f"{header.name.removesuffix('.h')}.c") for header in self.headers)
+        return tuple(header.with_suffix(".c") for header in self.headers)
 
     def __str__(self) -> str:
         first = self.functions[0]
@@ -64,7 +64,7 @@ def export(
     out: str | Path,
     num_warps: int = 4,
     num_stages: int = 3,
-    target: str | None = "sm_90",
+    target: str | None = None,
     force: bool = False,
 ) -> Exported:
     """Compile a kernel and write C that loads and launches it. Needs no GPU.
@@ -73,7 +73,7 @@ def export(
     variants: a signature, as "*fp32:16, *fp32, i32, 1024", or a list of them. Each becomes a function; `link` joins them.
     grid: programs along x, y and z, as "cdiv(n, BLOCK), batch": numbers, the kernel's integers, + - * / % ( ) and cdiv.
     name: what the functions' names begin with. out: the files' path without hash and extension.
-    target: as "sm_90" or "cuda:90:32"; None: this machine's GPU. force: write over files that are not ours.
+    target: as "sm_90" or "cuda:90:32"; this machine's GPU, or sm_90. force: write over files that are not ours.
 
     Raises CourseError for whatever cannot be exported, and has then written nothing.
     """

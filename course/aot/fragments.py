@@ -87,13 +87,6 @@ static uint16_t bf16_bits(float number) {
 }
 """By type of an argument: what makes its bits of a float."""
 
-LOAD = """\
-/* The kernel, once it is loaded: for every device and context of this process. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CUlibrary library = NULL;
-static CUkernel kernel = NULL;
-"""
-
 SHARED = """\
 /* More than 48 KB of shared memory must be allowed, on each device that can run this code. */
 static CUresult allow_shared(CUkernel allowed) {{
@@ -118,6 +111,11 @@ static CUresult allow_shared(CUkernel allowed) {{
 """
 
 LOADING = """\
+/* The kernel, once it is loaded: for every device and context of this process. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUlibrary library = NULL;
+static CUkernel kernel = NULL;
+
 /* Holds the lock. */
 static CUresult load(void) {{
     CUlibrary loaded;

@@ -8,7 +8,7 @@ from pathlib import Path
 from course.errors import CourseError
 
 from . import dispatch
-from .dispatch import Algorithm
+from .dispatch import Algorithm, counted
 from .exporting import Exported
 from .functions import Function, read_header
 from .names import check_out
@@ -33,7 +33,7 @@ class Linked:
         return (self.header,)
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {len(self.algorithms)} algorithms, {self.header}, .c"]
+        lines = [f"{self.name}: {counted(len(self.algorithms))}, {self.header}, .c"]
         for number, algorithm in enumerate(self.algorithms):
             lines.append(f"    {number}  {algorithm}")
             lines += [f"        {each.name}  {_hints(each) or 'any arguments'}" for each in algorithm.functions]
@@ -64,7 +64,7 @@ def link(exported: Exported | str | Path | Iterable[Exported | str | Path], out:
     functions = [function for _, function in variants]
     algorithms = tuple(_algorithms(functions))
     header, source = (path.with_name(f"{path.name}{suffix}") for suffix in (".h", ".c"))
-    sources = tuple(each.with_name(f"{each.name.removesuffix('.h')}.c") for each in found)
+    sources = tuple(each.with_suffix(".c") for each in found)
     if header in found:
         raise CourseError(f"{header} is a header to link: name another output.")
     seen = [os.path.relpath(each, path.parent) for each in sources]

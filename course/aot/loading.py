@@ -13,6 +13,7 @@ import torch
 
 from course.errors import CourseError
 
+from .dispatch import counted
 from .driver import Driver, DriverLibrary
 from .functions import Function
 from .signature import Argument
@@ -52,6 +53,8 @@ class LoadedFunction:
         if stream is None:
             stream = 0 if self._driver.device_type == "cpu" else torch.cuda.current_stream(device)
         if self.algorithms:
+            if type(algo) is not int or not 0 <= algo < self.algorithms:
+                raise CourseError(f"{self.name} has {counted(self.algorithms)}, numbered from 0, and none is {algo}.")
             numbers.append(algo)
         result = self._driver.call(device, self._function, getattr(stream, "cuda_stream", stream), *numbers)
         if result:
@@ -75,7 +78,7 @@ class LoadedFunction:
 
     def __str__(self) -> str:
         parts = [f"{each.name}: {each.type.name}{f':{each.hint}' if each.hint else ''}" for each in self.arguments if each.type]
-        return f"{self.name}({', '.join(parts)})" + (f", {self.algorithms} algorithms" if self.algorithms else "")
+        return f"{self.name}({', '.join(parts)})" + (f", {counted(self.algorithms)}" if self.algorithms else "")
 
     __repr__ = __str__
 

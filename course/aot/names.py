@@ -27,7 +27,8 @@ KEYWORDS = _words(
 OWN = _words("stream algo_id bad result loaded arguments global_scratch profile_scratch kernel lock load main")
 """What the generated functions, in which a parameter's name could hide it, use themselves."""
 RESERVED = re.compile(
-    r"cu[A-Z]\w*|CU\w*|(grid|bits|algorithm|pthread|PTHREAD|fp16|bf16)_\w+|_[A-Z_]\w*|U?INT\w*_(MAX|MIN|C)|u?int\w*_t|NULL|linux|unix|i386"
+    r"cu[A-Z]\w*|CU\w*|(grid|bits|algorithm|pthread|PTHREAD|fp16|bf16)_\w+"
+    r"|_[A-Z_]\w*|U?INT\w*_(MAX|MIN|C)|u?int\w*_t|NULL|linux|unix|i386"
 )
 """What CUDA, C's headers, compilers and the generated functions have names for."""
 

@@ -14,9 +14,13 @@ MARK = "// Written by course aot"
 def refuse_others_files(paths: list[Path], force: bool) -> None:
     """Raise CourseError where one of the paths exists and was not written by us."""
     for path in paths:
-        if path.is_dir():
-            raise CourseError(f"{path} is a folder: name another output.")
-        if path.exists() and not force and not _ours(path):
+        try:
+            if path.is_dir():
+                raise CourseError(f"{path} is a folder: name another output.")
+            others = path.exists() and not force and not _ours(path)
+        except OSError as error:
+            raise CourseError(f"{path} could not be looked at ({error.strerror}): name another output.") from error
+        if others:
             raise CourseError(
                 f"{path} exists and was not written by this tool: name another output, or say --force (force=True)."
             )
