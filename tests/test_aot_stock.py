@@ -14,12 +14,16 @@ import pytest
 import torch
 import triton
 
+import course
 from course import aot
 from course.aot import standin
 from course.aot.building import compile_library, include_folder
 from course.child import call
 from tests import aot_kernels as kernels
 from tests import aot_tasks
+
+# One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.
+pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="the stand-in is tested in CPU mode")
 
 FILE = str(Path(kernels.__file__))
 X = torch.zeros(8192)

@@ -15,7 +15,7 @@ from course.cli import app
 from course.measuring import records, studies
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = ("lab", "reset", "doctor", "verify", "bench", "recorded", "record", "notebooks")
+COMMANDS = ("aot", "lab", "reset", "doctor", "verify", "bench", "recorded", "record", "notebooks")
 
 
 def course(*arguments: str, mode: str = "cpu") -> subprocess.CompletedProcess[str]:
