@@ -77,3 +77,24 @@ def build(
     from course import aot
 
     print(aot.build(header, out, force=force))
+
+
+@app.command()
+def sample(
+    name: Annotated[str, typer.Argument(help="vector_add, softmax or attention.")],
+    folder: Annotated[str, typer.Argument(help="Where to: a folder below the current one.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="As sm_90 or cuda:90:32.")] = "sm_90",
+    force: Annotated[bool, typer.Option("--force", help="Write over programs in it that were changed.")] = False,
+) -> None:
+    """Write a complete program in C, and one in C++, around a kernel of the course. Needs no GPU."""
+    from course import aot
+
+    print(aot.sample(name, folder, target=target, force=force))
+
+
+@app.command()
+def standin() -> None:
+    """Print the path of a stand-in for NVIDIA's driver library, which records launches and computes nothing."""
+    from course import aot
+
+    print(aot.standin.path())

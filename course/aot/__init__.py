@@ -4,6 +4,9 @@ exported = aot.export(add_kernel, ["*fp32:16, *fp32:16, *fp32:16, i32, 1024", "*
                       grid="cdiv(n, BLOCK_SIZE)", name="add", out="aot/add")
 library = aot.build(aot.link(exported, out="aot/linked"))
 aot.load(library).add(x, y, out, n)
+
+aot.sample("attention", "work/attention")    # programs in C and C++ around a kernel, and a Makefile
+out, lse = aot.operator()(q, k, v, 0.125, True)    # torch.ops.course.fmha
 """
 
 from . import standin
@@ -11,5 +14,10 @@ from .building import build
 from .exporting import Exported, Variant, export
 from .linking import Linked, link
 from .loading import Loaded, load
+from .operators import build_operator, operator
+from .sampling import Sample, sample
 
-__all__ = ["Exported", "Linked", "Loaded", "Variant", "build", "export", "link", "load", "standin"]
+__all__ = [
+    "Exported", "Linked", "Loaded", "Sample", "Variant",
+    "build", "build_operator", "export", "link", "load", "operator", "sample", "standin",
+]  # fmt: skip

@@ -68,16 +68,20 @@ def build(made: Linked | Exported | str | Path, out: str | Path | None = None, f
 def compile_library(sources: list[Path], out: Path, *flags: str) -> None:
     """Run the C compiler. Raises CourseError with its first words where it refuses."""
     paths = [str(each.absolute()) for each in sources]  # so that none is taken for an option
-    command = [*compiler(), *FLAGS, "-isystem", str(include_folder()), "-shared", "-o", str(out), *flags, *paths]
+    run_compiler([*compiler(), *FLAGS, "-isystem", str(include_folder()), "-shared", "-o", str(out), *flags, *paths])
+
+
+def run_compiler(command: list[str]) -> None:
+    """Run a compiler's command. Raises CourseError with its first words where it refuses."""
     try:
         ended = run_command(command, TIMEOUT_S)
     except OSError as error:
-        raise CourseError(f"The C compiler {command[0]} could not be run: {error.strerror}.") from error
+        raise CourseError(f"The compiler {command[0]} could not be run: {error.strerror}.") from error
     if ended.how == "out of time":
-        raise CourseError(f"The C compiler {command[0]} did not end within {TIMEOUT_S} s, and was ended.")
+        raise CourseError(f"The compiler {command[0]} did not end within {TIMEOUT_S} s, and was ended.")
     if ended.how != "finished":
         said = next((line for line in ended.stderr.splitlines() if "error" in line), ended.stderr.strip()[:300])
-        raise CourseError(f"The C compiler {command[0]} refused ({ended.how}): {said.strip() or 'it left no word'}.")
+        raise CourseError(f"The compiler {command[0]} refused ({ended.how}): {said.strip() or 'it left no word'}.")
 
 
 def _parts(made: Linked | Exported | str | Path) -> tuple[list[Path], list[Path]]:
