@@ -42,13 +42,24 @@ static void copy_symbol(void *to, size_t bytes, void *library, const char *name)
     memcpy(to, &found, bytes);
 }
 
+#define NAME "libcuda.so.1" /* a stand-in's too: one that was loaded before is found by it */
+
+static int is_standin(void *library) { return dlsym(library, "told_to_fail") != NULL; }
+
+int standin_is_loaded(void) {
+    void *library = dlopen(NAME, RTLD_NOW | RTLD_NOLOAD);
+    int found = library != NULL && is_standin(library);
+    if (library != NULL) dlclose(library);
+    return found;
+}
+
 static enum driver driver = NO_DRIVER;
 
 static void find(void) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL); /* a stand-in that was loaded before has this name too */
+    void *library = dlopen(NAME, RTLD_NOW);
     if (library == NULL) return;
     FUNCTIONS(FIND)
-    driver = dlsym(library, "told_to_fail") != NULL ? STANDIN_DRIVER : NVIDIA_DRIVER;
+    driver = is_standin(library) ? STANDIN_DRIVER : NVIDIA_DRIVER;
 }
 
 enum driver open_driver(void) {

@@ -14,6 +14,9 @@ enum driver { NO_DRIVER, NVIDIA_DRIVER, STANDIN_DRIVER };
  * CUDA_ERROR_NOT_INITIALIZED. */
 enum driver open_driver(void);
 
+/* Whether the driver library that this process has loaded by now is a stand-in. Loads none. */
+int standin_is_loaded(void);
+
 #ifdef __cplusplus
 }
 #endif

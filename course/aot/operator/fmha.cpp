@@ -55,8 +55,6 @@ void must(const char *call, CUresult result) {
     refuse(call, " returned ", name ? name : "an error without a name", ".");
 }
 
-bool is_standin() { return open_driver() == STANDIN_DRIVER; }
-
 std::string head_dims_of(ScalarType dtype) {
     std::string text;
     for (const Variant &each : variants)
@@ -77,7 +75,7 @@ int64_t step(const Tensor &x, int64_t axis) { return x.size(axis) == 1 ? 0 : x.s
 
 // What must hold of each input by itself.
 void check(const char *name, const Tensor &x) {
-    if (!x.is_cuda() && !(x.is_cpu() && is_standin()))
+    if (!x.is_cuda() && !(x.is_cpu() && standin_is_loaded()))
         refuse(name, x.is_cpu() ? " is on the CPU" : " is on no CUDA device", ", and must be on a CUDA device: call .cuda().");
     if (x.dim() != 4) refuse(name, " has ", x.dim(), " dimensions, and must have 4: batch, heads, length, head_dim.");
     if (x.stride(3) != 1)
@@ -155,10 +153,11 @@ public:
         const std::vector<int64_t> sizes{batch, heads, queries, head_dim};
         Tensor out = torch::stable::new_empty(q, {sizes.data(), 4});
         Tensor lse = torch::stable::new_empty(q, {sizes.data(), 3}, ScalarType::Float);
-        const int32_t device = is_standin() ? 0 : q.get_device_index();
+        const bool standin = open_driver() == STANDIN_DRIVER;
+        const int32_t device = standin ? 0 : q.get_device_index();
         const Context context(device);
         must("the launch",
-             variant.launch(is_standin() ? nullptr : current_stream(device), at(q), at(k), at(v), at(out), at(lse), 0,
+             variant.launch(standin ? nullptr : current_stream(device), at(q), at(k), at(v), at(out), at(lse), 0,
                             static_cast<float>(scale), static_cast<int32_t>(batch), static_cast<int32_t>(heads),
                             step(q, 0), step(q, 1), step(q, 2), step(k, 0), step(k, 1), step(k, 2),
                             step(v, 0), step(v, 1), step(v, 2), step(out, 0), step(out, 1), step(out, 2),

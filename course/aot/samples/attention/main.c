@@ -8,14 +8,14 @@
 #include <string.h>
 
 /* Query m sees the keys n <= m + KEYS - QUERIES: the last query sees all. */
-enum { BATCH = 2, HEADS = 3, QUERIES = 300, KEYS = 517, HEAD_DIM = 64 };
+enum { BATCH = 2, HEADS = 3, QUERIES = 200, KEYS = 333, HEAD_DIM = 64 };
 enum { LSE_ROW = (QUERIES + 127) / 128 * 128 }; /* how far the rows of lse are apart: callers may round up */
 static const float SCALE = 0.125f;              /* HEAD_DIM ** -0.5 */
 
 /* Every weight and every result is rounded to float16, by 2^-11 of itself at most, and |v| < 1: twice 2^-11, at the worst. */
 static const double TOLERANCE = 1e-3;
-/* Of the logarithm of the sum, which is computed in float32. */
-static const double LSE_TOLERANCE = 1e-5;
+/* Of the logarithm of the sum: tensor cores add the products of a score in float32, and cut bits off where they do. */
+static const double LSE_TOLERANCE = 1e-4;
 
 /* Of a number that float16 holds exactly and that is at least 2^-14. */
 static uint16_t half_bits(float number) {
