@@ -150,9 +150,9 @@ public:
     std::tuple<Tensor, Tensor> operator()(const Tensor &q, const Tensor &k, const Tensor &v, double scale, bool causal) const {
         const Variant &variant = variant_for(q.scalar_type(), q.size(3));
         const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2), keys = k.size(2), head_dim = q.size(3);
-        const std::vector<int64_t> sizes{batch, heads, queries, head_dim};
-        Tensor out = torch::stable::new_empty(q, {sizes.data(), 4});
-        Tensor lse = torch::stable::new_empty(q, {sizes.data(), 3}, ScalarType::Float);
+        const std::vector<int64_t> sizes{batch, heads, queries, head_dim}, rows{batch, heads, queries};
+        const Tensor out = torch::stable::new_empty(q, sizes);
+        const Tensor lse = torch::stable::new_empty(q, rows, ScalarType::Float);
         const bool standin = open_driver() == STANDIN_DRIVER;
         const int32_t device = standin ? 0 : q.get_device_index();
         const Context context(device);
