@@ -81,7 +81,7 @@ def test_the_operator_is_the_jits_launch_to_the_bit(fmha, dtype, head_dim, causa
     assert torch.equal(out, expected) and torch.equal(lse, expected_lse)
     mask = torch.ones(lengths, dtype=torch.bool, device="cuda").tril(lengths[1] - lengths[0]) if causal else None
     exact = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=mask)
-    torch.testing.assert_close(out.double(), exact, rtol=0, atol=2e-3 if dtype == torch.float16 else 2e-2)
+    torch.testing.assert_close(out.double(), exact, rtol=0, atol=5e-3 if dtype == torch.float16 else 5e-2)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -82,7 +82,8 @@ void check(const char *name, const Tensor &x) {
         refuse(name, " has a last stride of ", x.stride(3), ", and must have 1: call .contiguous().");
     for (int64_t axis = 0; axis < 3; axis++)
         if (step(x, axis) % vector_elements != 0)
-            refuse(name, " has a stride of ", x.stride(axis), ", and must have multiples of ", vector_elements, ": call .contiguous().");
+            refuse(name, " has a stride of ", x.stride(axis), ", and must have multiples of ", vector_elements,
+                   ": call .contiguous().");
     if (reinterpret_cast<std::uintptr_t>(x.data_ptr()) % 16 != 0)
         refuse(name, " begins at an address that is no multiple of 16: call .clone().");
     if (x.size(2) > most_length) refuse(name, " has a length of ", x.size(2), ", and at most ", most_length, " is possible.");
@@ -95,8 +96,8 @@ void check_alike(const char *name, const Tensor &x, const char *other_name, cons
         refuse(name, " and ", other_name, " are on different devices.");
     for (int64_t axis = 0; axis < 4; axis++)
         if (x.size(axis) != other.size(axis) && (lengths || axis != 2))
-            refuse(name, " has a size of ", x.size(axis), " along dimension ", axis, " and ", other_name, " of ", other.size(axis),
-                   "; both must have the same.");
+            refuse(name, " has a size of ", x.size(axis), " along dimension ", axis, " and ", other_name, " of ",
+                   other.size(axis), "; both must have the same.");
 }
 
 // PyTorch's current stream. CPU builds of PyTorch lack the function, so it is looked up and not linked.

@@ -17,7 +17,8 @@ static inline void must(const char *call, CUresult result) {
     if (result == CUDA_SUCCESS) return;
     cuGetErrorName(result, &name);
     cuGetErrorString(result, &words);
-    fprintf(stderr, "%s returned %s: %s.\n", call, name ? name : "an unknown error", words ? words : "the driver has no words for it");
+    fprintf(stderr, "%s returned %s: %s.\n", call, name ? name : "an unknown error",
+            words ? words : "the driver has no words for it");
     exit(FAILED);
 }
 
@@ -116,7 +117,9 @@ static inline double worse(double largest, double error) { return isnan(largest)
 static inline int report(const char *what, double largest, double tolerance, float ms) {
     int agrees = largest <= tolerance;
     printf("    %s: largest error %.3g, at most %.3g is right; %.4f ms a launch\n", what, largest, tolerance, (double)ms);
-    if (!agrees) printf("    The result does not agree with the plain loop%s.\n", isnan(largest) ? ": parts of it were never computed" : "");
+    if (!agrees)
+        printf("    The result does not agree with the plain loop%s.\n",
+               isnan(largest) ? ": all or part of it was never computed" : "");
     return agrees ? AGREES : DIFFERS;
 }
 

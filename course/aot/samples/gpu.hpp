@@ -150,7 +150,7 @@ inline Ending report(const char *what, double largest, double tolerance, float m
                 static_cast<double>(ms));
     if (!right)
         std::printf("    The result does not agree with the plain loop%s.\n",
-                    std::isnan(largest) ? ": parts of it were never computed" : "");
+                    std::isnan(largest) ? ": all or part of it was never computed" : "");
     return right ? agrees : differs;
 }
 

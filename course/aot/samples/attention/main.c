@@ -83,7 +83,8 @@ static CUresult launch(CUstream stream, CUdeviceptr q, CUdeviceptr k, CUdevicept
 
 int main(void) {
     struct gpu gpu = open_gpu();
-    const size_t q_bytes = row_at(QUERIES, BATCH, 0, 0) * sizeof(uint16_t), k_bytes = row_at(KEYS, BATCH, 0, 0) * sizeof(uint16_t);
+    const size_t q_bytes = row_at(QUERIES, BATCH, 0, 0) * sizeof(uint16_t);
+    const size_t k_bytes = row_at(KEYS, BATCH, 0, 0) * sizeof(uint16_t);
     const size_t lse_bytes = sizeof(float) * BATCH * HEADS * LSE_ROW;
     uint16_t *q = numbers(QUERIES, 3, 512), *k = numbers(KEYS, 4, 512); /* between -2 and 2 */
     uint16_t *v = numbers(KEYS, 5, 1024), *out = host_memory(q_bytes);  /* v: between -1 and 1 */

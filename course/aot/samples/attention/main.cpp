@@ -54,7 +54,7 @@ public:
     }
     const std::vector<Half> &numbers() const { return numbers_; }
     const Half *row(int batch, int head, int row) const {
-        return &numbers_[((std::size_t{0} + batch * length_ + row) * heads + head) * head_dim];
+        return &numbers_[std::size_t{head_dim} * ((batch * length_ + row) * heads + head)];
     }
 
 private:
@@ -115,7 +115,7 @@ int sample() {
     for (int batch = 0; batch < batches; batch++)
         for (int head = 0; head < heads; head++)
             for (int row = 0; row < queries; row++)
-                check_query(q, k, v, out, lse[(std::size_t{0} + batch * heads + head) * lse_row + row], batch, head, row, largest);
+                check_query(q, k, v, out, lse[std::size_t{lse_row} * (batch * heads + head) + row], batch, head, row, largest);
     const float ms = gpu.time(launch);
     must("unload_attention", unload_attention());
     const Ending ending = report("out", largest.out, tolerance, ms);

@@ -31,7 +31,8 @@ int sample() {
         must("softmax_default", softmax_default(gpu.stream(), gpu_x.at(), gpu_out.at(), rows, columns, stride));
     };
 
-    std::printf("Softmax in C++ on %s: %d rows of %d float32, error as a part of the value\n", gpu.name().c_str(), rows, columns);
+    std::printf("Softmax in C++ on %s: %d rows of %d float32, error as a part of the value\n", gpu.name().c_str(), rows,
+                columns);
     launch();
     const std::vector<float> out = gpu_out.download(gpu);
     double largest = 0.0;
