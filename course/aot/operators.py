@@ -18,9 +18,9 @@ from course.compiling.targets import Target
 from course.errors import CourseError
 
 from . import building
+from .driver import Driver, DriverLibrary
 from .exporting import Variant, export, nvidia_target
 from .linking import Linked, link
-from .loading import Driver, DriverLibrary
 from .writing import write_together
 
 FOLDER = Path(__file__).parent / "operator"
