@@ -1,0 +1,124 @@
+"""stock: Triton's own ahead-of-time tool, run where no GPU is, to compare with `course.aot`.
+
+Its commands ask the machine's GPU for types and target, and fail where there is none. In a child that names a target
+instead, and with Triton's own names of C types, it writes the files that it writes on a GPU's machine.
+"""
+
+import ctypes
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+
+from course.aot import standin
+from course.aot.building import compile_library
+from course.aot.loading import C_TYPES, Driver
+from course.compiling.lower import call_compiler
+from course.compiling.private.driver import FixedDriver
+from course.compiling.reference import Reference, listing_of, loaded_at, reference_of
+from course.compiling.targets import target_of
+
+from .handed import Handed, described, from_json, launch_json, made
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What `triton.tools.compile` wrote for one signature. Prints as the C function's declaration."""
+
+    function: str
+    header: Path
+    types: tuple[str, ...]
+    """Triton's, of the arguments that the kernel takes."""
+
+    @property
+    def declaration(self) -> str:
+        lines = self.header.read_text().splitlines()
+        return next(line for line in lines if line.startswith("CUresult"))
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """Of the C function after the stream: type and name."""
+        listed = re.search(r"\((.*)\)", self.declaration)
+        assert listed is not None
+        return [tuple(each.split()) for each in listed[1].split(", ")[1:]]  # type: ignore[misc]
+
+    def handed(self, *values: Any) -> Handed:
+        """What the driver is handed when the function is called with these values: tensors and numbers, in order."""
+        library = self.header.with_suffix(".so")
+        # Its C has a path without a return: what -Wextra and -Werror say of it is no reason to stop here.
+        compile_library([self.header.with_suffix(".c")], library, "-w", "-fvisibility=default", "-Wno-error")
+        names = [(name, kind) for (_, name), kind in zip(self.parameters, self.types, strict=True)]
+        types = [c for c, _ in self.parameters]
+        given = [described(value) for value in values]
+        return from_json(call_compiler(_launch, str(library.absolute()), self.function, types, names, given))
+
+    def __str__(self) -> str:
+        return self.declaration
+
+    __repr__ = __str__
+
+
+def compile(
+    kernel: Any, signature: str, grid: str, name: str, out: str | Path, num_warps: int = 1, num_stages: int = 3,
+    target: str = "sm_90",
+) -> Compiled:  # fmt: skip
+    """Run `triton.tools.compile` for a kernel. Its defaults are the tool's, but for the target.
+
+    The kernel's file is executed, and the grid goes into the C as it stands.
+    """
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    found = call_compiler(
+        _compile, reference_of(kernel, "stock.compile"), signature, grid, name, str(out), num_warps, num_stages, target
+    )
+    return Compiled(found["function"], Path(found["header"]), tuple(found["types"]))
+
+
+class _Driver(FixedDriver):
+    """With the C types that Triton's own driver names."""
+
+    def map_python_to_cpp_type(self, type: str) -> str:
+        from triton.backends.nvidia.driver import ty_to_cpp
+
+        return str(ty_to_cpp(type))
+
+
+def _compile(
+    reference: Reference, signature: str, grid: str, name: str, out: str, num_warps: int, num_stages: int, target: str
+) -> dict[str, Any]:
+    """In the child."""
+    import triton
+    from triton.tools.compile import CompileArgs, compile_kernel
+
+    kernel = loaded_at(reference)
+    gpu: GPUTarget = target_of(target).triton
+    triton.runtime.driver.set_active(_Driver(gpu, runs_trials=False))
+    path = Path(f"{out}.py")
+    if "source" in reference:
+        texts = [each["text"] for each in reversed(listing_of(kernel))]
+        path.write_text("\n\n".join(["import triton\nimport triton.language as tl", *texts]) + "\n")
+    else:
+        path = Path(kernel.fn.__code__.co_filename)
+    function, files = compile_kernel(
+        CompileArgs(
+            path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid, num_warps=num_warps,
+            num_stages=num_stages, out_name=name, out_path=Path(out),
+        )
+    )  # fmt: skip
+    header = next(file for file in files if file.suffix == ".h")
+    parts = [part.strip() for part in signature.split(",")]
+    types = [part.split(":")[0] for part in parts if re.match(r"[*a-z]", part) and not part.endswith(":1")]
+    return {"function": function, "header": str(header), "types": types}
+
+
+def _launch(library: str, function: str, types: list[str], names: list[Any], values: list[Any]) -> dict[str, Any]:
+    """In the child."""
+    driver = Driver(standin)
+    loaded = ctypes.CDLL(library)
+    tensors = [made(value) for value in values]
+    numbers = [getattr(each, "data_ptr", lambda each=each: each)() for each in tensors]
+    with standin.recorded() as calls, driver.context(0):
+        driver.check(function, loaded[function](None, *(C_TYPES[c](each) for c, each in zip(types, numbers, strict=True))))
+    launch = next(each for each in calls if each.name == "cuLaunchKernel")
+    return launch_json(function, [tuple(each) for each in names], launch)
