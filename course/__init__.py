@@ -33,6 +33,7 @@ _LAZY = {
     "draw": ("course.display.draw", None),
     "explore": ("course.display.explorer", "explore"),
     "gpu_facts": ("course.measuring.gpu_facts", "gpu_facts"),
+    "handed": ("course.teaching.handed", "handed"),
     "heads": ("course.measuring.cases", "heads"),
     "hint": ("course.teaching.hints", "hint"),
     "lower": ("course.compiling.lower", "lower"),
@@ -42,6 +43,7 @@ _LAZY = {
     "recorded": ("course.measuring.records", "recorded"),
     "replay": ("course.display.replay", "replay"),
     "specialise": ("course.compiling.specialise", "specialise"),
+    "stock": ("course.teaching.stock", None),
     "vectors": ("course.measuring.cases", "vectors"),
     "verify": ("course.measuring.verify", "verify"),
 }

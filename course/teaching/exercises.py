@@ -5,7 +5,11 @@ from pathlib import Path
 
 from course.errors import CourseError
 
-from .exercise import Code, Exercise
+from .exercise import Code
+from .exercise import Exercise as Plain
+from .exported import Exported
+
+Exercise = Plain | Exported
 
 
 def exercises() -> dict[str, Exercise]:

@@ -1,0 +1,150 @@
+"""An exercise whose answer is what an export is told: it is exported, built, and called on the stand-in; nothing is launched."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from course import aot
+from course.aot.functions import Function
+from course.aot.signature import Argument
+from course.compiling.lower import LowerError
+from course.errors import CourseError
+
+from .exercise import Judged
+from .handed import Handed, from_json, handed_all
+
+ROOT = Path(__file__).parents[2]
+
+
+def tensor(dtype: str, past: int = 0) -> dict[str, Any]:
+    """A tensor for a call; past: how many bytes after a multiple of 16 it begins."""
+    return {"dtype": dtype, "past": past}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A call of the exported function, and what the driver must be handed."""
+
+    values: dict[str, Any]
+    """By argument; a tensor as `tensor` makes it."""
+    grid: tuple[int, int, int]
+    promises: frozenset[str] = frozenset()
+    """The arguments that the variant which is taken must have a hint for."""
+    shown: tuple[str, ...] = ()
+    """The numbers that a sentence names; all where none is named."""
+
+    def __str__(self) -> str:
+        shown = {name: value for name, value in self.values.items() if not isinstance(value, dict)}
+        numbers = [f"{name} = {shown[name]:,}" for name in self.shown or shown]
+        shifted = [
+            f"{name} {value['past']} bytes past a multiple of 16"
+            for name, value in self.values.items()
+            if isinstance(value, dict) and value["past"]
+        ]
+        return ", ".join(numbers + shifted)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An answer that is a signature, a grid, or a list of signatures."""
+
+    id: str
+    kernel: str
+    """As "kernels/vector_add.py:add_kernel"."""
+    asks: Literal["signature", "grid", "signatures"]
+    types: dict[str, str]
+    """By argument that is given at run time its type."""
+    launches: tuple[Launch, ...]
+    because: str
+    """Said to a right answer."""
+    signature: str = ""
+    """Where a grid is asked."""
+    grid: str = ""
+    """Where it is not."""
+    may_be_constant: dict[str, Any] = field(default_factory=dict)
+    """Run-time arguments that the signature may fix as well, to this value."""
+
+    @property
+    def form(self) -> str:
+        return {"signature": "a text", "grid": "a text", "signatures": "a list of texts, a signature each"}[self.asks]
+
+    def judge(self, answer: Any) -> Judged:
+        given = [answer] if isinstance(answer, str) else answer
+        texts = isinstance(given, (list, tuple)) and given and all(isinstance(each, str) for each in given)
+        if not texts or (self.asks != "signatures" and len(given) > 1):
+            return "no answer", f"It must be {self.form}; this is {answer!r:.60}."
+        signatures, grid = ([self.signature], given[0]) if self.asks == "grid" else (list(given), self.grid)
+        with tempfile.TemporaryDirectory(prefix="course-exercise-") as folder:
+            try:
+                return self._tried(signatures, grid, Path(folder))
+            except LowerError as error:
+                return ("does not compile" if "does not compile" in str(error) else "wrong"), str(error)
+            except CourseError as error:
+                return "wrong", str(error)
+
+    def _tried(self, signatures: Sequence[str], grid: str, folder: Path) -> Judged:
+        exported = aot.export(f"{ROOT / self.kernel}", signatures, grid, "answer", folder / "answer")
+        for function in exported.functions:
+            for problem in self._type_problems(function):
+                return "wrong", problem
+        linked = aot.link(exported, folder / "linked")
+        names = [each.name for each in exported.functions[0].runtime]
+        calls = [[each.values[name] for name in names] for each in self.launches]
+        found = handed_all(aot.build(linked), calls)
+        for launch, each in zip(self.launches, found, strict=True):
+            if "problem" in each:
+                return "wrong", self._refusal(launch, exported.functions, len(linked.algorithms), each["problem"])
+            function = next(one for one in exported.functions if one.name == each["function"])
+            for problem in self._launch_problems(launch, from_json(each), function, len(linked.algorithms)):
+                return "wrong", problem
+        return "right", self.because
+
+    def _type_problems(self, function: Function) -> Iterator[str]:
+        for each in function.arguments:
+            wanted = self.types.get(each.name)
+            if wanted is None:
+                continue  # a constant, which the compiler asks for itself
+            if each.constant and each.name not in self.may_be_constant:
+                yield f"{each.name} is the constant {each.value}: the function would serve that one value."
+            elif each.constant and each.value != self.may_be_constant[each.name]:
+                yield f"{each.name} is the constant {each.value}, and is {self.may_be_constant[each.name]}."
+            elif each.type is not None and each.type.name.replace("*k", "*") != wanted:
+                yield f"{each.name} is {each.type.name}, and must be {wanted}."
+
+    def _refusal(self, launch: Launch, functions: Sequence[Function], algorithms: int, said: str) -> str:
+        broken = [each for function in functions for each in function.runtime if not holds(each, launch.values[each.name])]
+        if "INVALID_VALUE" not in said or not broken:
+            return f"With {launch} there is no launch: {said}"
+        first = broken[0]
+        what = {16: "a multiple of 16", 1: "1"}[first.hint or 1]
+        reason = f"With {launch} the function refuses to launch: {first.name} is promised to be {what}."
+        return reason + self._algorithms(algorithms)
+
+    def _launch_problems(self, launch: Launch, handed: Handed, function: Function, algorithms: int) -> Iterator[str]:
+        if handed.grid != launch.grid:
+            ours, theirs = (" x ".join(map(str, each)) for each in (launch.grid, handed.grid))
+            yield f"With {launch} the driver is handed a grid of {theirs}, and it must be {ours}."
+        for each in handed.arguments:
+            value = launch.values[each.name]
+            if not isinstance(value, dict) and each.value != value:
+                yield f"With {launch} the kernel reads {each.name} as {each.value}."
+        promised = {each.name for each in function.arguments if each.hint or each.constant}
+        missing = [name for name in launch.values if name in launch.promises - promised]
+        if missing:
+            yield (
+                f"With {launch} it launches, but the variant that is taken relies on no hint for {', '.join(missing)}: a silent "
+                "slow path." + self._algorithms(algorithms)
+            )
+
+    def _algorithms(self, count: int) -> str:
+        if count == 1:
+            return ""
+        return f" Your signatures are {count} algorithms, as their constants differ: only the caller's algo_id chooses among these."
+
+
+def holds(argument: Argument, value: Any) -> bool:
+    """Whether the value keeps what the signature promises of it."""
+    number = value["past"] if isinstance(value, dict) else value
+    return argument.hint is None or (number == 1 if argument.hint == 1 else number % 16 == 0)
