@@ -31,7 +31,7 @@ class Launch:
     """By argument; a tensor as `tensor` makes it."""
     grid: tuple[int, int, int]
     promises: frozenset[str] = frozenset()
-    """The arguments that the variant which is taken must have a hint for."""
+    """The arguments that the variant which is taken must be promised something of."""
     shown: tuple[str, ...] = ()
     """The numbers that a sentence names; all where none is named."""
 
@@ -134,8 +134,8 @@ class Exported:
         missing = [name for name in launch.values if name in launch.promises - promised]
         if missing:
             yield (
-                f"With {launch} it launches, but the variant that is taken relies on no hint for {', '.join(missing)}: a silent "
-                "slow path." + self._algorithms(algorithms)
+                f"With {launch} it launches, but the variant that is taken is promised nothing of {', '.join(missing)}: a "
+                "silent slow path." + self._algorithms(algorithms)
             )
 
     def _algorithms(self, count: int) -> str:

@@ -15,7 +15,7 @@ MISTAKES = {
             "no promises",
             "*fp16, *fp16, *fp16, i32, i32, i32, i32, 4, 1024",
             "wrong",
-            "relies on no hint for x_ptr, bias_ptr, out_ptr, stride_xn",
+            "is promised nothing of x_ptr, bias_ptr, out_ptr, stride_xn",
         ),
         Mistake("the lengths as constants", "*fp16:16, *fp16:16, *fp16:16, 33, 1000, i32, i32:1, 4, 1024", "wrong", "n_rows is the constant 33"),
         Mistake("float32", "*fp32:16, *fp32:16, *fp32:16, i32, i32, i32, i32:1, 4, 1024", "wrong", "x_ptr is *fp32, and must be *fp16"),
@@ -41,7 +41,7 @@ MISTAKES = {
     "07.4": [
         Mistake("one alone, wide", [WIDE], "wrong", "n_elements is promised to be a multiple of 16"),
         Mistake("one alone, narrow", NARROW, "wrong", "a silent slow path"),
-        Mistake("the length forgotten", [WIDE.replace("i32:16", "i32"), NARROW], "wrong", "relies on no hint for n_elements: a silent"),
+        Mistake("the length forgotten", [WIDE.replace("i32:16", "i32"), NARROW], "wrong", "is promised nothing of n_elements: a silent"),
         Mistake("another block, last", [NARROW, WIDE.replace("1024", "2048")], "wrong", "a silent slow path. Your signatures are 2 algorithms"),
         Mistake("another block, first", [WIDE, NARROW.replace("1024", "2048")], "wrong", "a multiple of 16. Your signatures are 2 algorithms"),
         Mistake("the same twice", [WIDE, WIDE], "wrong", "is given twice"),
