@@ -1,4 +1,4 @@
-"""An exercise whose answer is what an export is told: it is exported, built, and called on the stand-in; nothing is launched."""
+"""An exercise whose answer is what an export is told. It is exported, built and called, on the stand-in alone."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -141,7 +141,7 @@ class Exported:
     def _algorithms(self, count: int) -> str:
         if count == 1:
             return ""
-        return f" Your signatures are {count} algorithms, as their constants differ: only the caller's algo_id chooses among these."
+        return f" Your signatures are {count} algorithms, as their constants differ: only the caller chooses among these."
 
 
 def holds(argument: Argument, value: Any) -> bool:

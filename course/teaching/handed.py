@@ -154,4 +154,3 @@ def launch_json(function: str, arguments: list[tuple[str, str]], launch: standin
         "arguments": [(name, kind, text) for (name, kind), text in zip(arguments, texts, strict=False)],
         "more": sum(len(each) // 2 for each in texts[len(arguments) :]),
     }
-

@@ -17,7 +17,7 @@ from course.aot.building import compile_library
 from course.aot.loading import C_TYPES, Driver
 from course.compiling.lower import call_compiler
 from course.compiling.private.driver import FixedDriver
-from course.compiling.reference import Reference, listing_of, loaded_at, reference_of
+from course.compiling.reference import Reference, loaded_at, reference_of
 from course.compiling.targets import target_of
 
 from .handed import Handed, described, from_json, launch_json, made
@@ -42,7 +42,8 @@ class Compiled:
         """Of the C function after the stream: type and name."""
         listed = re.search(r"\((.*)\)", self.declaration)
         assert listed is not None
-        return [tuple(each.split()) for each in listed[1].split(", ")[1:]]  # type: ignore[misc]
+        pairs = [each.split() for each in listed[1].split(", ")[1:]]
+        return [(kind, name) for kind, name in pairs]
 
     def handed(self, *values: Any) -> Handed:
         """What the driver is handed when the function is called with these values: tensors and numbers, in order."""
@@ -66,12 +67,13 @@ def compile(
 ) -> Compiled:  # fmt: skip
     """Run `triton.tools.compile` for a kernel. Its defaults are the tool's, but for the target.
 
-    The kernel's file is executed, and the grid goes into the C as it stands.
+    kernel: a function under @triton.jit, of a notebook's cell too, or "file.py:name"; the file is executed.
+    grid: three parts, which go into the C as they stand.
     """
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    found = call_compiler(
-        _compile, reference_of(kernel, "stock.compile"), signature, grid, name, str(out), num_warps, num_stages, target
-    )
+    file, _, function = kernel.rpartition(":") if isinstance(kernel, str) else ("", "", "")
+    reference = {"file": file, "name": function} if file else reference_of(kernel, "stock.compile")
+    found = call_compiler(_compile, reference, signature, grid, name, str(out), num_warps, num_stages, target)
     return Compiled(found["function"], Path(found["header"]), tuple(found["types"]))
 
 
@@ -94,12 +96,11 @@ def _compile(
     kernel = loaded_at(reference)
     gpu: GPUTarget = target_of(target).triton
     triton.runtime.driver.set_active(_Driver(gpu, runs_trials=False))
-    path = Path(f"{out}.py")
-    if "source" in reference:
-        texts = [each["text"] for each in reversed(listing_of(kernel))]
-        path.write_text("\n\n".join(["import triton\nimport triton.language as tl", *texts]) + "\n")
-    else:
-        path = Path(kernel.fn.__code__.co_filename)
+    path = Path(kernel.fn.__code__.co_filename)
+    if "source" in reference:  # the tool takes a file
+        path, source = Path(f"{out}.py"), reference["source"]
+        texts = [*source["imports"], *source["constants"], *(each["text"] for each in source["definitions"])]
+        path.write_text("\n\n".join(texts) + "\n")
     function, files = compile_kernel(
         CompileArgs(
             path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid, num_warps=num_warps,

@@ -63,7 +63,7 @@ EXERCISES = (
         why={
             "a": "Rounding changes the eighth digit or so. 0.125 is a power of two, which no format here rounds.",
             "b": "Then n_elements would be wrong too, and it is handed over as it was given.",
-            "c": "A double is eight bytes, and their first four hold the last digits of the number: of 0.125, nothing but zeros.",
+            "c": "A double has eight bytes, and the first four hold the number's last digits: of 0.125, nothing but zeros.",
             "d": "The signature says fp32, and four bytes are read, as a float32.",
         },
     ),
