@@ -5,7 +5,9 @@ instead, and with Triton's own names of C types, it writes the files that it wri
 """
 
 import ctypes
+import os
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from triton.backends.compiler import GPUTarget
 
 from course.aot import standin
 from course.aot.building import compile_library
-from course.aot.loading import C_TYPES, Driver
+from course.aot.driver import Driver
+from course.aot.loading import C_TYPES
 from course.compiling.lower import call_compiler
 from course.compiling.private.driver import FixedDriver
 from course.compiling.reference import Reference, loaded_at, reference_of
@@ -48,8 +51,8 @@ class Compiled:
     def handed(self, *values: Any) -> Handed:
         """What the driver is handed when the function is called with these values: tensors and numbers, in order."""
         library = self.header.with_suffix(".so")
-        # Its C has a path without a return: what -Wextra and -Werror say of it is no reason to stop here.
-        compile_library([self.header.with_suffix(".c")], library, "-w", "-fvisibility=default", "-Wno-error")
+        # Without warnings: its C has a path without a return.
+        compile_library([self.header.with_suffix(".c")], library, "-w")
         names = [(name, kind) for (_, name), kind in zip(self.parameters, self.types, strict=True)]
         types = [c for c, _ in self.parameters]
         given = [described(value) for value in values]
@@ -81,9 +84,11 @@ class _Driver(FixedDriver):
     """With the C types that Triton's own driver names."""
 
     def map_python_to_cpp_type(self, type: str) -> str:
-        from triton.backends.nvidia.driver import ty_to_cpp
+        from triton.backends.nvidia import driver
 
-        return str(ty_to_cpp(type))
+        # A function of the class in some versions of Triton, and of the module in others.
+        to_cpp = getattr(driver, "ty_to_cpp", None) or driver.CudaDriver.map_python_to_cpp_type
+        return str(to_cpp(type))
 
 
 def _compile(
@@ -101,12 +106,13 @@ def _compile(
         path, source = Path(f"{out}.py"), reference["source"]
         texts = [*source["imports"], *source["constants"], *(each["text"] for each in source["definitions"])]
         path.write_text("\n\n".join(texts) + "\n")
-    function, files = compile_kernel(
-        CompileArgs(
-            path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid, num_warps=num_warps,
-            num_stages=num_stages, out_name=name, out_path=Path(out),
-        )
+    arguments = CompileArgs(
+        path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid, num_warps=num_warps,
+        num_stages=num_stages, out_name=name, out_path=Path(out),
     )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="course-stock-") as cache:
+        os.environ["TRITON_CACHE_DIR"] = cache
+        function, files = compile_kernel(arguments)
     header = next(file for file in files if file.suffix == ".h")
     parts = [part.strip() for part in signature.split(",")]
     types = [part.split(":")[0] for part in parts if re.match(r"[*a-z]", part) and not part.endswith(":1")]
@@ -119,7 +125,9 @@ def _launch(library: str, function: str, types: list[str], names: list[Any], val
     loaded = ctypes.CDLL(library)
     tensors = [made(value) for value in values]
     numbers = [getattr(each, "data_ptr", lambda each=each: each)() for each in tensors]
-    with standin.recorded() as calls, driver.context(0):
-        driver.check(function, loaded[function](None, *(C_TYPES[c](each) for c, each in zip(types, numbers, strict=True))))
+    found = loaded[function]
+    found.argtypes = [ctypes.c_void_p, *(C_TYPES[c] for c in types)]
+    with standin.recorded() as calls:
+        driver.check(function, driver.call(0, found, None, *numbers))
     launch = next(each for each in calls if each.name == "cuLaunchKernel")
     return launch_json(function, [tuple(each) for each in names], launch)
