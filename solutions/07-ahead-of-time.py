@@ -13,9 +13,9 @@
 # | section | minutes |
 # |---|---|
 # | From a kernel to C | 7 |
+# | What the driver is handed | 5 |
 # | The signature | 7 |
 # | The grid | 5 |
-# | What the driver is handed | 5 |
 # | The scale | 6 |
 # | Variants | 7 |
 # | Attention from C++ | 6 |
@@ -80,9 +80,9 @@ print(*exported.headers, *exported.sources, sep="\n")
 # | `-g` | `grid` | how many programs |
 # | `-on`, `--out-name` | `name` | what the C function is called; older texts say `--output-name` |
 # | `-o` | `out` | where the files go |
-# | `-w` | `num_warps` | 4, and in a shell 1 |
-# | `-ns` | `num_stages` | the pipeline depth, 3 |
-# | `-t` | `target` | "sm_90", or "cuda:90:32" |
+# | `-w` | `num_warps` | warps of a program: 4 here, and 1 in a shell, where nothing is said |
+# | `-ns` | `num_stages` | the pipeline depth: 3 where nothing is said |
+# | `-t` | `target` | "sm_90", or "cuda:90:32" as Triton's tool writes it |
 
 # %% [markdown]
 # The header is what an application includes. Look at what became of the kernel's five arguments.
@@ -93,9 +93,9 @@ print(text[text.index("/*") : text.index("// tt-linker:")])
 print(exported.functions[0].prototype)
 
 # %% [markdown]
-# The constant is gone, since it is in the machine code, and a stream has come first: a queue of
-# work for the GPU. `CUresult` is the driver's error code, 0 for success. The source begins with
-# the machine code.
+# The constant is gone, since it is in the machine code. A *stream* has come first: a queue of work
+# for the GPU. `CUresult` is an error code, 0 for success. Now the other file: the source holds the
+# machine code.
 
 # %%
 text = exported.sources[0].read_text()
@@ -111,6 +111,35 @@ print(text[text.index("static const unsigned char") :][:110], "…")
 print(text[text.index("/* Grid") :])
 
 # %% [markdown]
+# ## What the driver is handed
+#
+# `aot.build` makes a library with this machine's C compiler, and the functions of a loaded library
+# take tensors and numbers. On a GPU they launch. Where there is none, a stand-in takes the place of
+# NVIDIA's driver library: it has the same functions, and writes down what it is handed. Your C runs
+# in full there, up to the launch.
+
+# %%
+library = aot.build(exported)
+multiply = aot.load(library, driver=None if MODE.gpu else aot.standin).multiply
+x = torch.randn(98433, device=DEVICE)
+out = torch.empty_like(x)
+multiply(x, out, 0.5, 98432)
+print(torch.equal(out[:98432], x[:98432] * 0.5) if MODE.gpu else "handed to the stand-in")
+
+# %% [markdown]
+# On a GPU it says True. `handed` makes such a call too, always on the stand-in, and shows what came
+# in. How many bytes the kernel reads of each argument is not taken from the C: it stands in the
+# machine code.
+
+# %% tags=["nbval-check-output"]
+handed(library, x, out, 0.5, 98432)
+
+# %% [markdown]
+# A launch gives the driver a list of addresses, one for each argument, and no sizes: the driver
+# copies as many bytes from each as the machine code says. `00 00 00 3f` is 0.5 in float32, its
+# lowest byte first.
+
+# %% [markdown]
 # ## The signature
 #
 # The JIT looks at the values of each call, and compiles again where they ask for another kernel.
@@ -118,8 +147,6 @@ print(text[text.index("/* Grid") :])
 # you say it.
 
 # %% tags=["nbval-check-output"]
-x = torch.randn(98433, device=DEVICE)
-out = torch.empty_like(x)
 specialise(scale_kernel, x, out, 0.5, 98432, BLOCK_SIZE=1024)
 
 # %% [markdown]
@@ -138,13 +165,11 @@ one = aot.export(scale_kernel, for_one, grid, name="one", out="aot/one")
 print(one.functions[0].prototype)
 
 # %% [markdown]
-# What is 1 need not be passed. A promise is your word: nobody looks at the values while the kernel
-# is compiled. The C function looks when it is called. To call it, build a library.
-#
-# **Predict** what it says to a vector that begins 4 bytes past a multiple of 16.
+# What is 1 need not be passed. A promise is your word: nobody looks at values while the kernel is
+# compiled. The C function looks when it is called. **Predict** what it says to a vector that begins
+# 4 bytes past a multiple of 16.
 
 # %% tags=["nbval-check-output"]
-library = aot.build(exported)
 try:
     handed(library, x[1:], out, 0.5, 98432)
 except CourseError as error:
@@ -185,8 +210,8 @@ check("07.1", answer)
 # %% [markdown]
 # ## The grid
 #
-# In Python the grid is computed at each launch. Here it is a text, over the kernel's own integers
-# and numbers, with `+ - * / % ( )` and `cdiv`. It becomes C, where `/` rounds down.
+# In Python you compute the grid at each launch. Here it is a text: the kernel's own integers, numbers,
+# `+ - * / % ( )` and `cdiv`. It becomes C, where `/` rounds down.
 #
 # **Predict** the grids of 2,048 and of 1,500 elements.
 
@@ -197,8 +222,8 @@ print([handed(down_library, x, out, 0.5, n_elements).grid for n_elements in (204
 
 # %% [markdown]
 # Of 1,500 elements 476 are never computed, and nobody says so. Of 1,000 none would be: a grid with a
-# 0 in it launches nothing, and is no error. `cdiv(n_elements, BLOCK_SIZE)` rounds up. What a grid depends on must be an argument of the kernel, also where the kernel itself does
-# not read it.
+# 0 in it launches nothing, and is no error. `cdiv(n_elements, BLOCK_SIZE)` rounds up. What a grid
+# depends on must be an argument of the kernel, also where the kernel itself does not read it.
 
 # %% [markdown]
 # ### Exercise 07.2 · A grid (core)
@@ -227,38 +252,11 @@ check("07.2", answer)
 # </details>
 
 # %% [markdown]
-# ## What the driver is handed
-#
-# A library's functions take tensors and numbers once it is loaded. On a GPU they launch. Where
-# there is none, a stand-in takes the place of NVIDIA's driver library: it has the same functions, and
-# writes down what it is handed. Your C runs in full there, up to the launch.
-
-# %%
-driver = None if MODE.gpu else aot.standin
-multiply = aot.load(library, driver=driver).multiply
-multiply(x, out, 0.5, 98432)
-print(torch.equal(out[:98432], x[:98432] * 0.5) if MODE.gpu else "handed to the stand-in")
-
-# %% [markdown]
-# On a GPU it says True. `handed` makes such a call too, always on the stand-in, and shows what came
-# in. How many bytes the kernel reads of each argument is not taken from the C: it stands in the
-# machine code.
-
-# %% tags=["nbval-check-output"]
-handed(library, x, out, 0.5, 98432)
-
-# %% [markdown]
-# A launch gives the driver a list of addresses, one for each argument, and no sizes: the driver
-# copies as many bytes from each as the machine code says. `00 00 00 3f` is 0.5 in float32, its
-# lowest byte first. What if the C held something else at such an address?
-
-# %% [markdown]
 # ## The scale
 #
 # Triton's own tool asks the machine's GPU what to compile for. `stock.compile` runs the tool in a
-# process where a GPU is only named, so that it works here too. It wants a grid in three parts, in
-# C, and pastes it into its file as it stands. Look at the types of the C function that it
-# declares.
+# process where a GPU is only named, so that it works here too. The tool wants a grid of three parts,
+# and pastes it into the C as it stands. Look at the types in the C function that it declares.
 
 # %% tags=["nbval-check-output"]
 in_c = "(n_elements + 1023) / 1024, 1, 1"
@@ -267,7 +265,7 @@ print(plain.header.name == exported.headers[0].name)
 print(plain)
 
 # %% [markdown]
-# **Predict** which scale the kernel gets when a program calls this function with 0.125.
+# **Predict** which scale the kernel gets when an application calls this function with 0.125.
 
 # %% tags=["nbval-check-output"]
 plain.handed(x, out, 0.125, 98432)
@@ -300,9 +298,9 @@ check("07.3", letter)
 # </details>
 
 # %% [markdown]
-# No compiler warns, no call fails: C was told an address, and the kernel read four bytes there. 0.125
-# is the scale of an attention with heads of 64. **Predict** what attention becomes with a scale
-# of 0.
+# No compiler warns and no call fails: the C handed over an address, and four bytes were read there.
+# Now 0.125 is the scale of attention with D = 64. **Predict** what attention becomes with a scale of
+# 0.
 
 # %% tags=["nbval-check-output"]
 scores = torch.tensor([40.0, 8.0, -16.0, 0.0])
@@ -310,9 +308,9 @@ for scale_read in (0.125, 0.0):
     print(scale_read, [round(share, 2) for share in torch.softmax(scores * scale_read, dim=0).tolist()])
 
 # %% [markdown]
-# Every key gets the same share: the result is the mean of the values, which looks harmless. Ours
-# declares a `float`, and for fp16 and bf16 rounds it to two bytes first. Before it writes a file,
-# `aot.export` compares the size of every argument with what the machine code reads.
+# Every key gets the same share, and the result is the mean of the values: wrong, and plausible.
+# What `aot.export` writes declares a `float`, and rounds it to two bytes for fp16 and bf16. Before
+# it writes a file, it compares the size of every argument with what the machine code reads.
 
 # %% tags=["nbval-check-output"]
 print(exported.functions[0].prototype)
@@ -343,7 +341,7 @@ taken = [handed(linked_library, vector, out, 0.5, n_elements).function for vecto
 print(*taken, sep="\n")
 
 # %% [markdown]
-# The first takes an aligned start and a length that 16 divides, the other the rest. Variants that
+# An aligned start with a length that 16 divides takes the one, everything else the other. Variants that
 # differ in a constant, in warps or in pipeline depth are another matter: nothing about the
 # arguments says which of them is better. `link` numbers them as *algorithms*, in the order given.
 # The caller picks one, and `multiply_default` takes number 0.
@@ -361,10 +359,10 @@ print(aot.link([both, wider], out="aot/all"))
 # %% [markdown]
 # ### Exercise 07.4 · A second variant (core)
 #
-# Write a list of signatures for lesson 01's `add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE)`,
-# in float32, with blocks of 1,024. They are exported and linked, and called with any lengths and any
-# addresses, as `add_default` does it. Calls where everything is a multiple of 16 must take wide
-# loads.
+# Write a list of signatures for lesson 01's `add_kernel(x_ptr, y_ptr, out_ptr, n_elements,
+# BLOCK_SIZE)`, in float32, with blocks of 1,024. They are exported, linked and called through
+# `add_default`, with any lengths and any addresses. Calls in which everything is a multiple of 16
+# must take wide loads.
 
 # %%
 # exercise 07.4
@@ -464,7 +462,7 @@ print(found.arguments[6])
 #
 # Export with the Triton that you measured with, and keep the command beside the build: the files are
 # made again, never edited. Look at every `CUresult`. Test the library as you test a kernel: on
-# lengths that fill no block, and against a reference.
+# lengths that fill no block, against a reference.
 #
 # ## Further reading
 #
