@@ -1,6 +1,7 @@
 """What the driver is handed is shown byte by byte, of our C and of Triton's own; and exercises are judged by it."""
 
 import struct
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from course import aot, handed, stock
 from course.aot.signature import Argument
 from course.errors import CourseError
+from course.teaching import handed as handing
 from course.teaching.exported import Exported, Launch, holds, tensor
 from course.teaching.handed import described, made
 from kernels.vector_add import add_kernel
@@ -153,10 +155,22 @@ def test_a_right_signature_is_right():
     assert exercise().judge(ANY) == ("right", "So it is.")
 
 
-def test_a_value_that_the_kernel_reads_otherwise_is_wrong():
+def test_a_value_that_its_type_does_not_hold_is_wrong():
     launch = Launch({**exercise().launches[0].values, "n_elements": 2**31}, (2**21, 1, 1))
     verdict, why = exercise(launches=(launch,)).judge(ANY)
     assert (verdict, "n_elements is 2147483648, and i32 holds" in why) == ("wrong", True)
+
+
+def test_a_value_that_the_kernel_reads_otherwise_is_wrong():
+    """No export of ours does that; the bytes are compared all the same."""
+    launch = Launch({"scale": 0.1, "n": 5}, (1, 1, 1))
+    function = SimpleNamespace(arguments=())
+    for half in (False, True):
+        scale = handing.Argument("scale", "fp32", struct.pack("<d", 0.1)[:4] if half else struct.pack("<f", 0.1))
+        found = handing.Handed("add", (1, 1, 1), 128, 0, (scale, handing.Argument("n", "i32", struct.pack("<i", 5))), 0)
+        problems = "".join(exercise()._launch_problems(launch, found, function, 1))
+        assert problems.startswith("With scale = 0.1, n = 5 the kernel reads scale as -1.588") is half
+        assert bool(problems) is half
 
 
 def test_a_constant_that_is_allowed_must_have_its_value():

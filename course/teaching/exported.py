@@ -1,5 +1,6 @@
 """An exercise whose answer is what an export is told. It is exported, built and called, on the stand-in alone."""
 
+import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from course.compiling.lower import LowerError
 from course.errors import CourseError
 
 from .exercise import Judged
-from .handed import Handed, from_json, handed_all
+from .handed import FORMATS, Handed, from_json, handed_all
 
 ROOT = Path(__file__).parents[2]
 
@@ -127,8 +128,7 @@ class Exported:
             ours, theirs = (" x ".join(map(str, each)) for each in (launch.grid, handed.grid))
             yield f"With {launch} the driver is handed a grid of {theirs}, and it must be {ours}."
         for each in handed.arguments:
-            value = launch.values[each.name]
-            if not isinstance(value, dict) and each.value != value:
+            if each.type in FORMATS and each.bytes != struct.pack(f"<{FORMATS[each.type]}", launch.values[each.name]):
                 yield f"With {launch} the kernel reads {each.name} as {each.value}."
         promised = {each.name for each in function.arguments if each.hint or each.constant}
         missing = [name for name in launch.values if name in launch.promises - promised]
