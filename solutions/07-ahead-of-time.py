@@ -56,13 +56,12 @@ def scale_kernel(x_ptr, out_ptr, scale, n_elements, BLOCK_SIZE: tl.constexpr):
 
 
 # %% [markdown]
-# `aot.export` compiles the kernel and writes two files. It needs no GPU: it compiles for "sm_90", an
-# H100 or H200. With `target=None` it compiles for this machine's GPU, where there is one. Look at the
-# names.
+# `aot.export` compiles the kernel and writes two files. It compiles for this machine's GPU; where there
+# is none, for "sm_90", an H100 or H200. Look at the names.
 
 # %% tags=["nbval-check-output"]
 signature, grid = "*fp32:16, *fp32:16, fp32, i32, 1024", "cdiv(n_elements, BLOCK_SIZE)"
-exported = aot.export(scale_kernel, signature, grid, name="multiply", out="aot/multiply", target=None)
+exported = aot.export(scale_kernel, signature, grid, name="multiply", out="aot/multiply")
 print(*exported.headers, *exported.sources, sep="\n")
 
 # %% [markdown]
@@ -82,7 +81,7 @@ print(*exported.headers, *exported.sources, sep="\n")
 # | `-o` | `out` | where the files go |
 # | `-w` | `num_warps` | warps of a program: 4 here, and 1 in a shell, where nothing is said |
 # | `-ns` | `num_stages` | the pipeline depth: 3 where nothing is said |
-# | `-t` | `target` | "sm_90", or "cuda:90:32" as Triton's tool writes it |
+# | `-t` | `target` | which GPU: "sm_90", or "cuda:90:32" as Triton's tool writes it |
 
 # %% [markdown]
 # The header is what an application includes. Look at what became of the kernel's five arguments.
@@ -404,7 +403,7 @@ check("07.4", answer)
 signature = "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18
 signature += "i1, i1, i1, 1, 64, 128, 128, 1, 0"
 grid, out_path = "(seqlen_q + 127) / 128, batch * nheads, 1", "aot/fp16/fmha_kernel_d64_fp16"
-fmha = aot.export(_fwd_kernel, signature, grid, "fmha_d64_fp16", out_path, num_stages=1)
+fmha = aot.export(_fwd_kernel, signature, grid, "fmha_d64_fp16", out_path, num_stages=1, target="sm_90")
 fmha_library = aot.build(aot.link(fmha, out="aot/fmha_kernel_fp16"))
 print(*sorted(str(path) for path in Path("aot").rglob("fmha*")), sep="\n")
 

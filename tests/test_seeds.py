@@ -24,7 +24,7 @@ import torch
 import triton
 import triton.language as tl
 
-from course import aot, lower, specialise, stock
+from course import MODE, aot, lower, specialise, stock
 from course.aot import standin
 from course.aot.building import include_folder
 
@@ -231,13 +231,16 @@ def folder(tmp_path):
     return tmp_path
 
 
-def shell(script, folder):
-    """Run commands of a shell in a folder, with this Python and its packages; return what they print."""
+def shell(script, folder, fails=False):
+    """Run commands of a shell in a folder, with this Python and its packages; return what they print.
+
+    fails: whether they must fail; then what they say on stderr is returned.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environ = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-ec", script], cwd=folder, env=environ, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert bool(done.returncode) is fails, done.stdout + done.stderr
+    return done.stderr if fails else done.stdout
 
 
 def tree(folder):
@@ -330,6 +333,12 @@ def test_the_texts_call_from_cpp_hands_the_driver_what_it_says(folder):
     assert numbers[7:9] == [2, 3]
     assert numbers[9:21] == [3 * 64 * 130, 64, 64 * 3] * 4
     assert numbers[21:28] == [130, 130, 256, 64, 0, 0, 1]
+
+
+@pytest.mark.skipif(MODE.gpu, reason="a GPU is there")
+def test_tritons_own_compiler_wants_a_gpu(folder):
+    script = SET_UP + COMPILE.replace('     128"', '     128, 1, 0"')
+    assert "0 active drivers" in shell(script, folder, fails=True)
 
 
 @pytest.mark.gpu

@@ -17,6 +17,7 @@ from .exercise import Judged
 from .handed import FORMATS, Handed, from_json, handed_all
 
 ROOT = Path(__file__).parents[2]
+TARGET = "sm_90"
 
 
 def tensor(dtype: str, past: int = 0) -> dict[str, Any]:
@@ -86,7 +87,7 @@ class Exported:
                 return "wrong", str(error)
 
     def _tried(self, signatures: Sequence[str], grid: str, folder: Path) -> Judged:
-        exported = aot.export(f"{ROOT / self.kernel}", signatures, grid, "answer", folder / "answer")
+        exported = aot.export(f"{ROOT / self.kernel}", signatures, grid, "answer", folder / "answer", target=TARGET)
         for function in exported.functions:
             for problem in self._type_problems(function):
                 return "wrong", problem
