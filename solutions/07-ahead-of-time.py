@@ -255,7 +255,8 @@ check("07.2", answer)
 #
 # Triton's own tool asks the machine's GPU what to compile for. `stock.compile` runs the tool in a
 # process where a GPU is only named, so that it works here too. The tool wants a grid of three parts,
-# and pastes it into the C as it stands. Look at the types in the C function that it declares.
+# and pastes it into the C as it stands. Its files are called as ours. Look at the types in the C
+# function that it declares.
 
 # %% tags=["nbval-check-output"]
 in_c = "(n_elements + 1023) / 1024, 1, 1"
@@ -425,8 +426,8 @@ print(*sorted(str(path) for path in Path("aot").rglob("fmha*")), sep="\n")
 #     length, length, length, 64, length % 128 == 0, length % 128 == 0, 1);
 # ```
 #
-# The 0 is a null pointer: the kernel does not use that argument. Call it so, for 2 x 3 heads of 130
-# queries. **Predict** the grid.
+# The 0 is a null pointer: the kernel does not use that argument, and from Python any tensor stands
+# there. Call it so, for 2 x 3 heads of 130 queries. **Predict** the grid.
 
 # %% tags=["nbval-check-output"]
 batch, heads, length = 2, 3, 130
@@ -453,7 +454,7 @@ print(found.arguments[6])
 # ## On your own
 #
 # - `nm -D --defined-only` on the library lists what it exports. Which names does an application see?
-# - Export `scale_kernel` for `target="sm_80"` too. What would `aot.link` say to both?
+# - Export `scale_kernel` with `target="sm_80"` and another `out` too. What does `aot.link` say to both?
 # - Give the argument `scale` the type `fp16`. What does the C function declare, and what does `handed`
 #   show for 0.1?
 #
