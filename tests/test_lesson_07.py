@@ -13,7 +13,8 @@ INCLUDE
 
 int main() {
     CUdevice device; CUcontext context; CUstream stream = 0;
-    if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context)) return 2;
+    if (cuInit(0) || cuDeviceGet(&device, 0)) return 2;
+    if (cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context)) return 2;
     CUdeviceptr q = 0x1000, k = 0x2000, v = 0x3000, out = 0x4000, lse = 0x5000;
     float scale = 0.125f;
     int batch = 2, heads = 3, length = 130;
