@@ -22,7 +22,8 @@
 # | What a launch costs | 2 |
 
 # %%
-from course import DEVICE, MODE, CourseError, aot, check, handed, hint, specialise, stock
+from course import DEVICE, MODE, CourseError, aot, check, handed, hint, recorded, specialise
+from course import stock
 from kernels.flash_attention import _fwd_kernel
 import os
 import tempfile
@@ -392,27 +393,28 @@ check("07.4", answer)
 # ```sh
 # course aot compile kernels/flash_attention.py -n _fwd_kernel \
 #     -o aot/fp16/fmha_kernel_d64_fp16 --out-name fmha_d64_fp16 -w 4 -ns 1 \
-#     -s "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, i32, i32, …, i1, i1, i1, 1, 64, 128, 128, 1, 0" \
+#     -s "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, i32, i32, …, i1, i1, i1, 1, 64, 128, 128" \
 #     -g "(seqlen_q + 127) / 128, batch * nheads, 1"
 # course aot link aot/fp16/*.h -o aot/fmha_kernel_fp16
 # ```
 #
 # The three flags that say whether lengths fill their blocks are `tl.constexpr` in the kernel. As
-# `i1` they become arguments: one variant then serves all lengths.
+# `i1` they become arguments: one variant then serves all lengths. Two constants at the end have
+# defaults and are left out; Triton's own tool wants them too, as `, 1, 0`.
 
 # %% tags=["nbval-check-output"]
 signature = "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18
-signature += "i1, i1, i1, 1, 64, 128, 128, 1, 0"
+signature += "i1, i1, i1, 1, 64, 128, 128"
 grid, out_path = "(seqlen_q + 127) / 128, batch * nheads, 1", "aot/fp16/fmha_kernel_d64_fp16"
 fmha = aot.export(_fwd_kernel, signature, grid, "fmha_d64_fp16", out_path, num_stages=1, target="sm_90")
 fmha_library = aot.build(aot.link(fmha, out="aot/fmha_kernel_fp16"))
 print(*sorted(str(path) for path in Path("aot").rglob("fmha*")), sep="\n")
 
 # %% [markdown]
-# Four files and the library. Older texts show `fmha_kernel_d64_fp16.6979ce4b_0123…27.c`: earlier
-# versions of the tool listed every argument at the end, where today only promises stand, and any
-# change of the signature changes the hash. So a build goes by `aot/fp16/*.c`, and an application
-# by `fmha_kernel_fp16.h`, whose name you chose:
+# Four files and the library. Older texts show `fmha_kernel_d64_fp16.6979ce4b_0123…27.c`, with the same
+# hash, since it comes from the same signature: earlier versions of the tool listed every argument at
+# the end, where today only promises stand. A change of the signature changes the hash, so a build goes
+# by `aot/fp16/*.c`, and an application by `fmha_kernel_fp16.h`, whose name you chose:
 #
 # ```cpp
 # #include "fmha_kernel_fp16.h"
@@ -439,7 +441,19 @@ print(found.grid, f"{found.threads} threads, {found.shared_bytes:,} bytes of sha
 print(found.arguments[6])
 
 # %% [markdown]
-# (samples and operator here)
+# A whole program of this kind, in C and in C++, comes from one command: it makes its inputs,
+# launches, compares with a plain loop, and prints what a launch took. Without a GPU the second line
+# takes it up to the launch, and it says that nothing was computed.
+#
+# ```bash
+# course aot sample attention demo && make -C demo run
+# make -C demo run CUDA_LIB="$(course aot standin)"
+# ```
+#
+# A model in PyTorch can have the same machine code as an operator. `aot.operator()` builds it: C++ that
+# loads the embedded cubin when it is made, checks its inputs, and launches on PyTorch's current stream.
+# It is called `torch.ops.course.fmha`, and `torch.compile` and `torch.export` take it, since it says of
+# shapes what comes out without computing it.
 
 # %% [markdown]
 # ## What a launch costs
@@ -448,7 +462,16 @@ print(found.arguments[6])
 # kernel under it and calls the driver. The C function tests its promises and calls the driver. A *CUDA
 # graph* is a recorded sequence of launches that one call starts again, with the same arguments.
 #
-# (recorded launch costs here)
+# Here is what a vector add took the CPU, recorded on an H200's host. `add` checks its inputs, allocates
+# the result and launches through the JIT.
+
+# %%
+costs = recorded("vector_add").launch_us
+print(*(f"{name:10} {costs[name]:4.1f} us" for name in ("add", "torch.add")), sep="\n")
+
+# %% [markdown]
+# Of these microseconds the exported function spends none on Python. Where kernels are short, that
+# is what remains of the time between them.
 
 # %% [markdown]
 # ## On your own
@@ -466,6 +489,7 @@ print(found.arguments[6])
 #
 # ## Further reading
 #
-# - [Triton's own tool](https://github.com/triton-lang/triton/tree/main/python/triton/tools), `compile.py`
-#   and `link.py`
-# - [The CUDA driver API](https://docs.nvidia.com/cuda/cuda-driver-api/): libraries, kernels, launches
+# - [Triton's own tool](https://github.com/triton-lang/triton/tree/main/python/triton/tools),
+#   `compile.py` and `link.py`
+# - [The CUDA driver API](https://docs.nvidia.com/cuda/cuda-driver-api/): libraries, kernels,
+#   launches

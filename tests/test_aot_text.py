@@ -41,6 +41,17 @@ def test_names_come_from_the_kernel_and_their_number_must_fit():
     assert words == "The signature has 2 parts, and add_kernel takes 3 arguments: x, n, BLOCK."
 
 
+def test_the_last_arguments_may_be_left_to_their_defaults():
+    names, defaults = ["x", "BLOCK", "EXACT"], {"BLOCK": 64, "EXACT": False}
+    left = parse_signature("*fp32").bind(names, "kernel", defaults)
+    assert [(each.name, each.value, each.constant) for each in left[1:]] == [("BLOCK", 64, True), ("EXACT", False, True)]
+    assert parse_signature("*fp32, 32").bind(names, "kernel", defaults)[1].value == 32
+    with pytest.raises(CourseError, match="takes 3 arguments: x, BLOCK, EXACT"):
+        parse_signature("*fp32").bind(names, "kernel", {"BLOCK": 64})
+    with pytest.raises(CourseError, match="has 4 parts"):
+        parse_signature("*fp32, 1, 2, 3").bind(names, "kernel", defaults)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -159,7 +159,7 @@ def _function(
 ) -> tuple[Function, Cubin]:
     """What is known of a variant once it is compiled, checked."""
     signature = parse_signature(asked["signature"])
-    arguments = signature.bind(found["names"], found["kernel"])
+    arguments = signature.bind(found["names"], found["kernel"], found["defaults"])
     cubin = read_cubin(base64.b64decode(compiled["code"]), compiled["symbol"])
     check_parameters(arguments, cubin)
     if compiled["shared_bytes"] > target.shared_bytes:

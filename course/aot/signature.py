@@ -4,8 +4,9 @@ It is the one of Triton's own tool (`triton.tools.compile`), and so is the hash 
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from course.errors import CourseError
 
@@ -46,13 +47,20 @@ class Signature:
     arguments: tuple[Argument, ...]
     """Without names."""
 
-    def bind(self, names: Sequence[str], kernel: str) -> tuple[Argument, ...]:
-        """The arguments with the names of a kernel's. Raises CourseError where their numbers differ."""
-        if len(names) != len(self.arguments):
+    def bind(
+        self, names: Sequence[str], kernel: str, defaults: Mapping[str, Constant] = MappingProxyType({})
+    ) -> tuple[Argument, ...]:
+        """The arguments with the names of a kernel's; the last ones may be left to their defaults.
+
+        Raises CourseError where their numbers differ.
+        """
+        left = names[len(self.arguments) :]
+        if len(names) < len(self.arguments) or any(name not in defaults for name in left):
             raise CourseError(
                 f"The signature has {len(self.arguments)} parts, and {kernel} takes {len(names)} arguments: {', '.join(names)}."
             )
-        return tuple(Argument(name, each.type, each.hint, each.value) for name, each in zip(names, self.arguments, strict=True))
+        given = [Argument(name, each.type, each.hint, each.value) for name, each in zip(names, self.arguments, strict=False)]
+        return tuple(given + [Argument(name, value=defaults[name]) for name in left])
 
     def hash(self, num_warps: int, num_stages: int) -> str:
         """Eight hexadecimal digits: the ones that Triton's own tool puts into names."""

@@ -14,7 +14,7 @@ from course.compiling.targets import target_of
 from course.errors import CourseError
 
 from .grid import parse_grid
-from .signature import Argument, parse_signature
+from .signature import Argument, Constant, parse_signature
 
 Json = dict[str, Any]
 
@@ -23,11 +23,13 @@ def compile_variants(reference: Reference, variants: list[Json], grid: str, targ
     """The machine code of a kernel for each variant.
 
     variants: "signature", "num_warps" and "num_stages" of each. All are read, and the grid with them, before any is compiled.
-    Returns "kernel", its arguments' "names", and "compiled", in order; or "problem" as `stages.compile_kernel` does.
+    Returns "kernel", its arguments' "names" and "defaults", and "compiled", in order; or "problem" as `stages.compile_kernel`
+    does.
     """
     try:
         kernel = jit_function(loaded_at(reference))
-        read = [parse_signature(each["signature"]).bind(kernel.arg_names, kernel.__name__) for each in variants]
+        defaults = _defaults(kernel)
+        read = [parse_signature(each["signature"]).bind(kernel.arg_names, kernel.__name__, defaults) for each in variants]
         for arguments in read:
             parse_grid(grid, arguments)
     except CourseError as error:
@@ -45,7 +47,14 @@ def compile_variants(reference: Reference, variants: list[Json], grid: str, targ
         return {"problem": str(error)}
     except OSError as error:
         return disk_problem(error)
-    return {"kernel": kernel.__name__, "names": list(kernel.arg_names), "compiled": compiled}
+    return {"kernel": kernel.__name__, "names": list(kernel.arg_names), "defaults": defaults, "compiled": compiled}
+
+
+def _defaults(kernel: Any) -> dict[str, Constant]:
+    """The constants among a kernel's arguments that a signature may leave out."""
+    given = {each.name: each.default for each in kernel.params if each.is_constexpr and each.has_default}
+    plain = {name: getattr(value, "value", value) for name, value in given.items()}  # a default may be a tl.constexpr
+    return {name: value for name, value in plain.items() if value is None or isinstance(value, (bool, int, float))}
 
 
 def _compile(kernel: Any, arguments: tuple[Argument, ...], num_warps: int, num_stages: int, target: str) -> Json:
