@@ -7,11 +7,11 @@ maximum and the sum of its rows so far instead (as softmax_v3 does), and makes i
     v1  flash_attention_v1  a program a tile of queries, all keys    reads q once, and k and v M / BLOCK_M times, from the L2
                             past it; divided once, at the end        cache; a mask on every tile, exp
     v2  flash_attention_v2  as v1, the scale folded into exp2;       under a causal mask half the tiles are left out, and only
-                            tiles with a mask apart                  those on the diagonal pay for it
-    v3  flash_attention_v3  as v2, measured settings; the longest    the same operations; larger tiles read k and v less often
+                            tiles with a mask apart; the longest     those on the diagonal pay for it
                             programs of a causal head first
+    v3  flash_attention_v3  as v2, measured settings                 the same operations; larger tiles read k and v less often
     v4  flash_attention_v4  as v3, k and v by tensor descriptors     the same; no thread computes addresses
-    v5  flash_attention_v5  as v4, loads and both halves of a    the same; one half's dots run under the other's exp2
+    v5  flash_attention_v5  as v4, loads and both halves of a        the same; one half's dots run under the other's exp2
                             tile's rows on warps of their own
         flash_attention     v5 or v4 where the GPU, the lengths and the strides allow it, else v3
 

@@ -91,7 +91,7 @@ print([round(share, 3) for share in torch.softmax(scores, dim=0).tolist()])
 #
 # One program: `BLOCK_M` queries, all of them there, and `n_keys` keys and values, at most
 # `BLOCK_N`. All tensors are float16 and contiguous. In PyTorch: `attention_in_steps(q, k, v,
-# scale)`. Shares lie between 0 and 1: they may go to the second dot as float16, the sums may not.
+# scale)`. The powers lie between 0 and 1: they may go to the second dot as float16, the sums may not.
 
 
 # %%
@@ -123,7 +123,8 @@ check("06.1", tile_kernel)
 #
 # 1. The maximum and the sum of a row are `[BLOCK_M]`; beside a tile they need `[:, None]`.
 # 2. `tl.where(condition, scores, -float("inf"))`, with a condition of the shape `[1, BLOCK_N]`.
-# 3. `tl.dot` wants both sides in one dtype: `power.to(tl.float16)`.
+# 3. `tl.dot` wants both sides in one dtype: `power.to(tl.float16)`. (`tl.softmax` of a tile does not compile
+#    in this Triton.)
 #
 # </details>
 
@@ -164,7 +165,7 @@ print(f"acc rescaled as total: {(before * rescale + added) / total:.2f}")
 #
 # One head: `q` is `[n_queries, D]`, `k` and `v` are `[n_keys, D]`, all float16 and contiguous.
 # The exercise launches a program for each `BLOCK_M` queries. In PyTorch: `attention_in_steps(q, k,
-# v, scale)`. Divide after the loop.
+# v, scale)`.
 
 
 # %%
@@ -215,7 +216,7 @@ check("06.2", loop_kernel)
 # %% [markdown]
 # The whole kernel adds the heads: one for each program along the second axis of the grid. The
 # accumulator goes into the dot as its third argument, where lesson 05 had it. The launcher says in
-# a sentence what it does not take.
+# a sentence what dtypes and shapes it takes.
 
 
 # %%
@@ -250,10 +251,12 @@ def attention_kernel(
 
 # %%
 def check_inputs(q, k, v):
-    if any(x.dtype not in (torch.float16, torch.bfloat16) for x in (q, k, v)):
-        raise ValueError("attention: q, k and v must be float16 or bfloat16.")
-    if q.shape[0] != k.shape[0] or q.shape[2] != k.shape[2] or k.shape != v.shape:
+    if {x.dtype for x in (q, k, v)} not in ({torch.float16}, {torch.bfloat16}):
+        raise ValueError("attention: q, k and v must all be float16, or all bfloat16.")
+    if q.ndim != 3 or k.shape != v.shape or (len(q), q.shape[-1]) != (len(k), k.shape[-1]):
         raise ValueError("attention: q must be [heads, M, D], and k and v both [heads, N, D].")
+    if q.shape[2] not in (16, 32, 64, 128) or k.shape[1] == 0:
+        raise ValueError("attention: D must be 16, 32, 64 or 128, and N at least 1.")
 
 
 # %%
@@ -318,8 +321,8 @@ cost(attention_kernel, (8, 4), *args, D=64, BLOCK_M=64, BLOCK_N=64, target="H200
 # twice as many queries halves the readings.
 #
 # Nothing as large as the scores is stored. And there is a third roof: one exponential for each
-# score takes nearly as long as the tensor cores. With D = 128 the dots take twice as long and the
-# exponentials as long as before. So the arithmetic on scores counts, every instruction of it.
+# score takes nearly as long as the tensor cores at D = 64, and half as long at D = 128. So the
+# arithmetic on scores counts, every instruction of it.
 
 # %% [markdown]
 # ## Powers of two, and dividing once
@@ -678,8 +681,9 @@ print(f"{causal.dot['fp16'] / full.dot['fp16']:.2%} of the operations")
 # here, and read less.
 #
 # A causal launch is uneven: its first programs have one tile of keys, the last all. In which order
-# should they start? Let 132 multiprocessors run one program each, and take the next when done.
-# **Predict** what is better, short ones first or long ones.
+# should they start? Let 132 multiprocessors run one program each, and take the next when done. No order
+# can be done before turn 64: 16 heads of 528 turns over 132 multiprocessors. **Predict** how near to it
+# one comes with the long programs first, head by head, and of all heads at once.
 
 
 # %% tags=["nbval-check-output"]
@@ -696,10 +700,9 @@ print("long ones first, head by head: ", turns_until_done([turns for _ in range(
 print("long ones first, of all heads: ", turns_until_done([turns for turns in down for _ in range(16)]))
 
 # %% [markdown]
-# No order can be done before turn 64: 16 heads of 528 turns over 132 multiprocessors. A long
-# program that begins last leaves the others idle. What speaks against taking all heads at once is
-# the L2 cache, which then has to hold the keys of all of them: the course's kernel goes head by
-# head.
+# Head by head, the last head's long programs begin late in either order, so little is gained. With all
+# heads at once it is 65. The course's kernels go head by head, so that few heads' keys are in use at a
+# time, and the L2 cache holds them; which is faster was not measured.
 
 # %% [markdown]
 # ## Heads and lengths
@@ -720,15 +723,15 @@ print("equal:", torch.equal(same, moved))
 # The rows of a head are 192 elements apart, and no copy is made.
 #
 # Models also share keys: of 32 heads of queries, 4 in a row may use one head of keys and values.
-# Then k and v are a quarter as large, and so is what a model reads of them that writes word by word,
-# with one query at a time. These are *grouped heads*.
+# Then k and v are a quarter as large. A model that writes word by word has one query at a time, and
+# then reads a quarter as much. These are *grouped heads*.
 
 # %% [markdown]
 # ### Exercise 06.6 · Grouped heads (core)
 #
 # `q` is `[n_heads, M, D]`, `k` and `v` are `[n_key_heads, N, D]`, all float16, and each key head
-# serves `n_heads / n_key_heads` query heads in a row. Rows lie side by side; heads are
-# `stride_qh`, `stride_kh` and `stride_vh` elements apart, three different numbers. The exercise
+# serves `n_heads / n_key_heads` query heads in a row. The rows of a head lie one after the other;
+# heads are `stride_qh`, `stride_kh` and `stride_vh` elements apart, which may differ. The exercise
 # launches a program a query head; M and N fit a tile. In PyTorch: first repeat k and v by
 # `repeat_interleave` along the heads.
 
@@ -826,9 +829,9 @@ check("06.7", registers)
 # </details>
 
 # %% [markdown]
-# An RTX 4090 (sm_89) gives a program 99 KB. Its tensor cores take q from registers, so no shared
-# memory is set aside for it, and a thread needs more registers. **Predict** which of the three
-# fits and does not spill.
+# An RTX 4090 (sm_89) gives a program 99 KB. A depth there takes a buffer less, as in lesson 05. Its
+# tensor cores take operands from registers alone: q is read from shared memory again in each turn,
+# and a thread needs more registers. **Predict** which of the three fits and does not spill.
 
 # %%
 for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
@@ -836,8 +839,8 @@ for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
 
 # %% [markdown]
 # The first two. Which of those that fit is fastest nobody computes: one measures, as in lesson 04.
-# The table in [kernels/flash_attention.py](../kernels/flash_attention.py) has a line for each head
-# dimension and each amount of shared memory.
+# The table in [kernels/flash_attention.py](../kernels/flash_attention.py) has a line for each amount
+# of shared memory, with an entry for each head dimension.
 #
 # Depth 3, as the compiler has laid it out. Look at what happens within one step.
 
@@ -852,8 +855,8 @@ draw.pipeline(try_tile("sm_90", 128, 64, 8, 3))
 #
 # *Warp specialisation* parts the work by kind: some warps only fetch tiles, others only start dots,
 # others only compute on scores, and they hand tiles to one another. Here is the loop with
-# descriptors, as in lesson 05, compiled for a B200 with `warp_specialize=True`. **Predict** how many
-# warps it takes to fetch.
+# descriptors, made in the kernel this time, compiled for a B200 with `warp_specialize=True`.
+# **Predict** how many warps it takes to fetch.
 
 
 # %%
@@ -884,7 +887,8 @@ def specialised_kernel(
 # %%
 args, tile = ["*fp16:16"] * 4 + [4096, 0.18], {"D": 64, "BLOCK_M": 128, "BLOCK_N": 64}
 s = lower(specialised_kernel, *args, **tile, num_warps=4, target="sm_100")
-work = {"tma_copy": "fetch", "gen5_mma ": "start dots", "reduce": "fold rows", "exp2": "take powers"}
+work = {"tma_copy": "fetch", "gen5_mma ": "start dots", "reduce": "fold rows"}
+work |= {"exp2 %power": "take powers", "mulf %acc": "rescale the accumulator"}
 first, *others = s.ttgir.split("num_warps(")  # a group of warps each
 for group in ("4" + first, *others):
     print(group[0], "warps", ", ".join(name for mark, name in work.items() if mark in group))
@@ -894,18 +898,19 @@ for group in ("4" + first, *others):
 # While the powers of one turn are computed, the dots of another run.
 #
 # An H200 starts a dot with four warps, so Triton splits the loop there in another way, and does so
-# only where q, k and v all come by descriptors: one group of warps fetches, and two more own half of
-# the tile's rows each. One can be at its powers while the other has the tensor cores. That is
-# `flash_attention_v5`. (*FlashAttention-3* does the same by hand, in CUDA.)
+# only where q, k and v all come by descriptors (with q as above it does not compile): one group of
+# warps fetches, and two more own half of the tile's rows each. One can be at its powers while the
+# other has the tensor cores. That is `flash_attention_v5`. (*FlashAttention-3* does the same by
+# hand, in CUDA.)
 
 # %% [markdown]
 # ## Against the best
 #
-# PyTorch has four kinds of attention. `math` writes the scores to memory; `efficient` and `flash` are
-# flash attention in CUDA, `flash` its second generation, written for the A100; cuDNN's is NVIDIA's own,
-# for each GPU. This was recorded on an H200: 16,384 queries in all, 16 heads, D = 128, float16. The
-# operations are counted as 4 * M * N * D a head for all of them. **Predict** how far `math` is behind,
-# and which of the others the course's kernel passes.
+# PyTorch has four kinds of attention. `math` writes the scores to memory, and computes in float32;
+# `efficient` and `flash` are flash attention in CUDA, `flash` its second generation, written for the
+# A100; cuDNN's is NVIDIA's own, for each GPU. This was recorded on an H200: 16,384 queries in all, 16
+# heads, D = 128, float16. The operations are counted as 4 * M * N * D a head for all of them.
+# **Predict** how far `math` is behind, and which of the others the course's kernel passes.
 
 # %%
 speeds = recorded("flash_attention_128")
@@ -913,33 +918,45 @@ peers = ["torch, cuDNN", "torch, flash", "torch, efficient", "torch, math"]
 draw.speeds(speeds, series=["flash_attention", *peers])
 
 # %% [markdown]
-# `math` is more than twenty times slower: what it moves grows with N x N, as the operations do, so its
-# speed is the same at every length. The course's kernel is 1.6 times as fast as `flash`, and has
-# between 0.83 and 0.95 of cuDNN. Now its own versions, under a causal mask; the operations counted are
-# half as many. **Predict** where `v1`, which leaves out no tile, ends up.
+# `math` is more than twenty times slower, and not ten: in float32 its scores are twice as large,
+# and its products use no tensor cores. Its speed hardly changes with the length, since all that it
+# does grows with N x N. The course's kernel is 1.6 times as fast as `flash`, and has between 0.83
+# and 0.95 of cuDNN. Now its own versions, under a causal mask; the operations counted are half as
+# many. `flash_attention` is `v5` here. **Predict** where `v1`, which leaves out no tile, ends up.
 
 # %%
 versions = [f"flash_attention_v{version}" for version in (1, 2, 3, 4)]
 draw.speeds(recorded("flash_attention_128_causal"), series=["flash_attention", *versions])
 
 # %% [markdown]
-# `v1` is your `attention_kernel` with a mask: half the speed that it has without one. `v2` has
-# powers of two and skips what is hidden: two to three times as fast. `v3` has larger tiles, more
-# depth, and long programs first; at 512 its tiles cost more than they gain. `v4` reads k and v by
-# descriptors. The last, `v5`, has warps of its own for each kind of work, in persistent programs:
-# thirty percent more at 1,024, next to nothing at 16,384, where it computes a mask for every tile
-# that `v4` spares.
+# `v1` is your `attention_kernel` with a mask: 141 TFLOP/s, where it makes 297 without one. `v2` has
+# powers of two, skips what is hidden, and starts long programs first: two to three times as fast.
+# `v3` has larger tiles and more depth; at 512 its tiles cost more than they gain. `v4` reads k and
+# v by descriptors. In `v5` one group of warps fetches, two have half the rows each, and programs
+# are persistent, so that the next tile's first keys come while this one ends. That counts most
+# where loops are short: thirty percent at 1,024, next to nothing at 16,384.
 #
-# Over all lengths from 1,024 on, with and without the mask, it has 0.97 of cuDNN's speed at D = 64,
-# 0.88 at 128 and 0.86 at 256. What is left is in the loop. Within a group of warps a dot, the
-# powers, and the next dot wait for one another: Triton waits for each dot where its result is used,
-# and only the other group fills the gap. cuDNN and FlashAttention-3 leave the dot of one turn
-# running under the powers of the next, in the same warps. `tl` has no words for that; a level below
-# it there are some.
+# And the other head dimensions? At D = 64 `flash_attention` is `v4`. Here is its share of cuDNN's
+# speed.
+
+# %%
+for head_dim in (64, 128, 256):
+    found = recorded(f"flash_attention_{head_dim}")
+    times = [
+        (found.at("torch, cuDNN", n).ms, found.at("flash_attention", n).ms) for n in (1024, 4096, 16384)
+    ]
+    print(f"D = {head_dim:3}:", ", ".join(f"{theirs / ours:.2f}" for theirs, ours in times))
+
+# %% [markdown]
+# Over all lengths from 1,024 on, with and without the mask, it is 0.97, 0.88 and 0.86 on average.
+# What is left is in the loop. Within a group of warps a dot, the powers, and the next dot wait for
+# one another: Triton waits for both dots before the powers, and only the other group fills the gap.
+# FlashAttention-3 leaves the dot of one turn running under the powers of the next, in the same
+# warps. `tl` has no words for that; Gluon, Triton's language one level below, has.
 #
 # One more cost is not in these plots, which show the GPU's time: to launch `v5`, Python takes the
-# CPU 0.1 to 0.2 ms, more than the GPU needs for short lengths. A CUDA graph or an exported kernel
-# spares it.
+# CPU about 0.2 ms, cuDNN's call less than 0.1. For short lengths that is more than the GPU needs. A
+# CUDA graph or an exported kernel spares it.
 
 # %% [markdown]
 # ## A sliding window

@@ -28,10 +28,11 @@ def test_matrix_pairs_can_be_multiplied_and_are_no_multiples_of_blocks():
     assert any(a.shape[1] % 16 and a.shape[1] > 16 for a, _ in pairs)
 
 
-@pytest.mark.parametrize("dtypes", [torch.float16, (), ("float16",)])
-def test_matrix_pairs_of_no_dtypes_are_a_sentence(dtypes):
-    with pytest.raises(CourseError, match="matrix_pairs takes a tuple of dtypes"):
-        matrix_pairs(dtypes)
+@pytest.mark.parametrize("make", [matrix_pairs, heads])
+@pytest.mark.parametrize("dtypes", [torch.float16, (), ("float16",), "float16", (torch.int32,), None])
+def test_cases_of_what_are_no_floats_are_a_sentence(make, dtypes):
+    with pytest.raises(CourseError, match=f"{make.__name__} takes a tuple of floating-point dtypes"):
+        make(dtypes=dtypes)
 
 
 def test_heads_cover_dtypes_odd_lengths_and_both_kinds_of_unequal_ones():

@@ -63,11 +63,19 @@ def attention(
     causal: query m sees the keys n <= m + n_keys - n_queries, so that the last query sees all; the staircase is drawn.
     window: with causal, of these the last `window` alone. program: the query tile whose loop is shown, turn by turn.
     """
-    sizes = (n_queries, n_keys, block_m, block_n)
-    if min(sizes) < 1 or max(sizes) > MOST or max(math.ceil(n_queries / block_m), math.ceil(n_keys / block_n)) > MOST_TILES:
-        raise CourseError(
-            f"draw.attention shows 1 to {MOST} queries and keys, in up to {MOST_TILES} tiles each: take smaller numbers."
-        )
+    sizes = {"n_queries": n_queries, "n_keys": n_keys, "block_m": block_m, "block_n": block_n}
+    optional = {"window": window, "program": program}
+    for name, size in (sizes | {name: given for name, given in optional.items() if given is not None}).items():
+        if type(size) is not int:
+            raise CourseError(f"draw.attention takes whole numbers: {name} is {size!r}.")
+    if not isinstance(causal, bool):
+        raise CourseError(f"draw.attention: causal must be True or False; it is {causal!r}.")
+    if min(sizes.values()) < 1:
+        raise CourseError("draw.attention takes queries, keys and blocks of 1 or more.")
+    if max(sizes.values()) > MOST:
+        raise CourseError(f"draw.attention shows 1 to {MOST} queries and keys: take smaller numbers.")
+    if max(math.ceil(n_queries / block_m), math.ceil(n_keys / block_n)) > MOST_TILES:
+        raise CourseError(f"draw.attention shows up to {MOST_TILES} x {MOST_TILES} tiles: take larger blocks.")
     if window is not None and (not causal or window < 1):
         raise CourseError("draw.attention takes a window of 1 or more, and with causal=True alone.")
     scores = _Scores(n_queries, n_keys, block_m, block_n, causal, window)

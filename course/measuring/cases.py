@@ -153,13 +153,19 @@ def matrices(*, dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False
     return found
 
 
+def _check_floats(name: str, dtypes: object) -> None:
+    """Raise CourseError unless these are some dtypes of floats."""
+    listed = list(dtypes) if isinstance(dtypes, (tuple, list)) else []
+    if not listed or not all(isinstance(each, torch.dtype) and each.is_floating_point for each in listed):
+        raise CourseError(f"{name} takes a tuple of floating-point dtypes, as (torch.float16,); this is {dtypes!r}.")
+
+
 def matrix_pairs(dtypes: tuple[torch.dtype, ...] = (torch.float16,)) -> list[Case]:
     """Cases for a function of two matrices, [M, K] and [K, N], over shapes that blocks divide or not, dtypes and strides.
 
     float16 by default, whose products are exact in float32; float32 may be multiplied as TF32 on a GPU, and comes out far off.
     """
-    if not isinstance(dtypes, (tuple, list)) or not dtypes or not all(isinstance(each, torch.dtype) for each in dtypes):
-        raise CourseError(f"matrix_pairs takes a tuple of dtypes, as (torch.float16,); this is {dtypes!r}.")
+    _check_floats("matrix_pairs", dtypes)
 
     def case(m: int, n: int, k: int, dtype: torch.dtype, layouts: tuple[str, str] = ("contiguous",) * 2) -> Case:
         return Case((Input((m, k), dtype, layouts[0]), Input((k, n), dtype, layouts[1])), seed=m + n + k)
@@ -178,6 +184,7 @@ def heads(*, dtypes: tuple[torch.dtype, ...] = (torch.float16, torch.bfloat16)) 
 
     Lengths are 1, a whole tile, odd, more keys than queries, and fewer.
     """
+    _check_floats("heads", dtypes)
     found = []
     for dtype in dtypes:
         for count, queries, keys, head_dim in (

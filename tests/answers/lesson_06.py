@@ -11,6 +11,13 @@ MISTAKES = {
         Mistake("no scale", {" * scale  # [BLOCK_M, BLOCK_N]": ""}, "wrong", "At [0, 0]"),
         Mistake("padding's score 0", {'-float("inf")': "0.0"}, "wrong", "At [0, 0]"),
         Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong", "At [0, 0]"),
+        Mistake("sums in float16", {"tl.sum(power,": "tl.sum(power.to(tl.float16),"}, "wrong", "computes in float16"),
+        Mistake(
+            "a dot's sums in float16",
+            {"tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)"},
+            "wrong",
+            "leave out out_dtype",
+        ),
         Mistake(
             "folded along the queries",
             {"tl.sum(power, axis=1)[:, None]": "tl.sum(power, axis=1)[None, :]"},

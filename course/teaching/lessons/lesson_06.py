@@ -1,5 +1,6 @@
 """The exercises of lesson 06."""
 
+import re
 from typing import Any
 
 import torch
@@ -83,6 +84,11 @@ def _least_bytes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int 
     return moved
 
 
+def _sums_in_float32(stages: dict[str, str]) -> str:
+    rounded = re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"])
+    return "It adds up a dot in float16: leave out out_dtype." if rounded else ""
+
+
 TILE = ("D", "BLOCK_M", "BLOCK_N")
 
 EXERCISES = (
@@ -93,6 +99,8 @@ EXERCISES = (
         cases=(_case(16, 13), _case(16, 30, values="far apart"), _case(32, 32), _case(16, 1, 64), _case(64, 50)),
         launch=_one_tile,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=_sums_in_float32,
     ),
     Kernel(
         "06.2",
@@ -117,6 +125,7 @@ EXERCISES = (
         "06.4",
         right=1056,
         unit="tiles",
+        relative=0.0,
         because="Program i computes the 2 * (i + 1) tiles up to its last query's key: 2 + 4 + … + 64.",
         slips=(
             (2048, "Those are all tiles: the ones above the staircase are skipped."),
@@ -125,7 +134,6 @@ EXERCISES = (
             (64, "Those are the masked tiles alone."),
             (528, "That is a tile for each 128 keys: they are 64 keys wide."),
         ),
-        relative=0.001,
     ),
     Kernel(
         "06.5",
@@ -161,6 +169,7 @@ EXERCISES = (
         "06.7",
         right=128,
         unit="registers",
+        relative=0.0,
         because="2 x 128 x 128 numbers over 8 x 32 threads, a register each.",
         slips=(
             (64, "That is one of the two alone."),
