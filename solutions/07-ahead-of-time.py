@@ -176,7 +176,8 @@ except CourseError as error:
     print(error)
 
 # %% [markdown]
-# An error code, which a caller in C has to look at. So promise what always holds, and no more.
+# The function returned an error code, of which `handed` makes a sentence; a caller in C has to look for
+# it. So promise what always holds, and no more.
 # Promising too little is no error at all: loads are narrow, as in lesson 03, and where memory does
 # not hide that, the kernel is slower.
 
@@ -211,7 +212,8 @@ check("07.1", answer)
 # ## The grid
 #
 # In Python you compute the grid at each launch. Here it is a text: the kernel's own integers, numbers,
-# `+ - * / % ( )` and `cdiv`. It becomes C, where `/` rounds down.
+# `+ - * / % ( )` and `cdiv`. It becomes C, whose `/` rounds down
+# (numbers below 0, towards 0).
 #
 # **Predict** the grids of 2,048 and of 1,500 elements.
 
@@ -414,7 +416,8 @@ print(*sorted(str(path) for path in Path("aot").rglob("fmha*")), sep="\n")
 # Four files and the library. Older texts show `fmha_kernel_d64_fp16.6979ce4b_0123…27.c`, with the same
 # hash, since it comes from the same signature: earlier versions of the tool listed every argument at
 # the end, where today only promises stand. A change of the signature changes the hash, so a build goes
-# by `aot/fp16/*.c`, and an application by `fmha_kernel_fp16.h`, whose name you chose:
+# by `aot/fp16/*.c`, and an application by `fmha_kernel_fp16.h`, whose name you chose. (Empty the folder
+# before you export again: old variants would be linked too.)
 #
 # ```cpp
 # #include "fmha_kernel_fp16.h"
@@ -443,7 +446,8 @@ print(found.arguments[6])
 # %% [markdown]
 # A whole program of this kind, in C and in C++, comes from one command: it makes its inputs,
 # launches, compares with a plain loop, and prints what a launch took. Without a GPU the second line
-# takes it up to the launch, and it says that nothing was computed.
+# takes it up to the launch. It then says that results do not agree, since nothing was computed, and
+# `make` reports that as an error.
 #
 # ```bash
 # course aot sample attention demo && make -C demo run
@@ -459,8 +463,7 @@ print(found.arguments[6])
 # ## What a launch costs
 #
 # A launch from Python looks at every argument, makes a key from types and divisibility, finds the
-# kernel under it and calls the driver. The C function tests its promises and calls the driver. A *CUDA
-# graph* is a recorded sequence of launches that one call starts again, with the same arguments.
+# kernel under it and calls the driver. The C function tests its promises and calls the driver.
 #
 # Here is what a vector add took the CPU, recorded on an H200's host. `add` checks its inputs, allocates
 # the result and launches through the JIT.
@@ -470,16 +473,18 @@ costs = recorded("vector_add").launch_us
 print(*(f"{name:10} {costs[name]:4.1f} us" for name in ("add", "torch.add")), sep="\n")
 
 # %% [markdown]
-# Of these microseconds the exported function spends none on Python. Where kernels are short, that
-# is what remains of the time between them.
+# The exported function has none of Python's part in it. What it takes itself was not recorded: on a
+# GPU, time a loop of calls of your own library.
 
 # %% [markdown]
 # ## On your own
 #
-# - `nm -D --defined-only` on the library lists what it exports. Which names does an application see?
-# - Export `scale_kernel` with `target="sm_80"` and another `out` too. What does `aot.link` say to both?
-# - Give the argument `scale` the type `fp16`. What does the C function declare, and what does `handed`
-#   show for 0.1?
+# - `nm -D --defined-only` on the library lists what it exports. Which names does an application
+#   see? (By `course_aot_index` `aot.load` learns what to pass.)
+# - Export `scale_kernel` under the same `name` for `target="sm_80"` too, with another `out`. What
+#   does `aot.link` say to both?
+# - Give the argument `scale` the type `fp16`. What does the C function declare, and what does
+#   `handed` show for 0.1?
 #
 # ## In practice
 #

@@ -12,6 +12,13 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def subtract_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + offsets, mask=offsets < n), tl.load(y_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, x - y, mask=offsets < n)
+
+
+@triton.jit
 def types_kernel(out_ptr, b, i8, i16, i32, i64, u8, u16, u32, u64, half, brain, single, double):
     total = i8.to(tl.float64) + i16 + i32 + i64 + u8 + u16 + u32 + u64
     total += half.to(tl.float64) + brain.to(tl.float64) + single + double

@@ -109,6 +109,7 @@ REFUSED = {
     "heads": lambda: fmha(q, k[:, :1], v[:, :1], 0.125, False),
     "lengths": lambda: fmha(q, k, v[:, :, :300], 0.125, False),
     "scale 0": lambda: fmha(q, k, v, 0.0, False),
+    "scale that float32 has as 0": lambda: fmha(q, k, v, 1e-50, False),
     "scale NaN": lambda: fmha(q, k, v, float("nan"), False),
     "batches": lambda: fmha(*[tensor(1, 1, 1, 64).expand(70_000, 1, 1, 64)] * 3, 1.0, False),
 }

@@ -240,7 +240,10 @@ def test_where_no_variant_takes_the_arguments_it_is_an_error(add, folder):
     function = aot.load(aot.build(only), driver=standin).add
     function(X, X, X, 32)
     function(X[1:], X, X, 1)
-    with standin.recorded() as calls, pytest.raises(CourseError, match=r"INVALID_VALUE: no variant takes these arguments"):
+    with (
+        standin.recorded() as calls,
+        pytest.raises(CourseError, match=r"INVALID_VALUE: a promise of the signature does not hold"),
+    ):
         function(X[1:], X, X, 32)
     assert calls == []
 
@@ -282,7 +285,7 @@ def test_headers_that_do_not_go_together_are_named(add, folder):
         (other, r"take different arguments, \(.*i32 n\) and \(.*i64 n\)"),
         (renamed, "are of add and sum"),
         (elsewhere, "are for sm_90 and sm_80"),
-        (add, "hold the same function"),
+        (add, "both hold add_"),
     ):
         with pytest.raises(CourseError, match=both.format(re.escape(str(wrong.headers[0])), words)):
             aot.link([add.headers[0], wrong], folder / "never")
@@ -441,6 +444,12 @@ def test_a_compiler_that_refuses_is_quoted(folder, add, monkeypatch):
     monkeypatch.setenv("CC", "gcc -fno-such-option")
     with pytest.raises(CourseError, match=r"refused .*no-such-option"):
         aot.build(add.headers[0], folder / "never.so")
+    monkeypatch.setenv("CC", '"gcc')
+    with pytest.raises(CourseError, match=r"is no command: No closing quotation"):
+        aot.build(add.headers[0], folder / "never.so")
+    monkeypatch.setenv("CC", "true")
+    with pytest.raises(CourseError, match=r"wrote no library: is \$CC a C compiler"):
+        aot.build(add.headers[0], folder / "never.so")
     assert not (folder / "never.so").exists()
 
 
@@ -455,11 +464,45 @@ def test_build_writes_over_its_own_library_alone(folder, add):
 
 
 def test_a_missing_source_is_named(folder, add):
-    linked = aot.link(add, folder / "moved")
-    text = linked.header.read_text()
-    linked.header.write_text(text.replace("add/add.", "add/sub."))
-    with pytest.raises(CourseError, match=r"sub\..*\.c is not there"):
+    made = aot.export(kernels.add_kernel, ADD, "cdiv(n, BLOCK)", "add", folder / "gone" / "add")
+    linked = aot.link(made, folder / "moved")
+    made.sources[1].unlink()
+    with pytest.raises(CourseError, match=r"gone/add\..*\.c is not there: export it again"):
         aot.build(linked.header)
+    with pytest.raises(CourseError, match=r"gone/add\..*\.c is not there, beside its header"):
+        aot.link(made, folder / "moved")
+
+
+def test_a_header_that_was_changed_is_not_believed(folder, add):
+    changed = folder / "changed.h"
+    changed.write_text(add.headers[0].read_text().replace('"hint": 16', '"hint": null', 1))
+    with pytest.raises(CourseError, match="or was changed: export the kernel again"):
+        aot.link(changed, folder / "never")
+
+
+def test_build_does_not_write_over_what_it_builds_from(folder, add):
+    linked = aot.link(add, folder / "kept")
+    for out in (linked.header, linked.sources[0], add.sources[0]):
+        before = out.read_bytes()
+        with pytest.raises(CourseError, match="is one of the files to build from"):
+            aot.build(linked, out)
+        assert out.read_bytes() == before
+
+
+def test_a_library_calls_its_own_functions_where_another_has_the_same_names(folder):
+    built = []
+    for kernel in (kernels.add_kernel, kernels.subtract_kernel):
+        made = aot.export(kernel, ADD, "cdiv(n, BLOCK)", "same", folder / kernel.__name__ / "same")
+        built.append(aot.build(aot.link(made, folder / kernel.__name__ / "linked")))
+    ctypes.CDLL(str(built[0]), mode=ctypes.RTLD_GLOBAL)
+    with standin.recorded() as calls:
+        aot.load(built[1], driver=standin).same(X, X, X, 1024)
+    assert launches(calls)[0].details["kernel"] == "subtract_kernel"
+
+
+def test_what_is_nothing_to_link_is_named(folder):
+    with pytest.raises(CourseError, match="link takes what export returned, or headers; this is 5"):
+        aot.link(5, folder / "never")
 
 
 def test_only_what_the_headers_declare_is_visible(library):

@@ -134,6 +134,7 @@ REFUSED = {
     "heads": "q has a size of 3 along dimension 1 and k of 1; both must have the same.",
     "lengths": "k has a size of 333 along dimension 2 and v of 300; both must have the same.",
     "scale 0": "scale is 0, and must be positive and finite.",
+    "scale that float32 has as 0": "scale is 1e-50, and must be positive and finite.",
     "scale NaN": "scale is nan, and must be positive and finite.",
     "batches": "q has 70000 batches of 1 heads, and at most 65535 of each are possible.",
 }

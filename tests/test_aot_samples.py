@@ -116,7 +116,7 @@ def test_attention_is_told_every_argument(samples, tmp_path):
         assert launch.details["kernel"] == "_fwd_kernel" and launch.grid == (2, 6, 1)
         shared = launch.details["shared"]
         header = (samples["attention"] / "attention.h").read_text()
-        content = json.loads(header.splitlines()[1].partition(": ")[2])["functions"][0]
+        content = json.loads(header.splitlines()[1].split(" ", 3)[3])["functions"][0]
         assert shared == content["shared_bytes"] and launch.details["block"] == [content["threads"], 1, 1]
         *pointers, tmp, scale, batch, heads = launch.arguments[:9]
         assert all(struct.unpack("<Q", each)[0] % 16 == 0 != struct.unpack("<Q", each)[0] for each in pointers)

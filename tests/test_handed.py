@@ -85,6 +85,27 @@ def test_handed_says_why_there_is_no_launch(added, tmp_path):
         handed(alone, x[1:], x, x, 2048)
 
 
+def test_what_cannot_be_handed_over_is_named(added):
+    with pytest.raises(CourseError, match=r"There is no library nope\.so"):
+        handed("nope.so")
+    x = torch.zeros(8)
+    with pytest.raises(CourseError, match="takes tensors and numbers; 'three' is neither"):
+        handed(added, x, x, x, "three")
+
+
+@pytest.mark.parametrize(
+    ("signature", "grid", "says"),
+    [
+        (ANY, "1", "AssertionError"),
+        ("*fp32, *fp32", "1, 1, 1", "refuses"),
+        (ANY.replace("1024", "None"), "1, 1, 1", "KeyError"),
+    ],
+)
+def test_what_tritons_own_tool_refuses_is_one_sentence(signature, grid, says, tmp_path):
+    with pytest.raises(CourseError, match=f"Triton's own tool .*{says}"):
+        stock.compile(add_kernel, signature, grid, "add", tmp_path / "add")
+
+
 def test_tritons_own_tool_declares_floats_as_doubles_and_the_kernel_reads_other_numbers(multiply, tmp_path):
     plain = stock.compile(multiply, SIGNATURE, IN_C, "multiply", tmp_path / "stock" / "multiply")
     assert "CUdeviceptr x_ptr, double scale, double half, int32_t n_elements" in plain.declaration
@@ -176,4 +197,7 @@ def test_a_value_that_the_kernel_reads_otherwise_is_wrong():
 def test_a_constant_that_is_allowed_must_have_its_value():
     allowing = exercise(may_be_constant={"n_elements": 2048})
     assert allowing.judge(ANY.replace("i32", "2048"))[0] == "right"
-    assert allowing.judge(ANY.replace("i32", "1024")) == ("wrong", "n_elements is the constant 1024, and is 2048.")
+    assert allowing.judge(ANY.replace("i32", "1024")) == (
+        "wrong",
+        "n_elements is the constant 1024, and it is 2048 in every call.",
+    )

@@ -25,13 +25,21 @@ FLAGS = ("-std=c99", "-O2", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror")
 
 def compiler() -> list[str]:
     """The C compiler's command: $CC, or the first of cc, gcc and clang on PATH. Raises CourseError where there is none."""
-    command = shlex.split(os.environ.get("CC", ""))
+    command = split_command("CC")
     if command and shutil.which(command[0]) is None:
         raise CourseError(f"$CC names {command[0]}, which is not found: unset it, or set it to a C compiler.")
     found = command or [each for each in COMPILERS if shutil.which(each)][:1]
     if not found:
         raise CourseError("There is no C compiler (cc, gcc or clang): install one, as with `apt-get install gcc`, or set $CC.")
     return found
+
+
+def split_command(variable: str) -> list[str]:
+    """The words of a command in the environment. Raises CourseError where its quotes do not close."""
+    try:
+        return shlex.split(os.environ.get(variable, ""))
+    except ValueError as error:
+        raise CourseError(f"${variable} is {os.environ[variable]!r}, which is no command: {error}.") from error
 
 
 def include_folder() -> Path:
@@ -52,6 +60,8 @@ def build(made: Linked | Exported | str | Path, out: str | Path | None = None, f
     headers, sources = _parts(made)
     name = made.name if isinstance(made, Exported) else headers[0].name.removesuffix(".h")
     library = headers[0].with_name(f"{name}.so") if out is None else check_out(out)
+    if library.resolve() in [each.resolve() for each in (*headers, *sources)]:
+        raise CourseError(f"{library} is one of the files to build from: name another output.")
     refuse_others_files([library], force)
     content = [read_header(header) for header in headers]
     missing = [each for each in sources if not each.is_file()]
@@ -68,7 +78,11 @@ def build(made: Linked | Exported | str | Path, out: str | Path | None = None, f
 def compile_library(sources: list[Path], out: Path, *flags: str) -> None:
     """Run the C compiler. Raises CourseError with its first words where it refuses."""
     paths = [str(each.absolute()) for each in sources]  # so that none is taken for an option
-    run_compiler([*compiler(), *FLAGS, "-isystem", str(include_folder()), "-shared", "-o", str(out), *flags, *paths])
+    # -Bsymbolic: a library calls its own functions, also where the process has another one's of the same names.
+    shared = ["-shared", "-Wl,-Bsymbolic"]
+    run_compiler([*compiler(), *FLAGS, "-isystem", str(include_folder()), *shared, "-o", str(out), *flags, *paths])
+    if not out.exists():
+        raise CourseError(f"The compiler {compiler()[0]} wrote no library: is $CC a C compiler?")
 
 
 def run_compiler(command: list[str]) -> None:

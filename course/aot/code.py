@@ -73,7 +73,8 @@ def _documentation(function: Function) -> str:
         f"Constants: {constants or 'none'}.",
         f"{function.num_warps} warps, {function.num_stages} stages; {function.registers} registers a thread, "
         f"{function.shared_bytes} bytes of shared memory a program.",
-        "Returns CUDA_ERROR_INVALID_VALUE where a promise is broken or the grid is too large, or the driver's error.",
+        "Returns the driver's error, or CUDA_ERROR_INVALID_VALUE where a promise is broken or the grid is too large,",
+        "negative, or divided by 0.",
         "A grid with a 0 in it launches nothing and is no error.",
     ]
     return "/*\n" + "".join(f" * {line}".rstrip() + "\n" for line in lines) + " */"

@@ -79,6 +79,8 @@ def export(
     """
     check_name(name)
     path = check_out(out)
+    if not isinstance(grid, str):
+        raise CourseError(f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".')
     reference = _reference(kernel)
     found_target = nvidia_target(target)
     given = [each if isinstance(each, Variant) else Variant(each) for each in _listed(variants)]
@@ -116,7 +118,9 @@ def _or(value: int | None, default: int) -> int:
 
 
 def _listed(variants: str | Variant | Sequence[str | Variant]) -> Sequence[str | Variant]:
-    listed = [variants] if isinstance(variants, (str, Variant)) else list(variants)
+    listed = [variants] if isinstance(variants, (str, Variant)) else variants
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(each, (str, Variant)) for each in listed):
+        raise CourseError(f"The variants are {variants!r:.60}: give a signature, as a text, or a list of them.")
     if not listed:
         raise CourseError("There is nothing to export: give at least one signature.")
     return listed
@@ -135,6 +139,8 @@ def _reference(kernel: Any) -> Reference:
 
 def nvidia_target(text: str | None) -> Target:
     """The target of a name, as "sm_90", or "cuda:90:32" as Triton's own tool has it. Raises CourseError for other makers'."""
+    if text is not None and not isinstance(text, str):
+        raise CourseError(f'The target is {text!r:.60}, and must be a text, as "sm_90".')
     if text is not None and (text.startswith(("hip", "gfx"))):
         raise CourseError(f"{text} is an AMD target, and export writes C for NVIDIA's driver: take sm_90, say.")
     if match := re.fullmatch(r"cuda:(\d+)(?::(\d+))?", text or ""):

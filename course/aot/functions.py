@@ -1,5 +1,6 @@
 """An exported function: what there is to say of it besides its machine code. It stands as JSON in the function's header."""
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -100,13 +101,18 @@ def read_header(path: Path) -> dict[str, Any]:
         raise CourseError(f"{path} could not be read: {error.strerror}.") from error
     found = [line for line in lines[:3] if line.startswith(JSON_LINE)]
     if lines and lines[0].startswith(MARK) and found:
-        try:
-            content: dict[str, Any] = json.loads(found[0].removeprefix(JSON_LINE))
+        digest, _, text = found[0].removeprefix(JSON_LINE).partition(" ")
+        if digest == _digest(text):
+            content: dict[str, Any] = json.loads(text)
             return content
-        except ValueError:
-            pass
     raise CourseError(f"{path} is no header that `course aot` wrote, or was changed: export the kernel again.")
 
 
 def json_line(content: dict[str, Any]) -> str:
-    return JSON_LINE + json.dumps(content)
+    """With its hash, so that a change by hand is noticed."""
+    text = json.dumps(content)
+    return f"{JSON_LINE}{_digest(text)} {text}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -67,7 +67,9 @@ def link(exported: Exported | str | Path | Iterable[Exported | str | Path], out:
     sources = tuple(each.with_suffix(".c") for each in found)
     if header in found:
         raise CourseError(f"{header} is a header to link: name another output.")
-    seen = [os.path.relpath(each, path.parent) for each in sources]
+    if missing := [each for each in sources if not each.is_file()]:
+        raise CourseError(f"{missing[0]} is not there, beside its header: export it again.")
+    seen = [os.path.relpath(each.resolve(), path.parent.resolve()) for each in sources]  # where folders are links, too
     contents = {header: dispatch.header(algorithms, seen), source: dispatch.source(algorithms, header.name)}
     refuse_others_files(list(contents), force)
     write_together(contents)
@@ -79,9 +81,11 @@ def _headers(exported: Exported | str | Path | Iterable[Exported | str | Path]) 
         yield from exported.headers
     elif isinstance(exported, (str, Path)):
         yield Path(exported)
-    else:
+    elif isinstance(exported, Iterable):
         for each in exported:
             yield from _headers(each)
+    else:
+        raise CourseError(f"link takes what export returned, or headers; this is {exported!r:.60}.")
 
 
 def _function(header: Path) -> Function:
@@ -107,7 +111,9 @@ def _check_alike(variants: list[tuple[Path, Function]]) -> None:
         if function.target != first.target:
             raise CourseError(f"{both} are for {first.target} and {function.target}: link one target at a time.")
         if function.name in names:
-            raise CourseError(f"{names[function.name]} and {header} hold the same function, {function.name}: give one of them.")
+            raise CourseError(
+                f"{names[function.name]} and {header} both hold {function.name}: give one, or export it under another name."
+            )
         names[function.name] = header
 
 

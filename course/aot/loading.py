@@ -74,7 +74,9 @@ class LoadedFunction:
     @property
     def _reason(self) -> str:
         promises = ", ".join(f"{each.name}:{each.hint}" for each in self.arguments if each.hint)
-        return ": no variant takes these arguments, or the grid is too large" + (f" (promised: {promises})" if promises else "")
+        return ": a promise of the signature does not hold, or the grid is too large, negative or divides by 0" + (
+            f" (promised: {promises})" if promises else ""
+        )
 
     def __str__(self) -> str:
         parts = [f"{each.name}: {each.type.name}{f':{each.hint}' if each.hint else ''}" for each in self.arguments if each.type]

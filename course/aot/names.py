@@ -39,7 +39,8 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 def check_name(name: str) -> str:
     """The name of exported functions. Raises CourseError where C or C++ would not take it."""
-    if not IDENTIFIER.fullmatch(name):
+    if not isinstance(name, str) or not IDENTIFIER.fullmatch(name):
+        name = str(name)
         raise CourseError(f"{name[:60]!r} cannot name a C function: take letters, digits and _, and no digit first.")
     if len(name) > LONGEST:
         raise CourseError(f"The name {name[:20]}… has {len(name)} characters: take at most {LONGEST}.")
@@ -79,6 +80,8 @@ def check_out(out: str | Path) -> Path:
 
     An absolute path is taken from Python alone, as a pathlib.Path: there it was meant.
     """
+    if not isinstance(out, (str, Path)):
+        raise CourseError(f"The output is {out!r:.60}, and must be a path below the current folder.")
     path = Path(out)
     if ".." in PurePath(out).parts:
         raise CourseError(f"The output {str(out)[:200]!r} leaves its folder by '..': name a path below the current folder.")

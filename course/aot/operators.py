@@ -1,8 +1,6 @@
 """operator: attention as an operator of PyTorch's, torch.ops.course.fmha, over exported kernels."""
 
 import hashlib
-import os
-import shlex
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -121,7 +119,7 @@ def _hash(*asked: Any) -> str:
 
 def cxx_compiler() -> list[str]:
     """The C++ compiler's command: $CXX, or the first that is on PATH. Raises CourseError where there is none."""
-    command = shlex.split(os.environ.get("CXX", ""))
+    command = building.split_command("CXX")
     if command and shutil.which(command[0]) is None:
         raise CourseError(f"$CXX names {command[0]}, which is not found: unset it, or set it to a C++ compiler.")
     found = command or [each for each in CXX_COMPILERS if shutil.which(each)][:1]

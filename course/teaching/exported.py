@@ -111,7 +111,7 @@ class Exported:
             if each.constant and each.name not in self.may_be_constant:
                 yield f"{each.name} is the constant {each.value}: the function would serve that one value."
             elif each.constant and each.value != self.may_be_constant[each.name]:
-                yield f"{each.name} is the constant {each.value}, and is {self.may_be_constant[each.name]}."
+                yield f"{each.name} is the constant {each.value}, and it is {self.may_be_constant[each.name]} in every call."
             elif each.type is not None and each.type.name.replace("*k", "*") != wanted:
                 yield f"{each.name} is {each.type.name}, and must be {wanted}."
 

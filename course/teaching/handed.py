@@ -76,6 +76,8 @@ def handed(library: str | Path, *values: Any, algo: int = 0) -> Handed:
     library: what `aot.build` returned. values: tensors and numbers, in order. algo: which algorithm, where it is linked.
     Raises CourseError where the function refuses them.
     """
+    if not Path(library).is_file():
+        raise CourseError(f"There is no library {library}: give the path that aot.build returned.")
     (found,) = handed_all(library, [[described(value) for value in values]], algo)
     if "problem" in found:
         raise CourseError(found["problem"])
@@ -97,6 +99,8 @@ def described(value: Any) -> Any:
     """A value in JSON: of a tensor, its dtype and how far past a multiple of 16 bytes it begins."""
     if isinstance(value, torch.Tensor):
         return {"dtype": str(value.dtype).removeprefix("torch."), "past": value.data_ptr() % 16}
+    if not isinstance(value, (bool, int, float)):
+        raise CourseError(f"A call takes tensors and numbers; {value!r:.60} is neither.")
     return value
 
 

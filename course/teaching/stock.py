@@ -18,7 +18,7 @@ from course.aot import standin
 from course.aot.building import compile_library
 from course.aot.driver import Driver
 from course.aot.loading import C_TYPES
-from course.compiling.lower import call_compiler
+from course.compiling.lower import call_compiler, refuse_problem
 from course.compiling.private.driver import FixedDriver
 from course.compiling.reference import Reference, loaded_at, reference_of
 from course.compiling.targets import target_of
@@ -77,6 +77,7 @@ def compile(
     file, _, function = kernel.rpartition(":") if isinstance(kernel, str) else ("", "", "")
     reference = {"file": file, "name": function} if file else reference_of(kernel, "stock.compile")
     found = call_compiler(_compile, reference, signature, grid, name, str(out), num_warps, num_stages, target)
+    refuse_problem(found)
     return Compiled(found["function"], Path(found["header"]), tuple(found["types"]))
 
 
@@ -112,7 +113,11 @@ def _compile(
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="course-stock-") as cache:
         os.environ["TRITON_CACHE_DIR"] = cache
-        function, files = compile_kernel(arguments)
+        try:
+            function, files = compile_kernel(arguments)
+        except (Exception, SystemExit) as error:
+            said = " ".join(str(error).split())[:200]
+            return {"problem": f"Triton's own tool refuses ({type(error).__name__}{f': {said}' if said else ''})."}
     header = next(file for file in files if file.suffix == ".h")
     parts = [part.strip() for part in signature.split(",")]
     types = [part.split(":")[0] for part in parts if re.match(r"[*a-z]", part) and not part.endswith(":1")]

@@ -57,6 +57,8 @@ MISTAKES = {
         Mistake("Python's division", "(seqlen_q + 127) // 128, batch * nheads", "wrong", "is not understood at '/'"),
         Mistake("an unknown name", "cdiv(n_queries, 128), batch * nheads", "wrong", "no argument of that name"),
         Mistake("a tuple", (1, 2, 3), "no answer", "It must be a text"),
+        Mistake("one less than rounds up", "(seqlen_q + 126) / 128, batch * nheads", "wrong", "seqlen_q = 129"),
+        Mistake("another block", "cdiv(seqlen_q, 129), batch * nheads", "wrong", "seqlen_q = "),
     ],
     "07.3": [
         Mistake("rounding", "a", "wrong", "no format here rounds"),
@@ -64,6 +66,12 @@ MISTAKES = {
         Mistake("half precision", "d", "wrong", "four bytes are read"),
     ],
     "07.4": [
+        Mistake(
+            "x alone may be anywhere",
+            [WIDE, WIDE.replace("*fp32:16", "*fp32", 1).replace("i32:16", "i32")],
+            "wrong",
+            "is promised to be a multiple of 16",
+        ),
         Mistake("one alone, wide", [WIDE], "wrong", "n_elements is promised to be a multiple of 16"),
         Mistake("one alone, narrow", NARROW, "wrong", "a silent slow path"),
         Mistake(

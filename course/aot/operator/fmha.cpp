@@ -180,7 +180,8 @@ std::tuple<Tensor, Tensor> fmha(Tensor q, Tensor k, Tensor v, double scale, bool
     variant_for(q.scalar_type(), q.size(3));
     if (q.size(0) > most_in_grid || q.size(1) > most_in_grid)
         refuse("q has ", q.size(0), " batches of ", q.size(1), " heads, and at most ", most_in_grid, " of each are possible.");
-    if (!(scale > 0.0) || std::isinf(scale)) refuse("scale is ", scale, ", and must be positive and finite.");
+    const float rounded = static_cast<float>(scale);  // what the kernel is handed
+    if (!(rounded > 0.0f) || std::isinf(rounded)) refuse("scale is ", scale, ", and must be positive and finite.");
     static const Fmha loaded;
     return loaded(q, k, v, scale, causal);
 }

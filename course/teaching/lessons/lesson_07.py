@@ -28,9 +28,10 @@ def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int
     return Launch({**values, **counts}, grid, shown=tuple(counts))
 
 
-def _add(n_elements: int, grid: int, past: int = 0, wide: bool = False) -> Launch:
+def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Launch:
+    """past: the vector that begins 4 bytes past a multiple of 16."""
     names = ("x_ptr", "y_ptr", "out_ptr")
-    values = {name: tensor("float32", past if name == "x_ptr" else 0) for name in names} | {"n_elements": n_elements}
+    values = {name: tensor("float32", 4 if name == past else 0) for name in names} | {"n_elements": n_elements}
     return Launch(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
 
 
@@ -53,9 +54,18 @@ EXERCISES = (
         kernel="kernels/flash_attention.py:_fwd_kernel",
         asks="grid",
         types=ATTENTION,
-        launches=(_attention(2, 3, 130, (2, 6, 1)), _attention(2, 3, 128, (1, 6, 1)), _attention(1, 5, 100, (1, 5, 1))),
+        launches=tuple(
+            _attention(batch, nheads, seqlen_q, (blocks, batch * nheads, 1))
+            for batch, nheads, seqlen_q, blocks in (
+                (2, 3, 130, 2),
+                (2, 3, 128, 1),
+                (1, 5, 100, 1),
+                (1, 2, 129, 2),
+                (3, 1, 258, 3),
+            )
+        ),
         signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18 + "i1, i1, i1, 0, 16, 128, 16, 1, 0",
-        because="With 130, 128 and 100 queries every one has a program, and no program has none.",
+        because="Whatever the number of queries, every one has a program, and no program has none.",
     ),
     Choice(
         "07.3",
@@ -72,7 +82,12 @@ EXERCISES = (
         kernel="kernels/vector_add.py:add_kernel",
         asks="signatures",
         types={**dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), "*fp32"), "n_elements": "i32"},
-        launches=(_add(98432, 97, wide=True), _add(98433, 97), _add(98432, 97, past=4), _add(1, 1)),
+        launches=(
+            _add(98432, 97, wide=True),
+            _add(98433, 97),
+            _add(1, 1),
+            *(_add(98432, 97, past=name) for name in ("x_ptr", "y_ptr", "out_ptr")),
+        ),
         grid="cdiv(n_elements, BLOCK_SIZE)",
         because="What is aligned goes the wide way, everything else the narrow one.",
     ),
