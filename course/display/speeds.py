@@ -1,5 +1,6 @@
 """Plot measured or recorded speeds over sizes: bytes a second with the copy roof, or operations a second."""
 
+import textwrap
 from dataclasses import replace
 
 from course.errors import CourseError
@@ -32,9 +33,12 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
     axes = figure.subplots()
     for rank, (name, colour, marker) in enumerate(zip(shown, PALETTE * 2, MARKERS * 2, strict=False)):
         timings = result.of(name)
+        style = "-" if rank < len(PALETTE) else "--"
         at = [timing.x for timing in timings]
         # The first is the one it is about: it lies on top where lines meet.
-        (line,) = axes.plot(at, [timing.speed for timing in timings], marker=marker, ms=4, lw=1.5, color=colour, label=name)
+        (line,) = axes.plot(
+            at, [timing.speed for timing in timings], marker=marker, ms=4, lw=1.5, ls=style, color=colour, label=name
+        )
         line.set_zorder(10 - rank)
         axes.fill_between(
             at,
@@ -56,7 +60,8 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
     axes.set(xlabel=result.x_name, ylabel=result.unit)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, loc="best")
-    axes.set_title(f"{result.name}: {'recorded' if result.recorded else 'measured now'} on {result.machine}", fontsize=9)
+    title = f"{result.name}: {'recorded' if result.recorded else 'measured now'} on {result.machine}"
+    axes.set_title(textwrap.fill(title, 108), fontsize=9)
     return Picture.of(figure, _alt(result, shown))
 
 
