@@ -1,6 +1,5 @@
 """bench measures on a GPU and refuses without one; the sums around it are checked on any machine."""
 
-
 import pytest
 import torch
 
