@@ -3,9 +3,7 @@
 import ctypes
 import re
 
-from course.aot import standin
-from course.aot.building import include_folder
-from tests.test_seeds import ROOT, shell
+from tests.test_seeds import ROOT, launch_from_cpp, shell
 
 LESSON = (ROOT / "solutions" / "07-ahead-of-time.py").read_text()
 MAIN = """\
@@ -36,17 +34,8 @@ def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
     commands = commands.replace("i32, i32, …, i1", "i32, " * 18 + "i1").replace("kernels/", f"{ROOT}/kernels/")
     include, call = block("cpp").split("\n", 1)
     (tmp_path / "main.cpp").write_text(MAIN.replace("INCLUDE", include).replace("CALL", call))
-    library = standin.path()
-    shell(
-        f"""
-        {commands.replace("course aot", "python -m course aot")}
-        gcc -O2 -c -isystem {include_folder()} aot/*.c aot/fp16/*.c
-        g++ -Wall -Werror -isystem {include_folder()} -Iaot main.cpp *.o -o main -l:libcuda.so.1 -L{library.parent}
-        LD_LIBRARY_PATH={library.parent} {standin.LOG}=calls ./main
-        """,
-        tmp_path,
-    )
-    (launch,) = [each for each in standin.calls_in(tmp_path / "calls") if each.name == "cuLaunchKernel"]
+    shell(commands.replace("course aot", "python -m course aot"), tmp_path)
+    launch = launch_from_cpp(tmp_path)
     assert launch.grid == (2, 2 * 3, 1)
     numbers = [int.from_bytes(each, "little") for each in launch.arguments]
     assert numbers[:6] == [0x1000, 0x2000, 0x3000, 0x4000, 0x5000, 0]

@@ -321,9 +321,8 @@ def test_every_flag_of_the_text_is_one_of_ours(folder):
     assert [flag for flag in FLAGS if not re.search(rf"(?<![\w-]){flag}(?![\w-])", said)] == []
 
 
-def test_the_texts_call_from_cpp_hands_the_driver_what_it_says(folder):
-    shell(today(SET_UP + COMPILE + LINK, EXPORT), folder)
-    (folder / "main.cpp").write_text(CALLER.replace("CALL", today(CALL, EXPORT)))
+def launch_from_cpp(folder):
+    """The one launch of main.cpp there, built with the C under aot/ and run on the stand-in."""
     library = standin.path()
     shell(
         f"""
@@ -334,6 +333,13 @@ def test_the_texts_call_from_cpp_hands_the_driver_what_it_says(folder):
         folder,
     )
     (launch,) = [each for each in standin.calls_in(folder / "calls") if each.name == "cuLaunchKernel"]
+    return launch
+
+
+def test_the_texts_call_from_cpp_hands_the_driver_what_it_says(folder):
+    shell(today(SET_UP + COMPILE + LINK, EXPORT), folder)
+    (folder / "main.cpp").write_text(CALLER.replace("CALL", today(CALL, EXPORT)))
+    launch = launch_from_cpp(folder)
     assert launch.grid == (2, 2 * 3, 1)
     numbers = [int.from_bytes(each, "little") for each in launch.arguments]
     assert numbers[:6] == [0x1000, 0x2000, 0x3000, 0x4000, 0x5000, 0]
