@@ -21,6 +21,7 @@ Scores, maxima, sums and the output so far are float32; only the probabilities a
 import contextvars
 import functools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -151,31 +152,27 @@ def attend(
     return acc, row_max, row_sum
 
 
-@triton.jit(do_not_specialize=["batch", "nheads"])
-def _fwd_kernel(
-    Q, K, V, Out, Lse, TMP, softmax_scale, batch, nheads,
+@triton.jit(do_not_specialize=["nheads"])
+def flash_attention_kernel(
+    q_ptr, K, V, out_ptr, lse_ptr, scale, nheads,
     stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
     stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
-    seqlen_q, seqlen_k, seqlen_q_rounded, head_dim,
+    seqlen_q, seqlen_k, stride_lse, head_dim,
     EVEN_M: tl.constexpr, EVEN_N: tl.constexpr, EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr,
     BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    HEADS_PER_KEY_HEAD: tl.constexpr = 1, DESCRIPTORS: tl.constexpr = False,
+    HEADS_PER_KEY_HEAD: tl.constexpr, DESCRIPTORS: tl.constexpr,
 ):  # fmt: skip
-    """A program owns BLOCK_M queries of one head. Grid: (ceil(seqlen_q / BLOCK_M), batch * nheads, 1), or the same programs
-    as (…, nheads, batch), where a grid may not have so many along its second axis.
+    """A program owns BLOCK_M queries of one head. Grid: (ceil(seqlen_q / BLOCK_M), nheads, batch), or the same programs as
+    (…, batch * nheads, 1).
 
-    Q, K, V, Out: [batch, heads, length, head_dim] in any strides with a last one of 1, given as three each: from batch to
-    batch, from head to head, from row to row. Lse: float32 [batch, nheads, seqlen_q_rounded], the natural logarithm of the
-    sum of exp(scores); seqlen_q_rounded is how far its rows are apart, and only the first seqlen_q of each are written.
-    The order is that of this signature in every export: scale, counts, strides, lengths, constants. Callers that pass the
-    strides first and the batch last must change. TMP is not used, and may be null: an early compiler needed such a buffer,
-    and callers still pass one. Nor is `batch` used, which the grid implies.
-
+    q, k, v, out: [batch, heads, length, head_dim] in any strides with a last one of 1, given as three each: from batch to
+    batch, from head to head, from row to row. lse: float32, the natural logarithm of the sum of exp(scores), a row of
+    seqlen_q for each head, stride_lse apart.
     EVEN_M, EVEN_N, EVEN_HEADDIM: seqlen_q is a multiple of BLOCK_M, seqlen_k of BLOCK_N, head_dim is BLOCK_HEADDIM. They may
     be flags at run time too: what they leave out is then left out by a branch or a mask.
-    HEADS_PER_KEY_HEAD: so many heads of Q in a row share a head of K and V. It comes last, so that the arguments before it
-    are those of a kernel without it.
-    DESCRIPTORS: K and V are tensor descriptors of [1, 1, BLOCK_N, BLOCK_HEADDIM], and their strides are not used.
+    HEADS_PER_KEY_HEAD: so many heads of q in a row share a head of k and v.
+    DESCRIPTORS: K and V are tensor descriptors of [1, 1, BLOCK_N, BLOCK_HEADDIM], and their strides are not used; else
+    pointers.
     """
     block = tl.program_id(axis=0)
     if IS_CAUSAL:  # the last queries see most keys: they begin first, so that short programs fill the end
@@ -189,7 +186,7 @@ def _fwd_kernel(
     dims = tl.arange(0, BLOCK_HEADDIM)  # [BLOCK_HEADDIM]
     rows_there = EVEN_M | (rows < seqlen_q - first_row)
     tile_there = rows_there[:, None] & (EVEN_HEADDIM | (dims < head_dim))[None, :]  # [BLOCK_M, BLOCK_HEADDIM]
-    q_start = Q + b * stride_qb + head * stride_qh + first_row.to(tl.int64) * stride_qm
+    q_start = q_ptr + b * stride_qb + head * stride_qh + first_row.to(tl.int64) * stride_qm
     q = tl.load(q_start + rows[:, None].to(tl.int64) * stride_qm + dims[None, :], mask=tile_there, other=0.0)
 
     if IS_CAUSAL:  # row m sees keys up to m + seqlen_k - seqlen_q: the last row sees all
@@ -199,7 +196,7 @@ def _fwd_kernel(
     else:
         whole = seqlen_k // BLOCK_N * BLOCK_N
         end = seqlen_k
-    scale_log2 = softmax_scale * LOG2E
+    scale_log2 = scale * LOG2E
     row_max = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of scores * scale_log2
     row_sum = tl.zeros([BLOCK_M], tl.float32)
     acc = tl.zeros([BLOCK_M, BLOCK_HEADDIM], tl.float32)
@@ -216,10 +213,34 @@ def _fwd_kernel(
         )  # fmt: skip
 
     total = tl.where(row_sum == 0.0, 1.0, row_sum)  # a row with no key: 0 / 1
-    tl.store(Lse + pair.to(tl.int64) * seqlen_q_rounded + first_row + rows, row_max * LN2 + tl.log(total), mask=rows_there)
-    out = (acc * (1.0 / total)[:, None]).to(Out.dtype.element_ty)
-    out_start = Out + b * stride_ob + head * stride_oh + first_row.to(tl.int64) * stride_om
+    tl.store(lse_ptr + pair.to(tl.int64) * stride_lse + first_row + rows, row_max * LN2 + tl.log(total), mask=rows_there)
+    out = (acc * (1.0 / total)[:, None]).to(out_ptr.dtype.element_ty)
+    out_start = out_ptr + b * stride_ob + head * stride_oh + first_row.to(tl.int64) * stride_om
     tl.store(out_start + rows[:, None].to(tl.int64) * stride_om + dims[None, :], out, mask=tile_there)
+
+
+@triton.jit(do_not_specialize=["batch", "nheads"])
+def _fwd_kernel(
+    Q, K, V, Out, Lse, TMP, softmax_scale, batch, nheads,
+    stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+    stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
+    seqlen_q, seqlen_k, seqlen_q_rounded, head_dim,
+    EVEN_M: tl.constexpr, EVEN_N: tl.constexpr, EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr,
+    BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """flash_attention_kernel for callers in C, as it is exported: every head of Q has its own keys, addressed by pointers.
+
+    The order is that of this signature in every export: scale, counts, strides, lengths, constants. Callers that pass the
+    strides first and the batch last must change. Lse: [batch, nheads, seqlen_q_rounded]. TMP is not used, and may be null: an
+    early compiler needed such a buffer, and callers still pass one. Nor is `batch` used, which the grid implies.
+    """
+    flash_attention_kernel(
+        Q, K, V, Out, Lse, softmax_scale, nheads,
+        stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+        stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
+        seqlen_q, seqlen_k, seqlen_q_rounded, head_dim,
+        EVEN_M, EVEN_N, EVEN_HEADDIM, IS_CAUSAL, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, 1, False,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -455,11 +476,9 @@ def _prepare(
 
 
 def _run(launch: _Launch, settings: Settings, descriptors: bool = False) -> None:
-    """Launch `_fwd_kernel`; nothing where there is no query."""
+    """Launch `flash_attention_kernel`."""
     q, k, v, out, lse, scale, causal, _ = launch
     (batch, heads, length, head_dim), block_headdim = q.shape, launch.block_headdim
-    if not lse.numel():
-        return
     heads_per_key_head, seqlen_k = heads // k.shape[1], k.shape[2]
     keys: list[torch.Tensor | TensorDescriptor] = [k, v]
     if descriptors:
@@ -467,8 +486,8 @@ def _run(launch: _Launch, settings: Settings, descriptors: bool = False) -> None
         keys = [TensorDescriptor(x, list(x.shape), list(x.stride()), tile) for x in (k, v)]
     stages = settings.num_stages if seqlen_k > 1 else 1  # a single key has none to load ahead; ptxas 12.8 crashes at two
     with torch.cuda.device_of(q):
-        _fwd_kernel[(triton.cdiv(length, settings.block_m), heads, batch)](
-            q, *keys, out, lse, None, scale, batch, heads, *launch.strides, length, seqlen_k, length, head_dim,
+        flash_attention_kernel[(triton.cdiv(length, settings.block_m), heads, batch)](
+            q, *keys, out, lse, scale, heads, *launch.strides, length, seqlen_k, length, head_dim,
             EVEN_M=length % settings.block_m == 0, EVEN_N=seqlen_k % settings.block_n == 0,
             EVEN_HEADDIM=head_dim == block_headdim, IS_CAUSAL=causal, BLOCK_HEADDIM=block_headdim,
             BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
@@ -525,10 +544,6 @@ def _rows(x: torch.Tensor) -> int:
     return 1 + sum((size - 1) * (step // x.stride(2)) for size, step in zip(x.shape[:3], x.stride()[:3], strict=True))
 
 
-def _result(launch: _Launch, return_lse: bool) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-    return (launch.out, launch.lse) if return_lse else launch.out
-
-
 def settings_for(head_dim: int, shared_kb: int) -> Settings:
     """What v3 takes on a GPU whose programs may have so many KB of shared memory: the largest of the table that fits."""
     fitting = [limit for limit in SETTINGS if limit <= shared_kb]
@@ -568,7 +583,7 @@ def _describable(launch: _Launch) -> bool:
 def _specializable(launch: _Launch) -> bool:
     """Whether v5 takes this launch: all heads of a tensor make one matrix, and its tiles divide the lengths."""
     settings = SPECIALIZED_SETTINGS.get(launch.q.shape[3])
-    if settings is None or not launch.lse.numel() or not _describable(launch):
+    if settings is None or not _describable(launch):
         return False
     if launch.q.shape[2] % settings.block_m or launch.k.shape[2] % settings.block_m:
         return False
@@ -582,112 +597,87 @@ def _one_matrix(x: torch.Tensor) -> bool:
     return aligned and step_b % row == 0 and (heads - 1) * (step_h % row) + head_dim <= row and _rows(x) < 2**31
 
 
-def flash_attention_v1(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    return_lse: bool = False,
-    layout: str = "bhmd",
-) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+Attention = Callable[..., torch.Tensor | tuple[torch.Tensor, torch.Tensor]]
+
+
+def _of_tensors(kernel: object) -> Callable[[Callable[[_Launch], None]], Attention]:
+    """Make what runs a checked launch of this kernel a function of q, k and v, with the arguments of `flash_attention`."""
+
+    def decorate(run: Callable[[_Launch], None]) -> Attention:
+        def attention(
+            q: torch.Tensor,
+            k: torch.Tensor,
+            v: torch.Tensor,
+            causal: bool = False,
+            scale: float | None = None,
+            return_lse: bool = False,
+            layout: str = "bhmd",
+        ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+            launch = _prepare(kernel, q, k, v, causal, scale, layout)
+            if launch.lse.numel():
+                run(launch)
+            return (launch.out, launch.lse) if return_lse else launch.out
+
+        attention.__name__ = attention.__qualname__ = run.__name__
+        attention.__doc__ = run.__doc__
+        return attention
+
+    return decorate
+
+
+@_of_tensors(flash_attention_kernel_v1)
+def flash_attention_v1(launch: _Launch) -> None:
     """v1 of the ladder: the online normaliser, and a mask on every tile."""
-    launch = _prepare(flash_attention_kernel_v1, q, k, v, causal, scale, layout)
-    if launch.lse.numel():
-        batch, heads, length, head_dim = launch.q.shape
-        with torch.cuda.device_of(q):
-            flash_attention_kernel_v1[(triton.cdiv(length, PLAIN.block_m), heads, batch)](
-                launch.q, launch.k, launch.v, launch.out, launch.lse, launch.scale, heads, heads // launch.k.shape[1],
-                *launch.strides, length, launch.k.shape[2], head_dim,
-                IS_CAUSAL=launch.causal, BLOCK_HEADDIM=launch.block_headdim, BLOCK_M=PLAIN.block_m, BLOCK_N=PLAIN.block_n,
-                num_warps=PLAIN.num_warps, num_stages=PLAIN.num_stages,
-            )  # fmt: skip
-    return _result(launch, return_lse)
+    batch, heads, length, head_dim = launch.q.shape
+    with torch.cuda.device_of(launch.q):
+        flash_attention_kernel_v1[(triton.cdiv(length, PLAIN.block_m), heads, batch)](
+            launch.q, launch.k, launch.v, launch.out, launch.lse, launch.scale, heads, heads // launch.k.shape[1],
+            *launch.strides, length, launch.k.shape[2], head_dim,
+            IS_CAUSAL=launch.causal, BLOCK_HEADDIM=launch.block_headdim, BLOCK_M=PLAIN.block_m, BLOCK_N=PLAIN.block_n,
+            num_warps=PLAIN.num_warps, num_stages=PLAIN.num_stages,
+        )  # fmt: skip
 
 
-def flash_attention_v2(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    return_lse: bool = False,
-    layout: str = "bhmd",
-) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+@_of_tensors(flash_attention_kernel)
+def flash_attention_v2(launch: _Launch) -> None:
     """v2 of the ladder: exp2 with the scale folded in, and tiles with a mask apart."""
-    launch = _prepare(_fwd_kernel, q, k, v, causal, scale, layout)
     _run(launch, PLAIN)
-    return _result(launch, return_lse)
 
 
-def flash_attention_v3(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    return_lse: bool = False,
-    layout: str = "bhmd",
-) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-    """v3 of the ladder: the measured settings. This is what is exported, and what every GPU and all strides take."""
-    launch = _prepare(_fwd_kernel, q, k, v, causal, scale, layout)
+@_of_tensors(flash_attention_kernel)
+def flash_attention_v3(launch: _Launch) -> None:
+    """v3 of the ladder: the measured settings. Every GPU and all strides take it."""
     _run(launch, settings_for(launch.q.shape[3], _shared_kb(launch.q)))
-    return _result(launch, return_lse)
 
 
-def flash_attention_v4(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    return_lse: bool = False,
-    layout: str = "bhmd",
-) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+@_of_tensors(flash_attention_kernel)
+def flash_attention_v4(launch: _Launch) -> None:
     """v4 of the ladder: keys and values by tensor descriptors, which a GPU of capability 9.0 reads in hardware.
 
     Raises ValueError where k or v is empty, or does not begin at a multiple of 16 bytes in every batch, head and row.
     """
-    launch = _prepare(_fwd_kernel, q, k, v, causal, scale, layout)
     if not _describable(launch):
         raise ValueError("flash_attention: a tensor descriptor takes k and v whose rows begin at multiples of 16 bytes alone.")
     _run(launch, _up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
-    return _result(launch, return_lse)
 
 
-def flash_attention_v5(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    return_lse: bool = False,
-    layout: str = "bhmd",
-) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+@_of_tensors(flash_attention_kernel_v5)
+def flash_attention_v5(launch: _Launch) -> None:
     """v5 of the ladder: loads and halves of a tile on warps of their own, for a GPU of capability 9.0.
 
     Raises ValueError for a head_dim other than 128 and 256, lengths that its tiles do not divide, or strides that do not make
     one matrix of all heads.
     """
-    launch = _prepare(flash_attention_kernel_v5, q, k, v, causal, scale, layout)
     if not _specializable(launch):
         raise ValueError(
             "flash_attention: v5 takes a head_dim of 128 or 256, lengths of multiples of 128, and heads that are parts of one "
             "matrix whose rows begin at multiples of 16 bytes."
         )
     _run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
-    return _result(launch, return_lse)
 
 
-def flash_attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    scale: float | None = None,
-    return_lse: bool = False,
-    layout: str = "bhmd",
-) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+@_of_tensors(flash_attention_kernel)
+def flash_attention(launch: _Launch) -> None:
     """Attention of q to k and v, all float16 or bfloat16, in any strides with a last one of 1.
 
     q: [batch, heads, M, head_dim]; k, v: [batch, key heads, N, head_dim], where key heads divides heads: so many heads of q
@@ -697,7 +687,6 @@ def flash_attention(
     scale: of the scores, positive; head_dim ** -0.5 where it is None.
     return_lse: return (out, lse), lse being the natural logarithm of the sum of exp(scores): float32 [batch, heads, M].
     """
-    launch = _prepare(_fwd_kernel, q, k, v, causal, scale, layout)
     major = torch.cuda.get_device_capability(launch.q.device)[0] if launch.q.is_cuda else 0
     if major == WITH_SPECIALIZATION and _triton_version() >= SPECIALIZING_TRITON and _specializable(launch):
         _run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
@@ -705,4 +694,3 @@ def flash_attention(
         _run(launch, _up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
     else:
         _run(launch, settings_for(launch.q.shape[3], _shared_kb(launch.q)))
-    return _result(launch, return_lse)

@@ -401,8 +401,7 @@ check("07.4", answer)
 # ```
 #
 # The three flags that say whether lengths fill their blocks are `tl.constexpr` in the kernel. As
-# `i1` they become arguments: one variant then serves all lengths. Two constants at the end have
-# defaults and are left out; Triton's own tool wants them too, as `, 1, 0`.
+# `i1` they become arguments: one variant then serves all lengths.
 
 # %% tags=["nbval-check-output"]
 signature = "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18

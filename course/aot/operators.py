@@ -179,7 +179,7 @@ def _variant(dtype: str, head_dim: int, causal: bool, shared_kb: int) -> Variant
         "i32", "i32", *["i64:16"] * 12,  # batch, nheads; the strides
         "i32", "i32", "i32", "i32",  # seqlen_q, seqlen_k, seqlen_q_rounded, head_dim
         "False", "False", "True", str(causal),  # EVEN_M, EVEN_N, EVEN_HEADDIM; IS_CAUSAL
-        str(head_dim), str(settings.block_m), str(settings.block_n), "1", "False",
+        str(head_dim), str(settings.block_m), str(settings.block_n),
     ]  # fmt: skip
     return Variant(", ".join(parts), settings.num_warps, settings.num_stages)
 

@@ -129,7 +129,7 @@ def _attention(target: Target) -> Spec:
                     "i32", "i32", *[f"i32{hint}"] * 12,  # batch, nheads; the strides
                     "i32", "i32", "i32", "i32",  # seqlen_q, seqlen_k, seqlen_q_rounded, head_dim
                     "i1", "i1", "i1", "1",  # EVEN_M, EVEN_N, EVEN_HEADDIM; IS_CAUSAL
-                    str(head_dim), str(settings.block_m), str(settings.block_n), "1", "0",
+                    str(head_dim), str(settings.block_m), str(settings.block_n),
                 ]
             ),
             settings.num_warps,

@@ -65,7 +65,7 @@ def by_jit(q, k, v, scale, causal):
         q, k, v, out, lse, None, scale, batch, heads, *strides, queries, k.shape[2], queries, head_dim,
         EVEN_M=False, EVEN_N=False, EVEN_HEADDIM=True, IS_CAUSAL=causal,
         BLOCK_HEADDIM=head_dim, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
-        HEADS_PER_KEY_HEAD=1, DESCRIPTORS=False, num_warps=settings.num_warps, num_stages=settings.num_stages,
+        num_warps=settings.num_warps, num_stages=settings.num_stages,
     )  # fmt: skip
     return out, lse
 

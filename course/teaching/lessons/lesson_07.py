@@ -64,7 +64,7 @@ EXERCISES = (
                 (3, 1, 258, 3),
             )
         ),
-        signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18 + "i1, i1, i1, 0, 16, 128, 16, 1, 0",
+        signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18 + "i1, i1, i1, 0, 16, 128, 16",
         because="Whatever the number of queries, every one has a program, and no program has none.",
     ),
     Choice(
