@@ -59,6 +59,10 @@ def pytest_runtest_setup(item):
 
 
 @pytest.fixture(autouse=True)
-def _own_triton_cache(tmp_path, monkeypatch):
-    """A kernel compiled by one test is not there for the next: a test cannot pass out of the cache."""
+def _own_caches(tmp_path, monkeypatch):
+    """A kernel compiled by one test is not there for the next: a test cannot pass out of the cache.
+
+    What torch.compile keeps refers to files in Triton's cache, and goes with it.
+    """
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))

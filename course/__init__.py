@@ -36,6 +36,7 @@ _LAZY = {
     "handed": ("course.teaching.handed", "handed"),
     "heads": ("course.measuring.cases", "heads"),
     "hint": ("course.teaching.hints", "hint"),
+    "launch_costs": ("course.measuring.launches", "launch_costs"),
     "lower": ("course.compiling.lower", "lower"),
     "matrices": ("course.measuring.cases", "matrices"),
     "matrix_pairs": ("course.measuring.cases", "matrix_pairs"),

@@ -160,7 +160,7 @@ IMPORTS = "from course.child import call\nfrom tests import child_tasks as tasks
 
 def test_a_script_without_a_main_guard_may_call(tmp_path):
     (tmp_path / "script.py").write_text(IMPORTS + "print(call(tasks.give_back, 4, kind='compile').value)\n")
-    environ = {**os.environ, "PYTHONPATH": os.getcwd()}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
     ended = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, env=environ, timeout=60)
     assert (ended.stdout, ended.stderr) == ("4\n", "")
 

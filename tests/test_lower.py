@@ -559,7 +559,7 @@ def test_values_that_autotune_chooses_are_asked_for(tmp_path):
 def test_a_triton_py_in_the_current_folder_does_no_harm(tmp_path, monkeypatch):
     (tmp_path / "triton.py").write_text("raise ImportError('not this one')\n")
     script = "from course.child import call\nfrom tests import child_tasks\nprint(call(child_tasks.give_back, 1, kind='compile').value)"
-    environ = {**os.environ, "PYTHONPATH": os.getcwd()}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
     ended = subprocess.run([sys.executable, "-P", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert ended.stdout == "1\n", ended.stderr
 

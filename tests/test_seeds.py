@@ -237,7 +237,7 @@ def shell(script, folder, fails=False):
     fails: whether they must fail; then what they say on stderr is returned.
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environ = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     environ.pop("TRITON_INTERPRET", None)  # CPU mode's, which a shell of a reader's does not have
     done = subprocess.run(["bash", "-ec", script], cwd=folder, env=environ, capture_output=True, text=True)
     assert bool(done.returncode) is fails, done.stdout + done.stderr

@@ -3,7 +3,6 @@
 import datetime
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,7 @@ from .copying import copy_tb_s
 from .records import Machine, Speeds, Timing
 from .source_hash import code_hash
 from .studies import Function, Operation, Study, study
-from .timing import times_ms
+from .timing import launch_us, times_ms
 
 ROUNDS = 3
 """Each function is timed in so many turns with its peers, so that a drift of the clock hits all alike."""
@@ -110,10 +109,10 @@ def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Spee
         raise CourseError(f"{study.name} does not fit into this GPU's memory at {study.x_name} {study.xs[0]:,}: take less.")
     smallest = min(study.xs)
     inputs = study.make(smallest)
-    launch_us = {name: _launch_us(f, inputs) for name, build in study.series.items() if (f := build(smallest))}
+    costs = {name: launch_us(partial(f, *inputs)) for name, build in study.series.items() if (f := build(smallest))}
     if first_call:
-        launch_us |= _first_calls(first_call)
-    return Speeds(study.name, study.x_name, tuple(timings), copy_tb_s(), this_machine(), launch_us, source_hash)
+        costs |= _first_calls(first_call)
+    return Speeds(study.name, study.x_name, tuple(timings), copy_tb_s(), this_machine(), costs, source_hash)
 
 
 def _timings_at(study: Study, x: int) -> list[Timing]:
@@ -139,28 +138,6 @@ def _spread(times: list[float]) -> tuple[float, float, float]:
         return times[0], times[0], times[0]
     fifths = quantiles(times, n=5, method="inclusive")
     return median(times), fifths[0], fifths[3]
-
-
-def _launch_us(function: Function, inputs: tuple[torch.Tensor, ...]) -> float:
-    """Microseconds the CPU spends on one call.
-
-    The calls of a round fit into the launch queue, so that it never waits; and the GPU is done with them in 100 ms or so:
-    at 200 calls each, those that take it 50 ms would be timed for minutes.
-    """
-    function(*inputs)
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    function(*inputs)
-    torch.cuda.synchronize()
-    calls = min(200, max(10, int(0.1 / (time.perf_counter() - start))))
-    rounds = []
-    for _ in range(9):
-        start = time.perf_counter()
-        for _ in range(calls):
-            function(*inputs)
-        rounds.append((time.perf_counter() - start) / calls * 1e6)
-        torch.cuda.synchronize()
-    return median(rounds)
 
 
 def _first_calls(prepare: str) -> dict[str, float]:

@@ -1,14 +1,24 @@
 """`make record`: verify, time and write down, on a GPU, what the lessons show as recorded."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from course.errors import CourseError
 
 from . import counters, records
 from .bench import record, require_gpu
 from .gpu_facts import file_name, measure_gpu
+from .launches import measure_launches
 from .observations import observe
 from .studies import operation, operation_names
+
+OBSERVED: dict[str, Callable[[], Any]] = {
+    "programs.json": observe,
+    "sectors.json": counters.compare,
+    "launches.json": measure_launches,
+}
+"""File -> what measures it. What cannot be measured on a machine is said, and stays as it was."""
 
 
 def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
@@ -23,16 +33,17 @@ def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
         for speeds in record(operation(name)):
             print(speeds, end="\n\n")
             written.append(_write(folder / f"{speeds.name}.json", speeds.to_json()))
-    facts, seen = measure_gpu(), observe()
-    print(facts, seen, sep="\n")
-    try:
-        compared = counters.compare()
-        print(compared)
-        written.append(_write(folder / "observed" / "sectors.json", compared.to_json()))
-    except CourseError as error:  # a GPU's counters may be kept from its users
-        print(error)
+    facts = measure_gpu()
+    print(facts)
     written.append(_write(folder / "gpus" / file_name(facts.machine.gpu), facts.to_json()))
-    written.append(_write(folder / "observed" / "programs.json", seen.to_json()))
+    for name, measure in OBSERVED.items():
+        try:
+            seen = measure()
+        except CourseError as error:  # a GPU's counters may be kept from its users; a C compiler may be missing
+            print(error)
+            continue
+        print(seen)
+        written.append(_write(folder / "observed" / name, seen.to_json()))
     return written
 
 

@@ -1,12 +1,17 @@
-"""Times of single calls on the GPU, without what the CPU takes to launch them."""
+"""Times of single calls on the GPU, without what the CPU takes to launch them; and what it takes."""
 
+import time
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import torch
 
 HELD_CYCLES = 400_000
 """So long the GPU spins before each call, some 0.2 ms: by then the call's kernels stand in its queue, one behind the other."""
+
+
+ROUNDS_OF_LAUNCHES = 9
 
 
 def times_ms(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], budget_ms: float = 40) -> list[float]:
@@ -30,3 +35,25 @@ def _timed(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], cache
     end.record()
     end.synchronize()
     return start.elapsed_time(end)
+
+
+def launch_us(call: Callable[[], Any], at_most: int = 200) -> float:
+    """Microseconds the CPU spends on one call: the median of ROUNDS_OF_LAUNCHES rounds.
+
+    The calls of a round, at_most so many, fit into the launch queue, so that it never waits; and the GPU is done with them in
+    100 ms or so: at 200 calls each, those that take it 50 ms would be timed for minutes.
+    """
+    call()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    calls = min(at_most, max(10, int(0.1 / (time.perf_counter() - start))))
+    rounds = []
+    for _ in range(ROUNDS_OF_LAUNCHES):
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        rounds.append((time.perf_counter() - start) / calls * 1e6)
+        torch.cuda.synchronize()
+    return median(rounds)

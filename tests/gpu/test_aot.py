@@ -1,7 +1,5 @@
 """On a GPU: exported kernels give the JIT's bits, on any thread and device, and a launch of theirs costs less."""
 
-import ctypes
-import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -10,8 +8,8 @@ import torch
 import triton
 
 from course import aot
-from course.aot.building import compile_library
 from course.errors import CourseError
+from course.measuring.launches import measure_launches
 from kernels.softmax import softmax_kernel_v2
 from kernels.vector_add import add_kernel
 from tests import aot_kernels as kernels
@@ -210,60 +208,8 @@ def test_code_for_another_gpu_is_an_error(folder):
     torch.cuda.synchronize()
 
 
-LOOP = """
-#include <cuda.h>
-#include <stdint.h>
-#include <time.h>
-typedef CUresult (*launch)(CUstream, CUdeviceptr, CUdeviceptr, CUdeviceptr, int32_t, int);
-double nanoseconds_each(launch add, CUstream stream, CUdeviceptr x, CUdeviceptr y, CUdeviceptr out, int32_t n, int count);
-double nanoseconds_each(launch add, CUstream stream, CUdeviceptr x, CUdeviceptr y, CUdeviceptr out, int32_t n, int count) {
-    struct timespec start, end;
-    int i;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    for (i = 0; i < count; i++)
-        if (add(stream, x, y, out, n, 0) != CUDA_SUCCESS) return -1;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    return ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / count;
-}
-"""
-
-
-def test_a_launch_costs_less_than_the_jits(add_library, folder, capsys):
-    """The host's time for one launch of many, with a queue that does not fill."""
-    loaded = aot.load(add_library)
-    (folder / "loop.c").write_text(LOOP)
-    compile_library([folder / "loop.c"], folder / "loop.so", "-D_GNU_SOURCE")
-    loop = ctypes.CDLL(str(folder / "loop.so")).nanoseconds_each
-    loop.restype = ctypes.c_double
-    x, y = vectors(1024)
-    out, count = torch.empty_like(x), 500
-    pointers = [ctypes.c_uint64(each.data_ptr()) for each in (x, y, out)]
-    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-
-    def in_c():
-        # In this thread PyTorch has made the device's context current.
-        return loop(ctypes.cast(loaded._library.add, ctypes.c_void_p), stream, *pointers, 1024, count) / 1000
-
-    def in_python(call):
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        return (time.perf_counter() - start) / count * 1e6
-
-    calls = {
-        "exported C, called from C": in_c,
-        "exported C, through aot.load": lambda: in_python(lambda: loaded.add(x, y, out, 1024)),
-        "JIT, kernel[grid](…)": lambda: in_python(lambda: add_kernel[(1,)](x, y, out, 1024, BLOCK_SIZE=1024)),
-        "torch.add": lambda: in_python(lambda: torch.add(x, y, out=out)),
-    }
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(6):  # in turns; the first is warming up
-        for name, call in calls.items():
-            times[name].append(call())
-            torch.cuda.synchronize()
-    medians = {name: sorted(each[1:])[2] for name, each in times.items()}
-    with capsys.disabled():
-        print()
-        for name, microseconds in medians.items():
-            print(f"    {name:30} {microseconds:6.2f} us a launch")
-    assert 0 < medians["exported C, called from C"] < medians["JIT, kernel[grid](…)"]
+def test_a_launch_costs_less_than_the_jits():
+    costs = measure_launches()
+    print(costs)  # for whoever runs this with -s
+    jit, _, _, from_c, graph = costs.us.values()
+    assert 0 < graph < from_c < jit / 2
