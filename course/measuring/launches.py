@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -36,7 +37,7 @@ class LaunchCosts:
 
     def __str__(self) -> str:
         width = max(map(len, self.us))
-        lines = [f"{way:{width}}  {us:5.1f} us" for way, us in self.us.items()]
+        lines = [f"{way:{width}}  {us:6.2f} us" for way, us in self.us.items()]
         return "\n".join([*lines, f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."])
 
     __repr__ = __str__
@@ -61,13 +62,13 @@ def measure_launches() -> LaunchCosts:
     from kernels.vector_add import add_kernel
 
     require_gpu()
-    with tempfile.TemporaryDirectory(prefix="course-launches-") as name:
-        folder = Path(name)
-        linked = aot.link(aot.export(add_kernel, SIGNATURE, GRID, "add", folder / "variant", target=None), folder / "add")
-        exported = aot.load(aot.build(linked)).add
-        compile_library([*linked.sources, LOOP], folder / "loop.so", f"-I{folder}")
-        loop = ctypes.CDLL(str(folder / "loop.so")).us_a_launch
-    loop.restype = ctypes.c_double
+    with tempfile.TemporaryDirectory(prefix="course-launches-") as folder:
+        made = aot.export(add_kernel, SIGNATURE, GRID, "add", Path(folder) / "add", target=None)
+        exported = aot.load(aot.build(made)).add
+        loop = Path(folder) / "loop.so"
+        flags = (f'-DSOURCE="{made.sources[0].name}"', f"-DLAUNCH={made.functions[0].name}", f"-I{folder}")
+        compile_library([LOOP], loop, *flags)
+        from_c = ctypes.CDLL(str(loop))
     x, y, out = (torch.randn(N_ELEMENTS, device="cuda") for _ in range(3))
 
     def through_jit() -> None:
@@ -87,18 +88,21 @@ def measure_launches() -> LaunchCosts:
             "JIT: add_kernel[grid](…)": launch_us(through_jit),
             "torch.add(x, y, out=out)": launch_us(lambda: torch.add(x, y, out=out)),
             "exported C, called from Python": launch_us(through_load),
-            "exported C, called from C": _from_c(loop, x, y, out),
+            "exported C, called from C": _from_c(from_c.us_exported, x, y, out),
+            "    of this, the driver's cuLaunchKernel": _from_c(from_c.us_of_driver, x, y, out),
             f"CUDA graph of {LAUNCHES}, a launch of it": launch_us(graph.replay, at_most=5) / LAUNCHES,
         },
     )
 
 
-def _from_c(loop: ctypes._NamedFuncPointer, *tensors: torch.Tensor) -> float:
+def _from_c(us_a_launch: Any, *tensors: torch.Tensor) -> float:
+    """What a function of LOOP returns, in the middle of several rounds. PyTorch has made the context current here."""
+    us_a_launch.restype = ctypes.c_double
     stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
     pointers = [ctypes.c_uint64(each.data_ptr()) for each in tensors]
     rounds = []
     for _ in range(ROUNDS_OF_LAUNCHES + 1):  # the first loads the kernel
-        rounds.append(loop(stream, *pointers, N_ELEMENTS, LAUNCHES))
+        rounds.append(us_a_launch(stream, *pointers, N_ELEMENTS, LAUNCHES))
         torch.cuda.synchronize()
     if min(rounds) < 0:
         raise CourseError("A launch of the exported C failed.")

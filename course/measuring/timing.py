@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 
-HELD_CYCLES = 400_000
-"""So long the GPU spins before each call, some 0.2 ms: by then the call's kernels stand in its queue, one behind the other."""
-
-
+LEAST_HELD_S, MOST_HELD_S, HELD_LAUNCHES = 2e-4, 1e-2, 5
+"""The GPU spins before each call, as long as HELD_LAUNCHES of them take the CPU: by then the call's kernels stand in its queue,
+one behind the other, also where the CPU was late."""
+CYCLES_A_SECOND = 2e9
+"""Of a GPU's clock, about; a slower one spins longer."""
+MOST_CALLS = 200
 ROUNDS_OF_LAUNCHES = 9
 
 
@@ -22,14 +24,20 @@ def times_ms(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], bud
     cache = torch.empty(2**28, dtype=torch.int8, device="cuda")  # larger than any GPU's L2 cache
     for _ in range(2):
         function(*inputs)
-    estimate = min(_timed(function, inputs, cache) for _ in range(3))
-    return [_timed(function, inputs, cache) for _ in range(max(3, min(500, int(budget_ms / estimate))))]
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(3):
+        function(*inputs)
+    launch_s = (time.perf_counter() - start) / 3
+    held = int(min(MOST_HELD_S, max(LEAST_HELD_S, HELD_LAUNCHES * launch_s)) * CYCLES_A_SECOND)
+    estimate = min(_timed(function, inputs, cache, held) for _ in range(3))
+    return [_timed(function, inputs, cache, held) for _ in range(max(3, min(MOST_CALLS, int(budget_ms / estimate))))]
 
 
-def _timed(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], cache: torch.Tensor) -> float:
+def _timed(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], cache: torch.Tensor, held: int) -> float:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     cache.zero_()
-    torch.cuda._sleep(HELD_CYCLES)
+    torch.cuda._sleep(held)
     start.record()
     function(*inputs)
     end.record()
