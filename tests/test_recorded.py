@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from course.errors import CourseError
-from course.measuring import records
+from course.measuring import launches, records
 from course.measuring.gpu_facts import GpuFacts, gpu_facts
+from course.measuring.launches import LaunchCosts
 from course.measuring.records import Machine, Speeds, Timing, recorded
 from course.measuring.source_hash import code_hash
 from course.measuring.studies import operation, operation_names, study
@@ -152,6 +153,20 @@ def test_small_sizes_are_launch_cost():
         if timing.x <= 2**20:
             explained = floor_ms + timing.bytes / found.copy_tb_s / 1e9
             assert timing.ms == pytest.approx(explained, rel=0.2)
+
+
+def test_exported_c_takes_the_cpu_little_more_than_the_driver_alone_and_a_fraction_of_the_jit():
+    jit, _, from_python, from_c, of_the_driver, in_a_graph = LaunchCosts.from_json(launches.FILE.read_text()).us.values()
+    assert from_c - of_the_driver < 0.5
+    assert from_c < 0.3 * jit < from_python
+    assert in_a_graph < 0.1 * of_the_driver
+
+
+def test_launch_costs_say_where_they_are_from_and_json_keeps_them():
+    costs = LaunchCosts(MACHINE, {"one way": 12.25, "another": 0.5})
+    assert str(costs).splitlines()[:2] == ["one way   12.25 us", "another    0.50 us"]
+    assert LaunchCosts.from_json(costs.to_json()) == dataclasses.replace(costs, recorded=True)
+    assert "Measured now on A GPU" in str(costs)
 
 
 def test_json_keeps_everything_and_marks_it_as_recorded():
