@@ -361,7 +361,7 @@ PLAIN = Settings(64, 64, 4, 2)
 
 # On an H200, Triton 3.7.1, float16, batch * length = 16,384, heads * head_dim = 2,048, of 5 to 10 candidates a head
 # dimension: over lengths of 1,024, 4,096 and 16,384, full and causal, none was faster by more than 1 %. Depth counts most: with
-# 2 stages for 3, tiles of 128 x 64 and 128 dimensions give 364 TFLOP/s for 454. So does what the L2 cache is asked for: tiles
+# 2 stages for 3, tiles of 128 x 64 and 128 dimensions are a fifth slower. So does what the L2 cache is asked for: tiles
 # of 64 queries keep up to some 1,024 keys alone, where the dot takes longer than exp2. Scores computed a tile ahead of their
 # softmax were 10 to 55 % slower, and sums kept apart for each thread changed less than runs differ.
 SETTINGS: dict[int, dict[int, Settings]] = {
@@ -372,22 +372,22 @@ SETTINGS: dict[int, dict[int, Settings]] = {
 """KB of shared memory -> BLOCK_HEADDIM, up to which -> Settings of v3. Those of 64 and 99 KB fit and spill nothing; their speed
 was not measured."""
 
-# TFLOP/s at the lengths above     full           cuDNN in that run   causal         cuDNN
+# What these reach is recorded: `course recorded flash_attention_64` and its like.
 DESCRIPTOR_SETTINGS: dict[int, Settings] = {
-    64: Settings(64, 128, 4, 2),  # 400 460 442    429 467 451         303 423 452    336 424 446
-    128: Settings(128, 128, 8, 3),  # 430 511 521    590 609 642         303 446 511    425 552 596
-    256: Settings(128, 64, 8, 2),  # 427 522 505    615 680 706         317 450 530    447 576 626
+    64: Settings(64, 128, 4, 2),
+    128: Settings(128, 128, 8, 3),
+    256: Settings(128, 64, 8, 2),
 }
 """BLOCK_HEADDIM, up to which -> Settings of v4."""
 
 
-# As above: full, cuDNN in that run, causal, cuDNN. 128 dimensions without persistent programs: 420 523 553, 277 425 491. Three
-# stages compile and give wrong results; so does a mask made of tensors from before a loop that is specialized itself.
-# Without specialized warps, dots left to run under the softmax of the next tile gained 4 % at 128 dimensions (Triton waits
-# for every dot there but the last of a loop), and lost 15 % at 256. 64 dimensions are 18 % slower than by v4.
+# Persistent programs gain a third at 128 dimensions and 1,024 keys, and next to nothing at 16,384. Three stages compile and
+# give wrong results; so does a mask made of tensors from before a loop that is specialized itself. Without specialized warps,
+# dots left to run under the softmax of the next tile gained 4 % at 128 dimensions (Triton waits for every dot there but the
+# last of a loop), and lost 15 % at 256. 64 dimensions are 18 % slower than by v4.
 SPECIALIZED_SETTINGS: dict[int, Settings] = {
-    128: Settings(128, 128, 4, 2),  # 542 576 550    593 644 636         399 494 499    424 557 611
-    256: Settings(128, 64, 4, 2),  # 502 610 625    610 691 706         360 528 646    443 569 605
+    128: Settings(128, 128, 4, 2),
+    256: Settings(128, 64, 4, 2),
 }
 """head_dim -> Settings of v5."""
 PERSISTENT = (128,)

@@ -628,12 +628,12 @@ names = ["matmul", "torch", "matmul_v1", "matmul_v2", "matmul_v3", "matmul_v4", 
 draw.speeds(speeds, series=names, xs=[1024, 2048, 4096, 8192])
 
 # %% [markdown]
-# Larger tiles: two and a half times the speed. Groups gain an eighth at 8,192, and 5 % at 4,096, whose
-# operands, 34 MB each, the L2 cache nearly holds. Descriptors alone gain next to nothing, persistent
-# programs a few percent, and from 2,048 on the best stand beside cuBLAS. At 1,024 `v4` and `v5` fall
-# off: their tiles are 128 x 256, which makes 32 for 132 multiprocessors, and `matmul` takes smaller ones
-# there. One cost is not in this picture, which shows the GPU's time: a launch takes the CPU three
-# times as long as PyTorch's, and longer than the GPU takes for the product of 1,024.
+# Larger tiles: two and a half times the speed. Groups gain a fifth at 8,192, and 4 % at 4,096, whose
+# operands, 34 MB each, the L2 cache nearly holds. Descriptors and persistent programs gain one to
+# four percent each, and from 2,048 on the best stand beside cuBLAS. At 1,024 `v4` and `v5` fall off:
+# their tiles are 128 x 256, which makes 32 for 132 multiprocessors, and `matmul` takes smaller ones
+# there. One cost is not in this picture, which shows the GPU's time: a launch takes the CPU two to
+# three times as long as PyTorch's, and longer than the GPU takes for the product of 1,024.
 #
 # So why write one? For what comes after the product while it is still in registers.
 

@@ -920,7 +920,7 @@ draw.speeds(speeds, series=["flash_attention", *peers])
 # %% [markdown]
 # `math` is more than twenty times slower, and not ten: in float32 its scores are twice as large,
 # and its products use no tensor cores. Its speed hardly changes with the length, since all that it
-# does grows with N x N. The course's kernel is 1.6 times as fast as `flash`, and has between 0.83
+# does grows with N x N. The course's kernel is 1.6 times as fast as `flash`, and has between 0.90
 # and 0.95 of cuDNN. Now its own versions, under a causal mask; the operations counted are half as
 # many. `flash_attention` is `v5` here. **Predict** where `v1`, which leaves out no tile, ends up.
 
@@ -929,7 +929,7 @@ versions = [f"flash_attention_v{version}" for version in (1, 2, 3, 4)]
 draw.speeds(recorded("flash_attention_128_causal"), series=["flash_attention", *versions])
 
 # %% [markdown]
-# `v1` is your `attention_kernel` with a mask: 141 TFLOP/s, where it makes 297 without one. `v2` has
+# `v1` is your `attention_kernel` with a mask: 144 TFLOP/s, where it makes 309 without one. `v2` has
 # powers of two, skips what is hidden, and starts long programs first: two to three times as fast.
 # `v3` has larger tiles and more depth; at 512 its tiles cost more than they gain. `v4` reads k and
 # v by descriptors. In `v5` one group of warps fetches, two have half the rows each, and programs
@@ -948,14 +948,14 @@ for head_dim in (64, 128, 256):
     print(f"D = {head_dim:3}:", ", ".join(f"{theirs / ours:.2f}" for theirs, ours in times))
 
 # %% [markdown]
-# Over all lengths from 1,024 on, with and without the mask, it is 0.97, 0.88 and 0.86 on average.
+# Over all lengths from 1,024 on, with and without the mask, it is 0.99, 0.91 and 0.89 on average.
 # What is left is in the loop. Within a group of warps a dot, the powers, and the next dot wait for
 # one another: Triton waits for both dots before the powers, and only the other group fills the gap.
 # FlashAttention-3 leaves the dot of one turn running under the powers of the next, in the same
 # warps. `tl` has no words for that; Gluon, Triton's language one level below, has.
 #
 # One more cost is not in these plots, which show the GPU's time: to launch `v5`, Python takes the
-# CPU about 0.2 ms, cuDNN's call less than 0.1. For short lengths that is more than the GPU needs. A
+# CPU 0.1 to 0.2 ms, cuDNN's call less than 0.1. For short lengths that is more than the GPU needs. A
 # CUDA graph or an exported kernel spares it.
 
 # %% [markdown]
