@@ -47,9 +47,9 @@ def compile_kernel(
     """Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. Needs no GPU."""
     from course import aot
 
-    out_name = name or kernel
+    out_name = kernel if name is None else name
     made = aot.export(
-        f"{file}:{kernel}", signature, grid, out_name, out or out_name,
+        f"{file}:{kernel}", signature, grid, out_name, out_name if out is None else out,
         num_warps=num_warps, num_stages=num_stages, target=target, force=force,
     )  # fmt: skip
     print(made)

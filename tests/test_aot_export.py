@@ -27,6 +27,7 @@ from course.cli import app
 from course.errors import CourseError
 from tests import aot_kernels as kernels
 from tests import aot_tasks
+from tests.processes import python_path
 
 ROOT = Path(__file__).parent.parent
 FILE = str(Path(kernels.__file__))
@@ -426,6 +427,7 @@ def test_the_help_says_that_the_file_is_executed():
         (["-o", "/tmp/x"], "is absolute"),
         (["-o", "../x"], "leaves its folder"),
         (["--out-name", "a;b"], "cannot name"),
+        (["--out-name", ""], "cannot name"),
         (["-g", "1,2,3,4"], "4 parts"),
     ],
 )
@@ -446,7 +448,7 @@ def test_in_a_shell_an_error_is_one_sentence(home):
         FILE,
         *["-n", "add_kernel", "-s", "i32", "-g", "1", "-o", "/x"],
     ]
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    environ = {**os.environ, "PYTHONPATH": python_path()}
     ended = subprocess.run(command, capture_output=True, text=True, env=environ)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert re.fullmatch(r"course: The output '/x' is absolute: .*\.\n", ended.stderr)

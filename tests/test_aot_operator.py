@@ -16,6 +16,7 @@ from course.aot import operators, standin
 from course.compiling.targets import target_of
 from course.errors import CourseError
 from kernels.flash_attention import settings_for
+from tests.processes import python_path
 
 SESSION = Path(__file__).with_name("operator_session.py")
 HEAD_DIMS, DTYPES = (32, 64), ("fp16",)  # as in the session
@@ -28,7 +29,7 @@ def session(tmp_path_factory):
     if MODE.gpu:
         pytest.skip("the stand-in is tested in CPU mode: a process on a GPU's machine may hold the driver already")
     environ = {**os.environ, "COURSE_MODE": "cpu", "COURSE_CACHE": str(tmp_path_factory.mktemp("cache"))}
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SESSION.parent.parent), environ.get("PYTHONPATH")]))
+    environ["PYTHONPATH"] = python_path()
     ended = subprocess.run([sys.executable, SESSION], env=environ, capture_output=True, text=True, timeout=250)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)

@@ -8,7 +8,7 @@ import pytest
 
 from course.aot.building import include_folder
 from course.aot.fragments import GRID
-from course.aot.grid import MOST_CHARACTERS, MOST_DEEP, parse_grid
+from course.aot.grid import MOST_CHARACTERS, MOST_DEEP, check_launchable, parse_grid
 from course.aot.names import KEYWORDS, OWN, check_name, check_out, parameter_names
 from course.aot.signature import Argument, parse_signature
 from course.errors import CourseError
@@ -32,6 +32,10 @@ def test_a_signature_is_types_hints_and_constants():
     assert [each.hint for each in found] == [16, None, 16, 1, None, None, None, None, None, None]
     assert [each.value for each in found] == [None, None, None, 1, None, None, 64, 0.5, True, None]
     assert [each.passed for each in found] == [True, True, True, False, True, True, False, False, False, False]
+
+
+def test_spaces_around_a_hints_colon_mean_nothing():
+    assert parse_signature("*fp16 : 16,i32: 1").arguments == parse_signature("*fp16:16, i32:1").arguments
 
 
 def test_names_come_from_the_kernel_and_their_number_must_fit():
@@ -134,6 +138,27 @@ def test_a_grid_is_arithmetic_over_integers(text, means):
 )
 def test_anything_else_in_a_grid_is_refused_with_its_place(text, words):
     assert words in refused(parse_grid, text, ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("2147483648", "has 2,147,483,648 programs along x, whatever it is called with, and must have 1 to 2,147,483,647"),
+        ("n, 65536", "has 65,536 programs along y, whatever it is called with, and must have 1 to 65,535"),
+        ("n, 1, BLOCK - BLOCK", "has 0 programs along z"),
+        ("(3 - 10) / 2 + 3", "has 0 programs along x"),  # C rounds towards 0
+        ("n / (one - 1)", "divides by 0 in (n / (one - 1))"),
+        ("n + cdiv(n, 0)", "divides by 0 in cdiv(n, 0)"),
+        ("9223372036854775807 * 2 % 2 + 1", "goes beyond 64 bits in (9223372036854775807 * 2)"),
+    ],
+)
+def test_a_grid_that_never_launches_is_refused(text, words):
+    assert words in refused(check_launchable, parse_grid(text, ARGUMENTS))
+
+
+@pytest.mark.parametrize("text", ["n", "2147483647, 65535, 65535", "n - n", "n / n, (0 - 7) % 4 + 4", "cdiv(7, 2) - 3"])
+def test_a_grid_that_may_launch_is_not(text):
+    check_launchable(parse_grid(text, ARGUMENTS))
 
 
 def test_a_longest_grid_is_read_and_written():

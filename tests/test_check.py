@@ -20,6 +20,7 @@ from course.cli import app
 from course.errors import CourseError
 from course.teaching import grading, learner
 from course.teaching.exercise import Choice, Number, Text
+from tests.processes import python_path
 
 
 @pytest.fixture(autouse=True)
@@ -285,11 +286,7 @@ print(check("00.2", kernel))
 
 def test_a_line_that_does_not_compile_is_shown_with_its_number(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT.format(line="mask = 0 <= offsets < n"))
-    environ = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")]),
-        "COURSE_DATA": str(tmp_path),
-    }
+    environ = {**os.environ, "PYTHONPATH": python_path(), "COURSE_DATA": str(tmp_path)}
     ended = subprocess.run([sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path, timeout=60)
     assert "00.2: does not compile.\n    Line 8 of mine.py:  mask = 0 <= offsets < n\n" in ended.stdout
 
@@ -297,11 +294,7 @@ def test_a_line_that_does_not_compile_is_shown_with_its_number(tmp_path):
 @cpu_mode
 def test_a_script_without_a_main_guard_may_check(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT.format(line="mask = offsets < n and offsets > -1"))
-    environ = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")]),
-        "COURSE_DATA": str(tmp_path),
-    }
+    environ = {**os.environ, "PYTHONPATH": python_path(), "COURSE_DATA": str(tmp_path)}
     ended = subprocess.run([sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path, timeout=60)
     assert ended.stdout.startswith("00.2: wrong.\n    It raised ValueError: A block of 8 lanes is neither true nor false")
     assert ended.stderr == ""

@@ -13,6 +13,7 @@ import pytest
 from course.child import Worker, _environment, call, run_source
 from course.errors import CourseError
 from tests import child_tasks as tasks
+from tests.processes import python_path
 
 
 def ask(function, *args, **limits):
@@ -160,7 +161,7 @@ IMPORTS = "from course.child import call\nfrom tests import child_tasks as tasks
 
 def test_a_script_without_a_main_guard_may_call(tmp_path):
     (tmp_path / "script.py").write_text(IMPORTS + "print(call(tasks.give_back, 4, kind='compile').value)\n")
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+    environ = {**os.environ, "PYTHONPATH": python_path()}
     ended = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, env=environ, timeout=60)
     assert (ended.stdout, ended.stderr) == ("4\n", "")
 

@@ -1,5 +1,6 @@
 """lower gives what the JIT makes, for any target, and says where each line came from."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -23,6 +24,7 @@ from course.compiling.lower import LowerError, lower_file
 from course.compiling.passes import without_locations
 from course.errors import CourseError
 from tests import lower_kernels as kernels
+from tests.processes import python_path
 
 
 class Pair(NamedTuple):
@@ -559,7 +561,7 @@ def test_values_that_autotune_chooses_are_asked_for(tmp_path):
 def test_a_triton_py_in_the_current_folder_does_no_harm(tmp_path, monkeypatch):
     (tmp_path / "triton.py").write_text("raise ImportError('not this one')\n")
     script = "from course.child import call\nfrom tests import child_tasks\nprint(call(child_tasks.give_back, 1, kind='compile').value)"
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+    environ = {**os.environ, "PYTHONPATH": python_path()}
     ended = subprocess.run([sys.executable, "-P", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert ended.stdout == "1\n", ended.stderr
 
@@ -569,6 +571,13 @@ def test_a_compiler_that_does_not_end_is_ended(monkeypatch):
     with pytest.raises(LowerError, match="did not end within 2 s"):
         lower(kernels.endless_kernel, "*fp32")
     assert lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64)
+
+
+def test_a_file_that_does_not_end_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(lower_module, "TIMEOUT_S", 2)
+    (tmp_path / "endless.py").write_text("while True:\n    pass\n")
+    with pytest.raises(LowerError, match=r"was ended; before it compiles, it executes .*endless\.py\.$"):
+        lower_file(tmp_path / "endless.py", "kernel", ["*fp32"])
 
 
 def test_a_compiler_that_aborts_is_an_error(add):
@@ -661,3 +670,36 @@ def test_a_launch_needs_the_target(add):
     if not course.MODE.gpu:
         with pytest.raises(CourseError, match="A kernel for sm_90 cannot be launched here: CPU mode"):
             add.launch((1,))
+
+
+AROUND = """
+import triton
+import triton.language as tl
+
+
+def kernels():
+    @triton.jit
+    def inner(x_ptr):
+        tl.store(x_ptr, 1)
+
+    def neighbour():
+        return 2
+
+    return inner
+
+
+class Box:
+    @staticmethod
+    @triton.jit
+    def inner(x_ptr):
+        tl.store(x_ptr, 1)
+"""
+
+
+def test_a_kernel_in_a_function_or_a_class_compiles_with_its_own_lines(tmp_path, monkeypatch):
+    (tmp_path / "around.py").write_text(AROUND)
+    monkeypatch.syspath_prepend(tmp_path)
+    around = importlib.import_module("around")
+    for kernel, line in ((around.kernels(), 9), (around.Box.inner, 21)):
+        made = lower(kernel, "*i32", target="sm_90")
+        assert f'around.py":{line}' in made.ttir and "neighbour" not in made.ttir

@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests.processes import python_path
+
 pytest.importorskip("nbval")
 ROOT = Path(__file__).parent.parent
 
@@ -18,10 +20,9 @@ def run_notebook(folder, *cells):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
     nbformat.write(notebook, folder / "example.ipynb")
     (folder / "conftest.py").write_text((ROOT / "conftest.py").read_text())
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "example.ipynb"],
-        cwd=folder, env={**os.environ, "PYTHONPATH": path, "REQUIRE": ""}, capture_output=True, text=True, timeout=100,
+        cwd=folder, env={**os.environ, "PYTHONPATH": python_path(), "REQUIRE": ""}, capture_output=True, text=True, timeout=100,
     )  # fmt: skip
 
 

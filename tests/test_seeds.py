@@ -27,6 +27,7 @@ import triton.language as tl
 from course import MODE, aot, handed, lower, specialise, stock
 from course.aot import standin
 from course.aot.building import include_folder
+from tests.processes import python_path
 
 ROOT = Path(__file__).parents[1]
 
@@ -237,7 +238,7 @@ def shell(script, folder, fails=False):
     fails: whether they must fail; then what they say on stderr is returned.
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environ = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    environ = {**os.environ, "PATH": path, "PYTHONPATH": python_path()}
     environ.pop("TRITON_INTERPRET", None)  # CPU mode's, which a shell of a reader's does not have
     done = subprocess.run(["bash", "-ec", script], cwd=folder, env=environ, capture_output=True, text=True)
     assert bool(done.returncode) is fails, done.stdout + done.stderr

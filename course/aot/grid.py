@@ -6,6 +6,7 @@ product  = atom {("*" | "/" | "%") atom}
 atom     = number | name | "(" sum ")" | "cdiv" "(" sum "," sum ")"
 """
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ MOST_DEEP = 50
 MOST_CHARACTERS = 400
 """So that neither this reader nor a C compiler meets more brackets than it can."""
 LARGEST = 2**63 - 1
+MOST_PROGRAMS = (2**31 - 1, 2**16 - 1, 2**16 - 1)
+"""Along x, y and z."""
 TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+)|(?P<name>[^\W\d]\w*)|(?P<sign>[-+*/%(),]))")
 FUNCTIONS = {
     "+": "grid_add", "-": "grid_subtract", "*": "grid_multiply", "/": "grid_divide", "%": "grid_modulo", "cdiv": "grid_cdiv"
@@ -86,6 +89,48 @@ def parse_grid(text: str, arguments: Sequence[Argument]) -> Grid:
         raise CourseError(f"The grid has {len(sizes)} parts, and a grid has at most three: x, y, z.")
     x, y, z = (*sizes, Number(1), Number(1))[:3]
     return Grid((x, y, z))
+
+
+def check_launchable(grid: Grid) -> None:
+    """Raise CourseError where no arguments make it a grid that launches something."""
+    for axis, most, size in zip("xyz", MOST_PROGRAMS, grid.sizes, strict=True):
+        known = _known(size)
+        if known is not None and not 1 <= known <= most:
+            raise CourseError(
+                f"The grid has {known:,} programs along {axis}, whatever it is called with, and must have 1 to {most:,}."
+            )
+
+
+def _known(tree: Tree) -> int | None:
+    """Its value, where no run-time argument takes part. Raises CourseError for a step of it that the C refuses each time."""
+    match tree:
+        case Number(value):
+            return value
+        case Operation(sign, left, right):
+            a, b = _known(left), _known(right)
+            if sign in ("/", "%", "cdiv") and b == 0:
+                raise CourseError(f"The grid divides by 0 in {_text(tree)}, whatever it is called with.")
+            if a is not None and b is not None:
+                value = KNOWN[sign](a, b)
+                if abs(value) > LARGEST:
+                    raise CourseError(f"The grid goes beyond 64 bits in {_text(tree)}, whatever it is called with.")
+                return value
+    return None
+
+
+def _towards_zero(a: int, b: int) -> int:
+    """a / b as C has it."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+KNOWN: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _towards_zero,
+    "%": lambda a, b: a - b * _towards_zero(a, b),
+    "cdiv": lambda a, b: -(-a // b),
+}
 
 
 class _Reader:

@@ -92,7 +92,7 @@ def _part(text: str, place: int) -> Argument:
     where = f"Part {place} of the signature, {_short(text)},"
     if not text:
         raise CourseError(f"Part {place} of the signature is empty: write a type such as i32, or a constant.")
-    name, colon, hint = text.partition(":")
+    name, colon, hint = (each.strip() for each in text.partition(":"))
     scalar = scalar_of(name)
     if scalar is None:
         if not colon and _is_constant(text):

@@ -13,7 +13,7 @@ from course.compiling.stages import disk_problem, problem_of
 from course.compiling.targets import target_of
 from course.errors import CourseError
 
-from .grid import parse_grid
+from .grid import check_launchable, parse_grid
 from .signature import Argument, Constant, parse_signature
 
 Json = dict[str, Any]
@@ -31,7 +31,7 @@ def compile_variants(reference: Reference, variants: list[Json], grid: str, targ
         defaults = _defaults(kernel)
         read = [parse_signature(each["signature"]).bind(kernel.arg_names, kernel.__name__, defaults) for each in variants]
         for arguments in read:
-            parse_grid(grid, arguments)
+            check_launchable(parse_grid(grid, arguments))
     except CourseError as error:
         return {"problem": str(error)}
     try:

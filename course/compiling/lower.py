@@ -378,7 +378,9 @@ def call_compiler(function: Any, *args: Any) -> Any:
         return ended.value
     words = ended.stderr.strip()
     if ended.how == "out of time":
-        raise LowerError(f"The compiler did not end within {TIMEOUT_S} s, and was ended.", words)
+        file = args[0].get("file") if args and isinstance(args[0], dict) else None
+        first = f"; before it compiles, it executes {file}" if file else ""
+        raise LowerError(f"The compiler did not end within {TIMEOUT_S} s, and was ended{first}.", words)
     if ended.how == "out of memory":
         raise LowerError("The compiler took more than 4 GiB of memory, and was ended.", words)
     why = f"was killed by {ended.signal}" if ended.signal else f"ended early ({ended.exception or f'exit code {ended.code}'})"

@@ -77,7 +77,8 @@ class Source:
             own_name = _parsed(definition.text).name
             other = vars(module).get(own_name)  # two functions may have been defined under one name, one after the other
             exec(compile(text, definition.file, "exec"), vars(module))
-            vars(module)[definition.name] = vars(module)[own_name]
+            made = vars(module)[own_name]
+            vars(module)[definition.name] = made.__func__ if isinstance(made, staticmethod) else made
             if other is not None and own_name != definition.name:
                 vars(module)[own_name] = other
         return vars(module)[self.definitions[-1].name]
@@ -88,6 +89,8 @@ def _keep_lines(definition: Definition) -> None:
     lines = list(linecache.getlines(definition.file))  # of a real file all of them: others of its functions may be imported
     new = [f"{line}\n" for line in definition.text.split("\n")]
     first, last = definition.line - 1, definition.line - 1 + len(new)
+    if textwrap.dedent("".join(lines[first:last])).rstrip() == definition.text:
+        return  # indented, where it stands in another function: so the lines below it do not become a part of it
     lines += ["\n"] * (last - len(lines))
     lines[first:last] = new
     linecache.cache[definition.file] = (sum(map(len, lines)), None, lines, definition.file)
