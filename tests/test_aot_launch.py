@@ -603,3 +603,13 @@ def test_a_c_program_runs_on_the_stand_in(library, folder):
     assert names(calls) == ["cuLibraryLoadData", "cuLibraryGetKernel", "cuLaunchKernel", "cuLibraryUnload"]
     ended = subprocess.run([program], env={**environ, "COURSE_STANDIN_FAIL": "cuInit=100"}, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (1, "cuInit(0): 100\n")
+
+
+@pytest.mark.parametrize("name", ["kernel", "stream", "lock", "load", "loaded", "arguments", "result", "library", "cubin"])
+def test_a_function_may_be_called_as_something_that_the_c_has_for_itself(tmp_path, name):
+    exported = aot.export(kernels.add_kernel, ADD, "cdiv(n, BLOCK)", name, tmp_path / "x", target="sm_90")
+    loaded = aot.load(aot.build(aot.link(exported, tmp_path / "linked")), driver=standin)
+    x = torch.zeros(64)
+    with standin.recorded() as calls:
+        getattr(loaded, name)(x, x, x, 64)
+    assert [call.name for call in calls].count("cuLaunchKernel") == 1

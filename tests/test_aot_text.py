@@ -59,8 +59,9 @@ def test_the_last_arguments_may_be_left_to_their_defaults():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("*fp32, float", "Part 2 of the signature, 'float', is neither a type nor a number: the types are i1, "),
-        ("*f32", "'*f32'"),
+        ("*fp32, float", "Part 2 of the signature, 'float', has PyTorch's name of a type: write fp32."),
+        ("*f32", "Part 1 of the signature, '*f32', is neither a type nor a number: the types are i1, "),
+        ("*kfloat16:16", "write *kfp16."),
         ("i32:8", "has the hint '8': a hint is :16"),
         ("i32:", "has the hint ''"),
         ("fp32:16", "only pointers and integers may: write fp32"),
@@ -126,7 +127,10 @@ def test_a_grid_is_arithmetic_over_integers(text, means):
         ("cdiv", "'(' was expected"),
         ("n ** 2", "'*' at character 4"),
         ("n / * n", "'*' at character 5"),
-        ("sizeof(n)", "no argument of that name"),
+        ("sizeof(n)", "cdiv, as in cdiv(n, 128), is the only function"),
+        ("triton.cdiv(n, 2)", "at 'triton' at character 1: cdiv, as in"),
+        ("n // 2", "'/' at character 4: write / alone, which rounds down here"),
+        ("cdiv(-n, 2)", "'-' at character 6: no sign stands before a number"),
         (str(2**63), "larger than 64 bits"),
         ("9" * 300, "larger than 64 bits"),
         ("(" * (MOST_DEEP + 2), f"more than {MOST_DEEP} brackets"),
@@ -250,7 +254,7 @@ def test_an_identifier_is_a_name(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["", "1x", "a-b", "a b", "größe", "a;", "a\n", "int", "class", "cuInit", "stream", "exp", "read", "__x", "_X", "x" * 101],
+    ["", "1x", "a-b", "a b", "größe", "a;", "a\n", "int", "class", "cuInit", "main", "exp", "read", "__x", "_X", "x" * 101],
 )
 def test_what_names_no_c_function_is_refused(name):
     assert re.search("cannot name|means something|characters", refused(check_name, name))

@@ -189,7 +189,7 @@ def test_a_value_that_the_kernel_reads_otherwise_is_wrong():
     for half in (False, True):
         scale = handing.Argument("scale", "fp32", struct.pack("<d", 0.1)[:4] if half else struct.pack("<f", 0.1))
         found = handing.Handed("add", (1, 1, 1), 128, 0, (scale, handing.Argument("n", "i32", struct.pack("<i", 5))), 0)
-        problems = "".join(exercise()._launch_problems(launch, found, function, 1))
+        problems = "".join(exercise()._launch_problems(launch, found, function))
         assert problems.startswith("With scale = 0.1, n = 5 the kernel reads scale as -1.588") is half
         assert bool(problems) is half
 

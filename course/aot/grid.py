@@ -192,6 +192,10 @@ class _Reader:
         if self.sign == "(":
             self.advance()
             return self.closed(self.sum(depth + 1))
+        if self.sign == "/" and self.text[: self.start].endswith("/"):
+            raise self.error("write / alone, which rounds down here")
+        if self.sign == "-":
+            raise self.error("no sign stands before a number: write 0 - n")
         if self.kind != "name":
             raise self.error("a number, a name or a bracket was expected")
         if self.token == "cdiv" and (self.text[self.end :].lstrip().startswith("(") or "cdiv" not in self.arguments):
@@ -207,6 +211,8 @@ class _Reader:
 
     def named(self) -> Tree:
         argument = self.arguments.get(self.token)
+        if argument is None and re.match(r"\s*[(.]", self.text[self.end :]):
+            raise self.error("cdiv, as in cdiv(n, 128), is the only function")
         if argument is None:
             integers = [name for name, each in self.arguments.items() if _integer(each)]
             raise self.error(f"the kernel has no argument of that name; its integers are {', '.join(integers) or 'none'}")

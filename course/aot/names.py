@@ -24,7 +24,7 @@ KEYWORDS = _words(
     """
 )
 """Of C and of C++, up to C23 and C++23."""
-OWN = _words("stream algo_id bad result loaded arguments global_scratch profile_scratch kernel lock load main")
+OWN = _words("stream algo_id bad result loaded arguments global_scratch profile_scratch kernel lock load")
 """What the generated functions, in which a parameter's name could hide it, use themselves."""
 RESERVED = re.compile(
     r"cu[A-Z]\w*|CU\w*|(grid|bits|algorithm|pthread|PTHREAD|fp16|bf16)_\w+"
@@ -44,7 +44,7 @@ def check_name(name: str) -> str:
         raise CourseError(f"{name[:60]!r} cannot name a C function: take letters, digits and _, and no digit first.")
     if len(name) > LONGEST:
         raise CourseError(f"The name {name[:20]}… has {len(name)} characters: take at most {LONGEST}.")
-    if _taken(name) or _in_c_library(name):
+    if name == "main" or name in KEYWORDS or RESERVED.fullmatch(name) or _in_c_library(name):
         raise CourseError(f"{name!r} means something in C, C++ or CUDA already: take another name.")
     return name
 
@@ -58,16 +58,12 @@ def _in_c_library(name: str) -> bool:
     return False
 
 
-def _taken(name: str) -> bool:
-    return name in KEYWORDS or name in OWN or RESERVED.fullmatch(name) is not None
-
-
 def parameter_names(names: list[str]) -> dict[str, str]:
     """By a kernel's argument its name in C: its own, where C takes it."""
     found: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_]", lambda match: f"u{ord(match[0]):04x}", name)  # Python takes letters of any alphabet
-        if _taken(plain):
+        if plain in KEYWORDS or plain in OWN or RESERVED.fullmatch(plain):
             plain = f"arg_{plain.lstrip('_')}"
         while plain in found.values():
             plain += "_"

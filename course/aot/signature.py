@@ -13,6 +13,10 @@ from course.errors import CourseError
 from .scalars import POINTEES, SCALARS, Scalar, scalar_of
 
 Constant = bool | int | float | None
+PYTORCH_NAMES = {
+    "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32", "float64": "fp64",
+    "double": "fp64", "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int": "i32", "int64": "i64", "uint8": "u8",
+}  # fmt: skip
 LITERALS: dict[str, Constant] = {"True": True, "False": False, "None": None}
 
 
@@ -97,12 +101,17 @@ def _part(text: str, place: int) -> Argument:
     if scalar is None:
         if not colon and _is_constant(text):
             return Argument("", value=_constant(text))
+        bare = name.lstrip("*k")
+        if bare in PYTORCH_NAMES:
+            raise CourseError(f"{where} has PyTorch's name of a type: write {name.removesuffix(bare)}{PYTORCH_NAMES[bare]}.")
         types = f"{', '.join(SCALARS)}, and pointers * to these and {', '.join(p for p in POINTEES if p not in SCALARS)}"
         raise CourseError(f"{where} is neither a type nor a number: the types are {types}.")
     if not colon:
         return Argument("", scalar)
     if hint not in ("1", "16"):
-        raise CourseError(f"{where} has the hint {_short(hint)}: a hint is :16, divisible by 16, or :1, equal to 1.")
+        raise CourseError(
+            f"{where} has the hint {_short(hint)}: a hint is :16, divisible by 16, or :1, equal to 1; a constant has none."
+        )
     if scalar.float or scalar.boolean:
         raise CourseError(f"{where} has a hint, and only pointers and integers may: write {name}, or a constant.")
     if hint == "1" and scalar.pointer:

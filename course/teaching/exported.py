@@ -65,6 +65,8 @@ class Exported:
     """Where a grid is asked."""
     grid: str = ""
     """Where it is not."""
+    constants: dict[str, int] = field(default_factory=dict)
+    """What must be constant, and of which value."""
     may_be_constant: dict[str, Any] = field(default_factory=dict)
     """Run-time arguments that the signature may fix as well, to this value."""
 
@@ -76,7 +78,8 @@ class Exported:
         given = [answer] if isinstance(answer, str) else answer
         texts = isinstance(given, (list, tuple)) and given and all(isinstance(each, str) for each in given)
         if not texts or (self.asks != "signatures" and len(given) > 1):
-            return "no answer", f"It must be {self.form}; this is {answer!r:.60}."
+            said = repr(answer)
+            return "no answer", f"It must be {self.form}; this is {said if len(said) <= 60 else said[:59] + '…'}."
         signatures, grid = ([self.signature], given[0]) if self.asks == "grid" else (list(given), self.grid)
         with tempfile.TemporaryDirectory(prefix="course-exercise-") as folder:
             try:
@@ -97,9 +100,9 @@ class Exported:
         found = handed_all(aot.build(linked), calls)
         for launch, each in zip(self.launches, found, strict=True):
             if "problem" in each:
-                return "wrong", self._refusal(launch, exported.functions, len(linked.algorithms), each["problem"])
+                return "wrong", self._refusal(launch, exported.functions, each["problem"])
             function = next(one for one in exported.functions if one.name == each["function"])
-            for problem in self._launch_problems(launch, from_json(each), function, len(linked.algorithms)):
+            for problem in self._launch_problems(launch, from_json(each), function):
                 return "wrong", problem
         return "right", self.because
 
@@ -107,7 +110,9 @@ class Exported:
         for each in function.arguments:
             wanted = self.types.get(each.name)
             if wanted is None:
-                continue  # a constant, which the compiler asks for itself
+                if each.constant and each.value != self.constants.get(each.name, each.value):
+                    yield f"{each.name} is {each.value}, and must be {self.constants[each.name]}."
+                continue  # that it is constant the compiler asks for itself
             if each.constant and each.name not in self.may_be_constant:
                 yield f"{each.name} is the constant {each.value}: the function would serve that one value."
             elif each.constant and each.value != self.may_be_constant[each.name]:
@@ -115,16 +120,19 @@ class Exported:
             elif each.type is not None and each.type.name.replace("*k", "*") != wanted:
                 yield f"{each.name} is {each.type.name}, and must be {wanted}."
 
-    def _refusal(self, launch: Launch, functions: Sequence[Function], algorithms: int, said: str) -> str:
-        broken = [each for function in functions for each in function.runtime if not holds(each, launch.values[each.name])]
-        if "INVALID_VALUE" not in said or not broken:
+    def _refusal(self, launch: Launch, functions: Sequence[Function], said: str) -> str:
+        if "launches nothing" in said:
+            return f"With {launch} nothing is launched: the grid has a 0 in it."
+        broken = [next((each for each in one.runtime if not holds(each, launch.values[each.name])), None) for one in functions]
+        promises = [f"{each.name} is promised to be {'1' if each.hint == 1 else 'a multiple of 16'}" for each in broken if each]
+        if "INVALID_VALUE" not in said or len(promises) < len(functions):
             return f"With {launch} there is no launch: {said}"
-        first = broken[0]
-        what = {16: "a multiple of 16", 1: "1"}[first.hint or 1]
-        reason = f"With {launch} the function refuses to launch: {first.name} is promised to be {what}."
-        return reason + self._algorithms(algorithms)
+        if len(promises) == 1:
+            return f"With {launch} the function refuses to launch: {promises[0]}."
+        listed = "; ".join(f"in signature {number} {each}" for number, each in enumerate(promises, start=1))
+        return f"With {launch} no variant takes the call: {listed}."
 
-    def _launch_problems(self, launch: Launch, handed: Handed, function: Function, algorithms: int) -> Iterator[str]:
+    def _launch_problems(self, launch: Launch, handed: Handed, function: Function) -> Iterator[str]:
         if handed.grid != launch.grid:
             ours, theirs = (" x ".join(map(str, each)) for each in (launch.grid, handed.grid))
             yield f"With {launch} the driver is handed a grid of {theirs}, and it must be {ours}."
@@ -132,17 +140,10 @@ class Exported:
             if each.type in FORMATS and each.bytes != struct.pack(f"<{FORMATS[each.type]}", launch.values[each.name]):
                 yield f"With {launch} the kernel reads {each.name} as {each.value}."
         promised = {each.name for each in function.arguments if each.hint or each.constant}
-        missing = [name for name in launch.values if name in launch.promises - promised]
+        missing = ", ".join(name for name in launch.values if name in launch.promises - promised)
         if missing:
-            yield (
-                f"With {launch} it launches, but the variant that is taken is promised nothing of {', '.join(missing)}: a "
-                "silent slow path." + self._algorithms(algorithms)
-            )
-
-    def _algorithms(self, count: int) -> str:
-        if count == 1:
-            return ""
-        return f" Your signatures are {count} algorithms, as their constants differ: only the caller chooses among these."
+            who = "the variant that is taken" if self.asks == "signatures" else "the kernel"
+            yield f"With {launch} it launches, but {who} is promised nothing of {missing}: a silent slow path."
 
 
 def holds(argument: Argument, value: Any) -> bool:

@@ -35,6 +35,8 @@ class Argument:
     @property
     def value(self) -> Any:
         """The number that these bytes are; None for an address."""
+        if self.type == "bf16":
+            return struct.unpack("<f", bytes(2) + self.bytes)[0]
         if self.type not in FORMATS:
             return None
         return struct.unpack(f"<{FORMATS[self.type]}", self.bytes)[0]

@@ -39,13 +39,13 @@ MISTAKES = {
             "other blocks",
             "*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, i32:1, 8, 1024",
             "wrong",
-            "a grid of 5 x 1 x 1, and it must be 9 x 1 x 1",
+            "BLOCK_M is 8, and must be 4",
         ),
         Mistake(
             "names of dtypes",
             "*float16:16, *float16:16, *float16:16, i32, i32, i32, i32:1, 4, 1024",
             "wrong",
-            "is neither a type nor a number",
+            "has PyTorch's name of a type: write *fp16.",
         ),
     ],
     "07.2": [
@@ -53,11 +53,23 @@ MISTAKES = {
         Mistake("one too many", "seqlen_q / 128 + 1, batch * nheads", "wrong", "seqlen_q = 128"),
         Mistake("no batch", "cdiv(seqlen_q, BLOCK_M), nheads", "wrong", "a grid of 2 x 3 x 1, and it must be 2 x 6 x 1"),
         Mistake("the axes swapped", "batch * nheads, cdiv(seqlen_q, BLOCK_M)", "wrong", "a grid of 6 x 2 x 1"),
-        Mistake("Python's cdiv", "triton.cdiv(seqlen_q, 128), batch * nheads", "wrong", "is not understood at 'triton'"),
-        Mistake("Python's division", "(seqlen_q + 127) // 128, batch * nheads", "wrong", "is not understood at '/'"),
+        Mistake(
+            "Python's cdiv",
+            "triton.cdiv(seqlen_q, 128), batch * nheads",
+            "wrong",
+            "cdiv, as in cdiv(n, 128), is the only function",
+        ),
+        Mistake(
+            "Python's division", "(seqlen_q + 127) // 128, batch * nheads", "wrong", "write / alone, which rounds down here"
+        ),
         Mistake("an unknown name", "cdiv(n_queries, 128), batch * nheads", "wrong", "no argument of that name"),
         Mistake("a tuple", (1, 2, 3), "no answer", "It must be a text"),
         Mistake("one less than rounds up", "(seqlen_q + 126) / 128, batch * nheads", "wrong", "seqlen_q = 129"),
+        Mistake("a sign", "0 - (-seqlen_q / BLOCK_M), batch * nheads", "wrong", "no sign stands before a number"),
+        Mistake(
+            "the rows of Lse", "seqlen_q_rounded / BLOCK_M, batch * nheads", "wrong", "seqlen_q_rounded = 1,024 the driver"
+        ),
+        Mistake("nothing", "seqlen_q / 1000, batch * nheads", "wrong", "nothing is launched: the grid has a 0 in it"),
         Mistake("another block", "cdiv(seqlen_q, 129), batch * nheads", "wrong", "seqlen_q = "),
     ],
     "07.3": [
@@ -70,7 +82,13 @@ MISTAKES = {
             "x alone may be anywhere",
             [WIDE, WIDE.replace("*fp32:16", "*fp32", 1).replace("i32:16", "i32")],
             "wrong",
-            "is promised to be a multiple of 16",
+            "no variant takes the call: in signature 1 y_ptr is promised to be a multiple of 16; in signature 2 y_ptr is",
+        ),
+        Mistake(
+            "a length of 1",
+            [WIDE, NARROW.replace("i32", "i32:1")],
+            "wrong",
+            "a multiple of 16; in signature 2 n_elements is promised to be 1",
         ),
         Mistake("one alone, wide", [WIDE], "wrong", "n_elements is promised to be a multiple of 16"),
         Mistake("one alone, narrow", NARROW, "wrong", "a silent slow path"),
@@ -84,13 +102,13 @@ MISTAKES = {
             "another block, last",
             [NARROW, WIDE.replace("1024", "2048")],
             "wrong",
-            "a silent slow path. Your signatures are 2 algorithms",
+            "BLOCK_SIZE is 2048, and must be 1024",
         ),
         Mistake(
             "another block, first",
             [WIDE, NARROW.replace("1024", "2048")],
             "wrong",
-            "a multiple of 16. Your signatures are 2 algorithms",
+            "BLOCK_SIZE is 2048, and must be 1024",
         ),
         Mistake("the same twice", [WIDE, WIDE], "wrong", "is given twice"),
         Mistake("numbers", [16, 1], "no answer", "a list of texts"),

@@ -24,7 +24,7 @@ def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int
     values: dict[str, Any] = dict.fromkeys(ATTENTION, 16) | {"softmax_scale": 0.25}
     values |= {name: tensor("float16") for name in ("Q", "K", "V", "Out")}
     values |= {"Lse": tensor("float32"), "TMP": tensor("float32"), "EVEN_M": 0, "EVEN_N": 0, "EVEN_HEADDIM": 1}
-    counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q}
+    counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q, "seqlen_q_rounded": 1024}
     return Launch({**values, **counts}, grid, shown=tuple(counts))
 
 
@@ -47,7 +47,8 @@ EXERCISES = (
         launches=(_rows(33, 1000, 1004, (9, 1, 1)), _rows(64, 1024, 1024, (16, 1, 1)), _rows(5, 1025, 1040, (2, 2, 1))),
         grid="cdiv(n_rows, BLOCK_M), cdiv(n_cols, BLOCK_N)",
         may_be_constant={"stride_xn": 1},
-        because="It promises what always holds, and nothing more: three views were passed on as they are.",
+        because="It promises what always holds, and nothing more: it was called with three inputs, and took each.",
+        constants={"BLOCK_M": 4, "BLOCK_N": 1024},
     ),
     Exported(
         "07.2",
@@ -65,7 +66,7 @@ EXERCISES = (
             )
         ),
         signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18 + "i1, i1, i1, 0, 16, 128, 16",
-        because="Whatever the number of queries, every one has a program, and no program has none.",
+        because="Whatever the number of queries, every one has a program.",
     ),
     Choice(
         "07.3",
@@ -90,5 +91,6 @@ EXERCISES = (
         ),
         grid="cdiv(n_elements, BLOCK_SIZE)",
         because="What is aligned goes the wide way, everything else the narrow one.",
+        constants={"BLOCK_SIZE": 1024},
     ),
 )
