@@ -4,21 +4,21 @@
 # **What you will build.** A library in C that holds a Triton kernel's machine code, loads it and
 # launches it, for applications with no Python in them.
 #
-# **What you will learn.** You write a kernel's signature and its grid as texts, and say what breaks
-# where one of them is wrong. You check what the driver is handed, byte by byte. You join variants
-# of a kernel behind one function, and say which of them a call takes.
+# **What you will learn.** You write a kernel's signature and grid, and say what breaks where one is
+# wrong. You check what the driver is handed, byte by byte. You join variants of a kernel behind one
+# function, and say which of them a call takes.
 #
-# **What you need.** Lesson 03, and lesson 06 for the last part. A C compiler.
+# **What you need.** Lessons 01 to 03, and lesson 06 for "Attention from C++". A C compiler.
 #
 # | section | minutes |
 # |---|---|
-# | From a kernel to C | 7 |
+# | From a kernel to C | 5 |
 # | What the driver is handed | 5 |
 # | The signature | 7 |
 # | The grid | 5 |
-# | The scale | 6 |
+# | Triton's own tool | 7 |
 # | Variants | 7 |
-# | Attention from C++ | 5 |
+# | Attention from C++ | 6 |
 # | What a launch costs | 3 |
 
 # %%
@@ -40,8 +40,8 @@ import triton.language as tl
 # written into a C file, with a function that launches it, and becomes a part of the application.
 
 # %% [markdown]
-# This kernel has every kind of argument: pointers, a float, an integer and a constant. All files of
-# this lesson go into a fresh folder, which is removed when the session ends.
+# This kernel has pointers, a float, an integer and a constant. All files of this lesson go into a fresh
+# folder, which is removed when the session ends.
 
 # %%
 folder = tempfile.TemporaryDirectory()
@@ -66,23 +66,10 @@ exported = aot.export(scale_kernel, signature, grid, name="multiply", out="aot/m
 print(*exported.headers, *exported.sources, sep="\n")
 
 # %% [markdown]
-# Between the name and the ending stand a *hash*, eight digits that follow from signature, warps and
-# pipeline depth, and the arguments that are promised to be multiples of 16: `0d1d` for the first
-# and the second.
-#
-# Triton brings a tool that does the same, `python -m triton.tools.compile`. In a shell, `course aot
-# compile` takes that tool's flags:
-#
-# | flag | in `aot.export` | what it says |
-# |---|---|---|
-# | the file, `-n` | `kernel` | which kernel, in which file |
-# | `-s` | `variants` | the signature: each argument's type, or its value |
-# | `-g` | `grid` | how many programs |
-# | `-on`, `--out-name` | `name` | what the C function is called; older texts say `--output-name` |
-# | `-o` | `out` | where the files go |
-# | `-w` | `num_warps` | warps of a program: 4 here, and 1 in a shell, where nothing is said |
-# | `-ns` | `num_stages` | the pipeline depth: 3 where nothing is said |
-# | `-t` | `target` | which GPU: "sm_90", or "cuda:90:32" as Triton's tool writes it |
+# Between the name and the ending stands first a *hash*: eight hexadecimal digits made from the
+# signature, the warps and the pipeline depth, and from nothing else. Then comes what the signature
+# promises: `0d1d` says that arguments 0 and 1 are multiples of 16, and `3c` would say that argument 3
+# is 1.
 
 # %% [markdown]
 # The header is what an application includes. Look at what became of the kernel's five arguments.
@@ -103,9 +90,10 @@ print(text[text.index("static const unsigned char") :][:110], "…")
 
 # %% [markdown]
 # It is the cubin as text, a number for each byte: the C compiler puts it into the application, and
-# no file need be found later. At the first call these bytes are handed to the *driver*, NVIDIA's
+# no file need be found later. At the first call `load()` hands these bytes to the *driver*, NVIDIA's
 # library between an application and the GPU. The rest is the launch. Find in it the promises, the
-# grid and the list of arguments.
+# grid and the list of arguments. (Triton adds two pointers of its own to every kernel's arguments, for
+# scratch memory. This one needs none.)
 
 # %%
 print(text[text.index("/* Grid") :])
@@ -113,10 +101,10 @@ print(text[text.index("/* Grid") :])
 # %% [markdown]
 # ## What the driver is handed
 #
-# `aot.build` makes a library with this machine's C compiler, and the functions of a loaded library
-# take tensors and numbers. On a GPU they launch. Where there is none, a stand-in takes the place of
-# NVIDIA's driver library: it has the same functions, and writes down what it is handed. Your C runs
-# in full there, up to the launch.
+# `aot.build` makes a shared library (`.so`) with this machine's C compiler, and the functions of a
+# loaded library take tensors and numbers. On a GPU they launch. Where there is none, a stand-in takes
+# the place of NVIDIA's driver library: it has the same functions, and writes down what it is handed.
+# Your C runs in full there, up to the launch.
 
 # %%
 library = aot.build(exported)
@@ -153,9 +141,9 @@ specialise(scale_kernel, x, out, 0.5, 98432, BLOCK_SIZE=1024)
 # A signature has a part for each argument of the kernel, in order:
 #
 # - a type: `i32`, `i1` (a bool), `fp32`, `*fp16` (a pointer to float16);
-# - a type with a promise: `:16` for a multiple of 16, of a pointer its address; `:1` for an
-#   integer that is 1;
-# - a value, as `1024` or `True`: a constant. What is `tl.constexpr` in the kernel usually has one.
+# - a type with a promise (Triton says *hint*): `:16` for a multiple of 16, of a pointer its address;
+#   `:1` for an integer that is 1;
+# - a value, as `1024`: a constant. What is `tl.constexpr` in the kernel usually has one.
 #
 # **Predict** the parameters of the C function for `n_elements` as `i32:1`.
 
@@ -165,9 +153,9 @@ one = aot.export(scale_kernel, for_one, grid, name="one", out="aot/one")
 print(one.functions[0].prototype)
 
 # %% [markdown]
-# What is 1 need not be passed. A promise is your word: nobody looks at values while the kernel is
-# compiled. The C function looks when it is called. **Predict** what it says to a vector that begins
-# 4 bytes past a multiple of 16.
+# What is 1 need not be passed to this function. A promise is your word: nobody looks at values while
+# the kernel is compiled. The C function looks when it is called. **Predict** what it says to a vector
+# that begins 4 bytes past a multiple of 16.
 
 # %% tags=["nbval-check-output"]
 try:
@@ -212,8 +200,8 @@ check("07.1", answer)
 # ## The grid
 #
 # In Python you compute the grid at each launch. Here it is a text: the kernel's own integers, numbers,
-# `+ - * / % ( )` and `cdiv`. It becomes C, whose `/` rounds down
-# (numbers below 0, towards 0).
+# `+ - * / % ( )` and `cdiv`. It becomes C, whose `/` rounds down, like Python's `//` (but numbers below
+# 0 towards 0).
 #
 # **Predict** the grids of 2,048 and of 1,500 elements.
 
@@ -225,7 +213,8 @@ print([handed(down_library, x, out, 0.5, n_elements).grid for n_elements in (204
 # %% [markdown]
 # Of 1,500 elements 476 are never computed, and nobody says so. Of 1,000 none would be: a grid with a
 # 0 in it launches nothing, and is no error. `cdiv(n_elements, BLOCK_SIZE)` rounds up. What a grid
-# depends on must be an argument of the kernel, also where the kernel itself does not read it.
+# depends on must be an argument of the kernel, also where the kernel itself does not read it, as
+# `batch` in the exercise.
 
 # %% [markdown]
 # ### Exercise 07.2 · A grid (core)
@@ -254,12 +243,25 @@ check("07.2", answer)
 # </details>
 
 # %% [markdown]
-# ## The scale
+# ## Triton's own tool
 #
-# Triton's own tool asks the machine's GPU what to compile for. `stock.compile` runs the tool in a
-# process where a GPU is only named, so that it works here too. The tool wants a grid of three parts,
-# and pastes it into the C as it stands. Its files are called as ours. Look at the types in the C
-# function that it declares.
+# Triton brings a tool for this, `python -m triton.tools.compile`. In a shell `course aot compile` takes
+# its flags:
+#
+# | flag | in `aot.export` | what it says |
+# |---|---|---|
+# | the file, `-n` | `kernel` | which kernel, in which file; the file is executed |
+# | `-s` | `variants` | the signature (the tool takes no `True`: it wants 1) |
+# | `-g` | `grid` | three parts; the tool pastes them into the C, so there is no `cdiv` and no `BLOCK_SIZE` |
+# | `-on`, `--out-name` | `name` | what the C function is called |
+# | `-o` | `out` | where the files go |
+# | `-w` | `num_warps` | warps of a program: 4 here, and 1 in a shell, where nothing is said |
+# | `-ns` | `num_stages` | the pipeline depth: 3 where nothing is said |
+# | `-t` | `target` | which GPU: "sm_90", or "cuda:90:32" as the tool has it |
+#
+# The tool needs a GPU on the machine, even where `-t` names another. `stock.compile` runs it in a
+# process that is told of one, so that it works here too. Its files have the same names as ours. Look
+# at the types in the C function that it declares.
 
 # %% tags=["nbval-check-output"]
 in_c = "(n_elements + 1023) / 1024, 1, 1"
@@ -302,8 +304,7 @@ check("07.3", letter)
 
 # %% [markdown]
 # No compiler warns and no call fails: the C handed over an address, and four bytes were read there.
-# Now 0.125 is the scale of attention with D = 64. **Predict** what attention becomes with a scale of
-# 0.
+# 0.125 is the scale of attention at D = 64. **Predict** what attention becomes with a scale of 0.
 
 # %% tags=["nbval-check-output"]
 scores = torch.tensor([40.0, 8.0, -16.0, 0.0])
@@ -312,8 +313,10 @@ for scale_read in (0.125, 0.0):
 
 # %% [markdown]
 # Every key gets the same share, and the result is the mean of the values: wrong, and plausible.
-# What `aot.export` writes declares a `float`, and rounds it to two bytes for fp16 and bf16. Before
-# it writes a file, it compares the size of every argument with what the machine code reads.
+# What `aot.export` writes declares a `float`; where the kernel takes fp16 or bf16, the C rounds the
+# `float` to two bytes. Before it writes a file, it compares the size of every argument with what the
+# machine code reads. It also tests promises in every function: the tool's single functions launch where
+# one is broken, and a wide load from such an address ends the work of the whole process on the GPU.
 
 # %% tags=["nbval-check-output"]
 print(exported.functions[0].prototype)
@@ -331,7 +334,7 @@ signatures = ["*fp32, *fp32, fp32, i32, 1024", "*fp32:16, *fp32:16, fp32, i32:16
 both = aot.export(scale_kernel, signatures, grid, name="multiply", out="aot/both")
 linked = aot.link(both, out="aot/linked")
 text = linked.header.with_suffix(".c").read_text()
-print(text[text.index("static CUresult") : text.index("CUresult multiply(")])
+print(text[text.index("static CUresult") : text.index("/* Loads every")])
 
 # %% [markdown]
 # It tests what the variants were promised: the one with most promises comes first, in whatever order
@@ -344,7 +347,7 @@ taken = [handed(linked_library, vector, out, 0.5, n_elements).function for vecto
 print(*taken, sep="\n")
 
 # %% [markdown]
-# An aligned start with a length that 16 divides takes the one, everything else the other. Variants that
+# An aligned start with a length that 16 divides takes the one, all other calls the other. Variants that
 # differ in a constant, in warps or in pipeline depth are another matter: nothing about the
 # arguments says which of them is better. `link` numbers them as *algorithms*, in the order given.
 # The caller picks one, and `multiply_default` takes number 0.
@@ -388,9 +391,10 @@ check("07.4", answer)
 # %% [markdown]
 # ## Attention from C++
 #
-# Now the attention of lesson 06, as a library that C++ calls. In a shell these two commands make its
-# C. Triton's own tools, `python -m triton.tools.compile` and `python -m triton.tools.link`, take the
-# same flags on a machine with a GPU.
+# Now the attention of lesson 06, as a library that C++ calls. In a shell, in the course's folder with
+# its `.venv` activated, these commands make its C; "…" stands for sixteen more `i32`. On a machine with
+# a GPU, `python -m triton.tools.compile` and `python -m triton.tools.link` take the same flags, and
+# declare the scale as a `double`.
 #
 # ```sh
 # course aot compile kernels/flash_attention.py -n _fwd_kernel \
@@ -401,7 +405,8 @@ check("07.4", answer)
 # ```
 #
 # The three flags that say whether lengths fill their blocks are `tl.constexpr` in the kernel. As
-# `i1` they become arguments: one variant then serves all lengths.
+# `i1` they become arguments: one variant then serves all lengths. The four constants are the causal
+# mask, D, and blocks of 128 queries and 128 keys.
 
 # %% tags=["nbval-check-output"]
 signature = "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18
@@ -412,11 +417,10 @@ fmha_library = aot.build(aot.link(fmha, out="aot/fmha_kernel_fp16"))
 print(*sorted(str(path) for path in Path("aot").rglob("fmha*")), sep="\n")
 
 # %% [markdown]
-# Four files and the library. Older texts show `fmha_kernel_d64_fp16.6979ce4b_0123…27.c`, with the same
-# hash, since it comes from the same signature: earlier versions of the tool listed every argument at
-# the end, where today only promises stand. A change of the signature changes the hash, so a build goes
-# by `aot/fp16/*.c`, and an application by `fmha_kernel_fp16.h`, whose name you chose. (Empty the folder
-# before you export again: old variants would be linked too.)
+# Four C files and the library. Nothing is promised, so the name ends with the hash. (Versions of the
+# tool before 3.7 listed every argument there: `6979ce4b_0123…27`.) A change of the signature changes
+# the hash, so a build takes `aot/*.c aot/fp16/*.c`, and an application includes `fmha_kernel_fp16.h`.
+# (Empty the folder before you export again: old variants would be linked too.)
 #
 # ```cpp
 # #include "fmha_kernel_fp16.h"
@@ -427,8 +431,15 @@ print(*sorted(str(path) for path in Path("aot").rglob("fmha*")), sep="\n")
 #     heads * length * 64, length * 64, 64,  // k
 #     heads * length * 64, length * 64, 64,  // v
 #     heads * length * 64, length * 64, 64,  // out
-#     length, length, length, 64, length % 128 == 0, length % 128 == 0, 1);
+#     length, length, length, 64,            // queries, keys, from row to row of lse, D
+#     length % 128 == 0, length % 128 == 0, 1);  // do queries, keys, D fill their blocks?
 # ```
+#
+# A `cudaStream_t` serves as `CUstream`, and an address on the GPU becomes a `CUdeviceptr` by a cast.
+# The calling thread must have a context: CUDA's runtime makes one, as does PyTorch. The first call
+# loads the machine code; `load_fmha_d64_fp16()` does so at a time of your choosing, say before a server
+# answers or a CUDA graph is recorded. `cuda.h` comes with Triton, so no CUDA toolkit is needed to build
+# it.
 #
 # The 0 is a null pointer: the kernel does not use that argument, and from Python any tensor stands
 # there. Call it so, for 2 x 3 heads of 130 queries. **Predict** the grid.
@@ -443,20 +454,22 @@ print(found.grid, f"{found.threads} threads, {found.shared_bytes:,} bytes of sha
 print(found.arguments[6])
 
 # %% [markdown]
-# A whole program of this kind, in C and in C++, comes from one command: it makes its inputs,
-# launches, compares with a plain loop, and prints what a launch took. Without a GPU the second line
-# takes it up to the launch. It then says that results do not agree, since nothing was computed, and
-# `make` reports that as an error.
+# One command writes a whole application of this kind, in C and in C++, with a Makefile that builds it:
+# it makes its inputs, launches, compares with a plain loop, and prints what a launch took. Without a
+# GPU the last line takes it up to the launch. It then says that results do not agree, since nothing was
+# computed, and `make` reports that as an error.
 #
 # ```bash
-# course aot sample attention demo && make -C demo run
-# make -C demo run CUDA_LIB="$(course aot standin)"
+# course aot sample attention build/attention
+# make -C build/attention run
+# make -C build/attention run CUDA_LIB="$(course aot standin)"
 # ```
 #
-# A model in PyTorch can have the same machine code as an operator. `aot.operator()` builds it: C++ that
-# loads the embedded cubin when it is made, checks its inputs, and launches on PyTorch's current stream.
-# It is called `torch.ops.course.fmha`, and `torch.compile` and `torch.export` take it, since it says of
-# shapes what comes out without computing it.
+# A model in PyTorch can call the same kernel as an operator. `aot.operator()` builds it: a C++ class
+# that loads the embedded cubins when it is constructed, and whose call checks its inputs and launches
+# on PyTorch's current stream. `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)` calls it.
+# `torch.compile` and `torch.export` take it, since it gives the shapes of its results without computing
+# them. It has no gradient.
 
 # %% [markdown]
 # ## What a launch costs
@@ -475,15 +488,16 @@ costs = launch_costs()
 costs
 
 # %% [markdown]
-# Other CPUs have other numbers; look at their ratios. From C, nearly all is the driver's own part.
-# Through `aot.load` nothing is gained over the JIT, because there too Python looks at every argument.
-# And a launch in a graph costs next to nothing, where addresses, sizes and grids stay the same.
+# Other CPUs have other numbers; compare the ratios. From C, nearly all is the driver's own part.
+# Through `aot.load` nothing is gained over the JIT, because there too Python looks at every argument. A
+# graph is started by one call, whose time the launches in it share: a graph of one kernel gains little.
+# Its addresses, sizes and grids stay what they were.
 
 # %% [markdown]
 # ## On your own
 #
-# - `nm -D --defined-only` on the library lists what it exports. Which names does an application
-#   see? (By `course_aot_index` `aot.load` learns what to pass.)
+# - `!nm -D --defined-only {linked_library}` lists what the library exports. Which names does an
+#   application see? (`course_aot_index` is data from which `aot.load` learns what to pass.)
 # - Export `scale_kernel` under the same `name` for `target="sm_80"` too, with another `out`. What
 #   does `aot.link` say to both?
 # - Give the argument `scale` the type `fp16`. What does the C function declare, and what does
@@ -492,7 +506,9 @@ costs
 # ## In practice
 #
 # Export with the Triton that you measured with, and keep the command beside the build: the files are
-# made again, never edited. Look at every `CUresult`. Test the library as you test a kernel: on
+# made again, never edited. A cubin for sm_90 runs on GPUs of that architecture alone, and there is no
+# PTX to fall back on: for others export again, under another name, and let the application choose. Look
+# at every `CUresult`. Test the library as you test a kernel: on
 # lengths that fill no block, against a reference.
 #
 # ## Further reading
