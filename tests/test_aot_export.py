@@ -1,6 +1,7 @@
 """export: the C of a kernel, its names and its machine code; and that nothing is written where it is refused."""
 
 import errno
+import importlib
 import io
 import os
 import re
@@ -199,7 +200,7 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
     ("arguments", "words"),
     [
         ({"variants": "*fp32, *fp32"}, "has 2 parts, and add_kernel takes 5 arguments: x_ptr, y_ptr, out_ptr, n, BLOCK"),
-        ({"variants": "*fp32, *fp32, *fp32, int, 64"}, "Part 4 of the signature, 'int', is neither"),
+        ({"variants": "*fp32, *fp32, *fp32, int, 64"}, "Part 4 of the signature, 'int', has PyTorch's name"),
         ({"variants": "tensordesc<fp32[64]>, *fp32, *fp32, i32, 64"}, "tensor descriptor"),
         ({"variants": []}, "There is nothing to export"),
         ({"variants": None}, "The variants are None: give a signature"),
@@ -336,8 +337,8 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
     made.sources[0].write_bytes(before[1] + b"// older\n")
     plain_open, plain_replace, count = Path.open, Path.replace, iter(range(1, 10))
 
-    def opened(self, mode="r", *rest):
-        return FullDisk(self, "xb") if mode == "xb" and next(count) == fails_at else plain_open(self, mode, *rest)
+    def opened(self, mode="r", *rest, **more):
+        return FullDisk(self, "xb") if mode == "xb" and next(count) == fails_at else plain_open(self, mode, *rest, **more)
 
     def replaced(self, target):
         if next(count) == fails_at:
@@ -351,6 +352,115 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
         r"out/add\..* could not be written \((No space left on device|Read-only file system)\): nothing was changed", words
     )
     assert (made.headers[0].read_bytes(), made.sources[0].read_bytes()) == (before[0], before[1] + b"// older\n")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "target"),
+    [(kernels.subtract_kernel, "add", "sm_90"), (kernels.add_kernel, "plus", "sm_90"), (kernels.add_kernel, "add", "sm_80")],
+)
+def test_an_export_does_not_write_over_another(kernel, name, target):
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add.v2", target="sm_90")
+    assert aot.export(kernels.add_kernel, ADD, "n", "add", "out/add.v3", target="sm_90").headers == made.headers  # it again
+    before = made.sources[0].read_bytes()
+    words = refused(kernel, ADD, GRID, name, "out/add", target=target)
+    assert "exists, and holds add_kernel as add for sm_90: name another output" in words
+    assert made.sources[0].read_bytes() == before
+    assert aot.export(kernel, ADD, GRID, name, "out/add", target=target, force=True).headers == made.headers
+
+
+HELPER = """
+import triton
+import triton.language as tl
+
+SCALE = tl.constexpr(1000.0)
+
+@triton.jit
+def shared(x):
+    return x + SCALE
+
+@triton.jit
+def act(x):
+    return shared(x)
+"""
+USER = """
+import triton
+import triton.language as tl
+from helper import act
+
+SCALE = tl.constexpr(2.0)
+BLOCKS = [triton.Config({"BLOCK": block}) for block in (16, 32)]
+
+@triton.jit
+def shared(x):
+    return x * SCALE
+
+@triton.autotune(configs=BLOCKS, key=["n"])
+@triton.jit
+def kernel(out_ptr, x, n, BLOCK: tl.constexpr):
+    tl.store(out_ptr, act(shared(x)))
+"""
+
+
+def test_a_helper_of_another_module_keeps_that_modules_names(home, monkeypatch):
+    """Given as an object or by its file, it is the same machine code; and that multiplies by 2 and adds 1,000."""
+    Path("helper.py").write_text(HELPER)
+    Path("user.py").write_text(USER)
+    monkeypatch.syspath_prepend(home)
+    user = importlib.import_module("user")
+    signature = "*fp32, fp32, i32, 16"
+    made = [
+        aot.export(kernel, signature, "1", "k", f"{way}/k") for way, kernel in (("a", user.kernel), ("b", "user.py:kernel"))
+    ]
+    assert cubin_of(made[0]) == cubin_of(made[1])
+    ptx = lower(user.kernel, "*fp32", "fp32", "i32", BLOCK=16, target="sm_90").ptx
+    assert "0f40000000" in ptx and "0f447A0000" in ptx
+    for name in ("user", "helper"):
+        sys.modules.pop(name)
+
+
+ASSERTING = """
+import triton
+import triton.language as tl
+
+@triton.jit(debug=DEBUG)
+def kernel(x_ptr, n):
+    tl.device_assert(n > 0, "n")
+    tl.store(x_ptr, n)
+"""
+
+
+def test_asserts_are_kept_where_the_kernel_asks_for_them(home):
+    for debug in (True, False):
+        Path("k.py").write_text(ASSERTING.replace("DEBUG", str(debug)))
+        assert (b"__assertfail" in cubin_of(aot.export("k.py:kernel", "*i32, i32", "1", "k", f"{debug}/k"))) is debug
+
+
+WORDS = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, n, BLOCK: tl.constexpr, MODE: tl.constexpr = "fast"):
+    tl.store(x_ptr, n)
+"""
+
+
+def test_a_constant_that_no_signature_writes_is_named(home):
+    Path("k.py").write_text(WORDS)
+    words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
+    assert words.startswith(
+        "kernel has MODE = 'fast', and a signature writes numbers, True, False and None: export a kernel that"
+    )
+
+
+def test_link_refuses_one_algorithm_with_two_grids_and_to_write_over_a_variant(home):
+    wide = aot.export(kernels.add_kernel, ADD, GRID, "add", "a/add")
+    narrow = aot.export(kernels.add_kernel, ADD.replace(":16", ""), "n / BLOCK", "add", "b/add")
+    with pytest.raises(CourseError, match=r"have the grids .* and n / BLOCK, and only what is divisible would choose"):
+        aot.link([wide, narrow], "linked")
+    absolute = aot.export(kernels.add_kernel, ADD, GRID, "add", home / "c" / "add")
+    with pytest.raises(CourseError, match="is a header to link"):
+        aot.link(absolute, f"c/{absolute.headers[0].stem}")
 
 
 def test_folders_that_were_made_for_nothing_are_removed(monkeypatch):
@@ -406,7 +516,9 @@ def test_the_flags_are_those_of_tritons_own_tool(home):
         "--num-stages",
         "1",
     )
-    ended = run("compile", FILE, *long, "--grid", "1", "--signature", ADD.replace(":16", ""), "--target", "sm_90")
+    ended = run(
+        "compile", FILE, *long, "--grid", "(n + 1023) / 1024, 1, 1", "--signature", ADD.replace(":16", ""), "--target", "sm_90"
+    )
     assert ended.exit_code == 0, ended.output
     headers = sorted(map(str, Path("aot/fp32").glob("*.h")))
     assert len(headers) == 2

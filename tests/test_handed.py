@@ -201,3 +201,23 @@ def test_a_constant_that_is_allowed_must_have_its_value():
         "wrong",
         "n_elements is the constant 1024, and it is 2048 in every call.",
     )
+
+
+@pytest.mark.parametrize(
+    ("type", "digits", "shown"),
+    [
+        ("i32", "00000080", "-2147483648"),
+        ("u64", "ffffffffffffffff", "18446744073709551615"),
+        ("bf16", "cd3d", "0.100097656"),
+        ("fp32", "0000003f", "0.5"),
+        ("i1", "01", "True"),
+    ],
+)
+def test_a_number_is_shown_as_it_is(type, digits, shown):
+    assert str(handing.Argument("n", type, bytes.fromhex(digits))).endswith(shown)
+
+
+def test_a_tensor_within_an_element_is_refused():
+    x = torch.frombuffer(bytearray(64), dtype=torch.float32, offset=2, count=4)
+    with pytest.raises(CourseError, match=r"A tensor begins 2 bytes into an element of torch\.float32: copy it first\."):
+        handing.described(x)

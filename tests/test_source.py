@@ -135,3 +135,21 @@ def test_a_files_other_functions_are_still_found(tmp_path):
     exec(compile(path.read_text(), str(path), "exec"), names)
     there_and_back(names["first"]).load()
     assert linecache.getline(str(path), 6) == "    return 2\n"
+
+
+def test_one_name_of_two_things_is_refused():
+    """A helper from elsewhere brings names of its own."""
+    helper = uses(SCALE=1000.0)
+    with pytest.raises(CourseError, match="SCALE means one thing in one module and another in the next"):
+        source_of(uses(SCALE=2.0, helper=helper))
+    assert there_and_back(uses(SCALE=1000.0, helper=helper)).load()()[0] == 1000.0
+
+
+def test_a_function_that_its_file_no_longer_has_is_refused(tmp_path):
+    path = tmp_path / "changed.py"
+    path.write_text("def first():\n    return 1\n")
+    names = {"__name__": "__main__"}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    path.write_text("def other():\n    return 2\n")
+    with pytest.raises(CourseError, match="first is no longer what its file has there: start a new session"):
+        source_of(names["first"])

@@ -16,7 +16,7 @@ from course.errors import CourseError
 
 from . import code
 from .cubin import Cubin, read_cubin
-from .functions import Function
+from .functions import Function, read_header
 from .names import check_name, check_out
 from .signature import Argument, parse_signature
 from .tasks import compile_variants
@@ -105,12 +105,25 @@ def export(
         header, source = (path.with_suffix(f".{function.name.removeprefix(name + '_')}{suffix}") for suffix in (".h", ".c"))
         if header in contents:
             raise CourseError(f"The signature {each['signature']!r} is given twice: leave one out.")
+        if not force:
+            _refuse_another(header, function)
         contents[header], contents[source] = code.header(function), code.source(function, cubin, header.name)
         functions.append(function)
         headers.append(header)
     refuse_others_files(list(contents), force)
     write_together(contents)
     return Exported(name, tuple(functions), tuple(headers))
+
+
+def _refuse_another(header: Path, function: Function) -> None:
+    """Raise CourseError where another export has written this header: its name has neither the kernel's nor the target."""
+    try:
+        there = Function.from_json(read_header(header)["function"]) if header.is_file() else function
+    except (CourseError, KeyError):
+        return  # no export of ours: refuse_others_files
+    what, ours = (f"{each.kernel} as {each.out_name} for {each.target}" for each in (there, function))
+    if what != ours:
+        raise CourseError(f"{header} exists, and holds {what}: name another output, or write over it by force.")
 
 
 def _or(value: int | None, default: int) -> int:

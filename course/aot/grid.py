@@ -246,10 +246,12 @@ def _integer(argument: Argument) -> bool:
 def _c(tree: Tree, names: Mapping[str, str]) -> str:
     match tree:
         case Number(value, name):
-            number = str(value) if abs(value) < 2**31 else f"INT64_C({value})"
+            number = str(value) if abs(value) < 2**31 else "INT64_MIN" if value < -LARGEST else f"INT64_C({value})"
             return f"{number} /* {names[name]} */" if name else number
         case Name(name, "u64"):
             return f"{UNSIGNED}({names[name]}, &bad)"
+        case Name(name, "i1" | "u1"):  # C has any number there, of which the kernel reads whether it is 0
+            return f"({names[name]} != 0)"
         case Name(name):
             return names[name]
         case Operation(sign, left, right):

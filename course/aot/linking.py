@@ -65,7 +65,7 @@ def link(exported: Exported | str | Path | Iterable[Exported | str | Path], out:
     algorithms = tuple(_algorithms(functions))
     header, source = (path.with_name(f"{path.name}{suffix}") for suffix in (".h", ".c"))
     sources = tuple(each.with_suffix(".c") for each in found)
-    if header in found:
+    if header.resolve() in [each.resolve() for each in found]:
         raise CourseError(f"{header} is a header to link: name another output.")
     if missing := [each for each in sources if not each.is_file()]:
         raise CourseError(f"{missing[0]} is not there, beside its header: export it again.")
@@ -127,6 +127,12 @@ def _algorithms(functions: list[Function]) -> Iterable[Algorithm]:
         key = repr((function.kernel, function.constants, function.num_warps, function.num_stages))
         found.setdefault(key, []).append(function)
     for each in found.values():
+        for other in each[1:]:
+            if other.grid != each[0].grid:
+                raise CourseError(
+                    f"{each[0].name} and {other.name} have the grids {each[0].grid} and {other.grid}, and only what is "
+                    "divisible would choose between them: export both with one grid."
+                )
         # sorted() keeps the given order among equals.
         yield Algorithm(
             tuple(sorted(each, key=lambda function: -sum(argument.hint is not None for argument in function.runtime)))

@@ -29,6 +29,7 @@ OWN = _words("stream algo_id bad result loaded arguments global_scratch profile_
 RESERVED = re.compile(
     r"cu[A-Z]\w*|CU\w*|(grid|bits|algorithm|pthread|PTHREAD|fp16|bf16)_\w+"
     r"|_[A-Z_]\w*|U?INT\w*_(MAX|MIN|C)|u?int\w*_t|NULL|linux|unix|i386"
+    r"|NAN|INFINITY|HUGE_VALF?|I|EOF|BUFSIZ|RAND_MAX|errno|assert|std(in|out|err)|(EXIT|SEEK|CLOCK|M)_\w+|\w+_ENDIAN"
 )
 """What CUDA, C's headers, compilers and the generated functions have names for."""
 
@@ -83,6 +84,8 @@ def check_out(out: str | Path) -> Path:
         raise CourseError(f"The output {str(out)[:200]!r} leaves its folder by '..': name a path below the current folder.")
     if path.is_absolute() and not isinstance(out, Path):
         raise CourseError(f"The output {str(out)[:200]!r} is absolute: name a path below the current folder.")
+    if str(out).endswith("/"):
+        raise CourseError(f"The output {str(out)[:200]!r} is a folder: add the name of a file.")
     if any(not character.isprintable() for character in str(out)):
         raise CourseError(f"The output {str(out)[:200]!r} has a character that cannot be printed: leave it out.")
     if not FILE_NAME.fullmatch(path.name) or len(os.fsencode(path.name)) > LONGEST:

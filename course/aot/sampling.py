@@ -1,6 +1,7 @@
 """sample: a complete program in C, and one in C++, around a kernel of the course."""
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ class Sample:
     target: str
 
     def __str__(self) -> str:
-        make = f"make -C {self.folder} run"
+        make = f"make -C {shlex.quote(str(self.folder))} run"
         return (
             f"{self.folder}: {self.name} for {self.target}, in C (main.c) and in C++ (main.cpp)\n"
             f"    {make}    builds both and runs them\n"

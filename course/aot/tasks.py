@@ -29,6 +29,8 @@ def compile_variants(reference: Reference, variants: list[Json], grid: str, targ
     try:
         kernel = jit_function(loaded_at(reference))
         defaults = _defaults(kernel)
+        for each in variants:
+            _refuse_unwritable(kernel, len(parse_signature(each["signature"]).arguments), defaults)
         read = [parse_signature(each["signature"]).bind(kernel.arg_names, kernel.__name__, defaults) for each in variants]
         for arguments in read:
             check_launchable(parse_grid(grid, arguments))
@@ -57,6 +59,17 @@ def _defaults(kernel: Any) -> dict[str, Constant]:
     return {name: value for name, value in plain.items() if value is None or isinstance(value, (bool, int, float))}
 
 
+def _refuse_unwritable(kernel: Any, given: int, defaults: dict[str, Constant]) -> None:
+    """Raise CourseError where a signature of so many parts leaves out a constant that none can write, as a string."""
+    for each in kernel.params[given:]:
+        if each.has_default and each.name not in defaults:
+            value = getattr(each.default, "value", each.default)
+            raise CourseError(
+                f"{kernel.__name__} has {each.name} = {value!r:.60}, and a signature writes numbers, True, False and None: "
+                "export a kernel that calls this one with that value."
+            )
+
+
 def _compile(kernel: Any, arguments: tuple[Argument, ...], num_warps: int, num_stages: int, target: str) -> Json:
     made = compile_as_told(
         kernel,
@@ -64,7 +77,7 @@ def _compile(kernel: Any, arguments: tuple[Argument, ...], num_warps: int, num_s
         {each.name: each.value for each in arguments if not each.passed},
         [each.name for each in arguments if each.passed and each.hint == 16],
         target_of(target).triton,
-        {"num_warps": num_warps, "num_stages": num_stages},
+        {"num_warps": num_warps, "num_stages": num_stages, "debug": bool(getattr(kernel, "debug", False))},
     )
     metadata = made.metadata._asdict()
     if problem := next((words for key, most, words in UNSUPPORTED if metadata.get(key, 0) > most), None):

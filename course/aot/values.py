@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -52,20 +53,36 @@ def _integer(what: str, type: Scalar) -> Callable[[Any], int]:
 
 
 def _float(what: str, type: Scalar) -> Callable[[Any], float]:
-    to_c = ctypes.c_float if type.c == "float" else ctypes.c_double
+    to_c = ROUNDED.get(type.name, lambda value: ctypes.c_double(value).value)
 
     def number(value: Any) -> float:
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             raise CourseError(f"{what} is {_kind(value)}, and must be a number ({type.name}).")
         try:
-            rounded = to_c(value).value
-        except OverflowError:  # an int that is larger than any float
+            rounded = to_c(value)
+        except OverflowError:  # of an int that is larger than any float, too
             rounded = math.inf
         if math.isinf(rounded) and value not in (math.inf, -math.inf):
             raise CourseError(f"{what} is {value}, which {type.name} does not hold.")
-        return value
+        return rounded
 
     return number
+
+
+def _to_bf16(value: float) -> float:
+    """Rounded once, to 8 digits of two or a multiple of the least bfloat16; ties to even."""
+    if not math.isfinite(value) or value == 0:
+        return value
+    least = max(math.frexp(value)[1] - 8, -133)
+    return ctypes.c_float(math.ldexp(round(math.ldexp(value, -least)), least)).value
+
+
+ROUNDED: dict[str, Callable[[float], float]] = {
+    "fp16": lambda value: struct.unpack("<e", struct.pack("<e", float(value)))[0],
+    "bf16": _to_bf16,
+    "fp32": lambda value: ctypes.c_float(value).value,
+}
+"""By type, the nearest number that it has. C is given a float for each of them, and would round the two small ones again."""
 
 
 def _kind(value: Any) -> str:

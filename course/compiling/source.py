@@ -101,8 +101,9 @@ def source_of(value: Any) -> Source:
 
     Raises CourseError naming what cannot be taken along.
     """
-    into = _Collected({}, {}, {})
+    into = _Collected({}, {}, {}, {})
     function = plain_function(value) or inspect.unwrap(value)
+    into.meant[function.__name__] = value
     _collect_function(function.__name__, value, function, into)
     # course goes first: importing it picks the mode, which must come before Triton is imported.
     first = sorted(into.imports, key=lambda line: "course" not in line.split()[1].split(".")[0])
@@ -112,14 +113,18 @@ def source_of(value: Any) -> Source:
 
 @dataclass
 class _Collected:
-    """What was found, in order, each once: import lines, and by name constants and functions."""
+    """What was found, in order, each once: import lines, and by name constants and functions; what each name means."""
 
     imports: dict[str, None]
     constants: dict[str, str]
     definitions: dict[str, Definition | None]
+    meant: dict[str, Any]
 
 
-def _collect(name: str, value: Any, into: _Collected) -> None:
+def _collect(name: str, value: Any, into: _Collected, advice: str) -> None:
+    """advice: what to do where the value cannot go along."""
+    if not _same(into.meant.setdefault(name, value), value):
+        raise CourseError(f"{name} means one thing in one module and another in the next: give one of them another name.")
     if name in into.definitions:
         return
     function = plain_function(value) or (inspect.unwrap(value) if inspect.isfunction(value) else None)
@@ -130,14 +135,19 @@ def _collect(name: str, value: Any, into: _Collected) -> None:
     elif (text := constant_text(value)) is not None:
         into.constants[name] = f"{name} = {text}"
     elif importable(value):
-        into.imports[f"from {value.__module__} import {value.__name__} as {name}"] = None
+        named = plain_function(value) or value
+        into.imports[f"from {named.__module__} import {named.__name__} as {name}"] = None
     elif function is not None:
         _collect_function(name, value, function, into)
     else:
-        raise CourseError(
-            f"{name} is a {type(value).__name__}, which cannot go along into another process: "
-            f"make it inside the function that uses it."
-        )
+        raise CourseError(f"{name} is a {type(value).__name__}, which cannot go along into another process: {advice}.")
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    function, text = plain_function(one), constant_text(one)
+    return (function is not None and function is plain_function(other)) or (text is not None and text == constant_text(other))
 
 
 def _collect_function(name: str, value: Any, function: Callable[..., Any], into: _Collected) -> None:
@@ -147,9 +157,16 @@ def _collect_function(name: str, value: Any, function: Callable[..., Any], into:
     parsed = _parsed(definition.text)
     if plain_function(value) is not None and not parsed.decorator_list:
         raise CourseError(f"{name} was made by a call: write @triton.jit in the line above `def {parsed.name}` instead.")
-    for used in sorted(_globals_in_code(function.__code__) | _names_in_head(parsed)):
+    if parsed.name != function.__name__:
+        raise CourseError(
+            f"{function.__name__} is no longer what its file has there: start a new session, which reads it again."
+        )
+    in_code = _globals_in_code(function.__code__)
+    for used in sorted(in_code | _names_in_head(parsed)):
         if used in function.__globals__:
-            _collect(used, function.__globals__[used], into)
+            inside = used in in_code
+            advice = "make it inside the function that uses it" if inside else f"write it out in the lines above {parsed.name}"
+            _collect(used, function.__globals__[used], into, advice)
     del into.definitions[name]  # after what it uses
     into.definitions[name] = definition
 
@@ -182,7 +199,8 @@ def constant_text(value: Any, depth: int = 0) -> str | None:
 
 def importable(value: Any) -> bool:
     """Whether another process can import it: it stands in a module, and not in a notebook or script."""
-    home, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    named = plain_function(value) or value  # an interpreted kernel is of Triton's own module
+    home, name = getattr(named, "__module__", None), getattr(named, "__name__", None)
     return home not in (None, "__main__") and name is not None and getattr(sys.modules.get(home), name, None) is value
 
 

@@ -46,7 +46,9 @@ class Argument:
             aligned = int.from_bytes(self.bytes, "little") % 16 == 0
             what = f"an address, {'a' if aligned else 'no'} multiple of 16"
         else:
-            what = f"{self.bytes.hex(' ')}  {'' if self.value is None else format(self.value, '.9g')}"
+            number = self.value
+            shown = "" if number is None else format(number, ".9g") if isinstance(number, float) else str(number)
+            what = f"{self.bytes.hex(' ')}  {shown}"
         return f"{self.name:14} {self.type:6} {len(self.bytes)} bytes  {what}".rstrip()
 
 
@@ -100,6 +102,10 @@ def from_json(found: dict[str, Any]) -> Handed:
 def described(value: Any) -> Any:
     """A value in JSON: of a tensor, its dtype and how far past a multiple of 16 bytes it begins."""
     if isinstance(value, torch.Tensor):
+        if value.data_ptr() % value.itemsize:
+            raise CourseError(
+                f"A tensor begins {value.data_ptr() % value.itemsize} bytes into an element of {value.dtype}: copy it first."
+            )
         return {"dtype": str(value.dtype).removeprefix("torch."), "past": value.data_ptr() % 16}
     if not isinstance(value, (bool, int, float)):
         raise CourseError(f"A call takes tensors and numbers; {value!r:.60} is neither.")

@@ -20,8 +20,10 @@ from course.aot.driver import Driver
 from course.aot.loading import C_TYPES
 from course.compiling.lower import call_compiler, refuse_problem
 from course.compiling.private.driver import FixedDriver
+from course.compiling.private.kernels import jit_function
 from course.compiling.reference import Reference, loaded_at, reference_of
 from course.compiling.targets import target_of
+from course.errors import CourseError
 
 from .handed import Handed, described, from_json, launch_json, made
 
@@ -99,7 +101,10 @@ def _compile(
     import triton
     from triton.tools.compile import CompileArgs, compile_kernel
 
-    kernel = loaded_at(reference)
+    try:
+        kernel = jit_function(loaded_at(reference))
+    except CourseError as error:
+        return {"problem": str(error)}
     gpu: GPUTarget = target_of(target).triton
     triton.runtime.driver.set_active(_Driver(gpu, runs_trials=False))
     path = Path(kernel.fn.__code__.co_filename)

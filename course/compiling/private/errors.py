@@ -51,7 +51,8 @@ def compile_problem(error: Exception) -> CompileProblem:
         causes.append(causes[-1].__cause__)
     located = [each for each in causes if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src]
     words = [getattr(each, "error_message", None) or _own_words(each) for each in causes]
-    reason = next((text for text in reversed(words) if text), type(error).__name__)
+    last = str(error).strip().splitlines()[-1:]  # below the source, what is wrong with it
+    reason = next((text for text in [*reversed(words), *last] if text), type(error).__name__)
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
     reason = _CLEARER.get(reason, reason)

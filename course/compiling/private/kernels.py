@@ -58,6 +58,10 @@ def jit_function(kernel: Any) -> JITFunction[Any]:
     Raises CourseError for what is no kernel.
     """
     while not isinstance(kernel, JITFunction):
+        if type(kernel).__name__ == "InterpretedFunction":
+            raise CourseError(
+                f"{kernel.fn.__name__} is interpreted: its file sets TRITON_INTERPRET, and must leave that to others."
+            )
         if not isinstance(kernel, triton.runtime.jit.KernelInterface):
             name = getattr(kernel, "__name__", repr(kernel))
             raise CourseError(f"{name} is a {type(kernel).__name__} and no kernel, a function under @triton.jit.")
