@@ -87,7 +87,7 @@ class LoadedFunction:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A library's functions, by name. Prints them."""
+    """A library's functions, by name: `.functions["unload"]` is one that is called as something here. Prints them."""
 
     path: Path
     functions: dict[str, LoadedFunction]

@@ -32,7 +32,9 @@ class CompileProblem:
             for which, (text, first_line) in enumerate(functions):
                 before, found, _ = text.partition(source.rstrip())
                 if found:
-                    return Place(which, first_line + before.count("\n") + row - 1, source.split("\n")[row - 1].strip())
+                    lines = source.rstrip().split("\n")
+                    row = min(row, len(lines))  # of a call of a noinline function Triton says the line after it
+                    return Place(which, first_line + before.count("\n") + row - 1, lines[row - 1].strip())
         return None
 
 
