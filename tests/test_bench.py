@@ -6,7 +6,7 @@ import torch
 from course import MODE
 from course.errors import CourseError
 from course.measuring import bench as bench_module
-from course.measuring import recording
+from course.measuring import recording, timing
 from course.measuring.bench import bench, record
 from course.measuring.records import Machine, Speeds, Timing
 from course.measuring.studies import Study, operation
@@ -71,7 +71,7 @@ def test_what_was_measured_is_written_before_the_next_is(monkeypatch, tmp_path):
 def test_a_call_that_takes_the_gpu_long_is_launched_fewer_times(monkeypatch):
     now = [0.0]  # a clock of its own, since this machine may be busy
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(bench_module.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
     calls = []
     for seconds in (1e-5, 0.006):
         calls.append(0)
@@ -80,7 +80,7 @@ def test_a_call_that_takes_the_gpu_long_is_launched_fewer_times(monkeypatch):
             calls[-1] += 1
             now[0] += seconds
 
-        assert bench_module._launch_us(function, ()) == pytest.approx(seconds * 1e6)
+        assert timing.launch_us(function) == pytest.approx(seconds * 1e6)
     assert calls == [2 + 9 * 200, 2 + 9 * 16]
 
 
@@ -108,7 +108,7 @@ def measured_by_rote(monkeypatch):
         return [Timing("f", x, x * 10**9, x, x, x)]
 
     monkeypatch.setattr(bench_module, "_timings_at", timings_at)
-    monkeypatch.setattr(bench_module, "_launch_us", lambda function, inputs: 1.0)
+    monkeypatch.setattr(bench_module, "launch_us", lambda call: 1.0)
     monkeypatch.setattr(bench_module, "copy_tb_s", lambda: 2.0)
     monkeypatch.setattr(bench_module, "this_machine", lambda: MACHINE)
 

@@ -96,12 +96,14 @@ def _keep_lines(definition: Definition) -> None:
     linecache.cache[definition.file] = (sum(map(len, lines)), None, lines, definition.file)
 
 
-def source_of(value: Any) -> Source:
+def source_of(value: Any, kernels_as_text: bool = False) -> Source:
     """The source of a function, plain or under @triton.jit, with all it uses from its own module or notebook.
 
+    kernels_as_text: of other modules too, so that their lines can be shown, and that each run defines them anew. By default
+        they are imported there, and keep the names of their own module.
     Raises CourseError naming what cannot be taken along.
     """
-    into = _Collected({}, {}, {}, {})
+    into = _Collected({}, {}, {}, {}, kernels_as_text)
     function = plain_function(value) or inspect.unwrap(value)
     into.meant[function.__name__] = value
     _collect_function(function.__name__, value, function, into)
@@ -119,6 +121,7 @@ class _Collected:
     constants: dict[str, str]
     definitions: dict[str, Definition | None]
     meant: dict[str, Any]
+    kernels_as_text: bool
 
 
 def _collect(name: str, value: Any, into: _Collected, advice: str) -> None:
@@ -134,13 +137,19 @@ def _collect(name: str, value: Any, into: _Collected, advice: str) -> None:
         into.imports[f"from course import {name}"] = None  # the other process has its own
     elif (text := constant_text(value)) is not None:
         into.constants[name] = f"{name} = {text}"
-    elif importable(value):
+    elif importable(value) and not (into.kernels_as_text and _is_own_kernel(value)):
         named = plain_function(value) or value
         into.imports[f"from {named.__module__} import {named.__name__} as {name}"] = None
     elif function is not None:
         _collect_function(name, value, function, into)
     else:
         raise CourseError(f"{name} is a {type(value).__name__}, which cannot go along into another process: {advice}.")
+
+
+def _is_own_kernel(value: Any) -> bool:
+    """Whether it is a kernel or a jitted helper, and none of Triton's."""
+    function = plain_function(value)
+    return function is not None and function.__module__.partition(".")[0] != "triton"
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -86,7 +86,7 @@ def _check_code(exercise: Code, answer: Any) -> Checked:
     if problem := _form_problem(exercise, answer):
         return Checked(exercise.id, "no answer", problem)
     try:
-        source = source_of(answer)
+        source = source_of(answer, kernels_as_text=True)
     except CourseError as error:
         return Checked(exercise.id, "no answer", str(error))
     if _is_stub(source, exercise.id):
