@@ -38,12 +38,13 @@ test: setup
 test-gpu:
 	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest tests notebooks $(TEST)
 
-# What compiles only, with each Triton in a folder of its own; torch and the rest are those of .venv.
+# What compiles only, with each Triton in a folder of its own; torch and the rest are those of .venv. The folder's path is
+# absolute, since tests change the current one.
 test-triton-versions: setup
 	@set -e; for version in $(TRITONS); do \
 	  [ -d build/triton-$$version ] || $(VENV) -m pip install -q --no-deps --target build/triton-$$version triton==$$version; \
 	  echo "Triton $$version"; \
-	  PYTHONPATH=build/triton-$$version COURSE_MODE=cpu $(VENV) -m pytest -q -n auto $(PRIVATE) $(TEST); \
+	  PYTHONPATH=$(CURDIR)/build/triton-$$version COURSE_MODE=cpu $(VENV) -m pytest -q -n auto $(PRIVATE) $(TEST); \
 	done
 
 record:
