@@ -159,6 +159,8 @@ def test_anything_else_in_a_grid_is_refused_with_its_place(text, words):
         ("(3 - 10) / 2 + 3", "has 0 programs along x"),  # C rounds towards 0
         ("n / (one - 1)", "divides by 0 in (n / (one - 1))"),
         ("n + cdiv(n, 0)", "divides by 0 in cdiv(n, 0)"),
+        ("cdiv(n, 3 - 5)", "rounds up a negative number in cdiv(n, (3 - 5))"),
+        ("cdiv(0 - 5, 0 - 2)", "rounds up a negative number"),
         ("9223372036854775807 * 2 % 2 + 1", "goes beyond 64 bits in (9223372036854775807 * 2)"),
     ],
 )

@@ -110,6 +110,8 @@ def _known(tree: Tree) -> int | None:
             a, b = _known(left), _known(right)
             if sign in ("/", "%", "cdiv") and b == 0:
                 raise CourseError(f"The grid divides by 0 in {_text(tree)}, whatever it is called with.")
+            if sign == "cdiv" and min(a or 0, b or 0) < 0:
+                raise CourseError(f"The grid rounds up a negative number in {_text(tree)}, whatever it is called with.")
             if a is not None and b is not None:
                 value = KNOWN[sign](a, b)
                 if abs(value) > LARGEST:
