@@ -45,7 +45,7 @@ def check_name(name: str) -> str:
         raise CourseError(f"{name[:60]!r} cannot name a C function: take letters, digits and _, and no digit first.")
     if len(name) > LONGEST:
         raise CourseError(f"The name {name[:20]}… has {len(name)} characters: take at most {LONGEST}.")
-    if name == "main" or name in KEYWORDS or RESERVED.fullmatch(name) or _in_c_library(name):
+    if name == "main" or _reserved(name) or _in_c_library(name):
         raise CourseError(f"{name!r} means something in C, C++ or CUDA already: take another name.")
     return name
 
@@ -59,12 +59,16 @@ def _in_c_library(name: str) -> bool:
     return False
 
 
+def _reserved(name: str) -> bool:
+    return name in KEYWORDS or RESERVED.fullmatch(name) is not None
+
+
 def parameter_names(names: list[str]) -> dict[str, str]:
     """By a kernel's argument its name in C: its own, where C takes it."""
     found: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_]", lambda match: f"u{ord(match[0]):04x}", name)  # Python takes letters of any alphabet
-        if plain in KEYWORDS or plain in OWN or RESERVED.fullmatch(plain):
+        if plain in OWN or _reserved(plain):
             plain = f"arg_{plain.lstrip('_')}"
         while plain in found.values():
             plain += "_"
