@@ -176,8 +176,12 @@ class Tiles(NamedTuple):
         return -(-c.shape[0] // self.block_m) * -(-c.shape[1] // self.block_n)
 
 
-SMALL = Tiles(64, 64, 32, num_warps=8, num_stages=3)
-"""What v1 and v2 take: it fits every GPU."""
+SMALL = {
+    "16 bits": Tiles(64, 64, 32, num_warps=8, num_stages=3),
+    "tf32": Tiles(64, 64, 32, num_warps=8, num_stages=3),
+    "ieee": Tiles(64, 64, 16, num_warps=8, num_stages=3),  # with 32 along K a register spills on sm_90
+}
+"""What is multiplied -> the tiles of v1 and v2: they fit every GPU."""
 
 # KiB of shared memory that a program may have, and what is multiplied -> (the most elements of c, settings), for pointers.
 # 227: the fastest of those tried on an H200; at 8192 x 8192 x 8192 in float16, 128 x 256 tiles reached 640 TFLOP/s, 128 x 128
@@ -240,7 +244,7 @@ def _kind(a: torch.Tensor, input_precision: str) -> str:
 def _properties(device: torch.device) -> tuple[int, int]:
     """A GPU's row of TILES, and its multiprocessors; asked once, as each answer takes microseconds."""
     found = torch.cuda.get_device_properties(device)
-    return _row(found.shared_memory_per_block_optin // 1024), found.multi_processor_count  # type: ignore[attr-defined]
+    return _row(found.shared_memory_per_block_optin // 1024), found.multi_processor_count
 
 
 def _row(shared_kib: int) -> int:
@@ -272,9 +276,10 @@ def _launch_v2(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precisio
     return c
 
 
-def matmul_v1(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles = SMALL) -> torch.Tensor:
+def matmul_v1(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None) -> torch.Tensor:
     """v1 of the ladder: a tile a program."""
     a, b, c = _prepare(a, b, input_precision)
+    tiles = tiles or SMALL[_kind(a, input_precision)]
     if c.numel():
         with torch.cuda.device_of(c):
             matmul_kernel_v1[(tiles.count(c),)](
@@ -284,9 +289,10 @@ def matmul_v1(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", t
     return c
 
 
-def matmul_v2(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles = SMALL) -> torch.Tensor:
+def matmul_v2(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None) -> torch.Tensor:
     """v2 of the ladder: programs in groups."""
-    return _launch_v2(*_prepare(a, b, input_precision), input_precision, tiles)
+    a, b, c = _prepare(a, b, input_precision)
+    return _launch_v2(a, b, c, input_precision, tiles or SMALL[_kind(a, input_precision)])
 
 
 def matmul_v3(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None) -> torch.Tensor:

@@ -39,8 +39,7 @@ def close(c, a, b):
     if MODE.interpreting and c.dtype == torch.float32:
         results.append(rounded_to_tf32(a) @ rounded_to_tf32(b))
     return any(
-        c.shape == right.shape and float((c.double() - right).norm()) <= allowed * float(right.norm())
-        for right in results
+        c.shape == right.shape and float((c.double() - right).norm()) <= allowed * float(right.norm()) for right in results
     )
 
 
@@ -198,7 +197,7 @@ POINTER_LAUNCHES = [
     (target, kind, tiles)
     for target, kib in (("sm_75", 64), ("sm_80", 99), ("sm_89", 99), ("sm_90", 227))
     for kind in ("16 bits", "tf32", "ieee")
-    for tiles in [SMALL, *(tiles for _, tiles in TILES[kib, kind])]
+    for tiles in [SMALL[kind], *(tiles for _, tiles in TILES[kib, kind])]
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from course import bootstrap, doctor
+from course import bootstrap, doctor, pins
 
 ROOT = Path(__file__).parent.parent
 LINES = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if line and not line.lstrip().startswith("#")]
@@ -51,7 +51,7 @@ def test_what_pyproject_asks_for_is_what_the_lock_gives(asked):
 @pytest.mark.parametrize(
     ("name", "version"),
     [
-        ("torch", "2.13.0"), ("triton", "3.7.1"), ("jupyterlab", "4.6."), ("nbval", "0.11."), ("ipywidgets", "8.1."),
+        ("torch", pins.TORCH), ("triton", pins.TRITON), ("jupyterlab", "4.6."), ("nbval", "0.11."), ("ipywidgets", "8.1."),
         ("anywidget", ""), ("matplotlib", ""), ("typer", ""), ("rich", ""),
     ],
 )  # fmt: skip

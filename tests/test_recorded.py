@@ -6,6 +6,7 @@ import statistics
 import pytest
 import torch
 
+from course import pins
 from course.errors import CourseError
 from course.measuring import launches, records
 from course.measuring.gpu_facts import GpuFacts, gpu_facts
@@ -14,7 +15,7 @@ from course.measuring.records import Machine, Speeds, Timing, recorded
 from course.measuring.source_hash import code_hash
 from course.measuring.studies import operation, operation_names, study
 
-MACHINE = Machine("A GPU", "1.2", "2.13.0", "3.7.1", "2026-01-02")
+MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02", pinned_torch="2.15.0")
 SPEEDS = Speeds(
     "example", "elements",
     (Timing("ours", 1024, 12_288_000, 0.01, 0.009, 0.02), Timing("peer", 1024, 12_288_000, 0.02, 0.019, 0.03),
@@ -29,8 +30,8 @@ def studies():
 
 @pytest.mark.parametrize(("operation", "study"), studies(), ids=lambda each: each.name)
 def test_what_is_recorded_was_measured_on_the_code_of_today(operation, study):
-    assert recorded(study.name).source_hash == code_hash(operation.source), (
-        f"{operation.source.name} has changed since {study.name} was recorded: run `make record` on the GPU"
+    assert recorded(study.name).source_hash == code_hash(operation.ladder.values()), (
+        f"the code of {operation.name} has changed since {study.name} was recorded: run `make record` on the GPU"
     )
 
 
@@ -174,8 +175,20 @@ def test_json_keeps_everything_and_marks_it_as_recorded():
 
 
 def test_the_table_says_whether_it_was_measured_now():
-    assert "Measured now on A GPU, driver 1.2, torch 2.13.0, triton 3.7.1, 2026-01-02." in str(SPEEDS)
+    where = "A GPU, driver 1.2, torch 2.11.0+cu130 (the course pins 2.15.0), triton 3.9.0, 2026-01-02"
+    assert f"Measured now on {where}." in str(SPEEDS)
     assert "Recorded on A GPU" in str(dataclasses.replace(SPEEDS, recorded=True))
+
+
+def test_a_machine_with_the_pinned_torch_names_it_once():
+    same = dataclasses.replace(MACHINE, torch="2.15.0+cu132")
+    assert str(same) == "A GPU, driver 1.2, torch 2.15.0+cu132, triton 3.9.0, 2026-01-02"
+
+
+def test_every_record_names_its_triton_which_is_the_pinned_one():
+    for name in records.names():
+        machine = recorded(name).machine
+        assert (machine.triton, machine.pinned_torch) == (pins.TRITON, pins.TORCH), name
 
 
 def test_the_table_has_a_row_a_size_and_leaves_gaps_empty():
@@ -201,17 +214,6 @@ def test_unknown_operations_and_studies_are_sentences():
         operation("nope")
     with pytest.raises(CourseError, match="There is no study 'nope': there is bias_gelu"):
         study("nope")
-
-
-def test_the_hash_counts_code_alone(tmp_path):
-    plain, dressed, other = (tmp_path / name for name in ("plain.py", "dressed.py", "other.py"))
-    plain.write_text("def f(x):\n    return '#' + x\n")
-    dressed.write_text(
-        '"""A module."""\n\n# a comment\ndef f(x):  # another\n    """Doc.\n\n    More."""\n\n    return \'#\' + x\n'
-    )
-    other.write_text("def f(x):\n    return '#' - x\n")
-    assert code_hash(plain) == code_hash(dressed)
-    assert code_hash(plain) != code_hash(other)
 
 
 def test_the_recorded_facts_of_a_gpu_print_and_survive_json():

@@ -75,8 +75,12 @@ def operator(
 def _fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """The shapes and dtypes of a call's results, for what traces it without any data."""
     for name, x in (("q", q), ("k", k), ("v", v)):
-        torch._check(x.dim() == 4, lambda name=name, x=x: f"fmha: {name} has {x.dim()} dimensions, and must have 4.")
+        torch._check(x.dim() == 4, partial(_not_four_dimensions, name, x))
     return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float32)
+
+
+def _not_four_dimensions(name: str, x: torch.Tensor) -> str:
+    return f"fmha: {name} has {x.dim()} dimensions, and must have 4."
 
 
 def build_operator(

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from course import MODE
+from course import MODE, pins
 from course.child import run_source
 from course.errors import CourseError
 from course.progress import track
@@ -82,7 +82,8 @@ def require_gpu(name: str | None = None) -> None:
 
 
 def record(operation: Operation) -> Iterator[Speeds]:
-    """Verify every version of an operation; then run study after study, each when asked for the next, with its source's hash.
+    """Verify every version of an operation; then run study after study, each when asked for the next, with the
+    hash of its code.
 
     Raises CourseError in CPU mode, and where the operation is not right: what is wrong is not timed.
     """
@@ -93,7 +94,8 @@ def record(operation: Operation) -> Iterator[Speeds]:
         verified = verify(function, operation.reference, operation.cases, absolute=operation.absolute)
         if not verified.right:
             raise CourseError(f"Nothing was recorded, since a version is wrong. {verified}")
-    return (run_study(each, code_hash(operation.source), operation.first_call) for each in operation.studies)
+    source_hash = code_hash(operation.ladder.values())
+    return (run_study(each, source_hash, operation.first_call) for each in operation.studies)
 
 
 def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Speeds:
@@ -164,6 +166,7 @@ def this_machine() -> Machine:
         torch=torch.__version__,
         triton=triton.__version__,
         date=datetime.date.today().isoformat(),
+        pinned_torch=pins.TORCH,
     )
 
 

@@ -19,11 +19,17 @@ class Machine:
     gpu: str
     driver: str
     torch: str
+    """The PyTorch that ran."""
     triton: str
     date: str
+    pinned_torch: str = ""
+    """The PyTorch that the course pinned at the time; it may be newer than the machine's."""
 
     def __str__(self) -> str:
-        return f"{self.gpu}, driver {self.driver}, torch {self.torch}, triton {self.triton}, {self.date}"
+        torch = self.torch
+        if self.pinned_torch not in ("", torch.partition("+")[0]):
+            torch += f" (the course pins {self.pinned_torch})"
+        return f"{self.gpu}, driver {self.driver}, torch {torch}, triton {self.triton}, {self.date}"
 
 
 def to_content(result: Any) -> dict[str, Any]:
@@ -91,7 +97,7 @@ class Speeds:
     launch_us: dict[str, float]
     """Time the CPU spends on one call, in microseconds, by function; and named first calls, which compile."""
     source_hash: str = ""
-    """`code_hash` of the kernel's file."""
+    """`code_hash` of the operation's functions."""
     recorded: bool = False
     """Read from a file, and not measured just now."""
 

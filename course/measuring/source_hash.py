@@ -1,26 +1,149 @@
-"""A hash of a source file's code, by which a recorded result knows that it was measured on that code."""
+"""A hash of the code of functions, by which a recorded result knows that it was measured on that code.
+
+The hash covers what the functions do and not how they are written down: their definitions and those
+that they use, wherever in `kernels` these stand. Moving a definition to another file, renaming it or
+one of its local variables, a comment, a docstring, an annotation and the text of an error change
+nothing. Parameters keep their names, since callers and `do_not_specialize` refer to them.
+"""
 
 import ast
+import functools
 import hashlib
-import io
-import tokenize
+import importlib.util
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+PACKAGE = "kernels"
+UNHASHED = f"{PACKAGE}.checks"
+"""Its functions raise where an input does not fit; they compute nothing."""
 
 
-def code_hash(path: Path) -> str:
-    """The first 16 hex digits of the SHA-256 of the file's code: comments, docstrings and blank lines do not count."""
-    return hashlib.sha256(_code_only(path.read_text()).encode()).hexdigest()[:16]
+def code_hash(functions: Iterable[Callable[..., Any]]) -> str:
+    """The first 16 hex digits of the SHA-256 of the code of functions at the top of their modules, in this order."""
+    definitions = _Definitions()
+    for function in functions:
+        definitions.number(_module(function.__module__), function.__name__)
+    return hashlib.sha256("\n".join(definitions.texts).encode()).hexdigest()[:16]
 
 
-def _code_only(text: str) -> str:
-    lines = text.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False) is not None:
-            docstring = node.body[0]
-            for row in range(docstring.lineno - 1, docstring.end_lineno or docstring.lineno):
-                lines[row] = ""
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+@dataclass(frozen=True)
+class _Module:
+    """What the top level of a module binds."""
+
+    statements: dict[str, ast.stmt]
+    """Name -> the statement that defines it."""
+    imported: dict[str, tuple[str, str]]
+    """Name -> (module, name there), of what comes from PACKAGE."""
+
+
+@functools.cache
+def _module(name: str) -> _Module:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None and spec.origin is not None, name
+    statements: dict[str, ast.stmt] = {}
+    imported: dict[str, tuple[str, str]] = {}
+    for statement in ast.parse(Path(spec.origin).read_text()).body:
+        if isinstance(statement, ast.ImportFrom) and statement.module:
+            if statement.module.split(".")[0] == PACKAGE and statement.module != UNHASHED:
+                for each in statement.names:
+                    imported[each.asname or each.name] = (statement.module, each.name)
+        else:
+            statements |= dict.fromkeys(_bound_by(statement), statement)
+    return _Module(statements, imported)
+
+
+def _bound_by(node: ast.AST) -> list[str]:
+    """The names that a node binds in its own scope."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return [node.id]
+    if isinstance(node, ast.Lambda | ast.Import | ast.ImportFrom):
+        return []
+    return [name for child in ast.iter_child_nodes(node) for name in _bound_by(child)]
+
+
+class _Definitions:
+    """Definitions numbered in the order in which they are first used, with their texts."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, module: _Module, name: str) -> int | None:
+        """The number of what `name` means in a module; None where PACKAGE does not define it."""
+        if name in module.imported:
+            home, original = module.imported[name]
+            return self.number(_module(home), original)
+        statement = module.statements.get(name)
+        if statement is None:
+            return None
+        if id(statement) not in self._numbers:
+            number = self._numbers[id(statement)] = len(self.texts)
+            self.texts.append("")  # a definition may use itself
+            self.texts[number] = _Text(self, module).of(statement)
+        return self._numbers[id(statement)]
+
+
+class _Text:
+    """The text of one definition, with numbers for the names that may change."""
+
+    def __init__(self, definitions: _Definitions, module: _Module) -> None:
+        self._definitions, self._module = definitions, module
+        self._locals: list[dict[str, int]] = []
+
+    def of(self, value: object) -> str:
+        if isinstance(value, list):
+            return "[" + ",".join(map(self.of, value)) + "]"
+        if not isinstance(value, ast.AST):
+            return repr(value)
+        if isinstance(value, ast.Name):
+            return self._name(value.id)
+        if isinstance(value, ast.Raise):
+            return "Raise"
+        if isinstance(value, ast.FunctionDef):
+            return self._function(value)
+        if isinstance(value, ast.ClassDef):
+            return self._fields(value, body=_without_docstrings(value.body), name=None)
+        if isinstance(value, ast.arg):
+            is_constant = value.annotation is not None and "constexpr" in ast.unparse(value.annotation)
+            return value.arg + ":constexpr" * is_constant
+        return self._fields(value)
+
+    def _function(self, function: ast.FunctionDef) -> str:
+        outside = self.of(function.decorator_list)
+        body = _without_docstrings(function.body)
+        arguments = function.args
+        parameters = {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
+        bound = dict.fromkeys(name for statement in body for name in _bound_by(statement))
+        self._locals.append({name: number for number, name in enumerate(bound) if name not in parameters})
+        try:
+            return f"{outside}def({self.of(arguments)}){self.of(body)}"
+        finally:
+            self._locals.pop()
+
+    def _name(self, name: str) -> str:
+        for depth, names in enumerate(reversed(self._locals)):
+            if name in names:
+                return f"local {depth} {names[name]}"
+        number = self._definitions.number(self._module, name)
+        return name if number is None else f"definition {number}"
+
+    def _fields(self, node: ast.AST, **instead: object) -> str:
+        # By hand and not by ast.dump, whose text differs between versions of Python.
+        fields = dict(ast.iter_fields(node)) | instead
+        fields.pop("ctx", None)
+        if isinstance(node, ast.AnnAssign) and "constexpr" not in ast.unparse(node.annotation):
+            del fields["annotation"]
+        shown = [f"{name}={self.of(value)}" for name, value in fields.items() if value not in (None, [])]
+        return f"{type(node).__name__}({','.join(shown)})"
+
+
+def _without_docstrings(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements without strings that stand alone: they document a function, a class or an attribute."""
+    return [
+        each for each in body
+        if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str))
+    ]  # fmt: skip

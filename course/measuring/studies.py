@@ -4,7 +4,6 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,7 +38,6 @@ class Operation:
     """One file of kernels/: how to tell that it is right, and what to time it against."""
 
     name: str
-    source: Path
     ladder: dict[str, Function]
     """Every version by its function's name, from the naive one to the public one."""
     reference: Function

@@ -1,14 +1,11 @@
 """Bias and GELU: right against torch in float64; one kernel against two, torch's two, and a copy of as many bytes."""
 
-from pathlib import Path
-
 import torch
 from torch.nn.functional import gelu
 
 from course.measuring.cases import matrices
 from course.measuring.copying import copy_of
 from course.measuring.studies import Operation, Study
-from kernels import bias_gelu as source
 from kernels.bias_gelu import bias_gelu, bias_gelu_v1
 
 COLUMNS = 4096
@@ -42,7 +39,6 @@ def _study(name: str, dtype: torch.dtype) -> Study:
 
 OPERATION = Operation(
     name="bias_gelu",
-    source=Path(source.__file__),
     ladder={"bias_gelu": bias_gelu},
     reference=_by_torch,
     cases=matrices(with_row=True),

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import cast
 
 import torch
@@ -12,7 +11,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from course.measuring.cases import Case, Input
 from course.measuring.studies import Function, Operation, Study
-from kernels import flash_attention as source
 from kernels.flash_attention import (
     flash_attention,
     flash_attention_v1,
@@ -108,7 +106,6 @@ VERSIONS = [
 
 OPERATION = Operation(
     name="flash_attention",
-    source=Path(source.__file__),
     ladder={version.__name__: version for version in VERSIONS},
     reference=_reference,
     cases=_cases(),

@@ -1,13 +1,11 @@
 """Matrix product: right against torch in float64, exact in float32; every version's speed against torch's."""
 
 from functools import wraps
-from pathlib import Path
 
 import torch
 
 from course.measuring.cases import FLOATS, Case, Input
 from course.measuring.studies import Function, Operation, Study
-from kernels import matmul as source
 from kernels.matmul import matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
 
 VERSIONS = (matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5, matmul)
@@ -89,7 +87,6 @@ def _study(name: str, dtype: torch.dtype, torchs: Function) -> Study:
 
 OPERATION = Operation(
     name="matmul",
-    source=Path(source.__file__),
     ladder={version.__name__: _exact(version) for version in VERSIONS},
     reference=_by_torch,
     cases=_cases(),

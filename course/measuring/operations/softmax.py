@@ -1,13 +1,10 @@
 """Softmax: right against torch in float64; every version against torch's, a compiled one, and a copy of as many bytes."""
 
-from pathlib import Path
-
 import torch
 
 from course.measuring.cases import FLOATS, Case, Input, matrices
 from course.measuring.copying import copy_of
 from course.measuring.studies import Function, Operation, Study
-from kernels import softmax as source
 from kernels.softmax import (
     softmax,
     softmax_v1,
@@ -95,7 +92,6 @@ DEPTHS = Study(
 
 OPERATION = Operation(
     name="softmax",
-    source=Path(source.__file__),
     ladder={
         "softmax_v1": softmax_v1,
         "softmax_v2": softmax_v2,

@@ -1,13 +1,10 @@
 """Transpose: right against torch's own; fast against it and a copy of as many bytes."""
 
-from pathlib import Path
-
 import torch
 
 from course.measuring.cases import matrices
 from course.measuring.copying import copy_of
 from course.measuring.studies import Operation, Study
-from kernels import transpose as source
 from kernels.transpose import transpose, transpose_v1
 
 
@@ -17,7 +14,6 @@ def _by_torch(x: torch.Tensor) -> torch.Tensor:
 
 OPERATION = Operation(
     name="transpose",
-    source=Path(source.__file__),
     ladder={"transpose_v1": transpose_v1, "transpose": transpose},
     reference=_by_torch,
     cases=matrices(dtypes=(torch.float32, torch.float16, torch.bfloat16, torch.int8)),

@@ -1,14 +1,12 @@
 """Vector add: right against torch.add in float64; fast against torch.add and a copy of as many bytes."""
 
 from functools import partial
-from pathlib import Path
 
 import torch
 
 from course.measuring.cases import vectors
 from course.measuring.copying import copy_of
 from course.measuring.studies import Operation, Study
-from kernels import vector_add
 from kernels.vector_add import add, add_v1, add_v2
 
 
@@ -30,7 +28,6 @@ def _with_warps(num_warps: int):
 
 OPERATION = Operation(
     name="vector_add",
-    source=Path(vector_add.__file__),
     ladder={"add_v1": add_v1, "add_v2": add_v2, "add": add},
     reference=torch.add,
     cases=vectors(2, dtypes=(torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32)),
