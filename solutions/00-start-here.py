@@ -181,7 +181,7 @@ print(out.item())
 # %% [markdown]
 # The mask kept the fourth lane from reading memory; it did not take the lane out of the maximum.
 # What such a lane holds is *undefined*: Triton promises nothing. The interpreter fills in 0, and
-# so does Triton 3.7.1 on NVIDIA GPUs, but -1 was asked for. Say what you want with `other`. (Where
+# so does Triton 3.9.0 on NVIDIA GPUs, but -1 was asked for. Say what you want with `other`. (Where
 # `check`, `verify` and `replay` interpret, they put infinities there, so that it shows.)
 
 
