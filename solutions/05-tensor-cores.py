@@ -423,7 +423,7 @@ for group_m in (1, 8):
 # %% [markdown]
 # 264 tiles are asked for either way, and all operations are the same. But memory has to deliver 37
 # different ones row after row, and 25 in groups of 8. What that is worth depends on what the L2
-# cache holds anyway: on an H200 a few percent at 4,096, and an eighth at 8,192, as you will see. It never
+# cache holds anyway: on an H200 a few percent at 4,096, and a seventh at 8,192, as you will see. It never
 # changes the result.
 
 # %% [markdown]
@@ -628,8 +628,8 @@ names = ["matmul", "torch", "matmul_v1", "matmul_v2", "matmul_v3", "matmul_v4", 
 draw.speeds(speeds, series=names, xs=[1024, 2048, 4096, 8192])
 
 # %% [markdown]
-# Larger tiles: two and a half times the speed. Groups gain a fifth at 8,192, and 4 % at 4,096, whose
-# operands, 34 MB each, the L2 cache nearly holds. Descriptors and persistent programs gain one to
+# Larger tiles: two and a half times the speed. Groups gain a seventh at 8,192, and 6 % at 4,096, whose
+# operands, 34 MB each, the L2 cache nearly holds. Descriptors and persistent programs gain two to
 # four percent each, and from 2,048 on the best stand beside cuBLAS. At 1,024 `v4` and `v5` fall off:
 # their tiles are 128 x 256, which makes 32 for 132 multiprocessors, and `matmul` takes smaller ones
 # there. One cost is not in this picture, which shows the GPU's time: a launch takes the CPU two to

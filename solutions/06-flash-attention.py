@@ -908,8 +908,9 @@ for group in ("4" + first, *others):
 #
 # PyTorch has four kinds of attention. `math` writes the scores to memory, and computes in float32;
 # `efficient` and `flash` are flash attention in CUDA, `flash` its second generation, written for the
-# A100; cuDNN's is NVIDIA's own, for each GPU. This was recorded on an H200: 16,384 queries in all, 16
-# heads, D = 128, float16. The operations are counted as 4 * M * N * D a head for all of them.
+# A100; cuDNN's is NVIDIA's own, for each GPU. This was recorded on an H200 with PyTorch 2.11 and its
+# cuDNN, older than the ones you have installed: 16,384 queries in all, 16 heads, D = 128, float16. The
+# operations are counted as 4 * M * N * D per head for all of them.
 # **Predict** how far `math` is behind, and which of the others the course's kernel passes.
 
 # %%
@@ -920,8 +921,8 @@ draw.speeds(speeds, series=["flash_attention", *peers])
 # %% [markdown]
 # `math` is more than twenty times slower, and not ten: in float32 its scores are twice as large,
 # and its products use no tensor cores. Its speed hardly changes with the length, since all that it
-# does grows with N x N. The course's kernel is 1.6 times as fast as `flash`, and has between 0.90
-# and 0.95 of cuDNN. Now its own versions, under a causal mask; the operations counted are half as
+# does grows with N x N. The course's kernel is 1.5 to 1.6 times as fast as `flash`, and has between
+# 0.84 and 0.90 of cuDNN's speed. Now its own versions, under a causal mask; the operations counted are half as
 # many. `flash_attention` is `v5` here. **Predict** where `v1`, which leaves out no tile, ends up.
 
 # %%
@@ -929,12 +930,12 @@ versions = [f"flash_attention_v{version}" for version in (1, 2, 3, 4)]
 draw.speeds(recorded("flash_attention_128_causal"), series=["flash_attention", *versions])
 
 # %% [markdown]
-# `v1` is your `attention_kernel` with a mask: 144 TFLOP/s, where it makes 309 without one. `v2` has
-# powers of two, skips what is hidden, and starts long programs first: two to three times as fast.
+# `v1` is your `attention_kernel` with a mask: 150 TFLOP/s at 16,384, where it makes 310 without one. `v2` has
+# powers of two, skips what is hidden, and starts long programs first: 1.9 to 2.7 times as fast.
 # `v3` has larger tiles and more depth; at 512 its tiles cost more than they gain. `v4` reads k and
 # v by descriptors. In `v5` one group of warps fetches, two have half the rows each, and programs
 # are persistent, so that the next tile's first keys come while this one ends. That counts most
-# where loops are short: thirty percent at 1,024, next to nothing at 16,384.
+# where loops are short: a third at 1,024, next to nothing at 16,384.
 #
 # And the other head dimensions? At D = 64 `flash_attention` is `v4`. Here is its share of cuDNN's
 # speed.
@@ -948,7 +949,7 @@ for head_dim in (64, 128, 256):
     print(f"D = {head_dim:3}:", ", ".join(f"{theirs / ours:.2f}" for theirs, ours in times))
 
 # %% [markdown]
-# Over all lengths from 1,024 on, with and without the mask, it is 0.99, 0.91 and 0.89 on average.
+# Over all lengths from 1,024 on, with and without the mask, it is 0.96, 0.88 and 0.87 on average.
 # What is left is in the loop. Within a group of warps a dot, the powers, and the next dot wait for
 # one another: Triton waits for both dots before the powers, and only the other group fills the gap.
 # FlashAttention-3 leaves the dot of one turn running under the powers of the next, in the same
