@@ -27,7 +27,7 @@ def compile_variants(reference: Reference, variants: list[Json], grid: str, targ
     does.
     """
     try:
-        kernel = jit_function(loaded_at(reference))
+        kernel = jit_function(loaded_at(reference, target_of(target).triton))
         defaults = _defaults(kernel)
         for each in variants:
             _refuse_unwritable(kernel, len(parse_signature(each["signature"]).arguments), defaults)

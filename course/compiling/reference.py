@@ -8,10 +8,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from triton.backends.compiler import GPUTarget
+
 from course.errors import CourseError
 
+from .private.driver import driver_of
 from .private.kernels import plain_function
 from .source import Source, importable, source_of
+
+SM_90 = GPUTarget("cuda", 90, 32)
 
 Reference = dict[str, Any]
 """{"module": …, "name": …}, {"file": …, "name": …} or {"source": …}."""
@@ -30,8 +35,22 @@ def reference_of(kernel: Any, asker: str) -> Reference:
     return {"source": source_of(kernel).to_json()}
 
 
-def kernel_at(reference: Reference) -> Any:
-    """The kernel. Raises CourseError where its file holds none of that name, and what loading it raises."""
+def kernel_at(reference: Reference, target: GPUTarget = SM_90) -> Any:
+    """The kernel. Raises CourseError where its file holds none of that name, and what loading it raises.
+
+    target: what its module is told where it asks Triton's driver for the GPU while it is loaded, and none is there.
+    """
+    try:
+        return _loaded(reference)
+    except RuntimeError as error:
+        if "active drivers" not in str(error):
+            raise
+    # Not told from the first: there are modules that then go on to ask PyTorch, which knows of no GPU.
+    with driver_of(target, runs_trials=False):
+        return _loaded(reference)
+
+
+def _loaded(reference: Reference) -> Any:
     if "source" in reference:
         return Source.from_json(reference["source"]).load()
     name = reference["name"]
@@ -42,10 +61,10 @@ def kernel_at(reference: Reference) -> Any:
     return getattr(module, name)
 
 
-def loaded_at(reference: Reference) -> Any:
-    """The kernel, where whatever loading it raises is a CourseError."""
+def loaded_at(reference: Reference, target: GPUTarget = SM_90) -> Any:
+    """The kernel as `kernel_at` gives it, where whatever loading it raises is a CourseError."""
     try:
-        return kernel_at(reference)
+        return kernel_at(reference, target)
     except CourseError:
         raise
     except (Exception, SystemExit) as error:

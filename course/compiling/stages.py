@@ -39,7 +39,7 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
     Returns "stages", "binary" (base64), "metadata" and "listing"; or "problem" with "line", "place" and "details".
     """
     try:
-        given = loaded_at(reference)
+        given = loaded_at(reference, target_of(target).triton)
         kernel = jit_function(given)
     except CourseError as error:
         return {"problem": str(error)}

@@ -1,6 +1,7 @@
 """Is a function right? Against a reference in float64, with poisoned and guarded memory, over many cases."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ import numpy as np
 import torch
 
 from course import DEVICE, MODE
-from course.compiling.private.errors import interpreter_words
+from course.compiling.private.errors import cannot_run, causes, interpreter_words, lacking
 from course.compiling.private.interpreter import interpreter_watched
 from course.errors import CourseError
 from course.progress import track
 from course.tracing.accesses import AccessLog, OutsideError, Problem, Region
+from course.tracing.watching import Stopped, limited_computing
 
 from .cases import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
 from .compare import largest_error, value_problem
@@ -22,6 +24,9 @@ from .guards import Guarded, GuardedAllocations, bits
 from .tolerances import Tolerance, tolerance_for
 
 Verdict = Literal["right", "wrong", "left to the GPU"]
+
+CASE_S = 20
+"""How long the interpreter may compute on one case before that is left to the GPU."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ class Outcome:
     """What it did, where the interpreter was watched and it is not wrong."""
     error: float = 0.0
     """The largest error as a fraction of what is allowed: at most 1 where the case is right."""
+    lacking: str = ""
+    """What the interpreter lacks to run it, where that is why it is left to the GPU."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,7 @@ def verify(
     absolute: float = 0.0,
     contiguous: bool = False,
     first_wrong_only: bool = False,
+    case_s: float = CASE_S,
 ) -> Verified:
     """Compare `function` with `reference` on every case.
 
@@ -132,6 +140,8 @@ def verify(
     absolute: error allowed on top of the tolerance, for results that cancel.
     contiguous: whether the result must be so.
     first_wrong_only: leave out the cases after the first wrong one.
+    case_s: in CPU mode, how long the main thread may compute on one case. After that the case is left to the GPU, as are those
+        that are as large. Another thread cannot be stopped.
 
     Raises CourseError where there is no case, or the reference fails.
     """
@@ -146,8 +156,13 @@ def verify(
         if not MODE.gpu and pace.too_slow_for(case):
             outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", "the interpreter would take long"))
             continue
-        with pace.timing(case):
-            outcomes.append(_try(function, reference, case, tolerance, absolute, contiguous))
+        try:
+            with pace.timing(case), limited_computing(math.inf if MODE.gpu else case_s):
+                outcomes.append(_try(function, reference, case, tolerance, absolute, contiguous))
+        except Stopped:
+            reason = f"the interpreter had not ended it after {case_s:g} s of computing"
+            outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", reason))
+            pace.stopped(case)
         if (first_wrong_only and outcomes[-1].verdict == "wrong") or (MODE.gpu and _gpu_is_lost()):
             break
     return Verified(name, tuple(outcomes))
@@ -158,11 +173,12 @@ class _Pace:
 
     def __init__(self) -> None:
         self.seconds_per_element: list[float] = []
+        self.most_elements = CPU_MODE_ELEMENTS
 
     def too_slow_for(self, case: Case) -> bool:
         # This thread's own time, and the least of it, so that which cases run does not depend on what else the machine does.
         expected_s = case.elements * min(self.seconds_per_element, default=0.0)
-        return case.elements > CPU_MODE_ELEMENTS or expected_s > CPU_MODE_SECONDS
+        return case.elements > self.most_elements or expected_s > CPU_MODE_SECONDS
 
     @contextlib.contextmanager
     def timing(self, case: Case) -> Iterator[None]:
@@ -170,6 +186,10 @@ class _Pace:
         yield
         if case.elements >= 512:  # below that, a call's fixed cost tells nothing of a larger case
             self.seconds_per_element.append((time.thread_time() - start) / case.elements)
+
+    def stopped(self, case: Case) -> None:
+        """The interpreter was stopped on this case."""
+        self.most_elements = min(self.most_elements, case.elements - 1)
 
 
 def _gpu_is_lost() -> bool:
@@ -209,6 +229,8 @@ def _try(
     except Exception as error:
         if MODE.interpreting and _for_want_of_bfloat16(case, error):
             return Outcome(str(case), dtype, "left to the GPU", "the interpreter cannot do this with bfloat16")
+        if MODE.interpreting and (what := lacking(error)):
+            return Outcome(str(case), dtype, "left to the GPU", cannot_run(what), lacking=what)
         return _wrong(case, _what_was_raised(error))
     problem = _form_problem(out, shape, result_dtype, contiguous) or log.problem or _memory_problem(inputs, before, allocated)
     if problem:
@@ -257,10 +279,10 @@ def _for_want_of_bfloat16(case: Case, error: Exception) -> bool:
 
 
 def _what_was_raised(error: Exception) -> Problem:
-    if isinstance(error.__cause__, OutsideError):  # the interpreter raises its own from what a kernel raised
-        return error.__cause__.problem
-    if type(error).__name__ == "InterpreterError" and isinstance(error.__cause__, Exception):
-        error = error.__cause__
+    if type(error).__name__ == "InterpreterError":
+        error = causes(error)[-1]  # the interpreter raises its own from what a kernel raised
+    if isinstance(error, OutsideError):
+        return error.problem
     lost = " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
     return Problem("raised", f"It raised {type(error).__name__}: {interpreter_words(error) or first_line(error)}{lost}")
 

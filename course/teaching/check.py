@@ -75,7 +75,7 @@ def check(exercise_id: str, answer: Any) -> Checked:
     if answer is None or answer is ...:
         return Checked(exercise_id, "to do")
     checked = _check_code(exercise, answer) if isinstance(exercise, Code) else Checked(exercise_id, *exercise.judge(answer))
-    if checked.verdict in ("to do", "no answer"):
+    if checked.verdict in ("to do", "no answer", "left to the GPU"):
         return checked
     if problem := learner.note(exercise_id, checked.verdict):
         checked.notes.append(problem)
@@ -159,7 +159,8 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str], dict[str, A
         return tuple(compiles), [], None
     judged, left = _judged(interpreted, exercise)
     raised, where = interpreted.value[2:] if interpreted.how == "finished" else (False, None)
-    if judged[0] != "right" and not (raised and MODE.gpu):  # there are things that the interpreter cannot run
+    left_to_gpu = judged[0] == "left to the GPU"
+    if judged[0] != "right" and not left_to_gpu and not (raised and MODE.gpu):
         return judged, left, where
     if compiles[0] != "right":
         return tuple(compiles), [], None
@@ -167,6 +168,9 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str], dict[str, A
         judged, left = _judged(run("launch", trial.values), exercise)
         return (("right", f"{judged[1]}, on this GPU.") if judged[0] == "right" else judged), left, None
     reason = judged[1]
+    if left_to_gpu:
+        known = f"Whether it compiles could not be told ({_cut(untold)})" if untold else f"It compiles for {TARGET}"
+        return ("left to the GPU", f"{reason}\n{known}: check it in GPU mode."), [], None
     if untold:
         return ("right", f"{reason}; whether it compiles could not be told ({_cut(untold)})."), left, None
     return ("right", f"{reason}, and it compiles for {TARGET}."), left, None

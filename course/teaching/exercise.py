@@ -15,9 +15,11 @@ import torch
 from course.measuring.cases import Case
 
 Verdict = Literal[
-    "right", "wrong", "does not compile", "race", "reads outside", "writes outside", "crashed", "too slow", "no answer", "to do"
-]
-"""`no answer`: not what the exercise asks for, such as a tensor for a number."""
+    "right", "wrong", "does not compile", "race", "reads outside", "writes outside", "crashed", "too slow", "left to the GPU",
+    "no answer", "to do",
+]  # fmt: skip
+"""`no answer`: not what the exercise asks for, such as a tensor for a number.
+`left to the GPU`: the interpreter cannot run it, and no GPU is there."""
 
 Judged = tuple[Verdict, str]
 """A verdict and its reason, a sentence."""

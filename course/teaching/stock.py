@@ -102,10 +102,10 @@ def _compile(
     from triton.tools.compile import CompileArgs, compile_kernel
 
     try:
-        kernel = jit_function(loaded_at(reference))
+        gpu: GPUTarget = target_of(target).triton
+        kernel = jit_function(loaded_at(reference, gpu))
     except CourseError as error:
         return {"problem": str(error)}
-    gpu: GPUTarget = target_of(target).triton
     triton.runtime.driver.set_active(_Driver(gpu, runs_trials=False))
     path = Path(kernel.fn.__code__.co_filename)
     if "source" in reference:  # the tool takes a file

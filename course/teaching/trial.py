@@ -1,13 +1,14 @@
 """Try an answer, in a child process: compile it, and run it on the exercise's cases."""
 
 import importlib
+import math
 import re
 from dataclasses import asdict
 from typing import Any
 
 from course import MODE
 from course.compiling.private.compiler import launches_compiled, prepare_compiler
-from course.compiling.private.errors import CompileProblem
+from course.compiling.private.errors import CompileProblem, cannot_run
 from course.compiling.source import Definition, Source
 from course.compiling.targets import MOST_THREADS, Target, target_of
 from course.measuring.cases import Case
@@ -81,6 +82,7 @@ def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str],
     result = verify(
         function, exercise.reference, exercise.cases,
         absolute=exercise.absolute, contiguous=exercise.contiguous, first_wrong_only=True,
+        case_s=math.inf,  # the child has its limit, beyond which an answer is too slow
     )  # fmt: skip
     for number, outcome in enumerate(result.outcomes):
         if problem := outcome.problem:
@@ -91,6 +93,8 @@ def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str],
     for case, outcome in zip(exercise.cases, result.outcomes, strict=False):
         if outcome.work and (words := _work_problem(exercise, case, outcome.work)):
             return ("wrong", f"{words}\nThe case: {outcome.case}."), [], False, None
+    if lacking := next((outcome.lacking for outcome in result.outcomes if outcome.lacking), ""):
+        return ("left to the GPU", f"{cannot_run(lacking)}."), [], False, None
     ran = sum(outcome.verdict == "right" for outcome in result.outcomes)
     return ("right", f"in {ran} case{'s' if ran != 1 else ''}"), result.left(), False, None
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from course.compiling.arguments import make
-from course.compiling.private.interpreter import Grid, bind_late
+from course.compiling.private.interpreter import Grid
 from course.compiling.private.kernels import inner_kernel
 from course.compiling.reference import Reference, kernel_at, listing_of
 
@@ -29,7 +29,6 @@ def launching(reference: Reference, args: list[Json], kwargs: dict[str, Json], g
     file: where `launching.run` has put the tensors.
     """
     kernel = inner_kernel(kernel_at(reference))
-    bind_late(kernel)
     names = set(inspect.signature(kernel.fn).parameters)
 
     def launch() -> None:

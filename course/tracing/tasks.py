@@ -21,13 +21,25 @@ from .watching import Failure, Watch, watched
 
 Json = dict[str, Any]
 
+UNDEFINED = (
+    "Masked lanes that are loaded without `other` are undefined: here they hold infinities, or the largest and smallest "
+    "integers, and a GPU may put anything there."
+)
+
 
 def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, requests: Any, seconds: float) -> Json:
-    """What `Survey.to_json` says, with "operations", the tensors' panels, and "failure" where it did not come to its end."""
+    """What `Survey.to_json` says, with "operations", the tensors' panels, and "stopped" where it did not come to its end.
+
+    Where the kernel fails it is a "problem" alone; and "lacking", with "line", where it is the interpreter that cannot run it.
+    """
     launch, listing = launching(reference, args, kwargs, tuple(grid), file)
     watch = Watch(listing, [_requests(each) for each in requests])
     with operations_counted() as operations:
         failure = watched(watch, launch, seconds)
+    if not watch.surveys:
+        return {"problem": _nothing_ran(seconds)}
+    if failure is not None and failure.lacking:
+        return {"lacking": failure.text.rstrip("."), "line": failure.line}
     if failure is not None and not failure.stopped:
         place = f"{listing.functions[0]['name']} fails in program {name_of(failure.program)}, line {failure.line}"
         return {"problem": f"{place}: {failure.text.rstrip('.')}. replay, with the same arguments, opens there."}
@@ -82,6 +94,8 @@ def replay(
     for _ in range(2):  # once more where the program to be shown turns out to be another one
         watch = Watch(listing, record={(0, program) for program in wanted})
         failure = watched(watch, launch, seconds)
+        if not watch.surveys:
+            return {"problem": _nothing_ran(seconds)}
         try:
             opened = opened_at(watch.last, failure, element)
         except LookupError as error:
@@ -90,6 +104,10 @@ def replay(
             break
         wanted.add(opened)
     return content_of(watch, 0, failure, opened, element)
+
+
+def _nothing_ran(seconds: float) -> str:
+    return f"The launch was stopped after {seconds:g} s, before a program ran: this machine may be busy, so try again."
 
 
 def opened_at(survey: Survey, failure: Failure | None, element: Any) -> Program | None:
@@ -128,6 +146,7 @@ def content_of(watch: Watch, launch: int, failure: Failure | None, opened: Progr
         "opened": list(opened) if opened else None,
         "element": element,
         "failure": asdict(failure) if failure else None,
+        "notes": [UNDEFINED] if launch in watch.undefined_matters else [],
     }
 
 

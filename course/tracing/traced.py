@@ -5,8 +5,9 @@ from typing import Any
 
 from course.compiling.arguments import describe
 from course.compiling.disassembly import Resources
-from course.compiling.lower import LowerError, Request, lower_again
+from course.compiling.lower import Lowered, LowerError, Request, lower_again
 from course.compiling.requests import requests_of
+from course.errors import CourseError
 
 from . import tasks
 from .launching import TRACE_S, Asked, asked, run
@@ -35,6 +36,7 @@ def traced(asker: str, kernel: Any, grid: Any, args: Any, kwargs: dict[str, Any]
     described = {name: describe(value) for name, value in launch.kwargs.items()}
     request = Request(launch.reference, [*map(describe, launch.args)], described, literal=False)
     requests: list[dict[str, Any]] = []
+    lowered: Lowered | None = None
     resources, texts, notes = None, {}, []
     try:
         lowered = lower_again(request, target)
@@ -43,8 +45,22 @@ def traced(asker: str, kernel: Any, grid: Any, args: Any, kwargs: dict[str, Any]
     except LowerError as error:
         notes.append(str(error) if "does not compile" in str(error) else f"It does not compile: {error}")
     content = run(tasks.survey, launch, requests, TRACE_S)
+    if "lacking" in content:
+        raise CourseError("\n".join([_beyond(asker, launch, content), *_compiled(lowered)]))
     if content["stopped"]:
         notes.append(f"{content['stopped']} What had run by then was counted.")
     if any(each["guessed"] for each in content["accesses"]):
         notes.append("Where no compiled access was found, sectors are counted for 32 neighbouring lanes at a time.")
     return Traced(launch, content, resources, texts, notes)
+
+
+def _beyond(asker: str, launch: Asked, content: dict[str, Any]) -> str:
+    """That the interpreter cannot run a launch to its end, by no fault of the kernel."""
+    return f"{content['lacking']}: {asker} cannot follow {launch.name} beyond line {content['line']}."
+
+
+def _compiled(lowered: Lowered | None) -> list[str]:
+    """What is known of a kernel all the same."""
+    if lowered is None:
+        return []
+    return [f"Compiled for {lowered.target.name}:", *(f"    {line}" for line in str(lowered.resources).split("\n"))]

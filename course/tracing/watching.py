@@ -1,6 +1,9 @@
 """A launch under watch: surveyed, some programs recorded step by step, and ended when it takes too long."""
 
+import math
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from course.compiling.private.errors import interpreter_words
+from course.compiling.private.errors import cannot_run, causes, interpreter_words, lacking
 from course.compiling.private.interpreter import Access, Grid, Launch, Program, interpreter_watched
 from course.compiling.requests import Requests
 
@@ -17,6 +20,7 @@ from .accesses import name_of
 from .sites import Listing
 from .steps import Recorded, Recorder
 from .survey import Survey
+from .values import numbers_of
 
 MOST_PROGRAMS = 1024
 CLUSTERS = 16
@@ -39,6 +43,9 @@ class Watch:
         self.surveys: list[Survey] = []
         self.recorded: dict[Program, Recorded] = {}
         self._recorder: Recorder | None = None
+        self._undefined: set[int] = set()
+        self.undefined_matters: set[int] = set()
+        """The numbers of the launches that have left masked lanes undefined and stored what is not finite."""
 
     @property
     def last(self) -> Survey:
@@ -60,7 +67,17 @@ class Watch:
     def access(self, access: Access) -> None:
         if self._recorder:
             self._recorder.access(access)
+        self._note_undefined(access)
         self.last.access(access)
+
+    def _note_undefined(self, access: Access) -> None:
+        launch = len(self.surveys) - 1
+        if access.undefined and not access.active.all():
+            self._undefined.add(launch)
+        if launch in self._undefined - self.undefined_matters and access.values is not None:
+            stored = numbers_of(access.values[access.active], access.dtype)
+            if stored.dtype.kind == "f" and not np.isfinite(stored).all():
+                self.undefined_matters.add(launch)
 
     def stop(self, error: str = "") -> None:
         if self._recorder:
@@ -80,6 +97,8 @@ class Failure:
     line: int
     stopped: bool
     """By the clock, and not by an error."""
+    lacking: bool = False
+    """For want of something in the interpreter, and by no fault of the kernel."""
 
     def __str__(self) -> str:
         return self.text
@@ -113,6 +132,31 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+LOOK_S = 0.2
+"""Of computing, between two looks at how long a thread has computed."""
+
+
+@contextmanager
+def limited_computing(seconds: float) -> Iterator[None]:
+    """Raise Stopped once the main thread has computed for so long, whatever else the machine does meanwhile."""
+    if math.isinf(seconds) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    start = time.thread_time()
+
+    def look(*_: Any) -> None:
+        if time.thread_time() - start > seconds:
+            raise Stopped
+
+    before = signal.signal(signal.SIGVTALRM, look)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LOOK_S, LOOK_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
 def watched(watch: Watch, launching: Callable[[], Any], seconds: float) -> Failure | None:
     """Launch under watch; why it did not come to its end, if it did not."""
     try:
@@ -123,13 +167,14 @@ def watched(watch: Watch, launching: Callable[[], Any], seconds: float) -> Failu
         text = f"Program {name_of(_running(watch))} was stopped: the launch had run for {seconds:g} s."
         failure = Failure(_running(watch), text, _line(watch.listing, stopped.__traceback__), True)
     except Exception as error:
-        while isinstance(error.__cause__, Exception):  # the interpreter raises its own from what a kernel raised
-            error = error.__cause__
+        what = lacking(error)
+        error = causes(error)[-1]  # the interpreter raises its own from what a kernel raised
         if not watch.surveys or not watch.last.programs:
             raise  # no kernel has begun
         words = interpreter_words(error) or str(error).strip().split("\n")[0]
         kind = "" if hasattr(error, "problem") else f"{type(error).__name__}: "
-        failure = Failure(_running(watch), kind + words, _line(watch.listing, error.__traceback__), False)
+        text = f"{cannot_run(what)}." if what else kind + words
+        failure = Failure(_running(watch), text, _line(watch.listing, error.__traceback__), False, bool(what))
     else:
         watch.stop()
         return None

@@ -15,7 +15,7 @@ from triton.compiler.compiler import ASTSource, CompiledKernel
 from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
-from .driver import FixedDriver
+from .driver import driver_of
 from .errors import CompileError, compile_problem
 
 
@@ -78,14 +78,12 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
         compiled.append(kernel)
         return kernel
 
-    before = triton.runtime.driver._active
-    triton.runtime.driver.set_active(FixedDriver(target, runs_trials=True))
     JITFunction.run = run
     try:
-        yield launches
+        with driver_of(target, runs_trials=True):
+            yield launches
     finally:
         JITFunction.run = plain_run
-        triton.runtime.driver._active = before
 
 
 def compile_as_told(
@@ -103,13 +101,10 @@ def compile_as_told(
     """
     attributes = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
     source = ASTSource(kernel, signature, constants, attributes)
-    before = triton.runtime.driver._active
-    triton.runtime.driver.set_active(FixedDriver(target, runs_trials=False))
     try:
-        return triton.compile(source, target=target, options=options)
+        with driver_of(target, runs_trials=False):
+            return triton.compile(source, target=target, options=options)
     except OSError:
         raise
     except Exception as error:
         raise CompileError(compile_problem(error)) from error
-    finally:
-        triton.runtime.driver._active = before

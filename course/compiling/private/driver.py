@@ -1,10 +1,15 @@
 """A driver for Triton where no GPU is, or where none is to be used."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+import triton
 from triton.backends.compiler import GPUTarget
+from triton.runtime.autotuner import Autotuner
+
+Benchmarker = Callable[..., list[float]]
 
 
 class FixedDriver:
@@ -28,10 +33,35 @@ class FixedDriver:
     def get_active_torch_device(self) -> torch.device:
         return torch.device("cpu")
 
-    def get_benchmarker(self) -> Callable[..., list[float]]:
-        def once(call: Callable[[], Any], quantiles: Any = None, **rest: Any) -> list[float]:
-            if self.runs_trials:
-                call()
-            return [1.0, 1.0, 1.0]
+    def get_benchmarker(self) -> Benchmarker:
+        return _benchmarker(self.runs_trials)
 
-        return once
+
+@contextlib.contextmanager
+def driver_of(target: GPUTarget, runs_trials: bool) -> Iterator[None]:
+    """While active, Triton's driver is a FixedDriver, and `@triton.autotune` measures nothing."""
+    driver_before, tuner_before = triton.runtime.driver._active, vars(Autotuner)["do_bench"]
+    triton.runtime.driver.set_active(FixedDriver(target, runs_trials))
+    do_not_measure(runs_trials)
+    try:
+        yield
+    finally:
+        triton.runtime.driver._active = driver_before
+        Autotuner.do_bench = tuner_before
+
+
+def do_not_measure(runs_trials: bool) -> None:
+    """From now on `@triton.autotune` asks neither a driver nor PyTorch for times, however it was told to measure.
+
+    runs_trials: whether it runs each of its configurations once, or just takes the first.
+    """
+    Autotuner.do_bench = property(lambda _: _benchmarker(runs_trials))
+
+
+def _benchmarker(runs_trials: bool) -> Benchmarker:
+    def once(call: Callable[[], Any], *_: Any, **__: Any) -> list[float]:
+        if runs_trials:
+            call()
+        return [1.0, 1.0, 1.0]
+
+    return once

@@ -1,9 +1,13 @@
 """What the compiler's and the interpreter's exceptions say."""
 
 import re
+import traceback
 from dataclasses import dataclass
+from types import FrameType
 
+import triton
 from triton.compiler.errors import CompilationError
+from triton.runtime.errors import InterpreterError
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,10 @@ class CompileProblem:
         return None
 
 
+class CannotInterpretError(Exception):
+    """A kernel needs what Triton's interpreter lacks. The text names it."""
+
+
 class CompileError(Exception):
     """A kernel does not compile."""
 
@@ -48,23 +56,22 @@ class CompileError(Exception):
 
 def compile_problem(error: Exception) -> CompileProblem:
     """What an exception from a compilation says."""
-    causes = [error]
-    while isinstance(causes[-1].__cause__, Exception):
-        causes.append(causes[-1].__cause__)
-    located = [each for each in causes if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src]
-    words = [getattr(each, "error_message", None) or _own_words(each) for each in causes]
+    chain = causes(error)
+    located = [each for each in chain if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src]
+    words = [getattr(each, "error_message", None) or _own_words(each) for each in chain]
     last = str(error).strip().splitlines()[-1:]  # below the source, what is wrong with it
     reason = next((text for text in [*reversed(words), *last] if text), type(error).__name__)
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
-    reason = _CLEARER.get(reason, reason)
+    reason = _indexing(chain[-1]) or _CLEARER.get(reason, reason)
     return CompileProblem(reason, tuple((each.src, each.node.lineno) for each in reversed(located)))
 
 
+_OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
+"""How Triton refuses a function of the language that is called without a compiler or an interpreter."""
 _CLEARER = {
-    # What Triton says at `out_ptr[offsets] = x`, and at a call of a kernel without a grid.
-    "Did you forget to add @triton.jit ? (`_semantic` argument must be provided outside of JIT functions.)": "a pointer is not "
-    "indexed: use tl.load and tl.store",
+    "__setitem__ is not supported in triton": "elements are not assigned by index: use tl.store",
+    # What Triton says at a call of a kernel without a grid.
     "'InterpreterBuilder' object has no attribute 'grid_idx'": "a kernel was called without a grid: write kernel[grid](…)",
     "'MatMult' object has no attribute '__name__'": "a kernel has no @: tl.dot(a, b) multiplies blocks",
     "object of type 'int' has no len()": "the grid is a number, and must be a tuple: write kernel[(programs,)](…)",
@@ -73,7 +80,60 @@ _CLEARER = {
 
 def interpreter_words(error: Exception) -> str:
     """What an error of the interpreter means, where its own words mislead; else nothing."""
-    return _CLEARER.get(str(error), "")
+    return _indexing(error) or _CLEARER.get(str(error), "")
+
+
+def causes(error: Exception) -> list[Exception]:
+    """An exception, the one it was raised from, and so on."""
+    cause = error.__cause__
+    return [error, *(causes(cause) if isinstance(cause, Exception) else [])]
+
+
+def lacking(error: Exception) -> str:
+    """What Triton's interpreter lacks, where a kernel failed for want of it; else nothing."""
+    chain = causes(error)
+    last = chain[-1]
+    if isinstance(last, CannotInterpretError):
+        return str(last)
+    if isinstance(last, AttributeError) and type(last.obj).__name__ == "InterpreterBuilder" and last.name != "grid_idx":
+        return _language_function(last) or str(last.name)
+    if isinstance(last, AttributeError) and getattr(last.obj, "__triton_aggregate__", False):
+        return f"{last.name}, a method of an @aggregate class"
+    if isinstance(last, NotImplementedError) and "interpreter" in str(last):
+        return _language_function(last) or str(last)
+    # The interpreter gives its own functions of the language to a kernel: one that refuses is another's.
+    in_a_kernel = any(isinstance(each, InterpreterError) for each in chain)
+    if in_a_kernel and str(last).startswith(_OUTSIDE_A_KERNEL) and not _indexing(last):
+        refusing = _frames(last)[-1].f_locals["fn"]
+        return f"{refusing.__module__}.{refusing.__name__}"
+    return ""
+
+
+def cannot_run(what: str) -> str:
+    """That the interpreter lacks something, as a part of a sentence."""
+    return f"Triton's interpreter cannot run {what}, but a GPU can"
+
+
+def _frames(error: Exception) -> list[FrameType]:
+    """The calls that led to an exception, the innermost last."""
+    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+
+
+def _language_function(error: Exception) -> str:
+    """The function of Triton's language in which an error was raised, as a kernel names it."""
+    named = [frame.f_code.co_name for frame in _frames(error) if frame.f_code.co_filename == triton.language.core.__file__]
+    return next((f"tl.{name}" for name in named if hasattr(triton.language, name)), "")
+
+
+def _indexing(error: Exception) -> str:
+    """What is to be done instead, where an error was raised while a pointer or a block was indexed; else nothing."""
+    for frame in _frames(error):
+        if frame.f_code is triton.language.tensor.__getitem__.__wrapped__.__code__:
+            if frame.f_locals["self"].type.scalar.is_ptr():
+                return "a pointer is not indexed: use tl.load and tl.store"
+            if isinstance(frame.f_locals["slices"], triton.language.tensor):
+                return "a block is not indexed by another: use tl.gather"
+    return ""
 
 
 def _own_words(error: Exception) -> str:

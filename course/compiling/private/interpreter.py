@@ -11,12 +11,12 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
-import triton
 from torch.utils._python_dispatch import _disable_current_modes
 from triton.backends.compiler import GPUTarget
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from .driver import FixedDriver
+from .driver import driver_of
+from .gaps import gaps_filled
 
 Program = tuple[int, int, int]
 Grid = tuple[int, int, int]
@@ -96,8 +96,9 @@ Sample = Callable[[Grid], list[Program]]
 def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Iterator[None]:
     """While active, the interpreter tells `observer` of every launch, every program, and every access before it is made.
 
-    And it raises where a kernel asks whether a block of several lanes is true, and makes extremes of what the language leaves
-    undefined: a masked lane that no `other` was given for, where the interpreter by itself puts 0.
+    What the interpreter lacks is filled: see `gaps.gaps_filled`. And it raises where a kernel asks whether a block of several
+    lanes is true, and makes extremes of what the language leaves undefined: a masked lane that no `other` was given for, where
+    the interpreter by itself puts 0.
     sample: of a grid, the programs to run, in order; by default all.
     """
     from triton.runtime import interpreter
@@ -183,6 +184,7 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     def patch(tensor: Any, scope: Any) -> None:
         plain_patch(tensor, scope)
         scope.set_attr(tensor, "__bool__", _truth)
+        scope.set_attr(tensor, "__setitem__", _refused_assignment)
         # Triton 3.6 asks NumPy for the number in an array of one, which NumPy 2.4 refuses: no loop to an argument would run.
         scope.set_attr(tensor, "__index__", lambda block: int(block.handle.data.squeeze()))
 
@@ -191,9 +193,10 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap}
     watched |= {"set_grid_dim": set_grid_dim, "set_grid_idx": set_grid_idx}
     replaced = {name: value for name, value in vars(builder).items() if name in watched}
-    driver_before = triton.runtime.driver._active
+    others = contextlib.ExitStack()
     try:
-        triton.runtime.driver.set_active(FixedDriver(GPUTarget("cuda", 90, 32), runs_trials=True))
+        others.enter_context(gaps_filled())
+        others.enter_context(driver_of(GPUTarget("cuda", 90, 32), runs_trials=True))
         executor._init_args_hst, executor._restore_args_dev, executor.__call__ = arguments, restore, call
         interpreter._patch_lang_tensor = patch
         for name, function in watched.items():
@@ -203,23 +206,11 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
         executor._init_args_hst, executor._restore_args_dev = plain_arguments, plain_restore
         executor.__call__ = plain_call
         interpreter._patch_lang_tensor = plain_patch
-        triton.runtime.driver._active = driver_before
+        others.close()
         for name in watched:
             delattr(builder, name)  # the class's own shows again, …
             if name in replaced:
                 setattr(builder, name, replaced[name])  # … or another watcher's
-
-
-def bind_late(kernel: Any) -> None:
-    """Have what a kernel's module took over from Triton, as `exp = tl.exp`, be looked up when it is called.
-
-    The interpreter replaces such functions in Triton's own modules alone.
-    """
-    names = kernel.fn.__globals__
-    for name, value in list(names.items()):
-        home = getattr(value, "__name__", "")
-        if triton.language.core.is_builtin(value) and getattr(triton.language, home, None) is value:
-            names[name] = lambda *args, _home=home, **kwargs: getattr(triton.language, _home)(*args, **kwargs)
 
 
 def _undefine(block: Any, lanes: np.ndarray, largest_first: bool) -> None:
@@ -261,6 +252,10 @@ def _truth(block: Any) -> bool:
             "and join conditions by & and |, not by `and` and `or`"
         )
     return bool(data)
+
+
+def _refused_assignment(*_: Any) -> None:
+    raise NotImplementedError("__setitem__ is not supported in triton")  # in the compiler's words
 
 
 def _tensors(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .gaps import gaps_filled
+
 SIMPLE = ("fadd", "fsub", "fmul", "fdiv", "precise_divf", "frem", "minimumf", "minnumf", "maximumf", "maxnumf", "fabs")
 SIMPLE_OF_TWO = {"fma": 2, "clampf": 2}
-SPECIAL = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf")
+SPECIAL = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf", "extern_elementwise")
 
 
 @dataclass
@@ -31,6 +33,8 @@ def operations_counted() -> Iterator[Operations]:
     """While active, count what interpreted kernels compute. Comparisons, conversions and integers are not counted."""
     from triton.runtime import interpreter
 
+    gaps = contextlib.ExitStack()
+    gaps.enter_context(gaps_filled())  # which gives the builder what is counted too
     builder, reductions, scans = interpreter.interpreter_builder, interpreter.ReduceOps, interpreter.ScanOps
     found = Operations()
     plain_sum, plain_min_max, plain_cumsum, plain_cumprod = reductions.sum, reductions.min_max, scans.cumsum, scans.cumprod
@@ -92,6 +96,7 @@ def operations_counted() -> Iterator[Operations]:
         scans.cumsum, scans.cumprod = scanned(plain_cumsum), scanned(plain_cumprod)
         yield found
     finally:
+        gaps.close()
         reductions.sum, reductions.min_max = plain_sum, plain_min_max
         scans.cumsum, scans.cumprod = plain_cumsum, plain_cumprod
         for name in watched:
