@@ -4,6 +4,7 @@ import torch
 import triton
 import triton.language as tl
 from triton.language import arange, exp, load, static_range, store
+from triton.language.core import _aggregate
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.language.extra.libdevice import tanh
@@ -87,6 +88,21 @@ def clock_kernel(x_ptr, out_ptr):
     offsets = tl.arange(0, 64)
     now = tl.extra.cuda.globaltimer()
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) + (now - now).to(tl.float32))
+
+
+@_aggregate
+class Tile:
+    start: tl.tensor
+
+    @triton.jit
+    def offsets(self):
+        return self.start + tl.arange(0, 64)
+
+
+@triton.jit
+def aggregate_kernel(x_ptr, out_ptr):
+    offsets = Tile(tl.program_id(axis=0) * 64).offsets()
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets))
 
 
 @triton.jit

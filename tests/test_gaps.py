@@ -85,6 +85,7 @@ LACKING = {
     "inline assembly": kernels.assembly_kernel,
     "the library function __nv_j0f": kernels.bessel_kernel,
     "triton.language.extra.cuda.utils.globaltimer": kernels.clock_kernel,
+    "offsets, a method of an @aggregate class": kernels.aggregate_kernel,
 }
 
 
