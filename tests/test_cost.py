@@ -219,6 +219,12 @@ def test_a_launch_that_was_stopped_is_not_exact(monkeypatch):
     assert any("was stopped" in note for note in found.notes)
 
 
+def test_a_launch_that_was_stopped_before_it_began_is_a_sentence(monkeypatch):
+    monkeypatch.setattr("course.tracing.traced.TRACE_S", 0.001)
+    with pytest.raises(CourseError, match=r"stopped after 0\.001 s, before a program ran: this machine may be busy"):
+        cost(kernels.row_sum_kernel, (1,), floats(64), floats(64), 64, BLOCK_SIZE=64)
+
+
 def test_integers_of_numpy_and_torch():
     args = floats(64), floats(64), floats(64), 64
     for grid in ((np.int64(2),), [2], (torch.tensor(2), 1), 2):

@@ -160,6 +160,7 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str], dict[str, A
     judged, left = _judged(interpreted, exercise)
     raised, where = interpreted.value[2:] if interpreted.how == "finished" else (False, None)
     left_to_gpu = judged[0] == "left to the GPU"
+    # What it raised may be for want of something in the interpreter that is not known to be missing.
     if judged[0] != "right" and not left_to_gpu and not (raised and MODE.gpu):
         return judged, left, where
     if compiles[0] != "right":
