@@ -37,12 +37,20 @@ def compile_kernel(
         str | None,
         typer.Option("--out-name", "-on", "--output-name", help="What the C functions are called; the kernel's name."),
     ] = None,
-    num_warps: Annotated[int, typer.Option("--num-warps", "-w", help="Warps of a program.")] = 1,
+    num_warps: Annotated[int, typer.Option("--num-warps", "-w", help="Warps per program.")] = 1,
     num_stages: Annotated[int, typer.Option("--num-stages", "-ns", help="Pipeline depth.")] = 3,
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="As sm_90 or cuda:90:32; this machine's GPU, or sm_90.")
     ] = None,
     force: Force = False,
+    maxnreg: Annotated[int | None, typer.Option("--maxnreg", help="At most so many registers per thread.")] = None,
+    enable_fp_fusion: Annotated[
+        bool | None,
+        typer.Option(
+            "--enable-fp-fusion/--no-enable-fp-fusion",
+            help="Whether a product and a sum may become one instruction, rounded once; Triton's own default.",
+        ),
+    ] = None,
 ) -> None:
     """Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. Needs no GPU."""
     from course import aot
@@ -51,6 +59,7 @@ def compile_kernel(
     made = aot.export(
         f"{file}:{kernel}", signature, grid, out_name, out_name if out is None else out,
         num_warps=num_warps, num_stages=num_stages, target=target, force=force,
+        maxnreg=maxnreg, enable_fp_fusion=enable_fp_fusion,
     )  # fmt: skip
     print(made)
 

@@ -20,11 +20,12 @@ from course.aot import code
 from course.aot.building import include_folder
 from course.aot.cubin import Cubin, Parameter, read_cubin
 from course.aot.exporting import check_parameters, nvidia_target
-from course.aot.functions import Function, read_header
+from course.aot.functions import Function, json_line, read_header
 from course.aot.scalars import SCALARS, Scalar
 from course.aot.signature import parse_signature
 from course.child import call, run_source
 from course.cli import app
+from course.compiling.lower import lower_file
 from course.errors import CourseError
 from tests import aot_kernels as kernels
 from tests import aot_tasks
@@ -218,6 +219,11 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
         ({"out": "/tmp/add"}, "is absolute"),
         ({"num_warps": 3}, "num_warps is 3"),
         ({"num_stages": -1}, "num_stages is -1"),
+        ({"maxnreg": 8}, "maxnreg is 8: it must be a whole number of registers per thread, 24 to 255."),
+        ({"maxnreg": "64"}, "maxnreg is '64'"),
+        ({"enable_fp_fusion": "no"}, "enable_fp_fusion is 'no': it must be True or False."),
+        ({"name": "_start"}, "means something in C"),
+        ({"variants": "*fp32, *fp32, *fp32, i32, 'mean'"}, "such as a string or a type, export a kernel that calls this one"),
         ({"target": "gfx942"}, "AMD"),
         ({"target": "hip:gfx942:64"}, "AMD"),
         ({"target": "sm_91"}, "There is no target 'sm_91'"),
@@ -240,7 +246,7 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(arguments, wo
 
 
 def test_of_several_variants_none_is_written_where_one_is_wrong():
-    assert "has 1 parts" in refused(kernels.add_kernel, [ADD, "*fp32"], GRID, "add", "out/add")
+    assert "has 1 part, and" in refused(kernels.add_kernel, [ADD, "*fp32"], GRID, "add", "out/add")
 
 
 @pytest.mark.parametrize(
@@ -268,7 +274,7 @@ def test_clusters_are_refused(monkeypatch):
 
     monkeypatch.setattr(tasks, "compile_as_told", lambda *_: Made)
     with pytest.raises(CourseError, match="clusters of programs"):
-        tasks._compile(kernels.add_kernel, (), 4, 3, "sm_90")
+        tasks._compile(kernels.add_kernel, (), {}, "sm_90")
 
 
 def test_a_type_of_another_size_than_the_kernels_is_refused():
@@ -298,6 +304,12 @@ def test_what_is_no_cubin_is_refused(code):
         read_cubin(code, "kernel")
 
 
+def test_a_cubin_that_was_cut_off_is_said_to_be():
+    code = cubin_of(aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add"))
+    with pytest.raises(CourseError, match=r"its end is missing: see that .* has room"):
+        read_cubin(code[:4096], "add_kernel")
+
+
 def test_targets_have_two_names():
     assert nvidia_target("cuda:80:32") == nvidia_target("sm_80") == nvidia_target("cuda:80")
 
@@ -313,6 +325,17 @@ def test_a_file_of_ours_is_written_over_and_another_is_not():
     assert made.sources[0].read_text() == "mine\n"
     aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add", force=True)
     assert "cubin" in made.sources[0].read_text()
+
+
+def test_a_link_out_of_the_current_folder_is_not_followed(home, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    Path("away").symlink_to(tmp_path / "elsewhere")
+    Path("inside").mkdir()
+    Path("here").symlink_to("inside")
+    for out in ("away/add", Path("away/new/add")):
+        assert "leaves the current folder by a link" in refused(kernels.add_kernel, ADD, GRID, "add", out)
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert aot.export(kernels.add_kernel, ADD, GRID, "add", "here/add").headers[0].exists()
 
 
 def test_an_absolute_path_object_is_taken(tmp_path):
@@ -449,8 +472,118 @@ def test_a_constant_that_no_signature_writes_is_named(home):
     Path("k.py").write_text(WORDS)
     words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
     assert words.startswith(
-        "kernel has MODE = 'fast', and a signature writes numbers, True, False and None: export a kernel that"
+        "kernel has MODE = 'fast', and a signature writes numbers, True, False and None: for another constant, such as a "
+        "string or a type, export a kernel that"
     )
+
+
+CASTING = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, DTYPE: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets).to(DTYPE))
+"""
+
+
+def test_a_type_in_the_place_of_a_constant_is_named(home):
+    """A type makes a flag at run time of a tl.constexpr: where that does not compile, it is what to look at."""
+    Path("k.py").write_text(CASTING)
+    words = refused("k.py:kernel", "*fp32, *fp16, fp16, 128", "1", "k", "k")
+    assert words.startswith("kernel does not compile: ")
+    assert "a type in the place of a tl.constexpr, DTYPE (fp16): a constant, so give its value; a signature writes" in words
+    assert "such as a string or a type, export a kernel that calls this one with it.\nLine 8 of " in words
+    wrong = refused(kernels.wrong_kernel, "*fp32, i32, 64", "1", "k", "k")
+    assert "in the place of" not in wrong
+
+
+GLUON = """
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+@gluon.jit
+def kernel(x_ptr, n, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    offsets = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    gl.store(x_ptr + offsets, gl.load(x_ptr + offsets, mask=offsets < n) * 2, mask=offsets < n)
+"""
+
+
+def test_a_kernel_in_gluon_is_exported_as_the_jit_compiles_it(home):
+    Path("k.py").write_text(GLUON)
+    made = aot.export("k.py:kernel", "*fp32:16, i32, 128", "cdiv(n, BLOCK)", "twice", "twice", target="sm_90")
+    assert cubin_of(made) == lower_file("k.py", "kernel", ["*fp32:16", "i32", "128"], target="sm_90").cubin
+
+
+@pytest.mark.parametrize(
+    ("case", "option", "words"),
+    [
+        ("a softmax", {"maxnreg": 24}, "at most 24 registers per thread"),
+        ("attention", {"enable_fp_fusion": False}, "without FP fusion"),
+    ],
+)
+def test_options_of_a_launch_reach_the_machine_code_and_have_names_of_their_own(case, option, words):
+    """The softmax takes more registers by itself, and attention adds products."""
+    kernel, args, options = KERNELS[case]
+    asked = {**options, "target": "sm_90"}
+    signature = ", ".join(map(str, args))
+    plain = aot.export(kernel, signature, "1", "kernel_c", "out/k", **asked)
+    made = aot.export(kernel, signature, "1", "kernel_c", "out/k", **asked, **option)
+    assert cubin_of(made) == lower(kernel, *args, **asked, **option).cubin != cubin_of(plain)
+    assert plain.headers != made.headers and plain.functions[0].name != made.functions[0].name
+    assert words in str(made) and words in made.headers[0].read_text() and words not in str(plain)
+    assert Function.from_json(read_header(made.headers[0])["function"]) == made.functions[0]
+    variants = [signature, aot.Variant(signature, **option)]
+    both = aot.export(kernel, variants, "1", "kernel_c", "both/k", **asked)
+    assert [each.name for each in both.functions] == [plain.functions[0].name, made.functions[0].name]
+    assert len(aot.link(both, "linked").algorithms) == 2
+
+
+MANY = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(ARGUMENTS, BLOCK: tl.constexpr):
+    tl.store(p0 + tl.arange(0, BLOCK), 1.0)
+"""
+
+
+def test_hints_that_make_a_files_name_too_long_are_left_out_of_it(home):
+    Path("k.py").write_text(MANY.replace("ARGUMENTS", ", ".join(f"p{i}" for i in range(95))))
+    signature = ", ".join([*["*fp32:16"] * 95, "64"])
+    made = aot.export("k.py:kernel", signature, "1", "k", "k")
+    function = made.functions[0]
+    assert made.headers[0].name == f"k.{function.name.split('_')[1]}_.h"
+    assert function.name.endswith("_" + "".join(f"{i}d" for i in range(95)))
+    fewer = aot.export("k.py:kernel", signature.replace(":16", "", 1), "1", "k", "k")
+    assert fewer.headers != made.headers
+    aot.build(aot.link([made, fewer], "linked"))
+
+
+def test_numbers_of_things_are_written_as_one_says_them():
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add", num_warps=1, num_stages=1)
+    for text in (str(made), made.headers[0].read_text(), str(aot.link(made, "linked"))):
+        assert "1 warp, 1 stage" in text
+        assert not re.search(r"\b1 \w+s\b", text)
+
+
+def test_a_header_of_another_version_is_refused(home):
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    text = made.headers[0].read_text()
+    content = read_header(made.headers[0])
+    line = json_line(content)
+    assert line in text
+    without_grid = {name: value for name, value in content["function"].items() if name != "grid"}
+    for function in (without_grid, {**content["function"], "arguments": None}, {**content["function"], "more": 1}, None):
+        made.headers[0].write_text(text.replace(line, json_line({"function": function})))
+        for use in (lambda: aot.link(made, "linked"), lambda: aot.build(made)):
+            with pytest.raises(
+                CourseError, match=r"add\..*\.h is not what this version of `course aot` writes: export the kernel again"
+            ):
+                use()
 
 
 def test_link_refuses_one_algorithm_with_two_grids_and_to_write_over_a_variant(home):
@@ -522,6 +655,8 @@ def test_the_flags_are_those_of_tritons_own_tool(home):
     assert ended.exit_code == 0, ended.output
     headers = sorted(map(str, Path("aot/fp32").glob("*.h")))
     assert len(headers) == 2
+    ended = run("compile", FILE, *flags, "-s", ADD, "-t", "sm_90", "--maxnreg", "64", "--no-enable-fp-fusion")
+    assert "at most 64 registers per thread, without FP fusion" in " ".join(ended.output.split())
     ended = run("link", *headers, "-o", "aot/add")
     assert "1 algorithm, aot/add.h" in ended.output
     ended = run("build", "aot/add.h")

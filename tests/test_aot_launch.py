@@ -151,6 +151,7 @@ def test_floats_are_rounded_to_16_bits_as_pytorch_rounds(converters, name, dtype
     ("values", "words"),
     [
         ((X, X, X), "add takes 4 arguments and was given 3: x_ptr, y_ptr, out_ptr, n."),
+        ((X, X.to_sparse(), X, 1), "y_ptr is a tensor of layout torch.sparse_coo, which has no one address: give a dense one"),
         ((X, X, X, 2**31), "add: n is 2147483648, and i32 holds -2147483648 to 2147483647."),
         ((X, X, X, 1.0), "n is a float, and must be an int"),
         ((X, X, X, X), "n is a Tensor, and must be an int (i32)"),
@@ -531,6 +532,55 @@ def test_what_is_no_library_is_refused(folder, library):
     for path in (folder / "text.so", standin.path()):
         with pytest.raises(CourseError, match=r"is no library that aot\.build made"):
             aot.load(path, driver=standin)
+
+
+def test_a_library_that_was_cut_off_or_changed_is_not_loaded(folder, library):
+    """In the process that loads it as it is, it dies of SIGBUS or SIGSEGV."""
+    whole, damaged = library.read_bytes(), folder / "damaged.so"
+    halves = [whole[:length] for length in (0, 100, 2000, len(whole) // 2, len(whole) - 300, len(whole) - 1)]
+    zeros = whole[:5000] + bytes(1000) + whole[6000:]
+    for content in (*halves, whole[:5000] + whole[5001:], whole[:5000] + b"\0" + whole[5000:], zeros, whole + b"\0"):
+        damaged.write_bytes(content)
+        with pytest.raises(CourseError, match=r"damaged\.so is no library that aot\.build made, or it was cut off or changed"):
+            aot.load(damaged, driver=standin)
+    damaged.write_bytes(whole)
+    aot.load(damaged, driver=standin).add(X, X, X, 16)
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", None])
+def test_a_damaged_stand_in_is_built_again(tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
+    first = standin.path()
+    whole = first.read_bytes()
+    first.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
+    assert standin.path() == first and first.read_bytes() == whole
+
+
+def test_a_stand_in_that_does_not_load_is_said_to(library, tmp_path):
+    class Damaged:
+        @staticmethod
+        def path():
+            (tmp_path / "libcuda.so.1").write_text("text")
+            return tmp_path / "libcuda.so.1"
+
+    with pytest.raises(CourseError, match=r"The stand-in for NVIDIA's library could not be loaded: .*file too short"):
+        aot.load(library, driver=Damaged)
+    with pytest.raises(CourseError, match=r"The driver is 'standin', and must be course\.aot\.standin, or None"):
+        aot.load(library, driver="standin")
+
+
+@pytest.mark.parametrize("stream", ["0", -1, 3.5, True, 2**64])
+def test_what_is_no_stream_is_named(loaded, stream):
+    with standin.recorded() as calls, pytest.raises(CourseError, match=rf"the stream is {stream!r}, and must be a torch"):
+        loaded.add(X, X, X, 16, stream=stream)
+    assert not launches(calls)
+
+
+def test_a_function_that_was_not_linked_has_one_algorithm(add, folder):
+    function = aot.load(aot.build(add.headers[0], folder / "unlinked.so"), driver=standin).add
+    function(X, X, X, 16, algo=0)
+    with pytest.raises(CourseError, match="has 1 algorithm, numbered from 0, and none is 5"):
+        function(X, X, X, 16, algo=5)
 
 
 def test_a_function_that_is_not_there_is_named(loaded):

@@ -199,6 +199,18 @@ def test_the_cache_goes_by_all_that_goes_into_the_library(monkeypatch):
     assert name((64,), ("fp16",), "sm_90", ["g++"]) != first
 
 
+def test_a_library_in_the_cache_that_was_cut_off_is_built_again(tmp_path, monkeypatch):
+    def build(folder, *_):
+        (folder / "fmha.so").write_bytes(b"a library")
+        return folder / "fmha.so"
+
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(operators, "_build", build)
+    whole = operators.build_operator(target="sm_90").read_bytes()
+    operators.build_operator(target="sm_90").write_bytes(whole[:4])
+    assert operators.build_operator(target="sm_90").read_bytes() == whole
+
+
 def test_the_stand_in_and_the_operator_agree_on_what_a_stand_in_is():
     assert '"told_to_fail"' in (operators.FOLDER / "driver.c").read_text()
     assert "told_to_fail" in (standin.FOLDER / "standin.h").read_text()

@@ -16,6 +16,7 @@ from .exporting import Exported
 from .functions import read_header
 from .linking import Linked
 from .names import check_out
+from .sealing import sealed
 from .writing import INDEX, refuse_others_files, write_together
 
 TIMEOUT_S = 120
@@ -71,7 +72,7 @@ def build(made: Linked | Exported | str | Path, out: str | Path | None = None, f
         index, built = Path(folder) / "index.c", Path(folder) / "library.so"
         index.write_text(_index(content))
         compile_library([*sources, index], built)
-        write_together({library: built.read_bytes()})
+        write_together({library: sealed(built.read_bytes())})
     return library
 
 

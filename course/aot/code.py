@@ -6,7 +6,7 @@ from .cubin import Cubin
 from .fragments import BITS, GRID, LAUNCH, LOADING, SHARED
 from .functions import Function, json_line
 from .grid import parse_grid
-from .signature import Argument
+from .signature import Argument, counted
 from .writing import MARK
 
 PLAIN_SHARED_BYTES = 48 * 1024
@@ -71,8 +71,8 @@ def _documentation(function: Function) -> str:
         "",
         *(f"  {function.c_names[each.name]}: {_promise(each)}" for each in function.arguments if _promise(each)),
         f"Constants: {constants or 'none'}.",
-        f"{function.num_warps} warps, {function.num_stages} stages; {function.registers} registers a thread, "
-        f"{function.shared_bytes} bytes of shared memory a program.",
+        f"{function.options}; {counted(function.registers, 'register')} per thread, "
+        f"{function.shared_bytes} bytes of shared memory per program.",
         "Returns the driver's error, or CUDA_ERROR_INVALID_VALUE where a promise is broken or the grid is too large,",
         "negative, or divided by 0.",
         "A grid with a 0 in it launches nothing and is no error.",

@@ -18,11 +18,7 @@ class Algorithm:
     def __str__(self) -> str:
         first = self.functions[0]
         constants = ", ".join(f"{name} = {value}" for name, value in first.constants.items())
-        return f"{constants or 'no constants'}; {first.num_warps} warps, {first.num_stages} stages"
-
-
-def counted(algorithms: int) -> str:
-    return f"{algorithms} algorithm{'s' if algorithms != 1 else ''}"
+        return f"{constants or 'no constants'}; {first.options}"
 
 
 def header(algorithms: Sequence[Algorithm], sources: Sequence[str]) -> str:

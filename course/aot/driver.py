@@ -20,10 +20,14 @@ class Driver:
     """The driver library of this process, its symbols there for libraries that are loaded later."""
 
     def __init__(self, standin: DriverLibrary | None) -> None:
+        if standin is not None and not callable(getattr(standin, "path", None)):
+            raise CourseError(f"The driver is {standin!r:.60}, and must be course.aot.standin, or None for NVIDIA's own.")
         name = str(standin.path()) if standin else "libcuda.so.1"
         try:
             self.library = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
+            if standin:
+                raise CourseError(f"The stand-in for NVIDIA's library could not be loaded: {error}.") from error
             raise CourseError(
                 "NVIDIA's driver library libcuda.so.1 is not on this machine: load with driver=aot.standin, which records "
                 "launches, or go to a machine with a GPU."

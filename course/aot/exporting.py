@@ -1,11 +1,12 @@
 """export: a kernel as C, for one signature or several."""
 
 import base64
+import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import triton
 
@@ -18,9 +19,15 @@ from . import code
 from .cubin import Cubin, read_cubin
 from .functions import Function, read_header
 from .names import check_name, check_out
-from .signature import Argument, parse_signature
+from .signature import Argument, Options, Signature, counted, parse_signature
 from .tasks import compile_variants
 from .writing import refuse_others_files, write_together
+
+T = TypeVar("T")
+LEAST_REGISTERS, MOST_REGISTERS = 24, 255
+"""What a thread may be limited to: NVIDIA's assembler gives no kernel fewer."""
+LONGEST_FILE_NAME = 255
+"""Bytes, of the file systems in use."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,8 @@ class Variant:
     signature: str
     num_warps: int | None = None
     num_stages: int | None = None
+    maxnreg: int | None = None
+    enable_fp_fusion: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -48,8 +57,8 @@ class Exported:
         first = self.functions[0]
         lines = [f"{self.name}: {first.kernel} for {first.target}, grid {first.grid}"]
         for function, header in zip(self.functions, self.headers, strict=True):
-            needs = f"{function.registers} registers, {function.shared_bytes:,} bytes shared"
-            lines.append(f"    {function.name}  {function.num_warps} warps, {function.num_stages} stages, {needs}")
+            needs = f"{counted(function.registers, 'register')}, {function.shared_bytes:,} bytes shared"
+            lines.append(f"    {function.name}  {function.options}; {needs}")
             lines.append(f"        {header}, .c")
         return "\n".join(lines)
 
@@ -66,6 +75,8 @@ def export(
     num_stages: int = 3,
     target: str | None = None,
     force: bool = False,
+    maxnreg: int | None = None,
+    enable_fp_fusion: bool | None = None,
 ) -> Exported:
     """Compile a kernel and write C that loads and launches it. Needs no GPU.
 
@@ -74,6 +85,8 @@ def export(
     grid: programs along x, y and z, as "cdiv(n, BLOCK), batch": numbers, the kernel's integers, + - * / % ( ) and cdiv.
     name: what the functions' names begin with. out: the files' path without hash and extension.
     target: as "sm_90" or "cuda:90:32"; this machine's GPU, or sm_90. force: write over files that are not ours.
+    num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them. num_ctas is none of them: the C launches no
+    clusters.
 
     Raises CourseError for whatever cannot be exported, and has then written nothing.
     """
@@ -84,27 +97,29 @@ def export(
     reference = _reference(kernel)
     found_target = nvidia_target(target)
     given = [each if isinstance(each, Variant) else Variant(each) for each in _listed(variants)]
-    asked: list[dict[str, Any]] = [
-        {
-            "signature": each.signature,
-            "num_warps": _or(each.num_warps, num_warps),
-            "num_stages": _or(each.num_stages, num_stages),
-        }
+    asked = [
+        (
+            each.signature,
+            Options(
+                _or(each.num_warps, num_warps), _or(each.num_stages, num_stages),
+                _or(each.maxnreg, maxnreg), _or(each.enable_fp_fusion, enable_fp_fusion),
+            ),
+        )
         for each in given
-    ]
-    for each in asked:
-        _check_options(each["num_warps"], each["num_stages"])
-        parse_signature(each["signature"])
-    found = call_compiler(compile_variants, reference, asked, grid, found_target.name)
+    ]  # fmt: skip
+    for signature, options in asked:
+        _check_options(options)
+        parse_signature(signature)
+    variants_asked = [{"signature": signature, "options": options.given} for signature, options in asked]
+    found = call_compiler(compile_variants, reference, variants_asked, grid, found_target.name)
     refuse_problem(found)
     contents: dict[Path, str] = {}
     functions, headers = [], []
-    for each, compiled in zip(asked, found["compiled"], strict=True):
-        function, cubin = _function(each, compiled, found, grid, name, found_target)
-        # As Triton's own tool names them.
-        header, source = (path.with_suffix(f".{function.name.removeprefix(name + '_')}{suffix}") for suffix in (".h", ".c"))
+    for (signature, options), compiled in zip(asked, found["compiled"], strict=True):
+        function, cubin = _function(parse_signature(signature), options, compiled, found, grid, name, found_target)
+        header, source = (_file(path, function, suffix) for suffix in (".h", ".c"))
         if header in contents:
-            raise CourseError(f"The signature {each['signature']!r} is given twice: leave one out.")
+            raise CourseError(f"The signature {signature!r:.200} is given twice: leave one out.")
         if not force:
             _refuse_another(header, function)
         contents[header], contents[source] = code.header(function), code.source(function, cubin, header.name)
@@ -126,7 +141,16 @@ def _refuse_another(header: Path, function: Function) -> None:
         raise CourseError(f"{header} exists, and holds {what}: name another output, or write over it by force.")
 
 
-def _or(value: int | None, default: int) -> int:
+def _file(path: Path, function: Function, extension: str) -> Path:
+    """As Triton's own tool names it; without the hints where the name would be too long. The hash tells them apart as well."""
+    digits_and_hints = function.name.removeprefix(f"{function.out_name}_")
+    whole = path.with_suffix(f".{digits_and_hints}{extension}")
+    if len(os.fsencode(whole.name)) <= LONGEST_FILE_NAME:
+        return whole
+    return path.with_suffix(f".{digits_and_hints.partition('_')[0]}_{extension}")
+
+
+def _or(value: T | None, default: T) -> T:
     return default if value is None else value
 
 
@@ -166,18 +190,26 @@ def nvidia_target(text: str | None) -> Target:
     return found
 
 
-def _check_options(num_warps: int, num_stages: int) -> None:
-    if type(num_warps) is not int or num_warps not in (1, 2, 4, 8, 16, 32):
-        raise CourseError(f"num_warps is {num_warps}: it must be 1, 2, 4, 8, 16 or 32.")
-    if type(num_stages) is not int or not 0 <= num_stages <= 100:
-        raise CourseError(f"num_stages is {num_stages}: it must be a whole number, usually 1 to 5.")
+def _check_options(options: Options) -> None:
+    if type(options.num_warps) is not int or options.num_warps not in (1, 2, 4, 8, 16, 32):
+        raise CourseError(f"num_warps is {options.num_warps}: it must be 1, 2, 4, 8, 16 or 32.")
+    if type(options.num_stages) is not int or not 0 <= options.num_stages <= 100:
+        raise CourseError(f"num_stages is {options.num_stages}: it must be a whole number, usually 1 to 5.")
+    most = options.maxnreg
+    if most is not None and (type(most) is not int or not LEAST_REGISTERS <= most <= MOST_REGISTERS):
+        raise CourseError(
+            f"maxnreg is {most!r:.60}: it must be a whole number of registers per thread, "
+            f"{LEAST_REGISTERS} to {MOST_REGISTERS}."
+        )
+    if options.enable_fp_fusion not in (None, True, False):
+        raise CourseError(f"enable_fp_fusion is {options.enable_fp_fusion!r:.60}: it must be True or False.")
 
 
 def _function(
-    asked: dict[str, Any], compiled: dict[str, Any], found: dict[str, Any], grid: str, name: str, target: Target
-) -> tuple[Function, Cubin]:
+    signature: Signature, options: Options, compiled: dict[str, Any], found: dict[str, Any], grid: str, name: str,
+    target: Target,
+) -> tuple[Function, Cubin]:  # fmt: skip
     """What is known of a variant once it is compiled, checked."""
-    signature = parse_signature(asked["signature"])
     arguments = signature.bind(found["names"], found["kernel"], found["defaults"])
     cubin = read_cubin(base64.b64decode(compiled["code"]), compiled["symbol"])
     check_parameters(arguments, cubin)
@@ -186,12 +218,11 @@ def _function(
             f"{found['kernel']} needs {compiled['shared_bytes']:,} bytes of shared memory, and a program on {target.name} may "
             f"have {target.shared_bytes:,}: take smaller blocks or fewer stages."
         )
-    hash = signature.hash(asked["num_warps"], asked["num_stages"])
+    hash = signature.hash(options)
     function = Function(
         name=f"{name}_{hash}_{signature.suffix}", out_name=name, kernel=found["kernel"], target=target.name,
         triton=triton.__version__, arguments=arguments, grid=" ".join(grid.split()),
-        num_warps=asked["num_warps"], num_stages=asked["num_stages"], threads=compiled["threads"],
-        shared_bytes=compiled["shared_bytes"], registers=cubin.registers,
+        threads=compiled["threads"], shared_bytes=compiled["shared_bytes"], registers=cubin.registers, **asdict(options),
     )  # fmt: skip
     return function, cubin
 

@@ -11,7 +11,7 @@ from course.errors import CourseError
 
 from .names import parameter_names
 from .scalars import scalar_of
-from .signature import Argument, Constant
+from .signature import Argument, Constant, Options
 from .writing import MARK
 
 JSON_LINE = "// course-aot: "
@@ -38,7 +38,14 @@ class Function:
     num_stages: int
     shared_bytes: int
     registers: int
-    """Of a thread."""
+    """Per thread."""
+    maxnreg: int | None = None
+    enable_fp_fusion: bool | None = None
+
+    @property
+    def options(self) -> Options:
+        """What the compiler was told besides the signature."""
+        return Options(self.num_warps, self.num_stages, self.maxnreg, self.enable_fp_fusion)
 
     @property
     def runtime(self) -> tuple[Argument, ...]:
@@ -71,7 +78,7 @@ class Function:
     def algorithm(self) -> str:
         """What is fixed besides hints, in the words of Triton's own linker."""
         values = [each.value for each in self.arguments if each.constant] + [1 for each in self.arguments if each.hint == 1]
-        return f"{'x'.join(map(str, values))}_warps{self.num_warps}xstages{self.num_stages}"
+        return f"{'x'.join(map(str, values))}_{self.options.words}"
 
     def to_json(self) -> dict[str, Any]:
         arguments = [
@@ -103,9 +110,18 @@ def read_header(path: Path) -> dict[str, Any]:
     if lines and lines[0].startswith(MARK) and found:
         digest, _, text = found[0].removeprefix(JSON_LINE).partition(" ")
         if digest == _digest(text):
-            content: dict[str, Any] = json.loads(text)
-            return content
+            return _readable(json.loads(text), path)
     raise CourseError(f"{path} is no header that `course aot` wrote, or was changed: export the kernel again.")
+
+
+def _readable(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """A header's content, where each of its functions is described as it is here."""
+    try:
+        for function in content["functions"] if "linked" in content else [content["function"]]:
+            Function.from_json(function)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CourseError(f"{path} is not what this version of `course aot` writes: export the kernel again.") from error
+    return content
 
 
 def json_line(content: dict[str, Any]) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 from course.errors import CourseError
 
 from . import dispatch
-from .dispatch import Algorithm, counted
+from .dispatch import Algorithm
 from .exporting import Exported
 from .functions import Function, read_header
 from .names import check_out
+from .signature import counted
 from .writing import refuse_others_files, write_together
 
 
@@ -33,7 +34,7 @@ class Linked:
         return (self.header,)
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {counted(len(self.algorithms))}, {self.header}, .c"]
+        lines = [f"{self.name}: {counted(len(self.algorithms), 'algorithm')}, {self.header}, .c"]
         for number, algorithm in enumerate(self.algorithms):
             lines.append(f"    {number}  {algorithm}")
             lines += [f"        {each.name}  {_hints(each) or 'any arguments'}" for each in algorithm.functions]
@@ -50,7 +51,7 @@ def link(exported: Exported | str | Path | Iterable[Exported | str | Path], out:
     """Write NAME.h and NAME.c at `out` with a function that picks among variants.
 
     exported: what `export` returned, or headers that it wrote; several of one name.
-    The function takes an algo_id: variants with the same constants, warps and stages are one algorithm, numbered in the order
+    The function takes an algo_id: variants with the same constants and options are one algorithm, numbered in the order
     given. Within one, that variant is taken which relies on the most hints that hold.
 
     Raises CourseError where variants do not take the same arguments.
@@ -124,7 +125,7 @@ def _arguments(function: Function) -> str:
 def _algorithms(functions: list[Function]) -> Iterable[Algorithm]:
     found: dict[str, list[Function]] = {}
     for function in functions:
-        key = repr((function.kernel, function.constants, function.num_warps, function.num_stages))
+        key = repr((function.kernel, function.constants, function.options))
         found.setdefault(key, []).append(function)
     for each in found.values():
         for other in each[1:]:

@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +12,10 @@ import torch
 
 from course.errors import CourseError
 
-from .dispatch import counted
 from .driver import Driver, DriverLibrary
 from .functions import Function
-from .signature import Argument
+from .sealing import intact
+from .signature import Argument, counted
 from .values import converter
 from .writing import INDEX
 
@@ -52,11 +51,18 @@ class LoadedFunction:
         device = self._device(values)
         if stream is None:
             stream = 0 if self._driver.device_type == "cpu" else torch.cuda.current_stream(device)
+        handle = getattr(stream, "cuda_stream", stream)
+        if type(handle) is not int or not 0 <= handle < 2**64:
+            raise CourseError(
+                f"{self.name}: the stream is {stream!r:.60}, and must be a torch.cuda.Stream or its handle, an int."
+            )
+        # One that was not linked is the only one of its kind.
+        if type(algo) is not int or not 0 <= algo < max(1, self.algorithms):
+            has = counted(max(1, self.algorithms), "algorithm")
+            raise CourseError(f"{self.name} has {has}, numbered from 0, and none is {algo!r:.60}.")
         if self.algorithms:
-            if type(algo) is not int or not 0 <= algo < self.algorithms:
-                raise CourseError(f"{self.name} has {counted(self.algorithms)}, numbered from 0, and none is {algo}.")
             numbers.append(algo)
-        result = self._driver.call(device, self._function, getattr(stream, "cuda_stream", stream), *numbers)
+        result = self._driver.call(device, self._function, handle, *numbers)
         if result:
             self._driver.check(self.name, result, self._reason if result == INVALID_VALUE else "")
 
@@ -80,7 +86,7 @@ class LoadedFunction:
 
     def __str__(self) -> str:
         parts = [f"{each.name}: {each.type.name}{f':{each.hint}' if each.hint else ''}" for each in self.arguments if each.type]
-        return f"{self.name}({', '.join(parts)})" + (f", {counted(self.algorithms)}" if self.algorithms else "")
+        return f"{self.name}({', '.join(parts)})" + (f", {counted(self.algorithms, 'algorithm')}" if self.algorithms else "")
 
     __repr__ = __str__
 
@@ -126,20 +132,26 @@ def load(library: str | Path, driver: DriverLibrary | None = None) -> Loaded:
     path = Path(library)
     if not path.is_file():
         raise CourseError(f"There is no library {path}: make it with aot.build.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CourseError(f"{path} could not be read: {error.strerror}.") from error
+    if not intact(content):
+        raise CourseError(f"{path} is no library that aot.build made, or it was cut off or changed since: build it again.")
     found_driver = Driver(driver)
     # Loaded as a copy under a name of its own: the loader would give back the library that was at this path before.
     with tempfile.TemporaryDirectory(prefix="course-aot-") as folder:
         copy = Path(folder) / path.name
         try:
-            shutil.copyfile(path, copy)
+            copy.write_bytes(content)
             loaded = ctypes.CDLL(str(copy))
             index = ctypes.c_char.in_dll(loaded, INDEX)
         except (OSError, ValueError) as error:
             raise CourseError(
                 f"{path} is no library that aot.build made: {str(error).replace(str(copy), str(path))}."
             ) from error
-    content = json.loads(ctypes.string_at(ctypes.addressof(index)))
-    functions = {each.name: each for each in _functions(content, loaded, found_driver)}
+    described = json.loads(ctypes.string_at(ctypes.addressof(index)))
+    functions = {each.name: each for each in _functions(described, loaded, found_driver)}
     return Loaded(path, functions, loaded, found_driver)
 
 

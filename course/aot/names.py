@@ -33,6 +33,9 @@ RESERVED = re.compile(
 )
 """What CUDA, C's headers, compilers and the generated functions have names for."""
 
+PROGRAMS_OWN = _words("main _start _init _fini _end _edata _etext")
+"""What each program has itself, of its author's, the compiler's or the linker's."""
+
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST = 100
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -45,7 +48,7 @@ def check_name(name: str) -> str:
         raise CourseError(f"{name[:60]!r} cannot name a C function: take letters, digits and _, and no digit first.")
     if len(name) > LONGEST:
         raise CourseError(f"The name {name[:20]}… has {len(name)} characters: take at most {LONGEST}.")
-    if name == "main" or _reserved(name) or _in_c_library(name):
+    if name in PROGRAMS_OWN or _reserved(name) or _in_c_library(name):
         raise CourseError(f"{name!r} means something in C, C++ or CUDA already: take another name.")
     return name
 
@@ -96,4 +99,6 @@ def check_out(out: str | Path) -> Path:
         raise CourseError(
             f"The output {str(out)[:200]!r} must end in the name of a file, of letters, digits and _ . + -, at most {LONGEST}."
         )
+    if not path.is_absolute() and not path.parent.resolve().is_relative_to(Path.cwd()):
+        raise CourseError(f"The output {str(out)[:200]!r} leaves the current folder by a link: name a path below that folder.")
     return path

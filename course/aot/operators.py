@@ -19,6 +19,7 @@ from . import building
 from .driver import Driver, DriverLibrary
 from .exporting import Variant, export, nvidia_target
 from .linking import Linked, link
+from .sealing import intact, sealed
 from .writing import write_together
 
 FOLDER = Path(__file__).parent / "operator"
@@ -75,12 +76,12 @@ def operator(
 def _fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """The shapes and dtypes of a call's results, for what traces it without any data."""
     for name, x in (("q", q), ("k", k), ("v", v)):
-        torch._check(x.dim() == 4, partial(_not_four_dimensions, name, x))
+        _check_dimensions(name, x)
     return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 
-def _not_four_dimensions(name: str, x: torch.Tensor) -> str:
-    return f"fmha: {name} has {x.dim()} dimensions, and must have 4."
+def _check_dimensions(name: str, x: torch.Tensor) -> None:
+    torch._check(x.dim() == 4, lambda: f"fmha: {name} has {x.dim()} dimensions, and must have 4.")
 
 
 def build_operator(
@@ -102,10 +103,10 @@ def build_operator(
     commands = (building.compiler(), cxx_compiler())
     name = _hash(head_dims, dtypes, found_target.name, commands)
     library = private_folder(cache_folder() / "operator") / name / "fmha.so"
-    if not library.exists():
+    if not library.is_file() or not intact(library.read_bytes()):
         with tempfile.TemporaryDirectory(prefix="course-operator-") as folder:
             built = _build(Path(folder), head_dims, dtypes, found_target)
-            write_together({library: built.read_bytes()})
+            write_together({library: sealed(built.read_bytes())})
     return library
 
 

@@ -5,8 +5,9 @@ It is the one of Triton's own tool (`triton.tools.compile`), and so is the hash 
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
+from typing import Any
 
 from course.errors import CourseError
 
@@ -18,6 +19,10 @@ PYTORCH_NAMES = {
     "double": "fp64", "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int": "i32", "int64": "i64", "uint8": "u8",
 }  # fmt: skip
 LITERALS: dict[str, Constant] = {"True": True, "False": False, "None": None}
+WRITABLE = (
+    "a signature writes numbers, True, False and None: for another constant, such as a string or a "
+    "type, export a kernel that calls this one with it."
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,37 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class Options:
+    """What the compiler is told besides the signature. Prints in words."""
+
+    num_warps: int
+    num_stages: int
+    maxnreg: int | None = None
+    """The most registers per thread; None leaves that to the compiler."""
+    enable_fp_fusion: bool | None = None
+    """Whether a product and a sum may become one instruction, rounded once; None is Triton's own default."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """By name what is not left to Triton."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @property
+    def words(self) -> str:
+        """As "warps4xstages3": the words of Triton's own tool, with the options that it does not have behind them."""
+        more = {name: value for name, value in self.given.items() if name not in ("num_warps", "num_stages")}
+        return f"warps{self.num_warps}xstages{self.num_stages}" + "".join(f"x{name}{value}" for name, value in more.items())
+
+    def __str__(self) -> str:
+        words = [counted(self.num_warps, "warp"), counted(self.num_stages, "stage")]
+        if self.maxnreg is not None:
+            words.append(f"at most {counted(self.maxnreg, 'register')} per thread")
+        if self.enable_fp_fusion is not None:
+            words.append(f"{'with' if self.enable_fp_fusion else 'without'} FP fusion")
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
 class Signature:
     """A text's parts, not yet bound to a kernel. Prints as the text."""
 
@@ -61,15 +97,15 @@ class Signature:
         left = names[len(self.arguments) :]
         if len(names) < len(self.arguments) or any(name not in defaults for name in left):
             raise CourseError(
-                f"The signature has {len(self.arguments)} parts, and {kernel} takes {len(names)} arguments: {', '.join(names)}."
+                f"The signature has {counted(len(self.arguments), 'part')}, and {kernel} takes "
+                f"{counted(len(names), 'argument')}: {', '.join(names)}."
             )
         given = [Argument(name, each.type, each.hint, each.value) for name, each in zip(names, self.arguments, strict=False)]
         return tuple(given + [Argument(name, value=defaults[name]) for name in left])
 
-    def hash(self, num_warps: int, num_stages: int) -> str:
+    def hash(self, options: Options) -> str:
         """Eight hexadecimal digits: the ones that Triton's own tool puts into names."""
-        words = [*self.parts, f"warps{num_warps}xstages{num_stages}"]
-        return hashlib.sha256(" ".join(words).encode()).hexdigest()[:8]
+        return hashlib.sha256(" ".join([*self.parts, options.words]).encode()).hexdigest()[:8]
 
     @property
     def suffix(self) -> str:
@@ -105,7 +141,7 @@ def _part(text: str, place: int) -> Argument:
         if bare in PYTORCH_NAMES:
             raise CourseError(f"{where} has PyTorch's name of a type: write {name.removesuffix(bare)}{PYTORCH_NAMES[bare]}.")
         types = f"{', '.join(SCALARS)}, and pointers * to these and {', '.join(p for p in POINTEES if p not in SCALARS)}"
-        raise CourseError(f"{where} is neither a type nor a number: the types are {types}.")
+        raise CourseError(f"{where} is neither a type nor a number: the types are {types}; {WRITABLE}")
     if not colon:
         return Argument("", scalar)
     if hint not in ("1", "16"):
@@ -140,6 +176,11 @@ def _constant(text: str) -> Constant:
     if not -(2**63) <= value < 2**63:
         raise ValueError  # no integer in a kernel is larger
     return value
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, as "1 part" or "2 parts"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _short(text: str) -> str:

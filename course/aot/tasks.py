@@ -14,7 +14,7 @@ from course.compiling.targets import target_of
 from course.errors import CourseError
 
 from .grid import check_launchable, parse_grid
-from .signature import Argument, Constant, parse_signature
+from .signature import WRITABLE, Argument, Constant, parse_signature
 
 Json = dict[str, Any]
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 def compile_variants(reference: Reference, variants: list[Json], grid: str, target: str) -> Json:
     """The machine code of a kernel for each variant.
 
-    variants: "signature", "num_warps" and "num_stages" of each. All are read, and the grid with them, before any is compiled.
+    variants: "signature" and "options" of each. All are read, and the grid with them, before any is compiled.
     Returns "kernel", its arguments' "names" and "defaults", and "compiled", in order; or "problem" as `stages.compile_kernel`
     does.
     """
@@ -40,11 +40,11 @@ def compile_variants(reference: Reference, variants: list[Json], grid: str, targ
         with tempfile.TemporaryDirectory(prefix="course-aot-") as cache:
             os.environ["TRITON_CACHE_DIR"] = cache  # Triton's own cache goes by a kernel's text and not by its file
             compiled = [
-                _compile(kernel, arguments, each["num_warps"], each["num_stages"], target)
-                for arguments, each in zip(read, variants, strict=True)
+                _compile(kernel, arguments, each["options"], target) for arguments, each in zip(read, variants, strict=True)
             ]
     except CompileError as error:
-        return problem_of(error, listing_of(kernel))
+        found = problem_of(error, listing_of(kernel))
+        return {**found, "problem": found["problem"] + _typed_constants(kernel, read)}
     except CourseError as error:
         return {"problem": str(error)}
     except OSError as error:
@@ -64,20 +64,27 @@ def _refuse_unwritable(kernel: Any, given: int, defaults: dict[str, Constant]) -
     for each in kernel.params[given:]:
         if each.has_default and each.name not in defaults:
             value = getattr(each.default, "value", each.default)
-            raise CourseError(
-                f"{kernel.__name__} has {each.name} = {value!r:.60}, and a signature writes numbers, True, False and None: "
-                "export a kernel that calls this one with that value."
-            )
+            raise CourseError(f"{kernel.__name__} has {each.name} = {value!r:.60}, and {WRITABLE}")
 
 
-def _compile(kernel: Any, arguments: tuple[Argument, ...], num_warps: int, num_stages: int, target: str) -> Json:
+def _typed_constants(kernel: Any, read: list[tuple[Argument, ...]]) -> str:
+    """What to look at where a kernel does not compile and a signature has types for its constants."""
+    constants = {each.name for each in kernel.params if each.is_constexpr}
+    typed = {each.name: each.type.name for arguments in read for each in arguments if each.type and each.name in constants}
+    if not typed:
+        return ""
+    listed = ", ".join(f"{name} ({type})" for name, type in typed.items())
+    return f" The signature gives a type in the place of a tl.constexpr, {listed}: a constant, so give its value; {WRITABLE}"
+
+
+def _compile(kernel: Any, arguments: tuple[Argument, ...], options: Json, target: str) -> Json:
     made = compile_as_told(
         kernel,
         {each.name: each.type.name if each.passed and each.type else "constexpr" for each in arguments},
         {each.name: each.value for each in arguments if not each.passed},
         [each.name for each in arguments if each.passed and each.hint == 16],
         target_of(target).triton,
-        {"num_warps": num_warps, "num_stages": num_stages, "debug": bool(getattr(kernel, "debug", False))},
+        {**options, "debug": bool(getattr(kernel, "debug", False))},
     )
     metadata = made.metadata._asdict()
     if problem := next((words for key, most, words in UNSUPPORTED if metadata.get(key, 0) > most), None):

@@ -55,7 +55,8 @@ class Resources:
         if self.num_warps > self.most_warps:
             lines.append(f"{self.num_warps} warps, and a program may have {self.most_warps}: it cannot be launched")
         if self.occupancy is not None:
-            held = f"programs of {self.num_warps} warps on a multiprocessor: {self.programs_per_sm}"
+            warps = f"{self.num_warps} warp{'s' if self.num_warps != 1 else ''}"
+            held = f"programs of {warps} on a multiprocessor: {self.programs_per_sm}"
             lines.append(f"{held}, occupancy {self.occupancy:.0%}, limited by {self.limit}")
         return "\n".join(lines)
 

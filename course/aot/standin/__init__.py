@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from course.aot.building import compile_library, include_folder
+from course.aot.sealing import intact, sealed
 from course.aot.writing import write_together
 from course.cache import cache_folder, private_folder
 
@@ -56,11 +57,11 @@ class Call:
 
 
 def path() -> Path:
-    """The library, built if it is not there yet. Raises CourseError where there is no C compiler."""
+    """The library, built if it is not there yet or is damaged. Raises CourseError where there is no C compiler."""
     texts = [(include_folder() / "cuda.h").read_bytes(), *(each.read_bytes() for each in sorted(FOLDER.glob("*.[ch]")))]
     name = hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
     library = private_folder(cache_folder() / "standin") / name / "libcuda.so.1"
-    if not library.exists():
+    if not library.is_file() or not intact(library.read_bytes()):
         with tempfile.TemporaryDirectory(prefix="course-standin-") as folder:
             built = Path(folder) / "libcuda.so.1"
             compile_library(
@@ -70,7 +71,7 @@ def path() -> Path:
                 "-Wl,-soname,libcuda.so.1",
                 "-lpthread",
             )
-            write_together({library: built.read_bytes()})
+            write_together({library: sealed(built.read_bytes())})
     return library
 
 

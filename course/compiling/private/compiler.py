@@ -11,7 +11,7 @@ from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
-from triton.compiler.compiler import ASTSource, CompiledKernel
+from triton.compiler.compiler import CompiledKernel
 from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
@@ -100,9 +100,10 @@ def compile_as_told(
     A parameter annotated tl.constexpr may have a type too, and any other be a constant.
     """
     attributes = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
-    source = ASTSource(kernel, signature, constants, attributes)
     try:
         with driver_of(target, runs_trials=False):
+            kernel.create_binder()  # sets the next line's class, which is another one for a kernel in Gluon
+            source = kernel.ASTSource(kernel, signature, constants, attributes)
             return triton.compile(source, target=target, options=options)
     except OSError:
         raise
