@@ -1,7 +1,6 @@
 """What a cubin says of its kernel: the parameters that it takes, and its registers. Read from the ELF file itself."""
 
 import struct
-import tempfile
 from dataclasses import dataclass
 
 from course.errors import CourseError
@@ -28,7 +27,7 @@ class Cubin:
     parameters: tuple[Parameter, ...]
     """In order. After the kernel's own come Triton's: pointers to scratch memory."""
     registers: int
-    """Per thread."""
+    """Of a thread."""
 
     def __str__(self) -> str:
         return f"{self.symbol}: " + ", ".join(f"{each.size} bytes at {each.offset}" for each in self.parameters)
@@ -48,11 +47,7 @@ def read_cubin(code: bytes, symbol: str) -> Cubin:
                 _, ordinal, offset, flags = struct.unpack("<IHHI", value)
                 parameters[ordinal] = Parameter(offset, flags >> 18)
         in_order = tuple(parameters[ordinal] for ordinal in range(len(parameters)))
-    except struct.error as error:
-        raise CourseError(
-            f"The machine code of {symbol} is not read, since its end is missing: see that {tempfile.gettempdir()} has room."
-        ) from error
-    except (KeyError, IndexError, ValueError) as error:
+    except (KeyError, IndexError, struct.error) as error:
         raise CourseError(f"The machine code of {symbol} is not read: it has no {error}.") from error
     return Cubin(code, symbol, in_order, max(counts, default=0))
 
