@@ -1,7 +1,7 @@
-"""Kernels of published packages, and a launch of each as the package's own wrapper makes it, on tensors small enough to interpret.
+"""Kernels of published packages, and a launch of each as the package's own wrapper makes it, small enough to interpret.
 
-A tensor is written as its type and length, as "fp32[300]"; "i64[4]<5" has numbers below 5. Kernels take addresses alone, so that
-a tensor's shape does not matter.
+A tensor is written as its type and length, as "fp32[300]"; "i64[4]<5" has numbers below 5. Kernels take addresses alone,
+so that a tensor's shape does not matter.
 """
 
 from collections.abc import Callable
@@ -40,8 +40,8 @@ class Launch:
     refused: dict[str, str] = field(default_factory=dict)
     """By tool, what the sentence says with which it rightly refuses."""
     computed: Callable[[list[torch.Tensor]], dict[int, torch.Tensor]] | None = None
-    """What PyTorch makes of the launch's tensors, by the number of each that is written, where Triton's interpreter by itself does
-    not run the kernel: a float argument has no `.to` there, and libdevice computes nothing."""
+    """What PyTorch makes of the launch's tensors, by the number of each that is written. For kernels that Triton's
+    interpreter by itself does not run: a float argument has no `.to` there, and libdevice computes nothing."""
 
 
 PACKAGES = (
