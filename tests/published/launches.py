@@ -54,11 +54,11 @@ PACKAGES = (
     ),
     Package(
         "sageattention", "1.0.6", "fafc66569bed62a16839e820c2612141b5a20accf55b876d941bab9c0ac5d888",
-        ("sageattention/quant_per_block.py", "sageattention/attn_qk_int8_per_block.py"),
+        ("sageattention/attn_qk_int8_per_block.py",),
     ),
     Package(
         "lightning-attn", "0.0.5", "73c8689c6b969a747efc5432b5d31b92e3a45178c1ae113832c72e1cda0e1afc",
-        ("lightning_attn/ops/triton/srmsnorm.py", "lightning_attn/ops/triton/lightning_attn2_no_decay.py"),
+        ("lightning_attn/ops/triton/lightning_attn2_no_decay.py",),
     ),
     Package(
         "cut-cross-entropy", "25.1.1", "e46f26d348f6a67927d17e65c5a212e795be13dcad5b10a77a200d6b8102d9d1",
@@ -127,11 +127,6 @@ LAUNCHES = (
         {"BLOCK_SIZE": 128}, {"num_warps": 4},
         bytes=(3 * 3 * 100 * 4, 3 * (100 + 2) * 4), computed=layer_norm,
     ),
-    Launch(  # 1 batch, 2 heads, 64 rows of 32 in blocks of 32
-        "sageattention", "sageattention.quant_per_block", "quant_per_block_int8_kernel", (2, 2, 1),
-        ("fp16[4096]", "i8[4096]", "fp32[4]", 64, 4096, 2048, 32, 4096, 2048, 32, 4, 2, 0.25), {"C": 32, "BLK": 32},
-        bytes=(4096 * 2, 4096 + 4 * 4),
-    ),
     Launch(  # 2 blocks of 32 queries by 2 blocks of 32 keys, 1 head of 32
         "sageattention", "sageattention.attn_qk_int8_per_block", "_attn_fwd", (2, 1, 1),
         (
@@ -141,11 +136,6 @@ LAUNCHES = (
         {"H": 1, "num_kv_groups": 1, "HEAD_DIM": 32, "BLOCK_M": 32, "BLOCK_N": 32, "STAGE": 1},
         {"num_warps": 4, "num_stages": 3},
         bytes=(2 * (32 * 32 + 4 + 2 * (32 * 32 + 4 + 32 * 32 * 2)), 2048 * 2),
-    ),
-    Launch(  # 3 rows of 100, and a reciprocal deviation for each
-        "lightning-attn", "lightning_attn.ops.triton.srmsnorm", "srms_norm_fw", (3,),
-        ("fp32[300]", "fp32[300]", "fp32[3]", 100, 100, 1e-5), {"BLOCK_SIZE_N": 128}, {"num_warps": 1},
-        bytes=(3 * 100 * 4, 3 * (100 + 1) * 4),
     ),
     Launch(  # 2 heads of 64 rows of 32, in 2 blocks
         "lightning-attn", "lightning_attn.ops.triton.lightning_attn2_no_decay", "_fwd_kernel", (2, 1),
