@@ -37,8 +37,10 @@ class Launch:
     options: dict[str, Any] = field(default_factory=dict)
     bytes: tuple[int, int] | None = None
     """Loaded and stored, counted by hand from the kernel's text; an atomic update counts as both."""
-    refused: dict[str, str] = field(default_factory=dict)
-    """By tool, what the sentence says with which it rightly refuses."""
+    targets: tuple[str, ...] = ("sm_80", "sm_90", "gfx942")
+    """What it is lowered for."""
+    export_refuses: str = ""
+    """What export rightly says of it."""
     computed: Callable[[list[torch.Tensor]], dict[int, torch.Tensor]] | None = None
     """What PyTorch makes of the launch's tensors, by the number of each that is written. For kernels that Triton's
     interpreter by itself does not run: a float argument has no `.to` there, and libdevice computes nothing."""
@@ -150,13 +152,13 @@ LAUNCHES = (
             "HAS_VALIDS": False, "BLOCK_B": 16, "BLOCK_V": 32, "BLOCK_D": 32, "GROUP_B": 8, "EVEN_D": True,
             "HAS_SOFTCAP": False, "HAS_LA": False, "DOT_PRECISION": "ieee",
         },
-        refused={"export": NO_STRING}, computed=log_sum_exp,
+        export_refuses=NO_STRING, computed=log_sum_exp,
     ),
-    Launch(  # 2 sequences of 32 of 1 head, each summed in 2 chunks
+    Launch(  # 2 sequences of 32 of 1 head, each summed in 2 chunks; the package imports PyTorch's compiler, which takes seconds
         "fla-core", "fla.ops.utils.cumsum", "chunk_local_cumsum_scalar_kernel", (2, 2),
         ("fp32[64]", "fp32[64]", None, None, None, 32),
         {"B": 2, "H": 1, "BT": 16, "REVERSE": False, "HAS_SCALE": False, "IS_VARLEN": False},
-        bytes=(64 * 4, 64 * 4),
+        bytes=(64 * 4, 64 * 4), targets=("sm_90",),
     ),
     Launch(  # 4 rows of 100 out of 5, in blocks of 1 by 128
         "xformers", "xformers.ops._triton.k_index_select_cat", "index_select_cat_fwd_kernel", (4, 1),
