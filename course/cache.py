@@ -20,6 +20,15 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(base).absolute() / "triton-course"
 
 
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the course keeps what is the reader's own: $COURSE_DATA, else $XDG_DATA_HOME/triton-course, else
+    ~/.local/share/triton-course."""
+    if environ.get("COURSE_DATA"):
+        return Path(environ["COURSE_DATA"]).expanduser().absolute()
+    base = environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base).absolute() / "triton-course"
+
+
 def private_folder(folder: Path) -> Path:
     """Make `folder` with mode 0700 if it is missing, and return it.
 

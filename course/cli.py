@@ -120,13 +120,29 @@ def progress(as_json: Json = False) -> None:
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    as_json: Json = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the speed of this machine's GPU instead, and keep it for plots and cost.")
+    ] = False,
+) -> None:
     """Look at this machine: what works, what does not, and the command that mends it."""
+    if measure:
+        _measure(as_json)
+        return
     from course import doctor
 
     findings = doctor.examine()
     print(doctor.as_json(findings) if as_json else doctor.as_text(findings))
     raise typer.Exit(1 if any(finding.level == "problem" for finding in findings) else 0)
+
+
+def _measure(as_json: bool) -> None:
+    from course.measuring.own_gpu import measure_own_gpu
+    from course.tracing.gpus import own_file
+
+    facts = measure_own_gpu()
+    print(facts.to_json() if as_json else f"{facts}\nKept in {own_file()}; plots and cost show it from now on.")
 
 
 @app.command()

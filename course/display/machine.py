@@ -1,6 +1,8 @@
 """The machine on one page: where data lies on a GPU, how much fits there and how fast it comes."""
 
-from course.measuring.gpu_facts import GpuFacts, gpu_facts
+from course.measuring.gpu_facts import GpuFacts, gpu_facts, recorded_facts
+from course.measuring.records import to_content
+from course.tracing.gpus import measured_gpu, own_gpu
 
 from .picture import PALETTE, Picture, ink, new_figure
 
@@ -9,11 +11,12 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     """Draw the levels of a GPU's memory, from device memory down to registers.
 
     facts: by default those of this GPU, or the recorded ones where none answers.
+    Below stand the speeds of other GPUs: those recorded, and the reader's own if `course doctor --measure` has measured it.
     """
     facts = facts or gpu_facts()
     figure = new_figure(8, 4.2)
     axes = figure.subplots()
-    _box(axes, 0, 0, 100, 16, PALETTE[0], f"device memory (HBM)   {facts.memory_bytes / 2**30:.0f} GiB")
+    _box(axes, 0, 0, 100, 16, PALETTE[0], f"device memory   {facts.memory_bytes / 2**30:.0f} GiB")
     _box(axes, 0, 28, 100, 14, PALETTE[2], f"L2 cache   {facts.l2_bytes / 2**20:.0f} MiB, shared by all multiprocessors")
     _arrow(axes, 50, 16, 28, f"{facts.memory_tb_s:.1f} TB/s")
     _arrow(axes, 50, 42, 54, f"{facts.l2_tb_s:.1f} TB/s")
@@ -27,9 +30,23 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     kind = "recorded" if facts.recorded else "measured now"
     axes.set_title(f"{facts.machine.gpu}: sizes from the driver, speeds {kind} on {facts.machine.date}", fontsize=9)
     axes.set_xlim(-1, 101)
-    axes.set_ylim(-1, 101)
+    others = _others(facts)
+    for row, text in enumerate(others, start=1):
+        axes.text(0, -7 * row, text, fontsize=9)
+    axes.set_ylim(-1 - 7 * len(others), 101)
     axes.axis("off")
-    return Picture.of(figure, _alt(facts))
+    return Picture.of(figure, " ".join([_alt(facts), *others]))
+
+
+def _others(facts: GpuFacts) -> list[str]:
+    """A sentence about each GPU, other than that of `facts`, whose speeds are at hand."""
+    recorded, own = measured_gpu(to_content(recorded_facts())), own_gpu()
+    found = [(gpu, how) for gpu, how in ((recorded, "recorded"), (own, "measured")) if gpu and gpu.name != facts.machine.gpu]
+    return [
+        f"For comparison, {gpu.name}, {how} on {gpu.measured}: {gpu.memory:.2g} TB/s of device memory, "
+        f"{gpu.dot['fp16']:.0f} TFLOP/s in a float16 matrix product."
+        for gpu, how in found
+    ]
 
 
 def _alt(facts: GpuFacts) -> str:

@@ -4,11 +4,13 @@ import numpy as np
 
 from course.errors import CourseError
 from course.tracing.cost import Cost, time_text
+from course.tracing.gpus import Gpu
 
 from .picture import GREY, PALETTE, Picture, new_figure
 
 LEAST, MOST = 1 / 64, 4096
 """Operations a byte, along the picture."""
+ACROSS = np.geomspace(LEAST, MOST, 200)
 
 
 def roofline(*costs: Cost) -> Picture:
@@ -16,6 +18,7 @@ def roofline(*costs: Cost) -> Picture:
 
     costs: what `cost` has returned, all for one GPU. A filled dot stands at the speed that was measured; a ring at the
         highest that the roofs allow, where nothing was measured.
+    The dashed roofs are those of the reader's own GPU, where `course doctor --measure` has measured it.
     """
     if not costs or not all(isinstance(each, Cost) for each in costs):
         raise CourseError("draw.roofline takes what cost has returned, one or several.")
@@ -24,15 +27,20 @@ def roofline(*costs: Cost) -> Picture:
         raise CourseError('draw.roofline shows one GPU: take each cost for the same one, as cost.on("H200") gives it.')
     figure = new_figure(8, 4.2)
     axes = figure.subplots()
-    across = np.geomspace(LEAST, MOST, 200)
-    for kind, rate in (("fp32", gpu.vector["fp32"]), *((kind, gpu.dot[kind]) for kind in ("tf32", "fp16") if kind in gpu.dot)):
-        axes.plot(across, np.minimum(across * gpu.memory, rate), color=GREY, lw=1.2)
+    for kind, rate in _rates(gpu):
+        axes.plot(ACROSS, np.minimum(ACROSS * gpu.memory, rate), color=GREY, lw=1.2)
         name = "arithmetic" if kind == "fp32" else "tensor cores"
-        axes.text(MOST, rate * 1.06, f"{name}, {kind}: {rate:g} TFLOP/s", ha="right", fontsize=8, color="#555555")
+        axes.text(MOST, rate * 1.06, f"{name}, {kind}: {rate:.4g} TFLOP/s", ha="right", fontsize=8, color="#555555")
     axes.text(
-        LEAST * 1.3, LEAST * 1.3 * gpu.memory * 1.35, f"memory: {gpu.memory:g} TB/s", fontsize=8, color="#555555", rotation=32
+        LEAST * 1.3, LEAST * 1.3 * gpu.memory * 1.35, f"memory: {gpu.memory:.4g} TB/s", fontsize=8, color="#555555", rotation=32
     )
     sentences = []
+    own = costs[0].own
+    if own and not gpu.measured:
+        for kind, rate in _rates(own):
+            text = f"measured on {own.name}: memory {own.memory:.3g} TB/s, tensor cores, {kind}: {rate:.3g} TFLOP/s"
+            axes.plot(ACROSS, np.minimum(ACROSS * own.memory, rate), color="black", ls="--", lw=1.2, label=text)
+            sentences.append(f"Dashed, {text}.")
     for number, each in enumerate(costs):
         us = each.least_us if each.measured_us is None else each.measured_us
         colour = PALETTE[number % len(PALETTE)]
@@ -54,3 +62,9 @@ def roofline(*costs: Cost) -> Picture:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return Picture.of(figure, f"The roofs of an {gpu.name}. " + " ".join(sentences))
+
+
+def _rates(gpu: Gpu) -> list[tuple[str, float]]:
+    """The level roofs of a GPU: those of its arithmetic and its tensor cores that are known."""
+    known = [("fp32", gpu.vector.get("fp32")), *((kind, gpu.dot.get(kind)) for kind in ("tf32", "fp16"))]
+    return [(kind, rate) for kind, rate in known if rate]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from course.errors import CourseError
 from course.measuring.records import Speeds
+from course.tracing.gpus import Gpu, own_gpu
 
 from .picture import GREY, PALETTE, Picture, new_figure
 
@@ -20,6 +21,7 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
 
     result: what `bench` returned or `recorded(name)`; the title says which of the two it is.
     series: the functions to show; xs: the sizes; all by default.
+    A dotted line is the roof of the reader's own GPU, where `course doctor --measure` has measured another than the result's.
     """
     if series is not None and not isinstance(series, (list, tuple)):
         raise CourseError(f"draw.speeds takes a list of names, as ['torch']; series is {series!r}.")
@@ -51,18 +53,33 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
         # Above the lines that touch the roof.
         place = axes.get_yaxis_transform()
         axes.text(0.01, 1.03 * result.copy_tb_s, "copy roof", va="bottom", color="#555555", transform=place)
+    own = own_gpu()
+    if own and own.name != result.machine.gpu:
+        axes.axhline(_own_roof(own, result.unit), color="black", ls=":", lw=1.5, label=_own_text(own, result.unit))
+    else:
+        own = None
     every = sorted({timing.x for timing in result.timings})
     if every[-1] <= MOST_COUNTED:
         axes.set_xticks(every)
     else:
         axes.set_xscale("log", base=2)
-    axes.set_ylim(0, result.copy_tb_s * 1.12 if result.unit == "TB/s" else None)
+    top = max(result.copy_tb_s, own.memory if own else 0) * 1.12
+    axes.set_ylim(0, top if result.unit == "TB/s" else None)
     axes.set(xlabel=result.x_name, ylabel=result.unit)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, loc="best")
     title = f"{result.name}: {'recorded' if result.recorded else 'measured now'} on {result.machine}"
     axes.set_title(textwrap.fill(title, 108), fontsize=9)
-    return Picture.of(figure, _alt(result, shown))
+    return Picture.of(figure, _alt(result, shown) + (f" Dotted: {_own_text(own, result.unit)}." if own else ""))
+
+
+def _own_roof(own: Gpu, unit: str) -> float:
+    return own.memory if unit == "TB/s" else own.dot["fp16"]
+
+
+def _own_text(own: Gpu, unit: str) -> str:
+    what = "copy roof" if unit == "TB/s" else "torch.matmul in float16"
+    return f"{what} measured on {own.name}: {_own_roof(own, unit):.3g} {unit}"
 
 
 def _at(result: Speeds, xs: list[int]) -> Speeds:

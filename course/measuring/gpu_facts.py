@@ -40,20 +40,24 @@ class GpuFacts:
     memory_tb_s: float
     """A large copy: bytes read and written."""
     l2_tb_s: float
-    """Many programs reading the same 8 MiB again and again."""
+    """Many programs reading the same 8 MiB again and again, or the half of a smaller L2 cache."""
     matmul_tflop_s: float
     """8,192 x 8,192 x 8,192 in float16, by PyTorch's library."""
+    bf16_matmul_tflop_s: float | None = None
+    """The same in bfloat16; None where the GPU lacks it, and in older records."""
     recorded: bool = False
 
     def __str__(self) -> str:
         rows = [
-            ("device memory (HBM)", f"{self.memory_bytes / 2**30:.0f} GiB", f"{self.memory_tb_s:.1f} TB/s, read and written"),
+            ("device memory", f"{self.memory_bytes / 2**30:.0f} GiB", f"{self.memory_tb_s:.1f} TB/s, read and written"),
             ("L2 cache", f"{self.l2_bytes / 2**20:.0f} MiB", f"{self.l2_tb_s:.1f} TB/s, read"),
             ("multiprocessors", str(self.multiprocessors), f"{self.matmul_tflop_s:.0f} TFLOP/s, float16 matrix product"),
             ("  shared memory in each", f"{self.shared_bytes / 2**10:.0f} KiB", ""),
             ("  registers in each", f"{self.register_bytes / 2**10:.0f} KiB", ""),
             ("  warps in each, at most", str(self.warps), "32 threads a warp"),
         ]
+        if self.bf16_matmul_tflop_s is not None:
+            rows.insert(3, ("", "", f"{self.bf16_matmul_tflop_s:.0f} TFLOP/s, bfloat16 matrix product"))
         lines = [f"{what:26}{size:>10}   {speed}".rstrip() for what, size, speed in rows]
         return "\n".join([*lines, f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."])
 
@@ -71,6 +75,11 @@ def gpu_facts() -> GpuFacts:
     """This GPU's facts in GPU mode (about two seconds); the recorded ones of an H200 in CPU mode."""
     if MODE.gpu:
         return measure_gpu()
+    return recorded_facts()
+
+
+def recorded_facts() -> GpuFacts:
+    """The recorded facts of an H200."""
     return GpuFacts.from_json((FOLDER / "gpus" / file_name(SHOWN_WITHOUT_GPU)).read_text())
 
 
@@ -86,8 +95,9 @@ def measure_gpu() -> GpuFacts:
         register_bytes=properties.regs_per_multiprocessor * 4,
         warps=properties.max_threads_per_multi_processor // 32,
         memory_tb_s=copy_tb_s(),
-        l2_tb_s=_l2_tb_s(properties.multi_processor_count),
-        matmul_tflop_s=_matmul_tflop_s(),
+        l2_tb_s=_l2_tb_s(properties.multi_processor_count, properties.L2_cache_size),
+        matmul_tflop_s=_matmul_tflop_s(torch.float16),
+        bf16_matmul_tflop_s=_matmul_tflop_s(torch.bfloat16) if properties.major >= 8 else None,
     )
 
 
@@ -110,9 +120,11 @@ def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE
     tl.store(out_ptr + pid, tl.sum(total))
 
 
-def _l2_tb_s(multiprocessors: int) -> float:
+def _l2_tb_s(multiprocessors: int, l2_bytes: int) -> float:
     block_size, blocks_read, programs = 2048, 256, 8 * multiprocessors
-    x = torch.randint(0, 100, (2**21,), dtype=torch.int32, device="cuda")  # 8 MiB
+    # A power of two, so that the strides of the sweep meet every block: 8 MiB, or what half the cache holds.
+    swept_bytes = min(2**23, 2 ** ((l2_bytes // 2).bit_length() - 1))
+    x = torch.randint(0, 100, (swept_bytes // 4,), dtype=torch.int32, device="cuda")
     out = torch.empty(programs, dtype=torch.int32, device="cuda")
 
     def call() -> None:
@@ -121,6 +133,6 @@ def _l2_tb_s(multiprocessors: int) -> float:
     return programs * blocks_read * block_size * x.element_size() / _milliseconds(call) / 1e9
 
 
-def _matmul_tflop_s(n: int = 8192) -> float:
-    a, b = (torch.randn(n, n, dtype=torch.float16, device="cuda") for _ in range(2))
+def _matmul_tflop_s(dtype: torch.dtype, n: int = 8192) -> float:
+    a, b = (torch.randn(n, n, dtype=dtype, device="cuda") for _ in range(2))
     return 2 * n**3 / _milliseconds(lambda: a @ b) / 1e9

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from course.cache import data_folder
 from course.errors import CourseError
 
 
@@ -26,11 +27,8 @@ class Tried:
 
 
 def record_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where it is kept: $COURSE_DATA, else $XDG_DATA_HOME/triton-course, else ~/.local/share/triton-course."""
-    if environ.get("COURSE_DATA"):
-        return Path(environ["COURSE_DATA"]).expanduser().absolute() / "progress.json"
-    base = environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base).absolute() / "triton-course" / "progress.json"
+    """Where it is kept."""
+    return data_folder(environ) / "progress.json"
 
 
 def tried() -> dict[str, Tried]:

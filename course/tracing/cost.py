@@ -1,7 +1,7 @@
 """cost: what a launch moves and computes, and the least time that this takes on a GPU, found with none there."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -9,9 +9,10 @@ import torch
 from course import MODE
 from course.compiling.disassembly import Resources
 from course.compiling.requests import SECTOR_BYTES
+from course.compiling.targets import target_of
 from course.errors import CourseError
 
-from .gpus import Gpu, gpu_of
+from .gpus import Gpu, gpu_of, own_gpu
 from .timed import measured_us
 from .traced import traced
 
@@ -77,6 +78,8 @@ class Cost:
     notes: tuple[str, ...] = ()
     measured_us: float | None = None
     """The median on this machine's GPU, where that is `gpu`."""
+    own: Gpu | None = None
+    """The reader's own GPU, where `course doctor --measure` has measured it."""
 
     @property
     def all_programs(self) -> int:
@@ -121,7 +124,11 @@ class Cost:
     @property
     def roofs(self) -> list[Roof]:
         """What keeps the GPU busy, the longest first. All can go on at once, so the longest alone is the least time."""
-        gpu, moved = self.gpu, self.distinct_sectors * SECTOR_BYTES
+        return self.roofs_on(self.gpu)
+
+    def roofs_on(self, gpu: Gpu) -> list[Roof]:
+        """The roofs of another GPU over the same work."""
+        moved = self.distinct_sectors * SECTOR_BYTES
         found = [Roof("memory", moved, "bytes", moved / gpu.memory / 1e6)]
         vector = sum(count / gpu.vector_rate(kind) for kind, count in self.simple.items())
         tensor = 0.0
@@ -169,8 +176,9 @@ class Cost:
         lines += [f"    {count:,} operations of tl.dot in {kind}" for kind, count in self.dot.items()]
         if self.resources:
             lines += [f"    {line}" for line in str(self.resources).split("\n")]
-        roofs = ", ".join(f"{roof.name} {time_text(roof.us)}" for roof in self.roofs)
-        lines.append(f"    {self.gpu.name}: at least {time_text(self.least_us)}, bound by {self.bound} ({roofs})")
+        lines.append(f"    {self._least_on(self.gpu)}")
+        if self.own and not self.gpu.measured:
+            lines.append(f"    {self._least_on(self.own)}")
         if self.measured_us is not None:
             lines.append(
                 f"    measured here: {time_text(self.measured_us)}, {self.measured_us / self.least_us:.2f} times the least"
@@ -178,6 +186,12 @@ class Cost:
         return "\n".join([*lines, *(f"    {note}" for note in self.notes)])
 
     __repr__ = __str__
+
+    def _least_on(self, gpu: Gpu) -> str:
+        least, *_ = roofs = self.roofs_on(gpu)
+        name = f"{gpu.name}, by the speeds measured on it" if gpu.measured else gpu.name
+        every = ", ".join(f"{roof.name} {time_text(roof.us)}" for roof in roofs)
+        return f"{name}: at least {time_text(least.us)}, bound by {least.name} ({every})"
 
 
 def time_text(us: float) -> str:
@@ -192,11 +206,13 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
         of a grid of more than 1,024 programs a sample is run. Tensors on the device "meta" take no memory and hold zeros.
     target: a GPU with known peak figures, as "H200", "A100", "RTX 4090" or "MI300X"; by default this machine's, and an H200
         where there is none. The kernel is compiled for it: sectors follow from the layouts that the compiler has chosen.
-    On that very GPU the launch is timed too.
+    On that very GPU the launch is timed too. A GPU that `course doctor --measure` has measured stands beside it, and takes
+    the place of peak figures where there are none for this machine's.
 
     Raises CourseError where the launch is none, or fails.
     """
-    gpu = gpu_of(target) if target is not None else _this_gpu()
+    own = own_gpu()
+    gpu = gpu_of(target) if target is not None else _this_gpu(own)
     surveyed = traced("cost", kernel, grid, args, kwargs, gpu.target)
     launch, found, texts = surveyed.launch, surveyed.content, surveyed.texts
     scale = math.prod(launch.grid) / max(1, found["programs"])
@@ -231,14 +247,16 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
         found["kernel"], launch.grid, found["programs"], gpu, accesses,
         distinct("bytes_loaded"), distinct("bytes_stored"),
         distinct("sectors_loaded") + distinct("sectors_stored"), **operations,
-        resources=surveyed.resources, notes=tuple(surveyed.notes), measured_us=measured_us(launch, gpu),
+        resources=surveyed.resources, notes=tuple(surveyed.notes), measured_us=measured_us(launch, gpu), own=own,
     )  # fmt: skip
 
 
-def _this_gpu() -> Gpu:
+def _this_gpu(own: Gpu | None) -> Gpu:
     if not MODE.gpu:
         return gpu_of("H200")
     try:
         return gpu_of(torch.cuda.get_device_name())
     except CourseError as error:
-        raise CourseError(f"{error} Name one of them as `target`.") from None
+        if own is None:
+            raise CourseError(f"{error} Name one of them as `target`, or run `course doctor --measure` once.") from None
+        return replace(own, target=target_of(None).name)

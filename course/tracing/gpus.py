@@ -1,4 +1,5 @@
-"""Peak figures of GPUs, as their makers publish them: what bounds a kernel from below, and no machine quite reaches.
+"""Peak figures of GPUs, as their makers publish them: what bounds a kernel from below, and no machine quite reaches. And
+those of the reader's own GPU, which `course doctor --measure` has measured.
 
 Dense rates, a fused multiply-add counted as two operations. Sources:
     A100 (SXM, 80 GB)   NVIDIA A100 Tensor Core GPU Architecture (2020) and A100 datasheet
@@ -12,8 +13,16 @@ Special functions: 16 results a clock and multiprocessor (NVIDIA, CUDA programmi
 instructions) at the boost clock; AMD publishes none.
 """
 
+import json
+import math
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import torch
+
+from course import MODE
+from course.cache import data_folder
 from course.errors import CourseError
 
 SPECIAL_A_CLOCK = 16
@@ -27,6 +36,7 @@ class Gpu:
     device_names: tuple[str, ...]
     """What PyTorch calls it. Others of the name have other figures: less memory, another bus."""
     target: str
+    """What to compile for; empty where that was not noted."""
     memory: float
     vector: dict[str, float]
     """Outside the tensor cores, by type."""
@@ -35,6 +45,8 @@ class Gpu:
     multiprocessors: int
     clock_mhz: int
     special_published: bool = True
+    measured: str = ""
+    """The day on which memory and dot were measured; empty where they are published peaks."""
 
     @property
     def special(self) -> float | None:
@@ -42,10 +54,13 @@ class Gpu:
         return SPECIAL_A_CLOCK * self.multiprocessors * self.clock_mhz / 1e6 if self.special_published else None
 
     def vector_rate(self, kind: str) -> float:
-        return self.vector.get(kind, self.vector["fp32"])
+        """Infinite where nothing is known, so that it bounds nothing."""
+        return self.vector.get(kind, self.vector.get("fp32", math.inf))
 
     def dot_rate(self, kind: str) -> float | None:
         """None where the tensor cores do not take the type, and ordinary multiply-adds do the work."""
+        if self.measured:
+            return self.dot.get(kind)
         if kind.startswith("fp8"):
             return self.dot.get("fp8", self.dot.get("fp16"))  # where they lack fp8, the compiler converts it to fp16
         return self.dot.get("tf32" if kind == "tf32x3" else kind)
@@ -82,3 +97,45 @@ def gpu_of(name: str) -> Gpu:
 
 def _plain(name: str) -> str:
     return "".join(str(name).lower().split())
+
+
+def own_file() -> Path:
+    """Where `course doctor --measure` keeps what it has measured: the JSON of `GpuFacts`."""
+    return data_folder() / "gpu.json"
+
+
+def own_gpu() -> Gpu | None:
+    """The reader's own GPU as it was measured. None where none was, or where this machine has another one by now.
+
+    Raises CourseError where the file is damaged.
+    """
+    try:
+        own = measured_gpu(json.loads(own_file().read_text()))
+    except OSError:  # the usual case: nothing was measured
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CourseError(
+            f"{own_file()} is damaged ({error}): run `course doctor --measure` again, or delete that file."
+        ) from error
+    return own if not MODE.gpu or own.name == torch.cuda.get_device_name() else None
+
+
+def measured_gpu(facts: dict[str, Any]) -> Gpu:
+    """A GPU by what was measured on it: the copy roof, and the matrix products of PyTorch's library.
+
+    facts: the JSON of `GpuFacts`. Raises ValueError, KeyError or TypeError where it is not.
+    """
+    dot = {"fp16": _speed(facts["matmul_tflop_s"])}
+    if (rate := facts.get("bf16_matmul_tflop_s")) is not None:
+        dot["bf16"] = _speed(rate)
+    name, day = str(facts["machine"]["gpu"]), str(facts["machine"]["date"])
+    return Gpu(
+        name, (name,), "", _speed(facts["memory_tb_s"]), {}, dot, facts["multiprocessors"], 0,
+        special_published=False, measured=day,
+    )  # fmt: skip
+
+
+def _speed(value: Any) -> float:
+    if not 0 < float(value) < math.inf:
+        raise ValueError(f"{value!r} is no speed")
+    return float(value)
