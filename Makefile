@@ -7,19 +7,21 @@
 # PYTHON=…      the Python to set up with; 3.11, 3.12 or 3.13
 # LAB="…"       options for `jupyter lab`, as LAB="--no-browser --port 9000"
 # TEST="…"      options for pytest, as TEST="-k mode"
+# PART="…"      what to test, as PART=tests/gpu or PART="notebooks/0[0-3]*": tests and notebooks by default
 # REQUIRE=…     browser,gpu: what must be there; without it, tests that need it are skipped with the reason
 
 PYTHON ?= python3
 TORCH ?=
 LAB ?=
 TEST ?=
+PART ?= tests notebooks
 VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
 TRITONS := 3.6.0 3.7.1 3.8.0 3.9.0
 PRIVATE := tests/test_lower.py tests/test_specialise.py tests/test_source.py tests/test_cost.py tests/test_replay.py \
   $(wildcard tests/test_aot_*.py)
-PYTEST := -m pytest -n auto --dist loadfile tests notebooks
+PYTEST = -m pytest -n auto --dist loadfile $(PART)
 
 export TORCH REQUIRE
 
@@ -34,9 +36,11 @@ lab: setup
 test: setup
 	COURSE_MODE=cpu $(VENV) $(PYTEST) $(TEST)
 
-# One GPU serves one process at a time here: no -n.
+# One GPU serves one process at a time here: no -n. All of it takes long; in parts, each of minutes:
+#   PART=tests/gpu   PART="tests/test_[a-e]*"   PART="tests/test_[f-m]*"   PART="tests/test_[n-z]* tests/browser"
+#   PART="notebooks/0[0-3]*"   PART="notebooks/0[4-7]*"
 test-gpu:
-	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest tests notebooks $(TEST)
+	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest $(PART) $(TEST)
 
 # What compiles only, with each Triton in a folder of its own; torch and the rest are those of .venv. The folder's path is
 # absolute, since tests change the current one.

@@ -56,6 +56,15 @@ def pytest_runtest_setup(item):
             if what in required():
                 pytest.fail(f"REQUIRE={what}, but it {reason}", pytrace=False)
             pytest.skip(reason)
+    _skip_a_launcher_this_gpu_lacks_room_for(getattr(getattr(item, "callspec", None), "params", {}))
+
+
+def _skip_a_launcher_this_gpu_lacks_room_for(params):
+    if not course.MODE.gpu or "launcher" not in params:
+        return
+    from tests.devices import needs
+
+    needs(params["launcher"], params.get("head_dim", 64))
 
 
 @pytest.fixture(autouse=True)

@@ -1,18 +1,25 @@
 """cost: bytes, sectors and operations against counts by hand; GPUs and their roofs; launches that are none."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course import CourseError, cost, draw, replay
+import course
+from course import CourseError, draw, replay
 from course.measuring.counters import add_row_kernel
 from course.tracing.gpus import GPUS, gpu_of
 from course.tracing.watching import MOST_PROGRAMS, sample
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests import trace_kernels as kernels
+
+
+def cost(*args, target="H200", **options):
+    """course.cost for one GPU, whichever this machine has: what is counted depends on it."""
+    return course.cost(*args, target=target, **options)
 
 
 def floats(*shape):
@@ -166,6 +173,18 @@ def test_every_gpu_has_roofs(name):
     assert found.least_us > 0
     assert "tensor cores" in [roof.name for roof in found.roofs] or name == "T4"  # where Triton makes multiply-adds of it
     assert found.resources.target == found.gpu.target
+
+
+def test_by_default_it_is_counted_for_this_machines_gpu():
+    name = torch.cuda.get_device_name() if course.MODE.gpu else "H200"
+    args = kernels.add_kernel, (1,), floats(64), floats(64), floats(64), 64
+    try:
+        expected = gpu_of(name)
+    except CourseError as error:
+        with pytest.raises(CourseError, match=re.escape(str(error))):
+            course.cost(*args, BLOCK_SIZE=64)
+    else:
+        assert course.cost(*args, BLOCK_SIZE=64).gpu == expected
 
 
 def test_names_of_gpus():

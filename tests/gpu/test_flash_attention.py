@@ -16,6 +16,7 @@ from kernels.flash_attention import (
     flash_attention_v4,
     flash_attention_v5,
 )
+from tests.devices import dtypes_of, needs, needs_capability, needs_free_gib
 from tests.test_flash_attention import assert_right, inputs, reference
 
 pytestmark = pytest.mark.gpu
@@ -24,9 +25,9 @@ LENGTHS = [1, 2, 63, 64, 65, 1000, 4097]
 DTYPES = [torch.float16, torch.bfloat16]
 
 
-@pytest.mark.parametrize(("queries", "keys"), itertools.product(LENGTHS, LENGTHS))
+@pytest.mark.parametrize(("queries", "keys"), list(itertools.product(LENGTHS, LENGTHS)))
 def test_lengths_that_differ_are_right(queries, keys):
-    for i, (dtype, causal) in enumerate(itertools.product(DTYPES, [False, True])):
+    for i, (dtype, causal) in enumerate(itertools.product(dtypes_of(*DTYPES), [False, True])):
         head_dim, key_heads = (64, 128, 256, 80)[i], (1, 2, 4, 2)[i]
         q, k, v = inputs(heads=4, queries=queries, keys=keys, head_dim=head_dim, key_heads=key_heads, dtype=dtype)
         assert_right(flash_attention, q, k, v, causal=causal)
@@ -38,6 +39,7 @@ def test_lengths_that_differ_are_right(queries, keys):
     [(4, 16, 16, 2048, 2048), (3, 13, 13, 128, 4096), (3, 13, 13, 4096, 128), (2, 12, 3, 1920, 2176), (1, 1, 1, 128, 128)],
 )
 def test_specialized_warps_are_right_over_many_turns(batch, heads, key_heads, queries, keys, head_dim):
+    needs(flash_attention_v5)
     for dtype, causal in itertools.product(DTYPES, [False, True]):
         x = inputs(batch, heads, queries, keys, head_dim, key_heads, dtype)
         assert_right(flash_attention_v5, *x, causal=causal)
@@ -45,6 +47,7 @@ def test_specialized_warps_are_right_over_many_turns(batch, heads, key_heads, qu
 
 @pytest.mark.parametrize("head_dim", [128, 256])
 def test_specialized_warps_keep_nan_in_its_head(head_dim):
+    needs(flash_attention_v5)
     q, k, v = inputs(batch=2, heads=40, queries=512, keys=512, head_dim=head_dim)
     clean = flash_attention_v5(q, k, v, causal=True)
     k[0, 7], v[1, 9] = math.nan, math.inf
@@ -59,6 +62,8 @@ def test_specialized_warps_keep_nan_in_its_head(head_dim):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("head_dim", [16, 32, 48, 64, 96, 128, 160, 192, 256])
 def test_every_version_is_right_at_every_head_dim(launcher, dtype, head_dim):
+    if dtype == torch.bfloat16:
+        needs_capability(8, 0, "bfloat16")
     for causal in (False, True):
         assert_right(launcher, *inputs(queries=300, keys=555, head_dim=head_dim, dtype=dtype), causal=causal)
 
@@ -67,6 +72,7 @@ def test_every_version_is_right_at_every_head_dim(launcher, dtype, head_dim):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_the_error_is_that_of_torchs_flash_backend(dtype, causal, head_dim):
+    needs_capability(8, 0, "PyTorch's flash backend")
     q, k, v = inputs(queries=4096, keys=4096, head_dim=head_dim, dtype=dtype)
     expected, _ = reference(q, k, v, causal=causal)
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
@@ -93,6 +99,7 @@ def test_the_same_call_gives_the_same_bits(causal, head_dim):
 
 @pytest.mark.parametrize("head_dim", [64, 128])
 def test_more_elements_than_32_bits_count(head_dim):
+    needs_free_gib(20)  # q in float32 first and then in float16, and the output
     q, k, v = inputs(batch=9, heads=4096 // head_dim, queries=65_536, keys=128, head_dim=head_dim)
     assert q.numel() > 2**31
     out = flash_attention(q, k, v)

@@ -33,7 +33,7 @@ CALLS = {
         kernels.matmul_kernel,
         tensors(torch.float16, torch.float16, torch.float32),
         [256],
-        {"BLOCK": 128, "num_stages": 3},
+        {"BLOCK": 64, "num_stages": 3},
     ),
 }
 

@@ -8,6 +8,7 @@ import torch
 from course.measuring.cases import FLOATS
 from course.measuring.studies import operation
 from kernels.matmul import matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
+from tests.devices import needs_capability, needs_free_gib, needs_shared_kib
 
 pytestmark = pytest.mark.gpu
 
@@ -34,6 +35,8 @@ def torch_in_tf32():
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_error_is_at_most_a_tenth_more_than_torchs(dtype, torch_in_tf32):
+    if dtype == torch.float32:
+        needs_shared_kib(227)  # with less, pointers read the operands, and tensor cores cut them to TF32
     vectors = [] if dtype == torch.float32 else [(1, 4096, 4096), (4096, 1, 4096)]  # torch's TF32 is for matrices alone
     for m, n, k in SHAPES + vectors:
         a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
@@ -46,6 +49,7 @@ def rounded_to_tf32(x):
 
 
 def test_by_pointers_operands_are_cut_to_tf32_and_not_rounded():
+    needs_capability(8, 0, "TF32")
     a, b = random(1024, 33, dtype=torch.float32), random(33, 1040, dtype=torch.float32)
     of_rounding = error(rounded_to_tf32(a).double() @ rounded_to_tf32(b).double(), a, b)
     assert 2 * of_rounding < error(matmul(a, b), a, b) < 3 * of_rounding
@@ -91,6 +95,7 @@ def test_more_columns_of_float32_than_a_grid_has_blocks_of():
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_more_elements_than_32_bits_count(launcher):
+    needs_free_gib(16)  # a, c and their copies; what was before is freed late
     a = random(2**31 // 4096 + 100, 4096, dtype=torch.float16)
     b = random(4096, 72, dtype=torch.float16)
     torch.testing.assert_close(launcher(a, b)[-200:], a[-200:] @ b, rtol=2e-3, atol=0.1)

@@ -5,6 +5,7 @@ import torch
 
 from course import specialise
 from kernels.vector_add import add, add_kernel, add_v1, add_v2
+from tests.devices import needs_free_gib
 
 pytestmark = pytest.mark.gpu
 
@@ -24,8 +25,7 @@ def test_every_dtype_agrees_with_torch_to_the_bit(dtype):
 
 def test_more_elements_than_32_bits_count():
     n = 2**31 + 3_001
-    if torch.cuda.mem_get_info()[0] < 5 * n:
-        pytest.skip(f"needs {5 * n / 1e9:.0f} GB of free GPU memory")
+    needs_free_gib(10.5)  # x, y, and a sum of each
     x = torch.randint(-100, 100, (n,), dtype=torch.int8, device="cuda")
     y = torch.randint(-100, 100, (n,), dtype=torch.int8, device="cuda")
     assert torch.equal(add(x, y), x + y)
