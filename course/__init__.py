@@ -33,6 +33,7 @@ _LAZY = {
     "draw": ("course.display.draw", None),
     "explore": ("course.display.explorer", "explore"),
     "gpu_facts": ("course.measuring.gpu_facts", "gpu_facts"),
+    "gpu_limits": ("course.tracing.gpus", "gpu_limits"),
     "handed": ("course.teaching.handed", "handed"),
     "heads": ("course.measuring.cases", "heads"),
     "hint": ("course.teaching.hints", "hint"),

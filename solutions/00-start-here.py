@@ -13,7 +13,7 @@
 # |---|---|
 # | Run a kernel | 3 |
 # | The machine on one page | 5 |
-# | Two modes | 2 |
+# | Two modes | 3 |
 # | What the interpreter lets pass | 7 |
 # | Look inside a running kernel | 3 |
 # | Try it yourself | 6 |
@@ -27,7 +27,7 @@
 # line that imports `course` always comes first.
 
 # %%
-from course import DEVICE, MODE, apart, check, draw, gpu_facts, hint, observed
+from course import DEVICE, MODE, apart, check, draw, gpu_facts, gpu_limits, hint, observed
 import torch
 import triton
 import triton.language as tl
@@ -119,6 +119,21 @@ draw.queue(20, multiprocessors=4)
 #
 # The lessons read the same in both. On a machine with a GPU you can ask for the other mode: start
 # the lab with `COURSE_MODE=cpu make lab`.
+#
+# ### Your own GPU
+#
+# What the lessons show as recorded was measured on an H200. If you have another GPU, look for its
+# row: how much shared memory a program may have, whether loads go on while it computes, and which
+# instructions `tl.dot`, the matrix product, becomes. Lesson 05 explains those instructions.
+
+# %%
+gpu_limits()
+
+# %% [markdown]
+# A kernel that needs more shared memory than your GPU has fails with "out of resource: shared
+# memory". Take smaller blocks then. On a T4, Triton uses no tensor cores, and there is no
+# bfloat16. To see how fast your own GPU is, run `.venv/bin/course doctor --measure` in a terminal,
+# once. It takes less than half a minute, and from then on pictures and `cost` show your GPU too.
 
 # %% [markdown]
 # ## What the interpreter lets pass

@@ -151,6 +151,7 @@ def local_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
 )  # fmt: skip
 def test_a_dot_becomes_what_the_target_has(target, instruction):
     made = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target=target)
+    assert made.target.dot == instruction
     assembly = made.counts["ptx" if made.target.nvidia else "amdgcn"]
     units = {"mma", "wgmma", "tcgen05", "mfma", "wmma"}
     assert {name for name in units if assembly.get(name)} == {instruction} & units
@@ -160,6 +161,14 @@ def test_a_dot_becomes_what_the_target_has(target, instruction):
         assert made.cubin[:4] == b"\x7fELF"
     else:
         assert made.hsaco[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"])
+def test_loads_go_on_while_a_program_computes_as_the_target_has_it(target):
+    by_pointers = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, num_stages=3, target=target)
+    described = lower(kernels.descriptor_kernel, "tensordesc<fp16[64, 64]>", "*fp16:16", 64, target=target)
+    assert bool(by_pointers.counts["ptx"]["asynchronous copies"]) == (by_pointers.target.copies != "none")
+    assert ("cp.async.bulk.tensor" in described.ptx) == (described.target.copies == "TMA")
 
 
 def test_sm_70_ends_with_the_cubin(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import course
-from course import CourseError, cost, draw
+from course import CourseError, cost, draw, gpu_limits
 from course.measuring import own_gpu as measuring
 from course.measuring.gpu_facts import recorded_facts
 from course.measuring.records import recorded
@@ -184,3 +184,11 @@ def test_a_gpu_whose_memory_is_taken_is_a_sentence(data, monkeypatch):
     with_gpu(monkeypatch, measure)
     with pytest.raises(CourseError, match=r"Only 0.2 GiB of this GPU's memory are free, too little .* `nvidia-smi` shows"):
         measuring.measure_own_gpu()
+
+
+def test_the_table_of_limits_has_every_architecture_and_what_a_small_one_lacks():
+    table = [line.split() for line in str(gpu_limits()).split("\n")[2:]]
+    assert [row[0] for row in table] == ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90", "sm_100", "sm_120"]
+    rows = {row[1]: row for row in table}
+    assert rows["T4"][2:] == ["16", "GB", "0.32", "TB/s", "64", "KiB", "none", "fp32", "fused", "multiply-adds", "no"]
+    assert rows["H200"][2:] == ["141", "GB", "4.80", "TB/s", "227", "KiB", "TMA", "wgmma", "yes"]

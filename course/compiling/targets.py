@@ -33,9 +33,28 @@ class Target:
         return self.name.startswith("sm_")
 
     @property
+    def capability(self) -> int:
+        """NVIDIA's compute capability times ten; 0 for others."""
+        return int(self.name[3:]) if self.nvidia else 0
+
+    @property
+    def dot(self) -> str:
+        """The instruction that Triton makes of tl.dot for operands of 16 bits, as `counts` calls it."""
+        if not self.nvidia:
+            return "mfma" if self.name.startswith("gfx9") else "wmma"
+        if self.capability < 80:
+            return "fp32 fused multiply-adds"
+        return {9: "wgmma", 10: "tcgen05"}.get(self.capability // 10, "mma")
+
+    @property
+    def copies(self) -> str:
+        """How an NVIDIA GPU loads into shared memory while a program computes: "none", "cp.async" or "TMA"."""
+        return "none" if self.capability < 80 else "cp.async" if self.capability < 90 else "TMA"
+
+    @property
     def triton(self) -> GPUTarget:
         if self.nvidia:
-            return GPUTarget("cuda", int(self.name[3:]), 32)
+            return GPUTarget("cuda", self.capability, 32)
         return GPUTarget("hip", self.name, self.warp_size)
 
     @property

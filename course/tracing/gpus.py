@@ -23,6 +23,7 @@ import torch
 
 from course import MODE
 from course.cache import data_folder
+from course.compiling.targets import KIB, TARGETS
 from course.errors import CourseError
 
 SPECIAL_A_CLOCK = 16
@@ -45,6 +46,8 @@ class Gpu:
     multiprocessors: int
     clock_mhz: int
     special_published: bool = True
+    memory_gb: int = 0
+    """Of 10^9 bytes, as it is sold; 0 where it was not noted."""
     measured: str = ""
     """The day on which memory and dot were measured; empty where they are published peaks."""
 
@@ -69,19 +72,19 @@ class Gpu:
 # Three products of tf32 make one of tf32x3: the rate of tf32 bounds that too.
 _ALL = (
     Gpu("A100", ("NVIDIA A100-SXM4-80GB",), "sm_80", 2.039, {"fp64": 9.7, "fp32": 19.5, "bf16": 39, "fp16": 78},
-        {"fp64": 19.5, "tf32": 156, "bf16": 312, "fp16": 312, "int8": 624}, 108, 1410),
+        {"fp64": 19.5, "tf32": 156, "bf16": 312, "fp16": 312, "int8": 624}, 108, 1410, memory_gb=80),
     Gpu("H100", ("NVIDIA H100 80GB HBM3",), "sm_90", 3.35, {"fp64": 33.5, "fp32": 66.9, "bf16": 133.8, "fp16": 133.8},
-        {"fp64": 66.9, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}, 132, 1980),
+        {"fp64": 66.9, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}, 132, 1980, memory_gb=80),
     Gpu("H200", ("NVIDIA H200",), "sm_90", 4.8, {"fp64": 34, "fp32": 67, "bf16": 133.8, "fp16": 133.8},
-        {"fp64": 67, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}, 132, 1980),
+        {"fp64": 67, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}, 132, 1980, memory_gb=141),
     Gpu("B200", ("NVIDIA B200",), "sm_100", 8.0, {"fp64": 40, "fp32": 80, "bf16": 160, "fp16": 160},
-        {"fp64": 40, "tf32": 1100, "bf16": 2250, "fp16": 2250, "fp8": 4500, "int8": 4500}, 148, 1980),
+        {"fp64": 40, "tf32": 1100, "bf16": 2250, "fp16": 2250, "fp8": 4500, "int8": 4500}, 148, 1980, memory_gb=180),
     Gpu("RTX 4090", ("NVIDIA GeForce RTX 4090",), "sm_89", 1.008, {"fp64": 1.29, "fp32": 82.6, "bf16": 82.6, "fp16": 82.6},
-        {"tf32": 82.6, "bf16": 165.2, "fp16": 330.3, "fp8": 660.6, "int8": 660.6}, 128, 2520),
-    Gpu("T4", ("Tesla T4", "NVIDIA T4"), "sm_75", 0.32, {"fp64": 0.254, "fp32": 8.1, "fp16": 16.2}, {}, 40, 1590),
+        {"tf32": 82.6, "bf16": 165.2, "fp16": 330.3, "fp8": 660.6, "int8": 660.6}, 128, 2520, memory_gb=24),
+    Gpu("T4", ("Tesla T4", "NVIDIA T4"), "sm_75", 0.32, {"fp64": 0.254, "fp32": 8.1, "fp16": 16.2}, {}, 40, 1590, memory_gb=16),
     Gpu("MI300X", ("AMD Instinct MI300X",), "gfx942", 5.3, {"fp64": 81.7, "fp32": 163.4},
         {"fp64": 163.4, "tf32": 653.7, "bf16": 1307.4, "fp16": 1307.4, "fp8": 2614.9, "int8": 2614.9}, 304, 2100,
-        special_published=False),
+        special_published=False, memory_gb=192),
 )  # fmt: skip
 GPUS = {gpu.name: gpu for gpu in _ALL}
 
@@ -139,3 +142,31 @@ def _speed(value: Any) -> float:
     if not 0 < float(value) < math.inf:
         raise ValueError(f"{value!r} is no speed")
     return float(value)
+
+
+LISTED = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+SERIES = {"sm_86": "RTX 30 series", "sm_120": "RTX 50 series"}
+"""Architectures of many GPUs, whose memory differs."""
+
+
+class GpuLimits:
+    """What GPUs of each NVIDIA architecture have. Prints as a table."""
+
+    def __str__(self) -> str:
+        rows = [("", "GPU", "memory", "bandwidth", "shared memory", "loads while", "tl.dot becomes", "bfloat16")]
+        rows.append(("", "", "", "", "of a program", "it computes", "", ""))
+        for target in map(TARGETS.__getitem__, LISTED):
+            gpus = [each for each in _ALL if each.target == target.name]
+            sold = [(gpu.name, f"{gpu.memory_gb} GB", f"{gpu.memory:.2f} TB/s") for gpu in gpus]
+            for names in sold or [(SERIES[target.name], "", "")]:
+                bfloat16 = "yes" if target.capability >= 80 else "no"
+                rows.append((target.name, *names, f"{target.shared_bytes // KIB} KiB", target.copies, target.dot, bfloat16))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+    __repr__ = __str__
+
+
+def gpu_limits() -> GpuLimits:
+    """What an NVIDIA GPU has, architecture by architecture: what a smaller one lacks."""
+    return GpuLimits()
