@@ -55,6 +55,35 @@ def descriptor_kernel(x_desc, out_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def centred(block):
+    mean = tl.sum(block, axis=1) / block.shape[1]
+    return block - mean[:, None]
+
+
+@triton.jit
+def helped_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    rows, cols = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    places = rows[:, None] * BLOCK + cols[None, :]
+    result = centred(tl.load(x_ptr + places))
+    tl.store(out_ptr + places, result)
+
+
+@triton.jit
+def noted(block, out_ptr):
+    total = tl.sum(block, axis=1)
+    tl.store(out_ptr + tl.arange(0, block.shape[0]), total)
+    return total
+
+
+@triton.jit
+def noted_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    rows, cols = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + rows[:, None] * BLOCK + cols[None, :])
+    result = noted(x, out_ptr)
+    tl.store(out_ptr + BLOCK + rows, result)
+
+
+@triton.jit
 def options_kernel(x_ptr, flag, scale, KIND: tl.constexpr, DTYPE: tl.constexpr):
     x = tl.load(x_ptr)
     if KIND == "scaled":

@@ -5,14 +5,17 @@ and the program in its cluster, each saying by how much that bit moves the eleme
 arXiv:2505.23819). Bits combine by exclusive or. Nothing here knows how a layout of any one kind works.
 """
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 from course.errors import CourseError
+
+from .lines import Origin
 
 Index = tuple[int, ...]
 Bases = dict[str, list[list[int]]]
@@ -27,7 +30,9 @@ class Value:
 
     operation: str
     name: str
-    """The variable of the kernel that it is, or nothing."""
+    """The variable that it is, in the kernel or in a function that it calls; or nothing."""
+    callers: tuple[str, ...]
+    """The variables that the calls which led to that function were assigned to."""
     line: int
     """The kernel's line that it comes from; 0 where there is none."""
     order: int
@@ -85,6 +90,11 @@ class Layout:
         """The kernel's lines that make values of it."""
         return sorted({value.line for value in self.values if value.line})
 
+    def last(self, key: str = "") -> int:
+        """The place among all values of its last value, or of its last one of a name."""
+        named = [value.order for value in self.values if not key or key in (value.name, *value.callers)]
+        return max(named, default=-1)
+
     @property
     def warps(self) -> int:
         return 2 ** len(self._registers["warp"])
@@ -122,7 +132,7 @@ class Layout:
         return self._holders[self._checked(index)]
 
     def offset(self, *index: int) -> int:
-        """Where in shared memory the element lies, in elements from the start."""
+        """Where in shared memory the element lies, in elements from the start; of a part of a buffer, the part at the start."""
         return self._offsets[self._checked(index)]
 
     def bank(self, *index: int) -> int:
@@ -210,7 +220,7 @@ def _combine(start: Index, bases: list[list[int]], number: int) -> Index:
 
 
 class Layouts(Sequence[Layout]):
-    """Every layout of a TTGIR. A text gives the one of that name, `#blocked`, or of a variable of the kernel, `x`."""
+    """Every layout of a TTGIR. A text gives the one of that name, `#blocked`, or of a variable, `x`."""
 
     def __init__(self, layouts: list[Layout]) -> None:
         self._all = layouts
@@ -220,17 +230,23 @@ class Layouts(Sequence[Layout]):
             return self._all[key]
         found = self.all(key)
         if not found:
-            names = dict.fromkeys(
-                [each.name for each in self._all if each.name] + [name for each in self._all for name in each.names]
-            )
-            raise CourseError(f"Nothing is called {key!r} in the TTGIR: there is {', '.join(names) or 'no layout'}.")
+            known = [each.name for each in self._all] + [name for each in self._all for name in each.names]
+            known += [name for each in self._all for value in each.values for name in value.callers]
+            names = ", ".join(dict.fromkeys(name for name in known if name))
+            raise CourseError(f"Nothing is called {key!r} in the TTGIR: there is {names or 'no layout'}.")
         # Of a variable's values, the block itself rather than its addresses, its mask or its copy in shared memory.
         best = [each for each in found if not each.shared and "ptr" not in each.element and each.element != "i1"]
-        return max(best or found, key=lambda each: max(value.order for value in each.values if key in (each.name, value.name)))
+        if key.startswith("#"):  # the whole block rather than a row or a part of it
+            return max(best or found, key=lambda each: (math.prod(each.shape[-2:]), each.last()))
+        return max(best or found, key=lambda each: each.last(key))
 
     def all(self, key: str) -> list[Layout]:
         """All of that name: a variable's values may have several layouts. `[key]` gives that of the last value."""
-        return [each for each in self._all if key in (each.name, *each.names)]
+        if found := [each for each in self._all if key in (each.name, *each.names)]:
+            return found
+        # The result of a call has the name that the function gives it; it is the last of what the call has made.
+        called = [each for each in self._all if any(key in value.callers for value in each.values)]
+        return [max(called, key=lambda each: each.last(key))] if called else []
 
     def at(self, line: int) -> list[Layout]:
         """Those of values that come from this line of the kernel."""
@@ -245,16 +261,18 @@ class Layouts(Sequence[Layout]):
     __repr__ = __str__
 
 
-def from_json(found: list[dict[str, Any]], line_of: Any) -> Layouts:
-    """From what the child has found; `line_of` gives the kernel's line of a location's text."""
-    merged: dict[tuple[str, Index, str], dict[str, Any]] = {}
+def from_json(found: list[dict[str, Any]], origin_of: Callable[[str, str], Origin]) -> Layouts:
+    """From what the child has found; `origin_of` says where a value comes from, by its two locations."""
+    merged: dict[tuple[str, Index, str, str], dict[str, Any]] = {}
     for order, each in enumerate(found):
-        key = each["attribute"], tuple(each["shape"]), each["element"]
+        # A part of a buffer lies otherwise than a buffer of the part's shape.
+        key = each["attribute"], tuple(each["shape"]), each["element"], str(each["bases"])
         entry = merged.setdefault(key, {"name": each["name"], "bases": each["bases"], "values": []})
-        entry["values"].append(Value(each["operation"], each["variable"], line_of(each["location"]), order))
+        origin = origin_of(each["location"], each["named"])
+        entry["values"].append(Value(each["operation"], origin.name, origin.callers, origin.line, order))
     return Layouts(
         [
             Layout(entry["name"], attribute, shape, element, entry["bases"], tuple(entry["values"]))
-            for (attribute, shape, element), entry in merged.items()
+            for (attribute, shape, element, _), entry in merged.items()
         ]
     )

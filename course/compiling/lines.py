@@ -99,9 +99,39 @@ def _path(folder: str, name: str) -> str:
     return name if name.startswith(("<", "/")) or not folder else f"{folder}/{name}"
 
 
-def chain_of(location: str) -> Chain:
-    """The frames of a location that MLIR prints in full: `loc("x"("kernel.py":10:26))`."""
-    return _resolve(location.removeprefix("loc(").removesuffix(")"), {}, {})
+_PRINTED = re.compile(r'(?:"(\w+)"\((?:callsite\()*)*"([^"]*)":(\d+):\d+')
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value of the IR comes from in the reader's own source."""
+
+    line: int = 0
+    """0 where it comes from none."""
+    name: str = ""
+    """The variable that it is, or a part of."""
+    callers: tuple[str, ...] = ()
+    """The variables that the calls which led there were assigned to."""
+
+
+def origin_of(location: str, named: str, own: dict[Frame, int], returns: set[Frame]) -> Origin:
+    """The origin of a value by its location, which MLIR prints in full: `loc("x"("kernel.py":10:26))`.
+
+    named: the location that names it. own: the reader's own lines, with their numbers. returns: those of `return` statements,
+        whose values are the caller's.
+    """
+    line = next((own[frame] for frame, _ in _printed(location) if frame in own), 0)
+    places = [(frame, name) for frame, name in _printed(named) if frame in own]
+    while places and not places[0][1] and places[0][0] in returns:
+        places.pop(0)
+    if not places or not places[0][1]:  # as what a call of tl.store makes on its way
+        return Origin(line)
+    return Origin(line, places[0][1], tuple(name for _, name in places[1:] if name))
+
+
+def _printed(location: str) -> list[tuple[Frame, str]]:
+    """The frames of a printed location, from the innermost, each with the variable that is assigned to there."""
+    return [((match[2], int(match[3])), match[1] or "") for match in _PRINTED.finditer(location)]
 
 
 # MLIR: `… loc(#loc5)` ends an operation, and `#loc5 = loc(…)` stands somewhere in the file.

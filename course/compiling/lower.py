@@ -5,6 +5,7 @@ import base64
 import json
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from .arguments import describe
 from .counts import Counts, count
 from .disassembly import Resources, resources_of, sass_of
 from .layouts import Layouts
-from .lines import LineMap, SourceLine, chain_of, relocated
+from .lines import LineMap, SourceLine, origin_of, relocated
 from .passes import Passes
 from .private.ir import compile_ir
 from .reference import reference_of
@@ -158,16 +159,13 @@ class Lowered:
     @cached_property
     def layouts(self) -> Layouts:
         """Every layout of the TTGIR, and which thread holds which element."""
-        found = call_compiler(stages.layouts_of, self.ttgir, self.target.name, False, True)
-        if "memdesc" in self.ttgir:
-            try:
-                found = found + call_compiler(stages.layouts_of, self.ttgir, self.target.name, True, True)
-            except LowerError:  # some versions of Triton abort at views of shared memory
-                found = found + call_compiler(stages.layouts_of, self.ttgir, self.target.name, True, False)
-        ours = {line.frame: line.number for line in self._source_lines()}
-        return layouts_module.from_json(
-            found, lambda location: next((ours[place[:2]] for place in chain_of(location) if place[:2] in ours), 0)
-        )
+        found = call_compiler(stages.layouts_of, self.ttgir, self.target.name)
+        own = {line.frame: line.number for line in self._source_lines()}
+        returns = {
+            (file, number) for file, node in self._statements() if isinstance(node, ast.Return)
+            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        }  # fmt: skip
+        return layouts_module.from_json(found, lambda location, named: origin_of(location, named, own, returns))
 
     def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":
         """What became of the kernel's line that holds `text`, in these stages (in all, where none is named).
@@ -263,17 +261,18 @@ class Lowered:
 
     def _statement(self, line: SourceLine) -> tuple[int, int]:
         """The first and last line of the statement that a line belongs to: a call may be written over several."""
-        for function in self.listing:
-            if function["file"] != line.file:
-                continue
-            offset = function["line"] - 1
-            for node in ast.walk(ast.parse(textwrap.dedent(function["text"]))):
-                if not isinstance(node, ast.stmt) or hasattr(node, "body"):
-                    continue
-                first, last = node.lineno + offset, (node.end_lineno or node.lineno) + offset
-                if first <= line.number <= last:
-                    return first, last
+        for file, node in self._statements():
+            last = node.end_lineno or node.lineno
+            if file == line.file and not hasattr(node, "body") and node.lineno <= line.number <= last:
+                return node.lineno, last
         return line.number, line.number
+
+    def _statements(self) -> Iterator[tuple[str, ast.stmt]]:
+        """Every statement of the listing with its file; its lines are numbered as there."""
+        for function in self.listing:
+            for node in ast.walk(ast.increment_lineno(ast.parse(textwrap.dedent(function["text"])), function["line"] - 1)):
+                if isinstance(node, ast.stmt):
+                    yield function["file"], node
 
     def _text(self, stage: str) -> str:
         if stage == "sass":

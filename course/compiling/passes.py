@@ -13,6 +13,7 @@ from course.errors import CourseError
 HEADER = re.compile(
     r"^// -----// IR Dump Before ([^\s:]+):? (?:\(([^)]*)\)|([\w-]+)\S*.*?) \('([\w.]+)' operation.*$", re.MULTILINE
 )
+TITLE = re.compile(r"^// -----// ", re.MULTILINE)
 LOCATION = re.compile(r" ?loc\((?:#loc\d*|unknown|callsite\(.*?\)|\"[^\"]*\"(?:\(#loc\d*\)|:\d+:\d+)?)\)")
 
 
@@ -114,10 +115,11 @@ def _read(dump: str) -> Iterator[Pass]:
     headers = list(HEADER.finditer(dump))
     if not headers:
         return
-    ends = [header.start() for header in headers[1:]] + [len(dump)]
     # Passes over one function run inside the inliner, and are a part of it.
-    whole = [(header, end) for header, end in zip(headers, ends, strict=True) if header[4] == "builtin.module"]
-    texts = [without_locations(dump[header.end() : end]) for header, end in whole]
-    for number, (header, _) in enumerate(whole):
+    whole = [header for header in headers if header[4] == "builtin.module"]
+    # Some passes print their own steps after the IR before them, under other titles.
+    titles = ((header.end(), TITLE.search(dump, header.end())) for header in whole)
+    texts = [without_locations(dump[start : title.start() if title else len(dump)]) for start, title in titles]
+    for number, header in enumerate(whole):
         after = texts[number + 1] if number + 1 < len(texts) else ""
         yield Pass(number, header[2] or header[3], header[1].removesuffix("Pass"), texts[number], after)

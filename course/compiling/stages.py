@@ -90,14 +90,15 @@ def passes_of(reference: Json, args: list[Json], kwargs: dict[str, Json], target
         return {**result, "dump": dump.read_text() if dump.exists() else ""}
 
 
-def layouts_of(ttgir: str, target: str, shared: bool, views: bool) -> list[Json]:
-    """Every value of a TTGIR that has a layout: see `private.ir.values_with_layouts`."""
+def layouts_of(ttgir: str, target: str) -> list[Json]:
+    """Every value of a TTGIR that has a layout, those in registers first: see `private.ir.values_with_layouts`."""
     aliases = dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
     found = []
     with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
         path = Path(folder) / "kernel.ttgir"
         path.write_text(ttgir)
-        for value in values_with_layouts(path, target_of(target).triton, shared, views):
+        values = values_with_layouts(path, target_of(target).triton)
+        for value in sorted(values, key=lambda each: "memdesc" in each["type"]):
             attribute = _encoding(value.pop("type"))
             name = next((alias for alias, text in aliases.items() if _expanded(text, aliases) == attribute), "")
             found.append({**value, "attribute": attribute, "name": name})

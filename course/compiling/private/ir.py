@@ -22,12 +22,15 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def values_with_layouts(ttgir: Path, target: GPUTarget, shared: bool, views: bool) -> Iterator[dict[str, Any]]:
-    """Every value of a file of TTGIR that has a layout, in order, with the layout as the compiler's own linear layout.
+_TYPE = re.compile(r"(?:tensor|!ttg\.memdesc)<((?:\d+x)+)([^,]*), (#\w+\.\w+(?:<\{.*?\}>+)?)")
+_WHOLE = re.compile(r", (\d+(?:x\d+)*)>$")
+"""The buffer that a value in shared memory is a part of, where it is one."""
+_YIELDED = {"scf.yield": 0, "scf.condition": 1}
+"""What ends a loop's or a branch's region, and which of its operands becomes the first result of the whole."""
 
-    shared: values in shared memory, and not those in registers. views: whether to ask for the linear layouts, at which Triton
-        3.9.0 aborts the process for the former.
-    """
+
+def values_with_layouts(ttgir: Path, target: GPUTarget) -> Iterator[dict[str, Any]]:
+    """Every value of a file of TTGIR that has a layout, in order, with the layout as the compiler's own linear layout."""
     from triton._C.libtriton import gluon_ir, ir
 
     context = ir.context()
@@ -36,22 +39,27 @@ def values_with_layouts(ttgir: Path, target: GPUTarget, shared: bool, views: boo
     module = ir.parse_mlir_module(str(ttgir), context)
     builder = gluon_ir.GluonOpBuilder(context)
     found: list[dict[str, Any]] = []
+    yielded: dict[int, list[str]] = {}  # by region, the locations of what it ends with
 
-    def visit(operation: Any) -> None:
+    def visit(operation: Any) -> None:  # those inside of a region come before the operation that it belongs to
+        kind = operation.get_name()
+        if kind in _YIELDED:
+            operands = map(operation.get_operand, range(_YIELDED[kind], operation.get_num_operands()))
+            yielded[operation.get_block().get_parent().id()] = [str(each.get_loc()) for each in operands]
+        inner = yielded.get(operation.get_region(0).id(), []) if operation.get_num_regions() else []
         for number in range(operation.get_num_results()):
             value = operation.get_result(number)
             text = str(value.get_type())
-            match = re.match(r"(?:tensor|!ttg\.memdesc)<((?:\d+x)+)([^,]*), (#\w+\.\w+(?:<\{.*?\}>+)?)", text)
-            if match is None or text.startswith("!ttg.memdesc") != shared:
+            if not (match := _TYPE.match(text)):
                 continue
             shape = [int(size) for size in match[1].split("x")[:-1]]
-            bases = _bases(builder, value, shape, shared) if views and "tensor_memory" not in text else {}
             location = str(value.get_loc())
-            variable = re.search(r'(?:^loc\(| at )"(\w+)"\(', location)  # of a library's operation, the caller's
             found.append(
                 {
-                    "type": text, "shape": shape, "element": match[2], "bases": bases, "operation": operation.get_name(),
-                    "variable": variable[1] if variable else "", "location": location,
+                    "type": text, "shape": shape, "element": match[2], "bases": _bases(builder, value, text, shape),
+                    "operation": kind, "location": location,
+                    # The results of a loop share its location: each is named as what the loop's body ends with.
+                    "named": inner[number] if number < len(inner) else location,
                 }
             )  # fmt: skip
 
@@ -59,18 +67,31 @@ def values_with_layouts(ttgir: Path, target: GPUTarget, shared: bool, views: boo
     yield from found
 
 
-def _bases(builder: Any, value: Any, shape: list[int], shared: bool) -> dict[str, list[list[int]]]:
+def _bases(builder: Any, value: Any, type: str, shape: list[int]) -> dict[str, list[list[int]]]:
     """The bases of a value's linear layout; none where this Triton has no view of it."""
+    if "tensor_memory" in type:
+        return {}
     try:
-        if shared:
+        if type.startswith("!ttg.memdesc"):
             layout = builder.get_gluon_layout_from_memdesc(value)
+            if hasattr(layout, "interval_padding_pairs"):
+                return {}  # its linear layout leaves the padding out
+            whole = _WHOLE.search(type)
+            sizes = [int(size) for size in whole[1].split("x")] if whole else shape
             # In front of its own shape a buffer has the number of copies that a pipeline keeps.
-            linear = builder.to_linear_layout(layout._to_ir(builder), shape[-getattr(layout, "rank", 2) :])
+            linear = builder.to_linear_layout(layout._to_ir(builder), sizes[-_shared_rank(layout) :])
             return {"offset": linear.offset_bases, "block": linear.block_bases}
         layout = builder.get_gluon_layout_from_tensor(value)
         linear = builder.to_linear_layout(layout._to_ir(builder), shape)
         return {
             "register": linear.reg_bases, "lane": linear.lane_bases, "warp": linear.warp_bases, "block": linear.block_bases
         }  # fmt: skip
-    except (ValueError, TypeError, AttributeError, RuntimeError):
+    except (ValueError, TypeError, AttributeError, RuntimeError, AssertionError):
         return {}
+
+
+def _shared_rank(layout: Any) -> int:
+    """How many dimensions a layout in shared memory has. The compiler aborts where it is given more or fewer."""
+    if hasattr(layout, "rank"):
+        return int(layout.rank)
+    return len(layout.order) if hasattr(layout, "order") else len(layout.offset_bases[0])
