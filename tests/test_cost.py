@@ -244,6 +244,25 @@ def test_a_launch_that_was_stopped_before_it_began_is_a_sentence(monkeypatch):
         cost(kernels.row_sum_kernel, (1,), floats(64), floats(64), 64, BLOCK_SIZE=64)
 
 
+def test_a_program_that_was_stopped_is_not_counted():
+    x = floats(4096)
+    found = cost(kernels.stopped_kernel, (64,), x, torch.empty_like(x), 3, BLOCK_SIZE=64)
+    assert found.programs == 3
+    assert found.bytes_loaded == found.distinct_loaded == found.distinct_stored == x.nbytes
+    assert found.simple == {"fp32": 4096}
+    assert found.sectors_loaded == found.sectors_stored == x.nbytes // 32
+    assert "64 programs, scaled up from 3 of them" in str(found)
+    assert any("The programs that had ended by then were counted." in note for note in found.notes)
+
+
+def test_where_no_program_ended_nothing_is_scaled_up():
+    x = floats(4096)
+    found = cost(kernels.stopped_kernel, (64,), x, torch.empty_like(x), 0, BLOCK_SIZE=64)
+    assert found.programs == 0
+    assert (found.distinct_loaded, found.distinct_stored) == (256, 256)
+    assert "64 programs, none of which ended: what the first one did" in str(found)
+
+
 def test_integers_of_numpy_and_torch():
     args = floats(64), floats(64), floats(64), 64
     for grid in ((np.int64(2),), [2], (torch.tensor(2), 1), 2):

@@ -60,7 +60,8 @@ class Cost:
     kernel: str
     grid: tuple[int, int, int]
     programs: int
-    """That came to their end in the interpreter; where they are not all, the other numbers are scaled up from them."""
+    """That came to their end in the interpreter; where they are not all, the other numbers are scaled up from them. Where
+    none did, the numbers are of what the first one had done."""
     gpu: Gpu
     accesses: tuple[AccessCost, ...]
     distinct_loaded: int
@@ -162,7 +163,10 @@ class Cost:
         return Cost(**vars(self) | {"gpu": gpu_of(name), "measured_us": None})
 
     def __str__(self) -> str:
-        about = "" if self.exact else f", scaled up from {self.programs:,} of them"
+        scaled = (
+            f", scaled up from {self.programs:,} of them" if self.programs else ", none of which ended: what the first one did"
+        )
+        about = "" if self.exact else scaled
         lines = [f"{self.kernel}, {self.all_programs:,} program{'s' if self.all_programs != 1 else ''}{about}"]
         width = max((len(f"{each.kind} {each.tensor}") for each in self.accesses), default=0)
         for each in self.accesses:
@@ -215,7 +219,8 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
     gpu = gpu_of(target) if target is not None else _this_gpu(own)
     surveyed = traced("cost", kernel, grid, args, kwargs, gpu.target)
     launch, found, texts = surveyed.launch, surveyed.content, surveyed.texts
-    scale = math.prod(launch.grid) / max(1, found["programs"])
+    # Where no program has ended, what the first one had done is shown as it is.
+    scale = math.prod(launch.grid) / found["programs"] if found["programs"] else 1
 
     def scaled(number: int) -> int:
         return number if scale == 1 else round(number * scale)

@@ -1,13 +1,14 @@
 """What a launch touches: counted for every load and store, and noted for every element."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from course.compiling.calls import CallPath
 from course.compiling.private.interpreter import Access, Launch, Program
+from course.compiling.private.operations import Operations
 from course.compiling.requests import SECTOR_BYTES, Requests
 
 from .accesses import may_hold_pointers, stop_outside, storages_of
@@ -85,6 +86,7 @@ class Touched:
         """What a kernel that keeps to the tensors can touch."""
         self.most_sectors = sum((each.end - each.address) // SECTOR_BYTES + 1 for each in arguments)
         self._marks = {kind: np.zeros(size // self.grain + 1, dtype=bool) for kind in ("load", "store")}
+        self._new: list[tuple[np.ndarray, np.ndarray]] = []  # of the running program: marks, and the places it was first at
 
     def mark(self, access: Access) -> None:
         within = access.addresses[(access.addresses >= self.start) & (access.addresses < self.start + self.size)]
@@ -92,7 +94,16 @@ class Touched:
             places = ((within - np.uint64(self.start) + np.uint64(byte)) // np.uint64(self.grain)).astype(np.int64)
             for kind, marks in self._marks.items():
                 if access.kind in (kind, "update"):
+                    self._new.append((marks, places[~marks[places]]))
                     marks[places] = True
+
+    def next_program(self) -> None:
+        self._new.clear()
+
+    def forget_program(self) -> None:
+        """Take back what the running program has marked."""
+        for marks, places in self._new:
+            marks[places] = False
 
     def to_json(self) -> dict[str, int]:
         found = {"most_bytes": self.most_bytes, "most_sectors": self.most_sectors}
@@ -106,9 +117,10 @@ class Touched:
 class Survey:
     """An observer of the interpreter."""
 
-    def __init__(self, listing: Listing, requests: Sequence[Requests]) -> None:
+    def __init__(self, listing: Listing, requests: Sequence[Requests], operations: Operations | None = None) -> None:
         self.listing = listing
         self._requests = requests
+        self._operations = operations or Operations()
         self._numbers: dict[tuple[int, int], np.ndarray] = {}
         self._chosen: dict[tuple[CallPath, str, tuple[int, ...]], Requests | None] = {}
         self.counts: dict[tuple[Site, str, int | None], Count] = {}
@@ -129,6 +141,18 @@ class Survey:
 
     def program(self, program: Program) -> None:
         self.programs.append(program)
+        self._before = {key: replace(count) for key, count in self.counts.items()}
+        self._operations_before = {name: counted.copy() for name, counted in vars(self._operations).items()}
+        for touched in self.touched.values():
+            touched.next_program()
+
+    def forget_unfinished(self) -> None:
+        """Take the running program out of all that is counted, unless it is the first: there would be nothing left."""
+        if len(self.programs) > 1:
+            self.counts = self._before
+            vars(self._operations).update(self._operations_before)
+            for touched in self.touched.values():
+                touched.forget_program()
 
     def access(self, access: Access) -> None:
         if not self._may_hold_pointers:

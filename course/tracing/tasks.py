@@ -33,8 +33,8 @@ def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, r
     Where the kernel fails it is a "problem" alone; and "lacking", with "line", where it is the interpreter that cannot run it.
     """
     launch, listing = launching(reference, args, kwargs, tuple(grid), file)
-    watch = Watch(listing, [_requests(each) for each in requests])
     with operations_counted() as operations:
+        watch = Watch(listing, [_requests(each) for each in requests], operations=operations)
         failure = watched(watch, launch, seconds)
     if not watch.surveys:
         return {"problem": _nothing_ran(seconds)}
@@ -43,6 +43,8 @@ def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, r
     if failure is not None and not failure.stopped:
         place = f"{listing.functions[0]['name']} fails in program {name_of(failure.program)}, line {failure.line}"
         return {"problem": f"{place}: {failure.text.rstrip('.')}. replay, with the same arguments, opens there."}
+    if failure is not None:
+        watch.last.forget_unfinished()
     content = watch.last.to_json()
     content["operations"] = {name: dict(found) for name, found in vars(operations).items()}
     content["stopped"] = str(failure) if failure else ""

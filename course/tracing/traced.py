@@ -48,7 +48,10 @@ def traced(asker: str, kernel: Any, grid: Any, args: Any, kwargs: dict[str, Any]
     if "lacking" in content:
         raise CourseError("\n".join([_beyond(asker, launch, content), *_compiled(lowered)]))
     if content["stopped"]:
-        notes.append(f"{content['stopped']} What had run by then was counted.")
+        counted = (
+            "The programs that had ended by then were counted." if content["programs"] else "No program had ended by then."
+        )
+        notes.append(f"{content['stopped']} {counted}")
     if any(each["guessed"] for each in content["accesses"]):
         notes.append("Where no compiled access was found, sectors are counted for 32 neighbouring lanes at a time.")
     return Traced(launch, content, resources, texts, notes)

@@ -14,6 +14,7 @@ import numpy as np
 
 from course.compiling.private.errors import cannot_run, causes, interpreter_words, lacking
 from course.compiling.private.interpreter import Access, Grid, Launch, Program, interpreter_watched
+from course.compiling.private.operations import Operations
 from course.compiling.requests import Requests
 
 from .accesses import name_of
@@ -34,12 +35,18 @@ class Stopped(BaseException):
 class Watch:
     """An observer that surveys every launch, and records some programs step by step.
 
-    record: the programs to record, each with the number of its launch, from 0.
+    record: the programs to record, each with the number of its launch, from 0. operations: what is counted meanwhile.
     """
 
-    def __init__(self, listing: Listing, requests: Sequence[Requests] = (), record: Iterable[tuple[int, Program]] = ()) -> None:
+    def __init__(
+        self,
+        listing: Listing,
+        requests: Sequence[Requests] = (),
+        record: Iterable[tuple[int, Program]] = (),
+        operations: Operations | None = None,
+    ) -> None:
         self.listing, self.record = listing, set(record)
-        self._requests = requests
+        self._requests, self._operations = requests, operations
         self.surveys: list[Survey] = []
         self.recorded: dict[Program, Recorded] = {}
         self._recorder: Recorder | None = None
@@ -53,7 +60,7 @@ class Watch:
 
     def launch(self, launch: Launch) -> None:
         self.stop()
-        self.surveys.append(Survey(self.listing, self._requests))
+        self.surveys.append(Survey(self.listing, self._requests, self._operations))
         self.last.launch(launch)
 
     def program(self, program: Program) -> None:
