@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from . import limits
 from .errors import CourseError
 
 Kind = Literal["compile", "interpret", "launch"]
@@ -29,7 +31,10 @@ IDLE_S = 300
 """A worker that was not used for so long ends: PyTorch and Triton take 0.3 GB in each."""
 START_S = 120
 """How long a worker may take to import PyTorch and Triton, on a slow or busy disk too."""
-MEMORY_BYTES = 4 * 2**30
+END_S = 10
+"""How long a worker may take to end when it is told to, with its task."""
+POLL_S = 0.5
+"""How often a call looks after its worker. An interrupt that comes just before a wait begins is seen as late."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,11 @@ class Ended:
     seconds: float
     value: Any = None
     """What the function returned, where it finished."""
+    stopped: str = ""
+    """At which limit it was stopped, as in "after 10 s of computing"; empty where it ended by itself."""
+    starved: bool = False
+    """Whether it was stopped because of the clock, without having computed for as long as it may: the machine is too busy,
+    or it waits for something. Nothing follows from that."""
 
     @property
     def signal(self) -> str | None:
@@ -58,12 +68,21 @@ class Ended:
 
 
 def call(
-    function: Callable[..., Any], *args: Any, kind: Kind, timeout_s: float = 60, memory_bytes: int = MEMORY_BYTES
+    function: Callable[..., Any],
+    *args: Any,
+    kind: Kind,
+    timeout_s: float = 60,
+    wall_s: float | None = None,
+    memory_bytes: int | None = None,
 ) -> Ended:
     """Call `function(*args)` in a warm child.
 
     function: at the top of an importable module. args, and what it returns: anything JSON can say.
-    timeout_s, memory_bytes: beyond them the child is killed, with all that it started and that did not leave its session.
+    timeout_s: for how long it may compute, by CPU time, which a busy machine does not change.
+    wall_s: how long to wait for it at most, for what sleeps or hangs; by default what `limits.wall_s` says.
+    memory_bytes: how much memory it may take; by default what `limits.child_memory_bytes` says.
+
+    At a limit the child is killed, and whatever it has started.
     """
     return _worker(kind).call(
         {
@@ -73,9 +92,16 @@ def call(
             "folder": os.getcwd(),
             "path": sys.path,
             "timeout_s": timeout_s,
-            "memory_bytes": memory_bytes,
+            "wall_s": limits.wall_s(timeout_s) if wall_s is None else wall_s,
+            "memory_bytes": limits.child_memory_bytes() if memory_bytes is None else memory_bytes,
         }
     )
+
+
+def cancel(kind: Kind) -> None:
+    """End the call of this kind that another thread waits for, which raises CourseError there."""
+    if worker := _workers.pop((os.getpid(), kind), None):
+        worker.cancel()
 
 
 class Worker:
@@ -84,6 +110,8 @@ class Worker:
     def __init__(self, kind: Kind, idle_s: float = IDLE_S) -> None:
         self.kind, self.idle_s = kind, idle_s
         self.process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._cancelled = False
         self._lock = threading.Lock()
 
     def call(self, request: dict[str, Any]) -> Ended:
@@ -93,10 +121,12 @@ class Worker:
             for _ in range(1 if self.process is None else 2):
                 if self.process is None:
                     self._start()
-                answer = self._ask(line, request["timeout_s"])
+                answer = None if self._cancelled else self._ask(line, request["wall_s"] + limits.wall_s(START_S))
                 if answer:
-                    return Ended(**json.loads(answer))
+                    return _ended(*answer)
                 errors = self._stop()
+        if self._cancelled:
+            raise CourseError(f"The helper process that is to {self.kind} kernels was interrupted.")
         raise CourseError(
             f"The helper process that is to {self.kind} kernels ended without an answer: {errors or 'it left no word'}. "
             "Try again; if it stays so, `course doctor` looks at this machine."
@@ -107,32 +137,51 @@ class Worker:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the worker
         # -P: a triton.py in the current folder must not be taken for Triton.
         command = [sys.executable, "-P", "-m", "course.worker", str(theirs.fileno()), str(self.idle_s)]
+        self._socket, self._answers = ours, ours.makefile("rb")
         self.process = subprocess.Popen(
-            command, env=_environment(self.kind), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            command, env=_environment(self.kind) | _threads(self.kind), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=self._errors, pass_fds=[theirs.fileno()], start_new_session=True,
         )  # fmt: skip
         theirs.close()
-        self._socket, self._answers = ours, ours.makefile("rb")
 
-    def _ask(self, line: bytes, timeout_s: float) -> bytes:
-        self._socket.settimeout(timeout_s + START_S)  # the worker itself keeps the task's limit
+    def _ask(self, line: bytes, patience_s: float) -> tuple[dict[str, Any], bytes] | None:
+        """The answer and the value after it; None where the worker has ended."""
+        assert self._socket is not None
+        self._socket.settimeout(patience_s)  # the worker itself keeps the task's limits
+        deadline = time.monotonic() + patience_s
+        readable = select.poll()
+        readable.register(self._socket, select.POLLIN)
         try:
             self._socket.sendall(line)
-            return self._answers.readline()
+            while not readable.poll(POLL_S * 1000):
+                self._wake()
+                if time.monotonic() > deadline:
+                    return None
+            ended = json.loads(self._answers.readline() or "null")
+            value = self._answers.read(ended["value_bytes"]) if ended else b""
+            return (ended, value) if ended and len(value) == ended.pop("value_bytes") else None
         except OSError:
-            return b""
+            return None
         except BaseException:  # an interrupted cell must not leave its task behind
             self._stop()
             raise
 
+    def _wake(self) -> None:
+        """Let the worker go on where its task has stopped it, by SIGSTOP: else nobody would keep the limits."""
+        assert self.process is not None
+        with contextlib.suppress(OSError, IndexError):
+            stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+            if stat.rpartition(")")[2].split()[0] == "T":
+                self.process.send_signal(signal.SIGCONT)
+
     def _stop(self) -> str:
         """Hang up, at which the worker kills its task and ends; what it wrote on stderr last."""
-        if self.process is None:
+        if self.process is None or self._socket is None:
             return ""
         self._answers.close()
         self._socket.close()
         try:
-            self.process.wait(timeout=2)
+            self.process.wait(timeout=END_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -144,6 +193,19 @@ class Worker:
     def stop(self) -> None:
         with self._lock:
             self._stop()
+
+    def cancel(self) -> None:
+        """End the call that another thread waits for, and take no other."""
+        self._cancelled = True
+        with contextlib.suppress(OSError, AttributeError):  # not started yet, or just ended
+            self._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+
+
+def _ended(answer: dict[str, Any], value: bytes) -> Ended:
+    try:
+        return Ended(**answer, value=json.loads(value))
+    except ValueError:  # the task has changed what writes JSON
+        return Ended(**answer | {"how": "failed"})
 
 
 _workers: dict[tuple[int, Kind], Worker] = {}
@@ -157,7 +219,7 @@ def _worker(kind: Kind) -> Worker:
 @atexit.register
 def stop_workers() -> None:
     """End this process's workers; the next call starts them anew."""
-    for (pid, _), worker in _workers.items():
+    for (pid, _), worker in list(_workers.items()):
         if pid == os.getpid():
             worker.stop()
 
@@ -194,6 +256,11 @@ def _environment(kind: Kind | None) -> dict[str, str]:
     return environ
 
 
+def _threads(kind: Kind) -> dict[str, str]:
+    # What several threads compute for one tensor takes more CPU time the busier the machine is, as they wait for one another.
+    return {} if kind == "launch" else {"OMP_NUM_THREADS": "1"}
+
+
 def _run(command: list[str], environ: dict[str, str], timeout_s: float) -> Ended:
     start = time.monotonic()
     # A session of its own, so that at the time limit its own children end with it.
@@ -206,7 +273,8 @@ def _run(command: list[str], environ: dict[str, str], timeout_s: float) -> Ended
     except subprocess.TimeoutExpired:
         _kill_session(process)
         stdout, stderr = process.communicate()
-        return Ended("out of time", process.returncode, stdout, stderr, time.monotonic() - start)
+        stopped = f"after {timeout_s:g} s"
+        return Ended("out of time", process.returncode, stdout, stderr, time.monotonic() - start, stopped=stopped)
     except BaseException:  # an interrupted cell must not leave the child behind
         _kill_session(process)
         process.wait()

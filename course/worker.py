@@ -1,10 +1,10 @@
 """A warm process that does one task at a time, each in a fork of its own. Started by `course.child` alone.
 
 It has PyTorch and Triton imported, so a task begins in milliseconds; and since the task runs in a fork, it may crash,
-hang or fill the memory, and the next one finds nothing of that. The fork leads a session of its own and is killed as a
-whole. The worker ends when its parent does, when the parent hangs up, and when nothing was asked of it for a while.
+hang or fill the memory, and the next one finds nothing of that. The fork is killed with all that it started. The worker
+ends when its parent does, when the parent hangs up, and when nothing was asked of it for a while.
 
-A request and its answer are one line of JSON each, over a socket.
+A request is one line of JSON over a socket; so is its answer, with the value after it, as the task has written it.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import ctypes
 import importlib
 import json
 import os
+import secrets
 import selectors
 import signal
 import socket
@@ -22,12 +23,19 @@ import traceback
 import warnings
 from typing import Any
 
+from course.descendants import Descendants
+
 MOST_OUTPUT_BYTES = 200_000
 """Of stdout and of stderr each; what comes after is read and dropped."""
-MEMORY_POLL_S = 0.05
+MOST_VALUE_BYTES = 100_000_000
+"""Of what a task returns, as JSON."""
+MOST_PROCESSES = 512
+"""A task that starts more is ended: looking after them would take too long."""
+POLL_S = 0.05
 PR_SET_PDEATHSIG = 1
 
 Streams = dict[str, bytearray]
+Json = dict[str, Any]
 
 
 def serve(control: socket.socket, idle_s: float) -> None:
@@ -46,7 +54,8 @@ def serve(control: socket.socket, idle_s: float) -> None:
         answer = _run(request, control)
         if answer is None:
             return
-        control.sendall(json.dumps(answer).encode() + b"\n")
+        ended, value = answer
+        control.sendall(json.dumps(ended | {"value_bytes": len(value)}).encode() + b"\n" + value)
 
 
 def _prepare(name: str) -> None:
@@ -57,29 +66,33 @@ def _prepare(name: str) -> None:
         getattr(importlib.import_module(name), "prepare_worker", lambda: None)()
 
 
-def _run(request: dict[str, Any], control: socket.socket) -> dict[str, Any] | None:
+def _run(request: Json, control: socket.socket) -> tuple[Json, bytes] | None:
     """Do the task in a fork; None where the parent has hung up meanwhile."""
     pipes = {name: os.pipe() for name in ("stdout", "stderr", "value")}
+    stamp = secrets.token_hex(16).encode()
+    descendants = Descendants()
     start = time.monotonic()
     pid = os.fork()
     if pid == 0:
+        os.close(control.fileno())  # nothing that the task writes may look like an answer of this process
         for read_end, _ in pipes.values():
             os.close(read_end)
-        _task(request, {name: write_end for name, (_, write_end) in pipes.items()})
+        _task(request, {name: write_end for name, (_, write_end) in pipes.items()}, stamp)
     for _, write_end in pipes.values():
         os.close(write_end)
     got: Streams = {name: bytearray() for name in pipes}
     readers = {read_end: name for name, (read_end, _) in pipes.items()}
     ended = os.pidfd_open(pid)
-    why = ""
+    over: Json | None = None
     try:
-        why = _watch(pid, ended, control, readers, got, start + request["timeout_s"], request["memory_bytes"])
+        over = _watch(ended, control, readers, got, _Limits(request, descendants, start))
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)  # what the task started ends with it
+            os.killpg(pid, signal.SIGKILL)  # all at once, since some may be starting others
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)  # it may not lead its session yet
         status = os.waitpid(pid, 0)[1]
+        descendants.kill()
         for read_end, name in readers.items():
             os.set_blocking(read_end, False)
             with contextlib.suppress(BlockingIOError):
@@ -87,64 +100,88 @@ def _run(request: dict[str, Any], control: socket.socket) -> dict[str, Any] | No
                     pass
             os.close(read_end)
         os.close(ended)
-    if why == "hung up":
+    if over == HUNG_UP:
         return None
     code = os.waitstatus_to_exitcode(status)
-    try:
-        value, finished = json.loads(got["value"]), code == 0
-    except ValueError:  # it left by exit(0), or a fork of its own has written too
-        value, finished = None, False
+    # Between two stamps: what else was written to this pipe is not from `_task`.
+    value, finished, _ = got["value"].partition(stamp)[2].partition(stamp)
+    whole = bool(finished) and code == 0 and over is None
     return {
-        "how": why or ("finished" if finished else "crashed" if code < 0 else "failed"),
+        "how": "finished" if whole else "crashed" if code < 0 else "failed",
         "code": code,
         "stdout": got["stdout"].decode(errors="replace"),
         "stderr": got["stderr"].decode(errors="replace"),
         "seconds": time.monotonic() - start,
-        "value": value if finished and not why else None,
-    }
+        **(over or {}),
+    }, bytes(value) if whole else b"null"
 
 
-def _watch(
-    pid: int, ended: int, control: socket.socket, readers: dict[int, str], got: Streams, deadline: float, memory_bytes: int
-) -> str:
-    """Read what the task writes until it ends; say why it must be killed, or nothing where it ended by itself."""
+HUNG_UP: Json = {"how": "hung up"}
+
+
+class _Limits:
+    """What a task may take. `over` is what the answer says of one that takes more."""
+
+    def __init__(self, request: Json, descendants: Descendants, start: float) -> None:
+        self.timeout_s, self.wall_s = request["timeout_s"], request["wall_s"]
+        self.memory_bytes = request["memory_bytes"]
+        self.descendants, self.start = descendants, start
+        self.next_look = start
+
+    def over(self) -> Json | None:
+        looked = time.monotonic()
+        if looked < self.next_look:
+            return None
+        found = self._look(looked - self.start)
+        # Many processes take long to look at: most of the time is to be left to them.
+        self.next_look = time.monotonic() + max(POLL_S, 4 * (time.monotonic() - looked))
+        return found
+
+    def _look(self, elapsed_s: float) -> Json | None:
+        pids = self.descendants.pids()
+        if len(pids) > MOST_PROCESSES:
+            return {"how": "out of memory", "stopped": f"at {MOST_PROCESSES} processes"}
+        # Watched here and not by a limit on address space, which CUDA exceeds from its start.
+        if self.descendants.memory_bytes(pids, self.memory_bytes) > self.memory_bytes:
+            return {"how": "out of memory", "stopped": f"at {self.memory_bytes / 2**30:.2g} GiB of memory"}
+        # CPU time, so that a busy machine changes nothing. Threads that compute side by side count once.
+        computed_s = min(self.descendants.computed_s(pids), elapsed_s)
+        if computed_s >= self.timeout_s:
+            return {"how": "out of time", "stopped": f"after {self.timeout_s:g} s of computing"}
+        if elapsed_s >= self.wall_s:
+            after = f"after {self.wall_s:g} s, in which it computed for {computed_s:.1f} s"
+            return {"how": "out of time", "stopped": after, "starved": True}
+        return None
+
+
+def _watch(ended: int, control: socket.socket, readers: dict[int, str], got: Streams, limits: _Limits) -> Json | None:
+    """Read what the task writes until it ends; say why it must be killed, or None where it ended by itself."""
     with selectors.DefaultSelector() as selector:
         for watched in (ended, control.fileno(), *readers):
             selector.register(watched, selectors.EVENT_READ)
         while True:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                return "out of time"
-            for key, _ in selector.select(min(left_s, MEMORY_POLL_S)):
+            for key, _ in selector.select(POLL_S):
                 if key.fd == ended:
-                    return ""
+                    return None
                 if key.fd == control.fileno():
-                    return "hung up"  # nobody sends a second request before the answer to the first
+                    return HUNG_UP  # nobody sends a second request before the answer to the first
                 if not _take(key.fd, got[readers[key.fd]], readers[key.fd]):
                     selector.unregister(key.fd)
-            # Watched here and not by a limit on address space, which CUDA exceeds from its start.
-            if _resident_bytes(pid) > memory_bytes:
-                return "out of memory"
+            if over := limits.over():
+                return over
 
 
 def _take(read_end: int, into: bytearray, name: str) -> bool:
     """Read once; False at the end of the stream."""
     chunk = os.read(read_end, 65536)
-    into += chunk if name == "value" else chunk[: max(0, MOST_OUTPUT_BYTES - len(into))]
+    most = MOST_VALUE_BYTES + 65536 if name == "value" else MOST_OUTPUT_BYTES
+    into += chunk[: max(0, most - len(into))]
     return bool(chunk)
 
 
-def _resident_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0  # it has just ended
-
-
-def _task(request: dict[str, Any], pipes: dict[str, int]) -> None:
-    """In the fork: call the function, write what it returns, and exit."""
-    code = 1
+def _task(request: Json, pipes: dict[str, int], stamp: bytes) -> None:
+    """In the fork: call the function, write what it returns between two stamps, and exit."""
+    code, own = 1, os.getpid()
     try:
         os.setsid()
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -156,9 +193,12 @@ def _task(request: dict[str, Any], pipes: dict[str, int]) -> None:
         os.chdir(request["folder"])
         sys.path[:] = request["path"]
         module, _, name = request["function"].partition(":")
-        value = getattr(importlib.import_module(module), name)(*request["args"])
-        with os.fdopen(pipes["value"], "wb") as stream:
-            stream.write(json.dumps(value).encode())
+        value = json.dumps(getattr(importlib.import_module(module), name)(*request["args"])).encode()
+        if len(value) > MOST_VALUE_BYTES:
+            raise ValueError(f"it returns {len(value) / 1e6:,.0f} MB, and {MOST_VALUE_BYTES / 1e6:,.0f} MB can come back")
+        if os.getpid() == own:  # forks of the task may return as well
+            with os.fdopen(pipes["value"], "wb") as stream:
+                stream.write(stamp + value + stamp)
         code = 0
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)

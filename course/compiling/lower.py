@@ -379,9 +379,9 @@ def call_compiler(function: Any, *args: Any) -> Any:
     if ended.how == "out of time":
         file = args[0].get("file") if args and isinstance(args[0], dict) else None
         first = f"; before it compiles, it executes {file}" if file else ""
-        raise LowerError(f"The compiler did not end within {TIMEOUT_S} s, and was ended{first}.", words)
+        raise LowerError(f"The compiler was stopped {ended.stopped}{first}.", words)
     if ended.how == "out of memory":
-        raise LowerError("The compiler took more than 4 GiB of memory, and was ended.", words)
+        raise LowerError(f"The compiler was stopped {ended.stopped}, more than it may take on this machine now.", words)
     why = f"was killed by {ended.signal}" if ended.signal else f"ended early ({ended.exception or f'exit code {ended.code}'})"
     hint = next((line for line in words.splitlines() if "error:" in line or "Assertion" in line), "")
     raise LowerError(f"The compiler {why}." + (f" It said: {hint.strip()[:300]}" if hint else ""), words)

@@ -18,6 +18,7 @@ def apart(function: Callable[[], Any], *, interpret: bool = False, typed: str = 
     function: takes no arguments; what it uses from the notebook (kernels, helpers, constants) goes along.
     interpret: run kernels in the interpreter, in GPU mode too.
     typed: the lines typed at a `breakpoint()` in the function or its kernels.
+    timeout_s: for how long it may compute.
 
     Raises CourseError where something the function uses cannot go along.
     """
@@ -27,7 +28,7 @@ def apart(function: Callable[[], Any], *, interpret: bool = False, typed: str = 
     ended = call(_there, source_of(function).to_json(), typed, kind=kind, timeout_s=timeout_s)
     if ended.stdout:
         print(ended.stdout, end="" if ended.stdout.endswith("\n") else "\n")
-    print(_verdict(ended, timeout_s))
+    print(_verdict(ended))
 
 
 def _there(source: dict[str, Any], typed: str) -> None:
@@ -53,13 +54,12 @@ class _Typist(io.StringIO):
         return line
 
 
-def _verdict(ended: Ended, timeout_s: float) -> str:
+def _verdict(ended: Ended) -> str:
     if ended.how == "finished":
         return "The process finished."
-    if ended.how == "out of time":
-        return f"The process was ended after {timeout_s:g} s. This session goes on."
-    if ended.how == "out of memory":
-        return "The process was ended because it took too much memory. This session goes on."
+    if ended.stopped:
+        why = ": this machine is too busy, or it waits for something that never comes" if ended.starved else ""
+        return f"The process was stopped {ended.stopped}{why}. This session goes on."
     if ended.how == "crashed":
         return f"The process was killed by {ended.signal}. This session goes on."
     return f"The process failed: {ended.exception.rstrip('.') or f'exit code {ended.code}'}. This session goes on."

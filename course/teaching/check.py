@@ -2,18 +2,20 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from course import MODE
-from course.child import Ended, Kind, call
+from course.child import Ended, Kind, call, cancel
 from course.compiling.private.kernels import plain_function
 from course.compiling.source import Source, source_of
 from course.display.replay import Replay
 from course.errors import CourseError
+from course.limits import child_memory_bytes
 from course.tracing.launching import value_of
 
 from . import learner, stepping, trial
@@ -27,6 +29,10 @@ TARGET = "sm_90"
 MIME = "application/vnd.triton-course.checked+json"
 MOST_PRINTED_LINES = 10
 MOST_COLUMNS = 300
+NO_MEMORY = re.compile(r"MemoryError|can't allocate memory|not enough memory|out of memory", re.IGNORECASE)
+"""What NumPy, PyTorch and CUDA say where memory is refused."""
+SMALLER = "look for a tensor that is larger than it must be, or close what else takes memory here and check it again"
+NO_VERDICT: Judged = ("crashed", "What came back from its process is no verdict: does it change what `check` uses?")
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ def check(exercise_id: str, answer: Any) -> Checked:
     if answer is None or answer is ...:
         return Checked(exercise_id, "to do")
     checked = _check_code(exercise, answer) if isinstance(exercise, Code) else Checked(exercise_id, *exercise.judge(answer))
-    if checked.verdict in ("to do", "no answer", "left to the GPU"):
+    if checked.verdict in ("to do", "no answer", "stopped", "left to the GPU"):
         return checked
     if problem := learner.note(exercise_id, checked.verdict):
         checked.notes.append(problem)
@@ -140,33 +146,41 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str], dict[str, A
     Returns the verdict, notes, and where it goes wrong in the interpreter: see `stepping.Where`.
     """
     text = source.to_json()
+    memory_bytes = child_memory_bytes() // 2  # what the answer does in both children, it may do only once
 
     def run(kind: Kind, function: Any, *more: Any) -> Ended:
         try:
-            return call(function, exercise.id, text, *more, kind=kind, timeout_s=exercise.timeout_s)
+            return call(function, exercise.id, text, *more, kind=kind, timeout_s=exercise.timeout_s, memory_bytes=memory_bytes)
         except CourseError as error:  # it has taken its worker with it
             return Ended("failed", 1, "", f"Traceback (most recent call last):\n{error}", 0.0)
 
     with ThreadPoolExecutor(1) as other:
         compiling = other.submit(run, "compile", trial.compiles, TARGET)
-        interpreted = run("interpret", trial.values)
-        compiled = compiling.result()
-    if problem := _died(compiled, exercise, "The compiler"):
+        try:
+            interpreted = run("interpret", trial.values)
+            compiled = compiling.result()
+        except BaseException:  # an interrupted check does not wait for the other child either
+            cancel("compile")
+            raise
+    if problem := _died(compiled, "The compiler"):
         # What crashes before it launches anything does so in both: then running it says more.
-        return (_died(interpreted, exercise, "It") or problem), _printed(interpreted), None
-    compiles, untold = compiled.value
+        return (_died(interpreted, "It") or problem), _printed(interpreted), None
+    match compiled.value:
+        case [[verdict, str(reason)], str(untold)] if verdict in get_args(Verdict):
+            compiles: Judged = (verdict, reason)
+        case _:
+            return NO_VERDICT, [], None
     if compiles[0] == "does not compile":
-        return tuple(compiles), [], None
-    judged, left = _judged(interpreted, exercise)
-    raised, where = interpreted.value[2:] if interpreted.how == "finished" else (False, None)
+        return compiles, [], None
+    judged, left, raised, where = _judged(interpreted)
     left_to_gpu = judged[0] == "left to the GPU"
     # What it raised may be for want of something in the interpreter that is not known to be missing.
     if judged[0] != "right" and not left_to_gpu and not (raised and MODE.gpu):
         return judged, left, where
     if compiles[0] != "right":
-        return tuple(compiles), [], None
+        return compiles, [], None
     if MODE.gpu:
-        judged, left = _judged(run("launch", trial.values), exercise)
+        judged, left, *_ = _judged(run("launch", trial.values))
         return (("right", f"{judged[1]}, on this GPU.") if judged[0] == "right" else judged), left, None
     reason = judged[1]
     if left_to_gpu:
@@ -177,23 +191,30 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str], dict[str, A
     return ("right", f"{reason}, and it compiles for {TARGET}."), left, None
 
 
-def _judged(ended: Ended, exercise: Code) -> tuple[Judged, list[str]]:
-    """The verdict of a run, and notes to it."""
-    if problem := _died(ended, exercise, "It"):
-        return problem, _printed(ended)
-    (verdict, reason), left, *_ = ended.value
-    return (verdict, reason), left if verdict == "right" else _printed(ended)
+def _judged(ended: Ended) -> tuple[Judged, list[str], bool, dict[str, Any] | None]:
+    """The verdict of a run, notes to it, whether the answer raised, and where it went wrong."""
+    if problem := _died(ended, "It"):
+        return problem, _printed(ended), False, None
+    match ended.value:
+        case [[verdict, str(reason)], list(left), bool(raised), dict() | None as where] if verdict in get_args(Verdict):
+            if raised and NO_MEMORY.search(reason):
+                return ("stopped", f"{reason}\nSo nothing is known of your answer: {SMALLER}."), _printed(ended), raised, None
+            return (verdict, reason), left if verdict == "right" else _printed(ended), raised, where
+    return NO_VERDICT, _printed(ended), False, None
 
 
-def _died(ended: Ended, exercise: Code, what: str) -> Judged | None:
+def _died(ended: Ended, what: str) -> Judged | None:
     """The verdict where a child did not come to its end."""
     if ended.how == "finished":
         return None
+    if ended.starved:
+        again = "check it again when this machine is less busy, unless it waits for something that never comes"
+        return "stopped", f"{what} was stopped {ended.stopped}, so nothing is known of your answer: {again}."
     if ended.how == "out of time":
-        look = "look for a loop without end, or for very many programs"
-        return "too slow", f"{what} did not end within {exercise.timeout_s:g} s: {look}."
+        look = "look for a loop without end or for very many programs, or check it again if this machine is busy"
+        return "stopped", f"{what} was stopped {ended.stopped}: {look}."
     if ended.how == "out of memory":
-        return "crashed", f"{what} took more memory than the 4 GiB it may have."
+        return "stopped", f"{what} was stopped {ended.stopped}: {SMALLER}."
     if ended.how == "crashed":
         return "crashed", f"{what} was killed by {ended.signal}. Your session is untouched."
     return "crashed", f"{what} ended early: {ended.exception or f'it left with exit code {ended.code}'}"

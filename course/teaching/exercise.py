@@ -15,11 +15,11 @@ import torch
 from course.measuring.cases import Case
 
 Verdict = Literal[
-    "right", "wrong", "does not compile", "race", "reads outside", "writes outside", "crashed", "too slow", "left to the GPU",
+    "right", "wrong", "does not compile", "race", "reads outside", "writes outside", "crashed", "stopped", "left to the GPU",
     "no answer", "to do",
 ]  # fmt: skip
-"""`no answer`: not what the exercise asks for, such as a tensor for a number.
-`left to the GPU`: the interpreter cannot run it, and no GPU is there."""
+"""`no answer`: not what the exercise asks for, such as a tensor for a number. `stopped`: at a limit of time or memory, so that
+nothing is known; it is no try. `left to the GPU`: the interpreter cannot run it, and no GPU is there."""
 
 Judged = tuple[Verdict, str]
 """A verdict and its reason, a sentence."""
@@ -49,6 +49,7 @@ class Code:
     in_float32: bool = False
     """Whether arithmetic on 16-bit floats is wrong, as it rounds on the way."""
     timeout_s: float = 10
+    """For how long it may compute."""
 
     form: ClassVar[str]
 

@@ -20,9 +20,9 @@ from course.errors import CourseError
 MOST_BYTES = 2**30
 """Of the tensors of a launch that is traced: they are copied into the child."""
 TRACE_S = 20
-"""After so long a trace ends with what it has."""
+"""After so many seconds of computing a trace ends with what it has."""
 MORE_S = 40
-"""For starting the child and for packing up."""
+"""For packing up."""
 
 
 @dataclass(frozen=True)
@@ -125,5 +125,6 @@ def value_of(ended: Ended) -> Any:
         return ended.value
     if ended.how == "crashed":
         raise CourseError(f"The kernel was killed by {ended.signal} in the interpreter. Your session is untouched.")
-    why = ended.exception or f"it left with exit code {ended.code}"
-    raise CourseError(f"The kernel could not be traced: {why if ended.how == 'failed' else f'it ran {ended.how}'}.")
+    if ended.stopped:
+        raise CourseError(f"The kernel could not be traced: it was stopped {ended.stopped}; try again if this machine is busy.")
+    raise CourseError(f"The kernel could not be traced: {ended.exception or f'it left with exit code {ended.code}'}.")

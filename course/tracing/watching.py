@@ -103,7 +103,7 @@ class Failure:
     text: str
     line: int
     stopped: bool
-    """By the clock, and not by an error."""
+    """At its limit of time, and not by an error."""
     lacking: bool = False
     """For want of something in the interpreter, and by no fault of the kernel."""
 
@@ -125,18 +125,18 @@ def sample(grid: Grid, also: set[Program]) -> list[Program]:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise Stopped after so long, in the midst of whatever Python runs."""
+    """Raise Stopped when this process has computed for so long, in the midst of whatever Python runs."""
 
     def stop(*_: Any) -> None:
         raise Stopped
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 LOOK_S = 0.2
@@ -171,7 +171,7 @@ def watched(watch: Watch, launching: Callable[[], Any], seconds: float) -> Failu
         with limited(seconds), np.errstate(all="ignore"), interpreter_watched(watch, watch.sample):
             launching()
     except Stopped as stopped:
-        text = f"Program {name_of(_running(watch))} was stopped: the launch had run for {seconds:g} s."
+        text = f"Program {name_of(_running(watch))} was stopped: the launch had computed for {seconds:g} s."
         failure = Failure(_running(watch), text, _line(watch.listing, stopped.__traceback__), True)
     except Exception as error:
         what = lacking(error)

@@ -1,0 +1,94 @@
+"""What a process has started: how long it computes, how much memory it takes, and how all of it ends."""
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+KILL_S = 5
+"""After so long, what cannot be killed is left alone: a process of another user's, for example."""
+
+
+class Descendants:
+    """The processes that come from this one, in so far as they were started after this object was made.
+
+    One whose parent has ended becomes a child of this process, and so stays among them, in whichever session it is.
+    """
+
+    def __init__(self) -> None:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        self._before = set(_children(os.getpid()))
+        self._computed_before_s = _reaped_s()
+
+    def pids(self) -> list[int]:
+        found = [pid for pid in _children(os.getpid()) if pid not in self._before]
+        for pid in found:  # grows on the way
+            found += _children(pid)
+        return found
+
+    def computed_s(self, pids: list[int]) -> float:
+        """Seconds of CPU time that they have taken, and those among them that have ended."""
+        return _reaped_s() - self._computed_before_s + sum(map(_cpu_s, pids))
+
+    def memory_bytes(self, pids: list[int], limit: int) -> int:
+        """How much memory they take. A page that several share counts once, where the sum could exceed `limit`."""
+        # Pages that are shared count for each process here; the exact figure takes milliseconds a process.
+        resident = sum(map(_resident_bytes, pids))
+        return resident if resident <= limit else sum(map(_proportional_bytes, pids))
+
+    def kill(self) -> None:
+        """Kill all of them, and wait until they have ended."""
+        deadline = time.monotonic() + KILL_S
+        while (pids := self.pids()) and time.monotonic() < deadline:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            for pid in pids:
+                with contextlib.suppress(ChildProcessError):  # a child's child, which becomes ours when its parent has ended
+                    os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.002)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as children:
+                found += map(int, children.read().split())
+    return found
+
+
+def _reaped_s() -> float:
+    reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return reaped.ru_utime + reaped.ru_stime
+
+
+def _cpu_s(pid: int) -> float:
+    """Of a process and of those of its children that it has waited for."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            fields = stat.read().rpartition(")")[2].split()  # the name before it may hold spaces
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return 0.0  # it has just ended
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as rollup:
+            return next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:"))
+    except PermissionError:
+        return _resident_bytes(pid)
+    except (OSError, StopIteration):
+        return 0
