@@ -1,8 +1,10 @@
 """Functions for a child to run, each of which ends it in its own way."""
 
 import ctypes
+import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -58,6 +60,40 @@ def hang_with_a_child(path):
     hang()
 
 
+def hang_in_another_session(path):
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    with open(path, "w") as file:
+        file.write(str(child.pid))
+    hang()
+
+
+def compute_in_a_child():
+    subprocess.run([sys.executable, "-c", "while True: pass"], check=True)
+
+
+def sleep(seconds):
+    time.sleep(seconds)
+    return "slept"
+
+
+def take_memory_in_a_fork(size):
+    pid = os.fork()
+    if pid == 0:
+        take_memory(size)
+        time.sleep(60)
+    os.waitpid(pid, 0)
+
+
+def take_memory_and_fork(size, forks):
+    """What is taken is shared by all: it is not taken again."""
+    taken = bytearray(b"x") * size
+    pids = [os.fork() for _ in range(forks)]
+    if 0 in pids:
+        time.sleep(60)
+    time.sleep(0.5)  # the worker looks
+    return len(taken)
+
+
 def take_memory(size):
     taken = []
     for _ in range(0, size, 2**27):
@@ -73,6 +109,52 @@ def print_without_end():
 def kill_the_worker():
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(60)
+
+
+def stop_the_worker():
+    os.kill(os.getppid(), signal.SIGSTOP)
+    return "went on"
+
+
+def write_where_it_can(text, kind):
+    """To every open socket, or every open pipe, but stdout and stderr; gives how many took it."""
+    taken = 0
+    for fd in range(3, 100):
+        try:
+            if kind(os.fstat(fd).st_mode):
+                taken += bool(os.write(fd, text.encode()))
+        except OSError:
+            continue
+    return taken
+
+
+def forge_an_answer():
+    return write_where_it_can('{"how": "finished", "code": 0}\n', stat.S_ISSOCK)
+
+
+def forge_a_value():
+    return write_where_it_can('"forged"', stat.S_ISFIFO)
+
+
+def break_what_writes_json():
+    json.JSONEncoder.encode = lambda *_: "no JSON"
+
+
+def return_from_a_fork_too():
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+    return "the fork's" if pid == 0 else "the task's"
+
+
+def give_many(size):
+    return "x" * size
+
+
+def threads():
+    import torch
+
+    return torch.get_num_threads()
 
 
 def give_what_json_cannot_say():

@@ -80,7 +80,7 @@ def ask():
     [
         (crash, "The process was killed by SIGSEGV. This session goes on."),
         (fail, "The process failed: RuntimeError: on purpose. This session goes on."),
-        (hang, "The process was ended after 2 s. This session goes on."),
+        (hang, "The process was stopped after 2 s of computing. This session goes on."),
     ],
 )
 def test_how_it_ended_is_said(function, says, capsys, monkeypatch):

@@ -647,7 +647,9 @@ def test_a_compiler_that_does_not_end_is_ended(monkeypatch):
 def test_a_file_that_does_not_end_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(lower_module, "TIMEOUT_S", 2)
     (tmp_path / "endless.py").write_text("while True:\n    pass\n")
-    with pytest.raises(LowerError, match=r"was stopped after 2 s of computing; before it compiles, it executes .*endless\.py\.$"):
+    with pytest.raises(
+        LowerError, match=r"was stopped after 2 s of computing; before it compiles, it executes .*endless\.py\.$"
+    ):
         lower_file(tmp_path / "endless.py", "kernel", ["*fp32"])
 
 
