@@ -16,7 +16,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ["COURSE_DATA"] = tempfile.mkdtemp(prefix="course-test-data-")
 
 AVAILABLE = ("browser", "gpu")
-CELL_TIMEOUT_S = 120
+CELL_TIMEOUT_S = 1800
+"""A session that has died is noticed at once, so this only ends a cell without end."""
 
 HAS_NBVAL = importlib.util.find_spec("nbval") is not None
 if HAS_NBVAL:
@@ -28,7 +29,7 @@ def pytest_configure(config):
         # Every notebook under nbval, whichever way pytest was started; only tagged cells compare their outputs.
         config.option.nbval_lax = True
         config.option.nbval_current_env = True
-        config.option.nbval_cell_timeout = CELL_TIMEOUT_S
+        config.option.nbval_cell_timeout = config.option.nbval_kernel_startup_timeout = CELL_TIMEOUT_S
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU and GPU mode")
     config.addinivalue_line("markers", "browser: needs Chromium")
     unknown = required() - set(AVAILABLE)

@@ -1,6 +1,7 @@
 """Mends for nbval: a dead session is noticed at once, and each notebook has a Triton cache of its own.
 
-nbval 0.11 waits for a reply until the cell's time limit even where the session's process has died.
+nbval 0.11 waits for a reply until the cell's time limit even where the session's process has died, and gives it 10 s to answer
+at all and 5 s for each output, which are too few on a busy machine.
 """
 
 import tempfile
@@ -12,29 +13,41 @@ from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbFile
 
 POLL_S = 1.0
+LEAST_S = 600
+"""How long a session that lives is waited for at least."""
 
 
 class SessionDiedError(Exception):
     """The notebook's process ended while a cell ran."""
 
 
-def await_reply(self, msg_id, timeout=None):
-    """RunningKernel.await_reply, looking every POLL_S whether the session is still alive."""
-    deadline = float("inf") if timeout is None else time.monotonic() + timeout
+def message_of(kernel, stream, timeout):
+    """The next message of a session, looking every POLL_S whether it is still alive."""
+    deadline = float("inf") if timeout is None else time.monotonic() + max(timeout, LEAST_S)
     while True:
         left = min(POLL_S, deadline - time.monotonic())
         if left <= 0:
             raise Empty  # what nbval expects at the cell's time limit
         try:
-            message = self.get_message(stream="shell", timeout=left)
+            return kernel.get_message(stream=stream, timeout=left)
         except Empty:
-            if not self.is_alive():
+            if not kernel.is_alive():
                 raise SessionDiedError("the notebook's session died while this cell ran") from None
-            continue
+
+
+def await_reply(self, msg_id, timeout=None):
+    """RunningKernel.await_reply, for a session that may have died or be slow."""
+    while True:
+        message = message_of(self, "shell", timeout)
         if message["parent_header"].get("msg_id") == msg_id:
             if message["content"]["status"] == "aborted":
                 raise RuntimeError("the session aborted this cell")
             return
+
+
+def get_kernel_message(self, timeout=None, stream="iopub"):
+    """IPyNbFile.get_kernel_message, for a session that may have died or be slow."""
+    return message_of(self.kernel, stream, timeout)
 
 
 def setup_with_own_cache(self):
@@ -53,4 +66,5 @@ def teardown_with_own_cache(self):
 
 start_session, end_session = IPyNbFile.setup, IPyNbFile.teardown
 RunningKernel.await_reply = await_reply
+IPyNbFile.get_kernel_message = get_kernel_message
 IPyNbFile.setup, IPyNbFile.teardown = setup_with_own_cache, teardown_with_own_cache

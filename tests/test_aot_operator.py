@@ -16,7 +16,7 @@ from course.aot import operators, standin
 from course.compiling.targets import target_of
 from course.errors import CourseError
 from kernels.flash_attention import settings_for
-from tests.processes import python_path
+from tests.processes import PATIENCE_S, python_path
 
 SESSION = Path(__file__).with_name("operator_session.py")
 HEAD_DIMS, DTYPES = (32, 64), ("fp16",)  # as in the session
@@ -30,7 +30,7 @@ def session(tmp_path_factory):
         pytest.skip("the stand-in is tested in CPU mode: a process on a GPU's machine may hold the driver already")
     environ = {**os.environ, "COURSE_MODE": "cpu", "COURSE_CACHE": str(tmp_path_factory.mktemp("cache"))}
     environ["PYTHONPATH"] = python_path()
-    ended = subprocess.run([sys.executable, SESSION], env=environ, capture_output=True, text=True, timeout=250)
+    ended = subprocess.run([sys.executable, SESSION], env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     found["library"] = next(Path(environ["COURSE_CACHE"]).glob("operator/*/fmha.so"))

@@ -18,6 +18,7 @@ from course.aot.fragments import BITS
 from course.aot.sampling import SPECS
 from course.cli import app
 from course.errors import CourseError
+from tests.processes import PATIENCE_S
 
 NAMES = tuple(SPECS)
 AGREES, FAILED, DIFFERS = 0, 1, 2
@@ -54,7 +55,10 @@ def samples(tmp_path_factory):
 
 def make(folder: Path, *words: str) -> str:
     ended = subprocess.run(
-        ["make", "-s", "-C", str(folder), f"CUDA_LIB={standin.path()}", *words], capture_output=True, text=True, timeout=120
+        ["make", "-s", "-C", str(folder), f"CUDA_LIB={standin.path()}", *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert ended.returncode == 0, ended.stderr + ended.stdout
     return ended.stdout + ended.stderr
@@ -62,7 +66,7 @@ def make(folder: Path, *words: str) -> str:
 
 def run(folder: Path, program: str, log: Path, **settings: str) -> Ended:
     environ = {**os.environ, "LD_LIBRARY_PATH": str(standin.path().parent), "COURSE_STANDIN_LOG": str(log), **settings}
-    ended = subprocess.run([folder / "build" / program], env=environ, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([folder / "build" / program], env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     return Ended(ended.returncode, ended.stdout + ended.stderr, standin.calls_in(log))
 
 
@@ -240,7 +244,7 @@ def test_make_run_runs_both_programs_though_the_first_one_fails(samples):
 
 def test_make_without_a_driver_says_what_to_give(samples):
     ended = subprocess.run(
-        ["make", "-C", str(samples["softmax"]), "-B", "CUDA_LIB="], capture_output=True, text=True, timeout=120
+        ["make", "-C", str(samples["softmax"]), "-B", "CUDA_LIB="], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert ended.returncode != 0
     assert "There is no libcuda.so.1 here: name one, as in make run CUDA_LIB=/path/to/libcuda.so.1." in ended.stderr

@@ -15,7 +15,7 @@ from course.child import Worker, _environment, call, cancel, run_source
 from course.errors import CourseError
 from course.worker import MOST_PROCESSES, _Limits
 from tests import child_tasks as tasks
-from tests.processes import python_path
+from tests.processes import PATIENCE_S, python_path
 
 
 def ask(function, *args, **limits):
@@ -236,10 +236,6 @@ def test_nothing_is_left_when_the_caller_is_killed(tmp_path):
     caller.kill()
     caller.wait()
     assert all(map(gone, pids))
-
-
-PATIENCE_S = 600
-"""Far longer than anything here takes on a busy machine: what has not happened by then never will."""
 
 
 def written(path):

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from course.cli import app
 from course.measuring import records, studies
+from tests.processes import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = ("aot", "lab", "reset", "doctor", "verify", "bench", "recorded", "record", "notebooks")
@@ -22,7 +23,7 @@ def course(*arguments: str, mode: str = "cpu") -> subprocess.CompletedProcess[st
     """Run `course` as a reader does, in CPU mode."""
     command = [sys.executable, "-m", "course", *arguments]
     environ = {**os.environ, "COURSE_MODE": mode}
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def refuses(ended: subprocess.CompletedProcess[str]) -> str:
@@ -54,7 +55,7 @@ def test_the_installed_command_and_the_module_are_one():
     installed = shutil.which("course", path=str(Path(sys.executable).parent))
     if installed is None:
         pytest.skip("the course is not installed here: make setup")
-    ended = subprocess.run([installed, "recorded", "vector_add"], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([installed, "recorded", "vector_add"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.stdout
     assert ended.stdout == course("recorded", "vector_add").stdout
 

@@ -13,6 +13,7 @@ import pytest
 
 import course
 from course import doctor
+from tests.processes import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 NAMES = {"mode", "Python", "torch", "GPU", "C compiler", "headers", "ptxas", "cuobjdump", "nvdisasm", "cache", "memory", "disk"}
@@ -25,7 +26,7 @@ def run_doctor(home: Path, *options: str, **environ: str) -> subprocess.Complete
     ours = ("COURSE_MODE", "COURSE_CACHE", "TRITON_CACHE_DIR", "TRITON_INTERPRET")
     base = {name: value for name, value in os.environ.items() if name not in ours}
     return subprocess.run(
-        [sys.executable, "-m", "course", "doctor", *options], cwd=ROOT, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "course", "doctor", *options], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S,
         env={**base, "CUDA_VISIBLE_DEVICES": "", "XDG_CACHE_HOME": str(home), **environ},
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from kernels.flash_attention import (
     flash_attention_v5,
 )
 from tests.devices import dtypes_of, lacking, needs, needs_free_gib
+from tests.processes import PATIENCE_S
 
 LADDER = [flash_attention_v1, flash_attention_v2, flash_attention_v3, flash_attention_v4, flash_attention]
 COMPILED_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
@@ -349,6 +350,6 @@ def test_the_even_flags_may_be_given_at_run_time(causal):
     """As an exported kernel has them. A process of its own, since this one may interpret."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     script = RUN_TIME_FLAGS.replace("CAUSAL", str(causal))
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=PATIENCE_S)
     assert ended.returncode == 0, ended.stderr[-2000:]
     assert ended.stdout == "parameters of a byte: 3\n"

@@ -17,6 +17,7 @@ import pytest
 
 from course.errors import CourseError
 from course.teaching import lab, workspace
+from tests.processes import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 LESSONS = {path.name for path in (ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb")}
@@ -38,7 +39,7 @@ def ask(server, path: str, token: str | None = None, **request) -> tuple[int, st
     asked = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers=headers, **request)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), stay)
     try:
-        with opener.open(asked, timeout=20) as answer:
+        with opener.open(asked, timeout=PATIENCE_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.headers.get("Location", "")
@@ -64,7 +65,7 @@ def server(tmp_path_factory):
             info = Path(runtime) / f"jpserver-{process.pid}.json"
             found = SimpleNamespace(port=port, token="", before=before, log=log, runtime=Path(runtime))
             found.process = psutil.Process(process.pid)
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE_S
             while not found.token:
                 assert process.poll() is None and time.monotonic() < deadline, log.read_text()
                 time.sleep(0.05)
@@ -124,7 +125,7 @@ def test_a_session_runs_code_over_sockets_that_only_this_user_can_reach(server):
     path = f"/api/kernels/{json.loads(started)['id']}"
     try:
         address = f"ws://127.0.0.1:{server.port}{path}/channels"
-        channels = websocket.create_connection(address, timeout=20, header=[f"Authorization: token {server.token}"])
+        channels = websocket.create_connection(address, timeout=PATIENCE_S, header=[f"Authorization: token {server.token}"])
         header = {"msg_id": "1", "msg_type": "execute_request", "session": "1", "username": "", "version": "5.3"}
         content = {"code": "import course\nprint(course.MODE)", "silent": False}
         message = {"channel": "shell", "header": header, "parent_header": {}, "metadata": {}, "content": content}

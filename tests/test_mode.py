@@ -8,6 +8,7 @@ import pytest
 
 from course import mode
 from course.errors import CourseError
+from tests.processes import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,7 +23,7 @@ def gpu_answers(monkeypatch):
 def run(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a fresh process, with nothing of ours in its environment but what is given."""
     base = {"PATH": "/usr/bin:/bin", "HOME": environ.pop("HOME"), "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-c", code], env=base | environ, capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", code], env=base | environ, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def test_a_gpu_that_answers_means_gpu_mode(gpu_answers):

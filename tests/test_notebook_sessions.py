@@ -3,13 +3,12 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from tests.processes import python_path
+from tests.processes import PATIENCE_S, python_path
 
 pytest.importorskip("nbval")
 ROOT = Path(__file__).parent.parent
@@ -22,16 +21,15 @@ def run_notebook(folder, *cells):
     (folder / "conftest.py").write_text((ROOT / "conftest.py").read_text())
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "example.ipynb"],
-        cwd=folder, env={**os.environ, "PYTHONPATH": python_path(), "REQUIRE": ""}, capture_output=True, text=True, timeout=100,
+        cwd=folder, env={**os.environ, "PYTHONPATH": python_path(), "REQUIRE": ""},
+        capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
 
 
-def test_a_session_that_dies_fails_its_cell_within_seconds(tmp_path):
-    start = time.monotonic()
+def test_a_session_that_dies_fails_its_cell_before_its_time_limit(tmp_path):
     result = run_notebook(tmp_path, "1", "import os; os.kill(os.getpid(), 11)", "2")
     assert "session died while this cell ran" in result.stdout, result.stdout
     assert "1 passed" in result.stdout and "2 failed" in result.stdout
-    assert time.monotonic() - start < 40
 
 
 def test_a_failing_cell_fails(tmp_path):

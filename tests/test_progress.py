@@ -1,7 +1,7 @@
 """A bar on work that lasts, where somebody looks, and nothing anywhere else."""
 
 import io
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,25 +23,34 @@ def terminal(monkeypatch):
     return out
 
 
+@pytest.fixture
+def pass_s(monkeypatch):
+    """Lets seconds pass, by the clock that a bar goes by."""
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return lambda seconds: now.append(now.pop() + seconds)
+
+
 def test_every_item_comes_once_and_in_order(terminal):
     assert list(progress.track(range(5), "Working")) == [0, 1, 2, 3, 4]
 
 
-def test_short_work_shows_nothing(terminal):
-    list(progress.track(range(5), "Working"))
+def test_short_work_shows_nothing(terminal, pass_s):
+    for _ in progress.track(range(5), "Working"):
+        pass_s(0.2)
     assert "Working" not in terminal.getvalue()
 
 
-def test_long_work_shows_a_bar(terminal):
+def test_long_work_shows_a_bar(terminal, pass_s):
     for _ in progress.track(range(3), "Working"):
-        time.sleep(0.6)
+        pass_s(0.6)
     assert "Working" in terminal.getvalue()
 
 
-def test_it_can_be_turned_off(terminal, monkeypatch):
+def test_it_can_be_turned_off(terminal, monkeypatch, pass_s):
     monkeypatch.setenv("COURSE_PROGRESS", "off")
     for _ in progress.track(range(3), "Working"):
-        time.sleep(0.4)
+        pass_s(0.4)
     assert terminal.getvalue() == ""
 
 
@@ -49,8 +58,8 @@ def test_a_log_gets_no_bar():
     assert not progress._somebody_looks()
 
 
-def test_an_error_inside_the_loop_ends_the_bar(terminal):
+def test_an_error_inside_the_loop_ends_the_bar(terminal, pass_s):
     with pytest.raises(ZeroDivisionError):
         for _ in progress.track(range(3), "Working"):
-            time.sleep(0.6)
+            pass_s(0.6)
             1 / 0  # noqa: B018

@@ -1,7 +1,6 @@
 """replay: what is recorded of a launch, step by step, and what is kept of it."""
 
 import base64
-import time
 import zlib
 
 import numpy as np
@@ -14,6 +13,7 @@ from course.tracing.steps import MOST_STEPS
 from course.tracing.tensors import Argument
 from course.tracing.values import Blob
 from tests import trace_kernels as kernels
+from tests.processes import computed_s
 
 
 def floats(*shape):
@@ -167,10 +167,8 @@ def test_a_read_past_the_end_opens_there():
 
 def test_a_loop_without_end_is_stopped(monkeypatch):
     monkeypatch.setattr("course.display.replay.TRACE_S", 1)
-    start = time.monotonic()
     found = replay(kernels.endless_kernel, (2,), floats(4).abs())
-    assert time.monotonic() - start < 15
-    assert "Program 0 was stopped: the launch had run for 1 s." in found.trace["failure"]
+    assert "Program 0 was stopped: the launch had computed for 1 s." in found.trace["failure"]
     assert 10 < len(found.steps) <= MOST_STEPS + 1
     assert found.steps[-1]["error"]
 
@@ -220,14 +218,15 @@ def test_the_tensors_are_left_as_they_were():
     assert (out == 7).all()
 
 
-def test_256_programs_of_1024_elements_in_3_seconds():
-    n = 256 * 1024
-    x = floats(n)
+def test_programs_of_64_times_the_elements_take_little_longer():
+    def traced_s(block_size):
+        n, start = 256 * block_size, computed_s()
+        x = floats(n)
+        assert len(replay(kernels.add_kernel, (256,), x, x, x.clone(), n, BLOCK_SIZE=block_size).content["ran"]) == 256
+        return computed_s() - start
+
     add()  # starts the child
-    start = time.monotonic()
-    found = replay(kernels.add_kernel, (256,), x, x, x.clone(), n, BLOCK_SIZE=1024)
-    assert time.monotonic() - start < 3
-    assert len(found.content["ran"]) == 256
+    assert traced_s(1024) < 4 * traced_s(16)  # 1.4 times
 
 
 def saved_size(found, tmp_path):

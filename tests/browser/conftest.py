@@ -14,6 +14,7 @@ import pytest
 from course.doctor import find_browser
 from course.teaching import lab
 from course.teaching.sources import METADATA, NOTEBOOKS
+from tests.processes import PATIENCE_S
 
 EXPLORE = """from course import explore
 import triton
@@ -64,16 +65,22 @@ def server(tmp_path_factory):
     )  # fmt: skip
     try:
         address = f"http://127.0.0.1:{port}/lab/tree/work"
-        for _ in range(120):
-            try:
-                urllib.request.urlopen(f"{address}?token={token}", timeout=5)
-                break
-            except OSError:
-                time.sleep(0.25)
+        deadline = time.monotonic() + PATIENCE_S
+        while not answers(f"{address}?token={token}"):
+            assert process.poll() is None and time.monotonic() < deadline, (home / "log").read_text()
+            time.sleep(0.25)
         yield f"{address}/{{name}}?token={token}"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE_S)
+
+
+def answers(address):
+    try:
+        urllib.request.urlopen(address, timeout=PATIENCE_S)
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +94,36 @@ def browser():
 
 
 @pytest.fixture
-def page(browser):
+def new_context(browser):
+    """Contexts in which nothing fails because a machine is busy."""
+    made = []
+
+    def make(**options):
+        context = browser.new_context(**options)
+        context.set_default_timeout(1000 * PATIENCE_S)
+        made.append(context)
+        return context
+
+    yield make
+    for context in made:
+        context.close()
+
+
+@pytest.fixture
+def new_page(new_context):
+    """Pages of such contexts, of the size of a screen."""
+    return lambda: new_context(viewport={"width": 1400, "height": 900}).new_page()
+
+
+@pytest.fixture
+def page(new_page):
     """An empty page without a network, that notes errors and what it asks for."""
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page = new_page()
     page.context.set_offline(True)
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("request", lambda request: page.problems.append(request.url) if request.url.startswith("http") else None)
-    yield page
-    page.close()
+    return page
 
 
 PAYLOADS = [
@@ -132,11 +160,11 @@ PAYLOADS = [
 
 
 @pytest.fixture
-def harmless(browser):
+def harmless(new_context):
     """Open a page with script or without, and hold that it neither runs nor asks for anything, nor holds foreign elements."""
 
     def hold(path, script):
-        context = browser.new_context(java_script_enabled=script)
+        context = new_context(java_script_enabled=script)
         page = context.new_page()
         problems = []
         page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))

@@ -10,15 +10,16 @@ from .test_lab import CELLS, RUN_ALL
 
 pytestmark = pytest.mark.browser
 
-# The time of a hover until the page is laid out again, for each line of the source.
+# The time of a hover until the page is laid out again, for each line of the source: the least of five, so that what else the
+# machine does in between does not count.
 HOVER_MS = """async () => {
     const lines = [...document.querySelector('.pane').querySelectorAll('.line.linked')];
-    const times = [];
-    for (let round = 0; round < 3; round++) for (const line of lines) {
+    const times = lines.map(() => Infinity);
+    for (let round = 0; round < 5; round++) for (const [at, line] of lines.entries()) {
         const start = performance.now();
         line.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
         document.body.offsetHeight;
-        times.push(performance.now() - start);
+        times[at] = Math.min(times[at], performance.now() - start);
         await new Promise(requestAnimationFrame);
     }
     return times.sort((a, b) => a - b);
@@ -144,40 +145,39 @@ def test_opening_a_pane_keeps_pin_and_search(add_page):
     assert lit(add_page, "SASS")
 
 
-def test_without_script_the_panes_can_be_read(browser, tmp_path):
+def test_without_script_the_panes_can_be_read(new_context, tmp_path):
     made = lower(kernels.add_kernel, "*fp32:16", "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
     path = explore(made).to_html(tmp_path / "add.html")
-    context = browser.new_context(java_script_enabled=False)
+    context = new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"file://{path}")
     panes = page.locator(".course-explorer-static pre")
     assert panes.filter(has_text="tl.load(x_ptr + offsets, mask=mask)").is_visible()
     assert panes.filter(has_text="tt.get_program_id").last.is_visible()
-    context.close()
 
 
-def test_the_widget_compiles_again_for_another_choice(server, browser):
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+def test_the_widget_compiles_again_for_another_choice(server, new_page):
+    page = new_page()
     page.goto(server.format(name="explore.ipynb"))
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
     page.evaluate(RUN_ALL)
     assert page.evaluate(CELLS)[0]["execution_count"] == 1
-    page.wait_for_selector(".course-explorer .line", timeout=20_000)
+    page.wait_for_selector(".course-explorer .line")
     page.locator(".course-explorer").get_by_label("num_warps").select_option("8")
-    page.wait_for_selector(".course-explorer .line.changed", timeout=20_000)
+    page.wait_for_selector(".course-explorer .line.changed")
     assert page.get_by_text("warpsPerCTA = [8]").first.is_visible()
     page.get_by_role("button", name="passes").click()
-    page.get_by_role("button", name="tritongpu-coalesce").click(timeout=20_000)
-    page.wait_for_selector(".course-explorer .passes .add", timeout=20_000)
+    page.get_by_role("button", name="tritongpu-coalesce").click()
+    page.wait_for_selector(".course-explorer .passes .add")
     page.locator(".course-explorer").get_by_label("num_warps").select_option("16")
-    page.wait_for_selector("text=warpsPerCTA = [16]", timeout=20_000)
+    page.wait_for_selector("text=warpsPerCTA = [16]")
     page.close()
 
 
-def test_in_lesson_03_a_hover_links_and_a_choice_changes_the_ttgir(server, browser):
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+def test_in_lesson_03_a_hover_links_and_a_choice_changes_the_ttgir(server, new_page):
+    page = new_page()
     page.goto(server.format(name="03-compilation-stages.ipynb") + "&reset")
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
     page.evaluate(RUN_ALL)
     page.evaluate(
         """async () => {
@@ -187,21 +187,21 @@ def test_in_lesson_03_a_hover_links_and_a_choice_changes_the_ttgir(server, brows
         }"""
     )
     explorer = page.locator(".course-explorer").first
-    explorer.locator(".line").first.wait_for(timeout=20_000)
+    explorer.locator(".line").first.wait_for()
     explorer.get_by_text("x = tl.load").hover()
     assert any("tt.load" in line for line in lit(page, "TTGIR"))
     explorer.get_by_label("num_warps").select_option("8")
-    explorer.get_by_text("warpsPerCTA = [8]").first.wait_for(timeout=20_000)
+    explorer.get_by_text("warpsPerCTA = [8]").first.wait_for()
     page.close()
 
 
-def test_a_saved_notebook_shows_the_panes_without_a_session(server, browser):
+def test_a_saved_notebook_shows_the_panes_without_a_session(server, new_page):
     name = "explore.ipynb"
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page = new_page()
     page.goto(server.format(name=name) + "&reset")
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
     page.evaluate(RUN_ALL)
-    page.wait_for_selector(".course-explorer .line", timeout=20_000)
+    page.wait_for_selector(".course-explorer .line")
     page.evaluate(
         """async () => {
             await window.jupyterapp.commands.execute('docmanager:save');
@@ -209,9 +209,9 @@ def test_a_saved_notebook_shows_the_panes_without_a_session(server, browser):
         }"""
     )
     page.close()
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page = new_page()
     page.goto(server.format(name=name) + "&reset")
-    page.wait_for_selector(".course-explorer .line", timeout=30_000)
+    page.wait_for_selector(".course-explorer .line")
     page.locator(".course-explorer").get_by_text("offsets = tl.program_id").hover()
     assert any("tt.get_program_id" in line for line in lit(page, "TTGIR"))
     assert page.locator(".course-explorer").get_by_label("num_warps").count() == 0

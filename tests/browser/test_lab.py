@@ -8,17 +8,19 @@ from course.teaching.sources import NOTEBOOKS
 
 pytestmark = pytest.mark.browser
 
-# Runs every cell, and fails where that has not ended after two minutes: Page.evaluate knows no time limit.
-RUN_ALL = """() => {
-    const run = async () => {
-        const panel = window.jupyterapp.shell.currentWidget;
-        await panel.context.ready;
-        await panel.sessionContext.ready;
-        await panel.sessionContext.session.kernel.info;
-        await window.jupyterapp.commands.execute('notebook:run-all-cells');
-    };
-    const late = new Promise((_, fail) => setTimeout(() => fail(new Error('the lesson did not end')), 120000));
-    return Promise.race([run(), late]);
+# Runs every cell, and fails where its session ends. The half hour is for a lesson without end: Page.evaluate has no time limit.
+RUN_ALL = """async () => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    await panel.context.ready;
+    await panel.sessionContext.ready;
+    await panel.sessionContext.session.kernel.info;
+    const failed = new Promise((_, fail) => {
+        panel.sessionContext.statusChanged.connect((_, status) => {
+            if (['dead', 'restarting', 'autorestarting'].includes(status)) fail(new Error(`the session is ${status}`));
+        });
+        setTimeout(() => fail(new Error('the lesson did not end')), 1800000);
+    });
+    await Promise.race([window.jupyterapp.commands.execute('notebook:run-all-cells'), failed]);
 }"""
 CELLS = """() => {
     const cells = window.jupyterapp.shell.currentWidget.content.model.cells;
@@ -27,12 +29,12 @@ CELLS = """() => {
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in NOTEBOOKS.glob("*.ipynb")))
-def test_a_lesson_runs_from_top_to_bottom(name, server, browser, tmp_path):
-    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+def test_a_lesson_runs_from_top_to_bottom(name, server, new_page, tmp_path):
+    page = new_page()
     requests = []
     page.on("request", lambda request: requests.append(request.url))
     page.goto(server.format(name=name))
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
     page.evaluate(RUN_ALL)
     cells = page.evaluate(CELLS)
     assert cells and all(cell["execution_count"] for cell in cells)

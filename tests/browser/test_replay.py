@@ -11,17 +11,17 @@ from .test_lab import CELLS, RUN_ALL
 
 pytestmark = pytest.mark.browser
 
-# The time of each step until the page is laid out again, in order of length.
+# The time of each step until the page is laid out again, in order of length: the least of five, as for a hover.
 STEP_MS = """async () => {
     const [step, first] = ["step", "first step"].map((label) => document.querySelector(`button[aria-label="${label}"]`));
-    const times = [];
+    const times = Array(8).fill(Infinity);
     for (let round = 0; round < 5; round++) {
         first.click();
         for (let at = 0; at < 8; at++) {
             const start = performance.now();
             step.click();
             document.body.offsetHeight;
-            times.push(performance.now() - start);
+            times[at] = Math.min(times[at], performance.now() - start);
             await new Promise(requestAnimationFrame);
         }
     }
@@ -134,7 +134,7 @@ def test_a_step_takes_less_than_50_ms(page, tmp_path):
     x = torch.randn(128, 128)
     opened(page, replay(kernels.matmul_kernel, (2, 2), x, x, torch.empty(128, 128), 128, BLOCK=64), tmp_path)
     times = page.evaluate(STEP_MS)
-    assert times[int(0.9 * len(times))] < 50, times
+    assert times[-1] < 50, times
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -154,25 +154,24 @@ def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
         assert PAYLOADS[0] in values(page)
 
 
-def test_without_script_the_steps_can_be_read(browser, tmp_path):
+def test_without_script_the_steps_can_be_read(new_context, tmp_path):
     found = replay(kernels.add_kernel, (4,), torch.ones(64), torch.ones(64), torch.ones(64), 64, BLOCK_SIZE=16)
-    context = browser.new_context(java_script_enabled=False)
+    context = new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"file://{found.to_html(tmp_path / 'plain.html')}")
     assert page.locator("td").filter(has_text="stores out_ptr[0] … out_ptr[15] (16 lanes)").is_visible()
-    context.close()
 
 
-def test_the_widget_traces_other_programs_and_is_saved(server, browser):
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+def test_the_widget_traces_other_programs_and_is_saved(server, new_page):
+    page = new_page()
     page.goto(server.format(name="replay.ipynb") + "&reset")
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
     page.evaluate(RUN_ALL)
     assert [output for output in page.evaluate(CELLS)[0]["outputs"] if output["output_type"] == "error"] == []
-    page.locator(".course-replay[data-ready]").wait_for(timeout=20_000)
+    page.locator(".course-replay[data-ready]").wait_for()
     page.get_by_label("program along axis 0").fill("5")
     page.get_by_label("program along axis 0").press("Enter")
-    page.get_by_text("Program 5: after line").wait_for(timeout=20_000)
+    page.get_by_text("Program 5: after line").wait_for()
     press(page, "step")
     assert "640 … 767" in values(page)
     page.evaluate(
@@ -182,9 +181,9 @@ def test_the_widget_traces_other_programs_and_is_saved(server, browser):
         }"""
     )
     page.close()
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page = new_page()
     page.goto(server.format(name="replay.ipynb") + "&reset")
-    page.locator(".course-replay[data-ready]").wait_for(timeout=30_000)
+    page.locator(".course-replay[data-ready]").wait_for()
     press(page, "step")
     assert "0 … 127" in values(page)
     page.get_by_label("program along axis 0").fill("7")

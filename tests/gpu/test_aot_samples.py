@@ -13,6 +13,7 @@ from course import aot
 from course.aot.sampling import SPECS
 from course.compiling.targets import target_of
 from kernels.flash_attention import _fwd_kernel, settings_for
+from tests.processes import PATIENCE_S
 
 HEAD_DIMS, DTYPES = (64, 128), {torch.float16: "fp16", torch.bfloat16: "bf16"}
 pytestmark = [
@@ -34,7 +35,7 @@ def test_a_sample_in_c_and_in_cpp_agrees_with_its_plain_loop(tmp_path, name):
     aot.sample(name, tmp_path / name, target=None)
     environ = {**os.environ, "LD_LIBRARY_PATH": f"{driver_folder()}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
     ended = subprocess.run(
-        ["make", "-s", "-C", tmp_path / name, "run"], env=environ, capture_output=True, text=True, timeout=250
+        ["make", "-s", "-C", tmp_path / name, "run"], env=environ, capture_output=True, text=True, timeout=PATIENCE_S
     )
     print(ended.stdout)  # the errors and the times, for whoever runs this with -s
     assert ended.returncode == 0, ended.stdout + ended.stderr
