@@ -346,7 +346,7 @@ class FullDisk(io.FileIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("fails_at", [1, 2, 3, 4])
+@pytest.mark.parametrize("fails_at", [1, 2, 3, 4, 5, 6])
 def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
     made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
     before = made.headers[0].read_bytes(), made.sources[0].read_bytes()

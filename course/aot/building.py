@@ -11,13 +11,14 @@ from typing import Any
 
 from course.child import run_command
 from course.errors import CourseError
+from course.files import write_together
 
 from .exporting import Exported
 from .functions import read_header
 from .linking import Linked
 from .names import check_out
 from .sealing import sealed
-from .writing import INDEX, refuse_others_files, write_together
+from .writing import INDEX, refuse_others_files
 
 TIMEOUT_S = 120
 COMPILERS = ("cc", "gcc", "clang")

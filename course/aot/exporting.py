@@ -14,6 +14,7 @@ from course.compiling.lower import call_compiler, refuse_problem
 from course.compiling.reference import Reference, reference_of
 from course.compiling.targets import Target, target_of
 from course.errors import CourseError
+from course.files import write_together
 
 from . import code
 from .cubin import Cubin, read_cubin
@@ -21,7 +22,7 @@ from .functions import Function, read_header
 from .names import check_name, check_out
 from .signature import Argument, Options, Signature, counted, parse_signature
 from .tasks import compile_variants
-from .writing import refuse_others_files, write_together
+from .writing import refuse_others_files
 
 T = TypeVar("T")
 LEAST_REGISTERS, MOST_REGISTERS = 24, 255

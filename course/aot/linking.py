@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course.errors import CourseError
+from course.files import write_together
 
 from . import dispatch
 from .dispatch import Algorithm
@@ -13,7 +14,7 @@ from .exporting import Exported
 from .functions import Function, read_header
 from .names import check_out
 from .signature import counted
-from .writing import refuse_others_files, write_together
+from .writing import refuse_others_files
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ import triton
 from course.cache import cache_folder, private_folder
 from course.compiling.targets import Target
 from course.errors import CourseError
+from course.files import write_together
 
 from . import building
 from .driver import Driver, DriverLibrary
 from .exporting import Variant, export, nvidia_target
 from .linking import Linked, link
 from .sealing import intact, sealed
-from .writing import write_together
 
 FOLDER = Path(__file__).parent / "operator"
 CXX_COMPILERS = ("g++", "c++", "clang++")

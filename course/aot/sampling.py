@@ -9,12 +9,12 @@ from typing import Any
 
 from course.compiling.targets import Target
 from course.errors import CourseError
+from course.files import write_together
 
 from .building import include_folder
 from .exporting import Variant, export, nvidia_target
 from .linking import link
 from .names import check_out
-from .writing import write_together
 
 FOLDER = Path(__file__).parent / "samples"
 SHARED = ("Makefile", "gpu.h", "gpu.hpp")

@@ -14,6 +14,7 @@ from typing import Any
 from course import MODE
 from course.child import call
 from course.errors import CourseError
+from course.files import write_together
 
 from . import layouts as layouts_module
 from . import passes as passes_module
@@ -216,21 +217,17 @@ class Lowered:
         return passes_module.diff(one, two, f"{self.kernel}, {self.target.name}", f"{other.kernel}, {other.target.name}")
 
     def dump(self, folder: str | Path) -> list[Path]:
-        """Write each stage to a file of its own, named after the kernel, and metadata.json; return the paths."""
+        """Write each stage to a file of its own, named after the kernel, and metadata.json; return the paths.
+
+        Raises CourseError, and has written nothing, where one of them cannot be written.
+        """
         folder = Path(folder)
         contents: dict[str, str | bytes] = {**self.readable(), "cubin" if self.target.nvidia else "hsaco": self.binary}
         metadata = {"kernel": self.kernel, "target": self.target.name, **self.metadata}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            paths = []
-            for extension, content in contents.items():
-                paths.append(folder / f"{self.kernel}.{extension}")
-                paths[-1].write_bytes(content.encode() if isinstance(content, str) else content)
-            paths.append(folder / "metadata.json")
-            paths[-1].write_text(json.dumps(metadata, indent=1, sort_keys=True) + "\n")
-        except OSError as error:
-            raise CourseError(f"The stages could not be written to {folder}: {error.strerror}.") from error
-        return paths
+        files = {folder / f"{self.kernel}.{extension}": content for extension, content in contents.items()}
+        files[folder / "metadata.json"] = json.dumps(metadata, indent=1, sort_keys=True) + "\n"
+        write_together(files)
+        return list(files)
 
     def summary(self) -> dict[str, Any]:
         """What there is to say of it as JSON: target, resources, counts and metadata, without the stages themselves."""

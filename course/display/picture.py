@@ -6,6 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course.files import write_whole
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -44,8 +46,8 @@ class Picture:
         return cls(out.getvalue(), alt, width=int(figure.get_figwidth() * 100))
 
     def save(self, path: str | Path) -> None:
-        """Write the PNG."""
-        Path(path).write_bytes(self.png)
+        """Write the PNG. Raises CourseError where it cannot be written."""
+        write_whole(Path(path), self.png)
 
     @property
     def source(self) -> str:

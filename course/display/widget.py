@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from course.errors import CourseError
+from course.files import write_whole
 
 STATIC = Path(__file__).parent / "static"
 
@@ -65,8 +65,5 @@ widget.render({{ model, el: document.getElementById("widget") }});
 def write_page(path: str | Path, page: str) -> Path:
     """Write a page. Raises CourseError where it cannot be written."""
     path = Path(path)
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise CourseError(f"The page could not be written to {path}: {error.strerror}.") from error
+    write_whole(path, page)
     return path

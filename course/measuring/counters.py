@@ -19,6 +19,7 @@ import triton.language as tl
 
 from course import DEVICE
 from course.errors import CourseError
+from course.files import write_whole
 from course.tracing.cost import cost
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from kernels.vector_add import add_kernel
@@ -238,7 +239,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         result = compare()
         print(result)
-        Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-        (Path(sys.argv[1]) / FILE.name).write_text(result.to_json())
+        write_whole(Path(sys.argv[1]) / FILE.name, result.to_json())
     else:
         _launch_all()

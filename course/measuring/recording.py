@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from course.errors import CourseError
+from course.files import write_whole
 
 from . import counters, records
 from .bench import record, require_gpu
@@ -48,6 +49,5 @@ def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
 
 
 def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    write_whole(path, text)
     return path

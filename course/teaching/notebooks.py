@@ -10,6 +10,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course.errors import CourseError
+from course.files import write_whole
 from course.progress import track
 
 from . import contract
@@ -39,7 +40,7 @@ def build(lessons: list[str], solutions: Path = SOLUTIONS, notebooks: Path = NOT
         _refuse_unstable(notebook, source.name)
         path = notebooks / f"{source.stem}.ipynb"
         nbformat.validate(notebook)
-        path.write_text(nbformat.writes(notebook) + "\n")
+        write_whole(path, nbformat.writes(notebook) + "\n")
         written.append(path)
     return written
 

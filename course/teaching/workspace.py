@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-import shutil
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from course.errors import CourseError
+from course.files import advice, write_whole
 
 from .sources import NOTEBOOKS, ROOT
 
@@ -29,26 +30,29 @@ class Copied:
 def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
     """Copy to work/ every lesson that is not there, and renew copies that the reader never touched.
 
-    A file that the reader has changed is never written to.
+    A file that the reader has changed is never written to. Raises CourseError where a lesson cannot be copied; those
+    before it are whole, and the next call goes on from there.
     """
-    work.mkdir(exist_ok=True)
+    _make_folder(work)
     origins = _origins(work)
     copied = Copied()
     for lesson in _lessons(notebooks):
-        mine, hash_now = work / lesson.name, _hash(lesson)
-        if not mine.exists():
+        mine, content = work / lesson.name, lesson.read_bytes()
+        there = _content(mine)
+        if there is None:
             copied.new.append(lesson.name)
-        elif hash_now in (origins.get(lesson.name), _hash(mine)):
-            origins[lesson.name] = hash_now
+        elif content.startswith(there) and there != content:
+            copied.renewed.append(lesson.name)  # half of a copy, as an interrupted one left it: nobody's work
+        elif _hash(content) in (origins.get(lesson.name), _hash(there)):
+            _record(work, origins, lesson.name, content)
             continue
-        elif _hash(mine) == origins.get(lesson.name):
+        elif _hash(there) == origins.get(lesson.name):
             copied.renewed.append(lesson.name)
         else:
             copied.behind.append(lesson.name)
             continue
-        shutil.copyfile(lesson, mine)
-        origins[lesson.name] = hash_now
-    (work / ORIGINS).write_text(json.dumps(origins, indent=1))
+        write_whole(mine, content)
+        _record(work, origins, lesson.name, content)
     return copied
 
 
@@ -56,18 +60,54 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
     """Put a fresh copy of a lesson, named by its number, into work/. The old copy is kept under another name.
 
     Returns the fresh copy and where the old one went (None where there was none). Raises CourseError where no lesson
-    has that number.
+    has that number, or where it cannot be copied: then the old copy is where it was.
     """
     found = [path for path in _lessons(notebooks) if lesson.isdigit() and path.name.startswith(f"{lesson:0>2}-")]
     if not found:
         numbers = ", ".join(path.name[:2] for path in _lessons(notebooks))
         raise CourseError(f"There is no lesson {lesson!r}: there is {numbers}.")
-    fresh, kept = work / found[0].name, None
-    if fresh.exists():
-        kept = next(path for k in range(1, 10**6) if not (path := fresh.with_suffix(f".kept-{k}.ipynb")).exists())
-        fresh.rename(kept)
-    copy_lessons(notebooks, work)
+    _make_folder(work)
+    fresh, content, kept = work / found[0].name, found[0].read_bytes(), None
+    ready = fresh.with_name(f".{fresh.name}")
+    write_whole(ready, content)  # before the old copy is moved, since there may be no room
+    try:
+        if os.path.lexists(fresh):
+            kept = next(path for k in range(1, 10**6) if not os.path.lexists(path := fresh.with_suffix(f".kept-{k}.ipynb")))
+            fresh.rename(kept)
+        ready.rename(fresh)
+    except OSError as error:
+        raise CourseError(f"{fresh} could not be replaced ({error.strerror}): {advice(error)}.") from error
+    _record(work, _origins(work), fresh.name, content)
     return fresh, kept
+
+
+def _make_folder(work: Path) -> None:
+    try:
+        work.mkdir(exist_ok=True)
+    except OSError as error:
+        raise CourseError(
+            f"The folder {work} for your lessons could not be made ({error.strerror}): {advice(error)}."
+        ) from error
+
+
+def _content(mine: Path) -> bytes | None:
+    """What is in a copy; None where there is none."""
+    try:
+        return mine.read_bytes()
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and not mine.is_symlink():
+            return None
+        raise CourseError(
+            f"{mine} could not be read ({error.strerror}): `course reset {mine.name[:2]}` puts a fresh copy there and keeps "
+            "what is there under another name."
+        ) from error
+
+
+def _record(work: Path, origins: dict[str, str], name: str, content: bytes) -> None:
+    """Note, for the next time, which text a copy was made from."""
+    if origins.get(name) != _hash(content):
+        origins[name] = _hash(content)
+        write_whole(work / ORIGINS, json.dumps(origins, indent=1))
 
 
 def _lessons(notebooks: Path) -> list[Path]:
@@ -82,5 +122,5 @@ def _origins(work: Path) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -23,8 +23,8 @@ from typing import Any
 
 from course.aot.building import compile_library, include_folder
 from course.aot.sealing import intact, sealed
-from course.aot.writing import write_together
 from course.cache import cache_folder, private_folder
+from course.files import write_together
 
 FOLDER = Path(__file__).parent
 LOG = "COURSE_STANDIN_LOG"
