@@ -10,6 +10,7 @@ import typer
 
 from course import cli_aot
 from course.errors import CourseError
+from course.files import advice
 
 app = typer.Typer(
     help="The helper of the Triton course.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -44,18 +45,20 @@ def check(
     lessons: Annotated[list[str], typer.Argument(help="Lessons, as 01, or notebooks, as work/01-vector-add.ipynb.")],
     as_json: Json = False,
 ) -> None:
-    """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise is right."""
+    """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise of it is right."""
     from course.teaching import grading
-    from course.teaching.statements import statements
+    from course.teaching.check import printable
 
-    results = {str(path): grading.check_notebook(path) for path in map(grading.notebook_of, lessons)}
+    results = {}
+    for lesson in lessons:
+        path, found = grading.check(lesson)
+        results[path] = found
+        if not as_json:
+            texts = [f"{path}:", *(each["text"] for each in found)] if found else [f"{path}:", "no exercise was checked."]
+            print(*map(printable, texts), sep="\n", flush=True)
     if as_json:
         print(json.dumps(results, indent=1))
-    for path, found in results.items() if not as_json else ():
-        print(f"{path}:", *(each["text"] for each in found) if found else ["no exercise was checked."], sep="\n")
-    core = {each.id for each in statements().values() if each.core}
-    every = [each for found in results.values() for each in found]
-    raise typer.Exit(0 if every and all(each["verdict"] == "right" for each in every if each["exercise"] in core) else 1)
+    raise typer.Exit(0 if all(map(grading.all_right, results.values())) else 1)
 
 
 @app.command()
@@ -217,3 +220,6 @@ def main() -> None:
         app()
     except CourseError as error:
         sys.exit(f"course: {error}")
+    except OSError as error:  # one that no command foresaw
+        what = f"{error.filename}: " if error.filename else ""
+        sys.exit(f"course: {what}{error.strerror or error}: {advice(error)}.")

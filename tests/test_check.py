@@ -1,15 +1,19 @@
 """check: what a learner gets for answers of every form, from a script, a notebook and the command line."""
 
 import contextlib
+import fcntl
+import getpass
 import json
 import math
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import nbformat
 import psutil
@@ -24,8 +28,10 @@ from course.child import Ended, stop_workers
 from course.cli import app
 from course.errors import CourseError
 from course.teaching import grading, learner
+from course.teaching.check import MIME
 from course.teaching.exercise import Choice, Number, Text
 from course.teaching.exercises import find
+from tests.disk import room_for
 from tests.processes import computed_s, python_path
 
 
@@ -294,15 +300,72 @@ def test_a_history_that_cannot_be_kept_is_said_and_costs_no_verdict(monkeypatch)
     assert "could not be kept" in str(checked)
 
 
-def test_a_damaged_history_is_set_aside():
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "{",
+        "[" * 100_000,
+        '{"00.2": {"tries": "x", "verdict": 1, "hints": null, "first_right": 5}}',
+        '{"00.2": {"tries": 1.5}}',
+        '{"00.2": {"first_right": null}}',
+        '{"00.2": {"unknown": 1}}',
+        '{"00.2": []}',
+    ],
+)
+def test_a_damaged_history_is_set_aside(damage):
     path = learner.record_file()
     path.parent.mkdir()
-    path.write_text("{")
+    path.write_text(damage)
     with pytest.raises(CourseError, match="is damaged"):
         learner.tried()
     assert check("01.5", 268).right
-    assert path.with_suffix(".damaged.json").read_text() == "{"
+    assert path.with_suffix(".damaged.json").read_text() == damage
     assert list(learner.tried()) == ["01.5"]
+
+
+@pytest.mark.parametrize("what", ["folder", "loop"])
+def test_what_is_no_file_in_place_of_the_history_costs_no_verdict_and_is_said(what):
+    path = learner.record_file()
+    path.parent.mkdir()
+    path.mkdir() if what == "folder" else path.symlink_to(path.name)
+    checked = check("01.5", 268)
+    assert checked.right
+    assert "could not be kept" in str(checked)
+    with pytest.raises(CourseError, match=r"could not be read from .*progress\.json \(.+\): move away what is there"):
+        learner.tried()
+
+
+def test_a_full_disk_costs_no_verdict_and_leaves_the_history_as_it_was():
+    check("01.5", 1.0)
+    before = learner.record_file().read_bytes()
+    with room_for(20):
+        checked = check("01.5", 268)
+    assert checked.right
+    assert "Your progress was not kept: " in str(checked)
+    assert "make room on the disk" in str(checked)
+    assert learner.record_file().read_bytes() == before
+    assert sorted(os.listdir(learner.record_file().parent)) == ["progress.json", "progress.lock"]
+
+
+def test_a_history_that_another_process_holds_is_said_after_a_while(monkeypatch):
+    check("01.5", 1.0)
+    monkeypatch.setattr(learner, "LOCK_S", 0.1)
+    with learner.record_file().with_suffix(".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        checked = check("01.5", 268)
+    assert checked.right
+    assert "another process has held" in str(checked)
+    assert learner.tried()["01.5"].verdict == "wrong"
+    assert check("01.5", 268).notes == []
+
+
+def test_the_folder_of_the_history_is_the_learners_alone_whatever_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        check("01.5", 268)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
 
 
 def test_hints_come_one_after_the_other_and_then_all(capsys, monkeypatch):
@@ -405,8 +468,100 @@ def test_the_command_checks_a_notebook_and_changes_neither_it_nor_the_progress(l
 
 def test_the_command_gives_json(lesson):
     result = CliRunner().invoke(app, ["check", "--json", str(lesson)])
-    verdicts = [(each["exercise"], each["verdict"]) for each in json.loads(result.stdout)[str(lesson)]]
-    assert verdicts == [("00.2", "right"), ("01.5", "to do"), ("01.6", "wrong")]
+    verdicts = verdicts_of(json.loads(result.stdout)[str(lesson)])
+    assert verdicts[:3] == [("00.2", "right"), ("01.5", "to do"), ("01.6", "wrong")]
+    assert {("00.1", "missing"), ("01.1", "missing")} < set(verdicts[3:])
+    assert all(verdict == "missing" for _, verdict in verdicts[3:])
+
+
+def verdicts_of(rows):
+    return [(row["exercise"], row["verdict"]) for row in rows]
+
+
+def notebook(path, *cells):
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
+    return str(path)
+
+
+def shows(**content):
+    """A cell that shows what a check shows, and takes no second for it."""
+    return f"from IPython.display import display\ndisplay({{{MIME!r}: {content}}}, raw=True)"
+
+
+RIGHT = [shows(exercise=name, verdict="right", text=f"{name}: right.") for name in ("00.1", "00.2")]
+
+
+def test_one_bad_notebook_loses_nobodys_results(tmp_path):
+    names = ("a", "no notebook", "exits", "shows something else", "z")
+    paths = {name: str(tmp_path / f"00-{name}.ipynb") for name in names}
+    for name in ("a", "z"):
+        notebook(paths[name], *RIGHT)
+    (tmp_path / "00-no notebook.ipynb").write_text("{")
+    notebook(paths["exits"], RIGHT[0], "import os; os._exit(1)", RIGHT[1])
+    notebook(paths["shows something else"], RIGHT[0], shows(other="keys"), RIGHT[1])
+    result = CliRunner().invoke(app, ["check", "--json", "77", *paths.values()])
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert list(found) == ["77", *paths.values()]
+    both = [("00.1", "right"), ("00.2", "right")]
+    error = ("", "error")
+    assert verdicts_of(found["77"]) == [error]
+    assert verdicts_of(found[paths["a"]]) == verdicts_of(found[paths["z"]]) == both
+    assert verdicts_of(found[paths["no notebook"]]) == [error]
+    assert verdicts_of(found[paths["exits"]]) == [("00.1", "right"), ("00.2", "missing"), error]
+    assert verdicts_of(found[paths["shows something else"]]) == [*both, error]
+    for name, says in (
+        ("no notebook", "is no notebook"),
+        ("exits", "ended the session"),
+        ("shows something else", "take out the"),
+    ):
+        assert says in found[paths[name]][-1]["text"]
+
+
+def test_a_notebook_that_does_not_end_is_one_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(grading, "CELL_TIMEOUT_S", 2)
+    rows = grading.check_notebook(Path(notebook(tmp_path / "00-endless.ipynb", "while True:\n    pass")))
+    assert verdicts_of(rows) == [("00.1", "missing"), ("00.2", "missing"), ("", "error")]
+    assert "did not end within 2 s" in rows[-1]["text"]
+
+
+def test_a_session_that_cannot_start_is_one_error(tmp_path):
+    path = notebook(tmp_path / "00-mine.ipynb", *RIGHT)
+    with room_for(0):
+        rows = grading.check_notebook(Path(path))
+    assert verdicts_of(rows) == [("00.1", "missing"), ("00.2", "missing"), ("", "error")]
+    assert rows[-1]["text"].startswith(f"The session for {path} could not be run (")
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "code"),
+    [
+        ("00-mine", RIGHT, 0),
+        ("mine", RIGHT[1:], 1),
+        ("00-mine", [], 1),
+        ("mine", ["1"], 1),
+    ],
+)
+def test_the_command_ends_well_only_where_every_core_exercise_is_right(tmp_path, name, cells, code):
+    assert CliRunner().invoke(app, ["check", notebook(tmp_path / f"{name}.ipynb", *cells)]).exit_code == code
+
+
+def test_what_an_earlier_run_left_in_a_cell_that_does_not_run_is_no_result(tmp_path):
+    path = Path(notebook(tmp_path / "00-mine.ipynb", RIGHT[0], RIGHT[1]))
+    content = nbformat.read(path, as_version=4)
+    content.cells[1].metadata["tags"] = ["skip-execution"]
+    shown = {MIME: {"exercise": "00.2", "verdict": "right", "text": "00.2: right."}}
+    content.cells[1].outputs = [nbformat.v4.new_output("display_data", data=shown)]
+    nbformat.write(content, path)
+    assert verdicts_of(grading.check_notebook(path)) == [("00.1", "right"), ("00.2", "missing")]
+
+
+def test_what_would_steer_a_terminal_is_written_out(tmp_path):
+    path = notebook(
+        tmp_path / "mine.ipynb", shows(exercise="00.1", verdict="right", text="00.1: \x1b[2J\x9b\u202eright.\nYes.\tYes.")
+    )
+    shown = CliRunner().invoke(app, ["check", path]).stdout
+    assert "00.1: \\x1b[2J\\x9b\\u202eright.\nYes.\tYes." in shown
 
 
 def test_no_notebook_is_an_error(tmp_path):
@@ -414,9 +569,6 @@ def test_no_notebook_is_an_error(tmp_path):
         grading.notebook_of(str(tmp_path / "none.ipynb"))
     with pytest.raises(CourseError, match="There is no lesson '77'"):
         grading.notebook_of("77", tmp_path)
-    (tmp_path / "broken.ipynb").write_text("{")
-    with pytest.raises(CourseError, match="is no notebook"):
-        grading.check_notebook(tmp_path / "broken.ipynb")
 
 
 def test_progress_is_a_table_and_json():
@@ -427,3 +579,11 @@ def test_progress_is_a_table_and_json():
     (solved,) = [each for each in found["exercises"] if each["right"]]
     assert solved["exercise"] == "01.5"
     assert found["learner"]
+
+
+def test_a_user_without_a_name_has_progress_too(monkeypatch):
+    def unknown():
+        raise KeyError("getpwuid(): uid not found: 1234")
+
+    monkeypatch.setattr(getpass, "getuser", unknown)
+    assert grading.progress()["learner"] == str(os.getuid())

@@ -228,5 +228,10 @@ def _printed(ended: Ended) -> list[str]:
 
 def _cut(line: str) -> str:
     """A line short enough to read, without what would steer a terminal."""
-    shown = "".join(character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in line)
+    shown = printable(line, kept="\t")
     return shown if len(shown) <= MOST_COLUMNS else shown[:MOST_COLUMNS] + " …"
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """A text with its control characters written out, which would otherwise steer a terminal; all but those that are kept."""
+    return "".join(each if each.isprintable() or each in kept else repr(each)[1:-1] for each in text)

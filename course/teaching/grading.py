@@ -16,9 +16,12 @@ from .statements import statements
 from .workspace import WORK
 
 if TYPE_CHECKING:
-    from nbclient import NotebookClient
+    from nbformat import NotebookNode
 
 CELL_TIMEOUT_S = 120
+
+Row = dict[str, str]
+"""What one check gave: "exercise", "verdict" and "text"."""
 
 
 def notebook_of(lesson: str, work: Path = WORK) -> Path:
@@ -35,39 +38,92 @@ def notebook_of(lesson: str, work: Path = WORK) -> Path:
     return found[0]
 
 
-def check_notebook(path: Path) -> list[dict[str, str]]:
+def check(lesson: str) -> tuple[str, list[Row]]:
+    """The path of the notebook that a lesson or a path names, and what its checks gave, as `check_notebook` says it."""
+    try:
+        path = notebook_of(lesson)
+    except CourseError as error:
+        return lesson, [_error(str(error))]
+    return str(path), check_notebook(path)
+
+
+def check_notebook(path: Path) -> list[Row]:
     """Run a notebook, in this mode, and return what its checks gave: exercise, verdict and text. The file is not changed.
 
     Checks count for this learner's progress in the copies in work/ alone; others may be somebody else's. A cell that
-    fails is passed over, as in a session. Raises CourseError where it is no notebook or its session ends.
+    fails is passed over, as in a session. A core exercise of its lesson whose check did not run has the verdict "missing";
+    what kept the notebook from running to its end is the last row, of no exercise and with the verdict "error".
     """
     import nbformat
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
     try:
         notebook = nbformat.read(path, as_version=4)
     except Exception as error:
-        raise CourseError(f"{path} is no notebook ({str(error).splitlines()[0]}).") from error
-    mine = path.resolve().parent == WORK.resolve()
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        return [_error(f"{path} is no notebook ({why}).")]
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []  # what is left in cells that do not run is of another time
+    problem = _run(notebook, path)
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
+    given = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
+    found = [dict(each) for each in given if _is_row(each)]
+    if len(found) < len(given):
+        problem = problem or f"{path} shows a result that `check` did not give: take out the cell that makes it."
+    return [*found, *_missing(path, found), *([_error(problem)] if problem else [])]
+
+
+def all_right(found: list[Row]) -> bool:
+    """Whether what a notebook's checks gave is right in every core exercise, and none is missing."""
+    core = {each.id for each in statements().values() if each.core}
+    return bool(found) and all(each["verdict"] == "right" for each in found if each["exercise"] in {*core, ""})
+
+
+def _error(problem: str) -> Row:
+    return {"exercise": "", "verdict": "error", "text": problem}
+
+
+def _is_row(given: Any) -> bool:
+    """Whether an output is what a check gives: any cell may show something of the same type."""
+    return isinstance(given, dict) and set(given) == set(_error("")) and all(isinstance(each, str) for each in given.values())
+
+
+def _missing(path: Path, found: list[Row]) -> list[Row]:
+    """The core exercises without a check: of the lesson that the file is named after, else of those that it checks."""
+    checked = {each["exercise"] for each in found}
+    core = [each.id for each in statements().values() if each.core]
+    named = {exercise[:2] for exercise in core if path.name.startswith(f"{exercise[:2]}-")}
+    lessons = named or {exercise[:2] for exercise in checked}
+    text = "{}: missing. Its check did not run: the cell is gone, or it failed."
+    return [
+        {"exercise": exercise, "verdict": "missing", "text": text.format(exercise)}
+        for exercise in core
+        if exercise[:2] in lessons and exercise not in checked
+    ]
+
+
+def _run(notebook: "NotebookNode", path: Path) -> str:
+    """Run a notebook and leave the outputs in it; return what kept it from its end, or nothing."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
     resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(notebook, timeout=CELL_TIMEOUT_S, allow_errors=True, kernel_name="python3", resources=resources)
+    mine = path.resolve().parent == WORK.resolve()
     try:
-        with tempfile.TemporaryDirectory() as elsewhere:
+        with tempfile.TemporaryDirectory(prefix="course-check-") as elsewhere:
             environ = dict(os.environ) if mine else {**os.environ, "COURSE_DATA": elsewhere}
-            _run(client, path, environ)
-    except CellTimeoutError as error:
-        raise CourseError(f"A cell of {path} did not end within {CELL_TIMEOUT_S} s.") from error
-    except DeadKernelError as error:
-        raise CourseError(f"A cell of {path} ended the session: run it in the lab to see which.") from error
-    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
-    return [dict(output["data"][MIME]) for output in outputs if MIME in output.get("data", {})]
-
-
-def _run(client: "NotebookClient", path: Path, environ: dict[str, str]) -> None:
-    with client.setup_kernel(env=environ, stderr=subprocess.DEVNULL):
-        for index, cell in enumerate(track(client.nb.cells, f"Running {path.name}")):
-            client.execute_cell(cell, index)
+            with client.setup_kernel(env=environ, stderr=subprocess.DEVNULL):
+                for index, cell in enumerate(track(notebook.cells, f"Running {path.name}")):
+                    client.execute_cell(cell, index)
+    except CellTimeoutError:
+        return f"A cell of {path} did not end within {CELL_TIMEOUT_S} s: run it in the lab to see which."
+    except DeadKernelError:
+        return f"A cell of {path} ended the session: run it in the lab to see which."
+    except (OSError, RuntimeError) as error:  # it did not start: no room on the disk, or in memory
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        return f"The session for {path} could not be run ({why}): `course doctor` looks at this machine."
+    return ""
 
 
 def progress() -> dict[str, Any]:
@@ -88,7 +144,15 @@ def progress() -> dict[str, Any]:
                 "first_right": entry.first_right,
             }
         )
-    return {"learner": getpass.getuser(), "exercises": rows}
+    return {"learner": _user(), "exercises": rows}
+
+
+def _user() -> str:
+    """The name of this user; the number where the system knows no name, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def progress_text(found: dict[str, Any]) -> str:

@@ -4,13 +4,19 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, TextIO
 
 from course.cache import data_folder
 from course.errors import CourseError
+from course.files import write_whole
+
+LOCK_S = 5
+"""How long a check waits for another session that is writing down its own."""
 
 
 @dataclass
@@ -32,8 +38,15 @@ def record_file(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def tried() -> dict[str, Tried]:
-    """The history by exercise; empty for a new learner."""
-    return _read(record_file())
+    """The history by exercise; empty for a new learner. Raises CourseError where it is damaged or cannot be read."""
+    path = record_file()
+    try:
+        return _read(path)
+    except OSError as error:
+        raise CourseError(
+            f"Your progress could not be read from {path} ({error.strerror}): move away what is there, or set COURSE_DATA to "
+            "a folder of yours."
+        ) from error
 
 
 def note(exercise_id: str, verdict: str = "", hint: bool = False) -> str:
@@ -47,33 +60,58 @@ def note(exercise_id: str, verdict: str = "", hint: bool = False) -> str:
                 entry.verdict = verdict
             if verdict == "right" and not entry.first_right:
                 entry.first_right = datetime.now(UTC).isoformat(timespec="seconds")
+    except BlockingIOError:
+        lock = record_file().with_suffix(".lock")
+        return f"Your progress was not kept: another process has held {lock} for {LOCK_S} s; end it, and check again."
     except OSError as error:
         return f"Your progress could not be kept in {record_file()} ({error.strerror}): set COURSE_DATA to a folder of yours."
+    except CourseError as error:
+        return f"Your progress was not kept: {error}"
     return ""
 
 
 @contextlib.contextmanager
 def _changing() -> Iterator[dict[str, Tried]]:
-    """The history, written back at the end; two sessions wait for each other."""
+    """The history, written back at the end; two sessions wait for each other. Raises BlockingIOError after LOCK_S seconds."""
     path = record_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    # What a learner does is nobody else's to read or to change, whatever the umask.
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(path.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _take(lock)
         try:
             history = _read(path)
         except CourseError:
             path.replace(path.with_suffix(".damaged.json"))
             history = {}
         yield history
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({key: asdict(value) for key, value in sorted(history.items())}, indent=1))
-        fresh.replace(path)
+        write_whole(path, json.dumps({key: asdict(value) for key, value in sorted(history.items())}, indent=1))
+
+
+def _take(lock: TextIO) -> None:
+    """Lock a file. Raises BlockingIOError where another process keeps it."""
+    deadline = time.monotonic() + LOCK_S
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def _read(path: Path) -> dict[str, Tried]:
     try:
-        return {key: Tried(**value) for key, value in json.loads(path.read_text()).items()}
+        return {key: _entry(**value) for key, value in json.loads(path.read_text()).items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CourseError(f"{path} is damaged ({error}): the next check sets it aside and begins anew.") from error
+
+
+def _entry(**values: Any) -> Tried:
+    """An entry of the file, refused with TypeError where a value is of another kind."""
+    entry = Tried(**values)
+    for name, value in asdict(entry).items():
+        if type(value) is not type(getattr(Tried, name)):
+            raise TypeError(f"{name} is {value!r:.30}")
+    return entry
