@@ -6,10 +6,11 @@ with mode 0700, and one that others can write is refused.
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from .errors import CourseError
+from .files import make_private
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -35,7 +36,7 @@ def private_folder(folder: Path) -> Path:
     Raises CourseError where it cannot be made, belongs to somebody else or can be written by others.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise CourseError(
             f"The cache folder {folder} cannot be made ({error.strerror}): set COURSE_CACHE to a folder that you can write."
@@ -45,7 +46,10 @@ def private_folder(folder: Path) -> Path:
 
 
 def refuse_shared(folder: Path, variable: str = "COURSE_CACHE") -> None:
-    """Raise CourseError where another user could put files into `folder`, which `variable` can move."""
+    """Raise CourseError where another user could put files into `folder`, or another folder in its place.
+
+    variable: the one in the environment that can move it.
+    """
     status = folder.stat()
     if status.st_uid != os.geteuid():
         raise CourseError(
@@ -57,3 +61,23 @@ def refuse_shared(folder: Path, variable: str = "COURSE_CACHE") -> None:
             f"The cache folder {folder} can be written by others, and compiled kernels in it would be run as they "
             f"stand: run `chmod 700 {folder}`, or set {variable} to a folder of your own."
         )
+    if replaceable := next(filter(_replaceable, _way(folder.absolute())), None):
+        raise CourseError(
+            f"The cache folder {folder} is reached through {replaceable}, which every user of this machine can replace, and "
+            f"compiled kernels there would be run as they stand: set {variable} to a folder of your own."
+        )
+
+
+def _way(path: Path) -> Iterator[Path]:
+    """The folders and links by which a path is reached, from the root on."""
+    for part in reversed([path, *path.parents]):
+        yield part
+        if part.is_symlink():
+            yield from _way(part.parent / part.readlink())
+
+
+def _replaceable(part: Path) -> bool:
+    """Whether all users can put something else in its place: where all can write, only a sticky folder keeps its owner's."""
+    parent = part.parent.stat()
+    kept = parent.st_mode & stat.S_ISVTX and part.lstat().st_uid in (os.geteuid(), 0)
+    return bool(parent.st_mode & stat.S_IWOTH and not kept)

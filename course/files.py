@@ -80,11 +80,16 @@ def write_together(contents: Mapping[Path, str | bytes]) -> None:
     _remove(change.old for change in changes)
 
 
-def _make_folders(folder: Path, made: list[Path]) -> None:
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir()
-        made.append(each)
+def make_private(folder: Path) -> None:
+    """Make a folder, and those it lies in that are missing, for this user alone, whatever the umask."""
+    _make_folders(folder, [], 0o700)
+
+
+def _make_folders(folder: Path, made: list[Path], mode: int = 0o777) -> None:
+    for each in reversed([folder, *folder.parents]):
+        if not each.is_dir():
+            each.mkdir(mode, exist_ok=True)  # another process may have just made it
+            made.append(each)
 
 
 def _beside(path: Path, content: str | bytes) -> Path:

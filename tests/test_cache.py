@@ -42,7 +42,7 @@ def test_a_new_folder_is_the_users_alone_whatever_the_umask(tmp_path, umask):
     finally:
         os.umask(before)
     assert made == tmp_path / "deep" / "cache"
-    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert stat.S_IMODE(made.stat().st_mode) == stat.S_IMODE(made.parent.stat().st_mode) == 0o700
 
 
 def test_a_folder_of_ones_own_is_kept_as_it_is(tmp_path):
@@ -79,6 +79,44 @@ def test_a_link_is_refused_only_where_others_can_write_its_folder(tmp_path):
         private_folder(tmp_path / "cache")
     (tmp_path / "shared").chmod(0o700)
     assert private_folder(tmp_path / "cache") == tmp_path / "cache"
+
+
+@pytest.mark.parametrize("way", ["folder", "folder below", "link", "link below", "link to a link"])
+def test_a_folder_that_all_can_replace_is_refused(tmp_path, way):
+    """Whoever can write the folder that it lies in, or that a link on the way lies in, can put another one there."""
+    shared, mine = tmp_path / "shared", tmp_path / "mine"
+    for folder in (shared, mine, mine / "cache", shared / "folder"):
+        folder.mkdir(mode=0o700)
+    (shared / "link").symlink_to(mine / "cache")
+    (mine / "link").symlink_to("../shared/link")
+    chosen = {
+        "folder": shared / "folder",
+        "folder below": shared / "folder" / "a" / "b",
+        "link": shared / "link",
+        "link below": shared / "link" / "a" / "b",
+        "link to a link": mine / "link",
+    }[way]
+    assert private_folder(chosen) == chosen
+    shared.chmod(0o777)
+    with pytest.raises(
+        CourseError, match=r"is reached through .*/shared/(folder|link), which every user .+ set COURSE_CACHE to"
+    ):
+        private_folder(chosen)
+    shared.chmod(0o1777)  # as /tmp: each user's own stays
+    assert private_folder(chosen) == chosen
+
+
+def test_in_a_sticky_folder_what_belongs_to_another_user_is_refused(monkeypatch, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a link to another user")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    (tmp_path / "cache").mkdir(mode=0o700)
+    (tmp_path / "shared" / "link").symlink_to(tmp_path / "cache")
+    assert private_folder(tmp_path / "shared" / "link")
+    os.chown(tmp_path / "shared" / "link", 12345, 12345, follow_symlinks=False)
+    with pytest.raises(CourseError, match="which every user of this machine can replace"):
+        private_folder(tmp_path / "shared" / "link")
 
 
 @pytest.mark.parametrize("cache", ["file", "file/below"])

@@ -1,6 +1,7 @@
 """Each command does its one thing, and an error meant for a person is one sentence without a traceback."""
 
 import dataclasses
+import errno
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from course import cli
 from course.cli import app
 from course.measuring import records, studies
 from tests.processes import PATIENCE_S
@@ -124,3 +126,12 @@ def test_notebooks_check_says_whether_they_agree_and_its_exit_code_tells_the_sam
     assert ended.stderr == ""
     assert ended.stdout.strip()
     assert ended.returncode == ("agrees with solutions/" not in ended.stdout)
+
+
+def test_an_error_of_the_file_system_that_no_command_foresaw_is_a_sentence(monkeypatch):
+    def fails():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/file")
+
+    monkeypatch.setattr(cli, "app", fails)
+    with pytest.raises(SystemExit, match=r"^course: /a/file: No space left on device: make room on the disk and try again\.$"):
+        cli.main()

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from course.cache import data_folder
 from course.errors import CourseError
-from course.files import write_whole
+from course.files import make_private, write_whole
 
 LOCK_S = 5
 """How long a check waits for another session that is writing down its own."""
@@ -74,8 +74,7 @@ def note(exercise_id: str, verdict: str = "", hint: bool = False) -> str:
 def _changing() -> Iterator[dict[str, Tried]]:
     """The history, written back at the end; two sessions wait for each other. Raises BlockingIOError after LOCK_S seconds."""
     path = record_file()
-    # What a learner does is nobody else's to read or to change, whatever the umask.
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     with open(path.with_suffix(".lock"), "w") as lock:
         _take(lock)
         try:
