@@ -3,6 +3,7 @@
 import struct
 from dataclasses import dataclass
 
+from course.compiling.elf import sections
 from course.errors import CourseError
 
 # .nv.info is a list of (format, attribute, two bytes), where format 4 is followed by as many bytes as the two say.
@@ -38,9 +39,9 @@ class Cubin:
 def read_cubin(code: bytes, symbol: str) -> Cubin:
     """Raises CourseError where it is no cubin with that kernel."""
     try:
-        sections = _sections(code)
-        own = sections[f".nv.info.{symbol}"]
-        counts = [struct.unpack("<II", value)[1] for kind, value in _attributes(sections[".nv.info"]) if kind == REGISTER_COUNT]
+        found = sections(code)
+        own = found[f".nv.info.{symbol}"]
+        counts = [struct.unpack("<II", value)[1] for kind, value in _attributes(found[".nv.info"]) if kind == REGISTER_COUNT]
         parameters = {}
         for kind, value in _attributes(own):
             if kind == PARAMETER:
@@ -50,20 +51,6 @@ def read_cubin(code: bytes, symbol: str) -> Cubin:
     except (KeyError, IndexError, struct.error) as error:
         raise CourseError(f"The machine code of {symbol} is not read: it has no {error}.") from error
     return Cubin(code, symbol, in_order, max(counts, default=0))
-
-
-def _sections(code: bytes) -> dict[str, bytes]:
-    """By name the sections of a 64-bit ELF file."""
-    if code[:5] != b"\x7fELF\x02":
-        raise KeyError("ELF header")
-    (table,) = struct.unpack_from("<Q", code, 0x28)
-    size, count, of_names = struct.unpack_from("<HHH", code, 0x3A)
-    entries = []
-    for index in range(count):
-        name, kind, _, _, offset, length = struct.unpack_from("<IIQQQQ", code, table + index * size)
-        entries.append((name, b"" if kind == 8 else code[offset : offset + length]))  # 8: takes no room in the file
-    names = entries[of_names][1]
-    return {names[name : names.index(b"\0", name)].decode(): content for name, content in entries}
 
 
 def _attributes(content: bytes) -> list[tuple[int, bytes]]:

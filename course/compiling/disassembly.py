@@ -1,7 +1,6 @@
 """What a compiled kernel's binary says: SASS, registers, spills. Asks the disassemblers that come with Triton."""
 
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,9 @@ import triton
 
 from course.child import run_command
 from course.errors import CourseError
+from course.files import scratch
 
+from .private.compiler import refuse_full, refuse_half
 from .targets import MOST_THREADS, Target
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
@@ -71,12 +72,15 @@ def sass_of(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> str
     """
     if target.name == "sm_70":
         raise CourseError("NVIDIA's disassembler in Triton does not know sm_70 any more: its stages end with the cubin.")
-    with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
-        located = Path(folder) / "kernel.ptx.o"
-        (Path(folder) / "kernel.ptx").write_text(ptx)
-        command = [_placed(word, Path(folder)) for word in assembler]
+    with scratch() as folder:
+        located = folder / "kernel.ptx.o"
+        (folder / "kernel.ptx").write_text(ptx)
+        command = [_placed(word, folder) for word in assembler]
         if command and run_command(command, TIMEOUT_S).how == "finished":
+            refuse_half(located)
             cubin = located.read_bytes()
+        else:
+            refuse_full(folder)
     return _tool("nvdisasm", cubin, "-g", "-c", "-ndf")
 
 
@@ -139,8 +143,8 @@ def _number(pattern: str, text: str) -> int:
 
 
 def _tool(name: str, binary: bytes, *options: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
-        path = Path(folder) / "kernel.cubin"
+    with scratch() as folder:
+        path = folder / "kernel.cubin"
         path.write_bytes(binary)
         ended = run_command([str(TOOLS / name), *options, str(path)], TIMEOUT_S)
     if ended.how != "finished":

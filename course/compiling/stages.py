@@ -11,6 +11,7 @@ from typing import Any
 import triton
 
 from course.errors import CourseError
+from course.files import advice
 
 from .arguments import make
 from .private.compiler import assembler_watched, launches_compiled, prepare_compiler
@@ -76,6 +77,8 @@ def compile_again(text: str, extension: str, name: str, target: str, options: Js
             path.write_text(text)
             with assembler_watched() as commands:
                 return _result(compile_ir(path, target_of(target).triton, options), listing, commands)
+    except OSError as error:
+        return disk_problem(error)
     except Exception as error:
         problem = compile_problem(error)
         return {"problem": f"The edited {extension} does not compile: {_first_line(problem.reason)}", "details": str(error)}
@@ -198,7 +201,7 @@ def problem_of(error: CompileError, listing: list[Json]) -> Json:
 
 
 def disk_problem(error: OSError) -> Json:
-    return {"problem": f"The compiler could not write its files in {tempfile.gettempdir()}: {error.strerror}."}
+    return {"problem": f"The compiler could not write its files in {tempfile.gettempdir()}: {error.strerror}; {advice(error)}."}
 
 
 def _first_line(reason: str) -> str:

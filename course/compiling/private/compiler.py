@@ -1,6 +1,7 @@
 """The JIT with a driver that only names a target, and what it compiles."""
 
 import contextlib
+import errno
 import importlib
 import os
 import subprocess
@@ -14,6 +15,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
+
+from course.compiling.elf import is_whole
 
 from .driver import driver_of
 from .errors import CompileError, compile_problem
@@ -29,16 +32,27 @@ def prepare_compiler() -> None:
 
 @contextlib.contextmanager
 def assembler_watched() -> Iterator[list[tuple[list[str], str]]]:
-    """While active, note how Triton calls NVIDIA's assembler. Yields the list that (command, what it said) are added to."""
+    """While active, note how Triton calls NVIDIA's assembler. Yields the list that (command, what it said) are added to.
+
+    Where the temporary folder is full the assembler may fail without a word, or write half of its output and succeed, which
+    Triton would keep in its cache: both raise OSError.
+    """
     calls: list[tuple[list[str], str]] = []
     plain_run = subprocess.run
 
     def run(command: Any, *args: Any, **kwargs: Any) -> Any:
-        done = plain_run(command, *args, **kwargs)
-        if isinstance(command, list) and "ptxas" in os.path.basename(command[0]):
-            log = getattr(kwargs.get("stderr"), "name", None)  # Triton has it write into a file
-            said = Path(log).read_text() if isinstance(log, str) else ""
-            calls.append(([str(word) for word in command], said))
+        if not (isinstance(command, list) and "ptxas" in os.path.basename(command[0]) and "-o" in command):
+            return plain_run(command, *args, **kwargs)
+        output = Path(command[command.index("-o") + 1])
+        try:
+            done = plain_run(command, *args, **kwargs)
+        except subprocess.CalledProcessError:
+            refuse_full(output.parent)
+            raise
+        refuse_half(output)
+        log = getattr(kwargs.get("stderr"), "name", None)  # Triton has it write into a file
+        said = Path(log).read_text() if isinstance(log, str) else ""
+        calls.append(([str(word) for word in command], said))
         return done
 
     subprocess.run = run  # type: ignore[assignment]
@@ -46,6 +60,18 @@ def assembler_watched() -> Iterator[list[tuple[list[str], str]]]:
         yield calls
     finally:
         subprocess.run = plain_run
+
+
+def refuse_full(folder: Path) -> None:
+    """Raise OSError where there is no room at all."""
+    if os.statvfs(folder).f_bavail == 0:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
+def refuse_half(binary: Path) -> None:
+    """Raise OSError where machine code was not written to its end, which happens for want of room."""
+    if not is_whole(binary.read_bytes()):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(binary))
 
 
 @dataclass
@@ -69,7 +95,8 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
         try:
-            kernel = plain_run(self, *args, grid=grid, warmup=True, **kwargs)
+            with assembler_watched():
+                kernel = plain_run(self, *args, grid=grid, warmup=True, **kwargs)
         except (TypeError, OSError):
             raise  # the arguments do not fit, the disk is full: nothing that the compiler says
         except Exception as error:
@@ -101,7 +128,7 @@ def compile_as_told(
     """
     attributes = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
     try:
-        with driver_of(target, runs_trials=False):
+        with driver_of(target, runs_trials=False), assembler_watched():
             kernel.create_binder()  # sets the next line's class, which is another one for a kernel in Gluon
             source = kernel.ASTSource(kernel, signature, constants, attributes)
             return triton.compile(source, target=target, options=options)
