@@ -212,3 +212,43 @@ def test_the_interpreter_is_left_as_it_was():
     verify(add_unmasked_loads, torch.add, SMALL[:2])
     assert interpreter.GridExecutor._init_args_hst is before
     assert not {"create_masked_load", "create_masked_store"} & set(vars(interpreter.interpreter_builder))
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def copied(x, block, programs=None):
+    out = torch.empty_like(x)
+    copy_kernel[(programs or triton.cdiv(x.numel(), block),)](x, out, x.numel(), BLOCK_SIZE=block)
+    return out
+
+
+@pytest.mark.parametrize(("block", "programs"), [(1024, None), (16, None), (4096, 256)])
+def test_a_grid_of_some_programs_too_many_is_let_be(block, programs):
+    assert verify(lambda x: copied(x, block, programs), torch.clone, ONE, block=1024).right
+
+
+def test_very_many_programs_are_wrong_and_do_not_run():
+    million = lambda x: copied(x, 1024, 10**6)  # noqa: E731
+    (outcome,) = verify(million, torch.clone, ONE, block=1024).outcomes
+    assert outcome.reason == (
+        "It starts 1,000,000 programs where 4 blocks of 1,024 elements would do: look at the grid and the block size."
+    )
+
+
+def test_programs_are_counted_over_all_launches_of_a_call():
+    def one_by_one(x):
+        out = torch.empty_like(x)
+        for i in range(x.numel()):
+            copy_kernel[(1,)](x[i:], out[i:], 1, BLOCK_SIZE=1)
+        return out
+
+    (outcome,) = verify(one_by_one, torch.clone, ONE, block=1024).outcomes
+    assert outcome.reason.startswith("It starts 513 programs in 513 launches where 4 blocks")
+
+
+def test_without_a_block_any_number_of_programs_may_run():
+    assert verify(lambda x: copied(x, 4), torch.clone, ONE).right

@@ -73,6 +73,9 @@ def test_values_are_what_they_say():
     large = make("large")
     assert large.isfinite().all()
     assert (large.double().abs().max() * 2) > torch.finfo(torch.float16).max
+    for values, sign in (("near the maximum", 1), ("near the minimum", -1)):
+        near = sign * make(values)
+        assert near.isfinite().all() and (near > torch.finfo(torch.float16).max / 2).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -82,7 +85,7 @@ def test_a_fresh_guarded_tensor_is_poison_and_has_no_stray_writes(dtype, shape):
     made = guarded(shape, stride, dtype, DEVICE)
     assert is_poison(made.tensor).all()
     assert made.stray_writes() == []
-    assert made.tensor.data_ptr() % 16 == 0
+    assert made.tensor.data_ptr() % 512 == 256  # the same in every run, so that what is promised of it holds or never does
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

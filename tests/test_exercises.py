@@ -13,6 +13,7 @@ from course.teaching.exercise import Code
 from course.teaching.exercises import exercises
 from course.teaching.sources import EXERCISE, lesson_sources, solved, stub
 from course.teaching.statements import statements
+from tests import wrong_answers
 from tests.answers import Mistake, Other, changed
 
 PRELUDE = "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n\n\n"
@@ -111,3 +112,16 @@ def test_the_first_case_leaves_a_part_of_a_block(exercise):
 def test_an_unknown_exercise_is_named_with_those_there_are():
     with pytest.raises(CourseError, match=r"There is no exercise '00.9': there is 00.1, 00.2."):
         check("00.9", 1)
+
+
+def test_a_grid_of_fixed_size_is_stepped_through_where_it_is_too_short():
+    checked = check("01.2", wrong_answers.fixed_grid)
+    assert "At [32,768]" in str(checked) and "The case: 32,769 float32" in str(checked)
+    assert checked.replay().content["grid"] == [32, 1, 1]
+
+
+def test_a_false_promise_is_stepped_through_up_to_it():
+    shown = check("03.3", wrong_answers.false_promise_kernel).replay()
+    assert shown.opened == (1, 0, 0)
+    assert shown.content["failure"]["text"].startswith("Program 1 promises by tl.multiple_of that 1,004")
+    assert "start" not in shown.steps[-1]["sets"]

@@ -33,6 +33,21 @@ def short_grid(x, a, b):
     return out
 
 
+def fixed_grid(x, a, b):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    affine_kernel[(32,)](x, out, a, b, x.numel(), BLOCK_SIZE=1024)
+    return out
+
+
+@triton.jit
+def false_promise_kernel(x_ptr, out_ptr, stride, n_cols: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    start = tl.multiple_of(row * stride, 16)
+    tl.store(out_ptr + row * n_cols + cols, tl.load(x_ptr + start + cols, mask=cols < n_cols), mask=cols < n_cols)
+
+
 @triton.autotune(configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)], key=["n_cols"], restore_value=[])
 @triton.jit
 def in_place_kernel(x_ptr, n_cols, BLOCK_N: tl.constexpr):

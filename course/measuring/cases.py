@@ -90,6 +90,9 @@ def _values(wanted: Input, generator: torch.Generator) -> torch.Tensor:
         drawn = drawn.clamp(-2, 2).mul(torch.finfo(dtype).max / 3)
     elif wanted.values == "below zero":
         drawn = -1 - drawn.abs()
+    elif wanted.values in ("near the maximum", "near the minimum"):
+        end = torch.finfo(dtype).max if wanted.values == "near the maximum" else torch.finfo(dtype).min
+        drawn = end - drawn.abs().clamp(max=4) * (end / 10)  # six tenths of the end or more
     elif wanted.values == "share":
         drawn = drawn.abs() + 0.1
         drawn = drawn / drawn.sum(dim=-1, keepdim=True)  # as softmax gives them

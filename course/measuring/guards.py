@@ -14,6 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 GUARD_BYTES = 2**15
 """On each side. A stray write of a whole block lands here and is seen, where else it might end the session."""
+ALIGNMENT = 256
+"""Bytes that divide the address of a fresh CUDA allocation. No tensor here is aligned to more, by chance or not: whether
+a promise of more holds would differ from run to run."""
 
 # NaNs for floating point; for integers, large values.
 _PATTERNS = {1: 0x5A, 2: 0x7FDA, 4: 0x7FDABEAD, 8: 0x7FFABEADBEADBEAD}
@@ -60,16 +63,18 @@ def guarded(
 ) -> Guarded:
     """A poisoned tensor of this shape and stride (in elements) between two guards.
 
-    Its address is divisible by 256, as a fresh allocation's would be; `offset` elements are added to it.
+    Its address is divisible by ALIGNMENT and by no more; `offset` elements are added to it.
     for_reading: an input, whose guards hold another pattern than an output's.
     """
     itemsize = torch.empty((), dtype=dtype).element_size()
     guard = GUARD_BYTES // itemsize
     span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
-    buffer = torch.empty(guard + offset + span + guard, dtype=dtype, device=device)
-    tensor = buffer.as_strided(shape, stride, guard + offset)
+    buffer = torch.empty(guard + 2 * ALIGNMENT // itemsize + offset + span + guard, dtype=dtype, device=device)
+    past = (buffer.data_ptr() + GUARD_BYTES) % (2 * ALIGNMENT)
+    start = guard + (ALIGNMENT - past) % (2 * ALIGNMENT) // itemsize + offset
+    tensor = buffer.as_strided(shape, stride, start)
     inside = torch.zeros(buffer.shape, dtype=torch.bool, device=device)
-    inside.as_strided(shape, stride, guard + offset).fill_(True)
+    inside.as_strided(shape, stride, start).fill_(True)
     made = Guarded(tensor, buffer, inside, for_reading)
     bits(buffer).fill_(made.pattern)
     return made

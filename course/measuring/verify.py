@@ -13,9 +13,10 @@ import torch
 from course import DEVICE, MODE
 from course.compiling.private.errors import cannot_run, causes, interpreter_words, lacking
 from course.compiling.private.interpreter import interpreter_watched
+from course.compiling.private.promises import promises_held
 from course.errors import CourseError
 from course.progress import track
-from course.tracing.accesses import AccessLog, OutsideError, Problem, Region
+from course.tracing.accesses import AccessLog, FoundError, Problem, Region, refuse_promise
 from course.tracing.watching import Stopped, limited_computing
 
 from .cases import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
@@ -45,6 +46,10 @@ class Work:
     """Programs of which no lane touches memory, in the launch with most of them."""
     busy_programs: int
     """The other programs of that launch."""
+    programs: int
+    """Started, over all launches."""
+    reach: int
+    """Elements that a launch can write: its programs times the lanes that one stores, at most."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +132,15 @@ def verify(
     contiguous: bool = False,
     first_wrong_only: bool = False,
     case_s: float = CASE_S,
+    block: int | None = None,
 ) -> Verified:
     """Compare `function` with `reference` on every case.
 
     function: takes the tensors of a case and returns a tensor. What it allocates meanwhile lies between guards, and is
         poisoned where PyTorch does not fill it: elements it never writes, and writes outside its outputs or into its
-        inputs, are found. In CPU mode so are reads outside, and programs of one launch that write different values to
-        one place or read what another writes. An exception it raises makes the case wrong.
+        inputs, are found. In CPU mode so are reads outside, programs of one launch that write different values to one
+        place or read what another writes, and promises such as tl.multiple_of that do not hold. An exception it raises
+        makes the case wrong.
     reference: the same in PyTorch. It is given the inputs in float64 (integers as they are), and decides which shape
         and dtype the result must have.
     tolerance: by default `tolerances.tolerance_for` the result's dtype.
@@ -142,6 +149,8 @@ def verify(
     first_wrong_only: leave out the cases after the first wrong one.
     case_s: in CPU mode, how long the main thread may compute on one case. After that the case is left to the GPU, as are those
         that are as large. Another thread cannot be stopped.
+    block: elements that one program may well take. In CPU mode a call that starts far more
+        programs is wrong, whatever its result. By default any number may run.
 
     Raises CourseError where there is no case, or the reference fails.
     """
@@ -158,7 +167,7 @@ def verify(
             continue
         try:
             with pace.timing(case), limited_computing(math.inf if MODE.gpu else case_s):
-                outcomes.append(_try(function, reference, case, tolerance, absolute, contiguous))
+                outcomes.append(_try(function, reference, case, tolerance, absolute, contiguous, block))
         except Stopped:
             reason = f"the interpreter had not ended it after {case_s:g} s of computing"
             outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", reason))
@@ -212,16 +221,17 @@ def _try(
     tolerance: Tolerance | None,
     absolute: float,
     contiguous: bool,
+    block: int | None,
 ) -> Outcome:
     dtype = _dtype(case)
     inputs = case.make(DEVICE)
     before = [made.buffer.clone() for made in inputs]
     expected, shape, result_dtype = _expect(reference, case, [made.tensor for made in inputs])
     allocated = GuardedAllocations()
-    log = AccessLog(lambda: _regions(inputs, allocated))
+    log = AccessLog(lambda: _regions(inputs, allocated), case.elements, block)
     try:
         # The interpreter computes with NumPy, which warns where values overflow on purpose.
-        with allocated, np.errstate(all="ignore"), interpreter_watched(log) if MODE.interpreting else contextlib.nullcontext():
+        with allocated, np.errstate(all="ignore"), _watched(log) if MODE.interpreting else contextlib.nullcontext():
             out = function(*(made.tensor for made in inputs), *case.scalars)
         log.finish()
         if MODE.gpu:
@@ -241,6 +251,7 @@ def _try(
         work = Work(
             log.launches, log.bytes_loaded + log.bytes_stored, tuple(allocated.operations), allocated.copies,
             out.untyped_storage().data_ptr() in log.storages_stored, log.idle_programs, log.busy_programs,
+            log.programs, log.reach,
         )  # fmt: skip
     allowed = (tolerance or tolerance_for(result_dtype)).plus(absolute)
     text, index = value_problem(out, expected, allowed)
@@ -254,6 +265,12 @@ def _try(
             text += "\nMasked lanes that are loaded without `other` are undefined, and hold infinities here: is that it?"
         return _wrong(case, Problem("wrong", text, index=index))
     return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed), work=work)
+
+
+@contextlib.contextmanager
+def _watched(log: AccessLog) -> Iterator[None]:
+    with interpreter_watched(log), promises_held(refuse_promise):
+        yield
 
 
 def _wrong(case: Case, problem: Problem) -> Outcome:
@@ -279,10 +296,11 @@ def _for_want_of_bfloat16(case: Case, error: Exception) -> bool:
 
 
 def _what_was_raised(error: Exception) -> Problem:
+    for each in causes(error):  # the interpreter raises its own from what a kernel raised
+        if isinstance(each, FoundError):
+            return each.problem
     if type(error).__name__ == "InterpreterError":
-        error = causes(error)[-1]  # the interpreter raises its own from what a kernel raised
-    if isinstance(error, OutsideError):
-        return error.problem
+        error = causes(error)[-1]
     lost = " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
     return Problem("raised", f"It raised {type(error).__name__}: {interpreter_words(error) or first_line(error)}{lost}")
 

@@ -39,6 +39,10 @@ class Code:
     """Error allowed on top of the dtype's tolerance, for results that cancel."""
     contiguous: bool = False
     """Whether the result must be."""
+    block: int | None = None
+    """Elements that one program may well take: far more programs are wrong, but none are by default."""
+    longer: Callable[[int], Case] | None = None
+    """Makes, of what a grid of fixed size can write, a case of which that grid leaves some out."""
     most_launches: int | None = None
     most_bytes: Callable[..., int] | None = None
     """Of a case's tensors and scalars: the most that kernels may load and store together."""
@@ -74,6 +78,10 @@ class Kernel(Code):
 @dataclass(frozen=True)
 class Launcher(Code):
     """An answer that is a plain function: it allocates the output, makes the grid, and launches kernels of its own."""
+
+    block: int | None = 1024
+    trials: int = 0
+    """The configurations that `@triton.autotune` must try in the first case."""
 
     form = "a launcher, a plain function that launches a kernel and returns a tensor"
 

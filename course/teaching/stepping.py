@@ -6,7 +6,10 @@ from typing import Any
 import torch
 
 from course.compiling.private.interpreter import Program
+from course.compiling.private.promises import promises_held
 from course.compiling.source import Source
+from course.measuring.cases import Case
+from course.tracing.accesses import refuse_promise
 from course.tracing.sites import Listing
 from course.tracing.tasks import content_of
 from course.tracing.watching import Failure, Watch, watched
@@ -29,6 +32,8 @@ class Where:
     """… in the launch of this number."""
     index: tuple[int, ...] | None
     """The first wrong element of the result."""
+    longer: int | None = None
+    """What `exercise.longer` was given, whose case then comes third."""
 
 
 def steps(exercise_id: str, source: dict[str, Any], where: dict[str, Any], programs: list[Any]) -> dict[str, Any]:
@@ -43,7 +48,7 @@ def steps(exercise_id: str, source: dict[str, Any], where: dict[str, Any], progr
     for _ in range(2):  # once more where the program to be shown turns out to be another one
         watch = Watch(Listing(kernels), record=record)
         # Defined anew: a tuner remembers what it has tried.
-        result, failure = _run(watch, exercise, exercise.function(text.load()), found.case)
+        result, failure = _run(watch, exercise.function(text.load()), _case(exercise, found))
         if failure is not None and not failure.line:
             failure = None  # no kernel's fault
         if not watch.surveys:
@@ -58,14 +63,22 @@ def steps(exercise_id: str, source: dict[str, Any], where: dict[str, Any], progr
     return content_of(watch, launch, failure, opened, element)
 
 
-def _run(watch: Watch, exercise: Code, function: Any, case: int) -> tuple[Any, Failure | None]:
+def _case(exercise: Code, where: Where) -> Case:
+    cases = list(exercise.cases)
+    if exercise.longer and where.longer is not None:
+        cases.insert(2, exercise.longer(where.longer))
+    return cases[where.case]
+
+
+def _run(watch: Watch, function: Any, case: Case) -> tuple[Any, Failure | None]:
     """What an answer returns on a case, and why it did not come to its end, if it did not."""
-    inputs, results = exercise.cases[case].make("cpu"), []
+    inputs, results = case.make("cpu"), []
 
     def launch() -> None:
-        results.append(function(*(each.tensor for each in inputs), *exercise.cases[case].scalars))
+        results.append(function(*(each.tensor for each in inputs), *case.scalars))
 
-    failure = watched(watch, launch, STEPS_S)
+    with promises_held(refuse_promise):
+        failure = watched(watch, launch, STEPS_S)
     return (results or [None])[0], failure
 
 

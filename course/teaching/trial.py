@@ -3,8 +3,11 @@
 import importlib
 import math
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
+
+import torch
 
 from course import MODE
 from course.compiling.private.compiler import launches_compiled, prepare_compiler
@@ -12,14 +15,13 @@ from course.compiling.private.errors import CompileProblem, cannot_run
 from course.compiling.source import Definition, Source
 from course.compiling.targets import MOST_THREADS, Target, target_of
 from course.measuring.cases import Case
-from course.measuring.verify import Work, first_line, verify
+from course.measuring.verify import Outcome, Verified, Work, first_line, verify
+from course.tracing.accesses import FREE_PROGRAMS
 
 from .exercise import Code, Judged, Launcher
 from .exercises import code_exercise
 from .stepping import Where
 
-MOST_IDLE = 256
-"""Programs with nothing to do that pass: a grid may be of a fixed size."""
 IN_16_BITS = re.compile(r"\b(arith\.(?:add|sub|mul|div)f|math\.\w+) .*(?:x|\b)(bf16|f16)\b")
 
 
@@ -79,24 +81,64 @@ def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str],
     kernels."""
     exercise = code_exercise(exercise_id)
     function = exercise.function(Source.from_json(source).load())
-    result = verify(
-        function, exercise.reference, exercise.cases,
-        absolute=exercise.absolute, contiguous=exercise.contiguous, first_wrong_only=True,
-        case_s=math.inf,  # the child has its limit, beyond which an answer is too slow
-    )  # fmt: skip
-    for number, outcome in enumerate(result.outcomes):
+    cases, outcomes, longer = _tried(exercise, function)
+    for number, outcome in enumerate(outcomes):
         if problem := outcome.problem:
             raised = problem.kind == "raised"
             verdict: Any = "wrong" if raised else problem.kind
-            where = asdict(Where(number, problem.program, problem.launch, problem.index)) if MODE.interpreting else None
-            return (verdict, f"{outcome.reason}\nThe case: {outcome.case}."), [], raised, where
-    for case, outcome in zip(exercise.cases, result.outcomes, strict=False):
+            where = Where(number, problem.program, problem.launch, problem.index, longer)
+            said = verdict, f"{outcome.reason}\nThe case: {outcome.case}."
+            return said, [], raised, asdict(where) if MODE.interpreting else None
+    for case, outcome in zip(cases, outcomes, strict=False):
         if outcome.work and (words := _work_problem(exercise, case, outcome.work)):
             return ("wrong", f"{words}\nThe case: {outcome.case}."), [], False, None
-    if lacking := next((outcome.lacking for outcome in result.outcomes if outcome.lacking), ""):
+    if lacking := next((outcome.lacking for outcome in outcomes if outcome.lacking), ""):
         return ("left to the GPU", f"{cannot_run(lacking)}."), [], False, None
-    ran = sum(outcome.verdict == "right" for outcome in result.outcomes)
-    return ("right", f"in {ran} case{'s' if ran != 1 else ''}"), result.left(), False, None
+    ran = sum(outcome.verdict == "right" for outcome in outcomes)
+    left = Verified("the answer", outcomes).left()
+    return ("right", f"in {ran} case{'s' if ran != 1 else ''}"), left, False, None
+
+
+def _tried(
+    exercise: Code,
+    function: Callable[..., torch.Tensor],
+) -> tuple[tuple[Case, ...], tuple[Outcome, ...], int | None]:
+    """The cases that an answer was tried on, what came of them up to the first wrong one, and what
+    `exercise.longer` was given.
+
+    That case comes third, if the first two are right and started as many programs: it is larger
+    than what these can write. So it is wrong where the grid is of a fixed size and no program goes
+    on in a loop, and found out before the other cases have run such a grid.
+    """
+    cases = exercise.cases
+    found = _verified(exercise, function, cases[:2])
+    if found[-1].verdict == "wrong":
+        return cases, found, None
+    done = [outcome.work for outcome in found if outcome.work]
+    longer = None
+    if exercise.longer and len({work.programs for work in done}) == 1:
+        longer = max(work.reach for work in done)
+        cases = (*cases[:2], exercise.longer(longer), *cases[2:])
+    return cases, (*found, *_verified(exercise, function, cases[2:])), longer
+
+
+def _verified(
+    exercise: Code,
+    function: Callable[..., torch.Tensor],
+    cases: tuple[Case, ...],
+) -> tuple[Outcome, ...]:
+    if not cases:
+        return ()
+    return verify(
+        function,
+        exercise.reference,
+        cases,
+        absolute=exercise.absolute,
+        contiguous=exercise.contiguous,
+        first_wrong_only=True,
+        block=exercise.block,
+        case_s=math.inf,  # the child has its limit
+    ).outcomes
 
 
 def _work_problem(exercise: Code, case: Case, work: Work) -> str:
@@ -111,9 +153,14 @@ def _work_problem(exercise: Code, case: Case, work: Work) -> str:
             return "It launched no kernel."
         if not work.result_stored:
             return "What it returned was stored by no kernel."
+        if case is exercise.cases[0] and work.launches <= exercise.trials:
+            return (
+                f"The values are right, but its first call does not try {exercise.trials} configurations: "
+                "keep @triton.autotune as it is, and mend what it does to the arguments."
+            )
     if exercise.most_launches is not None and work.launches > exercise.most_launches:
         return f"The values are right, but it took {work.launches} launches where {exercise.most_launches} will do."
-    if work.idle_programs > max(MOST_IDLE, 8 * work.busy_programs):
+    if work.idle_programs > max(FREE_PROGRAMS, 8 * work.busy_programs):
         every = f"{work.idle_programs + work.busy_programs:,}"
         return (
             f"The values are right, but of {every} programs {work.busy_programs:,} had an element to work on: look at the grid."

@@ -1,5 +1,7 @@
 """Find what the interpreter lets pass: accesses outside a kernel's tensors, and programs that get in each other's way."""
 
+import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -53,14 +55,28 @@ class Problem:
     """The first wrong element of the result, where values are wrong."""
 
 
-class OutsideError(Exception):
-    """A kernel was about to touch memory that belongs to none of its arguments."""
+class FoundError(Exception):
+    """A launch is stopped by a problem that was found in it."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.text)
         self.problem = problem
 
 
+class OutsideError(FoundError):
+    """A kernel was about to touch memory that belongs to none of its arguments."""
+
+
+def refuse_promise(program: Program, promise: str) -> None:
+    """Stop a launch where a program promises the compiler what does not hold: see `promises_held`."""
+    text = f"Program {name_of(program)} promises {promise}: promise only what always holds."
+    raise FoundError(Problem("wrong", text, program))
+
+
+FREE_PROGRAMS = 256
+"""Programs that a call may start however little there is to do: a grid may be of a fixed size."""
+LEAST_ELEMENTS = 8
+"""Elements for each program of a call that starts more."""
 LEAST_ADDRESS = 2**40
 """What 64-bit systems map lies above; numbers of elements, tokens and rows do not come so far."""
 VERBS = {"load": "read", "store": "wrote", "update": "updated"}
@@ -98,33 +114,43 @@ class AccessLog:
     regions: called at the start of each launch for the tensors that are known; accesses to others are only held to their
     storage. An access outside every storage among the arguments is stopped before it is made, with OutsideError, unless
     an argument may hold addresses itself (a tensor of 64-bit integers).
+    elements, block: what there is to do, and how much of it one program may well do. Far more
+    programs are stopped before they run, with FoundError. By default any number may run.
     """
 
-    def __init__(self, regions: Callable[[], list[Region]]) -> None:
+    def __init__(self, regions: Callable[[], list[Region]], elements: int = 0, block: int | None = None) -> None:
         self._all_regions = regions
+        self._elements, self._block = elements, block
         self._regions: list[Region] = []
         self._storages: list[tuple[int, int]] = []
         self._may_hold_pointers = False
         self._accesses: list[Access] = []
         self._programs: dict[Program, int] = {}
         """By number in the order of arrival."""
+        self._lanes_stored: Counter[Program] = Counter()
         self.problem: Problem | None = None
         self.launches = 0
+        self.programs = 0
+        """Started, over all launches."""
+        self.reach = 0
+        """Elements that a launch can write: its programs times the lanes that one stores, at most."""
         self.bytes_loaded = 0
         self.bytes_stored = 0
+        """Of the lanes that are not masked, over all launches; an atomic update counts as both."""
         self.storages_stored: set[int] = set()
+        """The addresses of the storages that were stored to."""
         self.undefined = False
         """Whether a load has left masked lanes without a value."""
-        """The addresses of the storages that were stored to."""
         self.idle_programs = 0
         """Programs without a single lane that touches memory, in the launch with most of them, …"""
         self.busy_programs = 0
         """… and the others of that launch."""
-        """Of the lanes that are not masked, over all launches; an atomic update counts as both."""
 
     def launch(self, launch: Launch) -> None:
         self.finish()
         self.launches += 1
+        self.programs += math.prod(launch.grid)
+        self._hold_programs()
         self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
         self._regions = self._all_regions()
 
@@ -137,8 +163,10 @@ class AccessLog:
         addresses, moved = access.addresses, access.addresses.size * access.itemsize
         self._accesses.append(access)
         self.undefined |= access.undefined and not access.active.all()
-        if access.kind != "load" and addresses.size:
-            self.storages_stored |= {start for start, size in self._storages if start <= addresses[0] < start + size}
+        if access.kind != "load":
+            if addresses.size:
+                self.storages_stored |= {start for start, size in self._storages if start <= addresses[0] < start + size}
+            self._lanes_stored[access.program] += access.active.size
         self.bytes_loaded += moved if access.kind != "store" else 0
         self.bytes_stored += moved if access.kind != "load" else 0
 
@@ -147,13 +175,27 @@ class AccessLog:
         busy = len({access.program for access in self._accesses if access.addresses.size})
         if len(self._programs) - busy > self.idle_programs:
             self.idle_programs, self.busy_programs = len(self._programs) - busy, busy
+        self.reach = max(self.reach, len(self._programs) * max(self._lanes_stored.values(), default=0))
         if self._accesses and not self.problem:
             self.problem = self._outside()
             # With atomics, programs can order one another.
             if not self.problem and all(access.kind != "update" for access in self._accesses):
                 self.problem = self._race()
             self.problem = self.problem and replace(self.problem, launch=self.launches - 1)
-        self._accesses, self._programs = [], {}
+        self._accesses, self._programs, self._lanes_stored = [], {}, Counter()
+
+    def _hold_programs(self) -> None:
+        """Stop a call that starts very many programs: they would only take long."""
+        most = max(FREE_PROGRAMS, self._elements // LEAST_ELEMENTS)
+        if self._block is None or self.programs <= most:
+            return
+        blocks = max(1, math.ceil(self._elements / self._block))
+        launches = f" in {self.launches:,} launches" if self.launches > 1 else ""
+        enough = f"{blocks:,} block{'s' if blocks > 1 else ''} of {self._block:,} elements"
+        text = f"It starts {self.programs:,} programs{launches} where {enough} would do: look at the grid and the block size."
+        if self.problem is None:  # kept, since the launcher may catch what is raised
+            self.problem = Problem("wrong", text, launch=self.launches - 1)
+        raise FoundError(self.problem)
 
     def _outside(self) -> Problem | None:
         """The first access to a known tensor's buffer that is not to the tensor itself."""

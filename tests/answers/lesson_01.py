@@ -24,6 +24,7 @@ MISTAKES = {
             "        each = start + tl.arange(0, BLOCK_SIZE)\n"
             "        tl.store(out_ptr + each, value, mask=each < n_elements)",
         }, "wrong", "bytes where"),
+        Mistake("the value in float16", {"offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),"}, "wrong", "expected 0.1, got 0.09997559"),
         Mistake("the value as a pointer", {"out_ptr + offsets, value": "out_ptr + offsets, tl.load(value)"}, "does not compile", ""),
     ],
     "01.2": [
@@ -37,7 +38,23 @@ MISTAKES = {
         Mistake("strides forgotten", {"    x = x.contiguous()\n": ""}, "reads outside", "every second element"),
         Mistake("a and b swapped", {"x, out, a, b": "x, out, b, a"}, "wrong", "The case: 1,025 float32, 2.0, -0.5."),
         Mistake("PyTorch does it", {"    return out": "    return a * x + b"}, "wrong", "It computes with PyTorch (mul, add)"),
-        Mistake("a program for each element", {"(triton.cdiv(x.numel(), 1024),)": "(x.numel(),)"}, "wrong", "of 1,025 programs 2 had"),
+        Mistake("a program for each element", {"(triton.cdiv(x.numel(), 1024),)": "(x.numel(),)"}, "wrong", "It starts 1,025 programs where 2 blocks of 1,024 elements would do"),
+        Mistake("a program for each element, of one lane", {"1024": "1"}, "wrong", "It starts 1,025 programs where 2 blocks"),
+        Mistake("a launch for each element", {
+            "    affine_kernel[grid](x, out, a, b, x.numel(), BLOCK_SIZE=1024)":
+            "    for i in range(x.numel()):\n        affine_kernel[(1,)](x[i:], out[i:], a, b, 1, BLOCK_SIZE=1)",
+        }, "wrong", "It starts 257 programs in 257 launches where 2 blocks"),
+        Mistake("far too many programs, caught", {
+            "    affine_kernel[grid](x, out, a, b, x.numel(), BLOCK_SIZE=1024)":
+            "    try:\n        affine_kernel[(10**6,)](x, out, a, b, x.numel(), BLOCK_SIZE=1024)\n    except Exception:\n        pass",
+        }, "wrong", "It starts 1,000,000 programs"),
+        Mistake("programs without an element", {"(triton.cdiv(x.numel(), 1024),)": "(triton.cdiv(x.numel(), 16),)"}, "wrong", "of 313 programs 5 had"),
+        Mistake("a grid of 32 programs", {"(triton.cdiv(x.numel(), 1024),)": "(32,)"}, "wrong", "At [32,768]"),
+        Mistake("a grid of 256 programs", {"(triton.cdiv(x.numel(), 1024),)": "(256,)"}, "wrong", "At [262,144]"),
+        Mistake("one program of 8,192", {"(triton.cdiv(x.numel(), 1024),)": "(1,)", "1024": "8192"}, "wrong", "At [8,192]"),
+        Mistake("a promise of the pointers", {
+            "tl.load(x_ptr + offsets": "tl.load(tl.multiple_of(x_ptr + offsets, 16)",
+        }, "wrong", "Program 0 promises by tl.multiple_of that an address is a multiple of 16 bytes, and it lies 4 past one"),
         Mistake("more threads than there are", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_warps=64"}, "does not compile", "2,048 threads"),
         Mistake("a misspelt option", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_wraps=8"}, "does not compile", "num_wraps"),
         Mistake("numpy does it first", {"    # about 2 lines": "    x = torch.from_numpy(a * x.numpy() + b)\n    a, b = 1.0, 0.0\n    # about 2 lines"}, "wrong", "numpy"),
@@ -66,6 +83,8 @@ MISTAKES = {
         Mistake("reversed by PyTorch", {"    out = None": "    x = x.flip(0)\n    out = None", "n_elements - 1 - 2": "2"}, "wrong", "PyTorch (flip)"),
         Mistake("copied by PyTorch", {"    out = None": "    x = x[::1].clone()\n    out = None"}, "wrong", "It copies with PyTorch"),
         Mistake("no kernel", {"    return out": "    return torch.flip(x, (0,))[::2].contiguous()"}, "wrong", "PyTorch (flip)"),
+        Mistake("a grid of 5 programs", {"(triton.cdiv(n_out, 512),)": "(5,)"}, "wrong", "At [2,560]"),
+        Mistake("a grid of 256 programs", {"(triton.cdiv(n_out, 512),)": "(256,)"}, "wrong", "At [131,072]"),
         Mistake("the input's mask", {"offsets < n_out": "offsets < n_elements"}, "reads outside", "input 0"),
     ],
     "01.5": [
@@ -107,6 +126,20 @@ OTHERS = {
     ],
     "01.2": [
         Other("another block size", {"1024": "64"}),
+        Other("a small block size", {"1024": "16"}),
+        Other("one block of whatever size", {"1024": "triton.next_power_of_2(x.numel())"}),
+        Other("as many programs always, in a loop", {
+            "    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n": "",
+            "    mask = offsets < n_elements\n    x = tl.load(x_ptr + offsets, mask=mask)\n    tl.store(out_ptr + offsets, a * x + b, mask=mask)":
+            "    for start in range(tl.program_id(axis=0) * BLOCK_SIZE, n_elements, tl.num_programs(axis=0) * BLOCK_SIZE):\n"
+            "        offsets = start + tl.arange(0, BLOCK_SIZE)\n        mask = offsets < n_elements\n"
+            "        tl.store(out_ptr + offsets, a * tl.load(x_ptr + offsets, mask=mask) + b, mask=mask)",
+            "(triton.cdiv(x.numel(), 1024),)": "(132,)",
+        }),
+        Other("promises that hold", {
+            "tl.load(x_ptr + offsets": "tl.load(x_ptr + tl.max_contiguous(tl.multiple_of(offsets, 1024), 1024)",
+            "    mask = offsets": "    tl.assume(n_elements > 0)\n    mask = offsets",
+        }),
         Other("a block size with a default", {"x, a, b):": "x, a, b, block=512):", "1024": "block"}),
         Other("a global device and sizes", {
             "@triton.jit": 'device = torch.device(DEVICE)\nSIZES = {"block": 256}\n\n\n@triton.jit',

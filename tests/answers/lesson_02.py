@@ -24,7 +24,7 @@ MISTAKES = {
         Mistake("both blocks stood up", {"cols[None, :]": "cols[:, None]", "y[None, :]": "y[:, None]"}, "does not compile", "ncompatible"),
         Mistake(
             "and without parentheses", {"(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m & cols[None, :] < n"},
-            "does not compile", "rows[:, None] < m & cols[None, :] < n",
+            "writes outside", "outside its output",
         ),
         Mistake("a mask of the rows alone", {"(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m"}, "writes outside", "outside its output"),
         Mistake("rows m apart", {"rows[:, None] * n": "rows[:, None] * m"}, "race", "different values"),
@@ -43,6 +43,8 @@ MISTAKES = {
         Mistake("copied first", {"    out = torch.empty(x.shape": "    x = x.contiguous()\n    out = torch.empty(x.shape"}, "wrong", "copies with PyTorch"),
         Mistake("the input's strides for the output", {"rows[:, None] * n_cols + cols[None, :], x / 2": "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2"}, "writes outside", "outside its output"),
         Mistake("a grid that rounds down", {"triton.cdiv(x.shape[0], 32)": "x.shape[0] // 32"}, "wrong", "never written"),
+        Mistake("a grid of fixed size", {"(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "(4, 4)"}, "wrong", "129 x 129"),
+        Mistake("a program for each element", {"(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "tuple(x.shape)"}, "wrong", "It starts 2,800 programs where 3 blocks"),
     ],
     "02.3": [
         Mistake("a launch for each matrix", {

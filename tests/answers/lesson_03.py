@@ -17,6 +17,31 @@ MISTAKES = {
             "no promise", {"tl.multiple_of(row * stride, 4)": "row * stride"}, "wrong", "8 of 8 loads in the PTX are narrow"
         ),
         Mistake("a promise of something else", {"row * stride, 4": "row * stride, 2"}, "wrong", "loads in the PTX are narrow"),
+        Mistake(
+            "a promise of too much",
+            {"row * stride, 4": "row * stride, 1024"},
+            "wrong",
+            "Program 1 promises by tl.multiple_of that 1,004 is a multiple of 1,024",
+        ),
+        Mistake("a promise of 16", {"row * stride, 4": "row * stride, 16"}, "wrong", "1,004 is a multiple of 16"),
+        Mistake(
+            "a promise of the row",
+            {"tl.multiple_of(row * stride, 4)": "tl.multiple_of(row, 4) * stride"},
+            "wrong",
+            "Program 1 promises by tl.multiple_of that 1 is a multiple of 4",
+        ),
+        Mistake(
+            "a promise by tl.assume",
+            {"    start =": "    tl.assume(row * stride % 16 == 0)\n    start ="},
+            "wrong",
+            "Program 1 promises by tl.assume what is false",
+        ),
+        Mistake(
+            "a promise of neighbours",
+            {"    cols = tl.arange(0, BLOCK_SIZE)": "    cols = tl.max_contiguous(tl.arange(0, BLOCK_SIZE) // 2 * 2, 4)"},
+            "wrong",
+            "Program 0 promises by tl.max_contiguous that lane 1 holds the neighbour of what lane 0 holds",
+        ),
         Mistake("one stride alone", {"row * stride, 4": "row * 1004, 4"}, "wrong", "2 x 1,020 float32"),
         Mistake("no mask", {"start + cols, mask=cols < n_cols": "start + cols"}, "reads outside", "outside input 0"),
         Mistake(
@@ -49,6 +74,9 @@ OTHERS = {
     "03.3": [
         Other("arithmetic that shows it", {"tl.multiple_of(row * stride, 4)": "row * (stride // 4) * 4"}),
         Other("a promise of the stride's multiple", {"tl.multiple_of(row * stride, 4)": "row * (4 * (stride // 4))"}),
+        Other("a promise of the pointer", {
+            "tl.multiple_of(row * stride, 4)": "row * stride", "x_ptr + start": "tl.multiple_of(x_ptr + start, 16)",
+        }),
         Other("two blocks", {
             "    start = tl.multiple_of(row * stride, 4)\n    x = tl.load(x_ptr + start + cols, mask=cols < n_cols)\n    tl.store(out_ptr + row * n_cols + cols, x, mask=cols < n_cols)":
             "    start = tl.multiple_of(row * stride, 4)\n    for first in tl.static_range(0, BLOCK_SIZE, 512):\n"

@@ -26,7 +26,10 @@ MISTAKES = {
             "the width for the row stride", {"row * stride_xm": "row * n_cols"}, "reads outside", "left part of a wider one"
         ),
         Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""}, "reads outside", "outside input 0"),
-        Mistake("a number that seems small enough", {'float("-inf")': "-100.0"}, "wrong", "far apart"),
+        *(
+            Mistake(f"{number}, which seems small enough", {'float("-inf")': number}, "wrong", "near the minimum")
+            for number in ("-100.0", "-1e4", "-65504.0", "-1e5", "-1e30")
+        ),
         Mistake("the largest absolute value", {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"}, "wrong", "At [0]"),
     ],
     "04.3": [
@@ -46,6 +49,10 @@ MISTAKES = {
             {"out_ptr + row * n_cols": "out_ptr + row * stride_xm"},
             "writes outside",
             "output",
+        ),
+        *(
+            Mistake(f"{number} in the load", {'float("-inf")': number}, "wrong", "near the minimum")
+            for number in ("-1e4", "-1e5")
         ),
         Mistake("base two", {"tl.log(": "tl.log2("}, "wrong", "At [0, 0]"),
     ],
@@ -79,6 +86,23 @@ MISTAKES = {
             },
             "wrong",
             "At [0, 0]",
+        ),
+        Mistake(
+            "one configuration left",
+            {
+                "    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],": "    configs=[triton.Config({}, num_warps=4)],",
+                '    restore_value=["x_ptr"],\n': "",
+            },
+            "wrong",
+            "does not try 2 configurations",
+        ),
+        Mistake(
+            "no tuner left",
+            {
+                '@triton.autotune(\n    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],\n    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n    # to here\n)\n': "",
+            },
+            "wrong",
+            "does not try 2 configurations",
         ),
         Mistake(
             "PyTorch does it",
@@ -187,16 +211,27 @@ OTHERS = {
     "04.6": [Other("in capitals", "B"), Other("in brackets", "(b)")],
     "04.7": [
         Other(
-            "one configuration",
-            {
-                "    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],": "    configs=[triton.Config({}, num_warps=4)],",
-                '    restore_value=["x_ptr"],\n': "",
-            },
+            "both names by position",
+            {'    restore_value=["x_ptr"],': '    restore_value=("x_ptr",), reset_to_zero=None,'},
         ),
+        Other("another key too", {'key=["n_cols"]': 'key=["n_cols", "BLOCK_N"]'}),
         Other(
-            "no tuning",
+            "put back by hooks",
             {
-                '@triton.autotune(\n    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],\n    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n    # to here\n)\n': "",
+                "@triton.autotune(": """KEPT = {}
+
+
+def keep(kwargs, reset_only=False):
+    if not reset_only:
+        KEPT["x"] = kwargs["x_ptr"].clone()
+
+
+def put_back(kwargs, exception):
+    kwargs["x_ptr"].copy_(KEPT["x"])
+
+
+@triton.autotune(""",
+                '    restore_value=["x_ptr"],': "    pre_hook=keep, post_hook=put_back,",
             },
         ),
     ],
@@ -207,6 +242,25 @@ OTHERS = {
                 "    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)": "    total = tl.zeros([BLOCK_N], dtype=tl.float32)",
                 "    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)\n    x = tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask, other=0.0)\n    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)": "    for start in range(0, n_rows, BLOCK_M):\n        rows = start + tl.arange(0, BLOCK_M)\n        mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)\n        total += tl.sum(tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask, other=0.0), axis=0)\n    tl.store(out_ptr + cols, total, mask=cols < n_cols)",
                 "grid = (triton.cdiv(x.shape[0], 32), ": "grid = (1, ",
+            },
+        ),
+        Other(
+            "parts, added up by a second kernel",
+            {
+                "    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)": "    tl.store(out_ptr + tl.program_id(axis=0) * n_cols + cols, tl.sum(x, axis=0), mask=cols < n_cols)",
+                "def column_sum(x):": """@triton.jit
+def add_parts_kernel(parts_ptr, out_ptr, n_parts, n_cols, BLOCK_N: tl.constexpr):
+    cols = tl.program_id(axis=0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    total = tl.zeros([BLOCK_N], tl.float32)
+    for part in range(n_parts):
+        total += tl.load(parts_ptr + part * n_cols + cols, mask=cols < n_cols, other=0.0)
+    tl.store(out_ptr + cols, total, mask=cols < n_cols)
+
+
+def column_sum(x):""",
+                "    out = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device)": "    out = torch.empty(x.shape[1], dtype=x.dtype, device=x.device)",
+                "x.shape[0], 32)": "x.shape[0], 16)",
+                "    column_sum_kernel[grid](x, out, *x.shape, BLOCK_M=32, BLOCK_N=64)": "    parts = torch.empty(grid[0], x.shape[1], dtype=x.dtype, device=x.device)\n    column_sum_kernel[grid](x, parts, *x.shape, BLOCK_M=16, BLOCK_N=64)\n    add_parts_kernel[(grid[1],)](parts, out, len(parts), x.shape[1], BLOCK_N=64)",
             },
         ),
         Other("bigger tiles", {"BLOCK_M=32, BLOCK_N=64": "BLOCK_M=128, BLOCK_N=64", "x.shape[0], 32)": "x.shape[0], 128)"}),

@@ -10,6 +10,19 @@ MISTAKES = {
         Mistake("padding gets e^0", {HIDE: ""}, "wrong", "At [0, 0]"),
         Mistake("no scale", {" * scale  # [BLOCK_M, BLOCK_N]": ""}, "wrong", "At [0, 0]"),
         Mistake("padding's score 0", {'-float("inf")': "0.0"}, "wrong", "At [0, 0]"),
+        *(
+            Mistake(f"{number} for -inf", {'-float("inf")': number}, "wrong", "near the minimum")
+            for number in ("-100.0", "-1e4", "-1e9")
+        ),
+        Mistake(
+            "powers masked, and not scores",
+            {
+                HIDE: "",
+                "    out = tl.dot": "    power = tl.where(cols[None, :] < n_keys, power, 0.0)\n    out = tl.dot",
+            },
+            "wrong",
+            "got nan",
+        ),
         Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong", "At [0, 0]"),
         Mistake("sums in float16", {"tl.sum(power,": "tl.sum(power.to(tl.float16),"}, "wrong", "computes in float16"),
         Mistake(
@@ -57,6 +70,18 @@ MISTAKES = {
             "wrong",
             "At [",
         ),
+        *(
+            Mistake(
+                f"{number} for -inf in the scores", {'scores, -float("inf")': f"scores, {number}"}, "wrong", "near the minimum"
+            )
+            for number in ("-100.0", "-1e4", "-1e9")
+        ),
+        Mistake(
+            "a floor under the maximum",
+            {"tl.maximum(m, tl.max(scores, axis=1))": "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))"},
+            "wrong",
+            "near the minimum",
+        ),
         Mistake("the old accumulator lost", {"acc * rescale[:, None] + tl.dot": "tl.dot"}, "wrong", "At [0, 0]"),
     ],
     "06.3": [
@@ -67,6 +92,13 @@ MISTAKES = {
         Mistake("the total alone", {"m * 0.6931471805599453 + ": ""}, "wrong", "At [0]"),
         Mistake("powers of e in the loop", {"tl.sum(tl.exp2(": "tl.sum(tl.exp("}, "wrong", "At [0]"),
         Mistake("the total not rescaled", {"total * tl.exp2(m - new_m)": "total"}, "wrong", "At ["),
+        Mistake("-1e4 for -inf in the scores", {'scores, -float("inf")': "scores, -1e4"}, "wrong", "near the minimum"),
+        Mistake(
+            "a floor under the maximum",
+            {"tl.maximum(m, tl.max(scores, axis=1))": "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))"},
+            "wrong",
+            "near the minimum",
+        ),
         Mistake("no mask on the store", {"lse, mask=rows < n_queries": "lse"}, "writes outside", "outside its output"),
     ],
     "06.4": [
@@ -112,6 +144,7 @@ MISTAKES = {
         Mistake("the stride of k for v", {"key_head * stride_vh": "key_head * stride_kh"}, "wrong", "At [3, 0, 0]"),
         Mistake("the queries stay", {"    q_ptr += head * stride_qh\n": ""}, "wrong", "At [1, 0, 0]"),
         Mistake("the values stay", {"    v_ptr += key_head * stride_vh\n": ""}, "wrong", "At [3, 0, 0]"),
+        Mistake("-1e4 for -inf in the scores", {'scale, -float("inf")': "scale, -1e4"}, "wrong", "near the minimum"),
         Mistake("always the first key head", {"head // (n_heads // n_key_heads)": "0 * head"}, "wrong", "At [3, 0, 0]"),
     ],
     "06.7": [
@@ -151,13 +184,7 @@ OTHERS = {
                 "    out = tl.dot(power.to(tl.float16), v) / tl.sum(power, axis=1)[:, None]": "    shares = power / tl.sum(power, axis=1)[:, None]\n    out = tl.dot(shares.to(tl.float16), v)",
             },
         ),
-        Other(
-            "powers masked, and not scores",
-            {
-                HIDE: "",
-                "    out = tl.dot": "    power = tl.where(cols[None, :] < n_keys, power, 0.0)\n    out = tl.dot",
-            },
-        ),
+        Other("a number below all scores", {'-float("inf")': "-1e30"}),
         Other("in powers of two", {" * scale  #": " * scale * 1.4426950408889634  #", "tl.exp(": "tl.exp2("}),
     ],
     "06.2": [

@@ -69,11 +69,13 @@ def compile_problem(error: Exception) -> CompileProblem:
 
 _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
 """How Triton refuses a function of the language that is called without a compiler or an interpreter."""
+_NO_MATMUL = "a kernel has no @: tl.dot(a, b) multiplies blocks"
 _CLEARER = {
     "__setitem__ is not supported in triton": "elements are not assigned by index: use tl.store",
     # What Triton says at a call of a kernel without a grid.
     "'InterpreterBuilder' object has no attribute 'grid_idx'": "a kernel was called without a grid: write kernel[grid](…)",
-    "'MatMult' object has no attribute '__name__'": "a kernel has no @: tl.dot(a, b) multiplies blocks",
+    "'MatMult' object has no attribute '__name__'": _NO_MATMUL,
+    "AST binary operator 'MatMult' is not (currently) implemented.": _NO_MATMUL,  # in Triton 3.9
     "object of type 'int' has no len()": "the grid is a number, and must be a tuple: write kernel[(programs,)](…)",
 }
 

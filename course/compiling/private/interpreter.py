@@ -105,7 +105,7 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
 
     builder, executor = interpreter.interpreter_builder, interpreter.GridExecutor
     plain = {name: getattr(builder, name) for name in ("create_masked_load", "create_masked_store")}
-    plain |= {name: getattr(builder, name) for name in ("create_atomic_rmw", "create_atomic_cas")}
+    plain |= {name: getattr(builder, name) for name in ("create_atomic_rmw", "create_atomic_cas", "create_splat")}
     plain_arguments, plain_restore = executor._init_args_hst, executor._restore_args_dev
     plain_patch = interpreter._patch_lang_tensor
     bound: list[tuple[str, dict[str, Any]]] = []  # of the launch that is being prepared
@@ -145,6 +145,12 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     def compare_and_swap(pointers: Any, *rest: Any, **named: Any) -> Any:
         tell("update", pointers, None)
         return plain["create_atomic_cas"](pointers, *rest, **named)
+
+    def splat(block_type: Any, value: Any) -> Any:
+        # The interpreter makes integers of a scalar's condition, and from 3.9 on refuses them as a mask.
+        made = plain["create_splat"](block_type, value)
+        made.data = made.data.astype(bool) if value.data.dtype == bool else made.data
+        return made
 
     def arguments(self: Any, args: Any, kwargs: Any) -> Any:
         with _disable_current_modes():  # its copies are no work of the function that launches
@@ -190,7 +196,7 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
 
     plain_call = executor.__call__
     watched: dict[str, Callable[..., Any]] = {"create_masked_load": load, "create_masked_store": store}
-    watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap}
+    watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap, "create_splat": splat}
     watched |= {"set_grid_dim": set_grid_dim, "set_grid_idx": set_grid_idx}
     replaced = {name: value for name, value in vars(builder).items() if name in watched}
     others = contextlib.ExitStack()

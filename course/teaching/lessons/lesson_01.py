@@ -39,7 +39,7 @@ EXERCISES = (
         "01.1",
         parameters=("out_ptr", "value", "n_elements", "BLOCK_SIZE"),
         reference=torch.full_like,
-        cases=tuple(_vector(n, value) for n, value in ((300, 2.5), (128, -1.0), (1, 7.0), (129, 0.0), (1000, 1.0))),
+        cases=tuple(_vector(n, value) for n, value in ((300, 0.1), (128, -1.0), (1, 7.0), (129, 0.0), (1000, 1.0))),
         launch=_fill,
         most_bytes=lambda x, value: x.nbytes + 4 * 128,  # lanes past the end may write the last element again
     ),
@@ -48,11 +48,12 @@ EXERCISES = (
         parameters=("x", "a", "b"),
         reference=lambda x, a, b: a * x + b,
         cases=(
-            *(_vector(n, 2.0, -0.5) for n in (1025, 1024, 1, 127, 20_000)),
-            _vector(3000, 0.0, 3.0),
+            *(_vector(n, 2.0, -0.5) for n in (1025, 5000, 1024, 1, 127)),
+            _vector(300, 0.0, 3.0),
             _vector(777, -1.5, 0.25, layout="every second element"),
             _vector(777, 4.0, 1.0, layout="offset by one element"),
         ),
+        longer=lambda n: _vector(n + 1, 2.0, -0.5),
         absolute=1e-6,  # a * x and b cancel
     ),
     Kernel(
@@ -66,7 +67,8 @@ EXERCISES = (
         "01.4",
         parameters=("x",),
         reference=lambda x: x.flip(0)[::2],
-        cases=tuple(_vector(n) for n in (1025, 1024, 1, 2, 7, 5000)),
+        cases=tuple(_vector(n) for n in (1025, 5000, 1024, 1, 2, 7)),
+        longer=lambda n: _vector(2 * n + 1),
         may_copy=False,
     ),
     Number(

@@ -1,5 +1,6 @@
 """The exercises of lesson 02."""
 
+import math
 from typing import Any
 
 import torch
@@ -25,6 +26,11 @@ def _with_bias(rows: int, cols: int, dtype: torch.dtype) -> Case:
     return Case((Input((rows, cols), dtype), Input((cols,), dtype)), seed=rows + cols)
 
 
+def _square(n: int) -> tuple[int, int]:
+    """The sides of a square of more than n elements: wherever a grid of fixed size covers n, it falls short on one side."""
+    return (math.isqrt(n) + 1,) * 2
+
+
 EXERCISES = (
     Kernel(
         "02.1",
@@ -46,6 +52,7 @@ EXERCISES = (
             _matrix(100, 1),
             _matrix(32, 64, "offset by one element"),
         ),
+        longer=lambda n: _matrix(*_square(n)),
         may_copy=False,
         contiguous=True,
         most_bytes=lambda x: 2 * 4 * x.numel(),
@@ -57,6 +64,7 @@ EXERCISES = (
         cases=tuple(
             Case((Input(shape),), seed=sum(shape)) for shape in ((3, 20, 70), (1, 64, 64), (2, 33, 5), (5, 1, 40), (4, 65, 33))
         ),
+        longer=lambda n: Case((Input((1, *_square(n))),), seed=n),
         may_copy=False,
         contiguous=True,
         most_launches=1,
@@ -94,6 +102,7 @@ EXERCISES = (
             for dtype in (torch.float16, torch.bfloat16)
             for rows, cols in ((40, 70), (33, 65), (1, 100), (64, 32))
         ),
+        longer=lambda n: _with_bias(*_square(n), torch.float16),
         absolute=1e-6,  # 1 + erf(t) cancels where t is below zero
         in_float32=True,
         # x read and the result written once; the bias, which stays in the cache, by each row of tiles, however low.

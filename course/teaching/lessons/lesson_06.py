@@ -20,6 +20,16 @@ def _case(queries: int, keys: int, head_dim: int = 32, scalars: tuple[int, ...] 
     return Case((q, k, k), seed=queries + keys, scalars=scalars)
 
 
+def _low(queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1) -> Case:
+    """Scores of about -10^10: of one key alone, they lie below whatever stands in for the -inf of keys that are not there.
+
+    values: how many tensors of the keys' shape come after the keys.
+    """
+    q = Input(queries, torch.float16, values="near the maximum")
+    k = Input(keys, torch.float16, values="near the minimum")
+    return Case((q, k, *(Input(keys, torch.float16),) * values), seed=queries[-2])
+
+
 def _scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     return q @ k.mT * q.shape[-1] ** -0.5
 
@@ -96,7 +106,7 @@ EXERCISES = (
         "06.1",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_keys", "scale", *TILE),
         reference=_attention,
-        cases=(_case(16, 13), _case(16, 30, values="far apart"), _case(32, 32), _case(16, 1, 64), _case(64, 50)),
+        cases=(_case(16, 13), _case(16, 30, values="far apart"), _case(32, 32), _low((16, 64), (1, 64)), _case(64, 50)),
         launch=_one_tile,
         absolute=ROUNDED,
         in_float32=True,
@@ -106,7 +116,7 @@ EXERCISES = (
         "06.2",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_attention,
-        cases=(_case(37, 75), _case(20, 90, values="far apart"), _case(32, 64), _case(1, 130), _case(64, 5, 64)),
+        cases=(_case(37, 75), _case(20, 90, values="far apart"), _case(32, 64), _case(1, 130), _low((64, 64), (1, 64))),
         launch=_loop,
         absolute=ROUNDED,
     ),
@@ -114,9 +124,12 @@ EXERCISES = (
         "06.3",
         parameters=("q_ptr", "k_ptr", "lse_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_log_sum_exp,
-        cases=tuple(
-            Case((Input((queries, d), torch.float16), Input((keys, d), torch.float16)), seed=queries + keys)
-            for queries, keys, d in ((37, 75, 32), (32, 64, 64), (1, 130, 16), (40, 1, 32))
+        cases=(
+            *(
+                Case((Input((queries, d), torch.float16), Input((keys, d), torch.float16)), seed=queries + keys)
+                for queries, keys, d in ((37, 75, 32), (32, 64, 64), (1, 130, 16))
+            ),
+            _low((40, 32), (1, 32), values=0),
         ),
         launch=_lse,
         absolute=1e-5,
@@ -151,16 +164,19 @@ EXERCISES = (
             "stride_qh", "stride_kh", "stride_vh", *TILE,
         ),
         reference=_grouped,
-        cases=tuple(
-            Case(
-                (
-                    Input((heads, queries, 32), torch.float16),
-                    Input((key_heads, keys, 32), torch.float16),
-                    Input((key_heads, keys, 32), torch.float16),
-                ),
-                seed=heads + keys,
-            )
-            for heads, key_heads, queries, keys in ((6, 2, 20, 45), (8, 4, 64, 64), (3, 3, 17, 30), (4, 1, 33, 7))
+        cases=(
+            *(
+                Case(
+                    (
+                        Input((heads, queries, 32), torch.float16),
+                        Input((key_heads, keys, 32), torch.float16),
+                        Input((key_heads, keys, 32), torch.float16),
+                    ),
+                    seed=heads + keys,
+                )
+                for heads, key_heads, queries, keys in ((6, 2, 20, 45), (8, 4, 64, 64), (3, 3, 17, 30))
+            ),
+            _low((4, 33, 32), (1, 1, 32)),
         ),
         launch=_by_head,
         absolute=ROUNDED,
