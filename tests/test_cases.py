@@ -85,7 +85,8 @@ def test_a_fresh_guarded_tensor_is_poison_and_has_no_stray_writes(dtype, shape):
     made = guarded(shape, stride, dtype, DEVICE)
     assert is_poison(made.tensor).all()
     assert made.stray_writes() == []
-    assert made.tensor.data_ptr() % 512 == 256  # the same in every run, so that what is promised of it holds or never does
+    if 0 not in shape:  # the same in every run, so that what is promised of it holds always or never
+        assert made.tensor.data_ptr() % 512 == 256
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.skipif(MODE.gpu, reason="a GPU cannot be watched so")
 @triton.jit
 def promise_kernel(x_ptr, out_ptr, number, PROMISE: tl.constexpr):
     lanes = tl.arange(0, 16)
-    offsets = lanes
     if PROMISE == "every element a multiple":
         tl.multiple_of(16 * lanes, 16)
     elif PROMISE == "the beginnings of runs are multiples":
@@ -29,8 +28,7 @@ def promise_kernel(x_ptr, out_ptr, number, PROMISE: tl.constexpr):
         for start in range(0, 16, 4):
             tl.multiple_of(start, 8)
     elif PROMISE == "addresses count bytes":
-        offsets = tl.multiple_of(x_ptr + lanes, 16) - x_ptr
-        offsets = offsets.to(tl.int32)
+        tl.multiple_of(x_ptr + lanes, 16)
     elif PROMISE == "an allocation's address":
         tl.multiple_of(x_ptr, 256)
     elif PROMISE == "more than an allocation's address":
@@ -51,7 +49,7 @@ def promise_kernel(x_ptr, out_ptr, number, PROMISE: tl.constexpr):
         tl.assume(number == 6)
     elif PROMISE == "a false condition":
         tl.assume(number == 7)
-    tl.store(out_ptr + offsets, tl.load(x_ptr + lanes))
+    tl.store(out_ptr + lanes, tl.load(x_ptr + lanes))
 
 
 def copied(promise):
