@@ -21,6 +21,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from course.descendants import Descendants
@@ -51,11 +52,25 @@ def serve(control: socket.socket, idle_s: float) -> None:
             return
         request = json.loads(line)
         _prepare(request["function"].partition(":")[0])
-        answer = _run(request, control)
+        with _own_folder(request["environ"]):
+            answer = _run(request, control)
         if answer is None:
             return
         ended, value = answer
         control.sendall(json.dumps(ended | {"value_bytes": len(value)}).encode() + b"\n" + value)
+
+
+@contextlib.contextmanager
+def _own_folder(environ: dict[str, str]) -> Iterator[None]:
+    """Give a task a temporary folder of its own, and remove it: a task that is killed cannot do so itself."""
+    around = next((environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name)), None)
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="course-task-", dir=around, ignore_cleanup_errors=True)
+    except OSError:  # the task finds the same, and says what it could not write
+        yield
+        return
+    with folder as environ["TMPDIR"]:
+        yield
 
 
 def _prepare(name: str) -> None:

@@ -8,6 +8,7 @@ from course.compiling.elf import is_whole
 from course.compiling.lower import LowerError
 from course.errors import CourseError
 from tests import aot_kernels, lower_kernels
+from tests.disk import room_for
 
 ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16")
 NO_ROOM = r"The compiler could not write its files in .*: No space left on device; make room on the disk and try again\."
@@ -61,3 +62,13 @@ def test_a_file_cut_off_anywhere_is_not_whole(add):
     assert is_whole(add.cubin)
     assert [size for size in range(0, len(add.cubin), 97) if is_whole(add.cubin[:size])] == []
     assert not is_whole(b"text")
+
+
+def test_stages_are_dumped_all_or_none(add, tmp_path):
+    add.sass  # noqa: B018  which needs room of its own
+    with (
+        room_for(5000),
+        pytest.raises(CourseError, match="could not be written .+: nothing was changed; make room on the disk"),
+    ):
+        add.dump(tmp_path / "stages")
+    assert not (tmp_path / "stages").exists()
