@@ -68,7 +68,7 @@ def test_stages_are_dumped_all_or_none(add, tmp_path):
     add.sass  # noqa: B018  which needs room of its own
     with (
         room_for(5000),
-        pytest.raises(CourseError, match="could not be written .+: nothing was changed; make room on the disk"),
+        pytest.raises(CourseError, match=r"could not be written .+: nothing was changed; make room on the disk"),
     ):
         add.dump(tmp_path / "stages")
     assert not (tmp_path / "stages").exists()
