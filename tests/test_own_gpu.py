@@ -112,9 +112,7 @@ def test_pictures_show_it_beside_the_recorded_one(own):
     assert "Dotted: torch.matmul in float16 measured on Tesla T4: 24 TFLOP/s." in draw.speeds(recorded("matmul")).alt
     roofline = draw.roofline(counted()).alt
     assert "Dashed, measured on Tesla T4: memory 0.24 TB/s, tensor cores, fp16: 24 TFLOP/s." in roofline
-    beside = (
-        "For comparison, Tesla T4, measured on 2026-05-04: 0.24 TB/s of device memory, 24 TFLOP/s in a float16 matrix product."
-    )
+    beside = "For comparison, Tesla T4, measured on 2026-05-04: memory 0.24 TB/s, float16 matrix product 24 TFLOP/s."
     assert draw.machine().alt.endswith(beside)
     of_the_t4 = draw.machine(T4).alt
     assert "Tesla T4" not in of_the_t4.partition("For comparison, ")[2]

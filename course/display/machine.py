@@ -32,7 +32,7 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     axes.set_xlim(-1, 101)
     others = _others(facts)
     for row, text in enumerate(others, start=1):
-        axes.text(0, -7 * row, text, fontsize=9)
+        axes.text(0, -7 * row, text, fontsize=8)
     axes.set_ylim(-1 - 7 * len(others), 101)
     axes.axis("off")
     return Picture.of(figure, " ".join([_alt(facts), *others]))
@@ -43,8 +43,8 @@ def _others(facts: GpuFacts) -> list[str]:
     recorded, own = measured_gpu(to_content(recorded_facts())), own_gpu()
     found = [(gpu, how) for gpu, how in ((recorded, "recorded"), (own, "measured")) if gpu and gpu.name != facts.machine.gpu]
     return [
-        f"For comparison, {gpu.name}, {how} on {gpu.measured}: {gpu.memory:.2g} TB/s of device memory, "
-        f"{gpu.dot['fp16']:.0f} TFLOP/s in a float16 matrix product."
+        f"For comparison, {gpu.name}, {how} on {gpu.measured}: memory {gpu.memory:.2g} TB/s, "
+        f"float16 matrix product {gpu.dot['fp16']:.0f} TFLOP/s."
         for gpu, how in found
     ]
 
