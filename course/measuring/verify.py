@@ -17,7 +17,7 @@ from course.compiling.private.promises import promises_held
 from course.errors import CourseError
 from course.progress import track
 from course.tracing.accesses import AccessLog, FoundError, Problem, Region, refuse_promise
-from course.tracing.watching import Stopped, limited_computing
+from course.tracing.watching import Stopped, limited
 
 from .cases import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
 from .compare import largest_error, value_problem
@@ -166,7 +166,7 @@ def verify(
             outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", "the interpreter would take long"))
             continue
         try:
-            with pace.timing(case), limited_computing(math.inf if MODE.gpu else case_s):
+            with pace.timing(case), limited(math.inf if MODE.gpu else case_s):
                 outcomes.append(_try(function, reference, case, tolerance, absolute, contiguous, block))
         except Stopped:
             reason = f"the interpreter had not ended it after {case_s:g} s of computing"

@@ -123,29 +123,16 @@ def sample(grid: Grid, also: set[Program]) -> list[Program]:
     return [(n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])) for n in numbers]
 
 
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raise Stopped when this process has computed for so long, in the midst of whatever Python runs."""
-
-    def stop(*_: Any) -> None:
-        raise Stopped
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 LOOK_S = 0.2
 """Of computing, between two looks at how long a thread has computed."""
 
 
 @contextmanager
-def limited_computing(seconds: float) -> Iterator[None]:
-    """Raise Stopped once the main thread has computed for so long, whatever else the machine does meanwhile."""
+def limited(seconds: float) -> Iterator[None]:
+    """Raise Stopped once the main thread has computed for so long, in the midst of whatever Python it runs.
+
+    What else the machine does meanwhile does not count. Another thread is not limited, since signals do not reach it.
+    """
     if math.isinf(seconds) or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -155,13 +142,14 @@ def limited_computing(seconds: float) -> Iterator[None]:
         if time.thread_time() - start > seconds:
             raise Stopped
 
-    before = signal.signal(signal.SIGVTALRM, look)
-    signal.setitimer(signal.ITIMER_VIRTUAL, LOOK_S, LOOK_S)
+    before = signal.signal(signal.SIGPROF, look)
+    interval = min(LOOK_S, seconds)
+    signal.setitimer(signal.ITIMER_PROF, interval, interval)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def watched(watch: Watch, launching: Callable[[], Any], seconds: float) -> Failure | None:
