@@ -180,6 +180,7 @@ class Worker:
             return ""
         self._answers.close()
         self._socket.close()
+        self.process.terminate()  # one that is still importing PyTorch has not heard that
         try:
             self.process.wait(timeout=END_S)
         except subprocess.TimeoutExpired:

@@ -199,6 +199,7 @@ def _task(request: Json, pipes: dict[str, int], stamp: bytes) -> None:
     code, own = 1, os.getpid()
     try:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.dup2(pipes["stdout"], 1)
         os.dup2(pipes["stderr"], 2)
@@ -231,4 +232,6 @@ if __name__ == "__main__":
     for module in ("course", "torch", "triton"):  # what takes seconds, once; course picks the mode before Triton is read
         importlib.import_module(module)
 
+    # Until here it ends at once when it is told to; from here on it ends its task first, when the parent hangs up.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     serve(socket.socket(fileno=int(sys.argv[1])), idle_s=float(sys.argv[2]))

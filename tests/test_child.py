@@ -303,3 +303,11 @@ def test_a_script_that_hangs_is_ended_with_all_that_it_started(tmp_path, monkeyp
 
 def test_a_script_reads_nothing_from_this_terminal():
     assert "EOFError" in run_source("input()").stderr
+
+
+def test_a_worker_that_is_still_starting_ends_at_once():
+    worker = Worker("interpret")
+    worker._start()
+    process = worker.process
+    worker.stop()
+    assert process.returncode == -signal.SIGTERM  # and not 0, when it has imported PyTorch
