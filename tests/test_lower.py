@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -512,6 +513,7 @@ def test_resources_and_what_follows(add):
     assert (found.spill_bytes, found.shared_bytes, found.num_warps) == (0, 0, 4)
     assert 8 <= found.registers <= 64
     assert (found.programs_per_sm, found.limit, found.occupancy) == (16, "warps", 1.0)
+    assert "programs of 4 warps on" in str(found) and "programs of 1 warp on" in str(replace(found, num_warps=1))
     deep = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=128, num_stages=5, target="sm_75")
     assert deep.resources.spill_bytes > 0
 
