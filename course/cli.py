@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from course import cli_aot
+from course.compiling.texts import split_signature
 from course.errors import CourseError
 from course.files import advice
 
@@ -64,7 +65,12 @@ def check(
 @app.command()
 def lower(
     kernel: Annotated[str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")],
-    signature: Annotated[str, typer.Option("--signature", "-s", help='As "*fp32:16, *fp32:16, i32, 1024", also NAME=1024.')],
+    signature: Annotated[
+        str,
+        typer.Option(
+            "--signature", "-s", help='As "*fp32:16, *fp32:16, i32, 1024"; also NAME=1024, and a tuple as "(*fp32, i32)".'
+        ),
+    ],
     target: Annotated[str | None, typer.Option(help="As sm_90 or gfx942; this machine's GPU, or sm_90.")] = None,
     num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
     num_stages: Annotated[int | None, typer.Option("--num-stages", "-ns", help="Pipeline depth.")] = None,
@@ -91,18 +97,6 @@ def lower(
         print(json.dumps({**lowered.summary(), "files": [str(path) for path in paths]}, indent=1))
     else:
         print(lowered, *paths, sep="\n")
-
-
-def split_signature(text: str) -> list[str]:
-    """The parts between commas that stand in no brackets: "tensordesc<fp16[64, 64]>, 1" has two."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += {"[": 1, "(": 1, "<": 1, "]": -1, ")": -1, ">": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
 
 
 @app.command()

@@ -138,3 +138,40 @@ def print_kernel(x_ptr):
 def apply_kernel(x_ptr, FUNCTION: tl.constexpr, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + tl.arange(0, BLOCK))
     tl.store(x_ptr + tl.arange(0, BLOCK), FUNCTION(x))
+
+
+@triton.jit
+def typed_kernel(x_ptr, a, b, LARGE: tl.constexpr, BLOCK: tl.constexpr = 64):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    if LARGE:
+        x = x * a
+    tl.store(x_ptr + tl.arange(0, BLOCK), x + b)
+
+
+@triton.jit
+def recursive_kernel(x_ptr, n):
+    tl.store(x_ptr + n, 0.0)
+    if n > 0:
+        recursive_kernel(x_ptr, n - 1)
+
+
+@triton.jit
+def self_kernel(self, grid, BLOCK: tl.constexpr):
+    tl.store(self + tl.arange(0, BLOCK), grid)
+
+
+@triton.jit
+def tuple_kernel(pointers, sizes, BLOCK: tl.constexpr):
+    x = tl.load(pointers[0] + tl.arange(0, BLOCK))
+    tl.store(pointers[1] + tl.arange(0, BLOCK), x, mask=tl.arange(0, BLOCK) < sizes[0])
+
+
+@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"])
+@triton.heuristics({"EVEN": lambda arguments: arguments["n"] % 2 == 0})
+@triton.jit
+def chosen_kernel(x_ptr, n, EVEN: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    if EVEN:
+        tl.store(x_ptr + offsets, 1.0)
+    else:
+        tl.store(x_ptr + offsets, 1.0, mask=offsets < n)

@@ -1,5 +1,6 @@
 """lower gives what the JIT makes, for any target, and says where each line came from."""
 
+import base64
 import importlib
 import json
 import os
@@ -18,11 +19,12 @@ from typer.testing import CliRunner
 
 import course
 from course import lower
+from course.aot.tasks import compile_variants
 from course.child import run_source
 from course.cli import app, split_signature
 from course.compiling import lower as lower_module
 from course.compiling.layouts import Layout, Layouts, Value
-from course.compiling.lower import LowerError, lower_file
+from course.compiling.lower import LowerError, call_compiler, lower_file
 from course.compiling.passes import without_locations
 from course.errors import CourseError
 from tests import lower_kernels as kernels
@@ -571,6 +573,87 @@ def test_a_dump_has_a_file_for_each_stage(add, tmp_path):
 
 
 # Bad input: a sentence each, with the line where there is one
+
+
+KERNELS = kernels.__file__
+SIGNATURES = [
+    ("add_kernel", "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024"),
+    ("add_kernel", "*fp16, *fp16, *bf16, i64, 64"),
+    ("add_kernel", "*fp32, *fp32, *fp32, 100, 64"),
+    ("add_kernel", "*fp32, *fp32, *fp32, i32:1, 64"),
+    ("typed_kernel", "*fp32:16, fp16, bf16, i1, 64"),
+    ("typed_kernel", "*fp32:16, fp32, fp64, True"),
+    ("typed_kernel", "*i32, i8, u8, 1, 32"),
+    ("typed_kernel", "*i64, i16, u16, i32, 32"),
+    ("typed_kernel", "*i64:16, u32, u64, i64:16, 32"),
+    ("typed_kernel", "*i32, u1, i1, False, 32"),
+    ("typed_kernel", "*fp32, 2.5, -3, u8, 32"),
+    ("add_kernel", "*kfp32, *kfp32:16, *fp32, i32, 64"),
+    ("chosen_kernel", "*fp32, i32, 0, 64"),
+    ("chosen_kernel", "*fp32, 7, i1, 64"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "signature"), SIGNATURES)
+def test_a_signature_gives_the_code_that_an_export_of_it_has(kernel, signature):
+    variant = {"signature": signature, "num_warps": 4, "num_stages": 3}
+    exported = call_compiler(compile_variants, {"file": KERNELS, "name": kernel}, [variant], "1", "sm_90")
+    assert "problem" not in exported
+    made = lower_file(KERNELS, kernel, split_signature(signature), "sm_90")
+    assert made.cubin == base64.b64decode(exported["compiled"][0]["code"])
+
+
+def test_the_command_takes_tuples_and_what_heuristics_choose():
+    made = lower_file(KERNELS, "tuple_kernel", split_signature("(*fp32:16, *fp32), (i32, 7), 64"), "sm_90")
+    assert made.metadata["signature"] == {"pointers": "('*fp32', '*fp32')", "sizes": "('i32', 'i32')", "BLOCK": "constexpr"}
+    for n, masked in ((8, False), (7, True)):
+        made = lower_file(KERNELS, "chosen_kernel", ["*fp32:16", str(n)], "sm_90", BLOCK="64")
+        assert made.metadata["constants"]["EVEN"] == str(not masked)
+    with pytest.raises(
+        CourseError, match=r"heuristics could not choose EVEN from these arguments \(TypeError: .*\): give it by name"
+    ):
+        lower_file(KERNELS, "chosen_kernel", ["*fp32:16", "i32"], "sm_90", BLOCK="64")
+
+
+def test_what_heuristics_choose_is_taken_from_the_arguments():
+    x = torch.zeros(64)
+    assert lower(kernels.chosen_kernel, x, 8, BLOCK=64).metadata["constants"]["EVEN"] == "True"
+    assert lower(kernels.chosen_kernel, x, 7, BLOCK=64).metadata["constants"]["EVEN"] == "False"
+    assert lower(kernels.chosen_kernel, x, 7, EVEN=True, BLOCK=64).metadata["constants"]["EVEN"] == "True"
+
+
+def test_parameters_may_be_called_as_the_jits_own():
+    made = lower(kernels.self_kernel, "*i32:16", "i32", 64)
+    assert list(made.metadata["signature"]) == ["self", "grid", "BLOCK"]
+    assert lower(kernels.self_kernel, "*i32:16", grid="i32", BLOCK=64).ttir == made.ttir
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "says"),
+    [
+        (["i32"], {}, "BLOCK is a constant and was given as i32, so give the value that it has in a launch"),
+        (["x"], {}, "BLOCK is a constant and was given as x"),
+        ([None], {}, "BLOCK is a constant and was given as None"),
+        ([64], {"num_warps": "x"}, "num_warps is 'x': it must be 1, 2, 4, 8, 16 or 32"),
+        ([64], {"num_ctas": 3}, "num_ctas is 3: it must be 1, 2, 4, 8 or 16"),
+        ([64], {"num_warps": 3}, "num_warps is 3"),
+    ],
+)
+def test_a_constant_or_an_option_that_is_none_is_named(arguments, options, says):
+    with pytest.raises(CourseError, match=says):
+        lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", *arguments, **options)
+
+
+def test_arguments_that_are_none_of_a_kernels_are_named():
+    with pytest.raises(CourseError, match="x_ptr is a list: give a tensor, or a tuple where the kernel takes one"):
+        lower(kernels.tile_sum_kernel, [1.0, 2.0], "*fp32:16", 64)
+    with pytest.raises(CourseError, match="cannot be given a sparse tensor: pass the dense tensors"):
+        lower(kernels.tile_sum_kernel, torch.eye(4).to_sparse(), "*fp32:16", 64)
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    with pytest.raises(CourseError, match="cannot be given a nested tensor"):
+        lower(kernels.tile_sum_kernel, nested, "*fp32:16", 64)
+    with pytest.raises(LowerError, match="recursive_kernel calls itself, and a kernel cannot"):
+        lower(kernels.recursive_kernel, "*fp32:16", "i32")
 
 
 @pytest.mark.parametrize(

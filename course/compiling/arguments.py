@@ -27,8 +27,16 @@ DTYPES = {
     "fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2,
     "fp8e4b8": torch.float8_e4m3fnuz, "fp8e5b16": torch.float8_e5m2fnuz,
 }  # fmt: skip
-SCALARS = {"i1": True, "i32": 3, "i64": 2**40 + 1, "u64": 2**63 + 1, "fp32": 1.5}
-"""A number that the JIT passes as this type, not divisible by 16 and not 1."""
+SCALARS = {
+    "i1": True, "i8": 3, "i16": 3, "i32": 3, "i64": 2**40 + 1, "u1": True, "u8": 3, "u16": 3, "u32": 3, "u64": 2**63 + 1,
+    "fp16": 1.5, "bf16": 1.5, "fp32": 1.5, "fp64": 1.5,
+}  # fmt: skip
+"""A number for each type, not divisible by 16 and not 1."""
+BY_VALUE = ("i1", "i32", "i64", "u64", "fp32")
+"""The types that the JIT gives to a number by itself. It must be told of the others."""
+
+BYTES = ("fp8e4b15",)
+"""What a pointer may point to as well. PyTorch has no name for it."""
 
 POINTER = re.compile(r"\*(k?)(\w+)(:16)?( large)?")
 SCALAR = re.compile(r"(\w+)(?::(16|1))?")
@@ -44,6 +52,8 @@ def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
     """
     if isinstance(value, str):
         return {"text": value}
+    if isinstance(value, torch.Tensor):
+        _refuse_other_memory(value)
     if isinstance(value, torch.Tensor) and value.dtype not in DTYPES.values():
         raise CourseError(f"A kernel cannot be given a tensor of {value.dtype}.")
     if isinstance(value, torch.Tensor) and kept is not None:
@@ -64,7 +74,7 @@ def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
             "block": [*value.block_shape],
         }
     if type(value) in (tuple, list):
-        return {"items": [describe(each, kept) for each in value]}
+        return {"items": [describe(each, kept) for each in value], "list": type(value) is list}
     if isinstance(value, triton.runtime.jit.TensorWrapper) and kept is not None:
         return {"wrapped": describe(value.base, kept), "dtype": str(value.dtype)}
     if isinstance(value, triton.runtime.jit.TensorWrapper):
@@ -78,6 +88,13 @@ def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
             "of them, or types such as '*fp32:16'."
         )
     return {"constant": text}
+
+
+def _refuse_other_memory(tensor: torch.Tensor) -> None:
+    """Raise CourseError for a tensor that has no one block of memory."""
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        kind = "nested" if tensor.is_nested else "sparse"
+        raise CourseError(f"A kernel cannot be given a {kind} tensor: pass the dense tensors that it is made of.")
 
 
 def _geometry(tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -117,6 +134,20 @@ def make(described: Described, is_constexpr: bool, kept: Sequence[torch.Tensor] 
     return eval(described["constant"])
 
 
+def told_type(text: str, is_constexpr: bool) -> tuple[str, Any] | None:
+    """The type that the JIT must be told of since the value from `make` does not show it, and "D" or None; None for others.
+
+    is_constexpr: of a parameter that is a constant, which a type makes an argument.
+    """
+    if match := POINTER.fullmatch(text):
+        by_value = not is_constexpr and not match[1] and match[2] in DTYPES
+        return None if by_value or match[2] not in (*DTYPES, *BYTES) else (f"*{match[1]}{match[2]}", match[3] and "D")
+    match = SCALAR.fullmatch(text)
+    if not match or match[1] not in SCALARS or (match[1] in BY_VALUE and not is_constexpr):
+        return None
+    return ("constexpr", 1) if match[2] == "1" else (match[1], match[2] and "D")
+
+
 def _tensor(dtype: torch.dtype, beyond_16: int, storage_bytes: int) -> torch.Tensor:
     elements = max(1, storage_bytes // dtype.itemsize)
     offset = beyond_16 // dtype.itemsize
@@ -149,6 +180,8 @@ def _of_type(text: str) -> Any:
 
 
 def _dtype(name: str, text: str) -> torch.dtype:
+    if name in BYTES:
+        return torch.uint8
     if name not in DTYPES:
         raise CourseError(f"There is no type {name!r} in {text!r}: there is {', '.join(DTYPES)}.")
     return DTYPES[name]

@@ -3,6 +3,7 @@
 import ast
 import base64
 import json
+import re
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from .layouts import Layouts
 from .lines import LineMap, SourceLine, origin_of, relocated
 from .passes import Passes
 from .private.ir import compile_ir
+from .private.kernels import chosen_by_heuristics, parameters_of
 from .reference import reference_of
 from .targets import Target, target_of
 
@@ -318,14 +320,15 @@ def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> 
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors, constants,
         options of the compiler such as num_warps and num_stages. In place of a tensor or number a text may describe it:
         "*fp16" is a pointer to float16, "*fp16:16" one that is divisible by 16, "*fp16:16 large" one into a storage of
-        more than 2 GB; "i32", "i64", "fp32", "i32:16" and "i32:1" are numbers.
+        more than 2 GB; "i32", "i64", "fp16", "fp32", "i32:16" and "i32:1" are numbers.
+    What `@triton.heuristics` chooses is chosen; what `@triton.autotune` would choose must be given.
     target: "sm_75" to "sm_120", "gfx942", "gfx1100" and others; by default this machine's GPU, and sm_90 where there is none.
 
     Raises LowerError, with the kernel's line, where it does not compile; CourseError for what is no kernel or no target.
     """
-    return lower_again(
-        Request(reference_of(kernel, "lower"), [*map(describe, args)], _described(kwargs), literal=False), target
-    )
+    reference = reference_of(kernel, "lower")
+    kwargs = kwargs | chosen_by_heuristics(kernel, parameters_of(kernel), args, kwargs)
+    return lower_again(Request(reference, [*map(describe, args)], _described(kwargs), literal=False), target)
 
 
 def lower_file(file: str | Path, name: str, signature: list[str], target: str | None = None, **options: Any) -> Lowered:
@@ -364,15 +367,20 @@ def refuse_problem(found: dict[str, Any]) -> None:
         if "line" in found:
             where = "its cell" if found["file"].startswith("<cell") else found["file"]
             place = f"\nLine {found['line']} of {where}:  {found['text']}"
-        raise LowerError(found["problem"] + place, found.get("details", ""))
+        details = found.get("details", "")
+        failed = re.search(r"Pipeline failed while executing \[`(\w+)`", details)
+        which = f"the compiler's pass {failed[1]} failed" if failed else "one of the compiler's passes failed"
+        raise LowerError(found["problem"].replace("PassManager::run failed", which) + place, details)
 
 
 def call_compiler(function: Any, *args: Any) -> Any:
     """What a function returns that compiles in a child. Raises LowerError where the child did not come to its end."""
     ended = call(function, *args, kind="compile", timeout_s=TIMEOUT_S)
-    if ended.how == "finished":
-        return ended.value
     words = ended.stderr.strip()
+    if ended.how == "finished":
+        if isinstance(ended.value, dict) and "problem" in ended.value:
+            return {**ended.value, "details": "\n".join(filter(None, [ended.value.get("details", ""), words]))}
+        return ended.value
     if ended.how == "out of time":
         file = args[0].get("file") if args and isinstance(args[0], dict) else None
         first = f"; before it compiles, it executes {file}" if file else ""

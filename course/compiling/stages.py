@@ -13,13 +13,14 @@ import triton
 from course.errors import CourseError
 from course.files import advice
 
-from .arguments import make
-from .private.compiler import assembler_watched, launches_compiled, prepare_compiler
+from .arguments import describe, make, told_type
+from .private.compiler import Told, assembler_watched, launches_compiled, prepare_compiler, types_told
 from .private.errors import CompileError, compile_problem
 from .private.ir import compile_ir, values_with_layouts
-from .private.kernels import jit_function
+from .private.kernels import chosen_by_heuristics, jit_function
 from .reference import listing_of, loaded_at
 from .targets import target_of
+from .texts import split_signature
 
 TEXTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
 BINARIES = ("cubin", "hsaco")
@@ -46,18 +47,19 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
         return {"problem": str(error)}
     listing = listing_of(kernel)
     try:
-        bound = _bind(kernel, args, kwargs, literal)
+        given_args, given_kwargs, told = _bind(given, kernel, args, kwargs, literal)
         with (
             tempfile.TemporaryDirectory(prefix="course-lower-") as cache,
             launches_compiled(target_of(target).triton) as found,
             assembler_watched() as commands,
+            types_told(kernel, told),
         ):
             # A cache of its own: Triton's would give back what was compiled from the same text in another file.
             os.environ["TRITON_CACHE_DIR"] = cache
-            kernel[(1,)](**bound)
+            kernel[(1,)](*given_args, **given_kwargs)
             return _result(found.kernels[0], listing, commands)
     except CompileError as error:
-        return problem_of(error, listing)
+        return _with_constants(problem_of(error, listing), kernel, args, kwargs)
     except (TypeError, KeyError) as error:
         words = str(error.args[0] if error.args else error).replace("dynamic_func()", kernel.__name__)
         chosen = "" if given is kernel else " What @triton.autotune or @triton.heuristics would choose must be given by name."
@@ -123,27 +125,82 @@ def _expanded(text: str, aliases: dict[str, str]) -> str:
     return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), text)
 
 
-def _bind(kernel: Any, args: list[Json], kwargs: dict[str, Json], literal: bool) -> Json:
-    """By name what a launch would be given."""
+def _bind(given: Any, kernel: Any, args: list[Json], kwargs: dict[str, Json], literal: bool) -> tuple[list[Any], Json, Told]:
+    """What a launch would be given, by place and by name, and the types that the JIT is to be told of.
+
+    given: the kernel as it was found, perhaps under `@triton.heuristics`.
+    """
     names = [parameter.name for parameter in kernel.params]
     if len(args) > len(names):
         raise TypeError(f"it takes {len(names)} arguments and was given {len(args)}")
-    constexprs = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
-    positional = dict(zip(names, args, strict=False))
+    described = dict(zip(names, args, strict=False))
     for name in kwargs:
-        if name in positional:
+        if name in described:
             raise TypeError(f"{name} is given twice, by its place and by its name")
-        if name in ("grid", "warmup"):
+        if name in ("grid", "warmup") and name not in names:
             raise TypeError(f"{name} belongs to a launch, and nothing is launched")
-    described = {**positional, **kwargs}
-    bound = {}
+    described |= kwargs
+    constexprs = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
+    constants = constexprs | set(described).difference(names)  # what is no parameter is an option of the compiler
+    if literal:
+        described = {name: _read(each, name in constants) for name, each in described.items()}
+        values = {name: each["text"] if "text" in each else make(each, True) for name, each in described.items()}
+        described |= {name: describe(value) for name, value in chosen_by_heuristics(given, names, [], values).items()}
+    bound: Json = {}
+    told: Told = {}
     for name, each in described.items():
-        is_constant = name in constexprs or name not in names  # the rest are options of the compiler
-        if literal and "text" in each and (is_constant or isinstance(_literal(each["text"]), (bool, int, float))):
-            bound[name] = _literal(each["text"])
-        else:
-            bound[name] = make(each, is_constant)
-    return bound
+        is_constant = name in constants
+        type = told_type(each.get("text", ""), is_constant) if literal or not is_constant else None
+        if each.get("list") and not is_constant:
+            raise TypeError(f"{name} is a list: give a tensor, or a tuple where the kernel takes one")
+        if type is not None and name in names:
+            told[name] = type
+        elif literal and "constant" in each and name in names:  # as in a signature for export
+            told[name] = "constexpr", make(each, True)
+        bound[name] = make(each, is_constant and name not in told)
+    _check_options({name: value for name, value in bound.items() if name not in names})
+    # By place as far as it goes: a parameter may be called self, as an argument of the JIT's own is.
+    first = next((place for place, name in enumerate(names) if name not in bound), len(names))
+    return [bound.pop(name) for name in names[:first]], bound, told
+
+
+def _read(described: Json, is_constant: bool) -> Json:
+    """What a text of a command line describes: a literal, a tuple of texts, or a type."""
+    text = described.get("text", "").strip()
+    value = _literal(text)
+    if not isinstance(value, str) and (is_constant or not isinstance(value, triton.language.dtype)):
+        return describe(value)
+    if text.startswith("(") and text.endswith(")"):
+        return {"items": [_read({"text": part}, is_constant) for part in split_signature(text[1:-1])]}
+    return {"text": value} if is_constant and isinstance(value, str) else described
+
+
+OPTIONS = {"num_warps": (1, 2, 4, 8, 16, 32), "num_ctas": (1, 2, 4, 8, 16)}
+
+
+def _check_options(options: Json) -> None:
+    for name, allowed in OPTIONS.items():
+        if name in options and (type(options[name]) is not int or options[name] not in allowed):
+            numbers = ", ".join(map(str, allowed[:-1]))
+            raise CourseError(f"{name} is {options[name]!r}: it must be {numbers} or {allowed[-1]}.")
+
+
+_NO_CONSTANT = re.compile(r"has no attribute|must be of type tl\.constexpr|must be an? (?:`?tl\.)?constexpr|NoneType")
+"""What Triton says where it wants a constant, and has something else."""
+
+
+def _with_constants(problem: Json, kernel: Any, args: list[Json], kwargs: dict[str, Json]) -> Json:
+    """A problem that comes from what a constant was given, with that said."""
+    if not _NO_CONSTANT.search(problem["problem"]):
+        return problem
+    described = dict(zip([each.name for each in kernel.params], args, strict=False)) | kwargs
+    given = {each.name: described.get(each.name, {}) for each in kernel.params if each.is_constexpr}
+    found = [(name, each.get("text", each.get("constant"))) for name, each in given.items()]
+    odd = [(name, text) for name, text in found if text and not isinstance(_literal(text), (bool, int, float))]
+    if not odd:
+        return problem
+    words = " and ".join(f"{name} is a constant and was given as {text}" for name, text in odd)
+    return {**problem, "problem": f"{problem['problem'].rstrip('.')}: {words}, so give the value that it has in a launch."}
 
 
 def _literal(text: str) -> Any:

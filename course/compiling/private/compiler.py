@@ -5,6 +5,7 @@ import errno
 import importlib
 import os
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,33 @@ class CompiledLaunches:
     kernels: list[CompiledKernel]
     problems: list[CompileError]
     """Also those that the launcher has caught."""
+
+
+Told = dict[str, tuple[str, Any]]
+"""By parameter the type that it is compiled for, whatever its value is, and what that promises: "D" for a multiple of 16, None
+for nothing, the value for a "constexpr"."""
+
+
+@contextlib.contextmanager
+def types_told(kernel: JITFunction[Any], told: Told) -> Iterator[None]:
+    """While active, the JIT specialises these parameters of a kernel as it is told, and the others by their values."""
+    before = kernel.device_caches
+    names = [parameter.name for parameter in kernel.params]
+
+    def create_binder() -> Any:
+        *rest, bind = kernel.create_binder()
+
+        def bind_told(*args: Any, **kwargs: Any) -> Any:
+            bound, entries, options = bind(*args, **kwargs)
+            return bound, [told.get(name, entry) for name, entry in zip(names, entries, strict=True)], options
+
+        return *rest, bind_told
+
+    kernel.device_caches = defaultdict(create_binder)
+    try:
+        yield
+    finally:
+        kernel.device_caches = before
 
 
 @contextlib.contextmanager

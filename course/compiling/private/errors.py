@@ -59,17 +59,22 @@ def compile_problem(error: Exception) -> CompileProblem:
     chain = causes(error)
     located = [each for each in chain if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src]
     words = [getattr(each, "error_message", None) or _own_words(each) for each in chain]
-    last = str(error).strip().splitlines()[-1:]  # below the source, what is wrong with it
-    reason = next((text for text in [*reversed(words), *last] if text), type(error).__name__)
+    below = [line for line in str(error).strip().splitlines()[-1:] if line.strip("^ ")]  # the source, what is wrong with it
+    reason = next((text for text in [*reversed(words), *below] if text), "the compiler gives no reason")
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
     reason = _indexing(chain[-1]) or _CLEARER.get(reason, reason)
+    if match := _MANGLED.fullmatch(reason):
+        reason = f"{match[1]} calls itself, and a kernel cannot"
     return CompileProblem(reason, tuple((each.src, each.node.lineno) for each in reversed(located)))
 
 
+_MANGLED = re.compile(r"(?:\w+\.)*(\w+?)__\w*")
+"""A function's name with its types, which is all that Triton says of one that is called before it is compiled."""
 _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
 """How Triton refuses a function of the language that is called without a compiler or an interpreter."""
 _NO_MATMUL = "a kernel has no @: tl.dot(a, b) multiplies blocks"
+
 _CLEARER = {
     "__setitem__ is not supported in triton": "elements are not assigned by index: use tl.store",
     # What Triton says at a call of a kernel without a grid.

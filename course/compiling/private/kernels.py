@@ -27,6 +27,12 @@ def plain_function(kernel: object) -> Callable[..., Any] | None:
     return kernel
 
 
+def parameters_of(kernel: Any) -> list[str]:
+    """The names of a kernel's parameters, in order."""
+    function = plain_function(kernel)
+    return list(inspect.signature(function).parameters) if function else []
+
+
 def inner_kernel(kernel: Any) -> Any:
     """The kernel itself, compiled or interpreted, under `@triton.autotune`, `@triton.heuristics` and the like."""
     while not inspect.isfunction(kernel.fn):
@@ -47,7 +53,13 @@ def chosen_by_heuristics(kernel: Any, names: list[str], args: Sequence[Any], kwa
     while not inspect.isfunction(kernel):
         for name, choose in getattr(kernel, "values", {}).items():
             if name not in given:
-                given[name] = chosen[name] = choose(given)
+                try:
+                    given[name] = chosen[name] = choose(given)
+                except Exception as error:
+                    raise CourseError(
+                        f"@triton.heuristics could not choose {name} from these arguments ({type(error).__name__}: {error}): "
+                        "give it by name."
+                    ) from error
         kernel = kernel.fn
     return chosen
 
