@@ -2,6 +2,7 @@
 
 import triton
 import triton.language as tl
+from triton.language.core import _aggregate
 
 
 @triton.jit
@@ -175,3 +176,22 @@ def chosen_kernel(x_ptr, n, EVEN: tl.constexpr, BLOCK: tl.constexpr):
         tl.store(x_ptr + offsets, 1.0)
     else:
         tl.store(x_ptr + offsets, 1.0, mask=offsets < n)
+
+
+@_aggregate
+class Places:
+    first: tl.tensor
+
+    @triton.constexpr_function
+    def __init__(self, first):
+        self.first = first
+
+    @triton.jit
+    def of(self, BLOCK: tl.constexpr):
+        return self.first + tl.arange(0, BLOCK)
+
+
+@triton.jit
+def aggregate_kernel(x_ptr, first, BLOCK: tl.constexpr):
+    places = Places(first)
+    tl.store(x_ptr + places.of(BLOCK), 1.0)

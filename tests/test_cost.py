@@ -6,10 +6,11 @@ import re
 import numpy as np
 import pytest
 import torch
+from triton.experimental import gluon
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import course
-from course import CourseError, draw, replay
+from course import CourseError, draw, lower, replay
 from course.measuring.counters import add_row_kernel
 from course.tracing.gpus import GPUS, gpu_of
 from course.tracing.watching import MOST_PROGRAMS, sample
@@ -267,6 +268,23 @@ def test_integers_of_numpy_and_torch():
     args = floats(64), floats(64), floats(64), 64
     for grid in ((np.int64(2),), [2], (torch.tensor(2), 1), 2):
         assert cost(kernels.add_kernel, grid, *args, BLOCK_SIZE=32).programs == 2
+
+
+def test_clusters_are_refused():
+    with pytest.raises(CourseError, match="cost follows programs that run by themselves, and num_ctas=2 joins them"):
+        cost(kernels.add_kernel, (2,), floats(64), floats(64), floats(64), 64, BLOCK_SIZE=32, num_ctas=2)
+
+
+@gluon.jit
+def gluon_kernel(x_ptr):
+    gluon.language.store(x_ptr, 1.0)
+
+
+@pytest.mark.parametrize("function", [cost, replay])
+def test_gluon_is_refused_in_a_sentence(function):
+    with pytest.raises(CourseError, match="takes no Gluon kernels yet, as gluon_kernel is one: lower, explore"):
+        function(gluon_kernel, (1,), floats(1))
+    assert "tt.store" in lower(gluon_kernel, "*fp32", target="sm_90").ttgir
 
 
 def test_what_heuristics_choose():

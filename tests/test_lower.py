@@ -251,6 +251,12 @@ def test_a_readers_own_function_has_lines_of_its_own():
     assert any("FMUL" in made.sass.split("\n")[row - 1] or "FFMA" in made.sass.split("\n")[row - 1] for row in found["sass"])
 
 
+def test_the_methods_of_an_aggregate_have_lines_too():
+    made = lower(kernels.aggregate_kernel, "*fp32:16", "i32", 64, target="sm_90")
+    assert [each["name"] for each in made.listing] == ["aggregate_kernel", "of"]
+    assert "return self.first + tl.arange(0, BLOCK)" in str(made.lines)
+
+
 def test_the_code_behind_the_lines_is_the_code_that_runs(add):
     """SASS comes from a second run of the assembler, for its locations: the instructions must be those of the cubin."""
     from course.compiling.disassembly import _tool

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 import course
+from course import lower
 from course.compiling.source import Source, source_of
 from course.errors import CourseError
 
@@ -153,3 +154,30 @@ def test_a_function_that_its_file_no_longer_has_is_refused(tmp_path):
     path.write_text("def other():\n    return 2\n")
     with pytest.raises(CourseError, match="first is no longer what its file has there: start a new session"):
         source_of(names["first"])
+
+
+def made_inside():
+    import triton.language as language
+
+    @triton.jit
+    def double(x):
+        return x + x
+
+    @triton.jit
+    def inside(x_ptr):
+        language.store(x_ptr, double(language.load(x_ptr)))
+
+    size = 3
+
+    @triton.jit
+    def counted(x_ptr):
+        language.store(x_ptr, size)
+
+    return inside, counted
+
+
+def test_modules_and_kernels_of_the_function_around_a_kernel_go_along():
+    inside, counted = made_inside()
+    assert "tt.store" in lower(inside, "*fp32", target="sm_90").ttir
+    with pytest.raises(CourseError, match=r"counted uses size from the function around it, .*: define it outside"):
+        lower(counted, "*fp32", target="sm_90")

@@ -13,7 +13,7 @@ from triton.backends.compiler import GPUTarget
 from course.errors import CourseError
 
 from .private.driver import driver_of
-from .private.kernels import plain_function
+from .private.kernels import is_gluon, plain_function
 from .source import Source, importable, source_of
 
 SM_90 = GPUTarget("cuda", 90, 32)
@@ -30,6 +30,10 @@ def reference_of(kernel: Any, asker: str) -> Reference:
     function = plain_function(kernel)
     if function is None:
         raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
+    if is_gluon(kernel) and asker != "lower":
+        raise CourseError(
+            f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore and draw.layout do."
+        )
     if importable(kernel):
         return {"module": function.__module__, "name": function.__name__}
     return {"source": source_of(kernel).to_json()}
@@ -109,6 +113,7 @@ def listing_of(*kernels: Any) -> list[dict[str, Any]]:
         names = function.__code__.co_names
         values = [function.__globals__[name] for name in names if name in function.__globals__]
         values += [getattr(each, name, None) for each in values if isinstance(each, ModuleType) for name in names]
+        values += [inner for each in values if isinstance(each, type) for inner in vars(each).values()]
         used = [plain_function(value) for value in values]
         waiting += [each for each in used if each is not None and not each.__module__.startswith("triton.")]
     return list(found.values())

@@ -160,7 +160,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _collect_function(name: str, value: Any, function: Callable[..., Any], into: _Collected) -> None:
-    _refuse_closure(function)
+    closure = _closure(function, is_kernel=plain_function(value) is not None)
     into.definitions[name] = None  # holds its place against a cycle
     definition = _definition(name, function)
     parsed = _parsed(definition.text)
@@ -170,12 +170,13 @@ def _collect_function(name: str, value: Any, function: Callable[..., Any], into:
         raise CourseError(
             f"{function.__name__} is no longer what its file has there: start a new session, which reads it again."
         )
-    in_code = _globals_in_code(function.__code__)
+    in_code = _globals_in_code(function.__code__) | set(function.__code__.co_freevars)
+    outside = function.__globals__ | closure
     for used in sorted(in_code | _names_in_head(parsed)):
-        if used in function.__globals__:
+        if used in outside:
             inside = used in in_code
             advice = "make it inside the function that uses it" if inside else f"write it out in the lines above {parsed.name}"
-            _collect(used, function.__globals__[used], into, advice)
+            _collect(used, outside[used], into, advice)
     del into.definitions[name]  # after what it uses
     into.definitions[name] = definition
 
@@ -224,13 +225,20 @@ def _names_in_head(definition: ast.FunctionDef) -> set[str]:
     return {node.id for head in heads for node in ast.walk(head) if isinstance(node, ast.Name)}
 
 
-def _refuse_closure(function: Callable[..., Any]) -> None:
-    if function.__closure__:
-        names = ", ".join(function.__code__.co_freevars)
+def _closure(function: Callable[..., Any], is_kernel: bool) -> dict[str, Any]:
+    """What a function takes from the one around it, by name: modules and kernels. Raises CourseError naming anything else."""
+    found = inspect.getclosurevars(function).nonlocals
+    live = [
+        name for name in function.__code__.co_freevars
+        if not isinstance(found.get(name), ModuleType) and plain_function(found.get(name)) is None
+    ]  # fmt: skip
+    if live:
+        advice = "define it" if is_kernel else "pass it as an argument, or define it"
         raise CourseError(
-            f"{function.__name__} uses {names} from the function around it, which cannot go along into another "
-            "process: pass it as an argument, or define it outside."
+            f"{function.__name__} uses {', '.join(live)} from the function around it, which cannot go along into another "
+            f"process: {advice} outside."
         )
+    return dict(found)
 
 
 def _definition(name: str, function: Callable[..., Any]) -> Definition:

@@ -40,6 +40,10 @@ def traced(asker: str, kernel: Any, grid: Any, args: Any, kwargs: dict[str, Any]
     resources, texts, notes = None, {}, []
     try:
         lowered = lower_again(request, target)
+        if (clusters := lowered.metadata["options"].get("num_ctas", 1)) > 1:
+            raise CourseError(
+                f"{asker} follows programs that run by themselves, and num_ctas={clusters} joins them: leave it out."
+            )
         requests, resources = [asdict(each) for each in requests_of(lowered)], lowered.resources
         texts = {line.frame: line.text.strip() for line in lowered.lines.source}
     except LowerError as error:

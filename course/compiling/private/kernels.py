@@ -27,6 +27,11 @@ def plain_function(kernel: object) -> Callable[..., Any] | None:
     return kernel
 
 
+def is_gluon(kernel: Any) -> bool:
+    """Whether a kernel is written in Gluon, where layouts are the author's to choose."""
+    return type(inner_kernel(kernel)).__name__ == "GluonJITFunction"
+
+
 def parameters_of(kernel: Any) -> list[str]:
     """The names of a kernel's parameters, in order."""
     function = plain_function(kernel)
