@@ -1,7 +1,7 @@
 # make lab      set up, copy the lessons to work/, open JupyterLab at the first one
-# make test     set up, then run everything that this machine can test
+# make test     set up, add the test tools, then run everything that this machine can test
 #
-# make test-triton-versions   what uses the private parts of Triton, on every version that the course supports
+# make test-triton-versions   the older Tritons: all of tests/ on 3.8, lowering and export on 3.6 and 3.7
 #
 # TORCH=cpu     take PyTorch's CPU build (a machine with no NVIDIA GPU; gigabytes smaller)
 # PYTHON=…      the Python to set up with; 3.11, 3.12 or 3.13
@@ -18,43 +18,44 @@ PART ?= tests notebooks
 VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
-TRITONS := 3.6.0 3.7.1 3.8.0 3.9.0
-PRIVATE := tests/test_lower.py tests/test_specialise.py tests/test_source.py tests/test_cost.py tests/test_replay.py \
-  $(wildcard tests/test_aot_*.py)
+LOWERING := tests/test_lower.py tests/test_specialise.py tests/test_source.py $(wildcard tests/test_aot_*.py)
 PYTEST = -m pytest -n auto --dist loadfile $(PART)
 
 export TORCH REQUIRE
 
-.PHONY: setup lab test test-gpu test-triton-versions record lint notebooks lock clean
+.PHONY: setup setup-dev lab test test-gpu test-triton-versions record lint notebooks lock clean
 
 setup:
 	@$(PYTHON) course/bootstrap.py
 
+setup-dev:
+	@$(PYTHON) course/bootstrap.py --dev
+
 lab: setup
 	@$(VENV) -m course lab $(LAB)
 
-test: setup
+test: setup-dev
 	COURSE_MODE=cpu $(VENV) $(PYTEST) $(TEST)
 
 # One GPU serves one process at a time here: no -n. All of it takes long; in parts, each of minutes:
 #   PART=tests/gpu   PART="tests/test_[a-e]*"   PART="tests/test_[f-m]*"   PART="tests/test_[n-z]* tests/browser"
 #   PART="notebooks/0[0-3]*"   PART="notebooks/0[4-7]*"
-test-gpu:
+test-gpu: $(if $(wildcard $(VENV)),setup-dev)
 	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest $(PART) $(TEST)
 
-# What compiles only, with each Triton in a folder of its own; torch and the rest are those of .venv. The folder's path is
-# absolute, since tests change the current one.
-test-triton-versions: setup
-	@set -e; for version in $(TRITONS); do \
-	  [ -d build/triton-$$version ] || $(VENV) -m pip install -q --no-deps --target build/triton-$$version triton==$$version; \
-	  echo "Triton $$version"; \
-	  PYTHONPATH=$(CURDIR)/build/triton-$$version COURSE_MODE=cpu $(VENV) -m pytest -q -n auto $(PRIVATE) $(TEST); \
-	done
+# Each older Triton is in a folder of its own; torch and the rest are those of .venv. The folder's path is absolute,
+# since tests change the current one.
+test-triton-versions: test-triton-3.6.0 test-triton-3.7.1 test-triton-3.8.0
+test-triton-3.6.0 test-triton-3.7.1: TESTS := $(LOWERING)
+test-triton-3.8.0: TESTS := tests
+test-triton-%: setup-dev
+	[ -d build/triton-$* ] || $(VENV) -m pip install -q --no-deps --target build/triton-$* triton==$*
+	PYTHONPATH=$(CURDIR)/build/triton-$* COURSE_MODE=cpu $(VENV) -m pytest -q -n auto --dist loadfile $(TESTS) $(TEST)
 
 record:
 	COURSE_MODE=gpu $(ANY) -m course record
 
-lint: setup
+lint: setup-dev
 	$(VENV) -m ruff check .
 	$(VENV) -m ruff format --check .
 	$(VENV) -m mypy
@@ -63,8 +64,10 @@ lint: setup
 notebooks: setup
 	$(VENV) -m course notebooks
 
-lock:
-	uv pip compile pyproject.toml -o requirements.lock
+# The second is the first and the test tools.
+lock: setup-dev
+	$(VENV) -m uv pip compile -q pyproject.toml -o requirements.lock
+	$(VENV) -m uv pip compile -q pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
 
 clean:
 	rm -rf .venv build *.egg-info

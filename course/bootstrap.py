@@ -1,55 +1,66 @@
-"""Make .venv with the locked versions: the first half of `make lab` and `make test`.
+"""Make .venv with the locked versions: the first half of `make lab` and, with --dev, of `make test`.
 
 It is run as a script by whatever Python is there, before anything is installed, so it uses the standard library
 alone, imports nothing of the course, and is written so that an old Python 3 can read it far enough to say so.
 """
 
+import ast
 import hashlib
+import json
 import os
 import platform
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
-STAMP = os.path.join(VENV, "course-lock.sha256")
+BUILD = os.path.join(ROOT, "build")
+PROJECT = os.path.join(ROOT, "pyproject.toml")
 LOCK = os.path.join(ROOT, "requirements.lock")
-INPUTS = (LOCK, os.path.join(ROOT, "pyproject.toml"))
+DEV_LOCK = os.path.join(ROOT, "requirements-dev.lock")
 
 PYTHONS = ("python3.13", "python3.12", "python3.11")
 OLDEST, NEWEST = (3, 11), (3, 13)
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-NEEDED_GB = {"cpu": 4, "": 10}
+ANSWER_S = 20
+NEEDED_GB = {"cpu": 4, "": 8}
 
 
 class Stop(Exception):
     """The set-up cannot go on; the message is one sentence that says what to do."""
 
 
-def main():
-    """Make .venv, or do nothing where it is there and made from this lock; return the exit code."""
+def main(arguments):
+    """Make .venv, or do nothing where it is made already; return the exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         check_system(sys.platform)
         python = choose_python()
         if python is not None:
-            return subprocess.call([python, os.path.abspath(__file__)])
+            os.execv(python, [python, os.path.abspath(__file__), *arguments])
         torch = os.environ.get("TORCH", "")
         if torch not in NEEDED_GB:
             raise Stop("TORCH is %r: set it to cpu for PyTorch's CPU build, or leave it unset." % torch)
-        if is_made():
-            return 0
-        check_compiler()
-        check_disk(torch)
-        make(torch)
+        wanted = describe(torch, [LOCK, DEV_LOCK] if "--dev" in arguments else [LOCK])
+        made = read_made()
+        if not wanted.items() <= made.items():
+            check_compiler()
+            make(made, wanted)
     except Stop as stop:
         sys.stderr.write("Set-up: %s\n" % stop)
         return 1
     except OSError as error:
         sys.stderr.write("Set-up: %s: make sure that you may write in %s and that it is not full.\n" % (error, ROOT))
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("Set-up: stopped; the same command goes on from here, and downloads nothing twice.\n")
+        return 130
     return 0
 
 
@@ -62,7 +73,7 @@ def check_system(system):
             "Container)%s." % (name, ", or clone it inside WSL2 and run make lab there" if system == "win32" else "")
         )
     if platform.machine() not in ("x86_64", "aarch64"):
-        raise Stop("Triton has wheels for x86-64 and arm64 alone, and this is %s: use such a machine." % platform.machine())
+        raise Stop("Triton has wheels for x86-64 and arm64 only, and this is %s: use such a machine." % platform.machine())
 
 
 def choose_python():
@@ -114,134 +125,227 @@ def check_disk(torch):
         raise Stop("The packages need %d GB in %s and %.1f are free: make room%s." % (NEEDED_GB[torch], ROOT, free, cpu))
 
 
-def wanted_stamp():
-    """What the stamp says when .venv was made from these files by this Python."""
-    digest = hashlib.sha256(("%s %s" % (sys.version, os.environ.get("TORCH", ""))).encode())
-    for path in INPUTS:
+def describe(torch, locks):
+    """What .venv is made from: of each lock and of pyproject.toml a hash, and which Python and which torch."""
+    wanted = {"python": sys.version, "torch": torch}
+    for path in [PROJECT, *locks]:
         with open(path, "rb") as file:
-            digest.update(file.read())
-    return digest.hexdigest()
+            wanted[os.path.basename(path)] = hashlib.sha256(file.read()).hexdigest()
+    return wanted
 
 
-def is_made():
-    """Whether .venv is there, works, and was made from this lock."""
+def read_made():
+    """What .venv was made from; nothing where it is missing, or where making it was interrupted."""
     try:
-        with open(STAMP) as file:
-            return file.read() == wanted_stamp() and os.access(venv_python(), os.X_OK)
-    except OSError:
-        return False
+        with open(made_file()) as file:
+            return json.load(file) if os.access(venv_python(), os.X_OK) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def made_file():
+    return os.path.join(VENV, "course-made.json")
 
 
 def venv_python():
     return os.path.join(VENV, "bin", "python")
 
 
-def make(torch):
-    """Make .venv and install the lock into it; the stamp comes last, so a broken-off set-up is begun again."""
-    if os.path.exists(STAMP):
-        os.remove(STAMP)
-    # torch==2.13.0 is satisfied by 2.13.0+cpu and the other way round: pip would keep the wrong build.
-    build = os.path.join(VENV, "course-torch")
-    if not os.access(venv_python(), os.X_OK) or not same_python() or read(build) != torch:
-        print("Making .venv with Python %s" % platform.python_version(), flush=True)
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if made.returncode:
-            raise Stop(explain_venv(made.stdout.decode(errors="replace")))
-        with open(build, "w") as file:
-            file.write(torch)
-    print("Installing the locked packages (a few minutes the first time)", flush=True)
-    options = ["--extra-index-url", CPU_INDEX] if torch == "cpu" else []
-    pip(["install", *options, "-r", LOCK])
-    pip(["install", "-q", "--no-deps", "--no-build-isolation", "--editable", ROOT])
-    with open(STAMP, "w") as file:
-        file.write(wanted_stamp())
+def make(made, wanted):
+    """Bring .venv from what it was made from to what is wanted.
+
+    What it was made from is forgotten meanwhile: where this ends early, packages may lack files without a sign of
+    it, so the next call starts with an empty .venv. That costs seconds, as uv keeps what it has downloaded.
+    """
+    torch = wanted["torch"]
+    if any(made.get(name) != wanted[name] for name in ("python", "torch")):
+        made = {}
+    if made:
+        os.remove(made_file())
+    else:
+        make_venv(torch)
+    install_uv()
+    settings = uv_settings()
+    for lock in (LOCK, DEV_LOCK):
+        name = os.path.basename(lock)
+        if name in wanted and wanted[name] != made.get(name):
+            if lock == LOCK and torch == "cpu":
+                install_cpu_torch(settings)
+            say("Downloading and installing %s" % name)
+            check(uv("-r", lock), settings)
+    install_course(settings)
+    with open(made_file(), "w") as file:
+        json.dump(dict(made, **wanted), file)
 
 
-def read(path):
-    """The text of a file; None where there is none."""
-    try:
-        with open(path) as file:
-            return file.read()
-    except OSError:
-        return None
+def make_venv(torch):
+    """Make an empty .venv."""
+    if not os.path.exists(VENV):
+        check_disk(torch)
+    say("Making .venv with Python %s" % platform.python_version())
+    check([sys.executable, "-m", "venv", "--clear", VENV])
 
 
-def same_python():
-    """Whether .venv was made by this version of Python, to the end: pip comes last."""
-    code = "import sys, pip; print(sys.version)"
-    answer = subprocess.run([venv_python(), "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    return answer.stdout.decode().strip() == sys.version
+def install_uv():
+    """Have pip fetch uv, which installs the rest: in parallel, and out of its cache where it has downloaded it before."""
+    if not os.path.exists(uv_program()):
+        say("Downloading uv %s, which installs the rest" % pinned("uv"))
+        target = os.path.dirname(os.path.dirname(uv_program()))
+        options = ["-vv", "--disable-pip-version-check", "--no-deps", "--upgrade", "--target", target]
+        check([venv_python(), "-m", "pip", "install", *options, "uv==" + pinned("uv")])
 
 
-def explain_venv(output):
-    """One sentence for what `python -m venv` printed when it failed."""
-    if "ensurepip is not available" in output or "No module named venv" in output:
-        return (
-            "This Python has no venv module: install it (Debian, Ubuntu: apt-get install python%d.%d-venv)."
-            % sys.version_info[:2]
+def uv_program():
+    return os.path.join(BUILD, "uv-" + pinned("uv"), "bin", "uv")
+
+
+def pinned(package):
+    """The version of a package in the lock."""
+    with open(DEV_LOCK) as file:
+        return re.search(r"^%s==(\S+)" % package, file.read(), re.MULTILINE).group(1)
+
+
+def install_cpu_torch(settings):
+    """Install PyTorch's CPU build from PyTorch's own index; where that gives none, say so and leave torch to the lock."""
+    wanted = "torch==%s+cpu" % pinned("torch")
+    say("Asking %s for %s" % (CPU_INDEX, wanted))
+    command = uv("--no-deps", "--default-index", CPU_INDEX, wanted)
+    code, output = run(command, dict(settings, UV_HTTP_RETRIES="0"), ANSWER_S)
+    if code and "Resolved" in output:
+        raise Stop(explain(output))
+    if code:
+        if "No solution found" in output:
+            reason = "has no %s for this machine and Python" % wanted
+        else:
+            reason = "did not answer within %d s" % ANSWER_S if code < 0 else "cannot be reached"
+        say(
+            "PyTorch's own index %s, so PyTorch's ordinary build is installed, which runs without a GPU too and is "
+            "gigabytes larger (`make clean setup TORCH=cpu` asks again)." % reason
         )
-    if "No space left on device" in output:
-        return explain(output)
-    last = (output.strip().splitlines() or ["no reason given"])[-1]
-    return "No virtual environment can be made in %s: python -m venv ended with %r." % (VENV, last)
+        check_disk("")
 
 
-def pip(arguments):
-    """Run pip in .venv, its progress on the terminal; raise Stop with one sentence where it fails."""
-    log = os.path.join(VENV, "pip.log")
-    if os.path.exists(log):
-        os.remove(log)
-    command = [venv_python(), "-m", "pip", "--log", log, "--disable-pip-version-check", *arguments]
-    if subprocess.call(command):
-        try:
-            with open(log, errors="replace") as file:
-                raise Stop(explain(file.read()))
-        except OSError:
-            raise Stop(explain("")) from None
+def install_course(settings):
+    check(uv("--quiet", "--no-deps", "--no-build-isolation", "--editable", ROOT), settings)
 
 
-# What the log of a failed pip holds -> what to do. The first that is found counts.
+def uv(*arguments):
+    """The command for `uv pip install` on .venv."""
+    # --no-config: [tool.uv.pip] in pyproject.toml is for making the locks.
+    return [uv_program(), "pip", "install", "--no-config", "--python", venv_python(), *arguments]
+
+
+# What pip can be configured with -> what uv reads for it.
+UV_NAMES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "proxy": "ALL_PROXY",
+}
+
+
+def uv_settings():
+    """The environment for uv: with what pip is configured with, by a file or by PIP_… variables.
+
+    Bytecode is compiled now, for all later imports, with no limit of time, which a busy machine would exceed.
+    """
+    settings = {"UV_COMPILE_BYTECODE": "1", "UV_COMPILE_BYTECODE_TIMEOUT": "0", "UV_INDEX_STRATEGY": "unsafe-best-match"}
+    listed = check([venv_python(), "-m", "pip", "config", "list"])
+    for name, value in re.findall(r"^\S*\.([\w-]+)=(.+)$", listed, re.MULTILINE):
+        if name in UV_NAMES:
+            separator = "," if name == "find-links" else " "
+            settings.setdefault(UV_NAMES[name], separator.join(ast.literal_eval(value).split()))
+    return settings
+
+
+def check(command, settings=()):
+    """Run a command and return what it printed; raise Stop with one sentence where it fails."""
+    code, output = run(command, settings)
+    if code:
+        raise Stop(explain(output))
+    return output
+
+
+def run(command, settings=(), answer_s=threading.TIMEOUT_MAX):
+    """Run a command, with its progress on the terminal; return its exit code and all that it printed.
+
+    With answer_s, uv is killed where it does not know after that long what the index has.
+    """
+    environ = dict(os.environ, **dict(settings))
+    process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    limit = threading.Timer(answer_s, process.kill)
+    limit.start()
+    output = ""
+    try:
+        for line in process.stdout:
+            line = line.decode(errors="replace")
+            output += line
+            if line.startswith("Resolved"):
+                limit.cancel()
+            if line.startswith(("Downloading", " Downloaded", "Prepared", "Installed", "Bytecode", "warning")):
+                say(line.rstrip().replace("Prepared", "Downloaded and unpacked"))
+        return process.wait(), output
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        limit.cancel()
+
+
+# What venv, pip (until 25, then since 26) or uv printed when it failed -> what to do. The first that is found counts.
 FAILURES = (
     (
-        "No space left on device",
-        "The disk is full: make room in {root} and in {temporary} (pip cache purge often helps), then run this again.",
+        "ensurepip is not available|No module named venv",
+        "This Python has no venv module: install it (Debian, Ubuntu: apt-get install python{version}-venv).",
     ),
     (
-        "CERTIFICATE_VERIFY_FAILED",
+        "No space left on device",
+        "The disk is full: make room in {root} and in {temporary} (`{uv} cache clean` often helps), then run this again.",
+    ),
+    (
+        "CERTIFICATE_VERIFY_FAILED|invalid peer certificate",
         "A proxy here signs with its own certificate: run this again with PIP_CERT=/path/to/its/certificate.pem set.",
     ),
-    ("407 Proxy", "The proxy wants a name and password: set https_proxy=http://name:password@host:port, then run this again."),
-    (("ProxyError", "proxy connection error"), "The proxy does not answer: check https_proxy, then run this again."),
     (
-        # pip 26 words it anew
-        (
-            "NewConnectionError",
-            "NameResolutionError",
-            "ConnectTimeoutError",
-            "Temporary failure in name resolution",
-            "connection error:",
-            "didn't respond within",
-            "Read timed out",
-            "Connection reset by peer",
-            "IncompleteRead",
-        ),
+        "407 Proxy|proxy authorization required",
+        "The proxy wants a name and password: set https_proxy=http://name:password@host:port, then run this again.",
+    ),
+    (
+        "ProxyError|proxy connection error|tunnel error",
+        "The proxy does not answer: check https_proxy, then run this again.",
+    ),
+    (
+        "NewConnectionError|NameResolutionError|ConnectTimeoutError|Read timed out|Connection reset|IncompleteRead"
+        "|connection error:|didn't respond within"
+        "|Failed to fetch|Failed to download",
         "The package index cannot be reached: check the network, or set https_proxy or PIP_INDEX_URL, then run this again.",
     ),
     (
-        ("No matching distribution found", "Could not find a version"),
-        "The package index lacks a locked version (see {log}): an index of your own must mirror all of requirements.lock.",
+        "No matching distribution found|No solution found",
+        "The package index lacks a locked version ({last}): an index of your own must mirror all of requirements.lock.",
     ),
+    ("", "The set-up failed, and the last that it printed was: {last}."),
 )
 
 
-def explain(log_text):
-    """One sentence for what pip logged when it failed."""
-    for needles, sentence in FAILURES:
-        for needle in (needles,) if isinstance(needles, str) else needles:
-            if needle in log_text:
-                return sentence.format(root=ROOT, temporary=tempfile.gettempdir(), log=os.path.join(VENV, "pip.log"))
-    return "pip failed; its last lines above say why, and %s says more." % os.path.join(VENV, "pip.log")
+def explain(output):
+    """One sentence for what a program printed when it failed."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["nothing"]
+    errors = [line for line in lines if line.startswith("ERROR")]  # pip prints more after it
+    return next(sentence for pattern, sentence in FAILURES if re.search(pattern, output)).format(
+        root=ROOT,
+        temporary=tempfile.gettempdir(),
+        uv=uv_program(),
+        version="%d.%d" % sys.version_info[:2],
+        last=re.sub("^(ERROR|error|cause): ", "", (errors or lines)[-1]).rstrip("."),
+    )
+
+
+def say(text):
+    print(text, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

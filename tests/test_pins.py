@@ -1,5 +1,6 @@
-"""Makefile, requirements.lock, pyproject.toml, environment.yml, CI and the doctor tell one set of versions."""
+"""Makefile, the locks, pyproject.toml, environment.yml, CI and the doctor tell one set of versions."""
 
+import ast
 import os
 import re
 import subprocess
@@ -14,9 +15,18 @@ from packaging.specifiers import SpecifierSet
 from course import bootstrap, doctor, pins
 
 ROOT = Path(__file__).parent.parent
-LINES = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if line and not line.lstrip().startswith("#")]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-ASKED = [Requirement(line) for line in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]]
+
+
+def lines_of(lock: str) -> list[str]:
+    return [line for line in (ROOT / lock).read_text().splitlines() if line and not line.lstrip().startswith("#")]
+
+
+LINES, DEV_LINES = lines_of("requirements.lock"), lines_of("requirements-dev.lock")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+# The lock of the learner gives what builds the course too, so that the set-up downloads no build tools.
+ASKED = [Requirement(line) for line in PROJECT["dependencies"] + PYPROJECT["build-system"]["requires"]]
+ASKED_TO_TEST = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
 PYTHONS = SpecifierSet(PROJECT["requires-python"])
 
 
@@ -24,9 +34,9 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def locked(name: str) -> list[str]:
-    """The versions that the lock gives for a package; several where they depend on the Python."""
-    found = [Requirement(line) for line in LINES]
+def locked(name: str, lines: list[str] = LINES) -> list[str]:
+    """The versions that a lock gives for a package; several where they depend on the Python."""
+    found = [Requirement(line) for line in lines]
     return [str(each.specifier).removeprefix("==") for each in found if canonical(each.name) == canonical(name)]
 
 
@@ -41,17 +51,42 @@ def recipe(target: str) -> str:
     return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_what_pyproject_asks_for_is_what_the_lock_gives(asked):
-    versions = locked(asked.name)
+@pytest.mark.parametrize(
+    ("lock", "asked"),
+    [
+        *(("requirements.lock", each) for each in ASKED),
+        *(("requirements-dev.lock", each) for each in ASKED_TO_TEST),
+    ],
+    ids=str,
+)
+def test_what_pyproject_asks_for_is_what_the_lock_gives(lock, asked):
+    versions = locked(asked.name, lines_of(lock))
     assert versions
     assert all(asked.specifier.contains(version) for version in versions)
+
+
+def test_the_lock_for_tests_is_the_learners_and_the_test_tools():
+    assert set(LINES) < set(DEV_LINES)
+    assert [each.name for each in ASKED_TO_TEST if locked(each.name)] == []
+    added = {Requirement(line).name for line in set(DEV_LINES) - set(LINES)}
+    assert not added & {Requirement(line).name for line in LINES}
+
+
+def test_the_course_imports_no_test_tools():
+    tools = {Requirement(line).name.replace("-", "_") for line in set(DEV_LINES) - set(LINES)}
+    files = [path for folder in ("course", "kernels", "solutions") for path in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 50
+    for path in files:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+        names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+        assert [name for name in names if name.split(".")[0] in tools] == [], path
 
 
 @pytest.mark.parametrize(
     ("name", "version"),
     [
-        ("torch", pins.TORCH), ("triton", pins.TRITON), ("jupyterlab", "4.6."), ("nbval", "0.11."), ("ipywidgets", "8.1."),
+        ("torch", pins.TORCH), ("triton", pins.TRITON), ("jupyterlab", "4.6."), ("ipywidgets", "8.1."),
         ("anywidget", ""), ("matplotlib", ""), ("typer", ""), ("rich", ""),
     ],
 )  # fmt: skip
@@ -62,8 +97,8 @@ def test_the_lock_holds_what_the_course_stands_on(name, version):
 
 def test_the_lock_holds_exact_versions_that_any_index_and_both_torch_builds_can_give():
     assert LINES
-    assert [line for line in LINES if not re.fullmatch(r"[\w.-]+==[\w.]+( ; .+)?", line)] == []
-    assert [line for line in LINES if line.startswith(("nvidia-", "cuda-"))] == []
+    assert [line for line in DEV_LINES if not re.fullmatch(r"[\w.-]+==[\w.]+( ; .+)?", line)] == []
+    assert [line for line in DEV_LINES if line.startswith(("nvidia-", "cuda-"))] == []
 
 
 def test_the_pythons_agree():
@@ -103,9 +138,26 @@ def test_pip_can_read_what_conda_gives_it(tmp_path):
     assert "no-such-package-0.whl" in ended.stderr
 
 
-def test_make_sets_up_with_the_script_before_everything_else():
-    for target in ("setup", "lab", "test", "lint"):
-        assert re.match(r"\S+ course/bootstrap.py\n", recipe(target))
+@pytest.mark.parametrize(
+    ("target", "option"),
+    [
+        ("setup", ""),
+        ("lab", ""),
+        ("test", " --dev"),
+        ("lint", " --dev"),
+        ("lock", " --dev"),
+        ("test-triton-versions", " --dev"),
+    ],
+)
+def test_make_sets_up_before_everything_else_with_the_test_tools_where_they_are_needed(target, option):
+    assert re.match(rf"\S+ course/bootstrap.py{option}\n", recipe(target))
+
+
+def test_make_tests_the_tritons_that_the_doctor_accepts():
+    tested = re.findall(r"triton==(\d+)\.(\d+)", recipe("test-triton-versions"))
+    supported = [tuple(map(int, version)) for version in tested] + [tuple(map(int, doctor.PINNED[1].split(".")[:2]))]
+    (major, oldest), (_, newest) = doctor.SUPPORTED_TRITON
+    assert supported == [(major, minor) for minor in range(oldest, newest + 1)]
 
 
 def test_ci_lints_and_tests_with_make():
