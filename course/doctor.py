@@ -28,9 +28,15 @@ PAIRS = {
     "2.14": "3.8",
     "2.15": "3.9",
 }
-PINNED = ("2.13.0", "3.7.1")
+PINNED = ("2.15.0", "3.9.0")
 SUPPORTED_TRITON = ((3, 6), (3, 9))
-NEEDED_MEMORY = 4 * 2**30
+# The oldest NVIDIA driver for each major version of CUDA.
+DRIVERS = {"12": 525, "13": 580}
+OLDEST_GPU = (7, 5)
+# At its peak, with all its processes, a `course check` takes 0.9 to 1.3 GB.
+NEEDED_MEMORY = 2 * 10**9
+LEARNER_MEMORY = 1.3e9
+LEARNERS_PER_CORE = 2
 NEEDED_DISK = 2**30
 
 
@@ -79,7 +85,8 @@ def torch_and_triton() -> Iterator[Finding]:
         missing = " and ".join(name for name, version in (("torch", torch), ("triton", triton)) if not version)
         yield Finding("torch", "problem", f"{missing} missing", "make clean setup")
         return
-    pair = f"torch {torch} with triton {triton}"
+    cuda = torch_cuda()
+    pair = f"torch {torch} ({f'CUDA {cuda}' if cuda else 'CPU'} build) with triton {triton}"
     low, high = SUPPORTED_TRITON
     if not low <= _major_minor(triton) <= high:
         yield Finding("torch", "problem", f"{pair}; the course needs triton 3.6 to 3.9", "make clean setup")
@@ -101,8 +108,7 @@ def gpu() -> Iterator[Finding]:
         return
     usable, reason = find_gpu()
     if not usable:
-        mend = "update the NVIDIA driver" if torch_cuda() else "make clean setup TORCH="
-        yield Finding("GPU", "problem", f"a GPU answers, but {reason}", mend)
+        yield Finding("GPU", "problem", f"a GPU answers, but {reason}", _mend_unusable_gpu())
         return
     import torch
 
@@ -113,8 +119,9 @@ def gpu() -> Iterator[Finding]:
 
 def capability_finding(gpu_name: str, capability: tuple[int, int]) -> Finding:
     """What Triton can do on a GPU of this compute capability."""
-    if capability < (7, 5):
-        return Finding("GPU", "problem", f"{gpu_name}: too old for PyTorch's builds", "export COURSE_MODE=cpu")
+    if capability < OLDEST_GPU:
+        says = f"{gpu_name}: too old, as PyTorch's builds need compute capability 7.5 or newer"
+        return Finding("GPU", "problem", says, "export COURSE_MODE=cpu")
     if capability < (8, 0):
         return Finding("GPU", "note", f"{gpu_name}: Triton has no tensor-core path and no bfloat16 here; tl.dot runs, slowly")
     if capability < (9, 0):
@@ -172,7 +179,12 @@ def memory_and_disk() -> Iterator[Finding]:
     memory = _available_memory()
     if memory is not None:
         level: Level = "ok" if memory >= NEEDED_MEMORY else "note"
-        says = f"{memory / 2**30:.1f} GiB free" + ("" if level == "ok" else "; a lesson may need 4")
+        cores = len(os.sched_getaffinity(0))
+        learners = min(int(memory / LEARNER_MEMORY), cores * LEARNERS_PER_CORE)
+        says = (
+            f"{memory / 1e9:.1f} GB free and {cores} CPU core(s), enough for {max(learners, 1)} at a time: "
+            "each learner's checks take up to 1.3 GB, and two learners can share a core"
+        )
         yield Finding("memory", level, says, "" if level == "ok" else "close other notebooks: Kernel > Shut Down All Kernels")
     free = shutil.disk_usage(Path(__file__).parent).free
     if free >= NEEDED_DISK:
@@ -209,6 +221,16 @@ def setting() -> Iterator[Finding]:
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     setting, python, torch_and_triton, gpu, compiler, tools, cache, memory_and_disk, browser,
 )  # fmt: skip
+
+
+def _mend_unusable_gpu() -> str:
+    cuda = torch_cuda()
+    if cuda is None:
+        return "make clean setup TORCH="
+    driver = DRIVERS.get(cuda.split(".")[0])
+    if driver is None:
+        return "update the NVIDIA driver"
+    return f"sudo ubuntu-drivers install nvidia:{driver} (or another way to NVIDIA driver {driver} or newer)"
 
 
 def _package(name: str) -> Path:

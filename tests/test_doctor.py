@@ -18,7 +18,6 @@ from tests.processes import PATIENCE_S
 ROOT = Path(__file__).parent.parent
 NAMES = {"mode", "Python", "torch", "GPU", "C compiler", "headers", "ptxas", "cuobjdump", "nvdisasm", "cache", "memory", "disk"}
 Usage = namedtuple("Usage", "total used free")
-MEMORY = "_available_memory"
 
 
 def run_doctor(home: Path, *options: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +30,7 @@ def run_doctor(home: Path, *options: str, **environ: str) -> subprocess.Complete
     )  # fmt: skip
 
 
-def set_gpu(patch, capability=(9, 0), usable=(True, "an NVIDIA GPU answers"), cuda="13.0"):
+def set_gpu(patch, capability=(9, 0), usable=(True, "an NVIDIA GPU answers"), cuda="13.2"):
     import torch
 
     for name, answer in (("driver_devices", (1, "")), ("find_gpu", usable), ("torch_cuda", cuda), ("_driver", "580.1")):
@@ -44,8 +43,9 @@ def set_no_gpu(patch):
     patch.setattr(doctor, "driver_devices", lambda: (0, "no NVIDIA driver is installed"))
 
 
-def set_versions(patch, torch, triton):
+def set_versions(patch, torch, triton, cuda="13.2"):
     patch.setattr(doctor, "_version", {"torch": torch, "triton": triton}.get)
+    patch.setattr(doctor, "torch_cuda", lambda: cuda)
 
 
 def set_tools(patch, folder, *names):
@@ -69,35 +69,48 @@ def set_nothing_to_compile_with(patch, folder):
     patch.setattr(sysconfig, "get_paths", lambda: {"include": str(folder)})
 
 
+def set_machine(patch, memory, cores):
+    patch.setattr(doctor, "_available_memory", lambda: memory)
+    patch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
+
+
 def full(path):
     return Usage(2**40, 2**40, 0)
 
 
 CPU_BUILD = {"usable": (False, "this PyTorch is the CPU build"), "cuda": None}
-OLD_DRIVER = {"usable": (False, "the NVIDIA driver supports CUDA 12.4 and this PyTorch needs 13.0")}
+OLD_DRIVER = {"usable": (False, "the NVIDIA driver supports CUDA 12.4 and this PyTorch needs 13.2")}
+OLDER_DRIVER = {"usable": (False, "the NVIDIA driver supports CUDA 11.8 and this PyTorch needs 12.8"), "cuda": "12.8"}
 
 # check, what is wrong, and of what it finds: the name, the level, words it says, words that mend it
 CASES = [
     ("gpu", lambda p, f: set_no_gpu(p), "GPU", "note", "CPU mode: no NVIDIA driver is installed", ""),
     ("gpu", lambda p, f: set_gpu(p, **CPU_BUILD), "GPU", "problem", "a GPU answers, but this PyTorch is the CPU", "make clean"),
-    ("gpu", lambda p, f: set_gpu(p, **OLD_DRIVER), "GPU", "problem", "supports CUDA 12.4", "update the NVIDIA driver"),
-    ("gpu", lambda p, f: set_gpu(p, (7, 0)), "GPU", "problem", "too old for PyTorch's builds", "COURSE_MODE=cpu"),
+    ("gpu", lambda p, f: set_gpu(p, **OLD_DRIVER), "GPU", "problem", "supports CUDA 12.4", "driver 580 or newer"),
+    ("gpu", lambda p, f: set_gpu(p, **OLDER_DRIVER), "GPU", "problem", "supports CUDA 11.8", "driver 525 or newer"),
+    ("gpu", lambda p, f: set_gpu(p, (7, 0)), "GPU", "problem", "compute capability 7.5 or newer", "COURSE_MODE=cpu"),
     ("gpu", lambda p, f: set_gpu(p, (7, 5)), "GPU", "note", "sm_75, driver 580.1: Triton has no tensor-core path", ""),
     ("gpu", lambda p, f: set_gpu(p, (8, 9)), "GPU", "ok", "no tensor memory accelerator", ""),
     ("gpu", lambda p, f: set_gpu(p, (9, 0)), "GPU", "ok", "tensor cores and tensor memory accelerator", ""),
-    ("torch_and_triton", lambda p, f: set_versions(p, "2.13.0+cpu", "3.7.1"), "torch", "ok", "as pinned", ""),
-    ("torch_and_triton", lambda p, f: set_versions(p, "2.12.1", "3.7.0"), "torch", "ok", "belongs together", ""),
-    ("torch_and_triton", lambda p, f: set_versions(p, "2.13.0", "3.6.0"), "torch", "note", "not released together", "make"),
-    ("torch_and_triton", lambda p, f: set_versions(p, "2.99.0", "3.7.1"), "torch", "note", "not released together", "make"),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.15.0+cpu", "3.9.0", None), "torch", "ok", "(CPU build) with", ""),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.15.0", "3.9.0"), "torch", "ok", "(CUDA 13.2 build)", ""),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.15.0", "3.7.1"), "torch", "note", "not released together", "make"),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.11.0", "3.6.0"), "torch", "ok", "belongs together", ""),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.12.0", "3.7.0"), "torch", "ok", "belongs together", ""),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.13.0", "3.7.1"), "torch", "ok", "belongs together", ""),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.14.1", "3.8.0"), "torch", "ok", "belongs together", ""),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.99.0", "3.9.0"), "torch", "note", "not released together", "make"),
     ("torch_and_triton", lambda p, f: set_versions(p, "2.9.1", "3.5.1"), "torch", "problem", "needs triton 3.6 to 3.9", "make"),
-    ("torch_and_triton", lambda p, f: set_versions(p, "2.13.0", None), "torch", "problem", "triton missing", "make"),
+    ("torch_and_triton", lambda p, f: set_versions(p, "2.15.0", None), "torch", "problem", "triton missing", "make"),
     ("torch_and_triton", lambda p, f: set_versions(p, None, None), "torch", "problem", "torch and triton missing", "make"),
     ("python", lambda p, f: p.setattr(sys, "version_info", (3, 10, 2)), "Python", "problem", "3.10.2; the course", "make"),
     ("python", lambda p, f: p.setattr(sys, "version_info", (3, 14, 0)), "Python", "problem", "3.14.0; the course", "make"),
     ("tools", lambda p, f: set_tools(p, f, "ptxas", "cuobjdump"), "nvdisasm", "problem", "missing from", "make clean setup"),
     ("cache", lambda p, f: set_cache(p, f / "mine"), "cache", "ok", "yours alone", ""),
     ("cache", lambda p, f: set_cache(p, f / "open", 0o777), "cache", "problem", "can be written by others", "chmod 700"),
-    ("memory_and_disk", lambda p, f: p.setattr(doctor, MEMORY, lambda: 2**30), "memory", "note", "1.0 GiB", "close"),
+    ("memory_and_disk", lambda p, f: set_machine(p, 10**9, 2), "memory", "note", "1.0 GB free", "close"),
+    ("memory_and_disk", lambda p, f: set_machine(p, 10**11, 2), "memory", "ok", "2 CPU core(s), enough for 4 at a time", ""),
+    ("memory_and_disk", lambda p, f: set_machine(p, 4 * 10**9, 16), "memory", "ok", "enough for 3 at a time", ""),
     ("memory_and_disk", lambda p, f: p.setattr(shutil, "disk_usage", full), "disk", "problem", "0 MiB", "free"),
     ("browser", lambda p, f: p.setattr(shutil, "which", lambda _: None), "browser", "note", "no Chromium", "install chromium"),
 ]  # fmt: skip
@@ -134,7 +147,7 @@ def test_a_compiler_named_in_cc_that_is_not_there_is_missing(monkeypatch):
 
 @pytest.mark.parametrize("broken", ["torch", "triton"])
 def test_what_make_setup_would_skip_as_made_is_mended_by_making_it_anew(monkeypatch, broken):
-    set_versions(monkeypatch, *(None if name == broken else "2.13.0" for name in ("torch", "triton")))
+    set_versions(monkeypatch, *(None if name == broken else "2.15.0" for name in ("torch", "triton")))
     (found,) = doctor.torch_and_triton()
     assert found.mend == "make clean setup"
 
