@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from . import pins
 from .cache import cache_folder, refuse_shared
 from .errors import CourseError
 from .mode import driver_devices, find_gpu, torch_cuda
@@ -28,7 +29,7 @@ PAIRS = {
     "2.14": "3.8",
     "2.15": "3.9",
 }
-PINNED = ("2.15.0", "3.9.0")
+PINNED = (pins.TORCH, pins.TRITON)
 SUPPORTED_TRITON = ((3, 6), (3, 9))
 # The oldest NVIDIA driver for each major version of CUDA.
 DRIVERS = {"12": 525, "13": 580}

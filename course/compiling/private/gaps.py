@@ -32,7 +32,7 @@ def gaps_filled() -> Iterator[None]:
         yield  # within another
         return
     externals = dict(_externals())
-    renamed = _Renamed({id(getattr(module, name)): late for (module, name), late in externals.items()})
+    renamed = _Renamed({(module.__name__, name): late for (module, name), late in externals.items()})
 
     def patch_language(function: Any) -> Any:
         renamed.rebind(function.__globals__)
@@ -82,9 +82,11 @@ class _Renamed:
     The interpreter replaces those functions in Triton's own modules alone, and only while it runs a kernel.
     """
 
-    def __init__(self, externals: dict[int, Callable[..., Any]]) -> None:
-        """externals: by identity, what is to be called in place of a function of libdevice."""
-        self._known = externals | {
+    def __init__(self, externals: dict[tuple[str, str], Callable[..., Any]]) -> None:
+        """externals: by module and name, what is to be called in place of a function of libdevice. Some packages load
+        libdevice once more by themselves, so that its functions are other objects there."""
+        self._externals = externals
+        self._known = {
             id(value): _looked_up(home, name)
             for home in (language.math, language)
             for name, value in vars(home).items()
@@ -98,10 +100,15 @@ class _Renamed:
         if id(names) in self._seen:
             return
         self._seen.add(id(names))
-        new = {name: self._known[id(value)] for name, value in names.items() if id(value) in self._known}
+        found = {name: self._replacement(value) for name, value in names.items()}
+        new = {name: value for name, value in found.items() if value is not None}
         for name, value in {**new, "_language": language}.items():
             self._before.append((names, name, names.get(name, _MISSING)))
             names[name] = value
+
+    def _replacement(self, value: Any) -> Callable[..., Any] | None:
+        place = (getattr(value, "__module__", None), getattr(value, "__name__", None))
+        return self._known.get(id(value)) or self._externals.get(place)
 
     def restore(self) -> None:
         for names, name, value in self._before:
