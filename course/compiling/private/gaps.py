@@ -107,7 +107,7 @@ class _Renamed:
             names[name] = value
 
     def _replacement(self, value: Any) -> Callable[..., Any] | None:
-        place = (getattr(value, "__module__", None), getattr(value, "__name__", None))
+        place = (getattr(value, "__module__", ""), getattr(value, "__name__", ""))
         return self._known.get(id(value)) or self._externals.get(place)
 
     def restore(self) -> None:
