@@ -33,7 +33,7 @@ MISTAKES = {
     ],
     "02.2": [
         Mistake("the width for the row stride", {"* stride_xm": "* n_cols"}, "reads outside", "left part of a wider one"),
-        Mistake("strides in bytes", {"* stride_xm": "* stride_xm * 4", "* stride_xn": "* stride_xn * 4"}, "reads outside", "Program 1 read memory"),
+        Mistake("strides in bytes", {"* stride_xm": "* stride_xm * 4", "* stride_xn": "* stride_xn * 4"}, "reads outside", "read memory that is none"),
         Mistake("loaded twice", {"    tl.store": "    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask)\n    tl.store"}, "wrong", "bytes where"),
         Mistake("stored by the input's strides", {
             "torch.empty(x.shape, dtype=x.dtype, device=x.device)": "torch.empty_like(x)",
