@@ -14,6 +14,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.experimental import gluon
 from triton.tools.tensor_descriptor import TensorDescriptor
 from typer.testing import CliRunner
 
@@ -24,7 +25,7 @@ from course.child import run_source
 from course.cli import app, split_signature
 from course.compiling import lower as lower_module
 from course.compiling.layouts import Layout, Layouts, Value
-from course.compiling.lower import LowerError, call_compiler, lower_file
+from course.compiling.lower import LowerError, call_compiler, lower_file, refuse_problem
 from course.compiling.passes import without_locations
 from course.errors import CourseError
 from tests import lower_kernels as kernels
@@ -640,14 +641,41 @@ def test_parameters_may_be_called_as_the_jits_own():
         (["i32"], {}, "BLOCK is a constant and was given as i32, so give the value that it has in a launch"),
         (["x"], {}, "BLOCK is a constant and was given as x"),
         ([None], {}, "BLOCK is a constant and was given as None"),
-        ([64], {"num_warps": "x"}, "num_warps is 'x': it must be 1, 2, 4, 8, 16 or 32"),
-        ([64], {"num_ctas": 3}, "num_ctas is 3: it must be 1, 2, 4, 8 or 16"),
+        ([64], {"num_warps": "x"}, "num_warps is 'x': it must be a power of two"),
+        ([64], {"num_ctas": 3}, "num_ctas is 3: it must be a power of two"),
         ([64], {"num_warps": 3}, "num_warps is 3"),
     ],
 )
 def test_a_constant_or_an_option_that_is_none_is_named(arguments, options, says):
     with pytest.raises(CourseError, match=says):
         lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", *arguments, **options)
+
+
+@gluon.jit
+def gluon_kernel(x_ptr):
+    of_32_threads: gluon.language.constexpr = gluon.language.BlockedLayout([1], [32], [4], [0])
+    places = x_ptr + gluon.language.arange(0, 64, layout=of_32_threads)
+    gluon.language.store(places, gluon.language.load(places))
+
+
+def test_what_the_compiler_writes_beside_its_exception_is_said():
+    with pytest.raises(LowerError, match=r"It does not compile: .*layout") as raised:
+        lower(gluon_kernel, "*fp32:16", target="gfx942")
+    assert "threads per warp" in raised.value.details
+
+
+@pytest.mark.parametrize(
+    ("details", "says"),
+    [
+        ("k.py:6:9: error: it has 32 threads.\nnote", "It does not compile: it has 32 threads."),
+        ("Pipeline failed while executing [`PlanCTA` on 'module']", "the compiler's pass PlanCTA failed."),
+        ("", "It does not compile: PassManager::run failed."),
+    ],
+)
+def test_a_failed_pass_is_named(details, says):
+    with pytest.raises(LowerError) as raised:
+        refuse_problem({"problem": "It does not compile: PassManager::run failed.", "details": details})
+    assert str(raised.value).endswith(says)
 
 
 def test_arguments_that_are_none_of_a_kernels_are_named():

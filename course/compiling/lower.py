@@ -368,9 +368,18 @@ def refuse_problem(found: dict[str, Any]) -> None:
             where = "its cell" if found["file"].startswith("<cell") else found["file"]
             place = f"\nLine {found['line']} of {where}:  {found['text']}"
         details = found.get("details", "")
-        failed = re.search(r"Pipeline failed while executing \[`(\w+)`", details)
-        which = f"the compiler's pass {failed[1]} failed" if failed else "one of the compiler's passes failed"
-        raise LowerError(found["problem"].replace("PassManager::run failed", which) + place, details)
+        raise LowerError(_VAGUE.sub(lambda vague: _clearer(vague[0], details), found["problem"]) + place, details)
+
+
+_VAGUE = re.compile("PassManager::run failed|error encountered during parsing|the compiler gives no reason")
+
+
+def _clearer(vague: str, details: str) -> str:
+    """What the compiler wrote beside words that say nothing: its first error, or the pass that failed."""
+    if error := re.search(r"\berror: (.+?)\.?$", details, re.MULTILINE):
+        return error[1]
+    failed = re.search(r"Pipeline failed while executing \[`(\w+)`", details)
+    return f"the compiler's pass {failed[1]} failed" if failed else vague
 
 
 def call_compiler(function: Any, *args: Any) -> Any:

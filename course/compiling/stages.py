@@ -166,7 +166,9 @@ def _bind(given: Any, kernel: Any, args: list[Json], kwargs: dict[str, Json], li
 
 def _read(described: Json, is_constant: bool) -> Json:
     """What a text of a command line describes: a literal, a tuple of texts, or a type."""
-    text = described.get("text", "").strip()
+    if "text" not in described:
+        return described
+    text = described["text"].strip()
     value = _literal(text)
     if not isinstance(value, str) and (is_constant or not isinstance(value, triton.language.dtype)):
         return describe(value)
@@ -175,14 +177,12 @@ def _read(described: Json, is_constant: bool) -> Json:
     return {"text": value} if is_constant and isinstance(value, str) else described
 
 
-OPTIONS = {"num_warps": (1, 2, 4, 8, 16, 32), "num_ctas": (1, 2, 4, 8, 16)}
-
-
 def _check_options(options: Json) -> None:
-    for name, allowed in OPTIONS.items():
-        if name in options and (type(options[name]) is not int or options[name] not in allowed):
-            numbers = ", ".join(map(str, allowed[:-1]))
-            raise CourseError(f"{name} is {options[name]!r}: it must be {numbers} or {allowed[-1]}.")
+    """Raise CourseError for numbers at which the compiler aborts or says nothing of use."""
+    for name in ("num_warps", "num_ctas"):
+        value = options.get(name, 1)
+        if type(value) is not int or value < 1 or value & (value - 1):
+            raise CourseError(f"{name} is {value!r}: it must be a power of two, as 4.")
 
 
 _NO_CONSTANT = re.compile(r"has no attribute|must be of type tl\.constexpr|must be an? (?:`?tl\.)?constexpr|NoneType")
