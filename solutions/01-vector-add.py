@@ -550,7 +550,7 @@ for name in ("add", "torch.add", "first call, empty cache", "first call, kernel 
 
 # %% [markdown]
 # These were recorded on an H200. A call through Triton's Python costs the CPU three to four times
-# what PyTorch's C++ does. The first call ever takes more than half a second: Triton builds a
+# what PyTorch's C++ does. The first call ever takes about a second: Triton builds a
 # helper of its own, starts its compiler and compiles the kernel. In a new process the kernel
 # comes from the cache on disk, and the first call is still slow. So a first call is never a
 # measurement, and small tensors are a reason to do more in each kernel.

@@ -495,8 +495,8 @@ check("04.6", answer)
 # own. It is the same softmax. Look for `ex2` and for the `mul` before it.
 
 # %%
-s = lower(softmax_kernel, *args, BLOCK_N=1024, target="sm_90")
-print(s.follow("power = tl.exp(", "ptx", most=4))
+s = lower(softmax_kernel, *args, BLOCK_N=1024, target="sm_90", num_warps=16)  # two elements per thread
+print(s.follow("power = tl.exp(", "ptx"))
 
 # %% [markdown]
 # Two ideas that sound good: fewer programs that each take row after row, *persistent* ones, pay
