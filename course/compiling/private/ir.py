@@ -74,6 +74,8 @@ def _bases(builder: Any, value: Any, type: str, shape: list[int]) -> dict[str, l
     try:
         if type.startswith("!ttg.memdesc"):
             layout = builder.get_gluon_layout_from_memdesc(value)
+            if not hasattr(layout, "format_tensor_view"):
+                return {}  # Triton 3.6 aborts the process where it is asked
             if hasattr(layout, "interval_padding_pairs"):
                 return {}  # its linear layout leaves the padding out
             whole = _WHOLE.search(type)
