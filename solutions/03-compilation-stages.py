@@ -460,8 +460,8 @@ draw.layout(total)
 # %% tags=["nbval-check-output"]
 for block_size in (1024, 4096, 16384, 32768):
     found = lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=block_size, target="sm_90").resources
-    spilled = f"{found.spill_bytes:5,} bytes spilled"
-    print(f"{block_size:6}: {found.registers:3} registers, {spilled}, occupancy {found.occupancy:.0%}")
+    spills = "spills" if found.spill_bytes else "no spill"
+    print(f"{block_size:6}: {found.registers:3} registers, {spills}, occupancy {found.occupancy:.0%}")
 
 # %% [markdown]
 # Registers fill up, and fewer programs fit. At 32,768 each thread would need more than 255

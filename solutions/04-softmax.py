@@ -740,8 +740,8 @@ print(observed().softmax_by_compile)
 draw.speeds(speeds, series=["softmax", "torch.compile", "torch", "copy"])
 
 # %% [markdown]
-# Up to 1,024 columns it is as fast, within 5 % (not at 781, an odd width), and it joins the softmax
-# with whatever stands before and after, which yours does not. There, write no kernel. Beyond, the
+# Up to 1,024 columns it is nearly as fast, within 12 % (not at 781, an odd width), and it joins the
+# softmax with whatever stands before and after, which yours does not. There, write no kernel. Beyond, the
 # course's is two to two and a half times as fast. The second reading is not the main reason:
 # `softmax_v3` reads twice too, and is far above it at 8,192. A maximum and a sum for every lane take more
 # exponentials than one for the row, and up to 16,384 columns it does as many elements a second in
@@ -764,8 +764,8 @@ draw.speeds(speeds, series=["softmax", "torch.compile", "torch", "copy"])
 # [kernels/softmax.py](../kernels/softmax.py) is the finished operation, for any strides and widths:
 # eight versions, and a table that picks one. Beyond 8,192 columns it reads a row twice, the second time
 # from a cache, and lets several programs share a very wide row: they tell one another their maxima
-# and sums, and merge them as in exercise 04.4. So it stays at nine tenths of the copy roof or more up
-# to 131,072 columns, and within about a percent of that at 262,144 and at the odd width of 50,257.
+# and sums, and merge them as in exercise 04.4. So it stays above nine tenths of the copy roof at every
+# width that was recorded, up to 262,144 columns and at the odd width of 50,257.
 #
 # ## Further reading
 #

@@ -27,6 +27,7 @@ from course.compiling import lower as lower_module
 from course.compiling.layouts import Layout, Layouts, Value
 from course.compiling.lower import LowerError, call_compiler, lower_file, refuse_problem
 from course.compiling.passes import without_locations
+from course.compiling.stages import disk_problem
 from course.errors import CourseError
 from tests import lower_kernels as kernels
 from tests.processes import python_path
@@ -780,6 +781,11 @@ def test_a_compiler_that_aborts_is_an_error(add):
     with pytest.raises(LowerError):
         add.replace(ttgir=broken)
     assert lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64)
+
+
+def test_a_library_that_triton_lacks_is_no_matter_of_the_disk():
+    said = disk_problem(OSError("libLLVM.so: cannot open shared object file"))["problem"]
+    assert said.startswith("Triton lacks a part of its own (libLLVM.so: cannot open shared object file): install it anew")
 
 
 def test_a_full_disk_is_said(monkeypatch, tmp_path):

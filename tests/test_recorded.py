@@ -75,7 +75,7 @@ def test_in_bfloat16_the_arithmetic_of_erf_takes_longer_than_the_bytes():
     assert 1.2 < whole.ms / halves.ms < 1.8
 
 
-@pytest.mark.parametrize(("name", "widest", "share"), [("softmax", 2**18, 0.96), ("softmax_bfloat16", 2**16, 0.97)])
+@pytest.mark.parametrize(("name", "widest", "share"), [("softmax", 2**18, 0.96), ("softmax_bfloat16", 2**15, 0.97)])
 def test_softmax_reaches_the_copy_and_passes_torch(name, widest, share):
     found = recorded(name)
     for timing in found.of("softmax"):
@@ -86,8 +86,8 @@ def test_softmax_reaches_the_copy_and_passes_torch(name, widest, share):
 
 def test_softmax_of_the_widest_rows_in_bfloat16_is_slower_than_a_copy_and_far_faster_than_torch():
     found = recorded("softmax_bfloat16")
-    for columns in (50_257, 2**17, 2**18):
-        assert found.at("softmax", columns).tb_s >= 0.88 * found.at("copy", columns).tb_s
+    for columns in (50_257, 2**16, 2**17, 2**18):
+        assert found.at("softmax", columns).tb_s >= 0.92 * found.at("copy", columns).tb_s
         assert found.at("softmax", columns).tb_s >= 1.5 * found.at("torch", columns).tb_s
 
 

@@ -258,6 +258,9 @@ def problem_of(error: CompileError, listing: list[Json]) -> Json:
 
 
 def disk_problem(error: OSError) -> Json:
+    """What an OSError of the compiler's says: of the disk, or of a library of Triton's that cannot be loaded."""
+    if error.errno is None:
+        return {"problem": f"Triton lacks a part of its own ({error}): install it anew, as `make clean setup` does."}
     return {"problem": f"The compiler could not write its files in {tempfile.gettempdir()}: {error.strerror}; {advice(error)}."}
 
 
