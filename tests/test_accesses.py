@@ -146,18 +146,6 @@ def through_descriptors(x):
     return out
 
 
-@triton.jit
-def twice_kernel(x_ptr, out_ptr):
-    offsets = tl.arange(0, 1024)
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * 2)
-
-
-def twice(x):
-    out = torch.empty_like(x)
-    twice_kernel[(1,)](x, out)
-    return out
-
-
 NOT_OURS = "memory that is none of the kernel's arguments."
 
 MISTAKES = {
@@ -199,8 +187,8 @@ def test_what_is_right_on_a_gpu_is_right_here(name):
 
 
 def test_what_the_interpreter_lacks_for_bfloat16_is_left_to_the_gpu():
-    cases = [Case((Input((1024,), dtype),)) for dtype in (torch.float32, torch.bfloat16)]
-    in_float32, in_bfloat16 = verify(twice, lambda x: x * 2, cases).outcomes
+    cases = [Case((Input((4096,), dtype),)) for dtype in (torch.float32, torch.bfloat16)]
+    in_float32, in_bfloat16 = verify(total(atomic=True), torch.sum, cases, tolerance=Tolerance(1e-3)).outcomes
     assert in_float32.verdict == "right"
     assert (in_bfloat16.verdict, in_bfloat16.reason) == ("left to the GPU", "the interpreter cannot do this with bfloat16")
 
