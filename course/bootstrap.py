@@ -334,12 +334,13 @@ def explain(output):
     """One sentence for what a program printed when it failed."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["nothing"]
     errors = [line for line in lines if line.startswith("ERROR")]  # pip prints more after it
+    because = re.search("Because .*", " ".join(lines))  # uv's reason may go over several lines
     return next(sentence for pattern, sentence in FAILURES if re.search(pattern, output)).format(
         root=ROOT,
         temporary=tempfile.gettempdir(),
         uv=uv_program(),
         version="%d.%d" % sys.version_info[:2],
-        last=re.sub("^(ERROR|error|cause): ", "", (errors or lines)[-1]).rstrip("."),
+        last=because[0].rstrip(".") if because else re.sub("^(ERROR|error): ", "", (errors or lines)[-1]).rstrip("."),
     )
 
 

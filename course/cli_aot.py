@@ -44,13 +44,9 @@ def compile_kernel(
     ] = None,
     force: Force = False,
     maxnreg: Annotated[int | None, typer.Option("--maxnreg", help="At most so many registers per thread.")] = None,
-    enable_fp_fusion: Annotated[
-        bool | None,
-        typer.Option(
-            "--enable-fp-fusion/--no-enable-fp-fusion",
-            help="Whether a product and a sum may become one instruction, rounded once; Triton's own default.",
-        ),
-    ] = None,
+    no_fp_fusion: Annotated[
+        bool, typer.Option("--no-fp-fusion", help="Round a product before it is added, in place of once after both.")
+    ] = False,
 ) -> None:
     """Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. Needs no GPU."""
     from course import aot
@@ -59,7 +55,7 @@ def compile_kernel(
     made = aot.export(
         f"{file}:{kernel}", signature, grid, out_name, out_name if out is None else out,
         num_warps=num_warps, num_stages=num_stages, target=target, force=force,
-        maxnreg=maxnreg, enable_fp_fusion=enable_fp_fusion,
+        maxnreg=maxnreg, enable_fp_fusion=False if no_fp_fusion else None,
     )  # fmt: skip
     print(made)
 

@@ -650,7 +650,7 @@ def test_the_flags_are_those_of_tritons_own_tool(home):
     assert ended.exit_code == 0, ended.output
     headers = sorted(map(str, Path("aot/fp32").glob("*.h")))
     assert len(headers) == 2
-    ended = run("compile", FILE, *flags, "-s", ADD, "-t", "sm_90", "--maxnreg", "64", "--no-enable-fp-fusion")
+    ended = run("compile", FILE, *flags, "-s", ADD, "-t", "sm_90", "--maxnreg", "64", "--no-fp-fusion")
     assert "at most 64 registers per thread, without FP fusion" in " ".join(ended.output.split())
     ended = run("link", *headers, "-o", "aot/add")
     assert "1 algorithm, aot/add.h" in ended.output

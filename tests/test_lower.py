@@ -604,7 +604,7 @@ SIGNATURES = [
 
 @pytest.mark.parametrize(("kernel", "signature"), SIGNATURES)
 def test_a_signature_gives_the_code_that_an_export_of_it_has(kernel, signature):
-    variant = {"signature": signature, "num_warps": 4, "num_stages": 3}
+    variant = {"signature": signature, "options": {"num_warps": 4, "num_stages": 3}}
     exported = call_compiler(compile_variants, {"file": KERNELS, "name": kernel}, [variant], "1", "sm_90")
     assert "problem" not in exported
     made = lower_file(KERNELS, kernel, split_signature(signature), "sm_90")
