@@ -1,11 +1,10 @@
 """`course doctor --measure`: measure the reader's own GPU once, and keep what was found."""
 
-from pathlib import Path
-
 import torch
 
 from course import MODE
 from course.errors import CourseError
+from course.files import write_whole
 from course.tracing.gpus import own_file
 
 from .gpu_facts import GpuFacts, measure_gpu
@@ -26,18 +25,5 @@ def measure_own_gpu() -> GpuFacts:
             f"Only {free / 2**30:.1f} GiB of this GPU's memory are free, too little to measure it: "
             "`nvidia-smi` shows what else uses it; end that, and try again."
         ) from error
-    _keep(facts, own_file())
+    write_whole(own_file(), facts.to_json())
     return facts
-
-
-def _keep(facts: GpuFacts, path: Path) -> None:
-    """Write the whole file or none of it."""
-    fresh = path.with_suffix(".new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(facts.to_json())
-        fresh.replace(path)
-    except OSError as error:
-        raise CourseError(
-            f"The measurement could not be kept in {path} ({error.strerror}): set COURSE_DATA to a folder that you can write."
-        ) from error
