@@ -18,7 +18,8 @@ from .workspace import WORK
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-CELL_TIMEOUT_S = 120
+CELL_TIMEOUT_S = 600
+"""For what never ends: on a busy machine a check alone may wait two minutes for each of its children."""
 
 Row = dict[str, str]
 """What one check gave: "exercise", "verdict" and "text"."""
@@ -117,7 +118,7 @@ def _run(notebook: "NotebookNode", path: Path) -> str:
                 for index, cell in enumerate(track(notebook.cells, f"Running {path.name}")):
                     client.execute_cell(cell, index)
     except CellTimeoutError:
-        return f"A cell of {path} did not end within {CELL_TIMEOUT_S} s: run it in the lab to see which."
+        return f"A cell of {path} did not end within {CELL_TIMEOUT_S} s: run it in the lab to see which, or again if this machine is busy."
     except DeadKernelError:
         return f"A cell of {path} ended the session: run it in the lab to see which."
     except (OSError, RuntimeError) as error:  # it did not start: no room on the disk, or in memory

@@ -16,7 +16,7 @@ from course.progress import track
 from . import contract
 from .sources import NOTEBOOKS, SOLUTIONS, derive, lesson_sources
 
-CELL_TIMEOUT_S = 120
+CELL_TIMEOUT_S = 600
 
 # What would differ from one run or machine to the next.
 # An address of Python's has more than eight digits; a constant in assembly has at most so many.
