@@ -118,7 +118,8 @@ def _run(notebook: "NotebookNode", path: Path) -> str:
                 for index, cell in enumerate(track(notebook.cells, f"Running {path.name}")):
                     client.execute_cell(cell, index)
     except CellTimeoutError:
-        return f"A cell of {path} did not end within {CELL_TIMEOUT_S} s: run it in the lab to see which, or again if this machine is busy."
+        see = "run it in the lab to see which, or try again if this machine is busy"
+        return f"A cell of {path} did not end within {CELL_TIMEOUT_S} s: {see}."
     except DeadKernelError:
         return f"A cell of {path} ended the session: run it in the lab to see which."
     except (OSError, RuntimeError) as error:  # it did not start: no room on the disk, or in memory
