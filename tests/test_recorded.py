@@ -87,7 +87,7 @@ def test_softmax_reaches_the_copy_and_passes_torch(name, widest, share):
 def test_softmax_of_the_widest_rows_in_bfloat16_is_slower_than_a_copy_and_far_faster_than_torch():
     found = recorded("softmax_bfloat16")
     for columns in (50_257, 2**16, 2**17, 2**18):
-        assert found.at("softmax", columns).tb_s >= 0.92 * found.at("copy", columns).tb_s
+        assert found.at("softmax", columns).tb_s >= 0.9 * found.at("copy", columns).tb_s
         assert found.at("softmax", columns).tb_s >= 1.5 * found.at("torch", columns).tb_s
 
 
