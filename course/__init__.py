@@ -12,7 +12,7 @@ from typing import Any
 from .errors import CourseError
 from .mode import activate, choose
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _problem: CourseError | None = None
 try:
