@@ -52,7 +52,7 @@ def gaps_filled() -> Iterator[None]:
             (interpreter.InterpreterBuilder, "create_extern_elementwise", _library_function),
             *((module, name, late) for (module, name), late in externals.items()),
         ):
-            stack.enter_context(_replaced(owner, name, value))
+            stack.enter_context(replaced(owner, name, value))
         stack.callback(renamed.restore)
         yield
 
@@ -64,7 +64,8 @@ _MISSING = object()
 
 
 @contextlib.contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """While active, an attribute has this value; afterwards it is as before, or not there if it was not."""
     before = vars(owner).get(name, _MISSING)
     setattr(owner, name, value)
     try:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
+from .gaps import replaced
 from .interpreter import Program
 
 Broken = Callable[[np.ndarray, int, int], str]
@@ -27,7 +28,6 @@ def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
     from triton.runtime import interpreter
 
     builder, plain_patch = interpreter.interpreter_builder, interpreter._patch_lang_core
-    before = vars(builder).get("create_assume")
 
     def patch(lang: Any, scope: Any) -> None:
         plain_patch(lang, scope)
@@ -47,14 +47,8 @@ def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
         if not condition.data.all():
             refuse(builder.grid_idx, "by tl.assume what is false")
 
-    try:
-        interpreter._patch_lang_core, builder.create_assume = patch, assume
+    with replaced(interpreter, "_patch_lang_core", patch), replaced(builder, "create_assume", assume):
         yield
-    finally:
-        interpreter._patch_lang_core = plain_patch
-        del builder.create_assume  # the class's own shows again, …
-        if before is not None:
-            builder.create_assume = before  # … or another watcher's
 
 
 def _broken(broken: Broken, value: Any, sizes: Any) -> str:
