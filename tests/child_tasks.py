@@ -79,8 +79,7 @@ def sleep(seconds):
 def take_memory_in_a_fork(size):
     pid = os.fork()
     if pid == 0:
-        take_memory(size)
-        time.sleep(60)
+        hold_memory(size)
     os.waitpid(pid, 0)
 
 
@@ -95,10 +94,18 @@ def take_memory_and_fork(size, forks):
 
 
 def take_memory(size):
-    taken = []
-    for _ in range(0, size, 2**27):
-        taken.append(bytearray(os.urandom(1)) * 2**27)
-    return len(taken)
+    return len(_chunks(size))
+
+
+def hold_memory(size):
+    """Until it is stopped: the worker may look late on a busy machine."""
+    chunks = _chunks(size)
+    time.sleep(60)
+    return len(chunks)
+
+
+def _chunks(size):
+    return [bytearray(os.urandom(1)) * 2**27 for _ in range(0, size, 2**27)]
 
 
 def print_without_end():

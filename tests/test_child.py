@@ -82,7 +82,7 @@ def test_what_waits_is_stopped_in_the_end_and_nothing_is_known_of_it():
 
 
 def test_memory_is_limited_and_not_address_space():
-    ended = ask(tasks.take_memory, 2**31, memory_bytes=2**30)
+    ended = ask(tasks.hold_memory, 2**31, memory_bytes=2**30)
     assert (ended.how, ended.stopped) == ("out of memory", "at 1 GiB of memory")
     assert ask(tasks.take_memory, 2**28, memory_bytes=2**30).value == 2
 
