@@ -18,7 +18,7 @@ PART ?= tests notebooks
 VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
-LOWERING := tests/test_lower.py tests/test_specialise.py tests/test_source.py $(wildcard tests/test_aot_*.py)
+LOWERING := tests/lowering/test_lower.py tests/lowering/test_specialise.py tests/isolate/test_function_source.py $(wildcard tests/aot/test_*.py)
 PYTEST = -m pytest -n auto --dist loadfile $(PART)
 
 export TORCH REQUIRE
@@ -38,7 +38,7 @@ test: setup-dev
 	COURSE_MODE=cpu $(VENV) $(PYTEST) $(TEST)
 
 # One GPU serves one process at a time here: no -n. All of it takes long; in parts, each of minutes:
-#   PART=tests/gpu   PART="tests/test_[a-e]*"   PART="tests/test_[f-m]*"   PART="tests/test_[n-z]* tests/browser"
+#   PART=tests/gpu   PART="tests/[a-e]*"   PART="tests/gpus tests/[i-l]*"   PART="tests/[s-v]*"
 #   PART="notebooks/0[0-3]*"   PART="notebooks/0[4-7]*"
 test-gpu: $(if $(wildcard $(VENV)),setup-dev)
 	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest $(PART) $(TEST)

@@ -21,7 +21,7 @@ CELL_TIMEOUT_S = 1800
 
 HAS_NBVAL = importlib.util.find_spec("nbval") is not None
 if HAS_NBVAL:
-    pytest_plugins = ["tests.notebook_sessions"]
+    pytest_plugins = ["tests.support.notebook_sessions"]
 
 
 def pytest_configure(config):
@@ -63,7 +63,7 @@ def pytest_runtest_setup(item):
 def _skip_a_launcher_this_gpu_lacks_room_for(params):
     if not course.MODE.gpu or "launcher" not in params:
         return
-    from tests.devices import needs
+    from tests.support.devices import needs
 
     needs(params["launcher"], params.get("head_dim", 64))
 

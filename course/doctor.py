@@ -252,7 +252,7 @@ def _major_minor(version: str) -> tuple[int, int]:
 
 
 def _driver() -> str:
-    from .measuring.bench import driver_version
+    from .benching.api import driver_version
 
     return driver_version()
 

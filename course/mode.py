@@ -45,7 +45,7 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
     """Choose the mode from the environment and the machine.
 
     COURSE_MODE=cpu or gpu decides; then TRITON_INTERPRET=1, which means CPU mode; then whether a GPU answers.
-    COURSE_CHILD, set by `course.child` alone, tells a child process what it is for.
+    COURSE_CHILD, set by `course.isolate.pool` alone, tells a child process what it is for.
     """
     child = environ.get("COURSE_CHILD")
     if child == "compile":

@@ -9,13 +9,13 @@ aot.sample("attention", "work/attention")    # programs in C and C++ around a ke
 out, lse = aot.operator()(q, k, v, 0.125, True)    # torch.ops.course.fmha
 """
 
-from . import standin
+from . import fake_driver as standin
 from .building import build
+from .example_project import Sample, sample
 from .exporting import Exported, Variant, export
 from .linking import Linked, link
 from .loading import Loaded, load
 from .operators import build_operator, operator
-from .sampling import Sample, sample
 
 __all__ = [
     "Exported", "Linked", "Loaded", "Sample", "Variant",

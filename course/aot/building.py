@@ -9,14 +9,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from course.child import run_command
 from course.errors import CourseError
 from course.files import write_together
+from course.isolate.pool import run_command
 
 from .exporting import Exported
-from .functions import read_header
+from .identifiers import check_out
 from .linking import Linked
-from .names import check_out
+from .manifest import read_header
 from .sealing import sealed
 from .writing import INDEX, refuse_others_files
 

@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass
 
-from course.compiling.elf import sections
+from course.elf import sections
 from course.errors import CourseError
 
 # .nv.info is a list of (format, attribute, two bytes), where format 4 is followed by as many bytes as the two say.

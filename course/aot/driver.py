@@ -21,7 +21,7 @@ class Driver:
 
     def __init__(self, standin: DriverLibrary | None) -> None:
         if standin is not None and not callable(getattr(standin, "path", None)):
-            raise CourseError(f"The driver is {standin!r:.60}, and must be course.aot.standin, or None for NVIDIA's own.")
+            raise CourseError(f"The driver is {standin!r:.60}, and must be course.aot.fake_driver, or None for NVIDIA's own.")
         name = str(standin.path()) if standin else "libcuda.so.1"
         try:
             self.library = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)

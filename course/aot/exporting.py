@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 
 import triton
 
-from course.compiling.lower import call_compiler, refuse_problem
-from course.compiling.reference import Reference, reference_of
-from course.compiling.targets import Target, target_of
 from course.errors import CourseError
 from course.files import write_together
+from course.gpus.limits import Target, target_of
+from course.lowering.api import call_compiler, refuse_problem
+from course.lowering.kernel_reference import Reference, reference_of
 
-from . import code
+from .c import kernel as code
 from .cubin import Cubin, read_cubin
-from .functions import Function, read_header
-from .names import check_name, check_out
+from .identifiers import check_name, check_out
+from .manifest import Function, read_header
 from .signature import Argument, Options, Signature, counted, parse_signature
-from .tasks import compile_variants
+from .worker import compile_variants
 from .writing import refuse_others_files
 
 T = TypeVar("T")

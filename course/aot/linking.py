@@ -8,11 +8,11 @@ from pathlib import Path
 from course.errors import CourseError
 from course.files import write_together
 
-from . import dispatch
-from .dispatch import Algorithm
+from .c import dispatch
+from .c.dispatch import Algorithm
 from .exporting import Exported
-from .functions import Function, read_header
-from .names import check_out
+from .identifiers import check_out
+from .manifest import Function, read_header
 from .signature import counted
 from .writing import refuse_others_files
 

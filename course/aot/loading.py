@@ -13,7 +13,7 @@ import torch
 from course.errors import CourseError
 
 from .driver import Driver, DriverLibrary
-from .functions import Function
+from .manifest import Function
 from .sealing import intact
 from .signature import Argument, counted
 from .values import converter
@@ -125,7 +125,7 @@ class Loaded:
 def load(library: str | Path, driver: DriverLibrary | None = None) -> Loaded:
     """The functions of a library that `build` made, to be called with tensors.
 
-    driver: `course.aot.standin`, which launches nothing and records what it is told, with tensors on the CPU; by default
+    driver: `course.aot.fake_driver`, which launches nothing and records what it is told, with tensors on the CPU; by default
         NVIDIA's own. One process can use one of the two.
     Raises CourseError where it is no such library, or there is no driver.
     """

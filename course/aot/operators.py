@@ -12,9 +12,9 @@ import torch
 import triton
 
 from course.cache import cache_folder, private_folder
-from course.compiling.targets import Target
 from course.errors import CourseError
 from course.files import write_together
+from course.gpus.limits import Target
 
 from . import building
 from .driver import Driver, DriverLibrary
@@ -22,7 +22,7 @@ from .exporting import Variant, export, nvidia_target
 from .linking import Linked, link
 from .sealing import intact, sealed
 
-FOLDER = Path(__file__).parent / "operator"
+FOLDER = Path(__file__).parent / "operator_code"
 CXX_COMPILERS = ("g++", "c++", "clang++")
 CXX_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra", "-Werror")
 OLDEST_TORCH = "0x020a000000000000"
@@ -49,7 +49,7 @@ def operator(
         strides multiples of 16 elements and an address that is a multiple of 16. scale: of the scores, positive.
     causal: query m sees the keys n <= m + N - M. out: as q, contiguous; lse: float32 [batch, heads, M].
     head_dims, dtypes ("fp16", "bf16"): what there are kernels for. target: as "sm_90"; None: this machine's GPU, or sm_90.
-    driver: `course.aot.standin` records the launches of tensors on the CPU, and computes nothing.
+    driver: `course.aot.fake_driver` records the launches of tensors on the CPU, and computes nothing.
 
     torch.compile and torch.export take it. No gradient flows through it. The first call takes some seconds a kernel, and
     leaves the library in the course's cache.
@@ -102,7 +102,7 @@ def build_operator(
             raise CourseError(f"head_dim is {head_dim}, and must be 16, 32, 64, 128 or 256.")
     commands = (building.compiler(), cxx_compiler())
     name = _hash(head_dims, dtypes, found_target.name, commands)
-    library = private_folder(cache_folder() / "operator") / name / "fmha.so"
+    library = private_folder(cache_folder() / "operator_code") / name / "fmha.so"
     if not library.is_file() or not intact(library.read_bytes()):
         with tempfile.TemporaryDirectory(prefix="course-operator-") as folder:
             built = _build(Path(folder), head_dims, dtypes, found_target)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from course.compiling.arguments import DTYPES
+from course.lowering.arguments import DTYPES
 
 POINTEES = (*DTYPES, "fp8e4b15")
 """What a pointer may point to: every scalar type of Triton's."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from course.compiling.arguments import DTYPES
 from course.errors import CourseError
+from course.lowering.arguments import DTYPES
 
 from .scalars import Scalar
 

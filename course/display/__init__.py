@@ -1,1 +1,1 @@
-"""Draws what the others return. Computes nothing about kernels."""
+"""How anything is shown: pictures, widgets, coloured code."""

@@ -8,17 +8,21 @@ from typing import Any
 
 from course.files import write_whole
 
-STATIC = Path(__file__).parent / "static"
+SHARED = Path(__file__).parent / "code"
 
 
-def script(name: str) -> str:
-    """A widget's script, behind what all share."""
-    return "\n".join((STATIC / f"{each}.js").read_text(encoding="utf-8") for each in ("code", name))
+def script(own: Path) -> str:
+    """A widget's script, behind what all share. own: its path without the suffix."""
+    return _joined(own, ".js")
 
 
-def style(name: str) -> str:
-    """A widget's style, behind what all share."""
-    return "\n".join((STATIC / f"{each}.css").read_text(encoding="utf-8") for each in ("code", name))
+def style(own: Path) -> str:
+    """A widget's style, behind what all share. own: its path without the suffix."""
+    return _joined(own, ".css")
+
+
+def _joined(own: Path, suffix: str) -> str:
+    return "\n".join(path.with_suffix(suffix).read_text(encoding="utf-8") for path in (SHARED, own))
 
 
 def with_static(static: dict[str, str], widget: Any) -> Any:
@@ -34,7 +38,7 @@ def with_static(static: dict[str, str], widget: Any) -> Any:
     return {**static, **(bundle or {}), "text/plain": static["text/plain"]}, metadata
 
 
-def page_of(name: str, title: str, state: dict[str, Any], static: str) -> str:
+def page_of(own: Path, title: str, state: dict[str, Any], static: str) -> str:
     """A page of its own: the widget's script and style, with its state as data in it.
 
     static: HTML for where no script runs.
@@ -47,13 +51,13 @@ def page_of(name: str, title: str, state: dict[str, Any], static: str) -> str:
 <meta name="viewport" content="width=device-width">
 <title>{html.escape(title)}</title>
 <style>body {{ margin: 1em; }}
-{style(name)}</style>
+{style(own)}</style>
 <body class="course-page">
 <div id="widget"></div>
 <noscript>{static}</noscript>
 <script type="application/json" id="data">{data}</script>
 <script type="module">
-{script(name).replace("export default", "const widget =")}
+{script(own).replace("export default", "const widget =")}
 const state = JSON.parse(document.getElementById("data").textContent);
 const model = {{ get: (name) => state[name], on: () => {{}}, off: () => {{}}, send: () => {{}} }};
 widget.render({{ model, el: document.getElementById("widget") }});

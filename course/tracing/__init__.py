@@ -1,1 +1,1 @@
-"""The interpreter watched: which addresses each program loads and stores."""
+"""A launch followed in the interpreter: replay, cost, the sectors of each access, races."""

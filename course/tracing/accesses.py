@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from course.compiling.private.interpreter import Access, Launch, Program
+from course.triton_internals.interpreter import Access, Launch, Program
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from course.compiling.arguments import make
-from course.compiling.private.interpreter import Grid
-from course.compiling.private.kernels import inner_kernel
-from course.compiling.reference import Reference, kernel_at, listing_of
+from course.lowering.arguments import make
+from course.lowering.kernel_reference import Reference, kernel_at, listing_of
+from course.triton_internals.interpreter import Grid
+from course.triton_internals.jit_functions import inner_kernel
 
 from .sites import Listing
 

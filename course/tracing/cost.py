@@ -7,13 +7,13 @@ from typing import Any
 import torch
 
 from course import MODE
-from course.compiling.disassembly import Resources
-from course.compiling.requests import SECTOR_BYTES
-from course.compiling.targets import target_of
 from course.errors import CourseError
+from course.gpus.limits import target_of
+from course.gpus.peaks import Gpu, gpu_of, own_gpu
+from course.lowering.memory_requests import SECTOR_BYTES
+from course.lowering.sass import Resources
 
-from .gpus import Gpu, gpu_of, own_gpu
-from .timed import measured_us
+from .launch_time import measured_us
 from .traced import traced
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from course.child import Ended, call
-from course.compiling.arguments import describe
-from course.compiling.private.kernels import chosen_by_heuristics, compiler_options, plain_function
-from course.compiling.reference import Reference, reference_of
-from course.compiling.targets import MOST_GRID
 from course.errors import CourseError
+from course.gpus.limits import MOST_GRID
+from course.isolate.pool import Ended, call
+from course.lowering.arguments import describe
+from course.lowering.kernel_reference import Reference, reference_of
+from course.triton_internals.jit_functions import chosen_by_heuristics, compiler_options, plain_function
 
 MOST_BYTES = 2**30
 """Of the tensors of a launch that is traced: they are copied into the child."""

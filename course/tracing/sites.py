@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-from course.compiling.calls import Call, CallPath, Calls, kind_of
+from course.lowering.call_sites import Call, CallPath, Calls, kind_of
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from course.compiling.private.interpreter import Access, Program
+from course.triton_internals.interpreter import Access, Program
 
-from .panels import Panel
+from .address_map import Arguments
+from .downsample import Panel
+from .encode import Blob, Block, block_of, drawn, numbers_of, plain_text
 from .sites import Listing
-from .tensors import Arguments
-from .values import Blob, Block, block_of, drawn, numbers_of, plain_text
 
 MOST_STEPS = 2000
 MOST_BYTES = 8 * 2**20

@@ -3,13 +3,13 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from course.compiling.arguments import describe
-from course.compiling.disassembly import Resources
-from course.compiling.lower import Lowered, LowerError, Request, lower_again
-from course.compiling.requests import requests_of
 from course.errors import CourseError
+from course.lowering.api import Lowered, LowerError, Request, lower_again
+from course.lowering.arguments import describe
+from course.lowering.memory_requests import requests_of
+from course.lowering.sass import Resources
 
-from . import tasks
+from . import worker as tasks
 from .launching import TRACE_S, Asked, asked, run
 
 

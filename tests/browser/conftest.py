@@ -12,9 +12,9 @@ import nbformat
 import pytest
 
 from course.doctor import find_browser
-from course.teaching import lab
-from course.teaching.sources import METADATA, NOTEBOOKS
-from tests.processes import PATIENCE_S
+from course.lessons import lab
+from course.lessons.source import METADATA, NOTEBOOKS
+from tests.support.processes import PATIENCE_S
 
 EXPLORE = """from course import explore
 import triton

@@ -3,7 +3,7 @@
 import pytest
 
 from course import explore, lower
-from tests import lower_kernels as kernels
+from tests.support import lower_kernels as kernels
 
 from .conftest import PAYLOADS
 from .test_lab import CELLS, RUN_ALL

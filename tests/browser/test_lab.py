@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from course.teaching.sources import NOTEBOOKS
+from course.lessons.source import NOTEBOOKS
 
 pytestmark = pytest.mark.browser
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course import replay
-from tests import trace_kernels as kernels
+from tests.support import trace_kernels as kernels
 
 from .conftest import PAYLOADS
 from .test_lab import CELLS, RUN_ALL

@@ -8,11 +8,11 @@ import torch
 import triton
 
 from course import aot
+from course.benching.launch_overhead import measure_launches
 from course.errors import CourseError
-from course.measuring.launches import measure_launches
 from kernels.softmax import softmax_kernel_v2
 from kernels.vector_add import add_kernel
-from tests import aot_kernels as kernels
+from tests.support import aot_kernels as kernels
 
 pytestmark = pytest.mark.gpu
 

@@ -10,10 +10,10 @@ import torch
 import triton
 
 from course import aot
-from course.aot.sampling import SPECS
-from course.compiling.targets import target_of
+from course.aot.example_project import SPECS
+from course.gpus.limits import target_of
 from kernels.flash_attention import _fwd_kernel, settings_for
-from tests.processes import PATIENCE_S
+from tests.support.processes import PATIENCE_S
 
 HEAD_DIMS, DTYPES = (64, 128), {torch.float16: "fp16", torch.bfloat16: "bf16"}
 pytestmark = [

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from course import bench, draw, gpu_facts
-from course.measuring.timing import times_ms
+from course.gpus.timing import times_ms
 from kernels.vector_add import add
 
 pytestmark = pytest.mark.gpu

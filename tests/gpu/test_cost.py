@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from course import CourseError, cost, replay
-from course.tracing.gpus import gpu_of
-from tests import trace_kernels as kernels
+from course.gpus.peaks import gpu_of
+from tests.support import trace_kernels as kernels
 
 pytestmark = pytest.mark.gpu
 

@@ -16,8 +16,8 @@ from kernels.flash_attention import (
     flash_attention_v4,
     flash_attention_v5,
 )
-from tests.devices import dtypes_of, needs, needs_capability, needs_free_gib
-from tests.test_flash_attention import assert_right, inputs, reference
+from tests.kernels.test_flash_attention import assert_right, inputs, reference
+from tests.support.devices import dtypes_of, needs, needs_capability, needs_free_gib
 
 pytestmark = pytest.mark.gpu
 

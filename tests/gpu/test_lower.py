@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from course import lower
-from course.child import call, stop_workers
-from tests import child_tasks
-from tests import lower_kernels as kernels
-from tests.processes import computed_s
-from tests.test_lower import comparable
+from course.isolate.pool import call, stop_workers
+from tests.lowering.test_lower import comparable
+from tests.support import child_tasks
+from tests.support import lower_kernels as kernels
+from tests.support.processes import computed_s
 
 pytestmark = pytest.mark.gpu
 

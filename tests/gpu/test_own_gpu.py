@@ -7,10 +7,10 @@ import torch
 
 import course
 from course import CourseError, cost, draw
-from course.measuring.own_gpu import measure_own_gpu
-from course.measuring.records import recorded
-from course.tracing.gpus import gpu_of, own_gpu
-from tests import trace_kernels as kernels
+from course.benching.result import recorded
+from course.gpus.own_gpu import measure_own_gpu
+from course.gpus.peaks import gpu_of, own_gpu
+from tests.support import trace_kernels as kernels
 
 pytestmark = pytest.mark.gpu
 

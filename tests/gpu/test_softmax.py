@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from course.measuring.cases import FLOATS, Case, Input
-from course.measuring.studies import operation
-from course.measuring.verify import verify
+from course.benching.studies import operation
+from course.verifying.api import verify
+from course.verifying.inputs import FLOATS, Case, Input
 from kernels.softmax import softmax, softmax_v7
-from tests.devices import needs_free_gib
+from tests.support.devices import needs_free_gib
 
 pytestmark = pytest.mark.gpu
 

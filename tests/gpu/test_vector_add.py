@@ -5,7 +5,7 @@ import torch
 
 from course import specialise
 from kernels.vector_add import add, add_kernel, add_v1, add_v2
-from tests.devices import needs_free_gib
+from tests.support.devices import needs_free_gib
 
 pytestmark = pytest.mark.gpu
 

@@ -1,0 +1,1 @@
+"""The C of an exported kernel, as text."""

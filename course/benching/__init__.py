@@ -1,0 +1,1 @@
+"""Fast? A function beside its peers on a GPU, and the speeds recorded earlier."""

@@ -1,0 +1,65 @@
+"""Vector add: right against torch.add in float64; fast against torch.add and a copy of as many bytes."""
+
+from functools import partial
+
+import torch
+
+from course.benching.studies import Operation, Study
+from course.gpus.copy_bandwidth import copy_of
+from course.verifying.inputs import vectors
+from kernels.vector_add import add, add_v1, add_v2
+
+
+def _bytes(x: torch.Tensor, y: torch.Tensor) -> int:
+    return x.nbytes + y.nbytes + x.nbytes  # read x, read y, write out
+
+
+def _inputs(n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
+
+
+BLOCKS_AT = 2**26
+"""The number of elements at which block sizes and warps are compared."""
+
+
+def _with_warps(num_warps: int):
+    return lambda block_size: partial(add, block_size=block_size, num_warps=num_warps)
+
+
+OPERATION = Operation(
+    name="vector_add",
+    ladder={"add_v1": add_v1, "add_v2": add_v2, "add": add},
+    reference=torch.add,
+    cases=vectors(2, dtypes=(torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32)),
+    studies=(
+        Study(
+            name="vector_add",
+            x_name="elements",
+            xs=[2**k for k in range(12, 30)],
+            make=_inputs,
+            bytes=_bytes,
+            series={
+                "add": lambda n: add,
+                "add_v2": lambda n: add_v2,
+                "add_v1": lambda n: add_v1 if n <= 2**26 else None,
+                "torch.add": lambda n: torch.add,
+                "copy": lambda n: copy_of(12 * n),
+            },
+        ),
+        Study(
+            name="vector_add_blocks",
+            x_name="BLOCK_SIZE",
+            xs=[2**k for k in range(5, 16)],
+            make=lambda block_size: _inputs(BLOCKS_AT),
+            bytes=_bytes,
+            series={f"num_warps={warps}": _with_warps(warps) for warps in (1, 2, 4, 8, 16)},
+        ),
+    ),
+    first_call="""
+import torch
+from kernels.vector_add import add
+x = torch.randn(4096, device="cuda")
+torch.cuda.synchronize()
+call = lambda: (add(x, x), torch.cuda.synchronize())
+""",
+)

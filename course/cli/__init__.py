@@ -1,0 +1,221 @@
+"""The command line: `course COMMAND`. Each command is a few lines that call the module which does the work."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from course.errors import CourseError
+from course.files import advice
+from course.lowering.signature_text import split_signature
+
+from . import aot as cli_aot
+
+app = typer.Typer(
+    help="The helper of the Triton course.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+app.add_typer(cli_aot.app, name="aot")
+
+Names = Annotated[list[str] | None, typer.Argument(help="Operations, as vector_add; all where none is named.")]
+Lesson = Annotated[str, typer.Argument(help="A lesson's number, as 01.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def lab(context: typer.Context) -> None:
+    """Copy the lessons to work/ and open them in JupyterLab. Options of `jupyter lab` are passed on."""
+    from course.lessons import lab
+
+    lab.start(context.args)
+
+
+@app.command()
+def reset(lesson: Lesson) -> None:
+    """Give a fresh copy of a lesson. The old one is kept beside it."""
+    from course.lessons import workspace
+
+    fresh, kept = workspace.reset(lesson)
+    print(f"{fresh} is fresh." + (f" Your old copy is {kept.name}, beside it." if kept else ""))
+
+
+@app.command()
+def check(
+    lessons: Annotated[list[str], typer.Argument(help="Lessons, as 01, or notebooks, as work/01-vector-add.ipynb.")],
+    as_json: Json = False,
+) -> None:
+    """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise of it is right."""
+    from course.exercises import grade_notebook as grading
+    from course.exercises.api import printable
+
+    results = {}
+    for lesson in lessons:
+        path, found = grading.check(lesson)
+        results[path] = found
+        if not as_json:
+            texts = [f"{path}:", *(each["text"] for each in found)] if found else [f"{path}:", "no exercise was checked."]
+            print(*map(printable, texts), sep="\n", flush=True)
+    if as_json:
+        print(json.dumps(results, indent=1))
+    raise typer.Exit(0 if all(map(grading.all_right, results.values())) else 1)
+
+
+@app.command()
+def lower(
+    kernel: Annotated[str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")],
+    signature: Annotated[
+        str,
+        typer.Option(
+            "--signature", "-s", help='As "*fp32:16, *fp32:16, i32, 1024"; also NAME=1024, and a tuple as "(*fp32, i32)".'
+        ),
+    ],
+    target: Annotated[str | None, typer.Option(help="As sm_90 or gfx942; this machine's GPU, or sm_90.")] = None,
+    num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
+    num_stages: Annotated[int | None, typer.Option("--num-stages", "-ns", help="Pipeline depth.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder: a file for each stage, and metadata.json.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compile a kernel of any file through all stages, for any GPU."""
+    from course.lowering.api import LowerError, lower_file
+
+    parts = split_signature(signature)
+    by_name = dict(part.split("=", 1) for part in parts if re.match(r"\w+=", part))
+    file, _, name = kernel.rpartition(":")
+    if not file:
+        raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
+    options = {key: value for key, value in (("num_warps", num_warps), ("num_stages", num_stages)) if value is not None}
+    try:
+        lowered = lower_file(file, name, [part for part in parts if not re.match(r"\w+=", part)], target, **options, **by_name)
+    except LowerError as error:
+        if as_json:
+            print(json.dumps({"problem": str(error), "details": error.details}, indent=1))
+        raise
+    paths = lowered.dump(out) if out else []
+    if as_json:
+        print(json.dumps({**lowered.summary(), "files": [str(path) for path in paths]}, indent=1))
+    else:
+        print(lowered, *paths, sep="\n")
+
+
+@app.command()
+def hint(exercise: Annotated[str, typer.Argument(help="An exercise, as 01.2.")]) -> None:
+    """Show the hints to an exercise."""
+    from course.exercises.hints import all_hints
+
+    print("\n".join(all_hints(exercise)))
+
+
+@app.command()
+def progress(as_json: Json = False) -> None:
+    """Show which exercises you have solved."""
+    from course.exercises import grade_notebook as grading
+
+    found = grading.progress()
+    print(json.dumps(found, indent=1) if as_json else grading.progress_text(found))
+
+
+@app.command()
+def doctor(
+    as_json: Json = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the speed of this machine's GPU instead, and keep it for plots and cost.")
+    ] = False,
+) -> None:
+    """Look at this machine: what works, what does not, and the command that mends it."""
+    if measure:
+        _measure(as_json)
+        return
+    from course import doctor
+
+    findings = doctor.examine()
+    print(doctor.as_json(findings) if as_json else doctor.as_text(findings))
+    raise typer.Exit(1 if any(finding.level == "problem" for finding in findings) else 0)
+
+
+def _measure(as_json: bool) -> None:
+    from course.gpus.own_gpu import measure_own_gpu
+    from course.gpus.peaks import own_file
+
+    facts = measure_own_gpu()
+    print(facts.to_json() if as_json else f"{facts}\nKept in {own_file()}; plots and cost show it from now on.")
+
+
+@app.command()
+def verify(names: Names = None) -> None:
+    """Compare every version of an operation with its reference."""
+    from course.benching.studies import operation, operation_names
+    from course.verifying.api import verify as verify_function
+
+    wrong = False
+    for name in names or operation_names():
+        found = operation(name)
+        for function in found.ladder.values():
+            result = verify_function(function, found.reference, found.cases, absolute=found.absolute)
+            print(result)
+            wrong |= not result.right
+    raise typer.Exit(1 if wrong else 0)
+
+
+@app.command()
+def bench(names: Names = None) -> None:
+    """Time an operation on this GPU against its peers."""
+    from course.benching.api import require_gpu, run_study
+    from course.benching.studies import operation, operation_names
+
+    found = [operation(name) for name in names or operation_names()]
+    require_gpu(found[0].name)
+    for each in found:
+        for study in each.studies:
+            print(run_study(study), end="\n\n")
+
+
+@app.command()
+def recorded(names: Names = None) -> None:
+    """Show the recorded speeds of an operation."""
+    from course.benching import result as records
+
+    for name in names or records.names():
+        print(records.recorded(name), end="\n\n")
+
+
+@app.command()
+def record(
+    names: Names = None,
+    out: Annotated[Path | None, typer.Option(help="A folder to write to in place of the course's own.")] = None,
+) -> None:
+    """On a GPU: verify and time operations, and write the results that the lessons show as recorded."""
+    from course.benching import recording
+    from course.benching import result as records
+
+    for path in recording.record_all(names or [], out or records.FOLDER):
+        print(path)
+
+
+@app.command()
+def notebooks(
+    check: Annotated[bool, typer.Option("--check", help="Compare only, run nothing; exit 1 where they differ.")] = False,
+    lessons: Annotated[list[str] | None, typer.Argument(help="Lessons, as 01; all where none is named.")] = None,
+) -> None:
+    """Derive notebooks/ from solutions/ and run them in CPU mode."""
+    from course.lessons import notebooks
+
+    if check:
+        problems = notebooks.out_of_sync()
+        print("\n".join(problems) or "notebooks/ agrees with solutions/.")
+        raise typer.Exit(1 if problems else 0)
+    for path in notebooks.build(lessons or []):
+        print(path)
+
+
+def main() -> None:
+    """Run a command; an error meant for a person is printed as its one sentence."""
+    try:
+        app()
+    except CourseError as error:
+        sys.exit(f"course: {error}")
+    except OSError as error:  # one that no command foresaw
+        what = f"{error.filename}: " if error.filename else ""
+        sys.exit(f"course: {what}{error.strerror or error}: {advice(error)}.")

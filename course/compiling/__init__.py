@@ -1,1 +1,0 @@
-"""From a kernel and its arguments to what the compiler makes of them. Knows nothing of HTML or notebooks."""

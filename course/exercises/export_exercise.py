@@ -1,0 +1,152 @@
+"""An exercise whose answer is what an export is told. It is exported, built and called, on the stand-in alone."""
+
+import struct
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from course import aot
+from course.aot.captured_launch import FORMATS, Handed, from_json, handed_all
+from course.aot.manifest import Function
+from course.aot.signature import Argument
+from course.errors import CourseError
+from course.lowering.api import LowerError
+
+from .kinds import Judged
+
+ROOT = Path(__file__).parents[2]
+TARGET = "sm_90"
+
+
+def tensor(dtype: str, past: int = 0) -> dict[str, Any]:
+    """A tensor for a call; past: how many bytes after a multiple of 16 it begins."""
+    return {"dtype": dtype, "past": past}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A call of the exported function, and what the driver must be handed."""
+
+    values: dict[str, Any]
+    """By argument; a tensor as `tensor` makes it."""
+    grid: tuple[int, int, int]
+    promises: frozenset[str] = frozenset()
+    """The arguments that the variant which is taken must be promised something of."""
+    shown: tuple[str, ...] = ()
+    """The numbers that a sentence names; all where none is named."""
+
+    def __str__(self) -> str:
+        shown = {name: value for name, value in self.values.items() if not isinstance(value, dict)}
+        numbers = [f"{name} = {shown[name]:,}" for name in self.shown or shown]
+        shifted = [
+            f"{name} {value['past']} bytes past a multiple of 16"
+            for name, value in self.values.items()
+            if isinstance(value, dict) and value["past"]
+        ]
+        return ", ".join(numbers + shifted)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An answer that is a signature, a grid, or a list of signatures."""
+
+    id: str
+    kernel: str
+    """As "kernels/vector_add.py:add_kernel"."""
+    asks: Literal["signature", "grid", "signatures"]
+    types: dict[str, str]
+    """By argument that is given at run time its type."""
+    launches: tuple[Launch, ...]
+    because: str
+    """Said to a right answer."""
+    signature: str = ""
+    """Where a grid is asked."""
+    grid: str = ""
+    """Where it is not."""
+    constants: dict[str, int] = field(default_factory=dict)
+    """What must be constant, and of which value."""
+    may_be_constant: dict[str, Any] = field(default_factory=dict)
+    """Run-time arguments that the signature may fix as well, to this value."""
+
+    @property
+    def form(self) -> str:
+        return {"signature": "a text", "grid": "a text", "signatures": "a list of texts, a signature each"}[self.asks]
+
+    def judge(self, answer: Any) -> Judged:
+        given = [answer] if isinstance(answer, str) else answer
+        texts = isinstance(given, (list, tuple)) and given and all(isinstance(each, str) for each in given)
+        if not texts or (self.asks != "signatures" and len(given) > 1):
+            said = repr(answer)
+            return "no answer", f"It must be {self.form}; this is {said if len(said) <= 60 else said[:59] + '…'}."
+        signatures, grid = ([self.signature], given[0]) if self.asks == "grid" else (list(given), self.grid)
+        with tempfile.TemporaryDirectory(prefix="course-exercise-") as folder:
+            try:
+                return self._tried(signatures, grid, Path(folder))
+            except LowerError as error:
+                return ("does not compile" if "does not compile" in str(error) else "wrong"), str(error)
+            except CourseError as error:
+                return "wrong", str(error)
+
+    def _tried(self, signatures: Sequence[str], grid: str, folder: Path) -> Judged:
+        exported = aot.export(f"{ROOT / self.kernel}", signatures, grid, "answer", folder / "answer", target=TARGET)
+        for function in exported.functions:
+            for problem in self._type_problems(function):
+                return "wrong", problem
+        linked = aot.link(exported, folder / "linked")
+        names = [each.name for each in exported.functions[0].runtime]
+        calls = [[each.values[name] for name in names] for each in self.launches]
+        found = handed_all(aot.build(linked), calls)
+        for launch, each in zip(self.launches, found, strict=True):
+            if "problem" in each:
+                return "wrong", self._refusal(launch, exported.functions, each["problem"])
+            function = next(one for one in exported.functions if one.name == each["function"])
+            for problem in self._launch_problems(launch, from_json(each), function):
+                return "wrong", problem
+        return "right", self.because
+
+    def _type_problems(self, function: Function) -> Iterator[str]:
+        for each in function.arguments:
+            wanted = self.types.get(each.name)
+            if wanted is None:
+                if each.constant and each.value != self.constants.get(each.name, each.value):
+                    yield f"{each.name} is {each.value}, and must be {self.constants[each.name]}."
+                continue  # that it is constant the compiler asks for itself
+            if each.constant and each.name not in self.may_be_constant:
+                yield f"{each.name} is the constant {each.value}: the function would serve that one value."
+            elif each.constant and each.value != self.may_be_constant[each.name]:
+                yield f"{each.name} is the constant {each.value}, and it is {self.may_be_constant[each.name]} in every call."
+            elif each.type is not None and each.type.name.replace("*k", "*") != wanted:
+                yield f"{each.name} is {each.type.name}, and must be {wanted}."
+
+    def _refusal(self, launch: Launch, functions: Sequence[Function], said: str) -> str:
+        if "launches nothing" in said:
+            return f"With {launch} nothing is launched: the grid has a 0 in it."
+        broken = [next((each for each in one.runtime if not holds(each, launch.values[each.name])), None) for one in functions]
+        promises = [f"{each.name} is promised to be {'1' if each.hint == 1 else 'a multiple of 16'}" for each in broken if each]
+        if "INVALID_VALUE" not in said or len(promises) < len(functions):
+            return f"With {launch} there is no launch: {said}"
+        if len(promises) == 1:
+            return f"With {launch} the function refuses to launch: {promises[0]}."
+        listed = "; ".join(f"in signature {number} {each}" for number, each in enumerate(promises, start=1))
+        return f"With {launch} no variant takes the call: {listed}."
+
+    def _launch_problems(self, launch: Launch, handed: Handed, function: Function) -> Iterator[str]:
+        if handed.grid != launch.grid:
+            ours, theirs = (" x ".join(map(str, each)) for each in (launch.grid, handed.grid))
+            yield f"With {launch} the driver is handed a grid of {theirs}, and it must be {ours}."
+        for each in handed.arguments:
+            if each.type in FORMATS and each.bytes != struct.pack(f"<{FORMATS[each.type]}", launch.values[each.name]):
+                yield f"With {launch} the kernel reads {each.name} as {each.value}."
+        promised = {each.name for each in function.arguments if each.hint or each.constant}
+        missing = ", ".join(name for name in launch.values if name in launch.promises - promised)
+        if missing:
+            who = "the variant that is taken" if self.asks == "signatures" else "the kernel"
+            yield f"With {launch} it launches, but {who} is promised nothing of {missing}: a silent slow path."
+
+
+def holds(argument: Argument, value: Any) -> bool:
+    """Whether the value keeps what the signature promises of it."""
+    number = value["past"] if isinstance(value, dict) else value
+    return argument.hint is None or (number == 1 if argument.hint == 1 else number % 16 == 0)

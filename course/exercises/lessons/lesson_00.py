@@ -1,0 +1,35 @@
+"""The exercises of lesson 00."""
+
+from typing import Any
+
+import torch
+
+from course.exercises.kinds import Choice, Kernel
+from course.verifying.inputs import Case, Input
+
+
+def _ones_below(kernel: Any, x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    kernel[(1,)](x, out, x.numel())
+    return out
+
+
+EXERCISES = (
+    Choice(
+        "00.1",
+        right="b",
+        why={
+            "a": "No program is stopped for you: without the mask, program 2 reads and writes at the offsets 10 and 11 too.",
+            "b": "All four lanes of program 2 run; the mask keeps those with the offsets 10 and 11 from memory.",
+            "c": "Nothing checks an offset against a tensor's length: a pointer does not know it.",
+            "d": "A program has as many lanes as its block, whatever the tensor's length.",
+        },
+    ),
+    Kernel(
+        "00.2",
+        parameters=("x_ptr", "out_ptr", "n"),
+        reference=lambda x: 2 * x,
+        cases=tuple(Case((Input((n,)),), seed=n) for n in (2, 8, 1, 3, 4, 5, 6, 7)),
+        launch=_ones_below,
+    ),
+)

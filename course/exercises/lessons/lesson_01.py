@@ -1,0 +1,122 @@
+"""The exercises of lesson 01."""
+
+from typing import Any
+
+import torch
+import triton
+
+from course.exercises.kinds import Choice, Kernel, Launcher, Number, Text
+from course.verifying.inputs import Case, Input
+
+
+def _vector(n: int, *scalars: float, layout: str = "contiguous") -> Case:
+    return Case((Input((n,), layout=layout),), seed=n, scalars=scalars)
+
+
+def _block(x: torch.Tensor) -> int:
+    """Not the same for all cases, so that a kernel must go by what it is given."""
+    return 128 if x.numel() < 500 else 256
+
+
+def _grid(x: torch.Tensor) -> tuple[int]:
+    return (triton.cdiv(x.numel(), _block(x)),)
+
+
+def _fill(kernel: Any, x: torch.Tensor, value: float) -> torch.Tensor:
+    out = torch.empty_like(x)
+    kernel[_grid(x)](out, value, x.numel(), BLOCK_SIZE=_block(x))
+    return out
+
+
+def _reverse(kernel: Any, x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    kernel[_grid(x)](x, out, x.numel(), BLOCK_SIZE=_block(x))
+    return out
+
+
+EXERCISES = (
+    Kernel(
+        "01.1",
+        parameters=("out_ptr", "value", "n_elements", "BLOCK_SIZE"),
+        reference=torch.full_like,
+        cases=tuple(_vector(n, value) for n, value in ((300, 0.1), (128, -1.0), (1, 7.0), (129, 0.0), (1000, 1.0))),
+        launch=_fill,
+        most_bytes=lambda x, value: x.nbytes + 4 * 128,  # lanes past the end may write the last element again
+    ),
+    Launcher(
+        "01.2",
+        parameters=("x", "a", "b"),
+        reference=lambda x, a, b: a * x + b,
+        cases=(
+            *(_vector(n, 2.0, -0.5) for n in (1025, 5000, 1024, 1, 127)),
+            _vector(300, 0.0, 3.0),
+            _vector(777, -1.5, 0.25, layout="every second element"),
+            _vector(777, 4.0, 1.0, layout="offset by one element"),
+        ),
+        longer=lambda n: _vector(n + 1, 2.0, -0.5),
+        absolute=1e-6,  # a * x and b cancel
+    ),
+    Kernel(
+        "01.3",
+        parameters=("x_ptr", "out_ptr", "n_elements", "BLOCK_SIZE"),
+        reference=lambda x: x.flip(0),
+        cases=tuple(_vector(n) for n in (300, 128, 1, 127, 1000)),
+        launch=_reverse,
+    ),
+    Launcher(
+        "01.4",
+        parameters=("x",),
+        reference=lambda x: x.flip(0)[::2],
+        cases=tuple(_vector(n) for n in (1025, 5000, 1024, 1, 2, 7)),
+        longer=lambda n: _vector(2 * n + 1),
+        may_copy=False,
+    ),
+    Number(
+        "01.5",
+        right=2 * 2 * 2**26 / 1e6,
+        unit="MB",
+        because="2 bytes are read and 2 written for each element; a and b are two numbers and no vectors.",
+        slips=(
+            (2 * 2**26 / 1e6, "One way only: the vector is read, and the result is written."),
+            (3 * 2 * 2**26 / 1e6, "Three vectors would be too many: only x is read, and the result written."),
+            (2 * 4 * 2**26 / 1e6, "That is float32. A bfloat16 has 2 bytes."),
+            (2 * 2 * 2**26 / 2**20, "Those are MiB, of 2^20 bytes. A MB has 10^6."),
+        ),
+    ),
+    Number(
+        "01.6",
+        right=4 * 4 * 2**24 / 4.25e12 * 1e6,
+        unit="us",
+        because="Three vectors read and one written: 16 bytes an element.",
+        slips=(
+            (3 * 4 * 2**24 / 4.25e12 * 1e6, "One vector is missing: three are read and one is written."),
+            (4 * 2**24 / 4.25e12 * 1e6, "That is one vector. Three are read and one is written."),
+            (
+                6 * 4 * 2**24 / 4.25e12 * 1e6,
+                "That is two kernels: one addition written to memory, then the other. One kernel does both.",
+            ),
+        ),
+    ),
+    Choice(
+        "01.7",
+        right="c",
+        why={
+            "a": "What fits the cache is faster to reach, not slower.",
+            "b": "Were that so, 4,096 elements, four programs, would take far less; they take as long.",
+            "c": "From 4,096 elements to 65,536 the time hardly changes: it is the launch, not the work.",
+            "d": "It is compiled in the first call only, and that takes half a second, not microseconds.",
+        },
+    ),
+    Text(
+        "01.8",
+        accepts=("i64", "n_elements: i64", "n_elements: i64, divisible by 16"),
+        because="It does not fit 32 bits, so it is another type, and another compiled kernel.",
+        slips={
+            "i32": "The largest i32 is 2,147,483,647.",
+            "u32": "Triton takes the smallest of i32 and i64 that holds the number, and u64 above that.",
+            "int64": "Triton writes it shorter.",
+            "constexpr": "Only an integer equal to 1 becomes a constant.",
+            "*i64": "The star is for a pointer, and n_elements is a number.",
+        },
+    ),
+)

@@ -1,0 +1,111 @@
+"""The exercises of lesson 02."""
+
+import math
+from typing import Any
+
+import torch
+import triton
+
+from course.exercises.kinds import Choice, Kernel, Launcher, Number
+from course.verifying.inputs import Case, Input
+
+
+def _outer_sum(kernel: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    m, n = len(x), len(y)
+    out = torch.empty(m, n, dtype=x.dtype, device=x.device)
+    block_m, block_n = (16, 32) if m < 30 else (8, 4)
+    kernel[(triton.cdiv(m, block_m), triton.cdiv(n, block_n))](x, y, out, m, n, BLOCK_M=block_m, BLOCK_N=block_n)
+    return out
+
+
+def _matrix(rows: int, cols: int, layout: str = "contiguous") -> Case:
+    return Case((Input((rows, cols), layout=layout),), seed=rows + cols)
+
+
+def _with_bias(rows: int, cols: int, dtype: torch.dtype) -> Case:
+    return Case((Input((rows, cols), dtype), Input((cols,), dtype)), seed=rows + cols)
+
+
+def _square(n: int) -> tuple[int, int]:
+    """The sides of a square of more than n elements: wherever a grid of fixed size covers n, it falls short on one side."""
+    return (math.isqrt(n) + 1,) * 2
+
+
+EXERCISES = (
+    Kernel(
+        "02.1",
+        parameters=("x_ptr", "y_ptr", "out_ptr", "m", "n", "BLOCK_M", "BLOCK_N"),
+        reference=lambda x, y: x[:, None] + y[None, :],
+        cases=tuple(Case((Input((m,)), Input((n,))), seed=m) for m, n in ((20, 70), (16, 32), (1, 1), (33, 5), (3, 100))),
+        launch=_outer_sum,
+    ),
+    Launcher(
+        "02.2",
+        parameters=("x",),
+        reference=lambda x: (x / 2).contiguous(),
+        cases=(
+            _matrix(40, 70),
+            _matrix(1, 100),
+            _matrix(33, 65, "left part of a wider one"),
+            _matrix(65, 40, "transposed"),
+            _matrix(33, 20, "every second element"),
+            _matrix(100, 1),
+            _matrix(32, 64, "offset by one element"),
+        ),
+        longer=lambda n: _matrix(*_square(n)),
+        may_copy=False,
+        contiguous=True,
+        most_bytes=lambda x: 2 * 4 * x.numel(),
+    ),
+    Launcher(
+        "02.3",
+        parameters=("x",),
+        reference=lambda x: x.transpose(1, 2).contiguous(),
+        cases=tuple(
+            Case((Input(shape),), seed=sum(shape)) for shape in ((3, 20, 70), (1, 64, 64), (2, 33, 5), (5, 1, 40), (4, 65, 33))
+        ),
+        longer=lambda n: Case((Input((1, *_square(n))),), seed=n),
+        may_copy=False,
+        contiguous=True,
+        most_launches=1,
+    ),
+    Number(
+        "02.4",
+        right=16,
+        unit="sectors",
+        relative=0.0,
+        because="The threads are 16 bytes apart, so two share a sector.",
+        slips=(
+            (32, "8 elements of float16 are 16 bytes, so a sector holds the elements of two threads."),
+            (8, "A sector has 32 bytes, and the threads are 16 bytes apart."),
+            (4, "That would be neighbouring float32 elements; these are 8 elements of float16 apart."),
+            (2, "That would be neighbouring elements; these are 8 apart."),
+            (512, "Those are the bytes from the first element to the last."),
+        ),
+    ),
+    Choice(
+        "02.5",
+        right="c",
+        why={
+            "a": "Its strides are (1, 64): the last one must be 1.",
+            "b": "It begins 4 bytes after x, and must begin at a multiple of 16.",
+            "c": "Its strides are (64, 1), a row is 256 bytes, and it begins 256 bytes after x: all multiples of 16.",
+            "d": "Its strides are (64, 2): the last one must be 1.",
+        },
+    ),
+    Launcher(
+        "02.6",
+        parameters=("x", "bias"),
+        reference=lambda x, bias: torch.nn.functional.gelu(x + bias),
+        cases=tuple(
+            _with_bias(rows, cols, dtype)
+            for dtype in (torch.float16, torch.bfloat16)
+            for rows, cols in ((40, 70), (1, 100), (33, 65), (64, 32))
+        ),
+        longer=lambda n: _with_bias(*_square(n), torch.float16),
+        absolute=1e-6,  # 1 + erf(t) cancels where t is below zero
+        in_float32=True,
+        # x read and the result written once; the bias, which stays in the cache, by each row of tiles, however low.
+        most_bytes=lambda x, bias: 2 * x.nbytes + len(x) * bias.nbytes,
+    ),
+)

@@ -1,0 +1,124 @@
+"""The exercises of lesson 05."""
+
+from typing import Any
+
+import torch
+import triton
+
+from course.exercises.kinds import Kernel, Launcher, Number, Text
+from course.verifying.inputs import Case, Input
+
+HALF = torch.float16
+
+
+def _product(m: int, n: int, k: int, layout: str = "contiguous") -> Case:
+    return Case((Input((m, k), HALF, layout), Input((k, n), HALF, layout)), seed=m + n + k)
+
+
+def _in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The product of float16 in float32; of float64, in which it is the reference, in float64."""
+    product = a @ b
+    return product.to(torch.promote_types(product.dtype, torch.float32))
+
+
+def _by_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Whole tiles of 32 x 16 x 64: three sizes, so that none can stand for another."""
+    c = torch.empty(a.shape[0], b.shape[1], device=a.device)
+    kernel[(len(a) // 32, b.shape[1] // 16)](a, b, c, b.shape[1], a.shape[1], BLOCK_M=32, BLOCK_N=16, BLOCK_K=64)
+    return c
+
+
+def _by_masked_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    (m, k), n = a.shape, b.shape[1]
+    c = torch.empty(m, n, device=a.device)
+    kernel[(triton.cdiv(m, 16), triton.cdiv(n, 16))](a, b, c, m, n, k, BLOCK_M=16, BLOCK_N=16, BLOCK_K=32)
+    return c
+
+
+def _small(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    c = torch.empty(8, 8, device=a.device)
+    kernel[(1,)](a, b, c)
+    return c
+
+
+def _uses_dot(stages: dict[str, str]) -> str:
+    # Not the TTIR, where the compiler has made a dot of a sum of products, though none for tensor cores.
+    return "" if "tt.dot" in stages["source"] else "It multiplies without tl.dot, and so without tensor cores."
+
+
+def _linear(m: int, n: int, k: int, x_layout: str = "contiguous", seed: int = 0) -> Case:
+    return Case((Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF)), seed=m + n + k + seed)
+
+
+EXERCISES = (
+    Kernel(
+        "05.1",
+        parameters=("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
+        reference=_in_float32,
+        cases=(_product(64, 48, 128), _product(32, 16, 64), _product(32, 32, 192)),
+        launch=_by_tiles,
+        absolute=1e-4,  # products of either sign cancel, and tensor cores cut digits off their sums
+        in_float32=True,
+        compiled=_uses_dot,
+    ),
+    Kernel(
+        "05.2",
+        parameters=("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
+        reference=_in_float32,
+        cases=(_product(20, 33, 70), _product(16, 16, 64), _product(7, 16, 33), _product(16, 5, 31), _product(1, 1, 1)),
+        launch=_by_masked_tiles,
+        absolute=1e-4,
+        in_float32=True,
+        compiled=_uses_dot,
+    ),
+    Kernel(
+        "05.3",
+        parameters=("a_ptr", "b_ptr", "c_ptr"),
+        reference=_in_float32,
+        cases=(_product(8, 8, 8), Case((Input((8, 8), HALF), Input((8, 8), HALF)), seed=1)),
+        launch=_small,
+        absolute=1e-5,
+        in_float32=True,
+        compiled=_uses_dot,
+    ),
+    Number(
+        "05.4",
+        right=28,
+        unit="rows and columns of tiles",
+        because="132 programs are 22 columns of 6: 6 rows of tiles of a and 22 columns of tiles of b.",
+        slips=(
+            (44, "That is row after row: 4 rows and all 40 columns. Groups of 6 rows go down first."),
+            (264, "That is one row and one column for each program; neighbours share them."),
+            (132, "That is the tiles of c. Which rows of a and columns of b do they take?"),
+            (46, "That is 6 rows and all 40 columns: 132 programs do not get so far."),
+            (27, "Count once more: 132 = 6 * 22."),
+            (22, "Those are the columns of b; the rows of a come on top."),
+            (88, "That is down the columns of all 48 rows; a group is 6 rows high."),
+        ),
+        relative=0.001,
+    ),
+    Text(
+        "05.5",
+        accepts=("2, 4, 9",),
+        because="An iteration needs 64 x 64 of a and 64 x 128 of b, 2 bytes each: 24 KB. 64, 99 and 227 over 24, rounded down.",
+        slips={
+            "8, 12, 28": "That is the tile of a alone: b's must be there too.",
+            "4, 6, 14": "That is the tile of b alone: a's must be there too.",
+            "1, 2, 4": "That is with 4 bytes an element: a float16 has 2.",
+            "5, 8, 18": "That is with 1 byte an element: a float16 has 2.",
+            "3, 5, 10": "Rounded up: the last of them would not fit.",
+            "1, 3, 8": "That is one buffer fewer than fits: none is set aside for anything else.",
+            "2, 5, 9": "That is sm_89 for 99 KB, where a buffer fewer is needed; here each iteration under way has one.",
+        },
+    ),
+    Launcher(
+        "05.6",
+        parameters=("x", "w", "bias"),
+        reference=lambda x, w, bias: torch.relu(x @ w.T + bias),
+        cases=(_linear(33, 50, 70), _linear(16, 32, 64), _linear(5, 70, 40, "left part of a wider one"), _linear(1, 1, 16)),
+        absolute=2e-3,  # products of either sign cancel, and the result is rounded to float16
+        most_launches=1,
+        in_float32=True,
+        compiled=_uses_dot,
+    ),
+)

@@ -1,0 +1,209 @@
+"""The exercises of lesson 06."""
+
+import re
+from typing import Any
+
+import torch
+import triton
+
+from course.exercises.kinds import Kernel, Number
+from course.verifying.inputs import Case, Input
+
+BLOCK = 32
+"""Queries and keys of a tile in the exercises with a loop."""
+ROUNDED = 2e-3
+"""Shares are rounded to float16, and their products with values cancel."""
+
+
+def _case(queries: int, keys: int, head_dim: int = 32, scalars: tuple[int, ...] = (), values: str = "normal") -> Case:
+    q, k = Input((queries, head_dim), torch.float16, values=values), Input((keys, head_dim), torch.float16)
+    return Case((q, k, k), seed=queries + keys, scalars=scalars)
+
+
+def _low(queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1) -> Case:
+    """Scores of about -10^10: of one key alone, they lie below whatever stands in for the -inf of keys that are not there.
+
+    values: how many tensors of the keys' shape come after the keys.
+    """
+    q = Input(queries, torch.float16, values="near the maximum")
+    k = Input(keys, torch.float16, values="near the minimum")
+    return Case((q, k, *(Input(keys, torch.float16),) * values), seed=queries[-2])
+
+
+def _scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    return q @ k.mT * q.shape[-1] ** -0.5
+
+
+def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(_scores(q, k), -1) @ v
+
+
+def _masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int = 2**30) -> torch.Tensor:
+    """Query m sees the last `window` of the keys up to m + N - M; one that sees none gives 0."""
+    last = torch.arange(len(q), device=q.device)[:, None] + len(k) - len(q)
+    cols = torch.arange(len(k), device=q.device)[None, :]
+    scores = _scores(q, k).masked_fill((cols > last) | (cols <= last - window), -torch.inf)
+    return torch.softmax(scores, -1).nan_to_num() @ v
+
+
+def _log_sum_exp(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
+    return torch.logsumexp(_scores(q, k), -1)
+
+
+def _grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return _attention(q, *(x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v)))
+
+
+def _one_tile(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    out, (block_m, d) = torch.empty_like(q), q.shape
+    kernel[(1,)](q, k, v, out, len(k), d**-0.5, D=d, BLOCK_M=block_m, BLOCK_N=max(16, triton.next_power_of_2(len(k))))
+    return out
+
+
+def _loop(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *window: int) -> torch.Tensor:
+    out, (queries, d) = torch.empty_like(q), q.shape
+    kernel[(triton.cdiv(queries, BLOCK),)](q, k, v, out, queries, len(k), *window, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK)
+    return out
+
+
+def _lse(kernel: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    lse, (queries, d) = torch.empty(len(q), dtype=torch.float32, device=q.device), q.shape
+    kernel[(triton.cdiv(queries, BLOCK),)](q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK)
+    return lse
+
+
+def _by_head(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
+    wider = torch.zeros(len(v), v.shape[1] + 1, d, dtype=v.dtype, device=v.device)
+    v = wider[:, :-1].copy_(v)  # its heads lie further apart than those of k
+    kernel[(heads,)](
+        q, k, v, out, heads, len(k), queries, k.shape[1], d**-0.5, q.stride(0), k.stride(0), v.stride(0),
+        D=d, BLOCK_M=64, BLOCK_N=64,
+    )  # fmt: skip
+    return out
+
+
+def _least_bytes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int = 2**30) -> int:
+    """Queries and results once, and of keys and values the tiles that a query of each program sees."""
+    moved, last = 2 * q.nbytes, len(k) - len(q)
+    for first_row in range(0, len(q), BLOCK):
+        end = min(first_row + BLOCK, len(q)) + last
+        start = max(0, first_row + last - window + 1) // BLOCK * BLOCK
+        moved += max(0, min(triton.cdiv(end, BLOCK) * BLOCK, len(k)) - start) * (k[0].nbytes + v[0].nbytes)
+    return moved
+
+
+def _sums_in_float32(stages: dict[str, str]) -> str:
+    rounded = re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"])
+    return "It adds up a dot in float16: leave out out_dtype." if rounded else ""
+
+
+TILE = ("D", "BLOCK_M", "BLOCK_N")
+
+EXERCISES = (
+    Kernel(
+        "06.1",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_keys", "scale", *TILE),
+        reference=_attention,
+        cases=(_case(16, 13), _case(16, 30, values="far apart"), _case(32, 32), _low((16, 64), (1, 64)), _case(64, 50)),
+        launch=_one_tile,
+        absolute=ROUNDED,
+        in_float32=True,
+        compiled=_sums_in_float32,
+    ),
+    Kernel(
+        "06.2",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
+        reference=_attention,
+        cases=(_case(37, 75), _case(20, 90, values="far apart"), _case(32, 64), _case(1, 130), _low((64, 64), (1, 64))),
+        launch=_loop,
+        absolute=ROUNDED,
+    ),
+    Kernel(
+        "06.3",
+        parameters=("q_ptr", "k_ptr", "lse_ptr", "n_queries", "n_keys", "scale", *TILE),
+        reference=_log_sum_exp,
+        cases=(
+            *(
+                Case((Input((queries, d), torch.float16), Input((keys, d), torch.float16)), seed=queries + keys)
+                for queries, keys, d in ((37, 75, 32), (32, 64, 64), (1, 130, 16))
+            ),
+            _low((40, 32), (1, 32), values=0),
+        ),
+        launch=_lse,
+        absolute=1e-5,
+    ),
+    Number(
+        "06.4",
+        right=1056,
+        unit="tiles",
+        relative=0.0,
+        because="Program i computes the 2 * (i + 1) tiles up to its last query's key: 2 + 4 + … + 64.",
+        slips=(
+            (2048, "Those are all tiles: the ones above the staircase are skipped."),
+            (1024, "That is half of all. Of the tiles that the staircase crosses none can be skipped."),
+            (992, "Those are the whole tiles alone: the masked ones are computed too."),
+            (64, "Those are the masked tiles alone."),
+            (528, "That is a tile for each 128 keys: they are 64 keys wide."),
+        ),
+    ),
+    Kernel(
+        "06.5",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
+        reference=_masked,
+        cases=(_case(45, 77), _case(64, 64), _case(64, 65), _case(77, 45), _case(100, 33), _case(1, 70), _case(33, 1)),
+        launch=_loop,
+        absolute=ROUNDED,
+        most_bytes=_least_bytes,
+    ),
+    Kernel(
+        "06.6",
+        parameters=(
+            "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_heads", "n_key_heads", "n_queries", "n_keys", "scale",
+            "stride_qh", "stride_kh", "stride_vh", *TILE,
+        ),
+        reference=_grouped,
+        cases=(
+            *(
+                Case(
+                    (
+                        Input((heads, queries, 32), torch.float16),
+                        Input((key_heads, keys, 32), torch.float16),
+                        Input((key_heads, keys, 32), torch.float16),
+                    ),
+                    seed=heads + keys,
+                )
+                for heads, key_heads, queries, keys in ((6, 2, 20, 45), (8, 4, 64, 64), (3, 3, 17, 30))
+            ),
+            _low((4, 33, 32), (1, 1, 32)),
+        ),
+        launch=_by_head,
+        absolute=ROUNDED,
+    ),
+    Number(
+        "06.7",
+        right=128,
+        unit="registers",
+        relative=0.0,
+        because="2 x 128 x 128 numbers over 8 x 32 threads, a register each.",
+        slips=(
+            (64, "That is one of the two alone."),
+            (256, "That is with 4 warps, and more than a thread may have: such a kernel spills."),
+            (4096, "A warp has 32 threads, and each has registers of its own."),
+            (32, "Those would be scores or an accumulator in 16 bits: both are float32."),
+        ),
+    ),
+    Kernel(
+        "06.8",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "window", "scale", *TILE),
+        reference=_masked,
+        cases=(
+            _case(45, 177, scalars=(50,)), _case(128, 128, scalars=(32,)), _case(150, 150, scalars=(1,)),
+            _case(130, 70, scalars=(20,)), _case(64, 64, scalars=(1000,)), _case(1, 200, scalars=(33,)),
+        ),
+        launch=_loop,
+        absolute=ROUNDED,
+        most_bytes=_least_bytes,
+    ),
+)  # fmt: skip

@@ -1,0 +1,96 @@
+"""The exercises of lesson 07."""
+
+from typing import Any
+
+from course.exercises.export_exercise import Exported, Launch, tensor
+from course.exercises.kinds import Choice
+
+
+def _rows(n_rows: int, n_cols: int, stride_xm: int, grid: tuple[int, int, int]) -> Launch:
+    tensors = {name: tensor("float16") for name in ("x_ptr", "bias_ptr", "out_ptr")}
+    numbers = {"n_rows": n_rows, "n_cols": n_cols, "stride_xm": stride_xm, "stride_xn": 1}
+    return Launch({**tensors, **numbers}, grid, frozenset({*tensors, "stride_xn"}))
+
+
+STRIDES = [f"stride_{of}{along}" for of in "qkvo" for along in ("b", "h", "n" if of in "kv" else "m")]
+ATTENTION = {
+    **dict.fromkeys(("Q", "K", "V", "Out"), "*fp16"), "Lse": "*fp32", "TMP": "*fp32", "softmax_scale": "fp32",
+    **dict.fromkeys(("batch", "nheads", *STRIDES, "seqlen_q", "seqlen_k", "seqlen_q_rounded", "head_dim"), "i32"),
+    **dict.fromkeys(("EVEN_M", "EVEN_N", "EVEN_HEADDIM"), "i1"),
+}  # fmt: skip
+
+
+def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int]) -> Launch:
+    values: dict[str, Any] = dict.fromkeys(ATTENTION, 16) | {"softmax_scale": 0.25}
+    values |= {name: tensor("float16") for name in ("Q", "K", "V", "Out")}
+    values |= {"Lse": tensor("float32"), "TMP": tensor("float32"), "EVEN_M": 0, "EVEN_N": 0, "EVEN_HEADDIM": 1}
+    counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q, "seqlen_q_rounded": 1024}
+    return Launch({**values, **counts}, grid, shown=tuple(counts))
+
+
+def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Launch:
+    """past: the vector that begins 4 bytes past a multiple of 16."""
+    names = ("x_ptr", "y_ptr", "out_ptr")
+    values = {name: tensor("float32", 4 if name == past else 0) for name in names} | {"n_elements": n_elements}
+    return Launch(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
+
+
+EXERCISES = (
+    Exported(
+        "07.1",
+        kernel="kernels/bias_gelu.py:bias_gelu_kernel",
+        asks="signature",
+        types={
+            **dict.fromkeys(("x_ptr", "bias_ptr", "out_ptr"), "*fp16"),
+            **dict.fromkeys(("n_rows", "n_cols", "stride_xm", "stride_xn"), "i32"),
+        },
+        launches=(_rows(33, 1000, 1004, (9, 1, 1)), _rows(64, 1024, 1024, (16, 1, 1)), _rows(5, 1025, 1040, (2, 2, 1))),
+        grid="cdiv(n_rows, BLOCK_M), cdiv(n_cols, BLOCK_N)",
+        may_be_constant={"stride_xn": 1},
+        because="It promises what always holds, and nothing more: it was called with three inputs, and took each.",
+        constants={"BLOCK_M": 4, "BLOCK_N": 1024},
+    ),
+    Exported(
+        "07.2",
+        kernel="kernels/flash_attention.py:_fwd_kernel",
+        asks="grid",
+        types=ATTENTION,
+        launches=tuple(
+            _attention(batch, nheads, seqlen_q, (blocks, batch * nheads, 1))
+            for batch, nheads, seqlen_q, blocks in (
+                (2, 3, 130, 2),
+                (2, 3, 128, 1),
+                (1, 5, 100, 1),
+                (1, 2, 129, 2),
+                (3, 1, 258, 3),
+            )
+        ),
+        signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18 + "i1, i1, i1, 0, 16, 128, 16",
+        because="Whatever the number of queries, every one has a program.",
+    ),
+    Choice(
+        "07.3",
+        right="c",
+        why={
+            "a": "Rounding changes the eighth digit or so. 0.125 is a power of two, which no format here rounds.",
+            "b": "Then n_elements would be wrong too, and it is handed over as it was given.",
+            "c": "A double has eight bytes, and the first four hold the number's last digits: of 0.125, nothing but zeros.",
+            "d": "The signature says fp32, and four bytes are read, as a float32.",
+        },
+    ),
+    Exported(
+        "07.4",
+        kernel="kernels/vector_add.py:add_kernel",
+        asks="signatures",
+        types={**dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), "*fp32"), "n_elements": "i32"},
+        launches=(
+            _add(98432, 97, wide=True),
+            _add(98433, 97),
+            _add(1, 1),
+            *(_add(98432, 97, past=name) for name in ("x_ptr", "y_ptr", "out_ptr")),
+        ),
+        grid="cdiv(n_elements, BLOCK_SIZE)",
+        because="What is aligned goes the wide way, everything else the narrow one.",
+        constants={"BLOCK_SIZE": 1024},
+    ),
+)

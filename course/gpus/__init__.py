@@ -1,0 +1,1 @@
+"""GPUs: the limits of each architecture, the published peaks of each product, and what was measured."""

@@ -1,0 +1,1 @@
+"""The lessons: from sources to notebooks, the learner's copies, and the lab."""

@@ -1,0 +1,72 @@
+"""Open the lessons in JupyterLab, on this machine alone and behind its token."""
+
+import os
+import sys
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from course import MODE
+from course.errors import CourseError
+
+from . import workspace
+from .source import ROOT
+
+FIRST = "00-start-here.ipynb"
+
+
+def start(options: list[str]) -> None:
+    """Copy the lessons to work/ and become JupyterLab at the first one. `options` are passed to `jupyter lab`."""
+    if not sys.platform.startswith("linux"):
+        raise CourseError("Triton runs on Linux: see README.md for the dev container and WSL2.")
+    copied = workspace.copy_lessons()
+    for line in report(copied):
+        print(line)
+    print(MODE, flush=True)
+    command = [sys.executable, "-m", "jupyterlab", *arguments(ROOT), *options]
+    os.execve(sys.executable, command, session_environment(os.environ))
+
+
+def session_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment for the lab: each session chooses its own mode, and says its own reason."""
+    asked_for = MODE.reason.startswith("TRITON_INTERPRET")
+    return {name: value for name, value in environ.items() if name != "TRITON_INTERPRET" or asked_for}
+
+
+def arguments(root: Path) -> list[str]:
+    """How JupyterLab is started: the address, the folder it shows, the first page, nothing asked of the network."""
+    return [
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url=/lab/tree/{workspace.WORK.name}/{FIRST}",
+        f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",  # no news, no updates; widgets are saved
+        "--LabApp.extension_manager=readonly",
+        *_transport(),
+        *(["--allow-root"] if os.geteuid() == 0 else []),  # containers run as root
+    ]
+
+
+def _transport() -> list[str]:
+    """Sessions are reached over sockets in the reader's own folder, which no other user can open.
+
+    The system takes paths of 107 bytes. With a longer runtime folder a session could not start, so there they use TCP, each
+    message signed with a key that the folder keeps.
+    """
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    longest = Path(jupyter_runtime_dir()) / f"kernel-{uuid.uuid4()}-ipc-5"
+    return ["--KernelManager.transport=ipc"] if len(os.fsencode(longest)) <= 107 else []
+
+
+def report(copied: workspace.Copied) -> list[str]:
+    """What was copied, a line for each kind."""
+    lines = []
+    if copied.new:
+        lines.append(f"New in work/: {', '.join(copied.new)}.")
+    if copied.renewed:
+        lines.append(f"Renewed in work/, since you had not changed them: {', '.join(copied.renewed)}.")
+    for name in copied.behind:
+        lines.append(
+            f"{name} has a newer version; yours is untouched. `course reset {name[:2]}` gives the new one and keeps yours."
+        )
+    return lines

@@ -1,0 +1,1 @@
+"""A kernel through every stage of the compiler: texts, source lines, layouts, machine code."""

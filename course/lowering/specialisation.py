@@ -1,0 +1,69 @@
+"""Which kernel would the JIT compile for these arguments?
+
+Two calls share a compiled kernel when their specialisations are equal.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from course.errors import CourseError
+from course.triton_internals.jit_functions import jit_specialise, plain_function
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel as the compiler is told of it."""
+
+    name: str
+    type: str
+    """Triton's name of the type: `*fp32` is a pointer to float32, `i32` an integer, `constexpr` a constant."""
+    constant: Any = None
+    """The value of a constexpr; 1 for an integer equal to 1."""
+    divisible_by_16: bool = False
+
+    def __str__(self) -> str:
+        if self.type == "constexpr":
+            return f"{self.name}: the constant {self.constant!r}"
+        return f"{self.name}: {self.type}" + (", divisible by 16" if self.divisible_by_16 else "")
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """All parameters of a kernel as the compiler is told of them. Equal ones share a compiled kernel."""
+
+    kernel: str
+    parameters: tuple[Parameter, ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    """Options of the compiler that are not the usual ones, such as num_warps."""
+
+    def __str__(self) -> str:
+        options = (f"{name}: the option {value!r}" for name, value in self.options)
+        return "\n".join([self.kernel, *(f"    {each}" for each in (*self.parameters, *options))])
+
+    __repr__ = __str__
+
+
+def specialise(kernel: object, *args: Any, **meta: Any) -> Specialisation:
+    """Ask Triton how it would specialise `kernel` for these arguments, for an NVIDIA GPU. Compiles nothing.
+
+    kernel: a function under @triton.jit. args, meta: what a launch would be given, without the grid.
+    Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
+    """
+    function = plain_function(kernel)
+    if function is None:
+        raise CourseError(f"specialise takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
+    try:
+        entries, options = jit_specialise(function, args, meta)
+    except TypeError as error:
+        reason = str(error).replace("dynamic_func", function.__name__)
+        raise CourseError(f"The arguments do not fit the kernel {function.__name__}: {reason}.") from error
+    return Specialisation(
+        function.__name__,
+        tuple(
+            Parameter(name, kind, constant=attribute)
+            if kind == "constexpr"
+            else Parameter(name, kind, divisible_by_16=attribute == "D")
+            for name, kind, attribute in entries
+        ),
+        tuple(options.items()),
+    )

@@ -1,0 +1,166 @@
+"""The JIT with a driver that only names a target, and what it compiles."""
+
+import contextlib
+import errno
+import importlib
+import os
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import CompiledKernel
+from triton.runtime.cache import triton_key
+from triton.runtime.jit import JITFunction
+
+from course.elf import is_whole
+
+from .driver import driver_of
+from .errors import CompileError, compile_problem
+
+
+def prepare_compiler() -> None:
+    """Do what the first compilation in a process does: hash all of Triton's own files, and import what it needs."""
+    triton_key()
+    for name in ("compiler.code_generator", "experimental.gluon", "language.extra.libdevice"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"triton.{name}")
+
+
+@contextlib.contextmanager
+def assembler_watched() -> Iterator[list[tuple[list[str], str]]]:
+    """While active, note how Triton calls NVIDIA's assembler. Yields the list that (command, what it said) are added to.
+
+    Where the temporary folder is full the assembler may fail without a word, or write half of its output and succeed, which
+    Triton would keep in its cache: both raise OSError.
+    """
+    calls: list[tuple[list[str], str]] = []
+    plain_run = subprocess.run
+
+    def run(command: Any, *args: Any, **kwargs: Any) -> Any:
+        if not (isinstance(command, list) and "ptxas" in os.path.basename(command[0]) and "-o" in command):
+            return plain_run(command, *args, **kwargs)
+        output = Path(command[command.index("-o") + 1])
+        try:
+            done = plain_run(command, *args, **kwargs)
+        except subprocess.CalledProcessError:
+            refuse_full(output.parent)
+            raise
+        refuse_half(output)
+        log = getattr(kwargs.get("stderr"), "name", None)  # Triton has it write into a file
+        said = Path(log).read_text() if isinstance(log, str) else ""
+        calls.append(([str(word) for word in command], said))
+        return done
+
+    subprocess.run = run  # type: ignore[assignment]
+    try:
+        yield calls
+    finally:
+        subprocess.run = plain_run
+
+
+def refuse_full(folder: Path) -> None:
+    """Raise OSError where there is no room at all."""
+    if os.statvfs(folder).f_bavail == 0:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+
+def refuse_half(binary: Path) -> None:
+    """Raise OSError where machine code was not written to its end, which happens for want of room."""
+    if not is_whole(binary.read_bytes()):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(binary))
+
+
+@dataclass
+class CompiledLaunches:
+    """What came of the launches within `launches_compiled`."""
+
+    kernels: list[CompiledKernel]
+    problems: list[CompileError]
+    """Also those that the launcher has caught."""
+
+
+Told = dict[str, tuple[str, Any]]
+"""By parameter the type that it is compiled for, whatever its value is, and what that promises: "D" for a multiple of 16, None
+for nothing, the value for a "constexpr"."""
+
+
+@contextlib.contextmanager
+def types_told(kernel: JITFunction[Any], told: Told) -> Iterator[None]:
+    """While active, the JIT specialises these parameters of a kernel as it is told, and the others by their values."""
+    before = kernel.device_caches
+    names = [parameter.name for parameter in kernel.params]
+
+    def create_binder() -> Any:
+        *rest, bind = kernel.create_binder()
+
+        def bind_told(*args: Any, **kwargs: Any) -> Any:
+            bound, entries, options = bind(*args, **kwargs)
+            return bound, [told.get(name, entry) for name, entry in zip(names, entries, strict=True)], options
+
+        return *rest, bind_told
+
+    kernel.device_caches = defaultdict(create_binder)
+    try:
+        yield
+    finally:
+        kernel.device_caches = before
+
+
+@contextlib.contextmanager
+def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
+    """While active, a launch compiles its kernel for `target` as the JIT would, and runs nothing.
+
+    A launch that does not compile raises CompileError. Only where Triton's interpreter is off.
+    """
+    launches = CompiledLaunches([], [])
+    compiled, failed = launches.kernels, launches.problems
+    plain_run = JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
+        try:
+            with assembler_watched():
+                kernel = plain_run(self, *args, grid=grid, warmup=True, **kwargs)
+        except (TypeError, OSError):
+            raise  # the arguments do not fit, the disk is full: nothing that the compiler says
+        except Exception as error:
+            failed.append(CompileError(compile_problem(error)))
+            raise failed[-1] from error
+        compiled.append(kernel)
+        return kernel
+
+    JITFunction.run = run
+    try:
+        with driver_of(target, runs_trials=True):
+            yield launches
+    finally:
+        JITFunction.run = plain_run
+
+
+def compile_as_told(
+    kernel: JITFunction[Any],
+    signature: dict[str, str],
+    constants: dict[str, Any],
+    divisible: list[str],
+    target: GPUTarget,
+    options: dict[str, Any],
+) -> CompiledKernel:
+    """Compile a kernel for types that are named and not taken from values. Raises CompileError.
+
+    signature: by argument its type, "constexpr" for each in `constants`. divisible: the arguments that are divisible by 16.
+    A parameter annotated tl.constexpr may have a type too, and any other be a constant.
+    """
+    attributes = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
+    try:
+        with driver_of(target, runs_trials=False), assembler_watched():
+            kernel.create_binder()  # sets the next line's class, which is another one for a kernel in Gluon
+            source = kernel.ASTSource(kernel, signature, constants, attributes)
+            return triton.compile(source, target=target, options=options)
+    except OSError:
+        raise
+    except Exception as error:
+        raise CompileError(compile_problem(error)) from error

@@ -1,0 +1,109 @@
+"""What a kernel promises the compiler, held against the values that the interpreter has there.
+
+The compiler believes `tl.multiple_of` and the like. Where one is false, a GPU may end with a
+misaligned access, or give a lane another element than its own. The interpreter ignores them.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+
+from .interpreter import Program
+from .interpreter_gaps import replaced
+
+Broken = Callable[[np.ndarray, int, int], str]
+"""Of values, of which neighbours lie along the last axis, of how far apart neighbours are, and of a
+promised size: what is promised and does not hold, or nothing."""
+
+
+@contextlib.contextmanager
+def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
+    """While active, call `refuse` for each promise that does not hold where it is made.
+
+    refuse: takes the program and what it promises, to be read after "program 3 promises".
+    """
+    from triton.runtime import interpreter
+
+    builder, plain_patch = interpreter.interpreter_builder, interpreter._patch_lang_core
+
+    def patch(lang: Any, scope: Any) -> None:
+        plain_patch(lang, scope)
+        for name, broken in PROMISES.items():
+            scope.set_attr(lang, name, held(name, getattr(lang, name), broken))
+
+    def held(name: str, plain: Callable[..., Any], broken: Broken) -> Callable[..., Any]:
+        def promise(input: Any, values: Any) -> Any:
+            made = plain(input, values)
+            if text := _broken(broken, input, values):
+                refuse(builder.grid_idx, f"by tl.{name} that {text}")
+            return made
+
+        return promise
+
+    def assume(condition: Any) -> None:
+        if not condition.data.all():
+            refuse(builder.grid_idx, "by tl.assume what is false")
+
+    with replaced(interpreter, "_patch_lang_core", patch), replaced(builder, "create_assume", assume):
+        yield
+
+
+def _broken(broken: Broken, value: Any, sizes: Any) -> str:
+    """How a value breaks a promise of these sizes, one for each axis, or nothing."""
+    listed = sizes if isinstance(sizes, (list, tuple)) else [sizes]
+    data, step = np.array(value), 1  # a number of Python's own, such as a loop's
+    if isinstance(value, tl.tensor):
+        data = value.handle.data if value.type.is_block() else value.handle.data.reshape(())
+        step = _bytes_between_neighbours(value.dtype)
+    if data.dtype.kind not in "iu":
+        return ""
+    data = data.astype(np.int64)  # an address is below 2^63
+    axes = [np.moveaxis(data, axis, -1) for axis in range(data.ndim)] or [data[None]]
+    for lines, size in zip(axes, listed, strict=True):
+        if text := broken(lines, step, getattr(size, "value", size)):
+            return text
+    return ""
+
+
+def _bytes_between_neighbours(dtype: Any) -> int:
+    """How much larger the next element's address is; 1 where the values are no addresses."""
+    return max(1, getattr(dtype.element_ty, "primitive_bitwidth", 64) // 8) if dtype.is_ptr() else 1
+
+
+def _not_a_multiple(lines: np.ndarray, step: int, size: int) -> str:
+    """How `size` fails to divide the first value of a run of neighbours; of addresses, in bytes."""
+    first = np.ones(lines.shape, dtype=bool)
+    first[..., 1:] = np.diff(lines) != step
+    wrong = lines[first & (lines % size != 0)]
+    if not wrong.size:
+        return ""
+    if step > 1:
+        return f"an address is a multiple of {size:,} bytes, and it lies {wrong[0] % size:,} past one"
+    return f"{wrong[0]:,} is a multiple of {size:,}"
+
+
+def _not_contiguous(lines: np.ndarray, step: int, size: int) -> str:
+    lane = _first_break(np.diff(lines) != step, size)
+    return "" if lane is None else f"lane {lane} holds the neighbour of what lane {lane - 1} holds"
+
+
+def _not_constant(lines: np.ndarray, step: int, size: int) -> str:
+    lane = _first_break(np.diff(lines) != 0, size)
+    return "" if lane is None else f"lane {lane} holds the same as lane {lane - 1}"
+
+
+def _first_break(differs: np.ndarray, size: int) -> int | None:
+    """The first lane that `differs` from the one before in its group of `size`, if any does."""
+    lanes = np.arange(1, differs.shape[-1] + 1)
+    found = (differs & (lanes % size != 0)).any(axis=tuple(range(differs.ndim - 1)))
+    return int(lanes[found][0]) if found.any() else None
+
+
+PROMISES = {
+    "multiple_of": _not_a_multiple,
+    "max_contiguous": _not_contiguous,
+    "max_constancy": _not_constant,
+}

@@ -1,0 +1,697 @@
+"""export: the C of a kernel, its names and its machine code; and that nothing is written where it is refused."""
+
+import errno
+import importlib
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import triton
+from typer.testing import CliRunner
+
+from course import aot, lower
+from course.aot.building import include_folder
+from course.aot.c import kernel as code
+from course.aot.cubin import Cubin, Parameter, read_cubin
+from course.aot.exporting import check_parameters, nvidia_target
+from course.aot.manifest import Function, json_line, read_header
+from course.aot.scalars import SCALARS, Scalar
+from course.aot.signature import parse_signature
+from course.cli import app
+from course.errors import CourseError
+from course.isolate.pool import call, run_source, stop_workers
+from course.lowering.api import lower_file
+from tests.support import aot_kernels as kernels
+from tests.support import aot_tasks
+from tests.support.processes import computed_s, python_path
+
+ROOT = Path(__file__).parents[2]
+FILE = str(Path(kernels.__file__))
+ADD = "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024"
+GRID = "cdiv(n, BLOCK)"
+LARGE = "*fp16:16, *fp16:16, *fp32:16, i32:16, 256"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def refused(*args, **kwargs):
+    """The sentence with which export refuses, after which nothing is there that was not before."""
+    before = sorted(Path().rglob("*"))
+    with pytest.raises(CourseError) as caught:
+        aot.export(*args, **kwargs)
+    assert sorted(Path().rglob("*")) == before
+    return str(caught.value)
+
+
+def cubin_of(exported):
+    """The machine code in the C, by the array's bytes."""
+    text = exported.sources[0].read_text()
+    return bytes(int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2}),", text))
+
+
+# Names and contents
+
+NAMES = {
+    "hints": (ADD, 4, 3, "out/add"),
+    "none": ("*fp32, *fp32, *fp32, i32, 1024", 4, 3, "out/add"),
+    "one": ("*fp32:16, *fp32, *fp32, i32:1, 512", 8, 1, "out/add"),
+    "a dot": ("*fp16:16, *fp16, *fp32, i64:16, 64", 1, 2, "out/add.v2"),
+}
+
+
+@pytest.mark.skipif(triton.__version__ < "3.7", reason="Triton 3.6 put the index of every argument into names")
+@pytest.mark.parametrize("case", NAMES)
+def test_files_and_functions_are_named_as_tritons_own_tool_names_them(case, tmp_path):
+    signature, num_warps, num_stages, out = NAMES[case]
+    made = aot.export(kernels.add_kernel, signature, "n, 1, 1", "add", out, num_warps=num_warps, num_stages=num_stages)
+    (tmp_path / "stock").mkdir()
+    path = tmp_path / "stock" / Path(out).name
+    options = ("n, 1, 1", num_warps, num_stages, "add", str(path))
+    ended = call(aot_tasks.stock_compile, FILE, "add_kernel", signature, *options, kind="compile")
+    assert ended.how == "finished", ended.stderr
+    name, files = ended.value
+    assert [each.name for each in made.functions] == [name]
+    assert sorted(each.name for each in (*made.headers, *made.sources)) == files
+
+
+KERNELS = {
+    "a vector add": (kernels.add_kernel, ["*fp32:16", "*fp32:16", "*fp32:16", "i32:16", 1024], {}),
+    "one element": (kernels.add_kernel, ["*fp32", "*fp32:16", "*fp32:16", "i32:1", 1024], {"num_warps": 8}),
+    "a softmax": (kernels.softmax_kernel, ["*fp32:16", "*fp32:16", "i32", "i32:16", 1024], {"num_warps": 4}),
+    "attention": (
+        kernels.attention_kernel, [*["*fp16:16"] * 4, "fp32", "i32:16", 64, 64, True], {"num_warps": 4, "num_stages": 2}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KERNELS)
+def test_the_machine_code_is_the_one_of_the_jit(case):
+    kernel, args, options = KERNELS[case]
+    signature = ", ".join(map(str, args))
+    made = aot.export(kernel, signature, "1", "kernel_c", "out/k", **options)
+    of_jit = lower(kernel, *args, target="sm_90", **options)
+    assert cubin_of(made) == of_jit.cubin
+    assert made.functions[0].registers == of_jit.resources.registers
+    assert made.functions[0].shared_bytes == of_jit.resources.shared_bytes
+
+
+def test_the_hints_reach_the_machine_code():
+    one, two = (aot.export(kernels.add_kernel, text, GRID, "add", "out/k") for text in (ADD, ADD.replace(":16", "")))
+    assert cubin_of(one) != cubin_of(two)
+
+
+def test_a_constant_may_be_a_run_time_flag_and_an_argument_a_constant():
+    made = aot.export(kernels.scale_kernel, "*fp32, 2.0, i32, 64, i1", "1", "scale", "out/k")
+    assert [each.name for each in made.functions[0].passed] == ["x_ptr", "n", "EVEN"]
+    assert made.functions[0].constants == {"scale": 2.0, "BLOCK": 64}
+
+
+CELL = """
+from course import aot
+import triton
+import triton.language as tl
+
+@triton.jit
+def cell_kernel(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+
+print(aot.export(cell_kernel, "*fp32, 64", "1", "cell", "cell").functions[0].kernel)
+"""
+
+
+def test_a_kernel_that_stands_in_no_module_is_exported():
+    ended = run_source(CELL)
+    assert (ended.how, ended.stdout) == ("finished", "cell_kernel\n"), ended.stderr
+
+
+def test_the_header_says_what_a_caller_must_know_and_reads_back():
+    made = aot.export(kernels.scale_kernel, "*bf16:16, bf16, i64:1, 64, i1", "cdiv(n, BLOCK)", "scale", "out/scale")
+    text = made.headers[0].read_text()
+    for words in (
+        "CUstream stream, CUdeviceptr x_ptr, float scale, int8_t EVEN);",
+        "x_ptr: device memory, bf16, a multiple of 16",
+        "scale: rounded to bf16",
+        "n: no parameter, since it is 1",
+        "EVEN: 0 or 1",
+        "Constants: BLOCK = 64.",
+        "4 warps, 3 stages;",
+        "sm_90",
+        f"Triton {triton.__version__}",
+    ):
+        assert words in text
+    assert Function.from_json(read_header(made.headers[0])["function"]) == made.functions[0]
+    assert "scale_kernel for sm_90" in str(made)
+
+
+@pytest.mark.parametrize("compiler", [["gcc", "-std=c99", "-pedantic"], ["g++", "-x", "c++", "-std=c++17"]])
+def test_headers_serve_c_and_c_plus_plus_with_awkward_names(compiler):
+    made = aot.export(
+        kernels.awkward_kernel, f"i32, *fp32, {', '.join(['i32'] * 7)}, 64", "bits_x, größe", "awkward", "out/awkward"
+    )
+    linked = aot.link(made, "out/linked")
+    Path("use.c").write_text(
+        f'#include "{made.headers[0]}"\n#include "{linked.header}"\n'
+        "CUresult use(CUdeviceptr x); CUresult use(CUdeviceptr x) { return awkward_default(0, 1, x, 1, 1, 1, 1, 1, 1, 1); }\n"
+    )
+    flags = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I.", "-isystem", str(include_folder())]
+    ended = subprocess.run([*compiler, *flags, "use.c"], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    aot.build(linked)
+
+
+def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
+    """Each identifier of the C, as the name of an integer, in grids and bodies: none hides what the C needs."""
+    made = aot.export(kernels.types_kernel, TYPES, "cdiv(i32, 3) * u64 - i64 / i8 % 7, i16 + 1", "types", "out/types")
+    plain = made.functions[0]
+    cubin = Cubin(b"\x7f", "types_kernel", read_cubin(cubin_of(made), "types_kernel").parameters, 8)
+    words = set(re.findall(r"\b[A-Za-z_]\w*", code.source(plain, cubin, "h").replace("0x", "")))
+    names = sorted(words - {"i8", "i16", "i32", "i64", "u64"})
+    for start in range(0, len(names), 9):
+        chosen = [*names[start : start + 9], *(f"spare{i}" for i in range(9))][:9]
+        taken = ["b", "u8", "u16", "u32", "half", "brain", "single", "double", "out_ptr"]
+        renamed = dict(zip(taken, chosen, strict=True))
+        arguments = tuple(replace(each, name=renamed.get(each.name, each.name)) for each in plain.arguments)
+        function = replace(plain, arguments=arguments)
+        (tmp_path / "h.h").write_text(code.header(function))
+        (tmp_path / "h.c").write_text(code.source(function, cubin, "h.h"))
+        command = ["gcc", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-isystem", str(include_folder())]
+        ended = subprocess.run([*command, str(tmp_path / "h.c")], capture_output=True, text=True)
+        assert ended.returncode == 0, (chosen, ended.stderr[:1000])
+
+
+TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64"
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"variants": "*fp32, *fp32"}, "has 2 parts, and add_kernel takes 5 arguments: x_ptr, y_ptr, out_ptr, n, BLOCK"),
+        ({"variants": "*fp32, *fp32, *fp32, int, 64"}, "Part 4 of the signature, 'int', has PyTorch's name"),
+        ({"variants": "tensordesc<fp32[64]>, *fp32, *fp32, i32, 64"}, "tensor descriptor"),
+        ({"variants": []}, "There is nothing to export"),
+        ({"variants": None}, "The variants are None: give a signature"),
+        ({"variants": [None]}, "give a signature, as a text, or a list of them"),
+        ({"grid": 1}, "The grid is 1, and must be a text"),
+        ({"name": None}, "cannot name a C function"),
+        ({"out": 5}, "The output is 5, and must be a path"),
+        ({"target": 5}, "The target is 5, and must be a text"),
+        ({"variants": [ADD, ADD]}, "is given twice"),
+        ({"grid": "m"}, "no argument of that name; its integers are n, BLOCK"),
+        ({"grid": '1; system("id");'}, "not understood at ';'"),
+        ({"name": "1add"}, "cannot name a C function"),
+        ({"name": "int"}, "means something in C"),
+        ({"out": "../add"}, "leaves its folder"),
+        ({"out": "/tmp/add"}, "is absolute"),
+        ({"num_warps": 3}, "num_warps is 3"),
+        ({"num_stages": -1}, "num_stages is -1"),
+        ({"maxnreg": 8}, "maxnreg is 8: it must be a whole number of registers per thread, 24 to 255."),
+        ({"maxnreg": "64"}, "maxnreg is '64'"),
+        ({"enable_fp_fusion": "no"}, "enable_fp_fusion is 'no': it must be True or False."),
+        ({"name": "_start"}, "means something in C"),
+        ({"variants": "*fp32, *fp32, *fp32, i32, 'mean'"}, "such as a string or a type, export a kernel that calls this one"),
+        ({"target": "gfx942"}, "AMD"),
+        ({"target": "hip:gfx942:64"}, "AMD"),
+        ({"target": "sm_91"}, "There is no target 'sm_91'"),
+        ({"target": "cuda:90:64"}, "warps of 64"),
+        ({"kernel": "nothing.py:add_kernel"}, "There is no file nothing.py"),
+        ({"kernel": "add_kernel"}, "names no kernel"),
+        ({"kernel": f"{FILE}:sub_kernel"}, "There is no 'sub_kernel'"),
+        ({"kernel": print}, "takes a kernel"),
+        ({"kernel": kernels.wrong_kernel, "variants": "*fp32, i32, 64", "grid": "1"}, "undefined_name is not defined"),
+        ({"kernel": kernels.descriptor_kernel, "variants": "*fp32:16, i32:16, 64", "grid": "1"}, "scratch memory"),
+        (
+            {"kernel": kernels.large_kernel, "variants": LARGE, "grid": "1", "num_warps": 8, "num_stages": 5},
+            "may have 232,448",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_exported_is_refused_and_nothing_is_written(arguments, words):
+    good = {"kernel": kernels.add_kernel, "variants": ADD, "grid": GRID, "name": "add", "out": "out/add"}
+    assert words in refused(**{**good, **arguments})
+
+
+def test_of_several_variants_none_is_written_where_one_is_wrong():
+    assert "has 1 part, and" in refused(kernels.add_kernel, [ADD, "*fp32"], GRID, "add", "out/add")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import nothing_of_that_name", "ModuleNotFoundError"),
+        ("raise SystemExit('no')", "SystemExit: no"),
+        ("x = (", "SyntaxError"),
+    ],
+)
+def test_a_file_that_does_not_load_is_said_to(text, words):
+    Path("k.py").write_text(text)
+    assert re.search(rf"k\.py cannot be loaded: .*{words}", refused("k.py:kernel", "i32", "1", "add", "add"))
+
+
+def test_clusters_are_refused(monkeypatch):
+    """No option of export's makes one: so the compiler is made to say that there is one."""
+    from course.aot import worker as tasks
+
+    class Made:
+        class metadata:  # noqa: N801
+            @staticmethod
+            def _asdict():
+                return {"num_ctas": 2}
+
+    monkeypatch.setattr(tasks, "compile_as_told", lambda *_: Made)
+    with pytest.raises(CourseError, match="clusters of programs"):
+        tasks._compile(kernels.add_kernel, (), {}, "sm_90")
+
+
+def test_a_type_of_another_size_than_the_kernels_is_refused():
+    arguments = parse_signature("*fp32, fp64, i32").bind(["x", "scale", "n"], "kernel")
+    right = Cubin(b"", "kernel", tuple(Parameter(0, size) for size in (8, 8, 4, 8, 8)), 8)
+    check_parameters(arguments, right)
+    for sizes, words in {
+        (8, 4, 4, 8, 8): "takes scale as 4 bytes, and fp64 has 8",
+        (8, 8): "takes 2 parameters where 3 arguments",
+        (8, 8, 4, 8, 8, 8): "takes 6 parameters",
+        (8, 8, 4, 4): "takes 4 parameters",
+    }.items():
+        with pytest.raises(CourseError, match=words):
+            check_parameters(arguments, Cubin(b"", "kernel", tuple(Parameter(0, size) for size in sizes), 8))
+
+
+def test_an_export_with_such_a_type_writes_nothing(monkeypatch):
+    """As if fp32 were passed as a double, as Triton's own tool does."""
+    monkeypatch.setitem(SCALARS, "fp32", Scalar("fp32", "double", 8))
+    words = refused(kernels.scale_kernel, "*fp32, fp32, i32, 64, 0", "1", "scale", "out/scale")
+    assert "takes scale as 4 bytes, and fp32 has 8: nothing was written" in words
+
+
+@pytest.mark.parametrize("code", [b"", b"not ELF", b"\x7fELF\x02" + bytes(100)])
+def test_what_is_no_cubin_is_refused(code):
+    with pytest.raises(CourseError, match="is not read"):
+        read_cubin(code, "kernel")
+
+
+def test_targets_have_two_names():
+    assert nvidia_target("cuda:80:32") == nvidia_target("sm_80") == nvidia_target("cuda:80")
+
+
+# Files
+
+
+def test_a_file_of_ours_is_written_over_and_another_is_not():
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    made.sources[0].write_text("mine\n")
+    assert "was not written by this tool" in refused(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    assert made.sources[0].read_text() == "mine\n"
+    aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add", force=True)
+    assert "cubin" in made.sources[0].read_text()
+
+
+def test_a_link_out_of_the_current_folder_is_not_followed(home, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    Path("away").symlink_to(tmp_path / "elsewhere")
+    Path("inside").mkdir()
+    Path("here").symlink_to("inside")
+    for out in ("away/add", Path("away/new/add")):
+        assert "leaves the current folder by a link" in refused(kernels.add_kernel, ADD, GRID, "add", out)
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert aot.export(kernels.add_kernel, ADD, GRID, "add", "here/add").headers[0].exists()
+
+
+def test_an_absolute_path_object_is_taken(tmp_path):
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", tmp_path / "elsewhere" / "add")
+    assert made.headers[0].parent == tmp_path / "elsewhere"
+    os.umask(umask := os.umask(0))
+    assert made.headers[0].stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk that is full after some bytes."""
+
+    def write(self, content):
+        super().write(content[:100])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3, 4, 5, 6])
+def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    before = made.headers[0].read_bytes(), made.sources[0].read_bytes()
+    made.sources[0].write_bytes(before[1] + b"// older\n")
+    plain_open, plain_replace, count = Path.open, Path.replace, iter(range(1, 10))
+
+    def opened(self, mode="r", *rest, **more):
+        return FullDisk(self, "xb") if mode == "xb" and next(count) == fails_at else plain_open(self, mode, *rest, **more)
+
+    def replaced(self, target):
+        if next(count) == fails_at:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return plain_replace(self, target)
+
+    monkeypatch.setattr(Path, "open", opened)
+    monkeypatch.setattr(Path, "replace", replaced)
+    words = refused(kernels.add_kernel, [ADD], GRID, "add", "out/add")
+    assert re.search(
+        r"out/add\..* could not be written \((No space left on device|Read-only file system)\): nothing was changed", words
+    )
+    assert (made.headers[0].read_bytes(), made.sources[0].read_bytes()) == (before[0], before[1] + b"// older\n")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "target"),
+    [(kernels.subtract_kernel, "add", "sm_90"), (kernels.add_kernel, "plus", "sm_90"), (kernels.add_kernel, "add", "sm_80")],
+)
+def test_an_export_does_not_write_over_another(kernel, name, target):
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add.v2", target="sm_90")
+    assert aot.export(kernels.add_kernel, ADD, "n", "add", "out/add.v3", target="sm_90").headers == made.headers  # it again
+    before = made.sources[0].read_bytes()
+    words = refused(kernel, ADD, GRID, name, "out/add", target=target)
+    assert "exists, and holds add_kernel as add for sm_90: name another output" in words
+    assert made.sources[0].read_bytes() == before
+    assert aot.export(kernel, ADD, GRID, name, "out/add", target=target, force=True).headers == made.headers
+
+
+HELPER = """
+import triton
+import triton.language as tl
+
+SCALE = tl.constexpr(1000.0)
+
+@triton.jit
+def shared(x):
+    return x + SCALE
+
+@triton.jit
+def act(x):
+    return shared(x)
+"""
+USER = """
+import triton
+import triton.language as tl
+from helper import act
+
+SCALE = tl.constexpr(2.0)
+BLOCKS = [triton.Config({"BLOCK": block}) for block in (16, 32)]
+
+@triton.jit
+def shared(x):
+    return x * SCALE
+
+@triton.autotune(configs=BLOCKS, key=["n"])
+@triton.jit
+def kernel(out_ptr, x, n, BLOCK: tl.constexpr):
+    tl.store(out_ptr, act(shared(x)))
+"""
+
+
+def test_a_helper_of_another_module_keeps_that_modules_names(home, monkeypatch):
+    """Given as an object or by its file, it is the same machine code; and that multiplies by 2 and adds 1,000."""
+    Path("helper.py").write_text(HELPER)
+    Path("user.py").write_text(USER)
+    monkeypatch.syspath_prepend(home)
+    user = importlib.import_module("user")
+    signature = "*fp32, fp32, i32, 16"
+    made = [
+        aot.export(kernel, signature, "1", "k", f"{way}/k") for way, kernel in (("a", user.kernel), ("b", "user.py:kernel"))
+    ]
+    assert cubin_of(made[0]) == cubin_of(made[1])
+    ptx = lower(user.kernel, "*fp32", "fp32", "i32", BLOCK=16, target="sm_90").ptx
+    assert "0f40000000" in ptx and "0f447A0000" in ptx
+    for name in ("user", "helper"):
+        sys.modules.pop(name)
+
+
+ASSERTING = """
+import triton
+import triton.language as tl
+
+@triton.jit(debug=DEBUG)
+def kernel(x_ptr, n):
+    tl.device_assert(n > 0, "n")
+    tl.store(x_ptr, n)
+"""
+
+
+def test_asserts_are_kept_where_the_kernel_asks_for_them(home):
+    for debug in (True, False):
+        Path("k.py").write_text(ASSERTING.replace("DEBUG", str(debug)))
+        assert (b"__assertfail" in cubin_of(aot.export("k.py:kernel", "*i32, i32", "1", "k", f"{debug}/k"))) is debug
+
+
+WORDS = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, n, BLOCK: tl.constexpr, MODE: tl.constexpr = "fast"):
+    tl.store(x_ptr, n)
+"""
+
+
+def test_a_constant_that_no_signature_writes_is_named(home):
+    Path("k.py").write_text(WORDS)
+    words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
+    assert words.startswith(
+        "kernel has MODE = 'fast', and a signature writes numbers, True, False and None: for another constant, such as a "
+        "string or a type, export a kernel that"
+    )
+
+
+CASTING = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, DTYPE: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets).to(DTYPE))
+"""
+
+
+def test_a_type_in_the_place_of_a_constant_is_named(home):
+    """A type makes a flag at run time of a tl.constexpr: where that does not compile, it is what to look at."""
+    Path("k.py").write_text(CASTING)
+    words = refused("k.py:kernel", "*fp32, *fp16, fp16, 128", "1", "k", "k")
+    assert words.startswith("kernel does not compile: ")
+    assert "a type in the place of a tl.constexpr, DTYPE (fp16): a constant, so give its value; a signature writes" in words
+    assert "such as a string or a type, export a kernel that calls this one with it.\nLine 8 of " in words
+    wrong = refused(kernels.wrong_kernel, "*fp32, i32, 64", "1", "k", "k")
+    assert "in the place of" not in wrong
+
+
+GLUON = """
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+@gluon.jit
+def kernel(x_ptr, n, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    offsets = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    gl.store(x_ptr + offsets, gl.load(x_ptr + offsets, mask=offsets < n) * 2, mask=offsets < n)
+"""
+
+
+def test_a_kernel_in_gluon_is_exported_as_the_jit_compiles_it(home):
+    Path("k.py").write_text(GLUON)
+    made = aot.export("k.py:kernel", "*fp32:16, i32, 128", "cdiv(n, BLOCK)", "twice", "twice", target="sm_90")
+    assert cubin_of(made) == lower_file("k.py", "kernel", ["*fp32:16", "i32", "128"], target="sm_90").cubin
+
+
+@pytest.mark.parametrize(
+    ("case", "option", "words"),
+    [
+        ("a softmax", {"maxnreg": 24}, "at most 24 registers per thread"),
+        ("attention", {"enable_fp_fusion": False}, "without FP fusion"),
+    ],
+)
+def test_options_of_a_launch_reach_the_machine_code_and_have_names_of_their_own(case, option, words):
+    """The softmax takes more registers by itself, and attention adds products."""
+    kernel, args, options = KERNELS[case]
+    asked = {**options, "target": "sm_90"}
+    signature = ", ".join(map(str, args))
+    plain = aot.export(kernel, signature, "1", "kernel_c", "out/k", **asked)
+    made = aot.export(kernel, signature, "1", "kernel_c", "out/k", **asked, **option)
+    assert cubin_of(made) == lower(kernel, *args, **asked, **option).cubin != cubin_of(plain)
+    assert plain.headers != made.headers and plain.functions[0].name != made.functions[0].name
+    assert words in str(made) and words in made.headers[0].read_text() and words not in str(plain)
+    assert Function.from_json(read_header(made.headers[0])["function"]) == made.functions[0]
+    variants = [signature, aot.Variant(signature, **option)]
+    both = aot.export(kernel, variants, "1", "kernel_c", "both/k", **asked)
+    assert [each.name for each in both.functions] == [plain.functions[0].name, made.functions[0].name]
+    assert len(aot.link(both, "linked").algorithms) == 2
+
+
+MANY = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(ARGUMENTS, BLOCK: tl.constexpr):
+    tl.store(p0 + tl.arange(0, BLOCK), 1.0)
+"""
+
+
+def test_hints_that_make_a_files_name_too_long_are_left_out_of_it(home):
+    Path("k.py").write_text(MANY.replace("ARGUMENTS", ", ".join(f"p{i}" for i in range(95))))
+    signature = ", ".join([*["*fp32:16"] * 95, "64"])
+    made = aot.export("k.py:kernel", signature, "1", "k", "k")
+    function = made.functions[0]
+    assert made.headers[0].name == f"k.{function.name.split('_')[1]}_.h"
+    assert function.name.endswith("_" + "".join(f"{i}d" for i in range(95)))
+    fewer = aot.export("k.py:kernel", signature.replace(":16", "", 1), "1", "k", "k")
+    assert fewer.headers != made.headers
+    aot.build(aot.link([made, fewer], "linked"))
+
+
+def test_numbers_of_things_are_written_as_one_says_them():
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add", num_warps=1, num_stages=1)
+    for text in (str(made), made.headers[0].read_text(), str(aot.link(made, "linked"))):
+        assert "1 warp, 1 stage" in text
+        assert not re.search(r"\b1 \w+s\b", text)
+
+
+def test_a_header_of_another_version_is_refused(home):
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    text = made.headers[0].read_text()
+    content = read_header(made.headers[0])
+    line = json_line(content)
+    assert line in text
+    without_grid = {name: value for name, value in content["function"].items() if name != "grid"}
+    for function in (without_grid, {**content["function"], "arguments": None}, {**content["function"], "more": 1}, None):
+        made.headers[0].write_text(text.replace(line, json_line({"function": function})))
+        for use in (lambda: aot.link(made, "linked"), lambda: aot.build(made)):
+            with pytest.raises(
+                CourseError, match=r"add\..*\.h is not what this version of `course aot` writes: export the kernel again"
+            ):
+                use()
+
+
+def test_link_refuses_one_algorithm_with_two_grids_and_to_write_over_a_variant(home):
+    wide = aot.export(kernels.add_kernel, ADD, GRID, "add", "a/add")
+    narrow = aot.export(kernels.add_kernel, ADD.replace(":16", ""), "n / BLOCK", "add", "b/add")
+    with pytest.raises(CourseError, match=r"have the grids .* and n / BLOCK, and only what is divisible would choose"):
+        aot.link([wide, narrow], "linked")
+    absolute = aot.export(kernels.add_kernel, ADD, GRID, "add", home / "c" / "add")
+    with pytest.raises(CourseError, match="is a header to link"):
+        aot.link(absolute, f"c/{absolute.headers[0].stem}")
+
+
+def test_folders_that_were_made_for_nothing_are_removed(monkeypatch):
+    monkeypatch.setattr(Path, "replace", lambda *_: Path("/dev/full").write_text("x" * 10**6))
+    assert "could not be written" in refused(kernels.add_kernel, ADD, GRID, "add", "a/b/c/add")
+
+
+def test_a_child_that_dies_is_an_error(monkeypatch):
+    Path("k.py").write_text("import os; os.kill(os.getpid(), 11)")
+    assert "killed by SIGSEGV" in refused("k.py:kernel", "i32", "1", "add", "add")
+
+
+def test_an_export_takes_a_fraction_of_the_first():
+    stop_workers()
+    start = computed_s()
+    aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    first = computed_s()
+    aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    assert computed_s() - first < (first - start) / 4
+
+
+# The command line
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["aot", *arguments])
+
+
+def test_the_flags_are_those_of_tritons_own_tool(home):
+    flags = (
+        "-n",
+        "add_kernel",
+        "-o",
+        "aot/fp32/add",
+        "--output-name",
+        "add",
+        "-w",
+        "4",
+        "-ns",
+        "1",
+        "-g",
+        "(n + 1023) / 1024, 1, 1",
+    )
+    ended = run("compile", FILE, *flags, "-s", ADD, "-t", "cuda:90:32")
+    assert ended.exit_code == 0, ended.output
+    long = (
+        "--kernel-name",
+        "add_kernel",
+        "--out-path",
+        "aot/fp32/add",
+        "--out-name",
+        "add",
+        "--num-warps",
+        "4",
+        "--num-stages",
+        "1",
+    )
+    ended = run(
+        "compile", FILE, *long, "--grid", "(n + 1023) / 1024, 1, 1", "--signature", ADD.replace(":16", ""), "--target", "sm_90"
+    )
+    assert ended.exit_code == 0, ended.output
+    headers = sorted(map(str, Path("aot/fp32").glob("*.h")))
+    assert len(headers) == 2
+    ended = run("compile", FILE, *flags, "-s", ADD, "-t", "sm_90", "--maxnreg", "64", "--no-fp-fusion")
+    assert "at most 64 registers per thread, without FP fusion" in " ".join(ended.output.split())
+    ended = run("link", *headers, "-o", "aot/add")
+    assert "1 algorithm, aot/add.h" in ended.output
+    ended = run("build", "aot/add.h")
+    assert ended.output == "aot/add.so\n"
+    assert run("compile", FILE, *flags, "-s", ADD).exit_code == 0  # target: sm_90 where there is no GPU
+
+
+def test_the_help_says_that_the_file_is_executed():
+    assert "Executes FILE as Python" in " ".join(run("compile", "--help").output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-o", "/tmp/x"], "is absolute"),
+        (["-o", "../x"], "leaves its folder"),
+        (["--out-name", "a;b"], "cannot name"),
+        (["--out-name", ""], "cannot name"),
+        (["-g", "1,2,3,4"], "4 parts"),
+    ],
+)
+def test_a_shell_has_the_same_refusals(arguments, words, home):
+    ended = run("compile", FILE, "-n", "add_kernel", "-s", ADD, "-g", "1", *arguments)
+    assert isinstance(ended.exception, CourseError)
+    assert words in str(ended.exception)
+    assert list(home.iterdir()) == []
+
+
+def test_in_a_shell_an_error_is_one_sentence(home):
+    command = [
+        sys.executable,
+        "-m",
+        "course",
+        "aot",
+        "compile",
+        FILE,
+        *["-n", "add_kernel", "-s", "i32", "-g", "1", "-o", "/x"],
+    ]
+    environ = {**os.environ, "PYTHONPATH": python_path()}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environ)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert re.fullmatch(r"course: The output '/x' is absolute: .*\.\n", ended.stderr)
+    assert list(home.iterdir()) == []

@@ -1,0 +1,33 @@
+"""What programs did on a GPU, as lessons 00 and 01 show it."""
+
+import dataclasses
+
+import pytest
+
+from course import MODE, observed
+from course.benching.gpu_experiments import PROGRAMS, SHOWN, Observed, observe
+from course.errors import CourseError
+
+
+def test_what_is_shown_differs_from_the_interpreter():
+    seen = observed()
+    assert 0 < seen.race_total < PROGRAMS * 1024
+    assert len(seen.first_programs) == SHOWN
+    assert seen.first_programs != tuple(range(SHOWN))
+
+
+def test_it_says_where_and_when():
+    seen = dataclasses.replace(observed(), recorded=True)
+    assert seen.race.startswith(f"Recorded on {seen.machine.gpu}, {seen.machine.date}: a total of")
+    assert f"the first programs were [{seen.first_programs[0]}, " in seen.order
+
+
+def test_json_keeps_everything():
+    seen = observed()
+    assert Observed.from_json(seen.to_json()) == dataclasses.replace(seen, recorded=True)
+
+
+@pytest.mark.skipif(MODE.gpu, reason="about refusing without a GPU")
+def test_there_is_nothing_to_observe_without_a_gpu():
+    with pytest.raises(CourseError, match="this is CPU mode"):
+        observe()

@@ -1,0 +1,296 @@
+"""Pictures: a PNG with a text that says the same, the same bytes each time."""
+
+import io
+import re
+
+import pytest
+import torch
+from PIL import Image
+
+from course import draw, lower, recorded
+from course.errors import CourseError
+from course.gpus.measured import FOLDER, SHOWN_WITHOUT_GPU, GpuFacts, file_name
+from course.lowering.bank_conflicts import access
+from course.lowering.layouts import Layout
+from tests.support import lower_kernels as kernels
+
+H200 = GpuFacts.from_json((FOLDER / "gpus" / file_name(SHOWN_WITHOUT_GPU)).read_text())
+
+PICTURES = {
+    "programs": (lambda: draw.programs(10, 4), "3 programs, program i owning elements i * 4 to i * 4 + 3"),
+    "programs that fit": (lambda: draw.programs(8, 4), "the last one has 0 masked lanes"),
+    "one program": (lambda: draw.programs(1, 64), "63 masked lanes"),
+    "tiles": (
+        lambda: draw.tiles(5, 6, 4, 4),
+        "a grid of 2 x 2 programs. The element in row r and column c has offset r * 6 + c * 1. 34",
+    ),
+    "transposed tiles": (lambda: draw.tiles(3, 4, 2, 2, 1, 3), "has offset r * 1 + c * 3"),
+    "attention": (
+        lambda: draw.attention(16, 32, 4, 4, program=2),
+        "4 x 8. Tiles skipped: 0, computed whole: 32, computed with a mask: 0. Program 2 keeps queries 8 to 11, and "
+        "its loop takes tiles 0 to 7 of the keys.",
+    ),
+    "causal attention": (
+        lambda: draw.attention(32, 32, 8, 4, causal=True, program=2),
+        "Query m sees the keys up to m. Tiles skipped: 12, computed whole: 12, computed with a mask: 8. "
+        "Program 2 keeps queries 16 to 23, and its loop takes tiles 0 to 5 of the keys; with a mask: 4, 5.",
+    ),
+    "more keys than queries": (
+        lambda: draw.attention(10, 22, 4, 4, causal=True),
+        "Query m sees the keys up to m + 12. Tiles skipped: 3",
+    ),
+    "queries with no key": (
+        lambda: draw.attention(22, 10, 4, 4, causal=True, program=1),
+        "sees the keys up to m - 12. Tiles skipped: 12, computed whole: 3, computed with a mask: 3. Program "
+        "1 keeps queries 4 to 7, and its loop takes no tile of keys.",
+    ),
+    "a sliding window": (
+        lambda: draw.attention(64, 64, 8, 4, causal=True, window=20, program=5),
+        "Query m sees the last 20 of the keys up to m. Tiles skipped: 81",
+    ),
+    "one score": (lambda: draw.attention(1, 1, 1, 1, causal=True, program=0), "its loop takes tile 0 of the keys."),
+    "the most scores": (lambda: draw.attention(256, 256, 16, 16, causal=True), "16 x 16. Query m"),
+    "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
+    "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
+    "machine": (lambda: draw.machine(H200), "132 multiprocessors"),
+    "speeds": (lambda: draw.speeds(recorded("vector_add")), "the copy roof is"),
+    "teraflops": (lambda: draw.speeds(recorded("matmul"), ["matmul", "torch"], xs=[4096, 8192]), "TFLOP/s at N of float16"),
+    "row after row": (lambda: draw.order(8, 6, programs=12), "they read 2 rows of tiles of a and 6 columns of b"),
+    "in groups": (lambda: draw.order(8, 6, 4, 12), "they read 4 rows of tiles of a and 3 columns of b"),
+    "a low last group": (lambda: draw.order(5, 2, 4, 10), "they read 5 rows of tiles of a and 2 columns of b"),
+    "some speeds": (lambda: draw.speeds(recorded("vector_add"), series=["add"]), "add at most"),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_a_png_with_a_text_that_says_the_same(name):
+    make, says = PICTURES[name]
+    picture = make()
+    bundle = picture._repr_mimebundle_()
+    image = Image.open(io.BytesIO(picture.png))
+    assert image.size[0] == 2 * picture.width
+    assert says in picture.alt == repr(picture) == bundle["text/plain"]
+    assert re.fullmatch(
+        r'<img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" width="\d+" style="max-width:100%">', bundle["text/html"]
+    )
+    assert len(picture.png) < 60_000
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_drawing_again_changes_no_byte(name):
+    make, _ = PICTURES[name]
+    assert make().png == make().png
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((17, 2), "tiles_m is 17, and must be a whole number of 1 to 16"),
+        ((2, 2.5), "tiles_n is 2.5"),
+        ((2, "2"), "tiles_n is '2'"),
+        ((2, 2, 0), "group_m is 0, and must be a whole number of 1 or more"),
+        ((2, 2, None), "group_m is None"),
+        ((2, 2, 1, 5), "programs is 5, and must be a whole number of 1 to 4"),
+    ],
+)
+def test_orders_that_cannot_be_drawn_are_named(given, says):
+    with pytest.raises(CourseError, match=re.escape(says)):
+        draw.order(*given)
+
+
+def test_sizes_that_were_not_measured_are_a_sentence():
+    with pytest.raises(CourseError, match="matmul has no N of float16 3: there is 1,024, 2,048"):
+        draw.speeds(recorded("matmul"), ["torch"], xs=[3, 1024])
+    with pytest.raises(CourseError, match=r"draw.speeds takes a list of sizes"):
+        draw.speeds(recorded("matmul"), xs=1024)
+    with pytest.raises(CourseError, match=r"draw.speeds takes a list of names"):
+        draw.speeds(recorded("matmul"), "matmul")
+
+
+def test_recorded_speeds_are_labelled_so():
+    assert "(recorded on NVIDIA H200" in draw.speeds(recorded("vector_add")).alt
+
+
+def test_alternative_text_is_escaped():
+    from course.display.picture import Picture
+
+    bundle = Picture(b"", '<script>"&', 10)._repr_mimebundle_()
+    assert "&lt;script&gt;&quot;&amp;" in bundle["text/html"]
+
+
+def test_a_picture_can_be_saved(tmp_path):
+    draw.programs(4, 2).save(tmp_path / "picture.png")
+    assert Image.open(tmp_path / "picture.png").format == "PNG"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: draw.programs(0, 4),
+        lambda: draw.programs(10, 0),
+        lambda: draw.programs(65, 4),
+        lambda: draw.queue(0),
+        lambda: draw.queue(4, 9),
+        lambda: draw.tiles(17, 2, 2, 2),
+        lambda: draw.tiles(2, 2, 0, 2),
+        lambda: draw.attention(257, 16, 64, 16),
+    ],
+)
+def test_what_cannot_be_drawn_is_a_sentence(call):
+    with pytest.raises(CourseError, match="take smaller numbers"):
+        call()
+
+
+def test_a_picture_of_attention_says_what_it_cannot_show():
+    with pytest.raises(CourseError, match="a window of 1 or more, and with causal=True alone"):
+        draw.attention(16, 16, 4, 4, window=4)
+    with pytest.raises(CourseError, match="up to 16 x 16 tiles: take larger blocks"):
+        draw.attention(16, 17, 4, 1)
+    with pytest.raises(CourseError, match="blocks of 1 or more"):
+        draw.attention(16, 16, 0, 4)
+    with pytest.raises(CourseError, match="takes whole numbers: program is '2'"):
+        draw.attention(16, 16, 4, 4, program="2")
+    with pytest.raises(CourseError, match="takes whole numbers: n_queries is True"):
+        draw.attention(True, 16, 4, 4)
+    with pytest.raises(CourseError, match="causal must be True or False; it is 'no'"):
+        draw.attention(16, 16, 4, 4, causal="no")
+    with pytest.raises(CourseError, match="There is no program 4: there are 4 query tiles, counted from 0"):
+        draw.attention(16, 16, 4, 4, program=4)
+
+
+@pytest.mark.parametrize(("queries", "keys", "window"), [(37, 37, None), (20, 46, None), (45, 20, None), (40, 52, 13)])
+def test_the_tiles_of_attention_are_those_of_its_mask(queries, keys, window):
+    """Tile by tile, against a mask written out."""
+    diagonal = keys - queries
+    seen = torch.ones(queries, keys, dtype=torch.bool).tril(diagonal)
+    if window:
+        seen &= ~torch.ones(queries, keys, dtype=torch.bool).tril(diagonal - window)
+    across = -(-keys // 4)
+    tiles = [part for rows in seen.split(8) for part in rows.split(4, dim=1)]
+    whole = [bool(tile.all()) and tile.shape[1] == 4 for tile in tiles]
+    skipped = [not tile.any() for tile in tiles]
+    masked = len(tiles) - sum(whole) - sum(skipped)
+    says = f"Tiles skipped: {sum(skipped)}, computed whole: {sum(whole)}, computed with a mask: {masked}."
+    assert len(tiles) == -(-queries // 8) * across
+    assert says in draw.attention(queries, keys, 8, 4, causal=True, window=window).alt
+
+
+def test_an_unknown_series_is_a_sentence():
+    with pytest.raises(CourseError, match="There is no series 'nope' in vector_add: there is add, "):
+        draw.speeds(recorded("vector_add"), series=["nope"])
+
+
+ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16", 1024)
+MATMUL = ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64)
+
+
+def test_a_layout_says_what_its_picture_shows():
+    made = lower(kernels.add_kernel, *ADD, target="sm_90")
+    shown = draw.layout(made, "x")
+    assert "4 warps of 32 threads; each thread holds 8 elements" in shown.alt
+    assert "8 rows of 128 elements" in shown.alt
+    assert shown.png == draw.layout(made.layouts["x"]).png
+    assert "holds, register by register: 4, 5, 6, 7, 516, 517, 518, 519." in draw.layout(made, "x", thread=(0, 1)).alt
+
+
+def test_layouts_of_tensor_cores_and_shared_memory_are_drawn():
+    made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80")
+    assert "4 warps of 32 threads; each thread holds 32 elements" in draw.layout(made, "acc").alt
+    shared = next(each for each in made.layouts if each.shared)
+    assert "Bank of each element in the first row: 0, 0, 1, 1, 2, 2" in draw.layout(shared).alt
+    summed = lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", 64, target="sm_90")
+    sliced = next(each for each in summed.layouts if each.kind == "slice" and each.element == "f32")
+    assert "every element is held" in draw.layout(sliced).alt
+
+
+def test_a_value_of_the_ttgir_may_be_named():
+    made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80")
+    load = next(line.split()[0] for line in made.ttgir.splitlines() if "ttg.local_load" in line)
+    assert "#ttg.dot_op" in draw.layout(made, load).alt
+    with pytest.raises(CourseError, match="No value with a layout is called %nothing"):
+        draw.layout(made, "%nothing")
+
+
+@pytest.mark.parametrize(
+    ("of", "says"),
+    [("z", "Nothing is called 'z'"), (None, "needs to know of what"), (1, "No value with a layout comes from line 1")],
+)
+def test_a_layout_that_is_not_there_is_said(of, says):
+    with pytest.raises(CourseError, match=says):
+        draw.layout(lower(kernels.add_kernel, *ADD, target="sm_90"), of)
+    with pytest.raises(CourseError, match=r"draw\.layout takes a kernel from lower"):
+        draw.layout("x", of)
+
+
+@pytest.mark.parametrize(
+    ("num_stages", "says"),
+    [
+        (1, "Nothing is pipelined: load a, load b, dot acc of one iteration end before"),
+        (2, "2 iterations are under way at a time. In step i of the loop, load a on iteration i"),
+        (3, "dot acc works on iteration i - 2."),
+    ],
+)
+def test_a_pipeline_says_which_iteration_each_load_serves(num_stages, says):
+    made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80", num_stages=num_stages)
+    assert says in draw.pipeline(made).alt
+
+
+def test_what_has_no_pipeline_is_said():
+    with pytest.raises(CourseError, match="has no loop that loads or multiplies"):
+        draw.pipeline(lower(kernels.add_kernel, *ADD, target="sm_90"))
+    with pytest.raises(CourseError, match="There is no loop 1: the kernel has 1"):
+        draw.pipeline(lower(kernels.matmul_kernel, *MATMUL, target="sm_90"), loop=1)
+    with pytest.raises(CourseError, match=r"draw\.pipeline takes a kernel from lower"):
+        draw.pipeline(3)
+
+
+def hand_made(kind, bases, element="f32"):
+    return Layout("", f"#ttg.{kind}<{{}}>", (32, 32), element, bases, ())
+
+
+PLAIN = hand_made("swizzled_shared", {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 0] for i in range(5)], "block": []})
+# As 8 elements further in each row: rows of one column lie in different banks.
+SWIZZLED = hand_made(
+    "swizzled_shared", {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 2**i] for i in range(5)], "block": []}
+)
+A_ROW = hand_made(
+    "blocked", {"register": [[2**i, 0] for i in range(5)], "lane": [[0, 2**i] for i in range(5)], "warp": [], "block": []}
+)
+A_COLUMN = hand_made(
+    "blocked", {"register": [[0, 2**i] for i in range(5)], "lane": [[2**i, 0] for i in range(5)], "warp": [], "block": []}
+)
+
+
+@pytest.mark.parametrize(
+    ("shared", "registers", "bytes_per_thread", "turns"),
+    [(PLAIN, A_ROW, 4, 1), (PLAIN, A_COLUMN, 16, 8), (SWIZZLED, A_ROW, 4, 1), (SWIZZLED, A_COLUMN, 4, 1)],
+)
+def test_bank_conflicts_are_counted(shared, registers, bytes_per_thread, turns):
+    """Reading along a column of 32 x 32 float32, eight threads ask for 16 bytes each from the same four banks."""
+    found = access(shared, registers)
+    assert (found.bytes_per_thread, found.turns) == (bytes_per_thread, turns)
+    assert len(found.elements) == 32
+
+
+def test_an_access_is_framed_and_said():
+    assert "An access by warp 0: 16 bytes a thread, 8 turns (8-way bank conflict)." in draw.layout(PLAIN, access=A_COLUMN).alt
+    assert draw.layout(PLAIN, access=A_COLUMN).png != draw.layout(PLAIN, access=A_ROW).png
+    with pytest.raises(CourseError, match="An access is between a layout in shared memory and one in registers"):
+        draw.layout(PLAIN, access=PLAIN)
+
+
+def test_a_slider_holds_a_picture_for_each_value(monkeypatch):
+    made = draw.slide(lambda block: draw.programs(10, block), block=[2, 4])
+    assert [frame[0] for frame in made.frames] == ["2", "4"]
+    shown, _ = made._repr_mimebundle_()
+    assert shown["text/html"].count("<img") == 2
+    assert "block = 4: " in shown["text/plain"]
+    monkeypatch.setenv("COURSE_STATIC", "1")
+    assert set(made._repr_mimebundle_()) == {"text/html", "text/plain"}
+
+
+def test_a_slider_of_nothing_is_said():
+    with pytest.raises(CourseError, match="takes one setting with its values"):
+        draw.slide(lambda block: draw.programs(10, block))
+    with pytest.raises(CourseError, match="needs a function that returns a picture"):
+        draw.slide(lambda block: block, block=[2])

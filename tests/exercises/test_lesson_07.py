@@ -1,0 +1,49 @@
+"""What lesson 07 shows as text, and runs in no cell: its commands, and its call from C++."""
+
+import ctypes
+import re
+
+from tests.lessons.test_seeds import ROOT, launch_from_cpp, shell
+
+LESSON = (ROOT / "solutions" / "07-ahead-of-time.py").read_text()
+MAIN = """\
+INCLUDE
+
+int main() {
+    CUdevice device; CUcontext context; CUstream stream = 0;
+    if (cuInit(0) || cuDeviceGet(&device, 0)) return 2;
+    if (cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context)) return 2;
+    CUdeviceptr q = 0x1000, k = 0x2000, v = 0x3000, out = 0x4000, lse = 0x5000;
+    float scale = 0.125f;
+    int batch = 2, heads = 3, length = 130;
+    CALL
+    return result != CUDA_SUCCESS;
+}
+"""
+
+
+def block(language):
+    """The lesson's one block in a language."""
+    (found,) = re.findall(rf"^# ```{language}\n(.*?)^# ```$", LESSON, re.M | re.S)
+    return re.sub(r"^# ?", "", found, flags=re.M)
+
+
+def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
+    commands = block("sh")
+    assert "i32, i32, …, i1" in commands
+    commands = commands.replace("i32, i32, …, i1", "i32, " * 18 + "i1").replace("kernels/", f"{ROOT}/kernels/")
+    include, call = block("cpp").split("\n", 1)
+    (tmp_path / "main.cpp").write_text(MAIN.replace("INCLUDE", include).replace("CALL", call))
+    shell(commands.replace("course aot", "python -m course aot"), tmp_path)
+    launch = launch_from_cpp(tmp_path)
+    assert launch.grid == (2, 2 * 3, 1)
+    numbers = [int.from_bytes(each, "little") for each in launch.arguments]
+    assert numbers[:6] == [0x1000, 0x2000, 0x3000, 0x4000, 0x5000, 0]
+    assert launch.arguments[6] == bytes(ctypes.c_float(0.125))
+    assert numbers[7:28] == [2, 3, *[3 * 130 * 64, 130 * 64, 64] * 4, 130, 130, 130, 64, 0, 0, 1]
+
+
+def test_the_lessons_signature_is_the_one_of_its_command():
+    short = re.search(r'-s "(.*?)"', block("sh"))[1].replace("i32, i32, …, ", "i32, " * 18)
+    first, last = re.search(r'^signature = "(.*?)" \+ "i32, " \* 18\nsignature \+= "(.*?)"$', LESSON, re.M).groups()
+    assert short == first + "i32, " * 18 + last

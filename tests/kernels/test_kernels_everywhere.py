@@ -1,0 +1,135 @@
+"""Every kernel compiles for every kind of GPU with the settings that its launcher takes there, and fits; with no GPU here.
+
+A launcher is given tensors that claim to be on a GPU and hold nothing; what it would launch is compiled.
+"""
+
+import pytest
+import torch
+import triton
+
+import course
+from course import lower
+from course.gpus.limits import MOST_THREADS, TARGETS
+from kernels import bias_gelu, flash_attention, matmul, softmax, transpose, vector_add
+
+pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="compiling is the same in both modes, and CPU mode does it")
+
+MULTIPROCESSORS = 40
+"""Of the smallest GPU here, a T4: what a row of softmax may be cut into."""
+ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120", "gfx942", "gfx1100")
+FEW = ("sm_75", "sm_90", "gfx942")
+"""Where versions of the ladder are compiled that no launcher picks: on what has least, on what was measured, and on AMD."""
+LARGE = ("sm_90", "sm_100")
+"""With 227 KiB of shared memory for a program, so that launchers take their largest tiles."""
+NVIDIA = tuple(name for name in ALL if TARGETS[name].nvidia)
+
+
+class OnGpu(torch.Tensor):
+    """A tensor that holds nothing and says that it is on a GPU."""
+
+    is_cuda = True
+
+
+def gpu(*shape, dtype=torch.float16):
+    return torch.Tensor._make_subclass(OnGpu, torch.empty(shape, dtype=dtype, device="meta"))
+
+
+def attend(launcher, head_dim):
+    return lambda: launcher(*[gpu(1, 4, 1024, head_dim)] * 3, causal=True)
+
+
+def multiply(launcher, n, dtype=torch.float16, **options):
+    return lambda: launcher(*[gpu(n, n, dtype=dtype)] * 2, **options)
+
+
+LADDER_OF_SOFTMAX = [getattr(softmax, f"softmax_v{version}") for version in range(1, 9)]
+F32 = torch.float32
+
+# What is launched, where, and how. tests/kernels/test_matmul.py and test_flash_attention.py go through all of their tables.
+LAUNCHES = [
+    *((f.__name__, where, lambda f=f: f(*[gpu(2**20, dtype=torch.bfloat16)] * 2))
+      for f, where in ((vector_add.add_v1, FEW), (vector_add.add_v2, FEW), (vector_add.add, ALL))),
+    *((f.__name__, where, lambda f=f: f(gpu(1024, 1024, dtype=F32)))
+      for f, where in ((transpose.transpose_v1, FEW), (transpose.transpose, ALL))),
+    *((f.__name__, where, lambda f=f: f(gpu(1024, 1024), gpu(1024)))
+      for f, where in ((bias_gelu.bias_gelu_v1, FEW), (bias_gelu.bias_gelu, ALL))),
+    *((f.__name__, FEW, lambda f=f: f(gpu(100, 8192, dtype=F32))) for f in LADDER_OF_SOFTMAX),
+    *((f"softmax of {n}", ALL, lambda n=n: softmax.softmax(gpu(100, n, dtype=torch.bfloat16))) for n in (4096, 65_536)),
+    *((f.__name__, FEW, multiply(f, 4096)) for f in (matmul.matmul_v1, matmul.matmul_v2)),
+    ("matmul", (*NVIDIA, "gfx942"), multiply(matmul.matmul, 4096)),
+    ("matmul of float32", ("sm_75", "sm_89", *LARGE), multiply(matmul.matmul, 4096, F32)),
+    ("matmul without TF32, which RDNA lacks", ("gfx1100",), multiply(matmul.matmul, 4096, input_precision="ieee")),
+    *((f.__name__, ("sm_90", "gfx942"), attend(f, 64))  # on sm_75 they spill, and compile for long
+      for f in (flash_attention.flash_attention_v1, flash_attention.flash_attention_v2)),
+    ("flash_attention", NVIDIA, attend(flash_attention.flash_attention, 64)),
+    ("flash_attention of 128 dimensions", LARGE, attend(flash_attention.flash_attention, 128)),
+    ("flash_attention_v3", ("gfx942", "gfx1100"), attend(flash_attention.flash_attention_v3, 64)),
+]  # fmt: skip
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """The launches that the modules make from now on, as (kernel, args, kwargs)."""
+    found = []
+
+    class Recorded:
+        __class__ = triton.JITFunction  # what a launcher asks of a kernel, to learn whether it is compiled
+
+        def __init__(self, kernel):
+            self.kernel = kernel
+
+        def __getitem__(self, grid):
+            return lambda *args, **kwargs: found.append((self.kernel, args, kwargs))
+
+    for module in (vector_add, transpose, bias_gelu, softmax, matmul, flash_attention):
+        for name in [name for name, value in vars(module).items() if "kernel" in name and hasattr(value, "fn")]:
+            monkeypatch.setattr(module, name, Recorded(getattr(module, name)))
+    return found
+
+
+def be(monkeypatch, target):
+    """Let launchers take this machine's GPU for one of this architecture."""
+    kib = target.shared_bytes // 1024
+    capability = divmod(int(target.name[3:]), 10) if target.nvidia else (0, 0)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
+    monkeypatch.setattr(matmul, "_properties", lambda device: (matmul._row(kib), MULTIPROCESSORS))
+    monkeypatch.setattr(softmax, "_most_parts", lambda x: MULTIPROCESSORS)
+    monkeypatch.setattr(flash_attention, "_shared_kb_of", lambda device: kib)
+    monkeypatch.setattr(flash_attention, "_multiprocessors_of", lambda device: MULTIPROCESSORS)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_launch_compiles_and_fits(name, launched, monkeypatch):
+    target = TARGETS[name]
+    be(monkeypatch, target)
+    too_large = []
+    for what, where, launch in LAUNCHES:
+        if name not in where:
+            continue
+        launched.clear()
+        launch()
+        assert launched, what
+        for kernel, args, options in launched:
+            made = lower(kernel, *args, target=name, **options).metadata["options"]
+            if made["shared"] > target.shared_bytes or made["num_warps"] * target.warp_size > MOST_THREADS:
+                too_large.append(f"{what}: {kernel.__name__} takes {made['shared']:,} bytes and {made['num_warps']} warps")
+    assert not too_large, "\n".join(too_large)
+
+
+def test_no_kernel_is_forgotten(launched, monkeypatch):
+    be(monkeypatch, TARGETS["sm_90"])
+    for _, where, launch in LAUNCHES:
+        if "sm_90" in where:
+            launch()
+    compiled = {kernel.__name__ for kernel, _, _ in launched}
+    modules = (vector_add, transpose, bias_gelu, softmax, matmul, flash_attention)
+    kernels = {name for module in modules for name in vars(module) if "kernel" in name and not name.startswith("_")}
+    assert kernels - compiled == set()
+
+
+def test_tf32_is_refused_where_there_is_none(launched, monkeypatch):
+    be(monkeypatch, TARGETS["gfx1100"])
+    matmul.matmul(gpu(64, 64), gpu(64, 64))
+    ((kernel, args, options),) = launched
+    with pytest.raises(course.CourseError, match="input_precision must be one of"):
+        lower(kernel, *args, target="gfx1100", **options)

@@ -1,0 +1,198 @@
+"""Kernels that others have published, at pinned versions: through lower, replay, cost and export, as their own launches go."""
+
+import importlib
+import inspect
+import re
+import struct
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import course
+from course import aot, cost, lower, replay
+from course.aot import fake_driver as standin
+from course.errors import CourseError
+from course.lowering.arguments import DTYPES
+from course.triton_internals.jit_functions import inner_kernel, plain_function
+from tests.kernels.published.fetch import NotFetchedError, unpack, wheel
+from tests.kernels.published.launches import LAUNCHES, PACKAGES, Launch
+from tests.tracing.test_replay import numbers
+
+# One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.
+pytestmark = [
+    pytest.mark.skipif(course.MODE.gpu, reason="kernels of others are interpreted, and called on the stand-in"),
+    pytest.mark.filterwarnings("ignore:Triton is not supported on current platform"),  # fla, where there is no GPU
+]
+
+TENSOR = re.compile(r"(\w+)\[(\d+)\](?:<(\d+))?")
+
+
+@pytest.fixture(scope="session")
+def wheels():
+    """By package its wheel; or why it is not there. After the first that could not be had no other is tried."""
+    found, reason = {}, ""
+    for package in PACKAGES:
+        try:
+            found[package.name] = reason or wheel(package)
+        except NotFetchedError as error:
+            found[package.name] = reason = str(error)
+    return found
+
+
+@pytest.fixture(scope="session")
+def unpacked(wheels, tmp_path_factory):
+    """A folder on sys.path with the kernels' modules."""
+    folder = tmp_path_factory.mktemp("published")
+    for package in PACKAGES:
+        if not isinstance(wheels[package.name], str):
+            unpack(package, wheels[package.name], folder)
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+
+
+@pytest.fixture(params=LAUNCHES, ids=lambda launch: f"{launch.package}-{launch.kernel}")
+def launch(request, wheels):
+    if isinstance(wheels[request.param.package], str):
+        pytest.skip(f"needs {request.param.package}: {wheels[request.param.package]}")
+    return request.param
+
+
+@pytest.fixture
+def kernel(launch, unpacked):
+    module = importlib.import_module(launch.module)
+    assert module.__file__.startswith(str(unpacked))
+    return getattr(module, launch.kernel)
+
+
+def argument(text, seed, offset):
+    """What stands in a launch for one argument; of a tensor, beginning so many elements into its memory."""
+    if not isinstance(text, str):
+        return text
+    dtype, length, below = TENSOR.fullmatch(text).groups()
+    size, chance = int(length) + offset, torch.Generator().manual_seed(seed)
+    if below or not DTYPES[dtype].is_floating_point:
+        return torch.randint(0, int(below or 100), (size,), generator=chance).to(DTYPES[dtype])[offset:]
+    return torch.randn(size, generator=chance).to(DTYPES[dtype])[offset:]
+
+
+def arguments(launch, offset=0):
+    return [argument(each, number, offset) for number, each in enumerate(launch.args)]
+
+
+def test_it_is_lowered_to_every_stage(launch, kernel):
+    for target in launch.targets:
+        made = lower(kernel, *arguments(launch), **launch.constants, **launch.options, target=target)
+        assert list(made.texts) == ["ttir", "ttgir", "llir", "amdgcn" if target.startswith("gfx") else "ptx"]
+        assert all(launch.kernel in text for text in made.texts.values())
+        assert made.binary.startswith(b"\x7fELF")
+        stores = [line for line in made.lines.source if "tl.store(" in line.text]
+        assert any("ttgir" in made.lines.of(line.number, line.file) for line in stores)
+
+
+def test_replay_shows_what_the_interpreter_stores(launch, kernel):
+    """Program 0, alone: on blocks of up to 32 by 32 a replay shows every element, and so it does of tensors up to 4,096."""
+    found = replay(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options)
+    right = interpreted(launch, kernel) if launch.computed is None else launch.computed(tensors_of(arguments(launch)))
+    shown = {}
+    for step in found.steps:
+        for touch in step["touches"]:
+            if touch["kind"] == "store":
+                shown.setdefault(touch["tensor"], []).append(stored(found, touch))
+    assert shown
+    for tensor, touches in shown.items():
+        places, values = (np.concatenate(each) for each in zip(*touches, strict=True))
+        assert np.allclose(np.sort(values), np.sort(right[tensor].double().numpy().ravel()[places]), rtol=1e-5, atol=1e-6)
+
+
+def interpreted(launch, kernel):
+    """The launch's tensors after Triton's own interpreter has run program 0 and no other."""
+    args = arguments(launch)
+    inner_kernel(kernel)[(1,)](*args, **launch.constants)
+    return tensors_of(args)
+
+
+def tensors_of(args):
+    return [each for each in args if isinstance(each, torch.Tensor)]
+
+
+def stored(found, touch):
+    """The elements that a store has touched, and the values it has stored."""
+    places = np.flatnonzero(np.unpackbits(numbers(found, {"data": touch["cells"]}).view(np.uint8), bitorder="little"))
+    value = touch["value"]
+    if "text" in value:
+        return places, np.array([float(value["text"])])
+    assert value["patch"] == [1, 1]
+    data = numbers(found, value).astype(np.float64)
+    return places, data[numbers(found, {"data": value["mask"]}) != 0] if "mask" in value else data
+
+
+def test_cost_counts_the_bytes_that_a_hand_counts(launch, kernel):
+    found = cost(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options, target="H100")
+    assert found.exact and found.resources is not None and found.resources.registers > 0
+    if launch.bytes is not None:
+        assert (found.bytes_loaded, found.bytes_stored) == launch.bytes
+
+
+def test_its_c_is_built_and_called(launch, kernel, tmp_path):
+    """One variant with all the hints that a launch would specialise for, which aligned tensors get, and one with none."""
+    names = list(inspect.signature(plain_function(kernel)).parameters)
+    by_name = dict(zip(names, launch.args, strict=False)) | launch.constants
+    parts = [part(by_name[name], name in launch.constants) for name in names if name in by_name]
+    signatures = [", ".join(parts), ", ".join(each.partition(":")[0] for each in parts)]
+    grid = ", ".join(map(str, launch.grid))
+
+    def export():
+        return aot.export(kernel, signatures, grid, "published", tmp_path / "k", target="sm_90", **launch.options)
+
+    if launch.export_refuses:
+        with pytest.raises(CourseError, match=re.escape(launch.export_refuses)):
+            export()
+        return
+    function = aot.load(aot.build(aot.link(export(), tmp_path / "linked")), driver=standin).published
+    for offset in (0, 1):
+        values = [each for each in arguments(launch, offset) if each is not None]
+        with standin.recorded() as calls:
+            function(*values)
+        call = calls[-1]
+        assert call.details["kernel"] == launch.kernel and call.grid == (*launch.grid, 1, 1)[:3]
+        # With the hint :1 an argument that is 1 is compiled in.
+        expected = [packed(each) for each in values if offset or isinstance(each, torch.Tensor) or each != 1]
+        assert list(call.arguments[: len(expected)]) == expected
+        assert set(call.arguments[len(expected) :]) <= {bytes(8)}  # Triton's scratch memory
+
+
+def part(value, constant):
+    """A part of a signature, with every hint that holds."""
+    if constant or value is None:
+        return str(value)
+    if isinstance(value, str):
+        return f"*{TENSOR.fullmatch(value)[1]}:16"
+    if isinstance(value, float):
+        return "fp32"
+    return f"i32{':1' if value == 1 else ':16' if value % 16 == 0 else ''}"
+
+
+def packed(value):
+    """The bytes of an argument, as the kernel reads them."""
+    if isinstance(value, torch.Tensor):
+        return struct.pack("<Q", value.data_ptr())
+    return struct.pack("<f" if isinstance(value, float) else "<i", value)
+
+
+def test_what_cannot_be_fetched_is_named(tmp_path, monkeypatch):
+    for name in ("EXTRA_INDEX_URL", "FIND_LINKS", "NO_INDEX"):
+        monkeypatch.delenv(f"PIP_{name}", raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    with pytest.raises(NotFetchedError, match=r"^liger-kernel==0\.8\.5 was not fetched: ERROR: .*liger-kernel"):
+        wheel(PACKAGES[0], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_launches_are_of_five_packages_and_more():
+    assert len({each.package for each in LAUNCHES}) >= 5
+    assert {each.package for each in LAUNCHES} == {each.name for each in PACKAGES}
+    assert all(isinstance(each, Launch) for each in LAUNCHES)

@@ -1,0 +1,209 @@
+"""Notebooks are derived from their sources, the same each time, and the contract of a lesson is kept."""
+
+import re
+
+import nbformat
+import pytest
+
+from course.errors import CourseError
+from course.lessons import lint as contract
+from course.lessons import notebooks
+from course.lessons.source import NOTEBOOKS, SOLUTIONS, derive, lesson_sources, solved, stub
+
+LESSON = """# %% [markdown]
+# # 05 · An example
+
+# %%
+import course
+
+check = lambda exercise, answer: None
+
+# %% [markdown]
+# ### Exercise 05.1 · Double it (core)
+
+# %%
+# exercise 05.1
+def double(x):
+    result = None
+    # about 2 lines from here
+    secret = x + x
+    result = secret
+    # to here
+    return result
+
+# %%
+check("05.1", double)
+
+# %% [markdown]
+# <details><summary>Hints</summary>
+#
+# 1. Add it to itself.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+print(double(4))
+
+# %% tags=["raises-exception"]
+raise ValueError("on purpose")
+"""
+
+
+@pytest.fixture
+def lesson(tmp_path):
+    """A folder with one lesson, which derives and passes the contract."""
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    source = tmp_path / "solutions" / "05-example.py"
+    source.write_text(LESSON)
+    return source
+
+
+def build(lesson):
+    return notebooks.build([], lesson.parent, lesson.parent.parent / "notebooks")
+
+
+def out_of_sync(lesson):
+    return notebooks.out_of_sync(lesson.parent, lesson.parent.parent / "notebooks")
+
+
+def test_the_committed_notebooks_are_what_their_sources_give():
+    assert notebooks.out_of_sync() == []
+
+
+def test_every_committed_notebook_was_run_and_shows_no_error_it_does_not_expect():
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            errors = [output for output in cell.get("outputs", []) if output.output_type == "error"]
+            assert not errors or "raises-exception" in cell.metadata.get("tags", []), path.name
+
+
+def test_a_stub_lacks_the_solution_and_nothing_else(lesson):
+    left, full = derive(lesson), solved(lesson)
+    stub_lines, solution_lines = (notebook.cells[3].source.split("\n") for notebook in (left, full))
+    assert stub_lines == [line for line in solution_lines if "secret" not in line]
+    assert len(stub_lines) == len(solution_lines) - 2
+
+
+def test_the_built_notebook_holds_the_stubs_output_and_no_solution(lesson):
+    (path,) = build(lesson)
+    text = path.read_text()
+    assert "secret" not in text
+    notebook = nbformat.read(path, as_version=4)
+    assert notebook.cells[6].outputs[0].text == "None\n"
+    assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [1, 2, 3, 4, 5]
+
+
+def test_building_again_changes_no_byte(lesson):
+    (path,) = build(lesson)
+    first = path.read_bytes()
+    build(lesson)
+    assert path.read_bytes() == first
+    assert out_of_sync(lesson) == []
+
+
+def test_a_new_cell_changes_no_other_cells_id(lesson):
+    before = [cell.id for cell in derive(lesson).cells]
+    lesson.write_text(LESSON.replace("# %% [markdown]\n# ###", "# %%\n1\n\n# %% [markdown]\n# ###"))
+    after = [cell.id for cell in derive(lesson).cells]
+    assert [each for each in after if each in before] == before
+    assert len(after) == len(before) + 1
+
+
+def test_cells_of_the_same_text_have_ids_of_their_own(lesson):
+    lesson.write_text(LESSON + "\n# %%\n1\n\n# %%\n1\n")
+    ids = [cell.id for cell in derive(lesson).cells]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda cells: cells[3].update(source=cells[3].source + "\n    secret = 1"), "differs from its source in cell 3"),
+        (lambda cells: cells[4].metadata.update(tags=[]), "differs from its source in cell 4"),
+        (lambda cells: cells[1].update(id="other"), "differs from its source in cell 1"),
+        (lambda cells: cells.pop(), "has 7 cells and its source has 8"),
+        (lambda cells: cells[1].update(execution_count=None, outputs=[]), "was never run in cell 1"),
+    ],
+)
+def test_a_notebook_that_was_edited_by_hand_is_found(lesson, change, says):
+    (path,) = build(lesson)
+    notebook = nbformat.read(path, as_version=4)
+    change(notebook.cells)
+    nbformat.write(notebook, path)
+    (problem,) = out_of_sync(lesson)
+    assert says in problem
+
+
+def test_a_missing_notebook_and_one_without_a_source_are_found(lesson):
+    (path,) = build(lesson)
+    path.rename(path.with_name("06-other.ipynb"))
+    assert out_of_sync(lesson) == [
+        "notebooks/06-other.ipynb has no source in solutions/: delete it, or add 06-other.py.",
+        "notebooks/05-example.ipynb is missing: run `course notebooks 05`.",
+    ]
+
+
+BROKEN = [
+    ('tags=["nbval-check-output"]', 'tags=["nbval-check-outputs"]', "nothing reads the tag 'nbval-check-outputs'"),
+    ("# exercise 05.1", "# exercise 05.2", "exercises are numbered 05.2; they must be 05.1"),
+    ("# exercise 05.1", "# exercise 04.1", "exercises are numbered 04.1; they must be 05.1"),
+    ("# exercise 05.1\n", "", "solution markers stand in a cell that does not begin with '# exercise NN.k'"),
+    ("about 2 lines", "about 9 lines", "the stub says about 9 lines, and the solution has 2"),
+    ("    # to here\n", "", "stands without '# to here' after it"),
+    ("    # about 2 lines from here\n", "", "'# to here' stands without '# about N lines from here'"),
+    ("    result = None\n    # about", "    if x:\n        # about", "the stub does not parse"),
+    ("import course", "import course\n!pip install x", "!pip does not belong in a lesson"),
+    ("import course", "import course, sys\nsys.path.append('..')", "sys.path does not belong in a lesson"),
+    ("import course", f"x = {'1' * 104}", "a line has 108 columns, and at most 104 are allowed"),
+    ("import course", "\n".join(f"x{i} = {i}" for i in range(30)), "it has 31 lines, and at most 10 are allowed"),
+    ("(core)", "(easy)", "exercise 05.1 needs a statement under '### Exercise 05.1"),
+    ("# 1. Add it", "# Add it", "exercise 05.1 needs hints two cells on"),
+    ('check("05.1", double)', "double", 'exercise 05.1 needs a cell check("05.1", answer) after it'),
+    ("# # 05 · An example", "# An example", "the first cell must be the title"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "says"), BROKEN, ids=[row[2][:40] for row in BROKEN])
+def test_a_lesson_that_breaks_the_contract_is_not_built(lesson, old, new, says):
+    assert old in LESSON
+    lesson.write_text(LESSON.replace(old, new))
+    assert any(says in problem for problem in contract.problems(lesson)), contract.problems(lesson)
+    with pytest.raises(CourseError):
+        build(lesson)
+    assert not list((lesson.parent.parent / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("1 / 0", "A cell failed"),
+        ("import os; os.abort()", "A cell failed"),
+        ("print(object())", "differs from run to run"),
+        ("print('/tmp/ipykernel_12/3.py')", "differs from run to run"),
+        ("import sys; print('careful', file=sys.stderr)", "writes to stderr: careful"),
+    ],
+)
+def test_a_lesson_that_fails_or_varies_is_not_written(lesson, code, says):
+    lesson.write_text(LESSON.replace("import course", code))
+    with pytest.raises(CourseError, match=says):
+        build(lesson)
+    assert not list((lesson.parent.parent / "notebooks").glob("*.ipynb"))
+
+
+def test_an_unknown_lesson_is_a_sentence():
+    with pytest.raises(CourseError, match="There is no lesson 77"):
+        notebooks.build(["77"])
+
+
+def test_a_cell_without_markers_is_its_own_stub():
+    assert stub("x = 1\n# a comment") == "x = 1\n# a comment"
+
+
+def test_every_lesson_of_the_course_keeps_the_contract():
+    assert [problem for source in lesson_sources(SOLUTIONS) for problem in contract.problems(source)] == []
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name)
+def test_a_kept_notebook_names_no_place_of_the_machine_that_built_it(path):
+    assert not re.findall(r"/[^\s\"<&]*/site-packages/", path.read_text())

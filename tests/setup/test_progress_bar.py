@@ -1,0 +1,65 @@
+"""A bar on work that lasts, where somebody looks, and nothing anywhere else."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from course import progress_bar as progress
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Somebody looks, and the bar is drawn into a text."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    monkeypatch.setattr(progress, "_somebody_looks", lambda: True)
+    monkeypatch.delenv("COURSE_PROGRESS", raising=False)
+    console = Console(file=out, force_terminal=True, width=80)
+    monkeypatch.setattr("rich.get_console", lambda: console)
+    monkeypatch.setattr("rich.live.get_console", lambda: console, raising=False)
+    monkeypatch.setattr("rich.progress.get_console", lambda: console)
+    return out
+
+
+@pytest.fixture
+def pass_s(monkeypatch):
+    """Lets seconds pass, by the clock that a bar goes by."""
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return lambda seconds: now.append(now.pop() + seconds)
+
+
+def test_every_item_comes_once_and_in_order(terminal):
+    assert list(progress.track(range(5), "Working")) == [0, 1, 2, 3, 4]
+
+
+def test_short_work_shows_nothing(terminal, pass_s):
+    for _ in progress.track(range(5), "Working"):
+        pass_s(0.2)
+    assert "Working" not in terminal.getvalue()
+
+
+def test_long_work_shows_a_bar(terminal, pass_s):
+    for _ in progress.track(range(3), "Working"):
+        pass_s(0.6)
+    assert "Working" in terminal.getvalue()
+
+
+def test_it_can_be_turned_off(terminal, monkeypatch, pass_s):
+    monkeypatch.setenv("COURSE_PROGRESS", "off")
+    for _ in progress.track(range(3), "Working"):
+        pass_s(0.4)
+    assert terminal.getvalue() == ""
+
+
+def test_a_log_gets_no_bar():
+    assert not progress._somebody_looks()
+
+
+def test_an_error_inside_the_loop_ends_the_bar(terminal, pass_s):
+    with pytest.raises(ZeroDivisionError):
+        for _ in progress.track(range(3), "Working"):
+            pass_s(0.6)
+            1 / 0  # noqa: B018

@@ -1,0 +1,22 @@
+"""What processes that a test starts are given."""
+
+import os
+from pathlib import Path
+
+PATIENCE_S = 600
+"""Far longer than anything takes on a busy machine: what has not happened by then never will."""
+
+ROOT = Path(__file__).parents[2]
+
+
+def python_path() -> str:
+    """PYTHONPATH by which another Python finds the course, and whatever this one found by it. No part is empty, which would be
+    the current folder."""
+    return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
+
+def computed_s() -> float:
+    """CPU seconds of this process, of those that it has started, and of those that these have waited for."""
+    import psutil
+
+    return sum(sum(process.cpu_times()[:4]) for process in [psutil.Process(), *psutil.Process().children(recursive=True)])

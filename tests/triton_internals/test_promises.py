@@ -1,0 +1,115 @@
+"""In CPU mode verify holds what a kernel promises the compiler against the values that are there."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from course import MODE
+from course.triton_internals.promises import promises_held
+from course.verifying.api import verify
+from course.verifying.inputs import Case, Input
+
+pytestmark = pytest.mark.skipif(MODE.gpu, reason="a GPU cannot be watched so")
+
+
+@triton.jit
+def promise_kernel(x_ptr, out_ptr, number, PROMISE: tl.constexpr):
+    lanes = tl.arange(0, 16)
+    if PROMISE == "every element a multiple":
+        tl.multiple_of(16 * lanes, 16)
+    elif PROMISE == "the beginnings of runs are multiples":
+        tl.multiple_of(lanes % 4 + lanes // 4 * 8, 8)
+    elif PROMISE == "one run begins elsewhere":
+        tl.multiple_of(lanes % 4 + lanes // 4 * 7, [8])
+    elif PROMISE == "a number":
+        tl.multiple_of(number, 4)
+    elif PROMISE == "a loop's number":
+        for start in range(0, 16, 4):
+            tl.multiple_of(start, 8)
+    elif PROMISE == "addresses count bytes":
+        tl.multiple_of(x_ptr + lanes, 16)
+    elif PROMISE == "an allocation's address":
+        tl.multiple_of(x_ptr, 256)
+    elif PROMISE == "more than an allocation's address":
+        tl.multiple_of(x_ptr, 512)
+    elif PROMISE == "runs of four":
+        tl.max_contiguous(lanes % 4, 4)
+    elif PROMISE == "runs of eight":
+        tl.max_contiguous(lanes % 4, [8])
+    elif PROMISE == "pairs of rows":
+        tl.max_contiguous((lanes // 2)[:, None] + lanes[None, :], [1, 16])
+    elif PROMISE == "columns":
+        tl.max_contiguous((lanes // 2)[:, None] + lanes[None, :], [2, 16])
+    elif PROMISE == "four alike":
+        tl.max_constancy(lanes // 4, 4)
+    elif PROMISE == "eight alike":
+        tl.max_constancy(lanes // 4, 8)
+    elif PROMISE == "a true condition":
+        tl.assume(number == 6)
+    elif PROMISE == "a false condition":
+        tl.assume(number == 7)
+    tl.store(out_ptr + lanes, tl.load(x_ptr + lanes))
+
+
+def copied(promise):
+    def launch(x):
+        out = torch.empty_like(x)
+        promise_kernel[(1,)](x, out, 6, PROMISE=promise)
+        return out
+
+    return launch
+
+
+def found(promise, layout="contiguous"):
+    return verify(copied(promise), torch.clone, [Case((Input((16,), layout=layout),))])
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "every element a multiple",
+        "the beginnings of runs are multiples",
+        "addresses count bytes",
+        "an allocation's address",
+        "runs of four",
+        "pairs of rows",
+        "four alike",
+        "a true condition",
+    ],
+)
+def test_a_promise_that_holds_is_let_be(promise):
+    assert found(promise).right, found(promise)
+
+
+@pytest.mark.parametrize(
+    ("promise", "says"),
+    [
+        ("one run begins elsewhere", "by tl.multiple_of that 7 is a multiple of 8"),
+        ("a number", "by tl.multiple_of that 6 is a multiple of 4"),
+        ("a loop's number", "by tl.multiple_of that 4 is a multiple of 8"),
+        (
+            "more than an allocation's address",
+            "by tl.multiple_of that an address is a multiple of 512 bytes, and it lies 256 past one",
+        ),
+        ("runs of eight", "by tl.max_contiguous that lane 4 holds the neighbour of what lane 3 holds"),
+        ("columns", "by tl.max_contiguous that lane 1 holds the neighbour of what lane 0 holds"),
+        ("eight alike", "by tl.max_constancy that lane 4 holds the same as lane 3"),
+        ("a false condition", "by tl.assume what is false"),
+    ],
+)
+def test_a_false_promise_is_wrong_whatever_the_result(promise, says):
+    (outcome,) = found(promise).outcomes
+    assert outcome.verdict == "wrong" and outcome.problem.kind == "wrong"
+    assert outcome.reason == f"Program 0 promises {says}: promise only what always holds."
+
+
+def test_a_promise_about_addresses_is_false_where_the_tensor_begins_elsewhere():
+    assert "16 bytes, and it lies 4 past one" in str(found("addresses count bytes", "offset by one element"))
+
+
+def test_outside_verify_the_interpreter_goes_by_no_promise():
+    with promises_held(lambda *_: None):
+        pass
+    x = torch.arange(16.0)
+    assert torch.equal(copied("a number")(x), x)
