@@ -29,12 +29,16 @@ def pytest_configure(config):
         # Every notebook under nbval, whichever way pytest was started; only tagged cells compare their outputs.
         config.option.nbval_lax = True
         config.option.nbval_current_env = True
-        config.option.nbval_cell_timeout = config.option.nbval_kernel_startup_timeout = CELL_TIMEOUT_S
+        config.option.nbval_cell_timeout = config.option.nbval_kernel_startup_timeout = (
+            CELL_TIMEOUT_S
+        )
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU and GPU mode")
     config.addinivalue_line("markers", "browser: needs Chromium")
     unknown = required() - set(AVAILABLE)
     if unknown:
-        raise pytest.UsageError(f"REQUIRE names {', '.join(sorted(unknown))}; it knows {', '.join(AVAILABLE)}.")
+        raise pytest.UsageError(
+            f"REQUIRE names {', '.join(sorted(unknown))}; it knows {', '.join(AVAILABLE)}."
+        )
 
 
 def required() -> set[str]:

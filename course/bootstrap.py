@@ -46,7 +46,9 @@ def main(arguments):
             os.execv(python, [python, os.path.abspath(__file__), *arguments])
         torch = os.environ.get("TORCH", "")
         if torch not in NEEDED_GB:
-            raise Stop("TORCH is %r: set it to cpu for PyTorch's CPU build, or leave it unset." % torch)
+            raise Stop(
+                "TORCH is %r: set it to cpu for PyTorch's CPU build, or leave it unset." % torch
+            )
         wanted = describe(torch, [LOCK, DEV_LOCK] if "--dev" in arguments else [LOCK])
         made = read_made()
         if not wanted.items() <= made.items():
@@ -56,10 +58,15 @@ def main(arguments):
         sys.stderr.write("Set-up: %s\n" % stop)
         return 1
     except OSError as error:
-        sys.stderr.write("Set-up: %s: make sure that you may write in %s and that it is not full.\n" % (error, ROOT))
+        sys.stderr.write(
+            "Set-up: %s: make sure that you may write in %s and that it is not full.\n"
+            % (error, ROOT)
+        )
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("Set-up: stopped; the same command goes on from here, and downloads nothing twice.\n")
+        sys.stderr.write(
+            "Set-up: stopped; the same command goes on from here, and downloads nothing twice.\n"
+        )
         return 130
     return 0
 
@@ -70,10 +77,17 @@ def check_system(system):
         name = {"darwin": "macOS", "win32": "Windows"}.get(system, system)
         raise Stop(
             "Triton has no wheels for %s: open this folder as a dev container (VS Code: Dev Containers: Reopen in "
-            "Container)%s." % (name, ", or clone it inside WSL2 and run make lab there" if system == "win32" else "")
+            "Container)%s."
+            % (
+                name,
+                ", or clone it inside WSL2 and run make lab there" if system == "win32" else "",
+            )
         )
     if platform.machine() not in ("x86_64", "aarch64"):
-        raise Stop("Triton has wheels for x86-64 and arm64 only, and this is %s: use such a machine." % platform.machine())
+        raise Stop(
+            "Triton has wheels for x86-64 and arm64 only, and this is %s: use such a machine."
+            % platform.machine()
+        )
 
 
 def choose_python():
@@ -88,7 +102,11 @@ def choose_python():
     raise Stop(
         "Python %d.%d is too %s and no other was found: install Python 3.12 (Debian, Ubuntu: apt-get install "
         "python3.12-venv), or name one with make lab PYTHON=/path/to/python3.12."
-        % (sys.version_info[0], sys.version_info[1], "old" if sys.version_info[:2] < OLDEST else "new")
+        % (
+            sys.version_info[0],
+            sys.version_info[1],
+            "old" if sys.version_info[:2] < OLDEST else "new",
+        )
     )
 
 
@@ -96,7 +114,12 @@ def is_fit(python):
     """Whether this file starts and is a Python that serves: a version manager puts names on PATH that start nothing."""
     code = "import sys; sys.exit(not %r <= sys.version_info[:2] <= %r)" % (OLDEST, NEWEST)
     try:
-        return subprocess.call([python, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+        return (
+            subprocess.call(
+                [python, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            == 0
+        )
     except OSError:
         return False
 
@@ -121,8 +144,15 @@ def check_disk(torch):
     """Raise Stop where the packages will not fit."""
     free = shutil.disk_usage(ROOT).free / 1e9
     if free < NEEDED_GB[torch]:
-        cpu = "" if torch == "cpu" else ", or take PyTorch's CPU build with TORCH=cpu, which needs %d" % NEEDED_GB["cpu"]
-        raise Stop("The packages need %d GB in %s and %.1f are free: make room%s." % (NEEDED_GB[torch], ROOT, free, cpu))
+        cpu = (
+            ""
+            if torch == "cpu"
+            else ", or take PyTorch's CPU build with TORCH=cpu, which needs %d" % NEEDED_GB["cpu"]
+        )
+        raise Stop(
+            "The packages need %d GB in %s and %.1f are free: make room%s."
+            % (NEEDED_GB[torch], ROOT, free, cpu)
+        )
 
 
 def describe(torch, locks):
@@ -191,7 +221,14 @@ def install_uv():
     if not os.path.exists(uv_program()):
         say("Downloading uv %s, which installs the rest" % pinned("uv"))
         target = os.path.dirname(os.path.dirname(uv_program()))
-        options = ["-vv", "--disable-pip-version-check", "--no-deps", "--upgrade", "--target", target]
+        options = [
+            "-vv",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--upgrade",
+            "--target",
+            target,
+        ]
         check([venv_python(), "-m", "pip", "install", *options, "uv==" + pinned("uv")])
 
 
@@ -251,7 +288,11 @@ def uv_settings():
 
     Bytecode is compiled now, for all later imports, with no limit of time, which a busy machine would exceed.
     """
-    settings = {"UV_COMPILE_BYTECODE": "1", "UV_COMPILE_BYTECODE_TIMEOUT": "0", "UV_INDEX_STRATEGY": "unsafe-best-match"}
+    settings = {
+        "UV_COMPILE_BYTECODE": "1",
+        "UV_COMPILE_BYTECODE_TIMEOUT": "0",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
     listed = check([venv_python(), "-m", "pip", "config", "list"])
     for name, value in re.findall(r"^\S*\.([\w-]+)=(.+)$", listed, re.MULTILINE):
         if name in UV_NAMES:
@@ -274,7 +315,9 @@ def run(command, settings=(), answer_s=threading.TIMEOUT_MAX):
     With answer_s, uv is killed where it does not know after that long what the index has.
     """
     environ = dict(os.environ, **dict(settings))
-    process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     limit = threading.Timer(answer_s, process.kill)
     limit.start()
     output = ""
@@ -284,7 +327,9 @@ def run(command, settings=(), answer_s=threading.TIMEOUT_MAX):
             output += line
             if line.startswith("Resolved"):
                 limit.cancel()
-            if line.startswith(("Downloading", " Downloaded", "Prepared", "Installed", "Bytecode", "warning")):
+            if line.startswith(
+                ("Downloading", " Downloaded", "Prepared", "Installed", "Bytecode", "warning")
+            ):
                 say(line.rstrip().replace("Prepared", "Downloaded and unpacked"))
         return process.wait(), output
     except BaseException:
@@ -340,7 +385,9 @@ def explain(output):
         temporary=tempfile.gettempdir(),
         uv=uv_program(),
         version="%d.%d" % sys.version_info[:2],
-        last=because[0].rstrip(".") if because else re.sub("^(ERROR|error): ", "", (errors or lines)[-1]).rstrip("."),
+        last=because[0].rstrip(".")
+        if because
+        else re.sub("^(ERROR|error): ", "", (errors or lines)[-1]).rstrip("."),
     )
 
 

@@ -17,7 +17,9 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the course caches: $COURSE_CACHE, else $XDG_CACHE_HOME/triton-course, else ~/.cache/triton-course."""
     if environ.get("COURSE_CACHE"):
         return Path(os.path.expanduser(environ["COURSE_CACHE"])).absolute()
-    base = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
+    base = environ.get("XDG_CACHE_HOME") or os.path.join(
+        environ.get("HOME") or os.path.expanduser("~"), ".cache"
+    )
     return Path(base).absolute() / "triton-course"
 
 

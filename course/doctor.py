@@ -77,35 +77,57 @@ def python() -> Iterator[Finding]:
     if (3, 11) <= sys.version_info[:2] <= (3, 13):
         yield Finding("Python", "ok", f"{version} in {sys.prefix}")
     else:
-        yield Finding("Python", "problem", f"{version}; the course needs 3.11 to 3.13", "make setup PYTHON=python3.12")
+        yield Finding(
+            "Python",
+            "problem",
+            f"{version}; the course needs 3.11 to 3.13",
+            "make setup PYTHON=python3.12",
+        )
 
 
 def torch_and_triton() -> Iterator[Finding]:
     torch, triton = _version("torch"), _version("triton")
     if not torch or not triton:
-        missing = " and ".join(name for name, version in (("torch", torch), ("triton", triton)) if not version)
+        missing = " and ".join(
+            name for name, version in (("torch", torch), ("triton", triton)) if not version
+        )
         yield Finding("torch", "problem", f"{missing} missing", "make clean setup")
         return
     cuda = torch_cuda()
     pair = f"torch {torch} ({f'CUDA {cuda}' if cuda else 'CPU'} build) with triton {triton}"
     low, high = SUPPORTED_TRITON
     if not low <= _major_minor(triton) <= high:
-        yield Finding("torch", "problem", f"{pair}; the course needs triton 3.6 to 3.9", "make clean setup")
+        yield Finding(
+            "torch", "problem", f"{pair}; the course needs triton 3.6 to 3.9", "make clean setup"
+        )
     elif (torch.split("+")[0], triton) == PINNED:
         yield Finding("torch", "ok", f"{pair}, as pinned")
     elif triton.startswith(PAIRS.get(".".join(torch.split(".")[:2]), "none")):
-        yield Finding("torch", "ok", f"{pair}, a pair that belongs together; the course pins {PINNED[0]} with {PINNED[1]}")
+        yield Finding(
+            "torch",
+            "ok",
+            f"{pair}, a pair that belongs together; the course pins {PINNED[0]} with {PINNED[1]}",
+        )
     else:
-        yield Finding("torch", "note", f"{pair}, which were not released together; torch.compile may fail", "make clean setup")
+        yield Finding(
+            "torch",
+            "note",
+            f"{pair}, which were not released together; torch.compile may fail",
+            "make clean setup",
+        )
 
 
 def gpu() -> Iterator[Finding]:
     if os.environ.get("COURSE_MODE", "").lower() == "cpu":
-        yield Finding("GPU", "note", "CPU mode: COURSE_MODE=cpu asks for it, so no GPU was looked at")
+        yield Finding(
+            "GPU", "note", "CPU mode: COURSE_MODE=cpu asks for it, so no GPU was looked at"
+        )
         return
     count, reason = driver_devices()
     if not count:
-        yield Finding("GPU", "note", f"CPU mode: {reason}. The lessons run; speeds are shown as recorded")
+        yield Finding(
+            "GPU", "note", f"CPU mode: {reason}. The lessons run; speeds are shown as recorded"
+        )
         return
     usable, reason = find_gpu()
     if not usable:
@@ -114,8 +136,13 @@ def gpu() -> Iterator[Finding]:
     import torch
 
     for index in range(count):
-        name, capability = torch.cuda.get_device_name(index), torch.cuda.get_device_capability(index)
-        yield capability_finding(f"{name}, sm_{capability[0]}{capability[1]}, driver {_driver()}", capability)
+        name, capability = (
+            torch.cuda.get_device_name(index),
+            torch.cuda.get_device_capability(index),
+        )
+        yield capability_finding(
+            f"{name}, sm_{capability[0]}{capability[1]}, driver {_driver()}", capability
+        )
 
 
 def capability_finding(gpu_name: str, capability: tuple[int, int]) -> Finding:
@@ -124,7 +151,11 @@ def capability_finding(gpu_name: str, capability: tuple[int, int]) -> Finding:
         says = f"{gpu_name}: too old, as PyTorch's builds need compute capability 7.5 or newer"
         return Finding("GPU", "problem", says, "export COURSE_MODE=cpu")
     if capability < (8, 0):
-        return Finding("GPU", "note", f"{gpu_name}: Triton has no tensor-core path and no bfloat16 here; tl.dot runs, slowly")
+        return Finding(
+            "GPU",
+            "note",
+            f"{gpu_name}: Triton has no tensor-core path and no bfloat16 here; tl.dot runs, slowly",
+        )
     if capability < (9, 0):
         return Finding("GPU", "ok", f"{gpu_name}: tensor cores (mma); no tensor memory accelerator")
     return Finding("GPU", "ok", f"{gpu_name}: tensor cores and tensor memory accelerator")
@@ -133,17 +164,29 @@ def capability_finding(gpu_name: str, capability: tuple[int, int]) -> Finding:
 def compiler() -> Iterator[Finding]:
     # Triton compiles a small C module for the launcher on first use of a GPU; without one it needs no C compiler.
     needed: Level = "problem" if driver_devices()[0] else "note"
-    cc = os.environ.get("CC") or next((name for name in ("gcc", "clang", "cc") if shutil.which(name)), None)
+    cc = os.environ.get("CC") or next(
+        (name for name in ("gcc", "clang", "cc") if shutil.which(name)), None
+    )
     if cc and shutil.which(cc):
         yield Finding("C compiler", "ok", shutil.which(cc) or cc)
     else:
-        yield Finding("C compiler", needed, "none found; Triton needs one to launch on a GPU", "sudo apt-get install gcc")
+        yield Finding(
+            "C compiler",
+            needed,
+            "none found; Triton needs one to launch on a GPU",
+            "sudo apt-get install gcc",
+        )
     include = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if include.is_file():
         yield Finding("headers", "ok", str(include))
     else:
         package = f"python{sys.version_info[0]}.{sys.version_info[1]}-dev"
-        yield Finding("headers", needed, f"no {include}; Triton needs it on a GPU", f"sudo apt-get install {package}")
+        yield Finding(
+            "headers",
+            needed,
+            f"no {include}; Triton needs it on a GPU",
+            f"sudo apt-get install {package}",
+        )
 
 
 def tools() -> Iterator[Finding]:
@@ -166,13 +209,27 @@ def cache() -> Iterator[Finding]:
     except CourseError as error:
         loose = "chmod 700" in str(error)
         yield Finding(
-            "cache", "problem", str(error), f"chmod 700 {folder}" if loose else "export COURSE_CACHE=~/.cache/my-course"
+            "cache",
+            "problem",
+            str(error),
+            f"chmod 700 {folder}" if loose else "export COURSE_CACHE=~/.cache/my-course",
         )
     where = next(path for path in (folder, *folder.parents) if path.exists())
     kind = _file_system(where)
-    if kind in ("nfs", "smb", "smb2", "cifs", "lustre", "gpfs", "beegfs"):  # as `stat -f` names them
+    if kind in (
+        "nfs",
+        "smb",
+        "smb2",
+        "cifs",
+        "lustre",
+        "gpfs",
+        "beegfs",
+    ):  # as `stat -f` names them
         yield Finding(
-            "cache", "note", f"{folder} is on {kind}, which is slow for it", "export COURSE_CACHE=/var/tmp/$USER-course"
+            "cache",
+            "note",
+            f"{folder} is on {kind}, which is slow for it",
+            "export COURSE_CACHE=/var/tmp/$USER-course",
         )
 
 
@@ -186,13 +243,21 @@ def memory_and_disk() -> Iterator[Finding]:
             f"{memory / 1e9:.1f} GB free and {cores} CPU core(s), enough for {max(learners, 1)} at a time: "
             "each learner's checks take up to 1.3 GB, and two learners can share a core"
         )
-        yield Finding("memory", level, says, "" if level == "ok" else "close other notebooks: Kernel > Shut Down All Kernels")
+        yield Finding(
+            "memory",
+            level,
+            says,
+            "" if level == "ok" else "close other notebooks: Kernel > Shut Down All Kernels",
+        )
     free = shutil.disk_usage(Path(__file__).parent).free
     if free >= NEEDED_DISK:
         yield Finding("disk", "ok", f"{free / 2**30:.0f} GiB free")
     else:
         yield Finding(
-            "disk", "problem", f"{free / 2**20:.0f} MiB free", "free a gigabyte; `pip cache purge` often gives several"
+            "disk",
+            "problem",
+            f"{free / 2**20:.0f} MiB free",
+            "free a gigabyte; `pip cache purge` often gives several",
         )
 
 
@@ -201,7 +266,12 @@ def browser() -> Iterator[Finding]:
     if found:
         yield Finding("browser", "ok", found)
     else:
-        yield Finding("browser", "note", "no Chromium, so tests/browser is skipped", "sudo apt-get install chromium")
+        yield Finding(
+            "browser",
+            "note",
+            "no Chromium, so tests/browser is skipped",
+            "sudo apt-get install chromium",
+        )
 
 
 def find_browser() -> str | None:
@@ -216,7 +286,9 @@ def setting() -> Iterator[Finding]:
     try:
         yield Finding("mode", "ok", str(course.MODE))
     except CourseError as error:
-        yield Finding("mode", "problem", str(error), "unset COURSE_MODE COURSE_CACHE TRITON_CACHE_DIR")
+        yield Finding(
+            "mode", "problem", str(error), "unset COURSE_MODE COURSE_CACHE TRITON_CACHE_DIR"
+        )
 
 
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
@@ -262,12 +334,16 @@ def _available_memory() -> int | None:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+    return next(
+        (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None
+    )
 
 
 def _file_system(path: Path) -> str:
     try:
-        answer = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10)
+        answer = subprocess.run(
+            ["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return answer.stdout.strip()

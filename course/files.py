@@ -66,7 +66,9 @@ def write_together(contents: Mapping[Path, str | bytes]) -> None:
             changes.append(_Change(named, path, _beside(path, content)))
         for change in changes if len(changes) > 1 else ():
             named = change.named
-            change.old = _beside(change.path, change.path.read_bytes()) if change.path.exists() else None
+            change.old = (
+                _beside(change.path, change.path.read_bytes()) if change.path.exists() else None
+            )
         for change in changes:
             named = change.named
             change.new.replace(change.path)

@@ -52,7 +52,9 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
         return Mode("CPU", "this process compiles and runs nothing", "cpu", interpreting=False)
     if child == "interpret":
         return Mode("CPU", "this process interprets kernels", "cpu", interpreting=True)
-    if child == "launch":  # not asked of the driver: a process that has used it cannot fork children that use it
+    if (
+        child == "launch"
+    ):  # not asked of the driver: a process that has used it cannot fork children that use it
         return Mode("GPU", "this process launches kernels", "cuda", interpreting=False)
 
     asked = environ.get("COURSE_MODE", "").lower()
@@ -67,7 +69,9 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
     if gpu:
         return Mode("GPU", reason, "cuda", interpreting=False)
     if asked == "gpu":
-        raise CourseError(f"COURSE_MODE=gpu, but {reason}: unset COURSE_MODE, or run `course doctor` to see what is missing.")
+        raise CourseError(
+            f"COURSE_MODE=gpu, but {reason}: unset COURSE_MODE, or run `course doctor` to see what is missing."
+        )
     return Mode("CPU", reason, "cpu", interpreting=True)
 
 
@@ -81,7 +85,10 @@ def find_gpu() -> tuple[bool, str]:
         return False, "this PyTorch is the CPU build"
     supports = driver_cuda()
     if supports[0] < int(needs.split(".")[0]):
-        return False, f"the NVIDIA driver supports CUDA {supports[0]}.{supports[1]} and this PyTorch needs {needs}"
+        return (
+            False,
+            f"the NVIDIA driver supports CUDA {supports[0]}.{supports[1]} and this PyTorch needs {needs}",
+        )
     return True, "an NVIDIA GPU answers" if count == 1 else f"{count} NVIDIA GPUs answer"
 
 

@@ -29,10 +29,14 @@ def compiler() -> list[str]:
     """The C compiler's command: $CC, or the first of cc, gcc and clang on PATH. Raises CourseError where there is none."""
     command = split_command("CC")
     if command and shutil.which(command[0]) is None:
-        raise CourseError(f"$CC names {command[0]}, which is not found: unset it, or set it to a C compiler.")
+        raise CourseError(
+            f"$CC names {command[0]}, which is not found: unset it, or set it to a C compiler."
+        )
     found = command or [each for each in COMPILERS if shutil.which(each)][:1]
     if not found:
-        raise CourseError("There is no C compiler (cc, gcc or clang): install one, as with `apt-get install gcc`, or set $CC.")
+        raise CourseError(
+            "There is no C compiler (cc, gcc or clang): install one, as with `apt-get install gcc`, or set $CC."
+        )
     return found
 
 
@@ -41,7 +45,9 @@ def split_command(variable: str) -> list[str]:
     try:
         return shlex.split(os.environ.get(variable, ""))
     except ValueError as error:
-        raise CourseError(f"${variable} is {os.environ[variable]!r}, which is no command: {error}.") from error
+        raise CourseError(
+            f"${variable} is {os.environ[variable]!r}, which is no command: {error}."
+        ) from error
 
 
 def include_folder() -> Path:
@@ -51,7 +57,9 @@ def include_folder() -> Path:
     return Path(next(iter(found.submodule_search_locations))) / "backends" / "nvidia" / "include"
 
 
-def build(made: Linked | Exported | str | Path, out: str | Path | None = None, force: bool = False) -> Path:
+def build(
+    made: Linked | Exported | str | Path, out: str | Path | None = None, force: bool = False
+) -> Path:
     """Compile what `link` or `export` wrote into a shared library that `load` takes, and return its path.
 
     made: what they returned, or the path of a header of theirs. out: the library; by default beside the header, NAME.so.
@@ -82,7 +90,19 @@ def compile_library(sources: list[Path], out: Path, *flags: str) -> None:
     paths = [str(each.absolute()) for each in sources]  # so that none is taken for an option
     # -Bsymbolic: a library calls its own functions, also where the process has another one's of the same names.
     shared = ["-shared", "-Wl,-Bsymbolic"]
-    run_compiler([*compiler(), *FLAGS, "-isystem", str(include_folder()), *shared, "-o", str(out), *flags, *paths])
+    run_compiler(
+        [
+            *compiler(),
+            *FLAGS,
+            "-isystem",
+            str(include_folder()),
+            *shared,
+            "-o",
+            str(out),
+            *flags,
+            *paths,
+        ]
+    )
     if not out.exists():
         raise CourseError(f"The compiler {compiler()[0]} wrote no library: is $CC a C compiler?")
 
@@ -92,12 +112,21 @@ def run_compiler(command: list[str]) -> None:
     try:
         ended = run_command(command, TIMEOUT_S)
     except OSError as error:
-        raise CourseError(f"The compiler {command[0]} could not be run: {error.strerror}.") from error
+        raise CourseError(
+            f"The compiler {command[0]} could not be run: {error.strerror}."
+        ) from error
     if ended.how == "out of time":
-        raise CourseError(f"The compiler {command[0]} did not end within {TIMEOUT_S} s, and was ended.")
+        raise CourseError(
+            f"The compiler {command[0]} did not end within {TIMEOUT_S} s, and was ended."
+        )
     if ended.how != "finished":
-        said = next((line for line in ended.stderr.splitlines() if "error" in line), ended.stderr.strip()[:300])
-        raise CourseError(f"The compiler {command[0]} refused ({ended.how}): {said.strip() or 'it left no word'}.")
+        said = next(
+            (line for line in ended.stderr.splitlines() if "error" in line),
+            ended.stderr.strip()[:300],
+        )
+        raise CourseError(
+            f"The compiler {command[0]} refused ({ended.how}): {said.strip() or 'it left no word'}."
+        )
 
 
 def _parts(made: Linked | Exported | str | Path) -> tuple[list[Path], list[Path]]:
@@ -105,7 +134,10 @@ def _parts(made: Linked | Exported | str | Path) -> tuple[list[Path], list[Path]
     if isinstance(made, (Linked, Exported)):
         return list(made.headers), list(made.sources)
     header = Path(made)
-    return [header], [header.with_suffix(".c"), *(header.parent / each for each in read_header(header).get("sources", []))]
+    return [header], [
+        header.with_suffix(".c"),
+        *(header.parent / each for each in read_header(header).get("sources", [])),
+    ]
 
 
 def _index(content: list[dict[str, Any]]) -> str:

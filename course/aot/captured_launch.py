@@ -49,7 +49,13 @@ class Argument:
             what = f"an address, {'a' if aligned else 'no'} multiple of 16"
         else:
             number = self.value
-            shown = "" if number is None else format(number, ".9g") if isinstance(number, float) else str(number)
+            shown = (
+                ""
+                if number is None
+                else format(number, ".9g")
+                if isinstance(number, float)
+                else str(number)
+            )
             what = f"{self.bytes.hex(' ')}  {shown}"
         return f"{self.name:14} {self.type:6} {len(self.bytes)} bytes  {what}".rstrip()
 
@@ -69,9 +75,13 @@ class Handed:
 
     def __str__(self) -> str:
         sizes = " x ".join(map(str, self.grid))
-        lines = [f"{self.function}: grid {sizes}, {self.threads} threads, {self.shared_bytes:,} bytes of shared memory"]
+        lines = [
+            f"{self.function}: grid {sizes}, {self.threads} threads, {self.shared_bytes:,} bytes of shared memory"
+        ]
         lines += [f"    {each}" for each in self.arguments]
-        return "\n".join([*lines, f"    and {self.more} bytes of Triton's own"] if self.more else lines)
+        return "\n".join(
+            [*lines, f"    and {self.more} bytes of Triton's own"] if self.more else lines
+        )
 
     __repr__ = __str__
 
@@ -97,8 +107,17 @@ def handed_all(library: str | Path, calls: list[list[Any]], algo: int = 0) -> li
 
 
 def from_json(found: dict[str, Any]) -> Handed:
-    arguments = tuple(Argument(name, kind, bytes.fromhex(text)) for name, kind, text in found["arguments"])
-    return Handed(found["function"], tuple(found["grid"]), found["threads"], found["shared"], arguments, found["more"])
+    arguments = tuple(
+        Argument(name, kind, bytes.fromhex(text)) for name, kind, text in found["arguments"]
+    )
+    return Handed(
+        found["function"],
+        tuple(found["grid"]),
+        found["threads"],
+        found["shared"],
+        arguments,
+        found["more"],
+    )
 
 
 def described(value: Any) -> Any:
@@ -142,7 +161,9 @@ def _handed(loaded: Loaded, asked: LoadedFunction, values: list[Any], algo: int)
     if not launched:
         return {"problem": f"{asked.name} launches nothing: its grid has a 0 in it."}
     taken = _taken(loaded)
-    return launch_json(taken.name, [(each.name, each.type.name) for each in taken.passed if each.type], launched[0])
+    return launch_json(
+        taken.name, [(each.name, each.type.name) for each in taken.passed if each.type], launched[0]
+    )
 
 
 def _taken(loaded: Loaded) -> Function:
@@ -157,7 +178,9 @@ def _taken(loaded: Loaded) -> Function:
     raise CourseError("No variant was loaded.")
 
 
-def launch_json(function: str, arguments: list[tuple[str, str]], launch: standin.Call) -> dict[str, Any]:
+def launch_json(
+    function: str, arguments: list[tuple[str, str]], launch: standin.Call
+) -> dict[str, Any]:
     """A recorded launch in JSON, its bytes with the names and types of the kernel's arguments."""
     texts = [each.hex() for each in launch.arguments]
     return {
@@ -165,6 +188,8 @@ def launch_json(function: str, arguments: list[tuple[str, str]], launch: standin
         "grid": launch.grid,
         "threads": launch.details["block"][0],
         "shared": launch.details["shared"],
-        "arguments": [(name, kind, text) for (name, kind), text in zip(arguments, texts, strict=False)],
+        "arguments": [
+            (name, kind, text) for (name, kind), text in zip(arguments, texts, strict=False)
+        ],
         "more": sum(len(each) // 2 for each in texts[len(arguments) :]),
     }

@@ -31,7 +31,9 @@ class Cubin:
     """Of a thread."""
 
     def __str__(self) -> str:
-        return f"{self.symbol}: " + ", ".join(f"{each.size} bytes at {each.offset}" for each in self.parameters)
+        return f"{self.symbol}: " + ", ".join(
+            f"{each.size} bytes at {each.offset}" for each in self.parameters
+        )
 
     __repr__ = __str__
 
@@ -41,7 +43,11 @@ def read_cubin(code: bytes, symbol: str) -> Cubin:
     try:
         found = sections(code)
         own = found[f".nv.info.{symbol}"]
-        counts = [struct.unpack("<II", value)[1] for kind, value in _attributes(found[".nv.info"]) if kind == REGISTER_COUNT]
+        counts = [
+            struct.unpack("<II", value)[1]
+            for kind, value in _attributes(found[".nv.info"])
+            if kind == REGISTER_COUNT
+        ]
         parameters = {}
         for kind, value in _attributes(own):
             if kind == PARAMETER:
@@ -49,7 +55,9 @@ def read_cubin(code: bytes, symbol: str) -> Cubin:
                 parameters[ordinal] = Parameter(offset, flags >> 18)
         in_order = tuple(parameters[ordinal] for ordinal in range(len(parameters)))
     except (KeyError, IndexError, struct.error) as error:
-        raise CourseError(f"The machine code of {symbol} is not read: it has no {error}.") from error
+        raise CourseError(
+            f"The machine code of {symbol} is not read: it has no {error}."
+        ) from error
     return Cubin(code, symbol, in_order, max(counts, default=0))
 
 

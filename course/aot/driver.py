@@ -21,21 +21,31 @@ class Driver:
 
     def __init__(self, standin: DriverLibrary | None) -> None:
         if standin is not None and not callable(getattr(standin, "path", None)):
-            raise CourseError(f"The driver is {standin!r:.60}, and must be course.aot.fake_driver, or None for NVIDIA's own.")
+            raise CourseError(
+                f"The driver is {standin!r:.60}, and must be course.aot.fake_driver, or None for NVIDIA's own."
+            )
         name = str(standin.path()) if standin else "libcuda.so.1"
         try:
             self.library = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
             if standin:
-                raise CourseError(f"The stand-in for NVIDIA's library could not be loaded: {error}.") from error
+                raise CourseError(
+                    f"The stand-in for NVIDIA's library could not be loaded: {error}."
+                ) from error
             raise CourseError(
                 "NVIDIA's driver library libcuda.so.1 is not on this machine: load with driver=aot.standin, which records "
                 "launches, or go to a machine with a GPU."
             ) from error
         self.device_type = "cpu" if standin else "cuda"
         self._contexts: dict[int, ctypes.c_void_p] = {}
-        everyones = ctypes.CDLL(None)  # where the symbols of libraries are found that are loaded later
-        if hasattr(everyones, MARKER) if standin is None else _address_of(self.library) != _address_of(everyones):
+        everyones = ctypes.CDLL(
+            None
+        )  # where the symbols of libraries are found that are loaded later
+        if (
+            hasattr(everyones, MARKER)
+            if standin is None
+            else _address_of(self.library) != _address_of(everyones)
+        ):
             raise CourseError(
                 "Another CUDA driver library was loaded in this process before (one is the stand-in): start a new process."
             )
@@ -57,7 +67,10 @@ class Driver:
         context = self._contexts.get(device)
         if context is None:
             context = ctypes.c_void_p()
-            self.check("cuDevicePrimaryCtxRetain", self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+            self.check(
+                "cuDevicePrimaryCtxRetain",
+                self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
+            )
             self._contexts[device] = context  # only now: another thread may find it here
         current = ctypes.c_void_p()
         self.library.cuCtxGetCurrent(ctypes.byref(current))

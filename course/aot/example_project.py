@@ -53,7 +53,9 @@ class Spec:
     """What the programs must know of the kernel's constants."""
 
 
-def sample(name: str, folder: str | Path, target: str | None = "sm_90", force: bool = False) -> Sample:
+def sample(
+    name: str, folder: str | Path, target: str | None = "sm_90", force: bool = False
+) -> Sample:
     """Export and link a kernel of the course into a folder, with a program in C, one in C++ and a Makefile. Needs no GPU.
 
     name: vector_add, softmax or attention. target: as "sm_90"; None: this machine's GPU.
@@ -74,7 +76,13 @@ def sample(name: str, folder: str | Path, target: str | None = "sm_90", force: b
         _refuse_changed(files, path / SETTINGS)
     spec = SPECS[name](found_target)
     exported = export(
-        spec.kernel, spec.variants, spec.grid, name, path / "variants" / name, target=found_target.name, force=force
+        spec.kernel,
+        spec.variants,
+        spec.grid,
+        name,
+        path / "variants" / name,
+        target=found_target.name,
+        force=force,
     )
     linked = link(exported, path / name, force=force)
     sources = [os.path.relpath(each, path) for each in linked.sources]
@@ -84,11 +92,17 @@ def sample(name: str, folder: str | Path, target: str | None = "sm_90", force: b
 
 def _refuse_changed(files: dict[Path, bytes], settings: Path) -> None:
     """Raise CourseError where a file is there that is not ours any more: a learner's own work is never written over."""
-    changed = [path for path, content in files.items() if path.exists() and (path.is_dir() or path.read_bytes() != content)]
+    changed = [
+        path
+        for path, content in files.items()
+        if path.exists() and (path.is_dir() or path.read_bytes() != content)
+    ]
     if settings.exists() and not settings.read_text(errors="replace").startswith(SETTINGS_MARK):
         changed.append(settings)
     if changed:
-        raise CourseError(f"{changed[0]} exists and is not what this sample has: name another folder, or give --force.")
+        raise CourseError(
+            f"{changed[0]} exists and is not what this sample has: name another folder, or give --force."
+        )
 
 
 def _settings(name: str, sources: list[str], defines: dict[str, int]) -> str:
@@ -106,14 +120,18 @@ def _vector_add(target: Target) -> Spec:
     from kernels.vector_add import add_kernel
 
     signatures = ("*fp32:16, *fp32:16, *fp32:16, i32, 1024", "*fp32, *fp32, *fp32, i32, 1024")
-    return Spec(add_kernel, tuple(Variant(each) for each in signatures), "cdiv(n_elements, BLOCK_SIZE)", {})
+    return Spec(
+        add_kernel, tuple(Variant(each) for each in signatures), "cdiv(n_elements, BLOCK_SIZE)", {}
+    )
 
 
 def _softmax(target: Target) -> Spec:
     """v4 of the ladder with a row a program: its signature has the number of rows, which a grid needs."""
     from kernels.softmax import softmax_kernel_v4
 
-    return Spec(softmax_kernel_v4, (Variant("*fp32:16, *fp32:16, i32, i32, i32, 1, 1, 1024"),), "n_rows", {})
+    return Spec(
+        softmax_kernel_v4, (Variant("*fp32:16, *fp32:16, i32, i32, i32, 1, 1, 1024"),), "n_rows", {}
+    )
 
 
 def _attention(target: Target) -> Spec:
@@ -139,7 +157,13 @@ def _attention(target: Target) -> Spec:
         for hint in (":16", "")
     )  # fmt: skip
     grid = "cdiv(seqlen_q, BLOCK_M), batch * nheads"
-    return Spec(_fwd_kernel, variants, grid, {"BLOCK_M": settings.block_m, "BLOCK_N": settings.block_n})
+    return Spec(
+        _fwd_kernel, variants, grid, {"BLOCK_M": settings.block_m, "BLOCK_N": settings.block_n}
+    )
 
 
-SPECS: dict[str, Callable[[Target], Spec]] = {"vector_add": _vector_add, "softmax": _softmax, "attention": _attention}
+SPECS: dict[str, Callable[[Target], Spec]] = {
+    "vector_add": _vector_add,
+    "softmax": _softmax,
+    "attention": _attention,
+}

@@ -58,7 +58,9 @@ class Exported:
         first = self.functions[0]
         lines = [f"{self.name}: {first.kernel} for {first.target}, grid {first.grid}"]
         for function, header in zip(self.functions, self.headers, strict=True):
-            needs = f"{counted(function.registers, 'register')}, {function.shared_bytes:,} bytes shared"
+            needs = (
+                f"{counted(function.registers, 'register')}, {function.shared_bytes:,} bytes shared"
+            )
             lines.append(f"    {function.name}  {function.options}; {needs}")
             lines.append(f"        {header}, .c")
         return "\n".join(lines)
@@ -94,7 +96,9 @@ def export(
     check_name(name)
     path = check_out(out)
     if not isinstance(grid, str):
-        raise CourseError(f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".')
+        raise CourseError(
+            f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".'
+        )
     reference = _reference(kernel)
     found_target = nvidia_target(target)
     given = [each if isinstance(each, Variant) else Variant(each) for each in _listed(variants)]
@@ -111,19 +115,26 @@ def export(
     for signature, options in asked:
         _check_options(options)
         parse_signature(signature)
-    variants_asked = [{"signature": signature, "options": options.given} for signature, options in asked]
+    variants_asked = [
+        {"signature": signature, "options": options.given} for signature, options in asked
+    ]
     found = call_compiler(compile_variants, reference, variants_asked, grid, found_target.name)
     refuse_problem(found)
     contents: dict[Path, str] = {}
     functions, headers = [], []
     for (signature, options), compiled in zip(asked, found["compiled"], strict=True):
-        function, cubin = _function(parse_signature(signature), options, compiled, found, grid, name, found_target)
+        function, cubin = _function(
+            parse_signature(signature), options, compiled, found, grid, name, found_target
+        )
         header, source = (_file(path, function, suffix) for suffix in (".h", ".c"))
         if header in contents:
             raise CourseError(f"The signature {signature!r:.200} is given twice: leave one out.")
         if not force:
             _refuse_another(header, function)
-        contents[header], contents[source] = code.header(function), code.source(function, cubin, header.name)
+        contents[header], contents[source] = (
+            code.header(function),
+            code.source(function, cubin, header.name),
+        )
         functions.append(function)
         headers.append(header)
     refuse_others_files(list(contents), force)
@@ -134,12 +145,18 @@ def export(
 def _refuse_another(header: Path, function: Function) -> None:
     """Raise CourseError where another export has written this header: its name has neither the kernel's nor the target."""
     try:
-        there = Function.from_json(read_header(header)["function"]) if header.is_file() else function
+        there = (
+            Function.from_json(read_header(header)["function"]) if header.is_file() else function
+        )
     except (CourseError, KeyError):
         return  # no export of ours: refuse_others_files
-    what, ours = (f"{each.kernel} as {each.out_name} for {each.target}" for each in (there, function))
+    what, ours = (
+        f"{each.kernel} as {each.out_name} for {each.target}" for each in (there, function)
+    )
     if what != ours:
-        raise CourseError(f"{header} exists, and holds {what}: name another output, or write over it by force.")
+        raise CourseError(
+            f"{header} exists, and holds {what}: name another output, or write over it by force."
+        )
 
 
 def _file(path: Path, function: Function, extension: str) -> Path:
@@ -157,8 +174,12 @@ def _or(value: T | None, default: T) -> T:
 
 def _listed(variants: str | Variant | Sequence[str | Variant]) -> Sequence[str | Variant]:
     listed = [variants] if isinstance(variants, (str, Variant)) else variants
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(each, (str, Variant)) for each in listed):
-        raise CourseError(f"The variants are {variants!r:.60}: give a signature, as a text, or a list of them.")
+    if not isinstance(listed, (list, tuple)) or not all(
+        isinstance(each, (str, Variant)) for each in listed
+    ):
+        raise CourseError(
+            f"The variants are {variants!r:.60}: give a signature, as a text, or a list of them."
+        )
     if not listed:
         raise CourseError("There is nothing to export: give at least one signature.")
     return listed
@@ -180,14 +201,20 @@ def nvidia_target(text: str | None) -> Target:
     if text is not None and not isinstance(text, str):
         raise CourseError(f'The target is {text!r:.60}, and must be a text, as "sm_90".')
     if text is not None and (text.startswith(("hip", "gfx"))):
-        raise CourseError(f"{text} is an AMD target, and export writes C for NVIDIA's driver: take sm_90, say.")
+        raise CourseError(
+            f"{text} is an AMD target, and export writes C for NVIDIA's driver: take sm_90, say."
+        )
     if match := re.fullmatch(r"cuda:(\d+)(?::(\d+))?", text or ""):
         if match[2] not in (None, "32"):
-            raise CourseError(f"{text} has warps of {match[2]} threads, and NVIDIA's have 32: write cuda:{match[1]}:32.")
+            raise CourseError(
+                f"{text} has warps of {match[2]} threads, and NVIDIA's have 32: write cuda:{match[1]}:32."
+            )
         text = f"sm_{match[1]}"
     found = target_of(text)
     if not found.nvidia:
-        raise CourseError(f"{found.name} is an AMD target, and export writes C for NVIDIA's driver: take sm_90, say.")
+        raise CourseError(
+            f"{found.name} is an AMD target, and export writes C for NVIDIA's driver: take sm_90, say."
+        )
     return found
 
 
@@ -195,15 +222,21 @@ def _check_options(options: Options) -> None:
     if type(options.num_warps) is not int or options.num_warps not in (1, 2, 4, 8, 16, 32):
         raise CourseError(f"num_warps is {options.num_warps}: it must be 1, 2, 4, 8, 16 or 32.")
     if type(options.num_stages) is not int or not 0 <= options.num_stages <= 100:
-        raise CourseError(f"num_stages is {options.num_stages}: it must be a whole number, usually 1 to 5.")
+        raise CourseError(
+            f"num_stages is {options.num_stages}: it must be a whole number, usually 1 to 5."
+        )
     most = options.maxnreg
-    if most is not None and (type(most) is not int or not LEAST_REGISTERS <= most <= MOST_REGISTERS):
+    if most is not None and (
+        type(most) is not int or not LEAST_REGISTERS <= most <= MOST_REGISTERS
+    ):
         raise CourseError(
             f"maxnreg is {most!r:.60}: it must be a whole number of registers per thread, "
             f"{LEAST_REGISTERS} to {MOST_REGISTERS}."
         )
     if options.enable_fp_fusion not in (None, True, False):
-        raise CourseError(f"enable_fp_fusion is {options.enable_fp_fusion!r:.60}: it must be True or False.")
+        raise CourseError(
+            f"enable_fp_fusion is {options.enable_fp_fusion!r:.60}: it must be True or False."
+        )
 
 
 def _function(
@@ -235,7 +268,11 @@ def check_parameters(arguments: Sequence[Argument], cubin: Cubin) -> None:
     """
     passed = [each for each in arguments if each.passed and each.type]
     scratch = cubin.parameters[len(passed) :]
-    if len(cubin.parameters) < len(passed) or len(scratch) > len(code.SCRATCH) or any(each.size != 8 for each in scratch):
+    if (
+        len(cubin.parameters) < len(passed)
+        or len(scratch) > len(code.SCRATCH)
+        or any(each.size != 8 for each in scratch)
+    ):
         raise CourseError(
             f"{cubin.symbol} takes {len(cubin.parameters)} parameters where {len(passed)} arguments and Triton's scratch "
             "memory were expected: this version of Triton passes something else, and export does not know what."

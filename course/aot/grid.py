@@ -86,7 +86,9 @@ def parse_grid(text: str, arguments: Sequence[Argument]) -> Grid:
     if reader.token:
         raise reader.error("a comma or an operator was expected")
     if len(sizes) > 3:
-        raise CourseError(f"The grid has {len(sizes)} parts, and a grid has at most three: x, y, z.")
+        raise CourseError(
+            f"The grid has {len(sizes)} parts, and a grid has at most three: x, y, z."
+        )
     x, y, z = (*sizes, Number(1), Number(1))[:3]
     return Grid((x, y, z))
 
@@ -109,13 +111,19 @@ def _known(tree: Tree) -> int | None:
         case Operation(sign, left, right):
             a, b = _known(left), _known(right)
             if sign in ("/", "%", "cdiv") and b == 0:
-                raise CourseError(f"The grid divides by 0 in {_text(tree)}, whatever it is called with.")
+                raise CourseError(
+                    f"The grid divides by 0 in {_text(tree)}, whatever it is called with."
+                )
             if sign == "cdiv" and min(a or 0, b or 0) < 0:
-                raise CourseError(f"The grid rounds up a negative number in {_text(tree)}, whatever it is called with.")
+                raise CourseError(
+                    f"The grid rounds up a negative number in {_text(tree)}, whatever it is called with."
+                )
             if a is not None and b is not None:
                 value = KNOWN[sign](a, b)
                 if abs(value) > LARGEST:
-                    raise CourseError(f"The grid goes beyond 64 bits in {_text(tree)}, whatever it is called with.")
+                    raise CourseError(
+                        f"The grid goes beyond 64 bits in {_text(tree)}, whatever it is called with."
+                    )
                 return value
     return None
 
@@ -140,7 +148,9 @@ class _Reader:
 
     def __init__(self, text: str, arguments: Mapping[str, Argument]) -> None:
         if len(text) > MOST_CHARACTERS:
-            raise CourseError(f"The grid has {len(text)} characters, and may have {MOST_CHARACTERS}: compute it in the caller.")
+            raise CourseError(
+                f"The grid has {len(text)} characters, and may have {MOST_CHARACTERS}: compute it in the caller."
+            )
         self.text, self.arguments = text, arguments
         self.start = self.end = 0
         self.advance()
@@ -200,7 +210,9 @@ class _Reader:
             raise self.error("no sign stands before a number: write 0 - n")
         if self.kind != "name":
             raise self.error("a number, a name or a bracket was expected")
-        if self.token == "cdiv" and (self.text[self.end :].lstrip().startswith("(") or "cdiv" not in self.arguments):
+        if self.token == "cdiv" and (
+            self.text[self.end :].lstrip().startswith("(") or "cdiv" not in self.arguments
+        ):
             return self.cdiv(depth)
         return self.taken(self.named())
 
@@ -217,7 +229,9 @@ class _Reader:
             raise self.error("cdiv, as in cdiv(n, 128), is the only function")
         if argument is None:
             integers = [name for name, each in self.arguments.items() if _integer(each)]
-            raise self.error(f"the kernel has no argument of that name; its integers are {', '.join(integers) or 'none'}")
+            raise self.error(
+                f"the kernel has no argument of that name; its integers are {', '.join(integers) or 'none'}"
+            )
         if not _integer(argument):
             raise self.error("a grid is computed from integers, and this argument is none")
         if argument.passed:
@@ -248,11 +262,19 @@ def _integer(argument: Argument) -> bool:
 def _c(tree: Tree, names: Mapping[str, str]) -> str:
     match tree:
         case Number(value, name):
-            number = str(value) if abs(value) < 2**31 else "INT64_MIN" if value < -LARGEST else f"INT64_C({value})"
+            number = (
+                str(value)
+                if abs(value) < 2**31
+                else "INT64_MIN"
+                if value < -LARGEST
+                else f"INT64_C({value})"
+            )
             return f"{number} /* {names[name]} */" if name else number
         case Name(name, "u64"):
             return f"{UNSIGNED}({names[name]}, &bad)"
-        case Name(name, "i1" | "u1"):  # C has any number there, of which the kernel reads whether it is 0
+        case Name(
+            name, "i1" | "u1"
+        ):  # C has any number there, of which the kernel reads whether it is 0
             return f"({names[name]} != 0)"
         case Name(name):
             return names[name]

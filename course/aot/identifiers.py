@@ -24,7 +24,9 @@ KEYWORDS = _words(
     """
 )
 """Of C and of C++, up to C23 and C++23."""
-OWN = _words("stream algo_id bad result loaded arguments global_scratch profile_scratch kernel lock load")
+OWN = _words(
+    "stream algo_id bad result loaded arguments global_scratch profile_scratch kernel lock load"
+)
 """What the generated functions, in which a parameter's name could hide it, use themselves."""
 RESERVED = re.compile(
     r"cu[A-Z]\w*|CU\w*|(grid|bits|algorithm|pthread|PTHREAD|fp16|bf16)_\w+"
@@ -45,9 +47,13 @@ def check_name(name: str) -> str:
     """The name of exported functions. Raises CourseError where C or C++ would not take it."""
     if not isinstance(name, str) or not IDENTIFIER.fullmatch(name):
         name = str(name)
-        raise CourseError(f"{name[:60]!r} cannot name a C function: take letters, digits and _, and no digit first.")
+        raise CourseError(
+            f"{name[:60]!r} cannot name a C function: take letters, digits and _, and no digit first."
+        )
     if len(name) > LONGEST:
-        raise CourseError(f"The name {name[:20]}… has {len(name)} characters: take at most {LONGEST}.")
+        raise CourseError(
+            f"The name {name[:20]}… has {len(name)} characters: take at most {LONGEST}."
+        )
     if name in PROGRAMS_OWN or _reserved(name) or _in_c_library(name):
         raise CourseError(f"{name!r} means something in C, C++ or CUDA already: take another name.")
     return name
@@ -70,7 +76,9 @@ def parameter_names(names: list[str]) -> dict[str, str]:
     """By a kernel's argument its name in C: its own, where C takes it."""
     found: dict[str, str] = {}
     for name in names:
-        plain = re.sub(r"[^A-Za-z0-9_]", lambda match: f"u{ord(match[0]):04x}", name)  # Python takes letters of any alphabet
+        plain = re.sub(
+            r"[^A-Za-z0-9_]", lambda match: f"u{ord(match[0]):04x}", name
+        )  # Python takes letters of any alphabet
         if plain in OWN or _reserved(plain):
             plain = f"arg_{plain.lstrip('_')}"
         while plain in found.values():
@@ -85,20 +93,30 @@ def check_out(out: str | Path) -> Path:
     An absolute path is taken from Python alone, as a pathlib.Path: there it was meant.
     """
     if not isinstance(out, (str, Path)):
-        raise CourseError(f"The output is {out!r:.60}, and must be a path below the current folder.")
+        raise CourseError(
+            f"The output is {out!r:.60}, and must be a path below the current folder."
+        )
     path = Path(out)
     if ".." in PurePath(out).parts:
-        raise CourseError(f"The output {str(out)[:200]!r} leaves its folder by '..': name a path below the current folder.")
+        raise CourseError(
+            f"The output {str(out)[:200]!r} leaves its folder by '..': name a path below the current folder."
+        )
     if path.is_absolute() and not isinstance(out, Path):
-        raise CourseError(f"The output {str(out)[:200]!r} is absolute: name a path below the current folder.")
+        raise CourseError(
+            f"The output {str(out)[:200]!r} is absolute: name a path below the current folder."
+        )
     if str(out).endswith("/"):
         raise CourseError(f"The output {str(out)[:200]!r} is a folder: add the name of a file.")
     if any(not character.isprintable() for character in str(out)):
-        raise CourseError(f"The output {str(out)[:200]!r} has a character that cannot be printed: leave it out.")
+        raise CourseError(
+            f"The output {str(out)[:200]!r} has a character that cannot be printed: leave it out."
+        )
     if not FILE_NAME.fullmatch(path.name) or len(os.fsencode(path.name)) > LONGEST:
         raise CourseError(
             f"The output {str(out)[:200]!r} must end in the name of a file, of letters, digits and _ . + -, at most {LONGEST}."
         )
     if not path.is_absolute() and not path.parent.resolve().is_relative_to(Path.cwd()):
-        raise CourseError(f"The output {str(out)[:200]!r} leaves the current folder by a link: name a path below that folder.")
+        raise CourseError(
+            f"The output {str(out)[:200]!r} leaves the current folder by a link: name a path below that folder."
+        )
     return path

@@ -38,7 +38,10 @@ class Linked:
         lines = [f"{self.name}: {counted(len(self.algorithms), 'algorithm')}, {self.header}, .c"]
         for number, algorithm in enumerate(self.algorithms):
             lines.append(f"    {number}  {algorithm}")
-            lines += [f"        {each.name}  {_hints(each) or 'any arguments'}" for each in algorithm.functions]
+            lines += [
+                f"        {each.name}  {_hints(each) or 'any arguments'}"
+                for each in algorithm.functions
+            ]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -48,7 +51,11 @@ def _hints(function: Function) -> str:
     return ", ".join(f"{each.name}:{each.hint}" for each in function.runtime if each.hint)
 
 
-def link(exported: Exported | str | Path | Iterable[Exported | str | Path], out: str | Path, force: bool = False) -> Linked:
+def link(
+    exported: Exported | str | Path | Iterable[Exported | str | Path],
+    out: str | Path,
+    force: bool = False,
+) -> Linked:
     """Write NAME.h and NAME.c at `out` with a function that picks among variants.
 
     exported: what `export` returned, or headers that it wrote; several of one name.
@@ -71,8 +78,13 @@ def link(exported: Exported | str | Path | Iterable[Exported | str | Path], out:
         raise CourseError(f"{header} is a header to link: name another output.")
     if missing := [each for each in sources if not each.is_file()]:
         raise CourseError(f"{missing[0]} is not there, beside its header: export it again.")
-    seen = [os.path.relpath(each.resolve(), path.parent.resolve()) for each in sources]  # where folders are links, too
-    contents = {header: dispatch.header(algorithms, seen), source: dispatch.source(algorithms, header.name)}
+    seen = [
+        os.path.relpath(each.resolve(), path.parent.resolve()) for each in sources
+    ]  # where folders are links, too
+    contents = {
+        header: dispatch.header(algorithms, seen),
+        source: dispatch.source(algorithms, header.name),
+    }
     refuse_others_files(list(contents), force)
     write_together(contents)
     return Linked(functions[0].out_name, algorithms, header, sources)
@@ -104,14 +116,18 @@ def _check_alike(variants: list[tuple[Path, Function]]) -> None:
     for header, function in others:
         both = f"{first_header} and {header}"
         if function.out_name != first.out_name:
-            raise CourseError(f"{both} are of {first.out_name} and {function.out_name}: link one name at a time.")
+            raise CourseError(
+                f"{both} are of {first.out_name} and {function.out_name}: link one name at a time."
+            )
         if _arguments(function) != _arguments(first):
             raise CourseError(
                 f"{both} take different arguments, ({_arguments(first)}) and ({_arguments(function)}): give one of them "
                 "another out-name."
             )
         if function.target != first.target:
-            raise CourseError(f"{both} are for {first.target} and {function.target}: link one target at a time.")
+            raise CourseError(
+                f"{both} are for {first.target} and {function.target}: link one target at a time."
+            )
         if function.name in names:
             raise CourseError(
                 f"{names[function.name]} and {header} both hold {function.name}: give one, or export it under another name."
@@ -137,5 +153,12 @@ def _algorithms(functions: list[Function]) -> Iterable[Algorithm]:
                 )
         # sorted() keeps the given order among equals.
         yield Algorithm(
-            tuple(sorted(each, key=lambda function: -sum(argument.hint is not None for argument in function.runtime)))
+            tuple(
+                sorted(
+                    each,
+                    key=lambda function: (
+                        -sum(argument.hint is not None for argument in function.runtime)
+                    ),
+                )
+            )
         )

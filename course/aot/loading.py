@@ -30,13 +30,27 @@ INVALID_VALUE = 1
 class LoadedFunction:
     """One function of a library. Prints as its parameters."""
 
-    def __init__(self, name: str, arguments: tuple[Argument, ...], algorithms: int, function: Any, driver: Driver) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: tuple[Argument, ...],
+        algorithms: int,
+        function: Any,
+        driver: Driver,
+    ) -> None:
         """algorithms: how many there are to choose from; 0 where there is no choice. function: the library's own."""
         self.name, self.arguments, self.algorithms = name, arguments, algorithms
         types = [each.type for each in arguments if each.type]
-        function.argtypes = [ctypes.c_void_p, *(C_TYPES[each.c] for each in types), *([ctypes.c_int] if algorithms else [])]
+        function.argtypes = [
+            ctypes.c_void_p,
+            *(C_TYPES[each.c] for each in types),
+            *([ctypes.c_int] if algorithms else []),
+        ]
         self._function, self._driver = function, driver
-        self._converters = [converter(f"{name}: {each.name}", type) for each, type in zip(arguments, types, strict=True)]
+        self._converters = [
+            converter(f"{name}: {each.name}", type)
+            for each, type in zip(arguments, types, strict=True)
+        ]
 
     def __call__(self, *values: Any, stream: Any = None, algo: int = 0) -> None:
         """Launch it: tensors for pointers, numbers for the rest; in order.
@@ -46,7 +60,9 @@ class LoadedFunction:
         """
         if len(values) != len(self.arguments):
             names = ", ".join(each.name for each in self.arguments)
-            raise CourseError(f"{self.name} takes {len(self.arguments)} arguments and was given {len(values)}: {names}.")
+            raise CourseError(
+                f"{self.name} takes {len(self.arguments)} arguments and was given {len(values)}: {names}."
+            )
         numbers = [convert(value) for convert, value in zip(self._converters, values, strict=True)]
         device = self._device(values)
         if stream is None:
@@ -72,7 +88,9 @@ class LoadedFunction:
         wanted = self._driver.device_type
         if any(device.type != wanted for device in devices) or len(devices) > 1:
             where = ", ".join(sorted(map(str, devices)))
-            raise CourseError(f"{self.name}: the tensors are on {where}, and must be on one device of type {wanted}.")
+            raise CourseError(
+                f"{self.name}: the tensors are on {where}, and must be on one device of type {wanted}."
+            )
         if wanted == "cpu":
             return 0
         return devices.pop().index if devices else torch.cuda.current_device()
@@ -80,13 +98,20 @@ class LoadedFunction:
     @property
     def _reason(self) -> str:
         promises = ", ".join(f"{each.name}:{each.hint}" for each in self.arguments if each.hint)
-        return ": a promise of the signature does not hold, or the grid is too large, negative or divides by 0" + (
-            f" (promised: {promises})" if promises else ""
+        return (
+            ": a promise of the signature does not hold, or the grid is too large, negative or divides by 0"
+            + (f" (promised: {promises})" if promises else "")
         )
 
     def __str__(self) -> str:
-        parts = [f"{each.name}: {each.type.name}{f':{each.hint}' if each.hint else ''}" for each in self.arguments if each.type]
-        return f"{self.name}({', '.join(parts)})" + (f", {counted(self.algorithms, 'algorithm')}" if self.algorithms else "")
+        parts = [
+            f"{each.name}: {each.type.name}{f':{each.hint}' if each.hint else ''}"
+            for each in self.arguments
+            if each.type
+        ]
+        return f"{self.name}({', '.join(parts)})" + (
+            f", {counted(self.algorithms, 'algorithm')}" if self.algorithms else ""
+        )
 
     __repr__ = __str__
 
@@ -103,7 +128,9 @@ class Loaded:
     def __getattr__(self, name: str) -> LoadedFunction:
         functions = self.__dict__.get("functions", {})  # nothing yet, where a copy is being made
         if name not in functions:
-            raise AttributeError(f"The library has no function {name!r}: it has {', '.join(functions)}.")
+            raise AttributeError(
+                f"The library has no function {name!r}: it has {', '.join(functions)}."
+            )
         function: LoadedFunction = functions[name]
         return function
 
@@ -137,7 +164,9 @@ def load(library: str | Path, driver: DriverLibrary | None = None) -> Loaded:
     except OSError as error:
         raise CourseError(f"{path} could not be read: {error.strerror}.") from error
     if not intact(content):
-        raise CourseError(f"{path} is no library that aot.build made, or it was cut off or changed since: build it again.")
+        raise CourseError(
+            f"{path} is no library that aot.build made, or it was cut off or changed since: build it again."
+        )
     found_driver = Driver(driver)
     # Loaded as a copy under a name of its own: the loader would give back the library that was at this path before.
     with tempfile.TemporaryDirectory(prefix="course-aot-") as folder:
@@ -155,7 +184,9 @@ def load(library: str | Path, driver: DriverLibrary | None = None) -> Loaded:
     return Loaded(path, functions, loaded, found_driver)
 
 
-def _functions(content: list[dict[str, Any]], library: ctypes.CDLL, driver: Driver) -> Iterator[LoadedFunction]:
+def _functions(
+    content: list[dict[str, Any]], library: ctypes.CDLL, driver: Driver
+) -> Iterator[LoadedFunction]:
     """content: what the headers said that the library was built from."""
     variants = [Function.from_json(each["function"]) for each in content if "function" in each]
     for function in variants:
@@ -166,5 +197,9 @@ def _functions(content: list[dict[str, Any]], library: ctypes.CDLL, driver: Driv
     for each in content:
         if "linked" in each:
             name, first = each["linked"], Function.from_json(each["functions"][0])
-            arguments = tuple(replace(argument, hint=None) for argument in first.runtime)  # hints choose, and bind nobody
-            yield LoadedFunction(name, arguments, library[f"{name}_get_num_algos"](), library[name], driver)
+            arguments = tuple(
+                replace(argument, hint=None) for argument in first.runtime
+            )  # hints choose, and bind nobody
+            yield LoadedFunction(
+                name, arguments, library[f"{name}_get_num_algos"](), library[name], driver
+            )

@@ -77,12 +77,19 @@ class Function:
     @property
     def algorithm(self) -> str:
         """What is fixed besides hints, in the words of Triton's own linker."""
-        values = [each.value for each in self.arguments if each.constant] + [1 for each in self.arguments if each.hint == 1]
+        values = [each.value for each in self.arguments if each.constant] + [
+            1 for each in self.arguments if each.hint == 1
+        ]
         return f"{'x'.join(map(str, values))}_{self.options.words}"
 
     def to_json(self) -> dict[str, Any]:
         arguments = [
-            {"name": each.name, "type": each.type and each.type.name, "hint": each.hint, "value": each.value}
+            {
+                "name": each.name,
+                "type": each.type and each.type.name,
+                "hint": each.hint,
+                "value": each.value,
+            }
             for each in self.arguments
         ]
         return {**asdict(replace(self, arguments=())), "arguments": arguments}
@@ -90,7 +97,8 @@ class Function:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Function":
         arguments = tuple(
-            Argument(each["name"], scalar_of(each["type"] or ""), each["hint"], each["value"]) for each in content["arguments"]
+            Argument(each["name"], scalar_of(each["type"] or ""), each["hint"], each["value"])
+            for each in content["arguments"]
         )
         return cls(**{**content, "arguments": arguments})
 
@@ -111,7 +119,9 @@ def read_header(path: Path) -> dict[str, Any]:
         digest, _, text = found[0].removeprefix(JSON_LINE).partition(" ")
         if digest == _digest(text):
             return _readable(json.loads(text), path)
-    raise CourseError(f"{path} is no header that `course aot` wrote, or was changed: export the kernel again.")
+    raise CourseError(
+        f"{path} is no header that `course aot` wrote, or was changed: export the kernel again."
+    )
 
 
 def _readable(content: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -120,7 +130,9 @@ def _readable(content: dict[str, Any], path: Path) -> dict[str, Any]:
         for function in content["functions"] if "linked" in content else [content["function"]]:
             Function.from_json(function)
     except (KeyError, TypeError, AttributeError) as error:
-        raise CourseError(f"{path} is not what this version of `course aot` writes: export the kernel again.") from error
+        raise CourseError(
+            f"{path} is not what this version of `course aot` writes: export the kernel again."
+        ) from error
     return content
 
 

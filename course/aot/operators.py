@@ -24,7 +24,16 @@ from .sealing import intact, sealed
 
 FOLDER = Path(__file__).parent / "operator_code"
 CXX_COMPILERS = ("g++", "c++", "clang++")
-CXX_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wall", "-Wextra", "-Werror")
+CXX_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+)
 OLDEST_TORCH = "0x020a000000000000"
 """2.10, as PyTorch's headers write a version: they then offer nothing that it lacks, and the library runs there too."""
 DTYPES = {"fp16": ("Half", "float16"), "bf16": ("BFloat16", "bfloat16")}
@@ -59,7 +68,9 @@ def operator(
     found_target = nvidia_target(target)
     asked = (tuple(head_dims), tuple(dtypes), found_target.name)
     if _Loaded.asked not in (None, asked):
-        raise CourseError("This process has loaded the operator with other kernels: start a new process.")
+        raise CourseError(
+            "This process has loaded the operator with other kernels: start a new process."
+        )
     if driver is not None:
         Driver(driver)
     if _Loaded.asked is None:
@@ -73,7 +84,9 @@ def operator(
     return torch.ops.course.fmha
 
 
-def _fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def _fake(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The shapes and dtypes of a call's results, for what traces it without any data."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         _check_dimensions(name, x)
@@ -85,7 +98,9 @@ def _check_dimensions(name: str, x: torch.Tensor) -> None:
 
 
 def build_operator(
-    head_dims: Sequence[int] = (64, 128), dtypes: Sequence[str] = ("fp16", "bf16"), target: str | None = None
+    head_dims: Sequence[int] = (64, 128),
+    dtypes: Sequence[str] = ("fp16", "bf16"),
+    target: str | None = None,
 ) -> Path:
     """The operator's library, built if the cache has none of the same parts. It loads with any PyTorch from 2.10 on.
 
@@ -93,7 +108,9 @@ def build_operator(
     """
     found_target = nvidia_target(target)
     if not head_dims or not dtypes:
-        raise CourseError("There is nothing to build: give at least one head dimension and one dtype.")
+        raise CourseError(
+            "There is nothing to build: give at least one head dimension and one dtype."
+        )
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise CourseError(f"There is no attention for {dtype!r}: there is {', '.join(DTYPES)}.")
@@ -115,7 +132,12 @@ def _hash(*asked: Any) -> str:
     from kernels import flash_attention
 
     texts = [
-        *(each.read_bytes() for folder in (FOLDER, FOLDER.parent) for each in sorted(folder.iterdir()) if each.is_file()),
+        *(
+            each.read_bytes()
+            for folder in (FOLDER, FOLDER.parent)
+            for each in sorted(folder.iterdir())
+            if each.is_file()
+        ),
         Path(flash_attention.__file__).read_bytes(),
         repr((asked, triton.__version__, torch.__version__)).encode(),
     ]
@@ -126,7 +148,9 @@ def cxx_compiler() -> list[str]:
     """The C++ compiler's command: $CXX, or the first that is on PATH. Raises CourseError where there is none."""
     command = building.split_command("CXX")
     if command and shutil.which(command[0]) is None:
-        raise CourseError(f"$CXX names {command[0]}, which is not found: unset it, or set it to a C++ compiler.")
+        raise CourseError(
+            f"$CXX names {command[0]}, which is not found: unset it, or set it to a C++ compiler."
+        )
     found = command or [each for each in CXX_COMPILERS if shutil.which(each)][:1]
     if not found:
         raise CourseError(
@@ -142,7 +166,15 @@ def _build(folder: Path, head_dims: Sequence[int], dtypes: Sequence[str], target
     for source in (FOLDER / "driver.c", *(each for one in linked for each in one.sources)):
         objects.append(folder / f"{source.name}.o")
         building.run_compiler(
-            [*building.compiler(), *building.FLAGS, *_includes(folder), "-c", "-o", str(objects[-1]), str(source)]
+            [
+                *building.compiler(),
+                *building.FLAGS,
+                *_includes(folder),
+                "-c",
+                "-o",
+                str(objects[-1]),
+                str(source),
+            ]
         )
     built = folder / "fmha.so"
     torch_folder = Path(torch.__file__).parent
@@ -170,7 +202,14 @@ def _export(folder: Path, head_dims: Sequence[int], dtype: str, target: Target) 
     variants = [variant(head_dim, causal) for head_dim in head_dims for causal in (False, True)]
     name = f"course_fmha_{dtype}"
     # A grid may have 65,535 programs along y and along z: more heads than along y alone.
-    exported = export(_fwd_kernel, variants, "cdiv(seqlen_q, BLOCK_M), nheads, batch", name, folder / name, target=target.name)
+    exported = export(
+        _fwd_kernel,
+        variants,
+        "cdiv(seqlen_q, BLOCK_M), nheads, batch",
+        name,
+        folder / name,
+        target=target.name,
+    )
     return link(exported, folder / name)
 
 
@@ -196,7 +235,9 @@ def _variants(head_dims: Sequence[int], dtypes: Sequence[str]) -> str:
         for dtype in dtypes
         for number, head_dim in enumerate(head_dims)
     ]
-    loads = " ".join(f'call("load_course_fmha_{dtype}", load_course_fmha_{dtype}());' for dtype in dtypes)
+    loads = " ".join(
+        f'call("load_course_fmha_{dtype}", load_course_fmha_{dtype}());' for dtype in dtypes
+    )
     return "".join(
         [
             *(f'#include "course_fmha_{dtype}.h"\n' for dtype in dtypes),

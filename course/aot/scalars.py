@@ -43,7 +43,9 @@ class Scalar:
         if self.boolean:
             return 0, 1
         bits = 8 * self.bytes
-        return (0, 2**bits - 1) if self.name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        return (
+            (0, 2**bits - 1) if self.name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        )
 
 
 _ALL = (
@@ -60,5 +62,9 @@ def scalar_of(name: str) -> Scalar | None:
     """The type of this name; None where there is none. "*kfp32" is a pointer to what is only read."""
     if name.startswith("*"):
         pointee = name[1:]
-        return Scalar(name, "CUdeviceptr", 8) if pointee in POINTEES or pointee.removeprefix("k") in POINTEES else None
+        return (
+            Scalar(name, "CUdeviceptr", 8)
+            if pointee in POINTEES or pointee.removeprefix("k") in POINTEES
+            else None
+        )
     return SCALARS.get(name)

@@ -67,8 +67,14 @@ class Options:
     @property
     def words(self) -> str:
         """As "warps4xstages3": the words of Triton's own tool, with the options that it does not have behind them."""
-        more = {name: value for name, value in self.given.items() if name not in ("num_warps", "num_stages")}
-        return f"warps{self.num_warps}xstages{self.num_stages}" + "".join(f"x{name}{value}" for name, value in more.items())
+        more = {
+            name: value
+            for name, value in self.given.items()
+            if name not in ("num_warps", "num_stages")
+        }
+        return f"warps{self.num_warps}xstages{self.num_stages}" + "".join(
+            f"x{name}{value}" for name, value in more.items()
+        )
 
     def __str__(self) -> str:
         words = [counted(self.num_warps, "warp"), counted(self.num_stages, "stage")]
@@ -88,7 +94,10 @@ class Signature:
     """Without names."""
 
     def bind(
-        self, names: Sequence[str], kernel: str, defaults: Mapping[str, Constant] = MappingProxyType({})
+        self,
+        names: Sequence[str],
+        kernel: str,
+        defaults: Mapping[str, Constant] = MappingProxyType({}),
     ) -> tuple[Argument, ...]:
         """The arguments with the names of a kernel's; the last ones may be left to their defaults.
 
@@ -100,7 +109,10 @@ class Signature:
                 f"The signature has {counted(len(self.arguments), 'part')}, and {kernel} takes "
                 f"{counted(len(names), 'argument')}: {', '.join(names)}."
             )
-        given = [Argument(name, each.type, each.hint, each.value) for name, each in zip(names, self.arguments, strict=False)]
+        given = [
+            Argument(name, each.type, each.hint, each.value)
+            for name, each in zip(names, self.arguments, strict=False)
+        ]
         return tuple(given + [Argument(name, value=defaults[name]) for name in left])
 
     def hash(self, options: Options) -> str:
@@ -111,7 +123,9 @@ class Signature:
     def suffix(self) -> str:
         """The arguments with hints, as "0d1d3c": c for 1 and d for 16."""
         letters = {1: "c", 16: "d"}
-        return "".join(f"{i}{letters[each.hint]}" for i, each in enumerate(self.arguments) if each.hint)
+        return "".join(
+            f"{i}{letters[each.hint]}" for i, each in enumerate(self.arguments) if each.hint
+        )
 
     def __str__(self) -> str:
         return ", ".join(self.parts)
@@ -131,7 +145,9 @@ def parse_signature(text: str) -> Signature:
 def _part(text: str, place: int) -> Argument:
     where = f"Part {place} of the signature, {_short(text)},"
     if not text:
-        raise CourseError(f"Part {place} of the signature is empty: write a type such as i32, or a constant.")
+        raise CourseError(
+            f"Part {place} of the signature is empty: write a type such as i32, or a constant."
+        )
     name, colon, hint = (each.strip() for each in text.partition(":"))
     scalar = scalar_of(name)
     if scalar is None:
@@ -139,9 +155,13 @@ def _part(text: str, place: int) -> Argument:
             return Argument("", value=_constant(text))
         bare = name.lstrip("*k")
         if bare in PYTORCH_NAMES:
-            raise CourseError(f"{where} has PyTorch's name of a type: write {name.removesuffix(bare)}{PYTORCH_NAMES[bare]}.")
+            raise CourseError(
+                f"{where} has PyTorch's name of a type: write {name.removesuffix(bare)}{PYTORCH_NAMES[bare]}."
+            )
         types = f"{', '.join(SCALARS)}, and pointers * to these and {', '.join(p for p in POINTEES if p not in SCALARS)}"
-        raise CourseError(f"{where} is neither a type nor a number: the types are {types}; {WRITABLE}")
+        raise CourseError(
+            f"{where} is neither a type nor a number: the types are {types}; {WRITABLE}"
+        )
     if not colon:
         return Argument("", scalar)
     if hint not in ("1", "16"):
@@ -149,7 +169,9 @@ def _part(text: str, place: int) -> Argument:
             f"{where} has the hint {_short(hint)}: a hint is :16, divisible by 16, or :1, equal to 1; a constant has none."
         )
     if scalar.float or scalar.boolean:
-        raise CourseError(f"{where} has a hint, and only pointers and integers may: write {name}, or a constant.")
+        raise CourseError(
+            f"{where} has a hint, and only pointers and integers may: write {name}, or a constant."
+        )
     if hint == "1" and scalar.pointer:
         raise CourseError(f"{where} says that a pointer is 1: a pointer's hint is :16.")
     return Argument("", scalar, int(hint), 1 if hint == "1" else None)

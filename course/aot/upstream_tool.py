@@ -58,7 +58,9 @@ class Compiled:
         names = [(name, kind) for (_, name), kind in zip(self.parameters, self.types, strict=True)]
         types = [c for c, _ in self.parameters]
         given = [described(value) for value in values]
-        return from_json(call_compiler(_launch, str(library.absolute()), self.function, types, names, given))
+        return from_json(
+            call_compiler(_launch, str(library.absolute()), self.function, types, names, given)
+        )
 
     def __str__(self) -> str:
         return self.declaration
@@ -78,7 +80,9 @@ def compile(
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     file, _, function = kernel.rpartition(":") if isinstance(kernel, str) else ("", "", "")
     reference = {"file": file, "name": function} if file else reference_of(kernel, "stock.compile")
-    found = call_compiler(_compile, reference, signature, grid, name, str(out), num_warps, num_stages, target)
+    found = call_compiler(
+        _compile, reference, signature, grid, name, str(out), num_warps, num_stages, target
+    )
     refuse_problem(found)
     return Compiled(found["function"], Path(found["header"]), tuple(found["types"]))
 
@@ -95,7 +99,14 @@ class _Driver(FixedDriver):
 
 
 def _compile(
-    reference: Reference, signature: str, grid: str, name: str, out: str, num_warps: int, num_stages: int, target: str
+    reference: Reference,
+    signature: str,
+    grid: str,
+    name: str,
+    out: str,
+    num_warps: int,
+    num_stages: int,
+    target: str,
 ) -> dict[str, Any]:
     """In the child."""
     import triton
@@ -110,7 +121,11 @@ def _compile(
     path = Path(kernel.fn.__code__.co_filename)
     if "source" in reference:  # the tool takes a file
         path, source = Path(f"{out}.py"), reference["source"]
-        texts = [*source["imports"], *source["constants"], *(each["text"] for each in source["definitions"])]
+        texts = [
+            *source["imports"],
+            *source["constants"],
+            *(each["text"] for each in source["definitions"]),
+        ]
         path.write_text("\n\n".join(texts) + "\n")
     arguments = CompileArgs(
         path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid, num_warps=num_warps,
@@ -122,14 +137,22 @@ def _compile(
             function, files = compile_kernel(arguments)
         except (Exception, SystemExit) as error:
             said = " ".join(str(error).split())[:200]
-            return {"problem": f"Triton's own tool refuses ({type(error).__name__}{f': {said}' if said else ''})."}
+            return {
+                "problem": f"Triton's own tool refuses ({type(error).__name__}{f': {said}' if said else ''})."
+            }
     header = next(file for file in files if file.suffix == ".h")
     parts = [part.strip() for part in signature.split(",")]
-    types = [part.split(":")[0] for part in parts if re.match(r"[*a-z]", part) and not part.endswith(":1")]
+    types = [
+        part.split(":")[0]
+        for part in parts
+        if re.match(r"[*a-z]", part) and not part.endswith(":1")
+    ]
     return {"function": function, "header": str(header), "types": types}
 
 
-def _launch(library: str, function: str, types: list[str], names: list[Any], values: list[Any]) -> dict[str, Any]:
+def _launch(
+    library: str, function: str, types: list[str], names: list[Any], values: list[Any]
+) -> dict[str, Any]:
     """In the child."""
     driver = Driver(standin)
     loaded = ctypes.CDLL(library)

@@ -32,10 +32,14 @@ def _pointer(what: str, type: Scalar) -> Callable[[Any], int]:
         if not isinstance(tensor, torch.Tensor):
             raise CourseError(f"{what} is {_kind(tensor)}, and must be a tensor ({type.name}).")
         if tensor.layout is not torch.strided:
-            raise CourseError(f"{what} is a tensor of layout {tensor.layout}, which has no one address: give a dense one.")
+            raise CourseError(
+                f"{what} is a tensor of layout {tensor.layout}, which has no one address: give a dense one."
+            )
         # PyTorch has no name for fp8e4b15: any dtype of a byte serves.
         if tensor.dtype is not wanted and (wanted is not None or tensor.dtype.itemsize != 1):
-            raise CourseError(f"{what} is a tensor of {tensor.dtype}, and must be of {wanted} ({type.name}).")
+            raise CourseError(
+                f"{what} is a tensor of {tensor.dtype}, and must be of {wanted} ({type.name})."
+            )
         return tensor.data_ptr()
 
     return address
@@ -46,7 +50,9 @@ def _integer(what: str, type: Scalar) -> Callable[[Any], int]:
 
     def integer(value: Any) -> int:
         if not isinstance(value, int):
-            raise CourseError(f"{what} is {_kind(value)}, and must be {'a bool' if type.boolean else 'an int'} ({type.name}).")
+            raise CourseError(
+                f"{what} is {_kind(value)}, and must be {'a bool' if type.boolean else 'an int'} ({type.name})."
+            )
         if not least <= value <= greatest:
             raise CourseError(f"{what} is {value}, and {type.name} holds {least} to {greatest}.")
         return int(value)

@@ -31,16 +31,22 @@ def compile_variants(reference: Reference, variants: list[Json], grid: str, targ
         defaults = _defaults(kernel)
         for each in variants:
             _refuse_unwritable(kernel, len(parse_signature(each["signature"]).arguments), defaults)
-        read = [parse_signature(each["signature"]).bind(kernel.arg_names, kernel.__name__, defaults) for each in variants]
+        read = [
+            parse_signature(each["signature"]).bind(kernel.arg_names, kernel.__name__, defaults)
+            for each in variants
+        ]
         for arguments in read:
             check_launchable(parse_grid(grid, arguments))
     except CourseError as error:
         return {"problem": str(error)}
     try:
         with tempfile.TemporaryDirectory(prefix="course-aot-") as cache:
-            os.environ["TRITON_CACHE_DIR"] = cache  # Triton's own cache goes by a kernel's text and not by its file
+            os.environ["TRITON_CACHE_DIR"] = (
+                cache  # Triton's own cache goes by a kernel's text and not by its file
+            )
             compiled = [
-                _compile(kernel, arguments, each["options"], target) for arguments, each in zip(read, variants, strict=True)
+                _compile(kernel, arguments, each["options"], target)
+                for arguments, each in zip(read, variants, strict=True)
             ]
     except CompileError as error:
         found = problem_of(error, listing_of(kernel))
@@ -49,14 +55,27 @@ def compile_variants(reference: Reference, variants: list[Json], grid: str, targ
         return {"problem": str(error)}
     except OSError as error:
         return disk_problem(error)
-    return {"kernel": kernel.__name__, "names": list(kernel.arg_names), "defaults": defaults, "compiled": compiled}
+    return {
+        "kernel": kernel.__name__,
+        "names": list(kernel.arg_names),
+        "defaults": defaults,
+        "compiled": compiled,
+    }
 
 
 def _defaults(kernel: Any) -> dict[str, Constant]:
     """The constants among a kernel's arguments that a signature may leave out."""
-    given = {each.name: each.default for each in kernel.params if each.is_constexpr and each.has_default}
-    plain = {name: getattr(value, "value", value) for name, value in given.items()}  # a default may be a tl.constexpr
-    return {name: value for name, value in plain.items() if value is None or isinstance(value, (bool, int, float))}
+    given = {
+        each.name: each.default for each in kernel.params if each.is_constexpr and each.has_default
+    }
+    plain = {
+        name: getattr(value, "value", value) for name, value in given.items()
+    }  # a default may be a tl.constexpr
+    return {
+        name: value
+        for name, value in plain.items()
+        if value is None or isinstance(value, (bool, int, float))
+    }
 
 
 def _refuse_unwritable(kernel: Any, given: int, defaults: dict[str, Constant]) -> None:
@@ -70,7 +89,12 @@ def _refuse_unwritable(kernel: Any, given: int, defaults: dict[str, Constant]) -
 def _typed_constants(kernel: Any, read: list[tuple[Argument, ...]]) -> str:
     """What to look at where a kernel does not compile and a signature has types for its constants."""
     constants = {each.name for each in kernel.params if each.is_constexpr}
-    typed = {each.name: each.type.name for arguments in read for each in arguments if each.type and each.name in constants}
+    typed = {
+        each.name: each.type.name
+        for arguments in read
+        for each in arguments
+        if each.type and each.name in constants
+    }
     if not typed:
         return ""
     listed = ", ".join(f"{name} ({type})" for name, type in typed.items())
@@ -80,14 +104,19 @@ def _typed_constants(kernel: Any, read: list[tuple[Argument, ...]]) -> str:
 def _compile(kernel: Any, arguments: tuple[Argument, ...], options: Json, target: str) -> Json:
     made = compile_as_told(
         kernel,
-        {each.name: each.type.name if each.passed and each.type else "constexpr" for each in arguments},
+        {
+            each.name: each.type.name if each.passed and each.type else "constexpr"
+            for each in arguments
+        },
         {each.name: each.value for each in arguments if not each.passed},
         [each.name for each in arguments if each.passed and each.hint == 16],
         target_of(target).triton,
         {**options, "debug": bool(getattr(kernel, "debug", False))},
     )
     metadata = made.metadata._asdict()
-    if problem := next((words for key, most, words in UNSUPPORTED if metadata.get(key, 0) > most), None):
+    if problem := next(
+        (words for key, most, words in UNSUPPORTED if metadata.get(key, 0) > most), None
+    ):
         raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
     return {
         "code": base64.b64encode(made.asm["cubin"]).decode(),
@@ -98,9 +127,21 @@ def _compile(kernel: Any, arguments: tuple[Argument, ...], options: Json, target
 
 
 UNSUPPORTED = (
-    ("global_scratch_size", 0, "it needs scratch memory, as tl.make_tensor_descriptor does, which only a launch by Triton has"),
-    ("profile_scratch_size", 0, "it is built for a profiler, which needs memory that only a launch by Triton has"),
+    (
+        "global_scratch_size",
+        0,
+        "it needs scratch memory, as tl.make_tensor_descriptor does, which only a launch by Triton has",
+    ),
+    (
+        "profile_scratch_size",
+        0,
+        "it is built for a profiler, which needs memory that only a launch by Triton has",
+    ),
     ("num_ctas", 1, "it runs in clusters of programs (num_ctas), which its C would not launch"),
-    ("launch_cooperative_grid", 0, "its programs wait for one another (launch_cooperative_grid), which its C would not launch"),
+    (
+        "launch_cooperative_grid",
+        0,
+        "its programs wait for one another (launch_cooperative_grid), which its C would not launch",
+    ),
 )
 """What the metadata may say at most, and what is the matter where it says more."""

@@ -18,7 +18,9 @@ def refuse_others_files(paths: list[Path], force: bool) -> None:
                 raise CourseError(f"{path} is a folder: name another output.")
             others = path.exists() and not force and not _ours(path)
         except OSError as error:
-            raise CourseError(f"{path} could not be looked at ({error.strerror}): name another output.") from error
+            raise CourseError(
+                f"{path} could not be looked at ({error.strerror}): name another output."
+            ) from error
         if others:
             raise CourseError(
                 f"{path} exists and was not written by this tool: name another output, or say --force (force=True)."
@@ -28,4 +30,6 @@ def refuse_others_files(paths: list[Path], force: bool) -> None:
 def _ours(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(len(MARK))
-    return start == MARK.encode() or (start.startswith(b"\x7fELF") and INDEX.encode() in path.read_bytes())
+    return start == MARK.encode() or (
+        start.startswith(b"\x7fELF") and INDEX.encode() in path.read_bytes()
+    )

@@ -51,11 +51,17 @@ def bench(
         series = _series((function, *against), taken=peers) | peers
         return run_study(replace(found, name=_name(function), xs=sizes or found.xs, series=series))
     if make is None or bytes is None or not sizes:
-        raise CourseError("bench needs make, sizes and bytes, or like= and the name of a study such as vector_add.")
-    return run_study(Study(_name(function), "elements", sizes, make, bytes, _series((function, *against))))
+        raise CourseError(
+            "bench needs make, sizes and bytes, or like= and the name of a study such as vector_add."
+        )
+    return run_study(
+        Study(_name(function), "elements", sizes, make, bytes, _series((function, *against)))
+    )
 
 
-def _series(functions: Sequence[Function], taken: Collection[str] = ()) -> dict[str, Callable[[int], Function | None]]:
+def _series(
+    functions: Sequence[Function], taken: Collection[str] = ()
+) -> dict[str, Callable[[int], Function | None]]:
     """Series for functions that are the same at every size, under names that are all different."""
     series: dict[str, Callable[[int], Function | None]] = {}
     for function in functions:
@@ -91,7 +97,9 @@ def record(operation: Operation) -> Iterator[Speeds]:
 
     require_gpu(operation.name)
     for function in operation.ladder.values():
-        verified = verify(function, operation.reference, operation.cases, absolute=operation.absolute)
+        verified = verify(
+            function, operation.reference, operation.cases, absolute=operation.absolute
+        )
         if not verified.right:
             raise CourseError(f"Nothing was recorded, since a version is wrong. {verified}")
     source_hash = code_hash(operation.ladder.values())
@@ -108,13 +116,21 @@ def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Spee
             torch.cuda.empty_cache()
             break
     if not timings:
-        raise CourseError(f"{study.name} does not fit into this GPU's memory at {study.x_name} {study.xs[0]:,}: take less.")
+        raise CourseError(
+            f"{study.name} does not fit into this GPU's memory at {study.x_name} {study.xs[0]:,}: take less."
+        )
     smallest = min(study.xs)
     inputs = study.make(smallest)
-    costs = {name: launch_us(partial(f, *inputs)) for name, build in study.series.items() if (f := build(smallest))}
+    costs = {
+        name: launch_us(partial(f, *inputs))
+        for name, build in study.series.items()
+        if (f := build(smallest))
+    }
     if first_call:
         costs |= _first_calls(first_call)
-    return Speeds(study.name, study.x_name, tuple(timings), copy_tb_s(), this_machine(), costs, source_hash)
+    return Speeds(
+        study.name, study.x_name, tuple(timings), copy_tb_s(), this_machine(), costs, source_hash
+    )
 
 
 def _timings_at(study: Study, x: int) -> list[Timing]:
@@ -125,7 +141,9 @@ def _timings_at(study: Study, x: int) -> list[Timing]:
     return [Timing(name, x, moved, *_spread(times[name]), done) for name in functions]
 
 
-def _times(functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]) -> dict[str, list[float]]:
+def _times(
+    functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]
+) -> dict[str, list[float]]:
     """Milliseconds of single calls on the GPU, for each function, gathered in turns."""
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(ROUNDS):
@@ -144,14 +162,21 @@ def _spread(times: list[float]) -> tuple[float, float, float]:
 
 def _first_calls(prepare: str) -> dict[str, float]:
     """Microseconds of the first call in a fresh process: with an empty cache, then with the kernel in it."""
-    script = prepare + "import time\nstart = time.perf_counter()\ncall()\nprint((time.perf_counter() - start) * 1e6)\n"
+    script = (
+        prepare
+        + "import time\nstart = time.perf_counter()\ncall()\nprint((time.perf_counter() - start) * 1e6)\n"
+    )
     found = {}
     with tempfile.TemporaryDirectory() as cache:
         for name in ("first call, empty cache", "first call, kernel in the disk cache"):
-            text = f"import os\nos.environ['TRITON_CACHE_DIR'] = {cache!r}\nimport course\n" + script
+            text = (
+                f"import os\nos.environ['TRITON_CACHE_DIR'] = {cache!r}\nimport course\n" + script
+            )
             ended = run_source(text, timeout_s=120)
             if ended.how != "finished":
-                raise CourseError(f"The first call could not be timed: {ended.stderr.strip()[-300:]}")
+                raise CourseError(
+                    f"The first call could not be timed: {ended.stderr.strip()[-300:]}"
+                )
             found[name] = float(ended.stdout)
     return found
 

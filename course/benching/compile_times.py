@@ -48,12 +48,18 @@ KERNELS: tuple[tuple[Any, str, dict[str, Any], dict[str, int]], ...] = (
 def compile_all() -> Iterator[tuple[str, float]]:
     """Each kernel and the CPU milliseconds of its compilation to a cubin, by this process's Triton."""
     for kernel, types, constants, options in KERNELS:
-        signature = dict(zip(kernel.arg_names, [*types.split(), *["constexpr"] * len(constants)], strict=True))
-        divisible = [name for name, type_ in signature.items() if type_ == "i32" or type_.startswith("*")]
+        signature = dict(
+            zip(kernel.arg_names, [*types.split(), *["constexpr"] * len(constants)], strict=True)
+        )
+        divisible = [
+            name for name, type_ in signature.items() if type_ == "i32" or type_.startswith("*")
+        ]
         times = []
         for _ in range(COMPILATIONS + 1):
             start = _cpu_ms()
-            compile_as_told(kernel, signature, constants, divisible, target_of(TARGET).triton, options)
+            compile_as_told(
+                kernel, signature, constants, divisible, target_of(TARGET).triton, options
+            )
             times.append(_cpu_ms() - start)
         yield kernel.__name__, median(times[1:])
 
@@ -83,7 +89,9 @@ def _in_a_process(folder: str) -> dict[str, float]:
             "TRITON_INTERPRET": "0",
             "TRITON_ALWAYS_COMPILE": "1",
             "TRITON_CACHE_DIR": cache,
-            "PYTHONPATH": os.pathsep.join([str(Path(folder).resolve()), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join(
+                [str(Path(folder).resolve()), os.environ.get("PYTHONPATH", "")]
+            ),
         }
         command = [sys.executable, "-m", "course.benching.compile_times"]
         done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)

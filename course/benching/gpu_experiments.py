@@ -49,7 +49,9 @@ class Observed:
     def dots(self) -> str:
         width = max(map(len, self.dot_errors))
         lines = (f"    {how:{width}}  {error:.1e}" for how, error in self.dot_errors.items())
-        return "\n".join([f"{self._where()} error of a product of {PRODUCT:,} x {PRODUCT:,}", *lines])
+        return "\n".join(
+            [f"{self._where()} error of a product of {PRODUCT:,} x {PRODUCT:,}", *lines]
+        )
 
     def _where(self) -> str:
         return f"{'Recorded' if self.recorded else 'Seen now'} on {self.machine.gpu}, {self.machine.date}:"
@@ -97,7 +99,15 @@ def observe() -> Observed:
 
 
 @triton.jit
-def product_kernel(a_ptr, b_ptr, c_ptr, N: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, SUM: tl.constexpr):
+def product_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    N: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PRECISION: tl.constexpr,
+    SUM: tl.constexpr,
+):
     """c = a @ b for contiguous [N, N], a tile of BLOCK x BLOCK a program, added up in the type SUM."""
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
@@ -124,7 +134,9 @@ def _dot_errors() -> dict[str, float]:
         ("float16, added up in float16", torch.float16, "tf32", tl.float16),
     ):
         c = torch.empty(PRODUCT, PRODUCT, device="cuda")
-        product_kernel[(PRODUCT // 64,) * 2](a.to(dtype), b.to(dtype), c, PRODUCT, 64, precision, added)
+        product_kernel[(PRODUCT // 64,) * 2](
+            a.to(dtype), b.to(dtype), c, PRODUCT, 64, precision, added
+        )
         errors[name] = float((c - exact).norm() / exact.norm())
     return errors
 
@@ -135,7 +147,9 @@ def _softmax_by_compile() -> str:
     x = torch.randn(SOFTMAX_ROWS, SOFTMAX_COLUMNS, dtype=torch.bfloat16, device="cuda")
     compiled = torch.compile(lambda x: torch.softmax(x, dim=-1), dynamic=False)
     _, codes = run_and_get_code(compiled, x)
-    found = re.search(r"^@triton\.jit\n(.*?)^(?:\'\'\'|$(?=\n\S))", codes[0], re.MULTILINE | re.DOTALL)
+    found = re.search(
+        r"^@triton\.jit\n(.*?)^(?:\'\'\'|$(?=\n\S))", codes[0], re.MULTILINE | re.DOTALL
+    )
     if found is None:
         raise CourseError("torch.compile wrote no Triton kernel for a softmax.")
     return found[0].rstrip("'\n ")
@@ -143,4 +157,8 @@ def _softmax_by_compile() -> str:
 
 def observed() -> Observed:
     """This GPU's own in GPU mode; the recorded one in CPU mode."""
-    return observe() if MODE.gpu else Observed.from_json((FOLDER / "observed" / "programs.json").read_text())
+    return (
+        observe()
+        if MODE.gpu
+        else Observed.from_json((FOLDER / "observed" / "programs.json").read_text())
+    )

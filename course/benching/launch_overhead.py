@@ -38,7 +38,9 @@ class LaunchCosts:
     def __str__(self) -> str:
         width = max(map(len, self.us))
         lines = [f"{way:{width}}  {us:6.2f} us" for way, us in self.us.items()]
-        return "\n".join([*lines, f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."])
+        return "\n".join(
+            [*lines, f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."]
+        )
 
     __repr__ = __str__
 
@@ -66,7 +68,11 @@ def measure_launches() -> LaunchCosts:
         made = aot.export(add_kernel, SIGNATURE, GRID, "add", Path(folder) / "add", target=None)
         exported = aot.load(aot.build(made)).add
         loop = Path(folder) / "loop.so"
-        flags = (f'-DSOURCE="{made.sources[0].name}"', f"-DLAUNCH={made.functions[0].name}", f"-I{folder}")
+        flags = (
+            f'-DSOURCE="{made.sources[0].name}"',
+            f"-DLAUNCH={made.functions[0].name}",
+            f"-I{folder}",
+        )
         compile_library([LOOP], loop, *flags)
         from_c = ctypes.CDLL(str(loop))
     x, y, out = (torch.randn(N_ELEMENTS, device="cuda") for _ in range(3))
@@ -90,7 +96,8 @@ def measure_launches() -> LaunchCosts:
             "exported C, called from Python": launch_us(through_load),
             "exported C, called from C": _from_c(from_c.us_exported, x, y, out),
             "    of this, the driver's cuLaunchKernel": _from_c(from_c.us_of_driver, x, y, out),
-            f"CUDA graph of {LAUNCHES}, a launch of it": launch_us(graph.replay, at_most=5) / LAUNCHES,
+            f"CUDA graph of {LAUNCHES}, a launch of it": launch_us(graph.replay, at_most=5)
+            / LAUNCHES,
         },
     )
 

@@ -28,7 +28,10 @@ from .api import require_gpu, this_machine
 from .result import FOLDER, Machine, from_content, to_content
 
 METRICS = {
-    "loaded": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum"),
+    "loaded": (
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
+    ),
     "stored": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",),
 }
 """ldgsts: a copy to shared memory that passes the registers by, as in a pipelined loop."""
@@ -77,7 +80,9 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
 
 
 def _floats(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.randn(*shape, device=DEVICE, generator=torch.Generator(DEVICE).manual_seed(0)).to(dtype)
+    return torch.randn(*shape, device=DEVICE, generator=torch.Generator(DEVICE).manual_seed(0)).to(
+        dtype
+    )
 
 
 def _vector_add(n: int, shift: int = 0, dtype: torch.dtype = torch.float32) -> Any:
@@ -87,12 +92,22 @@ def _vector_add(n: int, shift: int = 0, dtype: torch.dtype = torch.float32) -> A
 
 def _strided(stride: int) -> Any:
     n = 2**18
-    return copy_strided_kernel, (n // 1024,), (_floats(n * stride), _floats(n), n, stride), {"BLOCK_SIZE": 1024}
+    return (
+        copy_strided_kernel,
+        (n // 1024,),
+        (_floats(n * stride), _floats(n), n, stride),
+        {"BLOCK_SIZE": 1024},
+    )
 
 
 def _transpose(kernel: Any, grid: tuple[int, ...], **blocks: int) -> Any:
     rows, cols = 512, 768
-    return kernel, grid, (_floats(rows, cols), _floats(cols, rows), rows, cols, rows * cols, cols, 1), blocks
+    return (
+        kernel,
+        grid,
+        (_floats(rows, cols), _floats(cols, rows), rows, cols, rows * cols, cols, 1),
+        blocks,
+    )
 
 
 def _gather() -> Any:
@@ -145,7 +160,10 @@ class Compared:
     @property
     def error(self) -> float:
         """The larger of both relative differences."""
-        pairs = ((self.counted_loaded, self.measured_loaded), (self.counted_stored, self.measured_stored))
+        pairs = (
+            (self.counted_loaded, self.measured_loaded),
+            (self.counted_stored, self.measured_stored),
+        )
         return max(abs(counted - measured) / max(1, measured) for counted, measured in pairs)
 
 
@@ -158,7 +176,10 @@ class Sectors:
     recorded: bool = False
 
     def __str__(self) -> str:
-        lines = [f"{'Recorded' if self.recorded else 'Measured'} on {self.machine}", f"{'':46}{'loaded':>22}{'stored':>22}"]
+        lines = [
+            f"{'Recorded' if self.recorded else 'Measured'} on {self.machine}",
+            f"{'':46}{'loaded':>22}{'stored':>22}",
+        ]
         for each in self.compared:
             loaded = f"{each.counted_loaded:,} / {each.measured_loaded:,}"
             stored = f"{each.counted_stored:,} / {each.measured_stored:,}"
@@ -192,7 +213,16 @@ def compare() -> Sectors:
     if ncu is None:
         raise CourseError("Nsight Compute (ncu) is not on the path: it reads the GPU's counters.")
     metrics = [name for names in METRICS.values() for name in names]
-    command = [ncu, "--csv", "--clock-control", "none", "--profile-from-start", "off", "--metrics", ",".join(metrics)]
+    command = [
+        ncu,
+        "--csv",
+        "--clock-control",
+        "none",
+        "--profile-from-start",
+        "off",
+        "--metrics",
+        ",".join(metrics),
+    ]
     done = subprocess.run(
         [*command, sys.executable, "-m", "course.benching.ncu_counters"],
         capture_output=True,
@@ -219,7 +249,9 @@ def _read(text: str) -> list[dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for row in csv.DictReader(lines):
         value = row["Metric Value"].replace(",", "")
-        found.setdefault(row["ID"], {})[row["Metric Name"]] = int(float(value)) if value.replace(".", "").isdigit() else 0
+        found.setdefault(row["ID"], {})[row["Metric Name"]] = (
+            int(float(value)) if value.replace(".", "").isdigit() else 0
+        )
     return list(found.values())
 
 

@@ -41,7 +41,9 @@ def record_all(wanted: list[str], folder: Path = records.FOLDER) -> list[Path]:
     for name, measure in OBSERVED.items():
         try:
             seen = measure()
-        except CourseError as error:  # a GPU's counters may be kept from its users; a C compiler may be missing
+        except (
+            CourseError
+        ) as error:  # a GPU's counters may be kept from its users; a C compiler may be missing
             print(error)
             continue
         print(seen)

@@ -126,8 +126,14 @@ class Speeds:
         columns = [max(len(name), 12) for name in self.series]
         roof = self.copy_tb_s if self.unit == "TB/s" else None
         lines = [
-            f"{self.name}: {self.unit}" + (f" (share of the copy roof, {roof:.2f} TB/s)" if roof else ""),
-            "  ".join([self.x_name.rjust(width), *(name.rjust(w) for name, w in zip(self.series, columns, strict=True))]),
+            f"{self.name}: {self.unit}"
+            + (f" (share of the copy roof, {roof:.2f} TB/s)" if roof else ""),
+            "  ".join(
+                [
+                    self.x_name.rjust(width),
+                    *(name.rjust(w) for name, w in zip(self.series, columns, strict=True)),
+                ]
+            ),
         ]
         for x in xs:
             cells = []
@@ -165,7 +171,9 @@ def recorded(name: str) -> Speeds:
     """
     path = FOLDER / f"{name}.json"
     if not name.isidentifier() or not path.is_file():
-        raise CourseError(f"Nothing is recorded under {name!r}: there is {', '.join(names()) or 'nothing yet'}.")
+        raise CourseError(
+            f"Nothing is recorded under {name!r}: there is {', '.join(names()) or 'nothing yet'}."
+        )
     return Speeds.from_json(path.read_text())
 
 

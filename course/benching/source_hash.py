@@ -108,7 +108,9 @@ class _Text:
         if isinstance(value, ast.ClassDef):
             return self._fields(value, body=_without_docstrings(value.body), name=None)
         if isinstance(value, ast.arg):
-            is_constant = value.annotation is not None and "constexpr" in ast.unparse(value.annotation)
+            is_constant = value.annotation is not None and "constexpr" in ast.unparse(
+                value.annotation
+            )
             return value.arg + ":constexpr" * is_constant
         return self._fields(value)
 
@@ -118,7 +120,9 @@ class _Text:
         arguments = function.args
         parameters = {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
         bound = dict.fromkeys(name for statement in body for name in _bound_by(statement))
-        self._locals.append({name: number for number, name in enumerate(bound) if name not in parameters})
+        self._locals.append(
+            {name: number for number, name in enumerate(bound) if name not in parameters}
+        )
         try:
             return f"{outside}def({self.of(arguments)}){self.of(body)}"
         finally:
@@ -137,7 +141,9 @@ class _Text:
         fields.pop("ctx", None)
         if isinstance(node, ast.AnnAssign) and "constexpr" not in ast.unparse(node.annotation):
             del fields["annotation"]
-        shown = [f"{name}={self.of(value)}" for name, value in fields.items() if value not in (None, [])]
+        shown = [
+            f"{name}={self.of(value)}" for name, value in fields.items() if value not in (None, [])
+        ]
         return f"{type(node).__name__}({','.join(shown)})"
 
 

@@ -58,7 +58,9 @@ def operation_names() -> list[str]:
 def operation(name: str) -> Operation:
     """The operation of this name. Raises CourseError, naming all, where there is none."""
     if name not in operation_names():
-        raise CourseError(f"There is no operation {name!r}: there is {', '.join(operation_names())}.")
+        raise CourseError(
+            f"There is no operation {name!r}: there is {', '.join(operation_names())}."
+        )
     found: Any = importlib.import_module(f"{operations.__name__}.{name}").OPERATION
     assert isinstance(found, Operation)
     return found
@@ -70,4 +72,6 @@ def study(name: str) -> tuple[Operation, Study]:
     for each, found in every:
         if found.name == name:
             return each, found
-    raise CourseError(f"There is no study {name!r}: there is {', '.join(found.name for _, found in every)}.")
+    raise CourseError(
+        f"There is no study {name!r}: there is {', '.join(found.name for _, found in every)}."
+    )

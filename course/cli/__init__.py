@@ -15,12 +15,17 @@ from course.lowering.signature_text import split_signature
 from . import aot as cli_aot
 
 app = typer.Typer(
-    help="The helper of the Triton course.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    help="The helper of the Triton course.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 
 app.add_typer(cli_aot.app, name="aot")
 
-Names = Annotated[list[str] | None, typer.Argument(help="Operations, as vector_add; all where none is named.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Operations, as vector_add; all where none is named.")
+]
 Lesson = Annotated[str, typer.Argument(help="A lesson's number, as 01.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -44,7 +49,9 @@ def reset(lesson: Lesson) -> None:
 
 @app.command()
 def check(
-    lessons: Annotated[list[str], typer.Argument(help="Lessons, as 01, or notebooks, as work/01-vector-add.ipynb.")],
+    lessons: Annotated[
+        list[str], typer.Argument(help="Lessons, as 01, or notebooks, as work/01-vector-add.ipynb.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise of it is right."""
@@ -56,7 +63,11 @@ def check(
         path, found = grading.check(lesson)
         results[path] = found
         if not as_json:
-            texts = [f"{path}:", *(each["text"] for each in found)] if found else [f"{path}:", "no exercise was checked."]
+            texts = (
+                [f"{path}:", *(each["text"] for each in found)]
+                if found
+                else [f"{path}:", "no exercise was checked."]
+            )
             print(*map(printable, texts), sep="\n", flush=True)
     if as_json:
         print(json.dumps(results, indent=1))
@@ -65,17 +76,27 @@ def check(
 
 @app.command()
 def lower(
-    kernel: Annotated[str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")],
+    kernel: Annotated[
+        str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")
+    ],
     signature: Annotated[
         str,
         typer.Option(
-            "--signature", "-s", help='As "*fp32:16, *fp32:16, i32, 1024"; also NAME=1024, and a tuple as "(*fp32, i32)".'
+            "--signature",
+            "-s",
+            help='As "*fp32:16, *fp32:16, i32, 1024"; also NAME=1024, and a tuple as "(*fp32, i32)".',
         ),
     ],
-    target: Annotated[str | None, typer.Option(help="As sm_90 or gfx942; this machine's GPU, or sm_90.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="As sm_90 or gfx942; this machine's GPU, or sm_90.")
+    ] = None,
     num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
-    num_stages: Annotated[int | None, typer.Option("--num-stages", "-ns", help="Pipeline depth.")] = None,
-    out: Annotated[Path | None, typer.Option(help="A folder: a file for each stage, and metadata.json.")] = None,
+    num_stages: Annotated[
+        int | None, typer.Option("--num-stages", "-ns", help="Pipeline depth.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder: a file for each stage, and metadata.json.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compile a kernel of any file through all stages, for any GPU."""
@@ -86,9 +107,20 @@ def lower(
     file, _, name = kernel.rpartition(":")
     if not file:
         raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
-    options = {key: value for key, value in (("num_warps", num_warps), ("num_stages", num_stages)) if value is not None}
+    options = {
+        key: value
+        for key, value in (("num_warps", num_warps), ("num_stages", num_stages))
+        if value is not None
+    }
     try:
-        lowered = lower_file(file, name, [part for part in parts if not re.match(r"\w+=", part)], target, **options, **by_name)
+        lowered = lower_file(
+            file,
+            name,
+            [part for part in parts if not re.match(r"\w+=", part)],
+            target,
+            **options,
+            **by_name,
+        )
     except LowerError as error:
         if as_json:
             print(json.dumps({"problem": str(error), "details": error.details}, indent=1))
@@ -121,7 +153,11 @@ def progress(as_json: Json = False) -> None:
 def doctor(
     as_json: Json = False,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Measure the speed of this machine's GPU instead, and keep it for plots and cost.")
+        bool,
+        typer.Option(
+            "--measure",
+            help="Measure the speed of this machine's GPU instead, and keep it for plots and cost.",
+        ),
     ] = False,
 ) -> None:
     """Look at this machine: what works, what does not, and the command that mends it."""
@@ -140,7 +176,11 @@ def _measure(as_json: bool) -> None:
     from course.gpus.peaks import own_file
 
     facts = measure_own_gpu()
-    print(facts.to_json() if as_json else f"{facts}\nKept in {own_file()}; plots and cost show it from now on.")
+    print(
+        facts.to_json()
+        if as_json
+        else f"{facts}\nKept in {own_file()}; plots and cost show it from now on."
+    )
 
 
 @app.command()
@@ -153,7 +193,9 @@ def verify(names: Names = None) -> None:
     for name in names or operation_names():
         found = operation(name)
         for function in found.ladder.values():
-            result = verify_function(function, found.reference, found.cases, absolute=found.absolute)
+            result = verify_function(
+                function, found.reference, found.cases, absolute=found.absolute
+            )
             print(result)
             wrong |= not result.right
     raise typer.Exit(1 if wrong else 0)
@@ -184,7 +226,9 @@ def recorded(names: Names = None) -> None:
 @app.command()
 def record(
     names: Names = None,
-    out: Annotated[Path | None, typer.Option(help="A folder to write to in place of the course's own.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder to write to in place of the course's own.")
+    ] = None,
 ) -> None:
     """On a GPU: verify and time operations, and write the results that the lessons show as recorded."""
     from course.benching import recording
@@ -196,8 +240,12 @@ def record(
 
 @app.command()
 def notebooks(
-    check: Annotated[bool, typer.Option("--check", help="Compare only, run nothing; exit 1 where they differ.")] = False,
-    lessons: Annotated[list[str] | None, typer.Argument(help="Lessons, as 01; all where none is named.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare only, run nothing; exit 1 where they differ.")
+    ] = False,
+    lessons: Annotated[
+        list[str] | None, typer.Argument(help="Lessons, as 01; all where none is named.")
+    ] = None,
 ) -> None:
     """Derive notebooks/ from solutions/ and run them in CPU mode."""
     from course.lessons import notebooks

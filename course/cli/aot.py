@@ -5,14 +5,21 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Export kernels to C ahead of time, link variants, build libraries.", no_args_is_help=True)
+app = typer.Typer(
+    help="Export kernels to C ahead of time, link variants, build libraries.", no_args_is_help=True
+)
 
-Force = Annotated[bool, typer.Option("--force", help="Write over files that this tool did not write.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Write over files that this tool did not write.")
+]
 
 
 @app.command(name="compile")
 def compile_kernel(
-    file: Annotated[str, typer.Argument(help="A Python file with the kernel. It is executed as Python, all of it.")],
+    file: Annotated[
+        str,
+        typer.Argument(help="A Python file with the kernel. It is executed as Python, all of it."),
+    ],
     kernel: Annotated[str, typer.Option("--kernel-name", "-n", help="The kernel in it.")],
     signature: Annotated[
         list[str],
@@ -26,26 +33,46 @@ def compile_kernel(
     grid: Annotated[
         str,
         typer.Option(
-            "--grid", "-g", help='Programs along x, y and z, as "cdiv(n, 1024), heads": integers, + - * / % ( ) and cdiv.'
+            "--grid",
+            "-g",
+            help='Programs along x, y and z, as "cdiv(n, 1024), heads": integers, + - * / % ( ) and cdiv.',
         ),
     ],
     out: Annotated[
         str | None,
-        typer.Option("--out-path", "-o", help="Path of the files, to which a hash and .c, .h are added; the out-name."),
+        typer.Option(
+            "--out-path",
+            "-o",
+            help="Path of the files, to which a hash and .c, .h are added; the out-name.",
+        ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--out-name", "-on", "--output-name", help="What the C functions are called; the kernel's name."),
+        typer.Option(
+            "--out-name",
+            "-on",
+            "--output-name",
+            help="What the C functions are called; the kernel's name.",
+        ),
     ] = None,
     num_warps: Annotated[int, typer.Option("--num-warps", "-w", help="Warps per program.")] = 1,
     num_stages: Annotated[int, typer.Option("--num-stages", "-ns", help="Pipeline depth.")] = 3,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="As sm_90 or cuda:90:32; this machine's GPU, or sm_90.")
+        str | None,
+        typer.Option(
+            "--target", "-t", help="As sm_90 or cuda:90:32; this machine's GPU, or sm_90."
+        ),
     ] = None,
     force: Force = False,
-    maxnreg: Annotated[int | None, typer.Option("--maxnreg", help="At most so many registers per thread.")] = None,
+    maxnreg: Annotated[
+        int | None, typer.Option("--maxnreg", help="At most so many registers per thread.")
+    ] = None,
     no_fp_fusion: Annotated[
-        bool, typer.Option("--no-fp-fusion", help="Round a product before it is added, in place of once after both.")
+        bool,
+        typer.Option(
+            "--no-fp-fusion",
+            help="Round a product before it is added, in place of once after both.",
+        ),
     ] = False,
 ) -> None:
     """Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. Needs no GPU."""
@@ -62,8 +89,12 @@ def compile_kernel(
 
 @app.command()
 def link(
-    headers: Annotated[list[str], typer.Argument(help="Headers that `course aot compile` wrote, of one name.")],
-    out: Annotated[str, typer.Option("--out", "-o", help="Path of the two files, without .c and .h.")],
+    headers: Annotated[
+        list[str], typer.Argument(help="Headers that `course aot compile` wrote, of one name.")
+    ],
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="Path of the two files, without .c and .h.")
+    ],
     force: Force = False,
 ) -> None:
     """Join variants behind one function, which picks by algo_id and by what the arguments allow."""
@@ -74,8 +105,12 @@ def link(
 
 @app.command()
 def build(
-    header: Annotated[Path, typer.Argument(help="A header that `course aot link` or `compile` wrote.")],
-    out: Annotated[str | None, typer.Option("--out", "-o", help="The library; beside the header, NAME.so.")] = None,
+    header: Annotated[
+        Path, typer.Argument(help="A header that `course aot link` or `compile` wrote.")
+    ],
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="The library; beside the header, NAME.so.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Compile linked C, or that of one kernel, into a shared library. Needs a C compiler: cc, gcc or clang, or $CC."""
@@ -88,8 +123,12 @@ def build(
 def sample(
     name: Annotated[str, typer.Argument(help="vector_add, softmax or attention.")],
     folder: Annotated[str, typer.Argument(help="Where to: a folder below the current one.")],
-    target: Annotated[str, typer.Option("--target", "-t", help="As sm_90 or cuda:90:32.")] = "sm_90",
-    force: Annotated[bool, typer.Option("--force", help="Write over programs in it that were changed.")] = False,
+    target: Annotated[
+        str, typer.Option("--target", "-t", help="As sm_90 or cuda:90:32.")
+    ] = "sm_90",
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over programs in it that were changed.")
+    ] = False,
 ) -> None:
     """Write a complete program in C, and one in C++, around a kernel of the course. Needs no GPU."""
     from course import aot

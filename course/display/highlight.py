@@ -6,7 +6,18 @@ from typing import Any, ClassVar
 
 from pygments.lexer import Lexer, RegexLexer, bygroups
 from pygments.lexers import get_lexer_by_name
-from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, Text, Token, _TokenType
+from pygments.token import (
+    Comment,
+    Generic,
+    Keyword,
+    Name,
+    Number,
+    Operator,
+    String,
+    Text,
+    Token,
+    _TokenType,
+)
 
 Line = list[tuple[str, str]]
 """A line as (class, text), in order. The classes stand in CLASSES, and in code.css."""
@@ -28,7 +39,10 @@ class MlirLexer(RegexLexer):
             (r"\b(tensor|memref|vector|index|none|i\d+|f\d+|bf16|f8\w+|tf32)\b", Keyword.Type),
             (r"\b\d+(x\d+)*x(?=[!#a-z])", Number),
             (r"-?\b\d+(\.\d+)?(e[+-]?\d+)?\b", Number),
-            (r"\b(module|func|loc|attributes|public|private|dense|true|false|unit|to|step|iter_args|else)\b", Keyword),
+            (
+                r"\b(module|func|loc|attributes|public|private|dense|true|false|unit|to|step|iter_args|else)\b",
+                Keyword,
+            ),
             (r"\b[a-z_]\w*\.[\w.]+", Name.Builtin),
             (r"[A-Za-z_]\w*", Text),
             (r"\s+", Text),

@@ -42,7 +42,9 @@ class Picture:
 
         drawn, out = io.BytesIO(), io.BytesIO()
         figure.savefig(drawn, format="png", dpi=200, facecolor="white", metadata={"Software": None})
-        Image.open(drawn).convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(out, format="png", optimize=True)
+        Image.open(drawn).convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(
+            out, format="png", optimize=True
+        )
         return cls(out.getvalue(), alt, width=int(figure.get_figwidth() * 100))
 
     def save(self, path: str | Path) -> None:

@@ -22,8 +22,21 @@ KEYS, QUERY = PALETTE[2], PALETTE[0]
 class _Scores:
     """Which keys a query sees, and what becomes of each tile."""
 
-    def __init__(self, n_queries: int, n_keys: int, block_m: int, block_n: int, causal: bool, window: int | None) -> None:
-        self.n_queries, self.n_keys, self.block_m, self.block_n = n_queries, n_keys, block_m, block_n
+    def __init__(
+        self,
+        n_queries: int,
+        n_keys: int,
+        block_m: int,
+        block_n: int,
+        causal: bool,
+        window: int | None,
+    ) -> None:
+        self.n_queries, self.n_keys, self.block_m, self.block_n = (
+            n_queries,
+            n_keys,
+            block_m,
+            block_n,
+        )
         self.causal, self.window = causal, window
         self.down, self.across = math.ceil(n_queries / block_m), math.ceil(n_keys / block_n)
 
@@ -64,7 +77,9 @@ def attention(
     """
     sizes = {"n_queries": n_queries, "n_keys": n_keys, "block_m": block_m, "block_n": block_n}
     optional = {"window": window, "program": program}
-    for name, size in (sizes | {name: given for name, given in optional.items() if given is not None}).items():
+    for name, size in (
+        sizes | {name: given for name, given in optional.items() if given is not None}
+    ).items():
         if type(size) is not int:
             raise CourseError(f"draw.attention takes whole numbers: {name} is {size!r}.")
     if not isinstance(causal, bool):
@@ -72,14 +87,20 @@ def attention(
     if min(sizes.values()) < 1:
         raise CourseError("draw.attention takes queries, keys and blocks of 1 or more.")
     if max(sizes.values()) > MOST:
-        raise CourseError(f"draw.attention shows 1 to {MOST} queries and keys: take smaller numbers.")
+        raise CourseError(
+            f"draw.attention shows 1 to {MOST} queries and keys: take smaller numbers."
+        )
     if max(math.ceil(n_queries / block_m), math.ceil(n_keys / block_n)) > MOST_TILES:
-        raise CourseError(f"draw.attention shows up to {MOST_TILES} x {MOST_TILES} tiles: take larger blocks.")
+        raise CourseError(
+            f"draw.attention shows up to {MOST_TILES} x {MOST_TILES} tiles: take larger blocks."
+        )
     if window is not None and (not causal or window < 1):
         raise CourseError("draw.attention takes a window of 1 or more, and with causal=True alone.")
     scores = _Scores(n_queries, n_keys, block_m, block_n, causal, window)
     if program is not None and not 0 <= program < scores.down:
-        raise CourseError(f"There is no program {program!r}: there are {scores.down} query tiles, counted from 0.")
+        raise CourseError(
+            f"There is no program {program!r}: there are {scores.down} query tiles, counted from 0."
+        )
     width, height = scores.across * block_n, scores.down * block_m
     inch = min(WIDTH / width, HEIGHT / height)
     figure = new_figure(max(inch * width, LEGEND) + 1.5, inch * height + 1.75)
@@ -91,7 +112,9 @@ def attention(
     if causal:
         _draw_staircase(axes, scores)
     if program is not None:
-        frame = Rectangle((0, program * block_m), width, block_m, fill=False, edgecolor="black", lw=2, zorder=6)
+        frame = Rectangle(
+            (0, program * block_m), width, block_m, fill=False, edgecolor="black", lw=2, zorder=6
+        )
         axes.add_patch(frame)
         for turn, j in enumerate(scores.turns(program)):
             place = ((j + 0.5) * block_n, (program + 0.5) * block_m)
@@ -119,7 +142,14 @@ def _draw_strips(axes: Axes, scores: _Scores, program: int | None, inch: float) 
         for j in range(scores.across):
             colour = KEYS if j in taken else LIGHT
             axes.add_patch(
-                Rectangle((j * scores.block_n, y), scores.block_n, thick, facecolor=colour, edgecolor="white", lw=1.2)
+                Rectangle(
+                    (j * scores.block_n, y),
+                    scores.block_n,
+                    thick,
+                    facecolor=colour,
+                    edgecolor="white",
+                    lw=1.2,
+                )
             )
             if scores.block_n * inch > 0.2:
                 place = ((j + 0.5) * scores.block_n, y + thick / 2)
@@ -129,13 +159,24 @@ def _draw_strips(axes: Axes, scores: _Scores, program: int | None, inch: float) 
     if program is not None and taken:
         ends = (min(taken) * scores.block_n, (max(taken) + 1) * scores.block_n)
         arrow = {"arrowstyle": "->", "color": "black", "lw": 1.2}
-        axes.annotate("", (ends[1], above), (ends[0], above), arrowprops=arrow, annotation_clip=False)
-    axes.text(width / 2, above - gap, "tiles of keys and values", ha="center", va="bottom", fontsize=9)
+        axes.annotate(
+            "", (ends[1], above), (ends[0], above), arrowprops=arrow, annotation_clip=False
+        )
+    axes.text(
+        width / 2, above - gap, "tiles of keys and values", ha="center", va="bottom", fontsize=9
+    )
     left = -thick - 4.2 * gap
     for i in range(scores.down):
         colour = QUERY if program in (None, i) else LIGHT
         axes.add_patch(
-            Rectangle((left, i * scores.block_m), thick, scores.block_m, facecolor=colour, edgecolor="white", lw=1.2)
+            Rectangle(
+                (left, i * scores.block_m),
+                thick,
+                scores.block_m,
+                facecolor=colour,
+                edgecolor="white",
+                lw=1.2,
+            )
         )
         if scores.block_m * inch > 0.14:
             place = (left + thick / 2, (i + 0.5) * scores.block_m)
@@ -151,17 +192,36 @@ def _draw_tile(axes: Axes, scores: _Scores, i: int, j: int, faint: bool) -> None
     kind = scores.kind(i, j)
     x, y = j * scores.block_n, i * scores.block_m
     colour = _paler(KINDS[kind], 0.6) if faint else KINDS[kind]
-    axes.add_patch(Rectangle((x, y), scores.block_n, scores.block_m, facecolor=colour, edgecolor="none"))
+    axes.add_patch(
+        Rectangle((x, y), scores.block_n, scores.block_m, facecolor=colour, edgecolor="none")
+    )
     if kind == "computed with a mask":
         pale = _paler(colour, 0.62)
         for row in range(y, y + scores.block_m):
             low, high = scores.seen(row) if row < scores.n_queries else (0, 0)
             low, high = (max(low, x), min(high, x + scores.block_n, scores.n_keys))
-            hidden = ((x, low), (max(high, x), x + scores.block_n)) if low < high else ((x, x + scores.block_n),)
+            hidden = (
+                ((x, low), (max(high, x), x + scores.block_n))
+                if low < high
+                else ((x, x + scores.block_n),)
+            )
             for start, end in hidden:
                 if end > start:
-                    axes.add_patch(Rectangle((start, row), end - start, 1, facecolor=pale, edgecolor="none", antialiased=False))
-    axes.add_patch(Rectangle((x, y), scores.block_n, scores.block_m, fill=False, edgecolor="white", lw=1.2, zorder=4))
+                    axes.add_patch(
+                        Rectangle(
+                            (start, row),
+                            end - start,
+                            1,
+                            facecolor=pale,
+                            edgecolor="none",
+                            antialiased=False,
+                        )
+                    )
+    axes.add_patch(
+        Rectangle(
+            (x, y), scores.block_n, scores.block_m, fill=False, edgecolor="white", lw=1.2, zorder=4
+        )
+    )
 
 
 def _swatch(colour: str, hatch: str | None = None) -> Rectangle:
@@ -173,7 +233,16 @@ def _draw_padding(axes: Axes, scores: _Scores) -> None:
     width, height = scores.across * scores.block_n, scores.down * scores.block_m
     for x, y in ((0, scores.n_queries), (scores.n_keys, 0)):
         end = height if y else scores.n_queries
-        lanes = Rectangle((x, y), width - x, end - y, facecolor="#FFFFFF99", edgecolor=GREY, hatch="////", lw=0, zorder=3)
+        lanes = Rectangle(
+            (x, y),
+            width - x,
+            end - y,
+            facecolor="#FFFFFF99",
+            edgecolor=GREY,
+            hatch="////",
+            lw=0,
+            zorder=3,
+        )
         axes.add_patch(lanes)
 
 
@@ -212,7 +281,9 @@ def _alt(scores: _Scores, program: int | None) -> str:
     sentences.append("Tiles " + ", ".join(f"{kind}: {kinds.count(kind)}" for kind in KINDS) + ".")
     if program is not None:
         rows = f"{program * scores.block_m} to {min((program + 1) * scores.block_m, scores.n_queries) - 1}"
-        sentences.append(f"Program {program} keeps queries {rows}, and its loop takes {_turns_text(scores, program)}.")
+        sentences.append(
+            f"Program {program} keeps queries {rows}, and its loop takes {_turns_text(scores, program)}."
+        )
     return " ".join(sentences)
 
 
@@ -221,5 +292,9 @@ def _turns_text(scores: _Scores, program: int) -> str:
     if not turns:
         return "no tile of keys"
     masked = [str(j) for j in turns if scores.kind(program, j) == "computed with a mask"]
-    tiles = f"tiles {turns[0]} to {turns[-1]} of the keys" if len(turns) > 1 else f"tile {turns[0]} of the keys"
+    tiles = (
+        f"tiles {turns[0]} to {turns[-1]} of the keys"
+        if len(turns) > 1
+        else f"tile {turns[0]} of the keys"
+    )
     return tiles + (f"; with a mask: {', '.join(masked)}" if masked else "")

@@ -32,7 +32,15 @@ def online(values: Sequence[float], block: int) -> Picture:
         colour = PALETTE[tile % 4]
         for offset, x in enumerate(part):
             axes.add_patch(cell(start + offset, 0, colour))
-            axes.text(start + offset + 0.5, 0.5, f"{x:g}", ha="center", va="center", fontsize=9, color=ink(colour))
+            axes.text(
+                start + offset + 0.5,
+                0.5,
+                f"{x:g}",
+                ha="center",
+                va="center",
+                fontsize=9,
+                color=ink(colour),
+            )
         middle = start + len(part) / 2
         lines = [f"m = {maximum:g}", f"total = {total:.3f}"] if not tile else [
             f"m = {maximum:g}", f"total · {scale:.3f} + {added:.3f}", f"= {total:.3f}"
@@ -45,4 +53,6 @@ def online(values: Sequence[float], block: int) -> Picture:
     axes.set_xlim(-0.1, len(row) + 0.1)
     axes.set_ylim(-1.6, 1.1)
     axes.axis("off")
-    return Picture.of(figure, f"{len(row)} numbers in tiles of {block}: {'; '.join(said)}.", colours=24)
+    return Picture.of(
+        figure, f"{len(row)} numbers in tiles of {block}: {'; '.join(said)}.", colours=24
+    )

@@ -19,7 +19,9 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
     _check("tiles_n", tiles_n, MOST)
     _check("group_m", group_m, None)
     _check("programs", programs, tiles_m * tiles_n)
-    owners = {_tile(program, tiles_m, tiles_n, group_m): program for program in range(tiles_m * tiles_n)}
+    owners = {
+        _tile(program, tiles_m, tiles_n, group_m): program for program in range(tiles_m * tiles_n)
+    }
     first = {tile for tile, program in owners.items() if program < programs}
     rows, cols = {row for row, _ in first}, {col for _, col in first}
     figure = new_figure(max(0.44 * (tiles_n + 3), 4.2), 0.36 * (tiles_m + 2.5))
@@ -27,7 +29,15 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
     for (row, col), program in owners.items():
         colour = PALETTE[5] if (row, col) in first else LIGHT
         axes.add_patch(cell(col, -row, colour))
-        axes.text(col + 0.5, 0.5 - row, str(program), ha="center", va="center", fontsize=8, color=ink(colour))
+        axes.text(
+            col + 0.5,
+            0.5 - row,
+            str(program),
+            ha="center",
+            va="center",
+            fontsize=8,
+            color=ink(colour),
+        )
     for row in range(tiles_m):
         axes.add_patch(cell(-1.4, -row, PALETTE[1] if row in rows else LIGHT))
     for col in range(tiles_n):
@@ -49,7 +59,8 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
 def _check(name: str, value: object, most: int | None) -> None:
     if type(value) is not int or value < 1 or (most and value > most):
         raise CourseError(
-            f"draw.order: {name} is {value!r}, and must be a whole number of 1 " + (f"to {most}." if most else "or more.")
+            f"draw.order: {name} is {value!r}, and must be a whole number of 1 "
+            + (f"to {most}." if most else "or more.")
         )
 
 

@@ -23,22 +23,43 @@ def roofline(*costs: Cost) -> Picture:
         raise CourseError("draw.roofline takes what cost has returned, one or several.")
     gpu = costs[0].gpu
     if any(each.gpu != gpu for each in costs):
-        raise CourseError('draw.roofline shows one GPU: take each cost for the same one, as cost.on("H200") gives it.')
+        raise CourseError(
+            'draw.roofline shows one GPU: take each cost for the same one, as cost.on("H200") gives it.'
+        )
     figure = new_figure(8, 4.2)
     axes = figure.subplots()
     for kind, rate in _rates(gpu):
         axes.plot(ACROSS, np.minimum(ACROSS * gpu.memory, rate), color=GREY, lw=1.2)
         name = "arithmetic" if kind == "fp32" else "tensor cores"
-        axes.text(MOST, rate * 1.06, f"{name}, {kind}: {rate:.4g} TFLOP/s", ha="right", fontsize=8, color="#555555")
+        axes.text(
+            MOST,
+            rate * 1.06,
+            f"{name}, {kind}: {rate:.4g} TFLOP/s",
+            ha="right",
+            fontsize=8,
+            color="#555555",
+        )
     axes.text(
-        LEAST * 1.3, LEAST * 1.3 * gpu.memory * 1.35, f"memory: {gpu.memory:.4g} TB/s", fontsize=8, color="#555555", rotation=32
+        LEAST * 1.3,
+        LEAST * 1.3 * gpu.memory * 1.35,
+        f"memory: {gpu.memory:.4g} TB/s",
+        fontsize=8,
+        color="#555555",
+        rotation=32,
     )
     sentences = []
     own = costs[0].own
     if own and not gpu.measured:
         for kind, rate in _rates(own):
             text = f"measured on {own.name}: memory {own.memory:.3g} TB/s, tensor cores, {kind}: {rate:.3g} TFLOP/s"
-            axes.plot(ACROSS, np.minimum(ACROSS * own.memory, rate), color="black", ls="--", lw=1.2, label=text)
+            axes.plot(
+                ACROSS,
+                np.minimum(ACROSS * own.memory, rate),
+                color="black",
+                ls="--",
+                lw=1.2,
+                label=text,
+            )
             sentences.append(f"Dashed, {text}.")
     for number, each in enumerate(costs):
         us = each.least_us if each.measured_us is None else each.measured_us
@@ -47,10 +68,20 @@ def roofline(*costs: Cost) -> Picture:
         if each.flops:
             place = (min(max(each.intensity, LEAST), MOST), each.flops / us / 1e6)
             filled = colour if each.measured_us is not None else "white"
-            axes.plot(*place, "o", markersize=8, markerfacecolor=filled, markeredgecolor=colour, markeredgewidth=2, label=what)
+            axes.plot(
+                *place,
+                "o",
+                markersize=8,
+                markerfacecolor=filled,
+                markeredgecolor=colour,
+                markeredgewidth=2,
+                label=what,
+            )
             sentences.append(f"{what}, {each.intensity:.3g} operations a byte.")
         else:
-            axes.plot([], [], "s", color=colour, label=f"{what}; it computes nothing in floating point")
+            axes.plot(
+                [], [], "s", color=colour, label=f"{what}; it computes nothing in floating point"
+            )
             sentences.append(f"{what}; no floating-point operations.")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -65,5 +96,8 @@ def roofline(*costs: Cost) -> Picture:
 
 def _rates(gpu: Gpu) -> list[tuple[str, float]]:
     """The level roofs of a GPU: those of its arithmetic and its tensor cores that are known."""
-    known = [("fp32", gpu.vector.get("fp32")), *((kind, gpu.dot.get(kind)) for kind in ("tf32", "fp16"))]
+    known = [
+        ("fp32", gpu.vector.get("fp32")),
+        *((kind, gpu.dot.get(kind)) for kind in ("tf32", "fp16")),
+    ]
     return [(kind, rate) for kind, rate in known if rate]

@@ -18,7 +18,11 @@ def slide(picture: Callable[[Any], Picture], /, **values: Sequence[Any]) -> "Sli
 
     As in slide(lambda num_warps: draw.layout(lower(kernel, …, num_warps=num_warps), "x"), num_warps=[1, 2, 4, 8]).
     """
-    if len(values) != 1 or not isinstance(next(iter(values.values())), (list, tuple, range)) or not callable(picture):
+    if (
+        len(values) != 1
+        or not isinstance(next(iter(values.values())), (list, tuple, range))
+        or not callable(picture)
+    ):
         raise CourseError("draw.slide takes one setting with its values, as num_warps=[1, 2, 4].")
     ((name, choices),) = values.items()
     if not choices:

@@ -27,18 +27,29 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
     shown = series or result.series
     for name in shown:
         if name not in result.series:
-            raise CourseError(f"There is no series {name!r} in {result.name}: there is {', '.join(result.series)}.")
+            raise CourseError(
+                f"There is no series {name!r} in {result.name}: there is {', '.join(result.series)}."
+            )
     if xs is not None:
         result = _at(result, xs)
     figure = new_figure(8, 4)
     axes = figure.subplots()
-    for rank, (name, colour, marker) in enumerate(zip(shown, PALETTE * 2, MARKERS * 2, strict=False)):
+    for rank, (name, colour, marker) in enumerate(
+        zip(shown, PALETTE * 2, MARKERS * 2, strict=False)
+    ):
         timings = result.of(name)
         style = "-" if rank < len(PALETTE) else "--"
         at = [timing.x for timing in timings]
         # The first is the one it is about: it lies on top where lines meet.
         (line,) = axes.plot(
-            at, [timing.speed for timing in timings], marker=marker, ms=4, lw=1.5, ls=style, color=colour, label=name
+            at,
+            [timing.speed for timing in timings],
+            marker=marker,
+            ms=4,
+            lw=1.5,
+            ls=style,
+            color=colour,
+            label=name,
         )
         line.set_zorder(10 - rank)
         axes.fill_between(
@@ -51,10 +62,23 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
         axes.axhline(result.copy_tb_s, color=GREY, ls="--", lw=1.2)
         # Above the lines that touch the roof.
         place = axes.get_yaxis_transform()
-        axes.text(0.01, 1.03 * result.copy_tb_s, "copy roof", va="bottom", color="#555555", transform=place)
+        axes.text(
+            0.01,
+            1.03 * result.copy_tb_s,
+            "copy roof",
+            va="bottom",
+            color="#555555",
+            transform=place,
+        )
     own = own_gpu()
     if own and own.name != result.machine.gpu:
-        axes.axhline(_own_roof(own, result.unit), color="black", ls=":", lw=1.5, label=_own_text(own, result.unit))
+        axes.axhline(
+            _own_roof(own, result.unit),
+            color="black",
+            ls=":",
+            lw=1.5,
+            label=_own_text(own, result.unit),
+        )
     else:
         own = None
     every = sorted({timing.x for timing in result.timings})
@@ -67,9 +91,13 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
     axes.set(xlabel=result.x_name, ylabel=result.unit)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, loc="best")
-    title = f"{result.name}: {'recorded' if result.recorded else 'measured now'} on {result.machine}"
+    title = (
+        f"{result.name}: {'recorded' if result.recorded else 'measured now'} on {result.machine}"
+    )
     axes.set_title(textwrap.fill(title, 108), fontsize=9)
-    return Picture.of(figure, _alt(result, shown) + (f" Dotted: {_own_text(own, result.unit)}." if own else ""))
+    return Picture.of(
+        figure, _alt(result, shown) + (f" Dotted: {_own_text(own, result.unit)}." if own else "")
+    )
 
 
 def _own_roof(own: Gpu, unit: str) -> float:
@@ -88,7 +116,9 @@ def _at(result: Speeds, xs: list[int]) -> Speeds:
     there = sorted({timing.x for timing in result.timings})
     for x in xs:
         if x not in there:
-            raise CourseError(f"{result.name} has no {result.x_name} {x!r}: there is {', '.join(f'{x:,}' for x in there)}.")
+            raise CourseError(
+                f"{result.name} has no {result.x_name} {x!r}: there is {', '.join(f'{x:,}' for x in there)}."
+            )
     return replace(result, timings=tuple(timing for timing in result.timings if timing.x in xs))
 
 
@@ -97,7 +127,9 @@ def _alt(result: Speeds, shown: list[str]) -> str:
     for name in shown:
         top = max(result.of(name), key=lambda timing: timing.speed)
         digits = 2 if result.unit == "TB/s" else 0
-        best.append(f"{name} at most {top.speed:.{digits}f} {result.unit} at {result.x_name} {top.x:,}")
+        best.append(
+            f"{name} at most {top.speed:.{digits}f} {result.unit} at {result.x_name} {top.x:,}"
+        )
     kind = "recorded" if result.recorded else "measured now"
     roof = f"; the copy roof is {result.copy_tb_s:.2f} TB/s" if result.unit == "TB/s" else ""
     return f"Speed over {result.x_name} ({kind} on {result.machine}){roof}: {'; '.join(best)}."

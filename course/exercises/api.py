@@ -31,10 +31,15 @@ TARGET = "sm_90"
 MIME = "application/vnd.triton-course.checked+json"
 MOST_PRINTED_LINES = 10
 MOST_COLUMNS = 300
-NO_MEMORY = re.compile(r"MemoryError|can't allocate memory|not enough memory|out of memory", re.IGNORECASE)
+NO_MEMORY = re.compile(
+    r"MemoryError|can't allocate memory|not enough memory|out of memory", re.IGNORECASE
+)
 """What NumPy, PyTorch and CUDA say where memory is refused."""
 SMALLER = "look for a tensor that is larger than it must be, or close what else takes memory here and check it again"
-NO_VERDICT: Judged = ("crashed", "What came back from its process is no verdict: does it change what `check` uses?")
+NO_VERDICT: Judged = (
+    "crashed",
+    "What came back from its process is no verdict: does it change what `check` uses?",
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,9 @@ class Checked:
     verdict: Verdict
     reason: str = ""
     notes: list[str] = field(default_factory=list)
-    again: Callable[[list[Any], Any], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+    again: Callable[[list[Any], Any], dict[str, Any]] | None = field(
+        default=None, repr=False, compare=False
+    )
     """Traces where it goes wrong, as `display.replay.Replay` takes it."""
 
     def replay(self) -> Replay:
@@ -68,7 +75,10 @@ class Checked:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # The second for `course check`, which reads it from the notebook.
-        return {"text/plain": str(self), MIME: {"exercise": self.exercise, "verdict": self.verdict, "text": str(self)}}
+        return {
+            "text/plain": str(self),
+            MIME: {"exercise": self.exercise, "verdict": self.verdict, "text": str(self)},
+        }
 
 
 def check(exercise_id: str, answer: Any) -> Checked:
@@ -82,7 +92,11 @@ def check(exercise_id: str, answer: Any) -> Checked:
     exercise_id = exercise.id
     if answer is None or answer is ...:
         return Checked(exercise_id, "to do")
-    checked = _check_code(exercise, answer) if isinstance(exercise, Code) else Checked(exercise_id, *exercise.judge(answer))
+    checked = (
+        _check_code(exercise, answer)
+        if isinstance(exercise, Code)
+        else Checked(exercise_id, *exercise.judge(answer))
+    )
     if checked.verdict in ("to do", "no answer", "stopped", "left to the GPU"):
         return checked
     if problem := learner.note(exercise_id, checked.verdict):
@@ -103,13 +117,25 @@ def _check_code(exercise: Code, answer: Any) -> Checked:
     again = None
     if where is not None:
         again = partial(_steps, exercise, source, where)
-        notes.append(f'See it step by step: check("{exercise.id}", {(plain_function(answer) or answer).__name__}).replay()')
+        notes.append(
+            f'See it step by step: check("{exercise.id}", {(plain_function(answer) or answer).__name__}).replay()'
+        )
     return Checked(exercise.id, verdict, reason, notes, again)
 
 
-def _steps(exercise: Code, source: Source, where: dict[str, Any], programs: list[Any], _: Any) -> dict[str, Any]:
+def _steps(
+    exercise: Code, source: Source, where: dict[str, Any], programs: list[Any], _: Any
+) -> dict[str, Any]:
     found: dict[str, Any] = value_of(
-        call(stepping.steps, exercise.id, source.to_json(), where, programs, kind="interpret", timeout_s=4 * stepping.STEPS_S)
+        call(
+            stepping.steps,
+            exercise.id,
+            source.to_json(),
+            where,
+            programs,
+            kind="interpret",
+            timeout_s=4 * stepping.STEPS_S,
+        )
     )
     return found
 
@@ -118,7 +144,13 @@ def _form_problem(exercise: Code, answer: Any) -> str:
     is_kernel = plain_function(answer) is not None
     function = plain_function(answer) or answer
     if not inspect.isfunction(function) or is_kernel != isinstance(exercise, Kernel):
-        what = "a kernel" if is_kernel else "a plain function" if inspect.isfunction(answer) else f"a {type(answer).__name__}"
+        what = (
+            "a kernel"
+            if is_kernel
+            else "a plain function"
+            if inspect.isfunction(answer)
+            else f"a {type(answer).__name__}"
+        )
         called = "; give it without calling it" if not callable(answer) and not is_kernel else ""
         return f"It must be {exercise.form}; this is {what}{called}."
     parameters = inspect.signature(function).parameters
@@ -136,8 +168,16 @@ def _is_stub(source: Source, exercise_id: str) -> bool:
     statement = statements().get(exercise_id)
     if statement is None:
         return False
-    stub = {node.name: ast.dump(node) for node in ast.parse(statement.stub).body if isinstance(node, ast.FunctionDef)}
-    ours = {node.name: ast.dump(node) for each in source.definitions for node in ast.parse(each.text).body}  # type: ignore[attr-defined]
+    stub = {
+        node.name: ast.dump(node)
+        for node in ast.parse(statement.stub).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    ours = {
+        node.name: ast.dump(node)
+        for each in source.definitions
+        for node in ast.parse(each.text).body
+    }  # type: ignore[attr-defined]
     asked = set(stub) & set(ours)
     return bool(asked) and all(stub[name] == ours[name] for name in asked)
 
@@ -148,11 +188,21 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str], dict[str, A
     Returns the verdict, notes, and where it goes wrong in the interpreter: see `stepping.Where`.
     """
     text = source.to_json()
-    memory_bytes = child_memory_bytes() // 2  # what the answer does in both children, it may do only once
+    memory_bytes = (
+        child_memory_bytes() // 2
+    )  # what the answer does in both children, it may do only once
 
     def run(kind: Kind, function: Any, *more: Any) -> Ended:
         try:
-            return call(function, exercise.id, text, *more, kind=kind, timeout_s=exercise.timeout_s, memory_bytes=memory_bytes)
+            return call(
+                function,
+                exercise.id,
+                text,
+                *more,
+                kind=kind,
+                timeout_s=exercise.timeout_s,
+                memory_bytes=memory_bytes,
+            )
         except CourseError as error:  # it has taken its worker with it
             return Ended("failed", 1, "", f"Traceback (most recent call last):\n{error}", 0.0)
 
@@ -183,13 +233,25 @@ def _try(exercise: Code, source: Source) -> tuple[Judged, list[str], dict[str, A
         return compiles, [], None
     if MODE.gpu:
         judged, left, *_ = _judged(run("launch", trial.values))
-        return (("right", f"{judged[1]}, on this GPU.") if judged[0] == "right" else judged), left, None
+        return (
+            (("right", f"{judged[1]}, on this GPU.") if judged[0] == "right" else judged),
+            left,
+            None,
+        )
     reason = judged[1]
     if left_to_gpu:
-        known = f"Whether it compiles could not be told ({_cut(untold)})" if untold else f"It compiles for {TARGET}"
+        known = (
+            f"Whether it compiles could not be told ({_cut(untold)})"
+            if untold
+            else f"It compiles for {TARGET}"
+        )
         return ("left to the GPU", f"{reason}\n{known}: check it in GPU mode."), [], None
     if untold:
-        return ("right", f"{reason}; whether it compiles could not be told ({_cut(untold)})."), left, None
+        return (
+            ("right", f"{reason}; whether it compiles could not be told ({_cut(untold)})."),
+            left,
+            None,
+        )
     return ("right", f"{reason}, and it compiles for {TARGET}."), left, None
 
 
@@ -198,9 +260,16 @@ def _judged(ended: Ended) -> tuple[Judged, list[str], bool, dict[str, Any] | Non
     if problem := _died(ended, "It"):
         return problem, _printed(ended), False, None
     match ended.value:
-        case [[verdict, str(reason)], list(left), bool(raised), dict() | None as where] if verdict in get_args(Verdict):
+        case [[verdict, str(reason)], list(left), bool(raised), dict() | None as where] if (
+            verdict in get_args(Verdict)
+        ):
             if raised and NO_MEMORY.search(reason):
-                return ("stopped", f"{reason}\nSo nothing is known of your answer: {SMALLER}."), _printed(ended), raised, None
+                return (
+                    ("stopped", f"{reason}\nSo nothing is known of your answer: {SMALLER}."),
+                    _printed(ended),
+                    raised,
+                    None,
+                )
             return (verdict, reason), left if verdict == "right" else _printed(ended), raised, where
     return NO_VERDICT, _printed(ended), False, None
 
@@ -211,7 +280,10 @@ def _died(ended: Ended, what: str) -> Judged | None:
         return None
     if ended.starved:
         again = "check it again when this machine is less busy, unless it waits for something that never comes"
-        return "stopped", f"{what} was stopped {ended.stopped}, so nothing is known of your answer: {again}."
+        return (
+            "stopped",
+            f"{what} was stopped {ended.stopped}, so nothing is known of your answer: {again}.",
+        )
     if ended.how == "out of time":
         look = "look for a loop without end or for very many programs, or check it again if this machine is busy"
         return "stopped", f"{what} was stopped {ended.stopped}: {look}."
@@ -219,7 +291,10 @@ def _died(ended: Ended, what: str) -> Judged | None:
         return "stopped", f"{what} was stopped {ended.stopped}: {SMALLER}."
     if ended.how == "crashed":
         return "crashed", f"{what} was killed by {ended.signal}. Your session is untouched."
-    return "crashed", f"{what} ended early: {ended.exception or f'it left with exit code {ended.code}'}"
+    return (
+        "crashed",
+        f"{what} ended early: {ended.exception or f'it left with exit code {ended.code}'}",
+    )
 
 
 def _printed(ended: Ended) -> list[str]:
@@ -236,4 +311,6 @@ def _cut(line: str) -> str:
 
 def printable(text: str, kept: str = "\n\t") -> str:
     """A text with its control characters written out, which would otherwise steer a terminal; all but those that are kept."""
-    return "".join(each if each.isprintable() or each in kept else repr(each)[1:-1] for each in text)
+    return "".join(
+        each if each.isprintable() or each in kept else repr(each)[1:-1] for each in text
+    )

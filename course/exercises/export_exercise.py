@@ -72,25 +72,42 @@ class Exported:
 
     @property
     def form(self) -> str:
-        return {"signature": "a text", "grid": "a text", "signatures": "a list of texts, a signature each"}[self.asks]
+        return {
+            "signature": "a text",
+            "grid": "a text",
+            "signatures": "a list of texts, a signature each",
+        }[self.asks]
 
     def judge(self, answer: Any) -> Judged:
         given = [answer] if isinstance(answer, str) else answer
-        texts = isinstance(given, (list, tuple)) and given and all(isinstance(each, str) for each in given)
+        texts = (
+            isinstance(given, (list, tuple))
+            and given
+            and all(isinstance(each, str) for each in given)
+        )
         if not texts or (self.asks != "signatures" and len(given) > 1):
             said = repr(answer)
-            return "no answer", f"It must be {self.form}; this is {said if len(said) <= 60 else said[:59] + '…'}."
-        signatures, grid = ([self.signature], given[0]) if self.asks == "grid" else (list(given), self.grid)
+            return (
+                "no answer",
+                f"It must be {self.form}; this is {said if len(said) <= 60 else said[:59] + '…'}.",
+            )
+        signatures, grid = (
+            ([self.signature], given[0]) if self.asks == "grid" else (list(given), self.grid)
+        )
         with tempfile.TemporaryDirectory(prefix="course-exercise-") as folder:
             try:
                 return self._tried(signatures, grid, Path(folder))
             except LowerError as error:
-                return ("does not compile" if "does not compile" in str(error) else "wrong"), str(error)
+                return ("does not compile" if "does not compile" in str(error) else "wrong"), str(
+                    error
+                )
             except CourseError as error:
                 return "wrong", str(error)
 
     def _tried(self, signatures: Sequence[str], grid: str, folder: Path) -> Judged:
-        exported = aot.export(f"{ROOT / self.kernel}", signatures, grid, "answer", folder / "answer", target=TARGET)
+        exported = aot.export(
+            f"{ROOT / self.kernel}", signatures, grid, "answer", folder / "answer", target=TARGET
+        )
         for function in exported.functions:
             for problem in self._type_problems(function):
                 return "wrong", problem
@@ -123,13 +140,22 @@ class Exported:
     def _refusal(self, launch: Launch, functions: Sequence[Function], said: str) -> str:
         if "launches nothing" in said:
             return f"With {launch} nothing is launched: the grid has a 0 in it."
-        broken = [next((each for each in one.runtime if not holds(each, launch.values[each.name])), None) for one in functions]
-        promises = [f"{each.name} is promised to be {'1' if each.hint == 1 else 'a multiple of 16'}" for each in broken if each]
+        broken = [
+            next((each for each in one.runtime if not holds(each, launch.values[each.name])), None)
+            for one in functions
+        ]
+        promises = [
+            f"{each.name} is promised to be {'1' if each.hint == 1 else 'a multiple of 16'}"
+            for each in broken
+            if each
+        ]
         if "INVALID_VALUE" not in said or len(promises) < len(functions):
             return f"With {launch} there is no launch: {said}"
         if len(promises) == 1:
             return f"With {launch} the function refuses to launch: {promises[0]}."
-        listed = "; ".join(f"in signature {number} {each}" for number, each in enumerate(promises, start=1))
+        listed = "; ".join(
+            f"in signature {number} {each}" for number, each in enumerate(promises, start=1)
+        )
         return f"With {launch} no variant takes the call: {listed}."
 
     def _launch_problems(self, launch: Launch, handed: Handed, function: Function) -> Iterator[str]:
@@ -137,7 +163,9 @@ class Exported:
             ours, theirs = (" x ".join(map(str, each)) for each in (launch.grid, handed.grid))
             yield f"With {launch} the driver is handed a grid of {theirs}, and it must be {ours}."
         for each in handed.arguments:
-            if each.type in FORMATS and each.bytes != struct.pack(f"<{FORMATS[each.type]}", launch.values[each.name]):
+            if each.type in FORMATS and each.bytes != struct.pack(
+                f"<{FORMATS[each.type]}", launch.values[each.name]
+            ):
                 yield f"With {launch} the kernel reads {each.name} as {each.value}."
         promised = {each.name for each in function.arguments if each.hint or each.constant}
         missing = ", ".join(name for name in launch.values if name in launch.promises - promised)

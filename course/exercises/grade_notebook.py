@@ -35,7 +35,9 @@ def notebook_of(lesson: str, work: Path = WORK) -> Path:
     found = sorted(work.glob(f"{lesson:0>2}-*.ipynb")) if lesson.isdigit() else []
     found = [path for path in found if ".kept-" not in path.name]
     if not found:
-        raise CourseError(f"There is no lesson {lesson!r} in {work}: `make lab` puts the lessons there.")
+        raise CourseError(
+            f"There is no lesson {lesson!r} in {work}: `make lab` puts the lessons there."
+        )
     return found[0]
 
 
@@ -70,14 +72,19 @@ def check_notebook(path: Path) -> list[Row]:
     given = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
     found = [dict(each) for each in given if _is_row(each)]
     if len(found) < len(given):
-        problem = problem or f"{path} shows a result that `check` did not give: take out the cell that makes it."
+        problem = (
+            problem
+            or f"{path} shows a result that `check` did not give: take out the cell that makes it."
+        )
     return [*found, *_missing(path, found), *([_error(problem)] if problem else [])]
 
 
 def all_right(found: list[Row]) -> bool:
     """Whether what a notebook's checks gave is right in every core exercise, and none is missing."""
     core = {each.id for each in statements().values() if each.core}
-    return bool(found) and all(each["verdict"] == "right" for each in found if each["exercise"] in {*core, ""})
+    return bool(found) and all(
+        each["verdict"] == "right" for each in found if each["exercise"] in {*core, ""}
+    )
 
 
 def _error(problem: str) -> Row:
@@ -86,7 +93,11 @@ def _error(problem: str) -> Row:
 
 def _is_row(given: Any) -> bool:
     """Whether an output is what a check gives: any cell may show something of the same type."""
-    return isinstance(given, dict) and set(given) == set(_error("")) and all(isinstance(each, str) for each in given.values())
+    return (
+        isinstance(given, dict)
+        and set(given) == set(_error(""))
+        and all(isinstance(each, str) for each in given.values())
+    )
 
 
 def _missing(path: Path, found: list[Row]) -> list[Row]:
@@ -109,7 +120,13 @@ def _run(notebook: "NotebookNode", path: Path) -> str:
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
     resources = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(notebook, timeout=CELL_TIMEOUT_S, allow_errors=True, kernel_name="python3", resources=resources)
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT_S,
+        allow_errors=True,
+        kernel_name="python3",
+        resources=resources,
+    )
     mine = path.resolve().parent == WORK.resolve()
     try:
         with tempfile.TemporaryDirectory(prefix="course-check-") as elsewhere:
@@ -165,7 +182,9 @@ def progress_text(found: dict[str, Any]) -> str:
         if row["exercise"][:2] != lesson:
             lesson = row["exercise"][:2]
             core = [each for each in rows if each["exercise"].startswith(lesson) and each["core"]]
-            lines.append(f"Lesson {lesson}: {sum(each['right'] for each in core)} of {len(core)} core exercises right")
+            lines.append(
+                f"Lesson {lesson}: {sum(each['right'] for each in core)} of {len(core)} core exercises right"
+            )
         verdict = "right" if row["right"] else row["last_verdict"] or "to do"
         level = "" if row["core"] else " (stretch)"
         tries = f", {row['tries']} tries" if row["tries"] > 1 else ""

@@ -30,4 +30,7 @@ def all_hints(exercise_id: str) -> list[str]:
     if statement is None or not statement.hints:
         raise CourseError(f"There is no hint to exercise {exercise_id}.")
     count = len(statement.hints)
-    return [f"{exercise_id}, hint {number} of {count}: {text}" for number, text in enumerate(statement.hints, start=1)]
+    return [
+        f"{exercise_id}, hint {number} of {count}: {text}"
+        for number, text in enumerate(statement.hints, start=1)
+    ]

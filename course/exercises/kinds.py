@@ -107,7 +107,10 @@ class Number:
 
     def judge(self, answer: Any) -> Judged:
         if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
-            return "no answer", f"It must be a number, in {self.unit}; this is a {type(answer).__name__}."
+            return (
+                "no answer",
+                f"It must be a number, in {self.unit}; this is a {type(answer).__name__}.",
+            )
         try:
             answer = float(answer)
         except OverflowError:
@@ -121,8 +124,14 @@ class Number:
             return "wrong", f"It must be above zero and finite, in {self.unit}."
         power = round(math.log10(answer) - math.log10(self.right))
         if power and math.isclose(answer, self.right * 10.0**power, rel_tol=self.relative):
-            return "wrong", f"The digits are right and the power of ten is not: it must be in {self.unit}."
-        return "wrong", f"It is too {'large' if answer > self.right else 'small'}. The unit is {self.unit}."
+            return (
+                "wrong",
+                f"The digits are right and the power of ten is not: it must be in {self.unit}.",
+            )
+        return (
+            "wrong",
+            f"It is too {'large' if answer > self.right else 'small'}. The unit is {self.unit}.",
+        )
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,10 @@ def _changing() -> Iterator[dict[str, Tried]]:
             path.replace(path.with_suffix(".damaged.json"))
             history = {}
         yield history
-        write_whole(path, json.dumps({key: asdict(value) for key, value in sorted(history.items())}, indent=1))
+        write_whole(
+            path,
+            json.dumps({key: asdict(value) for key, value in sorted(history.items())}, indent=1),
+        )
 
 
 def _take(lock: TextIO) -> None:
@@ -104,7 +107,9 @@ def _read(path: Path) -> dict[str, Tried]:
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise CourseError(f"{path} is damaged ({error}): the next check sets it aside and begins anew.") from error
+        raise CourseError(
+            f"{path} is damaged ({error}): the next check sets it aside and begins anew."
+        ) from error
 
 
 def _entry(**values: Any) -> Tried:

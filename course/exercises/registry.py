@@ -28,7 +28,9 @@ def find(exercise_id: str) -> Exercise:
     wanted = f"{lesson.zfill(2)}.{number}"
     if wanted not in found:
         same = [each for each in found if each.startswith(f"{lesson.zfill(2)}.")]
-        raise CourseError(f"There is no exercise {exercise_id!r}: there is {', '.join(same or found)}.")
+        raise CourseError(
+            f"There is no exercise {exercise_id!r}: there is {', '.join(same or found)}."
+        )
     return found[wanted]
 
 

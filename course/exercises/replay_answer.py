@@ -36,7 +36,9 @@ class Where:
     """What `exercise.longer` was given, whose case then comes third."""
 
 
-def steps(exercise_id: str, source: dict[str, Any], where: dict[str, Any], programs: list[Any]) -> dict[str, Any]:
+def steps(
+    exercise_id: str, source: dict[str, Any], where: dict[str, Any], programs: list[Any]
+) -> dict[str, Any]:
     """What `tracing.tasks.content_of` says of the launch in which an answer goes wrong. In a child that interprets.
 
     programs: to be recorded instead of the one that does it.
@@ -87,7 +89,9 @@ def _writer(watch: Watch, result: torch.Tensor, index: tuple[int, ...]) -> tuple
 
     Where nobody wrote it, the last launch's first program.
     """
-    place = result.data_ptr() + result.element_size() * sum(i * step for i, step in zip(index, result.stride(), strict=True))
+    place = result.data_ptr() + result.element_size() * sum(
+        i * step for i, step in zip(index, result.stride(), strict=True)
+    )
     for launch, survey in reversed(list(enumerate(watch.surveys))):
         if written := survey.last_writer(place):
             argument, number, program = written

@@ -35,7 +35,11 @@ def prepare_worker() -> None:
 
 def compiles(exercise_id: str, source: dict[str, Any], target_name: str) -> tuple[Judged, str]:
     """Whether what the answer launches compiles, and why that could not be told. In a child that compiles."""
-    exercise, text, target = code_exercise(exercise_id), Source.from_json(source), target_of(target_name)
+    exercise, text, target = (
+        code_exercise(exercise_id),
+        Source.from_json(source),
+        target_of(target_name),
+    )
     function = exercise.function(text.load())
     untold = ""
     with launches_compiled(target.triton) as launches:
@@ -53,7 +57,10 @@ def compiles(exercise_id: str, source: dict[str, Any], target_name: str) -> tupl
         if exercise.compiled and (problem_text := exercise.compiled(kernel.asm)):
             return ("wrong", problem_text), ""
         if exercise.in_float32 and (problem_text := _rounds_on_the_way(kernel.asm["ttir"])):
-            return ("wrong", f"{problem_text}: convert to float32 after the load, and back only for the store."), ""
+            return (
+                "wrong",
+                f"{problem_text}: convert to float32 after the load, and back only for the store.",
+            ), ""
     return ("right", ""), untold or ("" if launches.kernels else "it launched no kernel")
 
 
@@ -76,7 +83,9 @@ def _rounds_on_the_way(ttir: str) -> str:
     return "It rounds to 16 bits and computes on" if again else ""
 
 
-def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str], bool, dict[str, Any] | None]:
+def values(
+    exercise_id: str, source: dict[str, Any]
+) -> tuple[Judged, list[str], bool, dict[str, Any] | None]:
     """Whether the answer is right, what could not be told, whether it raised, and where: see `Where`. In a child that runs
     kernels."""
     exercise = code_exercise(exercise_id)
@@ -100,8 +109,7 @@ def values(exercise_id: str, source: dict[str, Any]) -> tuple[Judged, list[str],
 
 
 def _tried(
-    exercise: Code,
-    function: Callable[..., torch.Tensor],
+    exercise: Code, function: Callable[..., torch.Tensor]
 ) -> tuple[tuple[Case, ...], tuple[Outcome, ...], int | None]:
     """The cases that an answer was tried on, what came of them up to the first wrong one, and what
     `exercise.longer` was given.
@@ -123,9 +131,7 @@ def _tried(
 
 
 def _verified(
-    exercise: Code,
-    function: Callable[..., torch.Tensor],
-    cases: tuple[Case, ...],
+    exercise: Code, function: Callable[..., torch.Tensor], cases: tuple[Case, ...]
 ) -> tuple[Outcome, ...]:
     if not cases:
         return ()
@@ -162,9 +168,8 @@ def _work_problem(exercise: Code, case: Case, work: Work) -> str:
         return f"The values are right, but it took {work.launches} launches where {exercise.most_launches} will do."
     if work.idle_programs > max(FREE_PROGRAMS, 8 * work.busy_programs):
         every = f"{work.idle_programs + work.busy_programs:,}"
-        return (
-            f"The values are right, but of {every} programs {work.busy_programs:,} had an element to work on: look at the grid."
-        )
+        busy = f"{work.busy_programs:,}"
+        return f"The values are right, but of {every} programs {busy} had an element to work on: look at the grid."
     if exercise.most_bytes is not None:
         most = exercise.most_bytes(*(made.tensor for made in case.make("cpu")), *case.scalars)
         if work.bytes_moved > most:
@@ -176,4 +181,8 @@ def _place(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
     reason = problem.reason.split(". ")[0].rstrip(".")
     found = problem.within([(each.text, each.line) for each in definitions])
-    return f"Line {found.line} of {definitions[found.which].place}:  {found.text}\n{reason}." if found else f"{reason}."
+    return (
+        f"Line {found.line} of {definitions[found.which].place}:  {found.text}\n{reason}."
+        if found
+        else f"{reason}."
+    )

@@ -49,17 +49,29 @@ class GpuFacts:
 
     def __str__(self) -> str:
         rows = [
-            ("device memory", f"{self.memory_bytes / 2**30:.0f} GiB", f"{self.memory_tb_s:.1f} TB/s, read and written"),
+            (
+                "device memory",
+                f"{self.memory_bytes / 2**30:.0f} GiB",
+                f"{self.memory_tb_s:.1f} TB/s, read and written",
+            ),
             ("L2 cache", f"{self.l2_bytes / 2**20:.0f} MiB", f"{self.l2_tb_s:.1f} TB/s, read"),
-            ("multiprocessors", str(self.multiprocessors), f"{self.matmul_tflop_s:.0f} TFLOP/s, float16 matrix product"),
+            (
+                "multiprocessors",
+                str(self.multiprocessors),
+                f"{self.matmul_tflop_s:.0f} TFLOP/s, float16 matrix product",
+            ),
             ("  shared memory in each", f"{self.shared_bytes / 2**10:.0f} KiB", ""),
             ("  registers in each", f"{self.register_bytes / 2**10:.0f} KiB", ""),
             ("  warps in each, at most", str(self.warps), "32 threads a warp"),
         ]
         if self.bf16_matmul_tflop_s is not None:
-            rows.insert(3, ("", "", f"{self.bf16_matmul_tflop_s:.0f} TFLOP/s, bfloat16 matrix product"))
+            rows.insert(
+                3, ("", "", f"{self.bf16_matmul_tflop_s:.0f} TFLOP/s, bfloat16 matrix product")
+            )
         lines = [f"{what:26}{size:>10}   {speed}".rstrip() for what, size, speed in rows]
-        return "\n".join([*lines, f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."])
+        return "\n".join(
+            [*lines, f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."]
+        )
 
     __repr__ = __str__
 
@@ -116,7 +128,9 @@ def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE
     total = tl.zeros([BLOCK_SIZE], dtype=tl.int32)
     for i in range(BLOCKS_READ):
         block = (pid * 61 + i * 131) % n_blocks
-        total += tl.load(x_ptr + block * BLOCK_SIZE + offsets, cache_modifier=".cg")  # from L2, past L1
+        total += tl.load(
+            x_ptr + block * BLOCK_SIZE + offsets, cache_modifier=".cg"
+        )  # from L2, past L1
     tl.store(out_ptr + pid, tl.sum(total))
 
 
@@ -128,7 +142,14 @@ def _l2_tb_s(multiprocessors: int, l2_bytes: int) -> float:
     out = torch.empty(programs, dtype=torch.int32, device="cuda")
 
     def call() -> None:
-        sweep_kernel[(programs,)](x, out, x.numel() // block_size, BLOCKS_READ=blocks_read, BLOCK_SIZE=block_size, num_warps=4)
+        sweep_kernel[(programs,)](
+            x,
+            out,
+            x.numel() // block_size,
+            BLOCKS_READ=blocks_read,
+            BLOCK_SIZE=block_size,
+            num_warps=4,
+        )
 
     return programs * blocks_read * block_size * x.element_size() / _milliseconds(call) / 1e9
 

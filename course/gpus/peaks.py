@@ -55,7 +55,11 @@ class Gpu:
     @property
     def special(self) -> float | None:
         """Exponentials and the like, in 10^12 a second; None where nothing is published."""
-        return SPECIAL_A_CLOCK * self.multiprocessors * self.clock_mhz / 1e6 if self.special_published else None
+        return (
+            SPECIAL_A_CLOCK * self.multiprocessors * self.clock_mhz / 1e6
+            if self.special_published
+            else None
+        )
 
     def vector_rate(self, kind: str) -> float:
         """Infinite where nothing is known, so that it bounds nothing."""
@@ -66,7 +70,9 @@ class Gpu:
         if self.measured:
             return self.dot.get(kind)
         if kind.startswith("fp8"):
-            return self.dot.get("fp8", self.dot.get("fp16"))  # where they lack fp8, the compiler converts it to fp16
+            return self.dot.get(
+                "fp8", self.dot.get("fp16")
+            )  # where they lack fp8, the compiler converts it to fp16
         return self.dot.get("tf32" if kind == "tf32x3" else kind)
 
 
@@ -96,7 +102,9 @@ def gpu_of(name: str) -> Gpu:
     for gpu in _ALL:
         if plain in map(_plain, (gpu.name, *gpu.device_names)):
             return gpu
-    raise CourseError(f"There are no peak figures for {name!r}: there are some for {', '.join(GPUS)}.")
+    raise CourseError(
+        f"There are no peak figures for {name!r}: there are some for {', '.join(GPUS)}."
+    )
 
 
 def _plain(name: str) -> str:
@@ -154,16 +162,39 @@ class GpuLimits:
     """What GPUs of each NVIDIA architecture have. Prints as a table."""
 
     def __str__(self) -> str:
-        rows = [("", "GPU", "memory", "bandwidth", "shared memory", "loads while", "tl.dot becomes", "bfloat16")]
+        rows = [
+            (
+                "",
+                "GPU",
+                "memory",
+                "bandwidth",
+                "shared memory",
+                "loads while",
+                "tl.dot becomes",
+                "bfloat16",
+            )
+        ]
         rows.append(("", "", "", "", "of a program", "it computes", "", ""))
         for target in map(TARGETS.__getitem__, LISTED):
             gpus = [each for each in _ALL if each.target == target.name]
             sold = [(gpu.name, f"{gpu.memory_gb} GB", f"{gpu.memory:.2f} TB/s") for gpu in gpus]
             for names in sold or [(SERIES[target.name], "", "")]:
                 bfloat16 = "yes" if target.capability >= 80 else "no"
-                rows.append((target.name, *names, f"{target.shared_bytes // KIB} KiB", target.copies, target.dot, bfloat16))
+                rows.append(
+                    (
+                        target.name,
+                        *names,
+                        f"{target.shared_bytes // KIB} KiB",
+                        target.copies,
+                        target.dot,
+                        bfloat16,
+                    )
+                )
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return "\n".join(
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
 
     __repr__ = __str__
 

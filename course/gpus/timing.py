@@ -16,7 +16,9 @@ MOST_CALLS = 200
 ROUNDS_OF_LAUNCHES = 9
 
 
-def times_ms(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], budget_ms: float = 40) -> list[float]:
+def times_ms(
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], budget_ms: float = 40
+) -> list[float]:
     """Milliseconds of calls of function(*inputs), as many as take about budget_ms together, after a few that warm up.
 
     The L2 cache is emptied before each.
@@ -31,10 +33,15 @@ def times_ms(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], bud
     launch_s = (time.perf_counter() - start) / 3
     held = int(min(MOST_HELD_S, max(LEAST_HELD_S, HELD_LAUNCHES * launch_s)) * CYCLES_A_SECOND)
     estimate = min(_timed(function, inputs, cache, held) for _ in range(3))
-    return [_timed(function, inputs, cache, held) for _ in range(max(3, min(MOST_CALLS, int(budget_ms / estimate))))]
+    return [
+        _timed(function, inputs, cache, held)
+        for _ in range(max(3, min(MOST_CALLS, int(budget_ms / estimate))))
+    ]
 
 
-def _timed(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], cache: torch.Tensor, held: int) -> float:
+def _timed(
+    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], cache: torch.Tensor, held: int
+) -> float:
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     cache.zero_()
     torch.cuda._sleep(held)

@@ -47,7 +47,9 @@ class Descendants:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             for pid in pids:
-                with contextlib.suppress(ChildProcessError):  # a child's child, which becomes ours when its parent has ended
+                with contextlib.suppress(
+                    ChildProcessError
+                ):  # a child's child, which becomes ours when its parent has ended
                     os.waitpid(pid, os.WNOHANG)
             time.sleep(0.002)
 

@@ -65,7 +65,9 @@ def _own_folder(environ: dict[str, str]) -> Iterator[None]:
     """Give a task a temporary folder of its own, and remove it: a task that is killed cannot do so itself."""
     around = next((environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name)), None)
     try:
-        folder = tempfile.TemporaryDirectory(prefix="course-task-", dir=around, ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(
+            prefix="course-task-", dir=around, ignore_cleanup_errors=True
+        )
     except OSError:  # the task finds the same, and says what it could not write
         yield
         return
@@ -77,7 +79,9 @@ def _prepare(name: str) -> None:
     """Do once, and not in each fork, what a task's module needs: import it, and call its `prepare_worker`."""
     if name in sys.modules:
         return
-    with contextlib.suppress(Exception):  # what fails fails again in the fork, and is reported from there
+    with contextlib.suppress(
+        Exception
+    ):  # what fails fails again in the fork, and is reported from there
         getattr(importlib.import_module(name), "prepare_worker", lambda: None)()
 
 
@@ -89,7 +93,9 @@ def _run(request: Json, control: socket.socket) -> tuple[Json, bytes] | None:
     start = time.monotonic()
     pid = os.fork()
     if pid == 0:
-        os.close(control.fileno())  # nothing that the task writes may look like an answer of this process
+        os.close(
+            control.fileno()
+        )  # nothing that the task writes may look like an answer of this process
         for read_end, _ in pipes.values():
             os.close(read_end)
         _task(request, {name: write_end for name, (_, write_end) in pipes.items()}, stamp)
@@ -158,7 +164,10 @@ class _Limits:
             return {"how": "out of memory", "stopped": f"at {MOST_PROCESSES} processes"}
         # Watched here and not by a limit on address space, which CUDA exceeds from its start.
         if self.descendants.memory_bytes(pids, self.memory_bytes) > self.memory_bytes:
-            return {"how": "out of memory", "stopped": f"at {self.memory_bytes / 2**30:.2g} GiB of memory"}
+            return {
+                "how": "out of memory",
+                "stopped": f"at {self.memory_bytes / 2**30:.2g} GiB of memory",
+            }
         # CPU time, so that a busy machine changes nothing. Threads that compute side by side count once.
         computed_s = min(self.descendants.computed_s(pids), elapsed_s)
         if computed_s >= self.timeout_s:
@@ -169,7 +178,9 @@ class _Limits:
         return None
 
 
-def _watch(ended: int, control: socket.socket, readers: dict[int, str], got: Streams, limits: _Limits) -> Json | None:
+def _watch(
+    ended: int, control: socket.socket, readers: dict[int, str], got: Streams, limits: _Limits
+) -> Json | None:
     """Read what the task writes until it ends; say why it must be killed, or None where it ended by itself."""
     with selectors.DefaultSelector() as selector:
         for watched in (ended, control.fileno(), *readers):
@@ -209,9 +220,13 @@ def _task(request: Json, pipes: dict[str, int], stamp: bytes) -> None:
         os.chdir(request["folder"])
         sys.path[:] = request["path"]
         module, _, name = request["function"].partition(":")
-        value = json.dumps(getattr(importlib.import_module(module), name)(*request["args"])).encode()
+        value = json.dumps(
+            getattr(importlib.import_module(module), name)(*request["args"])
+        ).encode()
         if len(value) > MOST_VALUE_BYTES:
-            raise ValueError(f"it returns {len(value) / 1e6:,.0f} MB, and {MOST_VALUE_BYTES / 1e6:,.0f} MB can come back")
+            raise ValueError(
+                f"it returns {len(value) / 1e6:,.0f} MB, and {MOST_VALUE_BYTES / 1e6:,.0f} MB can come back"
+            )
         if os.getpid() == own:  # forks of the task may return as well
             with os.fdopen(pipes["value"], "wb") as stream:
                 stream.write(stamp + value + stamp)
@@ -228,8 +243,14 @@ def _task(request: Json, pipes: dict[str, int], stamp: bytes) -> None:
 
 
 if __name__ == "__main__":
-    warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)  # libraries' threads are idle
-    for module in ("course", "torch", "triton"):  # what takes seconds, once; course picks the mode before Triton is read
+    warnings.filterwarnings(
+        "ignore", message=".*fork.*", category=DeprecationWarning
+    )  # libraries' threads are idle
+    for module in (
+        "course",
+        "torch",
+        "triton",
+    ):  # what takes seconds, once; course picks the mode before Triton is read
         importlib.import_module(module)
 
     # Until here it ends at once when it is told to; from here on it ends its task first, when the parent hangs up.

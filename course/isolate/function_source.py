@@ -65,8 +65,12 @@ class Source:
         sys.modules[module.__name__] = module  # where inspect and dataclasses look
         for line in (*self.imports, *self.constants):
             exec(line, vars(module))
-        if course.MODE.interpreting:  # which cannot multiply a block by a constexpr in a helper, as the compiler can
-            vars(module).setdefault("_language", triton.language)  # which it asks every function for, and not all name it
+        if (
+            course.MODE.interpreting
+        ):  # which cannot multiply a block by a constexpr in a helper, as the compiler can
+            vars(module).setdefault(
+                "_language", triton.language
+            )  # which it asks every function for, and not all name it
             for name, value in vars(module).items():
                 if isinstance(value, triton.language.constexpr):
                     setattr(module, name, value.value)
@@ -74,10 +78,14 @@ class Source:
             _keep_lines(definition)
             text = "\n" * (definition.line - 1) + definition.text + "\n"
             own_name = _parsed(definition.text).name
-            other = vars(module).get(own_name)  # two functions may have been defined under one name, one after the other
+            other = vars(module).get(
+                own_name
+            )  # two functions may have been defined under one name, one after the other
             exec(compile(text, definition.file, "exec"), vars(module))
             made = vars(module)[own_name]
-            vars(module)[definition.name] = made.__func__ if isinstance(made, staticmethod) else made
+            vars(module)[definition.name] = (
+                made.__func__ if isinstance(made, staticmethod) else made
+            )
             if other is not None and own_name != definition.name:
                 vars(module)[own_name] = other
         return vars(module)[self.definitions[-1].name]
@@ -85,7 +93,9 @@ class Source:
 
 def _keep_lines(definition: Definition) -> None:
     """Have the text found by file and line, as Triton and tracebacks look for it."""
-    lines = list(linecache.getlines(definition.file))  # of a real file all of them: others of its functions may be imported
+    lines = list(
+        linecache.getlines(definition.file)
+    )  # of a real file all of them: others of its functions may be imported
     new = [f"{line}\n" for line in definition.text.split("\n")]
     first, last = definition.line - 1, definition.line - 1 + len(new)
     if textwrap.dedent("".join(lines[first:last])).rstrip() == definition.text:
@@ -108,7 +118,9 @@ def source_of(value: Any, kernels_as_text: bool = False) -> Source:
     _collect_function(function.__name__, value, function, into)
     # course goes first: importing it picks the mode, which must come before Triton is imported.
     first = sorted(into.imports, key=lambda line: "course" not in line.split()[1].split(".")[0])
-    definitions = tuple(definition for definition in into.definitions.values() if definition is not None)
+    definitions = tuple(
+        definition for definition in into.definitions.values() if definition is not None
+    )
     return Source(("import course", *first), tuple(into.constants.values()), definitions)
 
 
@@ -126,10 +138,14 @@ class _Collected:
 def _collect(name: str, value: Any, into: _Collected, advice: str) -> None:
     """advice: what to do where the value cannot go along."""
     if not _same(into.meant.setdefault(name, value), value):
-        raise CourseError(f"{name} means one thing in one module and another in the next: give one of them another name.")
+        raise CourseError(
+            f"{name} means one thing in one module and another in the next: give one of them another name."
+        )
     if name in into.definitions:
         return
-    function = plain_function(value) or (inspect.unwrap(value) if inspect.isfunction(value) else None)
+    function = plain_function(value) or (
+        inspect.unwrap(value) if inspect.isfunction(value) else None
+    )
     if isinstance(value, ModuleType):
         into.imports[f"import {value.__name__} as {name}"] = None
     elif name in ("DEVICE", "MODE") and value == getattr(course, name):
@@ -142,7 +158,9 @@ def _collect(name: str, value: Any, into: _Collected, advice: str) -> None:
     elif function is not None:
         _collect_function(name, value, function, into)
     else:
-        raise CourseError(f"{name} is a {type(value).__name__}, which cannot go along into another process: {advice}.")
+        raise CourseError(
+            f"{name} is a {type(value).__name__}, which cannot go along into another process: {advice}."
+        )
 
 
 def _is_own_kernel(value: Any) -> bool:
@@ -155,16 +173,22 @@ def _same(one: Any, other: Any) -> bool:
     if one is other:
         return True
     function, text = plain_function(one), constant_text(one)
-    return (function is not None and function is plain_function(other)) or (text is not None and text == constant_text(other))
+    return (function is not None and function is plain_function(other)) or (
+        text is not None and text == constant_text(other)
+    )
 
 
-def _collect_function(name: str, value: Any, function: Callable[..., Any], into: _Collected) -> None:
+def _collect_function(
+    name: str, value: Any, function: Callable[..., Any], into: _Collected
+) -> None:
     closure = _closure(function, is_kernel=plain_function(value) is not None)
     into.definitions[name] = None  # holds its place against a cycle
     definition = _definition(name, function)
     parsed = _parsed(definition.text)
     if plain_function(value) is not None and not parsed.decorator_list:
-        raise CourseError(f"{name} was made by a call: write @triton.jit in the line above `def {parsed.name}` instead.")
+        raise CourseError(
+            f"{name} was made by a call: write @triton.jit in the line above `def {parsed.name}` instead."
+        )
     if parsed.name != function.__name__:
         raise CourseError(
             f"{function.__name__} is no longer what its file has there: start a new session, which reads it again."
@@ -174,7 +198,11 @@ def _collect_function(name: str, value: Any, function: Callable[..., Any], into:
     for used in sorted(in_code | _names_in_head(parsed)):
         if used in outside:
             inside = used in in_code
-            advice = "make it inside the function that uses it" if inside else f"write it out in the lines above {parsed.name}"
+            advice = (
+                "make it inside the function that uses it"
+                if inside
+                else f"write it out in the lines above {parsed.name}"
+            )
             _collect(used, outside[used], into, advice)
     del into.definitions[name]  # after what it uses
     into.definitions[name] = definition
@@ -199,7 +227,9 @@ def constant_text(value: Any, depth: int = 0) -> str | None:
         return f"__import__('torch').device({str(value)!r})"
     if depth < DEEPEST and type(value) in (tuple, list):
         inside = [constant_text(each, depth + 1) for each in value]
-        return None if None in inside else f"{type(value).__name__}([{', '.join(map(str, inside))}])"
+        return (
+            None if None in inside else f"{type(value).__name__}([{', '.join(map(str, inside))}])"
+        )
     if depth < DEEPEST and type(value) is dict:
         pairs = constant_text(list(value.items()), depth + 1)
         return pairs and f"dict({pairs})"
@@ -210,17 +240,29 @@ def importable(value: Any) -> bool:
     """Whether another process can import it: it stands in a module, and not in a notebook or script."""
     named = plain_function(value) or value  # an interpreted kernel is of Triton's own module
     home, name = getattr(named, "__module__", None), getattr(named, "__name__", None)
-    return home not in (None, "__main__") and name is not None and getattr(sys.modules.get(home), name, None) is value
+    return (
+        home not in (None, "__main__")
+        and name is not None
+        and getattr(sys.modules.get(home), name, None) is value
+    )
 
 
 def _globals_in_code(code: CodeType) -> set[str]:
-    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return names.union(*(_globals_in_code(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+    names = {
+        i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
+    return names.union(
+        *(_globals_in_code(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+    )
 
 
 def _names_in_head(definition: ast.FunctionDef) -> set[str]:
     """Names in decorators, annotations and defaults, which are evaluated outside the function's own code."""
-    heads = [*definition.decorator_list, definition.args, *([definition.returns] if definition.returns else [])]
+    heads = [
+        *definition.decorator_list,
+        definition.args,
+        *([definition.returns] if definition.returns else []),
+    ]
     return {node.id for head in heads for node in ast.walk(head) if isinstance(node, ast.Name)}
 
 

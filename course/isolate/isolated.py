@@ -13,7 +13,9 @@ from .function_source import Source, source_of
 from .pool import Ended, Kind, call
 
 
-def apart(function: Callable[[], Any], *, interpret: bool = False, typed: str = "", timeout_s: float = 60) -> None:
+def apart(
+    function: Callable[[], Any], *, interpret: bool = False, typed: str = "", timeout_s: float = 60
+) -> None:
     """Call `function()` in a process of its own and print what it prints, and how it ended.
 
     function: takes no arguments; what it uses from the notebook (kernels, helpers, constants) goes along.
@@ -36,7 +38,9 @@ def _there(source: dict[str, Any], typed: str) -> None:
     """In the child."""
     function = Source.from_json(source).load()
     if typed:
-        debugger = pdb.Pdb(stdin=_Typist(typed.rstrip("\n") + "\n"), stdout=sys.stdout, nosigint=True, readrc=False)
+        debugger = pdb.Pdb(
+            stdin=_Typist(typed.rstrip("\n") + "\n"), stdout=sys.stdout, nosigint=True, readrc=False
+        )
         debugger.use_rawinput = False
 
         def stop() -> None:
@@ -59,7 +63,11 @@ def _verdict(ended: Ended) -> str:
     if ended.how == "finished":
         return "The process finished."
     if ended.stopped:
-        why = ": this machine is too busy, or it waits for something that never comes" if ended.starved else ""
+        why = (
+            ": this machine is too busy, or it waits for something that never comes"
+            if ended.starved
+            else ""
+        )
         return f"The process was stopped {ended.stopped}{why}. This session goes on."
     if ended.how == "crashed":
         return f"The process was killed by {ended.signal}. This session goes on."

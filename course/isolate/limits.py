@@ -27,7 +27,9 @@ def wall_s(timeout_s: float) -> float:
 
 def free_memory_bytes(root: Path = Path("/")) -> int:
     """How much more memory this session could take."""
-    fields = dict(line.split(":", 1) for line in _read(root / "proc/meminfo").splitlines() if ":" in line)
+    fields = dict(
+        line.split(":", 1) for line in _read(root / "proc/meminfo").splitlines() if ":" in line
+    )
     found = [int(fields["MemAvailable"].split()[0]) * 1024] if "MemAvailable" in fields else []
     for group in _groups("memory", root):
         for most, used, unused in (

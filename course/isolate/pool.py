@@ -122,7 +122,11 @@ class Worker:
             for _ in range(1 if self.process is None else 2):
                 if self.process is None:
                     self._start()
-                answer = None if self._cancelled else self._ask(line, request["wall_s"] + limits.wall_s(START_S))
+                answer = (
+                    None
+                    if self._cancelled
+                    else self._ask(line, request["wall_s"] + limits.wall_s(START_S))
+                )
                 if answer:
                     return _ended(*answer)
                 errors = self._stop()
@@ -137,7 +141,14 @@ class Worker:
         ours, theirs = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the worker
         # -P: a triton.py in the current folder must not be taken for Triton.
-        command = [sys.executable, "-P", "-m", "course.isolate.fork_server", str(theirs.fileno()), str(self.idle_s)]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "course.isolate.fork_server",
+            str(theirs.fileno()),
+            str(self.idle_s),
+        ]
         self._socket, self._answers = ours, ours.makefile("rb")
         self.process = subprocess.Popen(
             command, env=_environment(self.kind) | _threads(self.kind), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -238,7 +249,9 @@ def run_source(source: str, kind: Kind | None = None, timeout_s: float = 60) -> 
         ended = _run([sys.executable, str(script)], _environment(kind), timeout_s)
         # The folder's name is random and says nothing: what is shown names the script alone.
         here = f"{folder}/"
-        return replace(ended, stdout=ended.stdout.replace(here, ""), stderr=ended.stderr.replace(here, ""))
+        return replace(
+            ended, stdout=ended.stdout.replace(here, ""), stderr=ended.stderr.replace(here, "")
+        )
 
 
 def run_command(command: list[str], timeout_s: float = 60) -> Ended:
@@ -276,13 +289,22 @@ def _run(command: list[str], environ: dict[str, str], timeout_s: float) -> Ended
         _kill_session(process)
         stdout, stderr = process.communicate()
         stopped = f"after {timeout_s:g} s"
-        return Ended("out of time", process.returncode, stdout, stderr, time.monotonic() - start, stopped=stopped)
+        return Ended(
+            "out of time",
+            process.returncode,
+            stdout,
+            stderr,
+            time.monotonic() - start,
+            stopped=stopped,
+        )
     except BaseException:  # an interrupted cell must not leave the child behind
         _kill_session(process)
         process.wait()
         raise
     code = process.returncode
-    how: Literal["finished", "failed", "crashed"] = "finished" if code == 0 else "crashed" if code < 0 else "failed"
+    how: Literal["finished", "failed", "crashed"] = (
+        "finished" if code == 0 else "crashed" if code < 0 else "failed"
+    )
     return Ended(how, code, stdout, stderr, time.monotonic() - start)
 
 

@@ -30,7 +30,9 @@ def start(options: list[str]) -> None:
 def session_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment for the lab: each session chooses its own mode, and says its own reason."""
     asked_for = MODE.reason.startswith("TRITON_INTERPRET")
-    return {name: value for name, value in environ.items() if name != "TRITON_INTERPRET" or asked_for}
+    return {
+        name: value for name, value in environ.items() if name != "TRITON_INTERPRET" or asked_for
+    }
 
 
 def arguments(root: Path) -> list[str]:
@@ -64,7 +66,9 @@ def report(copied: workspace.Copied) -> list[str]:
     if copied.new:
         lines.append(f"New in work/: {', '.join(copied.new)}.")
     if copied.renewed:
-        lines.append(f"Renewed in work/, since you had not changed them: {', '.join(copied.renewed)}.")
+        lines.append(
+            f"Renewed in work/, since you had not changed them: {', '.join(copied.renewed)}."
+        )
     for name in copied.behind:
         lines.append(
             f"{name} has a newer version; yours is untouched. `course reset {name[:2]}` gives the new one and keeps yours."

@@ -42,7 +42,9 @@ def problems(source: Path) -> list[str]:
 def _lesson_problems(notebook: NotebookNode, number: str) -> Iterator[str]:
     if not notebook.cells or not notebook.cells[0].source.startswith("# "):
         yield "the first cell must be the title, '# …' in a markdown cell."
-    ids = [match[1] for cell in notebook.cells if (match := EXERCISE.match(cell.source.split("\n")[0]))]
+    ids = [
+        match[1] for cell in notebook.cells if (match := EXERCISE.match(cell.source.split("\n")[0]))
+    ]
     expected = [f"{number}.{k}" for k in range(1, len(ids) + 1)]
     if ids != expected:
         yield f"exercises are numbered {', '.join(ids)}; they must be {', '.join(expected)}."

@@ -23,13 +23,17 @@ CELL_TIMEOUT_S = 600
 UNSTABLE = re.compile(r"ipykernel_\d|/tmp/|/home/|/root/|0x[0-9a-f]{9,}|widget-view")
 
 
-def build(lessons: list[str], solutions: Path = SOLUTIONS, notebooks: Path = NOTEBOOKS) -> list[Path]:
+def build(
+    lessons: list[str], solutions: Path = SOLUTIONS, notebooks: Path = NOTEBOOKS
+) -> list[Path]:
     """Derive and run these lessons (all where none is named), and write the notebooks; return their paths.
 
     lessons: numbers, as "01". Building again changes no byte. Raises CourseError, and writes nothing of that lesson,
     where a source breaks the contract, a cell fails, or an output would differ in the next run.
     """
-    sources = [path for path in lesson_sources(solutions) if not lessons or path.name[:2] in lessons]
+    sources = [
+        path for path in lesson_sources(solutions) if not lessons or path.name[:2] in lessons
+    ]
     if not sources:
         raise CourseError(f"There is no lesson {', '.join(lessons)} in {solutions}.")
     written = []
@@ -52,7 +56,12 @@ def run(notebook: NotebookNode, folder: Path) -> None:
     from nbclient.exceptions import CellExecutionError, DeadKernelError
 
     with tempfile.TemporaryDirectory() as cache:
-        environ = {**os.environ, "COURSE_MODE": "cpu", "COURSE_PROGRESS": "off", "COURSE_STATIC": "1"}
+        environ = {
+            **os.environ,
+            "COURSE_MODE": "cpu",
+            "COURSE_PROGRESS": "off",
+            "COURSE_STATIC": "1",
+        }
         environ |= {"TRITON_CACHE_DIR": cache, "COURSE_DATA": cache}
         client = NotebookClient(
             notebook, timeout=CELL_TIMEOUT_S, kernel_name="python3", resources={"metadata": {"path": str(folder)}},
@@ -64,17 +73,27 @@ def run(notebook: NotebookNode, folder: Path) -> None:
             raise CourseError(f"A cell failed: {error}") from error
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of day
-    notebook.metadata["language_info"] = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
+    notebook.metadata["language_info"] = {
+        "name": "python",
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+    }
 
 
 def _refuse_unstable(notebook: NotebookNode, where: str) -> None:
     for index, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", []):
             if output.get("name") == "stderr":
-                raise CourseError(f"{where}, cell {index} writes to stderr: {output['text'].strip()[:300]}")
-            shown = {kind: text for kind, text in output.get("data", {}).items() if kind != "text/html"}
+                raise CourseError(
+                    f"{where}, cell {index} writes to stderr: {output['text'].strip()[:300]}"
+                )
+            shown = {
+                kind: text for kind, text in output.get("data", {}).items() if kind != "text/html"
+            }
             if match := UNSTABLE.search(f"{output.get('text', '')} {shown}"):
-                raise CourseError(f"{where}, cell {index} shows {match[0]!r}, which differs from run to run.")
+                raise CourseError(
+                    f"{where}, cell {index} shows {match[0]!r}, which differs from run to run."
+                )
 
 
 def out_of_sync(solutions: Path = SOLUTIONS, notebooks: Path = NOTEBOOKS) -> list[str]:
@@ -86,14 +105,19 @@ def out_of_sync(solutions: Path = SOLUTIONS, notebooks: Path = NOTEBOOKS) -> lis
     sources = {path.stem: path for path in lesson_sources(solutions)}
     for path in sorted(notebooks.glob("*.ipynb")):
         if path.stem not in sources:
-            found.append(f"notebooks/{path.name} has no source in solutions/: delete it, or add {path.stem}.py.")
+            found.append(
+                f"notebooks/{path.name} has no source in solutions/: delete it, or add {path.stem}.py."
+            )
     for stem, source in sources.items():
         found += contract.problems(source)
         path = notebooks / f"{stem}.ipynb"
         if not path.is_file():
             found.append(f"notebooks/{stem}.ipynb is missing: run `course notebooks {stem[:2]}`.")
             continue
-        found += [f"notebooks/{stem}.ipynb {difference}" for difference in _differences(derive(source), path)]
+        found += [
+            f"notebooks/{stem}.ipynb {difference}"
+            for difference in _differences(derive(source), path)
+        ]
     return found
 
 
@@ -104,7 +128,9 @@ def _differences(wanted: NotebookNode, path: Path) -> list[str]:
         return [f"has {len(found.cells)} cells and its source has {len(wanted.cells)}: {again}."]
     differences = []
     for index, (ours, theirs) in enumerate(zip(wanted.cells, found.cells, strict=True)):
-        if any(ours.get(key) != theirs.get(key) for key in ("cell_type", "id", "source", "metadata")):
+        if any(
+            ours.get(key) != theirs.get(key) for key in ("cell_type", "id", "source", "metadata")
+        ):
             differences.append(f"differs from its source in cell {index}: {again}.")
         elif ours.cell_type == "code" and theirs.execution_count is None:
             # nbval passes a cell with no reference output whatever it prints.

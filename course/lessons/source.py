@@ -75,14 +75,20 @@ def stub(text: str, where: str = "a cell") -> str:
     for line in text.split("\n"):
         if TO_HERE.match(line):
             if not inside:
-                raise CourseError(f"{where}: '# to here' stands without '# about N lines from here' before it.")
+                raise CourseError(
+                    f"{where}: '# to here' stands without '# about N lines from here' before it."
+                )
             inside = False
         if not inside:
             kept.append(line)
         if FROM_HERE.match(line):
             if inside:
-                raise CourseError(f"{where}: '# about N lines from here' stands twice without '# to here' between.")
+                raise CourseError(
+                    f"{where}: '# about N lines from here' stands twice without '# to here' between."
+                )
             inside = True
     if inside:
-        raise CourseError(f"{where}: '# about N lines from here' stands without '# to here' after it.")
+        raise CourseError(
+            f"{where}: '# about N lines from here' stands without '# to here' after it."
+        )
     return "\n".join(kept)

@@ -42,7 +42,9 @@ def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
         if there is None:
             copied.new.append(lesson.name)
         elif content.startswith(there) and there != content:
-            copied.renewed.append(lesson.name)  # half of a copy, as an interrupted one left it: nobody's work
+            copied.renewed.append(
+                lesson.name
+            )  # half of a copy, as an interrupted one left it: nobody's work
         elif _hash(content) in (origins.get(lesson.name), _hash(there)):
             _record(work, origins, lesson.name, content)
             continue
@@ -62,7 +64,11 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
     Returns the fresh copy and where the old one went (None where there was none). Raises CourseError where no lesson
     has that number, or where it cannot be copied: then the old copy is where it was.
     """
-    found = [path for path in _lessons(notebooks) if lesson.isdigit() and path.name.startswith(f"{lesson:0>2}-")]
+    found = [
+        path
+        for path in _lessons(notebooks)
+        if lesson.isdigit() and path.name.startswith(f"{lesson:0>2}-")
+    ]
     if not found:
         numbers = ", ".join(path.name[:2] for path in _lessons(notebooks))
         raise CourseError(f"There is no lesson {lesson!r}: there is {numbers}.")
@@ -72,11 +78,17 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
     write_whole(ready, content)  # before the old copy is moved, since there may be no room
     try:
         if os.path.lexists(fresh):
-            kept = next(path for k in range(1, 10**6) if not os.path.lexists(path := fresh.with_suffix(f".kept-{k}.ipynb")))
+            kept = next(
+                path
+                for k in range(1, 10**6)
+                if not os.path.lexists(path := fresh.with_suffix(f".kept-{k}.ipynb"))
+            )
             fresh.rename(kept)
         ready.rename(fresh)
     except OSError as error:
-        raise CourseError(f"{fresh} could not be replaced ({error.strerror}): {advice(error)}.") from error
+        raise CourseError(
+            f"{fresh} could not be replaced ({error.strerror}): {advice(error)}."
+        ) from error
     _record(work, _origins(work), fresh.name, content)
     return fresh, kept
 

@@ -53,7 +53,11 @@ class LowerError(CourseError):
 
     def _render_traceback_(self) -> list[str]:
         # What a notebook shows in place of a traceback through the course's own code.
-        more = ["", "All that the compiler said: import sys; print(sys.last_value.details)"] if self.details else []
+        more = (
+            ["", "All that the compiler said: import sys; print(sys.last_value.details)"]
+            if self.details
+            else []
+        )
         return [f"LowerError: {self}", *more]
 
 
@@ -152,10 +156,17 @@ class Lowered:
     def passes(self) -> Passes:
         """The IR before and after every pass of the compiler. Compiles once more."""
         if self.request is None:
-            raise CourseError("There are no passes over edited IR: ask the kernel that it came from.")
+            raise CourseError(
+                "There are no passes over edited IR: ask the kernel that it came from."
+            )
         request = self.request
         found = call_compiler(
-            stages.passes_of, request.reference, request.args, request.kwargs, self.target.name, request.literal
+            stages.passes_of,
+            request.reference,
+            request.args,
+            request.kwargs,
+            self.target.name,
+            request.literal,
         )
         return passes_module.read(found["dump"])
 
@@ -168,14 +179,18 @@ class Lowered:
             (file, number) for file, node in self._statements() if isinstance(node, ast.Return)
             for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
         }  # fmt: skip
-        return layouts_module.from_json(found, lambda location, named: origin_of(location, named, own, returns))
+        return layouts_module.from_json(
+            found, lambda location, named: origin_of(location, named, own, returns)
+        )
 
     def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":
         """What became of the kernel's line that holds `text`, in these stages (in all, where none is named).
 
         most: lines shown of a stage. Raises CourseError where no line, or more than one, holds the text.
         """
-        found = [line for line in self._source_lines() if isinstance(text, str) and text in line.text]
+        found = [
+            line for line in self._source_lines() if isinstance(text, str) and text in line.text
+        ]
         if len(found) != 1:
             how_many = f"{len(found)} lines" if found else "No line"
             raise CourseError(f"{how_many} of {self.kernel} hold {text!r}: name one by its text.")
@@ -184,20 +199,34 @@ class Lowered:
         for stage in stages or self.readable():
             lines = self._text(stage).split("\n")
             rows = sorted(
-                row for number in range(first, last + 1) for row in self.lines.of(number, found[0].file).get(stage, [])
+                row
+                for number in range(first, last + 1)
+                for row in self.lines.of(number, found[0].file).get(stage, [])
             )
             shown[stage] = [passes_module.without_location(lines[row - 1]) for row in rows]
         return Followed(found[0], shown, most)
 
     def replace(self, *, ttir: str | None = None, ttgir: str | None = None) -> "Lowered":
         """Take an edited stage through the stages after it. Raises LowerError where it does not compile."""
-        edited = {name: text for name, text in (("ttir", ttir), ("ttgir", ttgir)) if text is not None}
+        edited = {
+            name: text for name, text in (("ttir", ttir), ("ttgir", ttgir)) if text is not None
+        }
         if len(edited) != 1:
             raise CourseError("replace takes one edited stage, ttir or ttgir.")
         ((extension, text),) = edited.items()
         options = self.metadata["options"]
-        found = call_compiler(stages.compile_again, text, extension, self.kernel, self.target.name, options, self.listing)
-        earlier = {name: self.texts[name] for name in self.texts if extension == "ttgir" and name == "ttir"}
+        found = call_compiler(
+            stages.compile_again,
+            text,
+            extension,
+            self.kernel,
+            self.target.name,
+            options,
+            self.listing,
+        )
+        earlier = {
+            name: self.texts[name] for name in self.texts if extension == "ttgir" and name == "ttir"
+        }
         return _lowered(found, self.target, None, earlier | {extension: text})
 
     def launch(self, grid: tuple[int, ...], *args: Any) -> None:
@@ -216,7 +245,9 @@ class Lowered:
     def diff(self, other: "Lowered", stage: str) -> str:
         """What differs between this one and another in a stage, as a unified diff without source locations."""
         one, two = (passes_module.without_locations(each._text(stage)) for each in (self, other))
-        return passes_module.diff(one, two, f"{self.kernel}, {self.target.name}", f"{other.kernel}, {other.target.name}")
+        return passes_module.diff(
+            one, two, f"{self.kernel}, {self.target.name}", f"{other.kernel}, {other.target.name}"
+        )
 
     def dump(self, folder: str | Path) -> list[Path]:
         """Write each stage to a file of its own, named after the kernel, and metadata.json; return the paths.
@@ -224,9 +255,15 @@ class Lowered:
         Raises CourseError, and has written nothing, where one of them cannot be written.
         """
         folder = Path(folder)
-        contents: dict[str, str | bytes] = {**self.readable(), "cubin" if self.target.nvidia else "hsaco": self.binary}
+        contents: dict[str, str | bytes] = {
+            **self.readable(),
+            "cubin" if self.target.nvidia else "hsaco": self.binary,
+        }
         metadata = {"kernel": self.kernel, "target": self.target.name, **self.metadata}
-        files = {folder / f"{self.kernel}.{extension}": content for extension, content in contents.items()}
+        files = {
+            folder / f"{self.kernel}.{extension}": content
+            for extension, content in contents.items()
+        }
         files[folder / "metadata.json"] = json.dumps(metadata, indent=1, sort_keys=True) + "\n"
         write_together(files)
         return list(files)
@@ -237,13 +274,19 @@ class Lowered:
             "kernel": self.kernel,
             "target": self.target.name,
             "resources": asdict(self.resources),
-            "counts": {stage: {name: n for name, n in found.items() if n} for stage, found in self.counts.items()},
+            "counts": {
+                stage: {name: n for name, n in found.items() if n}
+                for stage, found in self.counts.items()
+            },
             **self.metadata,
         }
 
     def __str__(self) -> str:
         rows = [f"{self.kernel} for {self.target.name}"]
-        rows += [f"    {name:7} {text.count(chr(10)):6,} lines  {WHAT[name]}" for name, text in self.texts.items()]
+        rows += [
+            f"    {name:7} {text.count(chr(10)):6,} lines  {WHAT[name]}"
+            for name, text in self.texts.items()
+        ]
         binary = "cubin" if self.target.nvidia else "hsaco"
         rows.append(f"    {binary:7} {len(self.binary):6,} bytes  {WHAT[binary]}")
         return "\n".join([*rows, *(f"    {line}" for line in str(self.resources).split("\n"))])
@@ -262,14 +305,22 @@ class Lowered:
         """The first and last line of the statement that a line belongs to: a call may be written over several."""
         for file, node in self._statements():
             last = node.end_lineno or node.lineno
-            if file == line.file and not hasattr(node, "body") and node.lineno <= line.number <= last:
+            if (
+                file == line.file
+                and not hasattr(node, "body")
+                and node.lineno <= line.number <= last
+            ):
                 return node.lineno, last
         return line.number, line.number
 
     def _statements(self) -> Iterator[tuple[str, ast.stmt]]:
         """Every statement of the listing with its file; its lines are numbered as there."""
         for function in self.listing:
-            for node in ast.walk(ast.increment_lineno(ast.parse(textwrap.dedent(function["text"])), function["line"] - 1)):
+            for node in ast.walk(
+                ast.increment_lineno(
+                    ast.parse(textwrap.dedent(function["text"])), function["line"] - 1
+                )
+            ):
                 if isinstance(node, ast.stmt):
                     yield function["file"], node
 
@@ -277,7 +328,9 @@ class Lowered:
         if stage == "sass":
             return self.sass
         if stage not in self.texts:
-            raise CourseError(f"A kernel for {self.target.name} has no stage {stage}: it has {', '.join(self.texts)}.")
+            raise CourseError(
+                f"A kernel for {self.target.name} has no stage {stage}: it has {', '.join(self.texts)}."
+            )
         return self.texts[stage]
 
     def _binary(self, nvidia: bool) -> bytes:
@@ -328,15 +381,24 @@ def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> 
     """
     reference = reference_of(kernel, "lower")
     kwargs = kwargs | chosen_by_heuristics(kernel, parameters_of(kernel), args, kwargs)
-    return lower_again(Request(reference, [*map(describe, args)], _described(kwargs), literal=False), target)
+    return lower_again(
+        Request(reference, [*map(describe, args)], _described(kwargs), literal=False), target
+    )
 
 
-def lower_file(file: str | Path, name: str, signature: list[str], target: str | None = None, **options: Any) -> Lowered:
+def lower_file(
+    file: str | Path, name: str, signature: list[str], target: str | None = None, **options: Any
+) -> Lowered:
     """Compile the kernel `name` of a file. signature: a text for each argument, in order; those of constexprs are literals."""
     if not Path(file).is_file():
         raise CourseError(f"There is no file {file}.")
     reference = {"file": str(Path(file).resolve()), "name": name}
-    return lower_again(Request(reference, [{"text": text} for text in signature], _described(options), literal=True), target)
+    return lower_again(
+        Request(
+            reference, [{"text": text} for text in signature], _described(options), literal=True
+        ),
+        target,
+    )
 
 
 def _described(kwargs: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -346,11 +408,20 @@ def _described(kwargs: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def lower_again(request: Request, target_name: str | None) -> Lowered:
     """Compile what was asked for before, for another target."""
     target = target_of(target_name)
-    found = call_compiler(stages.compile_kernel, request.reference, request.args, request.kwargs, target.name, request.literal)
+    found = call_compiler(
+        stages.compile_kernel,
+        request.reference,
+        request.args,
+        request.kwargs,
+        target.name,
+        request.literal,
+    )
     return _lowered(found, target, request, {})
 
 
-def _lowered(found: dict[str, Any], target: Target, request: Request | None, earlier: dict[str, str]) -> Lowered:
+def _lowered(
+    found: dict[str, Any], target: Target, request: Request | None, earlier: dict[str, str]
+) -> Lowered:
     refuse_problem(found)
     texts = {**earlier, **found["stages"]}
     ordered = {name: texts[name] for name in stages.TEXTS if name in texts}
@@ -368,10 +439,14 @@ def refuse_problem(found: dict[str, Any]) -> None:
             where = "its cell" if found["file"].startswith("<cell") else found["file"]
             place = f"\nLine {found['line']} of {where}:  {found['text']}"
         details = found.get("details", "")
-        raise LowerError(_VAGUE.sub(lambda vague: _clearer(vague[0], details), found["problem"]) + place, details)
+        raise LowerError(
+            _VAGUE.sub(lambda vague: _clearer(vague[0], details), found["problem"]) + place, details
+        )
 
 
-_VAGUE = re.compile("PassManager::run failed|error encountered during parsing|the compiler gives no reason")
+_VAGUE = re.compile(
+    "PassManager::run failed|error encountered during parsing|the compiler gives no reason"
+)
 
 
 def _clearer(vague: str, details: str) -> str:
@@ -388,14 +463,28 @@ def call_compiler(function: Any, *args: Any) -> Any:
     words = ended.stderr.strip()
     if ended.how == "finished":
         if isinstance(ended.value, dict) and "problem" in ended.value:
-            return {**ended.value, "details": "\n".join(filter(None, [ended.value.get("details", ""), words]))}
+            return {
+                **ended.value,
+                "details": "\n".join(filter(None, [ended.value.get("details", ""), words])),
+            }
         return ended.value
     if ended.how == "out of time":
         file = args[0].get("file") if args and isinstance(args[0], dict) else None
         first = f"; before it compiles, it executes {file}" if file else ""
         raise LowerError(f"The compiler was stopped {ended.stopped}{first}.", words)
     if ended.how == "out of memory":
-        raise LowerError(f"The compiler was stopped {ended.stopped}, more than it may take on this machine now.", words)
-    why = f"was killed by {ended.signal}" if ended.signal else f"ended early ({ended.exception or f'exit code {ended.code}'})"
-    hint = next((line for line in words.splitlines() if "error:" in line or "Assertion" in line), "")
-    raise LowerError(f"The compiler {why}." + (f" It said: {hint.strip()[:300]}" if hint else ""), words)
+        raise LowerError(
+            f"The compiler was stopped {ended.stopped}, more than it may take on this machine now.",
+            words,
+        )
+    why = (
+        f"was killed by {ended.signal}"
+        if ended.signal
+        else f"ended early ({ended.exception or f'exit code {ended.code}'})"
+    )
+    hint = next(
+        (line for line in words.splitlines() if "error:" in line or "Assertion" in line), ""
+    )
+    raise LowerError(
+        f"The compiler {why}." + (f" It said: {hint.strip()[:300]}" if hint else ""), words
+    )

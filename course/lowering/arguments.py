@@ -93,12 +93,20 @@ def _refuse_other_memory(tensor: torch.Tensor) -> None:
     """Raise CourseError for a tensor that has no one block of memory."""
     if tensor.is_nested or tensor.layout is not torch.strided:
         kind = "nested" if tensor.is_nested else "sparse"
-        raise CourseError(f"A kernel cannot be given a {kind} tensor: pass the dense tensors that it is made of.")
+        raise CourseError(
+            f"A kernel cannot be given a {kind} tensor: pass the dense tensors that it is made of."
+        )
 
 
 def _geometry(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What two tensors that are the same memory have in common."""
-    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+    return (
+        tensor.untyped_storage()._cdata,
+        tensor.storage_offset(),
+        tensor.shape,
+        tensor.stride(),
+        tensor.dtype,
+    )
 
 
 def _name(dtype: torch.dtype) -> str:
@@ -119,10 +127,14 @@ def make(described: Described, is_constexpr: bool, kept: Sequence[torch.Tensor] 
     if "kept" in described:
         return kept[described["kept"]]
     if "wrapped" in described:
-        dtype = getattr(triton.language, described["dtype"], None) or getattr(torch, described["dtype"].removeprefix("torch."))
+        dtype = getattr(triton.language, described["dtype"], None) or getattr(
+            torch, described["dtype"].removeprefix("torch.")
+        )
         return triton.runtime.jit.TensorWrapper(make(described["wrapped"], False, kept), dtype)
     if "tensor" in described:
-        return _tensor(getattr(torch, described["tensor"]), described["beyond_16"], described["storage_bytes"])
+        return _tensor(
+            getattr(torch, described["tensor"]), described["beyond_16"], described["storage_bytes"]
+        )
     if "descriptor" in described:
         base = make(described["descriptor"], False, kept)
         return TensorDescriptor(base, described["shape"], described["strides"], described["block"])
@@ -140,7 +152,11 @@ def told_type(text: str, is_constexpr: bool) -> tuple[str, Any] | None:
     """
     if match := POINTER.fullmatch(text):
         by_value = not is_constexpr and not match[1] and match[2] in DTYPES
-        return None if by_value or match[2] not in (*DTYPES, *BYTES) else (f"*{match[1]}{match[2]}", match[3] and "D")
+        return (
+            None
+            if by_value or match[2] not in (*DTYPES, *BYTES)
+            else (f"*{match[1]}{match[2]}", match[3] and "D")
+        )
     match = SCALAR.fullmatch(text)
     if not match or match[1] not in SCALARS or (match[1] in BY_VALUE and not is_constexpr):
         return None
@@ -160,7 +176,9 @@ def _of_type(text: str) -> Any:
     if match := DESCRIPTOR.fullmatch(text):
         block = [int(size) for size in match[2].split(",") if size.strip()]
         if not block or any(size & (size - 1) or not size for size in block):
-            raise CourseError(f"The block in {text!r} must have powers of two, as tensordesc<fp16[64, 64]>.")
+            raise CourseError(
+                f"The block in {text!r} must have powers of two, as tensordesc<fp16[64, 64]>."
+            )
         base = _tensor(_dtype(match[1], text), 0, 2**20)
         strides = [math.prod([1024] * (len(block) - 1 - axis)) for axis in range(len(block))]
         return TensorDescriptor(base, [1024] * len(block), strides, block)

@@ -26,7 +26,11 @@ class Access:
     """Those that are moved in the go that takes most turns."""
 
     def __str__(self) -> str:
-        conflict = "no conflict" if self.turns == 1 else f"{self.turns} turns ({self.turns}-way bank conflict)"
+        conflict = (
+            "no conflict"
+            if self.turns == 1
+            else f"{self.turns} turns ({self.turns}-way bank conflict)"
+        )
         return f"{self.bytes_per_thread} bytes a thread, {conflict}"
 
 
@@ -58,7 +62,10 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
                 words.setdefault(word % BANKS, set()).add(word)
         turns = max(len(each) for each in words.values())
         if turns > worst:
-            worst, moved = turns, tuple(held[thread][register] for thread in threads for register in range(vector))
+            worst, moved = (
+                turns,
+                tuple(held[thread][register] for thread in threads for register in range(vector)),
+            )
     return Access(vector * itemsize, worst, moved)
 
 

@@ -25,12 +25,18 @@ class Calls:
             for node in ast.walk(ast.parse(textwrap.dedent(function["text"]))):
                 if isinstance(node, ast.Call):
                     start = function["file"], node.lineno + before, node.col_offset
-                    end = function["file"], (node.end_lineno or 0) + before, node.end_col_offset or 0
+                    end = (
+                        function["file"],
+                        (node.end_lineno or 0) + before,
+                        node.end_col_offset or 0,
+                    )
                     self._calls.setdefault(function["file"], []).append((start, end, node))
 
     def path(self, chain: Chain, kind: str) -> CallPath:
         """The calls that the places of a chain stand in: the innermost one of a kind, the others of any."""
-        return tuple(self._around(place, kind if depth == 0 else None) for depth, place in enumerate(chain))
+        return tuple(
+            self._around(place, kind if depth == 0 else None) for depth, place in enumerate(chain)
+        )
 
     def _around(self, place: Place, kind: str | None) -> Call:
         """The innermost call around a place. The compiler tells the place of a call's last argument, or of the call itself."""
@@ -46,7 +52,9 @@ class Calls:
         """The names in what a call takes first: its pointer."""
         for start, _, node in self._calls.get(call[0], []):
             if start == call and node.args:
-                return frozenset(each.id for each in ast.walk(node.args[0]) if isinstance(each, ast.Name))
+                return frozenset(
+                    each.id for each in ast.walk(node.args[0]) if isinstance(each, ast.Name)
+                )
         return frozenset()
 
 

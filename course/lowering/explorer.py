@@ -60,7 +60,9 @@ class Explorer(anywidget.AnyWidget):
         open_first = stages or ["ttgir", "ptx" if made.target.nvidia else "amdgcn"]
         known = made.lines.stages
         if unknown := [stage for stage in open_first if stage not in known]:
-            raise CourseError(f"{made.kernel} for {made.target.name} has no stage {unknown[0]!r}: it has {', '.join(known)}.")
+            raise CourseError(
+                f"{made.kernel} for {made.target.name} has no stage {unknown[0]!r}: it has {', '.join(known)}."
+            )
         self._show(made, panes_of(made, open_first))
         self.on_msg(self._answer)
 
@@ -102,11 +104,15 @@ class Explorer(anywidget.AnyWidget):
     def _choose(self, chosen: dict[str, Any]) -> None:
         open_now = [pane["name"] for pane in chosen.pop("panes", self.panes) if pane["open"]]
         before = {pane["name"]: pane["lines"] for pane in self.panes}
-        made = again(self.lowered, str(chosen["target"]), int(chosen["num_warps"]), int(chosen["num_stages"]))
+        made = again(
+            self.lowered, str(chosen["target"]), int(chosen["num_warps"]), int(chosen["num_stages"])
+        )
         panes = panes_of(made, [*open_now, *(["amdgcn"] if not made.target.nvidia else [])])
         for pane in panes:
             old = {_plain(line) for line in before.get(pane["name"], [])}
-            pane["changed"] = [row for row, line in enumerate(pane["lines"]) if old and _plain(line) not in old]
+            pane["changed"] = [
+                row for row, line in enumerate(pane["lines"]) if old and _plain(line) not in old
+            ]
         self._show(made, panes)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
@@ -119,8 +125,14 @@ def again(made: Lowered, target: str, num_warps: int, num_stages: int) -> Lowere
     """The same kernel for other settings."""
     if made.request is None:
         raise CourseError("A kernel from edited IR cannot be compiled for other settings.")
-    kwargs = {**made.request.kwargs, "num_warps": {"constant": str(num_warps)}, "num_stages": {"constant": str(num_stages)}}
-    return lower_again(Request(made.request.reference, made.request.args, kwargs, made.request.literal), target)
+    kwargs = {
+        **made.request.kwargs,
+        "num_warps": {"constant": str(num_warps)},
+        "num_stages": {"constant": str(num_stages)},
+    }
+    return lower_again(
+        Request(made.request.reference, made.request.args, kwargs, made.request.literal), target
+    )
 
 
 def panes_of(made: Lowered, open_first: list[str]) -> list[Pane]:
@@ -130,7 +142,15 @@ def panes_of(made: Lowered, open_first: list[str]) -> list[Pane]:
     """
     source = made.lines.source
     group_of = {line.frame: number for number, line in enumerate(source)}
-    panes = [_pane("source", [line.text for line in source], [line.number for line in source], list(range(len(source))), True)]
+    panes = [
+        _pane(
+            "source",
+            [line.text for line in source],
+            [line.number for line in source],
+            list(range(len(source))),
+            True,
+        )
+    ]
     for stage, text in made.readable().items():
         texts, rows, groups = [], [], []
         for row, line in enumerate(text.split("\n"), start=1):
@@ -168,7 +188,10 @@ def static_html(panes: list[Pane], overview: str) -> str:
     """The open panes as HTML that needs neither script nor style to be read."""
     parts = ['<div class="course-explorer-static">', f"<pre>{html.escape(overview)}</pre>"]
     for pane in panes:
-        text = "\n".join(f"{row:5}  {_plain(line)}" for row, line in zip(pane["rows"], pane["lines"], strict=True))
+        text = "\n".join(
+            f"{row:5}  {_plain(line)}"
+            for row, line in zip(pane["rows"], pane["lines"], strict=True)
+        )
         opened = " open" if pane["open"] else ""
         parts.append(
             f"<details{opened}><summary>{html.escape(pane['title'])}</summary><pre>{html.escape(text)}</pre></details>"

@@ -99,8 +99,11 @@ def count(stages: dict[str, str]) -> Counts:
     """stages: the text of each, by its name."""
     counts = Counts()
     for stage, text in stages.items():
-        code = [re.sub(r"/\*.*?\*/", "", line) for line in text.split("\n") if not COMMENT.match(line)]
+        code = [
+            re.sub(r"/\*.*?\*/", "", line) for line in text.split("\n") if not COMMENT.match(line)
+        ]
         counts[stage] = {
-            name: sum(len(re.findall(pattern, line)) for line in code) for name, pattern in PATTERNS[stage].items()
+            name: sum(len(re.findall(pattern, line)) for line in code)
+            for name, pattern in PATTERNS[stage].items()
         }
     return counts

@@ -28,7 +28,9 @@ def reference_of(kernel: Any, asker: str) -> Reference:
     """
     function = plain_function(kernel)
     if function is None:
-        raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
+        raise CourseError(
+            f"{asker} takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}."
+        )
     if is_gluon(kernel) and asker != "lower":
         raise CourseError(
             f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore and draw.layout do."
@@ -57,10 +59,18 @@ def _loaded(reference: Reference) -> Any:
     if "source" in reference:
         return Source.from_json(reference["source"]).load()
     name = reference["name"]
-    module = importlib.import_module(reference["module"]) if "module" in reference else _module_at(Path(reference["file"]))
+    module = (
+        importlib.import_module(reference["module"])
+        if "module" in reference
+        else _module_at(Path(reference["file"]))
+    )
     if not hasattr(module, name):
-        kernels = [each for each, value in vars(module).items() if plain_function(value) is not None]
-        raise CourseError(f"There is no {name!r} in {reference.get('file')}: its kernels are {', '.join(kernels) or 'none'}.")
+        kernels = [
+            each for each, value in vars(module).items() if plain_function(value) is not None
+        ]
+        raise CourseError(
+            f"There is no {name!r} in {reference.get('file')}: its kernels are {', '.join(kernels) or 'none'}."
+        )
     return getattr(module, name)
 
 
@@ -111,8 +121,17 @@ def listing_of(*kernels: Any) -> list[dict[str, Any]]:
         }
         names = function.__code__.co_names
         values = [function.__globals__[name] for name in names if name in function.__globals__]
-        values += [getattr(each, name, None) for each in values if isinstance(each, ModuleType) for name in names]
-        values += [inner for each in values if isinstance(each, type) for inner in vars(each).values()]
+        values += [
+            getattr(each, name, None)
+            for each in values
+            if isinstance(each, ModuleType)
+            for name in names
+        ]
+        values += [
+            inner for each in values if isinstance(each, type) for inner in vars(each).values()
+        ]
         used = [plain_function(value) for value in values]
-        waiting += [each for each in used if each is not None and not each.__module__.startswith("triton.")]
+        waiting += [
+            each for each in used if each is not None and not each.__module__.startswith("triton.")
+        ]
     return list(found.values())

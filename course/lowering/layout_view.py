@@ -43,9 +43,13 @@ def layout(
     A block of one dimension is drawn in rows as long as the run of its first warp; of a large one the corner is shown.
     """
     if thread is not None and not (isinstance(thread, tuple) and len(thread) == 2):
-        raise CourseError(f"draw.layout takes thread=(warp, thread), as (0, 5); this is {thread!r}.")
+        raise CourseError(
+            f"draw.layout takes thread=(warp, thread), as (0, 5); this is {thread!r}."
+        )
     if access is not None and not isinstance(access, Layout):
-        raise CourseError(f"draw.layout takes a layout as access, as s.layouts['x']; this is a {type(access).__name__}.")
+        raise CourseError(
+            f"draw.layout takes a layout as access, as s.layouts['x']; this is a {type(access).__name__}."
+        )
     if not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
         raise CourseError(
             f"draw.layout draws at most {MOST_ROWS} rows of a picture, so rows must be 1 to {MOST_ROWS}; it is {rows!r}."
@@ -66,7 +70,14 @@ def layout(
         _draw_row(axes, -y, row_boxes, columns)
         for x, index in enumerate(indexes[y]):
             if moved and index in moved.elements:
-                frame = Rectangle((x + 0.06, -y + 0.05), 0.88, 0.84, facecolor="none", edgecolor="black", linewidth=1.8)
+                frame = Rectangle(
+                    (x + 0.06, -y + 0.05),
+                    0.88,
+                    0.84,
+                    facecolor="none",
+                    edgecolor="black",
+                    linewidth=1.8,
+                )
                 axes.add_patch(frame)
         label = f"row {indexes[y][0][-2]}" if len(found.shape) > 1 else f"from {indexes[y][0][0]}"
         axes.text(-0.01 * columns, -y + 0.5, label, ha="right", va="center", fontsize=8)
@@ -76,7 +87,10 @@ def layout(
     axes.text(0, 1.25, _title(found, thread) + told, fontsize=10)
     axes.axis("off")
     return Picture.of(
-        figure, _alt(found, thread, len(indexes), columns) + (f" An access by warp 0: {moved}." if moved else ""), 24
+        figure,
+        _alt(found, thread, len(indexes), columns)
+        + (f" An access by warp 0: {moved}." if moved else ""),
+        24,
     )
 
 
@@ -84,7 +98,9 @@ def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:
     if isinstance(shown, Layout):
         return shown
     if not isinstance(shown, Lowered):
-        raise CourseError(f"draw.layout takes a kernel from lower, or one of its layouts; this is a {type(shown).__name__}.")
+        raise CourseError(
+            f"draw.layout takes a kernel from lower, or one of its layouts; this is a {type(shown).__name__}."
+        )
     if isinstance(of, int):
         at = shown.layouts.at(of)
         if not at:
@@ -100,21 +116,38 @@ def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:
 
 def _of_value(made: Lowered, name: str) -> Layout:
     """The layout of a value by the name that the TTGIR gives it."""
-    line = re.search(rf"^\s*{re.escape(name)}(?::\d+)? = .*$", without_locations(made.ttgir), re.MULTILINE)
-    types = re.findall(r"(?:tensor|memdesc)<((?:\d+x)+)([^,<>]*(?:<[^<>]*>)?), (#[\w.]+)", line[0]) if line else []
+    line = re.search(
+        rf"^\s*{re.escape(name)}(?::\d+)? = .*$", without_locations(made.ttgir), re.MULTILINE
+    )
+    types = (
+        re.findall(r"(?:tensor|memdesc)<((?:\d+x)+)([^,<>]*(?:<[^<>]*>)?), (#[\w.]+)", line[0])
+        if line
+        else []
+    )
     if not types:
         raise CourseError(f"No value with a layout is called {name} in the TTGIR.")
     shape, element, layout_name = types[-1]
     wanted = tuple(int(size) for size in shape.split("x")[:-1])
     found = [each for each in made.layouts if (each.shape, each.element) == (wanted, element)]
-    return next((each for each in found if each.name == layout_name or each.attribute.startswith(f"{layout_name}<")), found[0])
+    return next(
+        (
+            each
+            for each in found
+            if each.name == layout_name or each.attribute.startswith(f"{layout_name}<")
+        ),
+        found[0],
+    )
 
 
 def _rows(found: Layout) -> Iterator[list[Index]]:
     """The elements that are drawn, row by row. Of more than two dimensions the first matrix."""
     if len(found.shape) == 1:
         length = found.shape[0]
-        warps = [found.holders(i)[0].warp for i in range(min(length, MOST_COLUMNS))] if not found.shared else [0] * length
+        warps = (
+            [found.holders(i)[0].warp for i in range(min(length, MOST_COLUMNS))]
+            if not found.shared
+            else [0] * length
+        )
         run = next((i for i, warp in enumerate(warps) if warp != warps[0]), len(warps))
         width = max(run, min(16, length))
         for start in list(range(0, length, width))[:MOST_ROWS]:
@@ -142,7 +175,9 @@ def _thread_boxes(found: Layout, row: list[Index], only: tuple[int, int] | None)
             boxes.append((i - start, LIGHT, "", ""))
         else:
             registers = _numbers([holder.register for holder in holders[start:i] if holder])
-            boxes.append((i - start, PALETTE[first.warp % 6], f"{first.warp}:{first.thread}", registers))
+            boxes.append(
+                (i - start, PALETTE[first.warp % 6], f"{first.warp}:{first.thread}", registers)
+            )
         start = i
     return boxes
 
@@ -172,14 +207,19 @@ def _same_thread(one: Holder | None, other: Holder | None) -> bool:
 
 def _bank_boxes(found: Layout, row: list[Index]) -> list[Box]:
     """Neighbours in one bank make one box."""
-    banks = [(bank, len(list(run))) for bank, run in itertools.groupby(found.bank(*index) for index in row)]
+    banks = [
+        (bank, len(list(run)))
+        for bank, run in itertools.groupby(found.bank(*index) for index in row)
+    ]
     return [(width, PALETTE[bank // 4 % 6], str(bank), "") for bank, width in banks]
 
 
 def _draw_row(axes: "Axes", y: float, boxes: list[Box], columns: int) -> None:
     x = 0
     for width, colour, text, small in boxes:
-        axes.add_patch(Rectangle((x, y), width, 0.94, facecolor=colour, edgecolor="white", linewidth=1))
+        axes.add_patch(
+            Rectangle((x, y), width, 0.94, facecolor=colour, edgecolor="white", linewidth=1)
+        )
         inches = width / columns * WIDTH_INCHES * 0.9
         size = min(8.0, inches * 72 / (0.62 * max(len(text), 1)))
         if size >= 4 and text:
@@ -187,7 +227,13 @@ def _draw_row(axes: "Axes", y: float, boxes: list[Box], columns: int) -> None:
             two_lines = bool(small) and inches * 72 / (0.62 * len(small)) >= 4
             axes.text(x + width / 2, y + (0.55 if two_lines else 0.3), text, fontsize=size, **style)
             if two_lines:
-                axes.text(x + width / 2, y + 0.12, small, fontsize=min(5.5, inches * 72 / (0.62 * len(small))), **style)
+                axes.text(
+                    x + width / 2,
+                    y + 0.12,
+                    small,
+                    fontsize=min(5.5, inches * 72 / (0.62 * len(small))),
+                    **style,
+                )
         x += width
 
 
@@ -208,7 +254,9 @@ def _alt(found: Layout, thread: tuple[int, int] | None, rows: int, columns: int)
         banks = ", ".join(str(found.bank(*index)) for index in next(_rows(found))[:16])
         return f"{head} Bank of each element in the first row: {banks} …"
     if thread:
-        held = ", ".join(str(index if len(index) > 1 else index[0]) for index in found.held_by(*thread)[:32])
+        held = ", ".join(
+            str(index if len(index) > 1 else index[0]) for index in found.held_by(*thread)[:32]
+        )
         return f"{head} Thread {thread[1]} of warp {thread[0]} holds, register by register: {held}."
     copies = len(found.holders(*(0,) * len(found.shape)))
     return (

@@ -92,7 +92,9 @@ class Layout:
 
     def last(self, key: str = "") -> int:
         """The place among all values of its last value, or of its last one of a name."""
-        named = [value.order for value in self.values if not key or key in (value.name, *value.callers)]
+        named = [
+            value.order for value in self.values if not key or key in (value.name, *value.callers)
+        ]
         return max(named, default=-1)
 
     @property
@@ -128,7 +130,9 @@ class Layout:
     def holders(self, *index: int) -> list[Holder]:
         """Every place that holds the element of this index; more than one where the layout keeps copies."""
         if len(index) != len(self.shape):
-            raise CourseError(f"The shape is {self.shape}: an element has {len(self.shape)} numbers.")
+            raise CourseError(
+                f"The shape is {self.shape}: an element has {len(self.shape)} numbers."
+            )
         return self._holders[self._checked(index)]
 
     def offset(self, *index: int) -> int:
@@ -142,10 +146,16 @@ class Layout:
     @cached_property
     def _registers(self) -> Bases:
         if "register" not in self.bases:
-            why = "lies in shared memory: ask offset() and bank()" if self.shared else "has no view in this version of Triton"
+            why = (
+                "lies in shared memory: ask offset() and bank()"
+                if self.shared
+                else "has no view in this version of Triton"
+            )
             raise CourseError(f"{self.name or self.attribute} {why}.")
         if any(any(base) for base in self.bases["block"]):
-            raise CourseError(f"{self.name or self.attribute} is spread over a cluster of programs, which is not shown here.")
+            raise CourseError(
+                f"{self.name or self.attribute} is spread over a cluster of programs, which is not shown here."
+            )
         return self.bases
 
     @cached_property
@@ -163,7 +173,11 @@ class Layout:
     @cached_property
     def _offsets(self) -> dict[Index, int]:
         if "offset" not in self.bases:
-            why = "has no view in this version of Triton" if self.shared else "lies in registers: ask holders() and held_by()"
+            why = (
+                "has no view in this version of Triton"
+                if self.shared
+                else "lies in registers: ask holders() and held_by()"
+            )
             raise CourseError(f"{self.name or self.attribute} {why}.")
         bases = self.bases["offset"]
         rank = len(bases[0]) if bases else 1
@@ -171,7 +185,9 @@ class Layout:
 
     def _checked(self, index: Index) -> Index:
         shape = self.shape[-len(index) :]
-        if len(index) != len(shape) or not all(0 <= i < size for i, size in zip(index, shape, strict=True)):
+        if len(index) != len(shape) or not all(
+            0 <= i < size for i, size in zip(index, shape, strict=True)
+        ):
             raise CourseError(f"There is no element {index}: the shape is {self.shape}.")
         return tuple(index)
 
@@ -193,11 +209,21 @@ class Layout:
         yield "bank of each element" if self.shared else "warp:thread:register of each element"
         cells = []
         for row in range(min(rows, matrix[0])):
-            indexes = [(row, column) if len(shape) == 2 else (column,) for column in range(min(columns, matrix[1]))]
-            cells.append([self._cell((0,) * (0 if self.shared else len(self.shape) - len(shape)) + index) for index in indexes])
+            indexes = [
+                (row, column) if len(shape) == 2 else (column,)
+                for column in range(min(columns, matrix[1]))
+            ]
+            cells.append(
+                [
+                    self._cell((0,) * (0 if self.shared else len(self.shape) - len(shape)) + index)
+                    for index in indexes
+                ]
+            )
         width = max(len(cell) for line in cells for cell in line)
         for line in cells:
-            yield " ".join(f"{cell:>{width}}" for cell in line) + (" …" if columns < matrix[1] else "")
+            yield " ".join(f"{cell:>{width}}" for cell in line) + (
+                " …" if columns < matrix[1] else ""
+            )
         if rows < matrix[0]:
             yield "…"
 
@@ -230,12 +256,20 @@ class Layouts(Sequence[Layout]):
             return self._all[key]
         found = self.all(key)
         if not found:
-            known = [each.name for each in self._all] + [name for each in self._all for name in each.names]
+            known = [each.name for each in self._all] + [
+                name for each in self._all for name in each.names
+            ]
             known += [name for each in self._all for value in each.values for name in value.callers]
             names = ", ".join(dict.fromkeys(name for name in known if name))
-            raise CourseError(f"Nothing is called {key!r} in the TTGIR: there is {names or 'no layout'}.")
+            raise CourseError(
+                f"Nothing is called {key!r} in the TTGIR: there is {names or 'no layout'}."
+            )
         # Of a variable's values, the block itself rather than its addresses, its mask or its copy in shared memory.
-        best = [each for each in found if not each.shared and "ptr" not in each.element and each.element != "i1"]
+        best = [
+            each
+            for each in found
+            if not each.shared and "ptr" not in each.element and each.element != "i1"
+        ]
         if key.startswith("#"):  # the whole block rather than a row or a part of it
             return max(best or found, key=lambda each: (math.prod(each.shape[-2:]), each.last()))
         return max(best or found, key=lambda each: each.last(key))
@@ -269,7 +303,9 @@ def from_json(found: list[dict[str, Any]], origin_of: Callable[[str, str], Origi
         key = each["attribute"], tuple(each["shape"]), each["element"], str(each["bases"])
         entry = merged.setdefault(key, {"name": each["name"], "bases": each["bases"], "values": []})
         origin = origin_of(each["location"], each["named"])
-        entry["values"].append(Value(each["operation"], origin.name, origin.callers, origin.line, order))
+        entry["values"].append(
+            Value(each["operation"], origin.name, origin.callers, origin.line, order)
+        )
     return Layouts(
         [
             Layout(entry["name"], attribute, shape, element, entry["bases"], tuple(entry["values"]))

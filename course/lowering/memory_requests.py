@@ -48,7 +48,11 @@ class Requests:
         vector = max(1, min(self.bytes_per_thread // itemsize, held.shape[2]))
         found = np.where(asks[:, :, None], held, -1)
         warps, lanes, registers = found.shape
-        return found.reshape(warps, lanes, registers // vector, vector).swapaxes(1, 2).reshape(-1, lanes * vector)
+        return (
+            found.reshape(warps, lanes, registers // vector, vector)
+            .swapaxes(1, 2)
+            .reshape(-1, lanes * vector)
+        )
 
     @cached_property
     def _held(self) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +61,10 @@ class Requests:
             warps = self.num_warps if self.kind == "load" else 1
             return np.zeros((warps, 1, 1), dtype=np.int64), np.ones((warps, 1), dtype=bool)
         weights = np.cumprod([1, *self.shape[:0:-1]])[::-1]
-        numbers = {name: [int(np.dot(base, weights)) for base in found] for name, found in self.bases.items()}
+        numbers = {
+            name: [int(np.dot(base, weights)) for base in found]
+            for name, found in self.bases.items()
+        }
 
         def combined(name: str) -> np.ndarray:
             # Bits of different bases never overlap in a block's number, since sizes are powers of two.
@@ -87,7 +94,9 @@ _OPERATION = re.compile(
     r"(tt\.load|tt\.store|tt\.atomic_rmw|tt\.atomic_cas|ttg\.async_copy_global_to_local|amdg\.buffer_load|amdg\.buffer_store"
     r"|ttng\.async_tma_copy_\w+|tt\.descriptor_\w+)\b"
 )
-_BLOCK = re.compile(r"tensor<((?:\d+x)+)(?:!tt\.ptr<[^>]*>|\w+), (#\w+)>")  # of the addresses, or of AMD's offsets
+_BLOCK = re.compile(
+    r"tensor<((?:\d+x)+)(?:!tt\.ptr<[^>]*>|\w+), (#\w+)>"
+)  # of the addresses, or of AMD's offsets
 _KINDS: dict[str, Kind] = {"store": "store", "local_to_global": "store", "atomic": "update"}
 
 # NVIDIA: ld.global.v4.b32, st.global.b16, atom.global.…, and the number of bytes that cp.async names.
@@ -96,7 +105,9 @@ _PTX = re.compile(
     r"|cp\.async\.\w+\.shared\.global[^,]*,[^,]*, (\w+)"
 )
 # AMD: global_load_dwordx4, buffer_store_short, global_load_b128.
-_GCN = re.compile(r"\b(?:global|buffer|flat)_(load|store|atomic)\w*?_(?:(dword|short|ushort|byte|ubyte)(?:x(\d))?|b(\d+))")
+_GCN = re.compile(
+    r"\b(?:global|buffer|flat)_(load|store|atomic)\w*?_(?:(dword|short|ushort|byte|ubyte)(?:x(\d))?|b(\d+))"
+)
 _GCN_BYTES = {"dword": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
 
 
@@ -118,11 +129,19 @@ def requests_of(lowered: Lowered) -> list[Requests]:
         bases: dict[str, list[list[int]]] = {}
         if block and not by_descriptor:
             shape = tuple(int(size) for size in block[1].split("x")[:-1])
-            known = [each for each in lowered.layouts.all(block[2]) if each.shape == shape and "register" in each.bases]
+            known = [
+                each
+                for each in lowered.layouts.all(block[2])
+                if each.shape == shape and "register" in each.bases
+            ]
             bases = known[0].bases if known else {}
         width = 0 if by_descriptor else widths.get((path, kind), 0)
         num_warps = lowered.metadata["options"]["num_warps"]
-        found.append(Requests(kind, path, shape, bases, width, num_warps, (path, kind) in merged, by_descriptor))
+        found.append(
+            Requests(
+                kind, path, shape, bases, width, num_warps, (path, kind) in merged, by_descriptor
+            )
+        )
     return found
 
 
@@ -143,7 +162,11 @@ def _widths(lowered: Lowered, calls: Calls) -> tuple[dict[Key, int], set[Key]]:
             widths[key] = max(width, widths.get(key, 0))
             guard = rows[row - 1].split("ld.global")[0].strip()
             instructions.setdefault(key, []).append(guard + rows[row - 1].partition("[")[2])
-    twice = {key for key, found in instructions.items() if key[1] == "load" and len(set(found)) < len(found)}
+    twice = {
+        key
+        for key, found in instructions.items()
+        if key[1] == "load" and len(set(found)) < len(found)
+    }
     return widths, twice if lowered.target.nvidia else set()
 
 

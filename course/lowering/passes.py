@@ -11,10 +11,13 @@ from course.errors import CourseError
 # `… Before TritonGPUCoalesce (tritongpu-coalesce) ('builtin.module' operation)`; from Triton 3.8 on
 # `… Before TritonGPUCoalesce: tritongpu-coalesce{options} ('builtin.module' operation)`.
 HEADER = re.compile(
-    r"^// -----// IR Dump Before ([^\s:]+):? (?:\(([^)]*)\)|([\w-]+)\S*.*?) \('([\w.]+)' operation.*$", re.MULTILINE
+    r"^// -----// IR Dump Before ([^\s:]+):? (?:\(([^)]*)\)|([\w-]+)\S*.*?) \('([\w.]+)' operation.*$",
+    re.MULTILINE,
 )
 TITLE = re.compile(r"^// -----// ", re.MULTILINE)
-LOCATION = re.compile(r" ?loc\((?:#loc\d*|unknown|callsite\(.*?\)|\"[^\"]*\"(?:\(#loc\d*\)|:\d+:\d+)?)\)")
+LOCATION = re.compile(
+    r" ?loc\((?:#loc\d*|unknown|callsite\(.*?\)|\"[^\"]*\"(?:\(#loc\d*\)|:\d+:\d+)?)\)"
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ class Passes(Sequence[Pass]):
         if isinstance(key, str):
             found = next((each for each in self._all if key in (each.name, each.title)), None)
             if found is None:
-                raise CourseError(f"No pass is called {key!r}: `passes` prints those that changed something.")
+                raise CourseError(
+                    f"No pass is called {key!r}: `passes` prints those that changed something."
+                )
             return found
         return self._all[key]
 
@@ -77,14 +82,18 @@ class Passes(Sequence[Pass]):
 
     def __str__(self) -> str:
         changed = self.changed
-        return "\n".join([f"{len(changed)} of {len(self)} passes changed something:", *map(str, changed)])
+        return "\n".join(
+            [f"{len(changed)} of {len(self)} passes changed something:", *map(str, changed)]
+        )
 
     __repr__ = __str__
 
 
 def diff(one: str, other: str, one_name: str, other_name: str) -> str:
     """A unified diff of two texts."""
-    lines = difflib.unified_diff(one.splitlines(), other.splitlines(), one_name, other_name, lineterm="")
+    lines = difflib.unified_diff(
+        one.splitlines(), other.splitlines(), one_name, other_name, lineterm=""
+    )
     return "\n".join(lines)
 
 
@@ -119,7 +128,12 @@ def _read(dump: str) -> Iterator[Pass]:
     whole = [header for header in headers if header[4] == "builtin.module"]
     # Some passes print their own steps after the IR before them, under other titles.
     titles = ((header.end(), TITLE.search(dump, header.end())) for header in whole)
-    texts = [without_locations(dump[start : title.start() if title else len(dump)]) for start, title in titles]
+    texts = [
+        without_locations(dump[start : title.start() if title else len(dump)])
+        for start, title in titles
+    ]
     for number, header in enumerate(whole):
         after = texts[number + 1] if number + 1 < len(texts) else ""
-        yield Pass(number, header[2] or header[3], header[1].removesuffix("Pass"), texts[number], after)
+        yield Pass(
+            number, header[2] or header[3], header[1].removesuffix("Pass"), texts[number], after
+        )

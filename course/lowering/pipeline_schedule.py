@@ -26,7 +26,11 @@ class Scheduled:
     @property
     def kind(self) -> str:
         """load, dot, store, or nothing for the rest."""
-        kinds = {**dict.fromkeys(LOADS, "load"), **dict.fromkeys(DOTS, "dot"), **dict.fromkeys(STORES, "store")}
+        kinds = {
+            **dict.fromkeys(LOADS, "load"),
+            **dict.fromkeys(DOTS, "dot"),
+            **dict.fromkeys(STORES, "store"),
+        }
         return kinds.get(self.operation, "")
 
 
@@ -48,10 +52,19 @@ def schedules(passes: Passes) -> list[Schedule]:
     if planned:
         found = _loops(planned[-1].before)
     else:  # nothing was pipelined: the loops as they stand where that would have happened
-        found = _loops(next((each.before for each in passes if each.name.endswith("pipeline")), ""), unplanned=True)
-    found = [each for each in found if any(operation.kind in ("load", "dot") for operation in each.operations)]
+        found = _loops(
+            next((each.before for each in passes if each.name.endswith("pipeline")), ""),
+            unplanned=True,
+        )
+    found = [
+        each
+        for each in found
+        if any(operation.kind in ("load", "dot") for operation in each.operations)
+    ]
     if not found:
-        raise CourseError("This kernel has no loop that loads or multiplies, so there is nothing to pipeline.")
+        raise CourseError(
+            "This kernel has no loop that loads or multiplies, so there is nothing to pipeline."
+        )
     return found
 
 
@@ -68,6 +81,10 @@ def _loops(text: str, unplanned: bool = False) -> list[Schedule]:
             open_loops.append((indent, []))
         elif open_loops and (match := OPERATION.match(line)):
             open_loops[-1][1].append(Scheduled(match[1] or "", match[2], int(match[3])))
-        elif open_loops and unplanned and (match := re.match(r"^\s*(?:%(\w+)[^=]*= )?([\w.]+)\b", line)):
+        elif (
+            open_loops
+            and unplanned
+            and (match := re.match(r"^\s*(?:%(\w+)[^=]*= )?([\w.]+)\b", line))
+        ):
             open_loops[-1][1].append(Scheduled(match[1] or "", match[2], 0))
     return done

@@ -50,10 +50,16 @@ class Resources:
         lines = [
             f"{self.registers} registers a thread, {self.spill_bytes} bytes spilled",
             f"{self.shared_bytes:,} bytes of shared memory a program, of {self.most_shared_bytes:,}"
-            + (": too much, it cannot be launched" if self.shared_bytes > self.most_shared_bytes else ""),
+            + (
+                ": too much, it cannot be launched"
+                if self.shared_bytes > self.most_shared_bytes
+                else ""
+            ),
         ]
         if self.num_warps > self.most_warps:
-            lines.append(f"{self.num_warps} warps, and a program may have {self.most_warps}: it cannot be launched")
+            lines.append(
+                f"{self.num_warps} warps, and a program may have {self.most_warps}: it cannot be launched"
+            )
         if self.occupancy is not None:
             warps = f"{self.num_warps} warp{'s' if self.num_warps != 1 else ''}"
             held = f"programs of {warps} on a multiprocessor: {self.programs_per_sm}"
@@ -70,7 +76,9 @@ def sass_of(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> str
     assembled once more for the sake of the locations, which do not touch the code.
     """
     if target.name == "sm_70":
-        raise CourseError("NVIDIA's disassembler in Triton does not know sm_70 any more: its stages end with the cubin.")
+        raise CourseError(
+            "NVIDIA's disassembler in Triton does not know sm_70 any more: its stages end with the cubin."
+        )
     with scratch() as folder:
         located = folder / "kernel.ptx.o"
         (folder / "kernel.ptx").write_text(ptx)
@@ -91,7 +99,13 @@ def _placed(word: str, folder: Path) -> str:
 
 
 def resources_of(
-    binary: bytes, assembly: str, assembler_log: str, shared_bytes: int, num_warps: int, num_ctas: int, target: Target
+    binary: bytes,
+    assembly: str,
+    assembler_log: str,
+    shared_bytes: int,
+    num_warps: int,
+    num_ctas: int,
+    target: Target,
 ) -> Resources:
     """What a kernel needs.
 
@@ -102,7 +116,11 @@ def resources_of(
         used = _tool("cuobjdump", binary, "--dump-resource-usage")
         registers = _number(r"REG:(\d+)", used)
         spilled = _number(r"(\d+) bytes spill stores", assembler_log)
-        programs, limit = _programs_per_sm(registers, shared_bytes, num_warps, target) if num_ctas == 1 else (None, "")
+        programs, limit = (
+            _programs_per_sm(registers, shared_bytes, num_warps, target)
+            if num_ctas == 1
+            else (None, "")
+        )
     else:
         registers = _number(r"\.vgpr_count: +(\d+)", assembly)
         spilled = 4 * _number(r"\.vgpr_spill_count: +(\d+)", assembly)
@@ -113,7 +131,9 @@ def resources_of(
     )  # fmt: skip
 
 
-def _programs_per_sm(registers: int, shared_bytes: int, num_warps: int, target: Target) -> tuple[int, str]:
+def _programs_per_sm(
+    registers: int, shared_bytes: int, num_warps: int, target: Target
+) -> tuple[int, str]:
     """How many programs a multiprocessor holds at once, and what the limit is.
 
     As NVIDIA's occupancy calculator has it: a multiprocessor has 65,536 registers, given to warps in units of 256, on each
@@ -125,7 +145,9 @@ def _programs_per_sm(registers: int, shared_bytes: int, num_warps: int, target: 
     program_shared = -(-(shared_bytes + reserved) // 128) * 128
     limits = {
         "registers": 4 * partition_warps // num_warps,
-        "shared memory": target.sm_shared_bytes // program_shared if program_shared else target.sm_programs,
+        "shared memory": target.sm_shared_bytes // program_shared
+        if program_shared
+        else target.sm_programs,
         "warps": target.sm_warps // num_warps,
         "programs": target.sm_programs,
     }
@@ -147,5 +169,7 @@ def _tool(name: str, binary: bytes, *options: str) -> str:
         path.write_bytes(binary)
         ended = run_command([str(TOOLS / name), *options, str(path)], TIMEOUT_S)
     if ended.how != "finished":
-        raise CourseError(f"{name} could not read the kernel ({ended.how}): {ended.stderr.strip()[:200]}")
+        raise CourseError(
+            f"{name} could not read the kernel ({ended.how}): {ended.stderr.strip()[:200]}"
+        )
     return ended.stdout

@@ -49,7 +49,11 @@ class LineMap:
 
     def of(self, line: int, file: str | None = None) -> dict[str, list[int]]:
         """The lines of each stage that came from this line of the kernel; a stage that has none is left out."""
-        named = {each.file for each in self.source if file and (each.file == file or _base(each.file) == file)}
+        named = {
+            each.file
+            for each in self.source
+            if file and (each.file == file or _base(each.file) == file)
+        }
         frame = min(named, default=file or self.source[0].file), line
         found = {stage: self._read(stage)._forward[stage].get(frame, []) for stage in self.stages}
         return {stage: rows for stage, rows in found.items() if rows}
@@ -69,7 +73,9 @@ class LineMap:
     def _read(self, stage: str) -> "LineMap":
         if stage not in self._back:
             if stage not in self._texts:
-                raise CourseError(f"There is no stage {stage!r}: there is {', '.join(self.stages)}.")
+                raise CourseError(
+                    f"There is no stage {stage!r}: there is {', '.join(self.stages)}."
+                )
             back, forward = self._back.setdefault(stage, {}), self._forward.setdefault(stage, {})
             for row, chain in READERS[stage](self._texts[stage]()):
                 frame = next((each[:2] for each in chain if each[:2] in self._own), None)
@@ -84,7 +90,11 @@ class LineMap:
         rows = [" line " + "".join(f"{stage:>8}" for stage in stages)]
         for line in self.source:
             counts = [len(self.of(line.number, line.file).get(stage, [])) for stage in stages]
-            rows.append(f"{line.number:5} " + "".join(f"{count or '':>8}" for count in counts) + f"  {line.text}")
+            rows.append(
+                f"{line.number:5} "
+                + "".join(f"{count or '':>8}" for count in counts)
+                + f"  {line.text}"
+            )
         return "\n".join(rows)
 
     __repr__ = __str__
@@ -142,7 +152,9 @@ _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _NAMED = re.compile(r'"[^"]*"\((.*)\)')
 
 
-def _resolve(location: str, aliases: dict[str, str], resolved: dict[str, Chain], depth: int = 0) -> Chain:
+def _resolve(
+    location: str, aliases: dict[str, str], resolved: dict[str, Chain], depth: int = 0
+) -> Chain:
     """The frames of what stands between the parentheses of a `loc(…)`."""
     if location in resolved or depth > 50:
         return resolved.get(location, ())
@@ -205,7 +217,11 @@ _DEBUG = re.compile(r"!dbg (!\d+)")
 
 
 def _llvm(text: str) -> Iterator[tuple[int, Chain]]:
-    nodes = {match[1]: (match[2], _fields(match[3])) for line in text.split("\n") if (match := _NODE.match(line))}
+    nodes = {
+        match[1]: (match[2], _fields(match[3]))
+        for line in text.split("\n")
+        if (match := _NODE.match(line))
+    }
 
     def file_of(scope: str) -> str:
         for _ in range(50):
@@ -219,7 +235,9 @@ def _llvm(text: str) -> Iterator[tuple[int, Chain]]:
         frames = []
         while node in nodes and nodes[node][0] == "DILocation":
             fields = nodes[node][1]
-            frames.append((file_of(fields["scope"]), int(fields.get("line", 0)), int(fields.get("column", 0))))
+            frames.append(
+                (file_of(fields["scope"]), int(fields.get("line", 0)), int(fields.get("column", 0)))
+            )
             node = fields.get("inlinedAt", "")
         return tuple(frames)
 
@@ -260,11 +278,14 @@ def _locations(lines: list[str]) -> Iterator[tuple[int, Chain]]:
             # LLVM counts on from line to line of inline assembly, which is all from one line of the kernel.
             if not in_inline_assembly:
                 outer: Chain = tuple(
-                    (paths.get(file, file), int(number), int(at)) for file, number, at in _CALLED_FROM.findall(line)
+                    (paths.get(file, file), int(number), int(at))
+                    for file, number, at in _CALLED_FROM.findall(line)
                 )
                 if caller := _INLINED_AT.search(line):
                     place = files.get(caller[1], ""), int(caller[2]), int(caller[3])
-                    outer = begun.get(place, (place,))  # that line has told its own callers when it began
+                    outer = begun.get(
+                        place, (place,)
+                    )  # that line has told its own callers when it began
                 current = ((files.get(match[1], ""), int(match[2]), int(match[3])), *outer)
                 begun[current[0]] = current
             yield row, current
@@ -299,7 +320,11 @@ def relocated(ptx: str, ours: set[Frame]) -> str:
 
 def _is_instruction(line: str) -> bool:
     code = line.strip()
-    return bool(code) and not code.startswith((".", "//", ";", "{", "}", "$", "#")) and not code.endswith(":")
+    return (
+        bool(code)
+        and not code.startswith((".", "//", ";", "{", "}", "$", "#"))
+        and not code.endswith(":")
+    )
 
 
 # SASS: `//## File "…", line 5` stands before the instructions.
@@ -312,7 +337,9 @@ def _sass(text: str) -> Iterator[tuple[int, Chain]]:
     for row, line in enumerate(text.split("\n"), start=1):
         if match := _SASS_FILE.search(line):
             path = match[1]
-            current = ((_base(path) if "/<" in path else path, int(match[2]), 0),)  # the assembler puts a cell in a folder
+            current = (
+                (_base(path) if "/<" in path else path, int(match[2]), 0),
+            )  # the assembler puts a cell in a folder
         elif "/*" in line and ";" in line:
             yield row, current
 

@@ -51,12 +51,16 @@ def specialise(kernel: object, *args: Any, **meta: Any) -> Specialisation:
     """
     function = plain_function(kernel)
     if function is None:
-        raise CourseError(f"specialise takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}.")
+        raise CourseError(
+            f"specialise takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}."
+        )
     try:
         entries, options = jit_specialise(function, args, meta)
     except TypeError as error:
         reason = str(error).replace("dynamic_func", function.__name__)
-        raise CourseError(f"The arguments do not fit the kernel {function.__name__}: {reason}.") from error
+        raise CourseError(
+            f"The arguments do not fit the kernel {function.__name__}: {reason}."
+        ) from error
     return Specialisation(
         function.__name__,
         tuple(

@@ -13,7 +13,13 @@ import triton
 from course.errors import CourseError
 from course.files import advice
 from course.gpus.limits import target_of
-from course.triton_internals.compiler import Told, assembler_watched, launches_compiled, prepare_compiler, types_told
+from course.triton_internals.compiler import (
+    Told,
+    assembler_watched,
+    launches_compiled,
+    prepare_compiler,
+    types_told,
+)
 from course.triton_internals.errors import CompileError, compile_problem
 from course.triton_internals.ir import compile_ir, values_with_layouts
 from course.triton_internals.jit_functions import chosen_by_heuristics, jit_function
@@ -33,7 +39,9 @@ def prepare_worker() -> None:
     prepare_compiler()
 
 
-def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], target: str, literal: bool) -> Json:
+def compile_kernel(
+    reference: Json, args: list[Json], kwargs: dict[str, Json], target: str, literal: bool
+) -> Json:
     """All stages of a kernel.
 
     reference: where the kernel is: {"source": …}, {"module": …, "name": …} or {"file": …, "name": …}.
@@ -61,16 +69,26 @@ def compile_kernel(reference: Json, args: list[Json], kwargs: dict[str, Json], t
     except CompileError as error:
         return _with_constants(problem_of(error, listing), kernel, args, kwargs)
     except (TypeError, KeyError) as error:
-        words = str(error.args[0] if error.args else error).replace("dynamic_func()", kernel.__name__)
-        chosen = "" if given is kernel else " What @triton.autotune or @triton.heuristics would choose must be given by name."
-        return {"problem": f"The arguments do not fit the kernel {kernel.__name__}: {words}.{chosen}"}
+        words = str(error.args[0] if error.args else error).replace(
+            "dynamic_func()", kernel.__name__
+        )
+        chosen = (
+            ""
+            if given is kernel
+            else " What @triton.autotune or @triton.heuristics would choose must be given by name."
+        )
+        return {
+            "problem": f"The arguments do not fit the kernel {kernel.__name__}: {words}.{chosen}"
+        }
     except CourseError as error:
         return {"problem": str(error)}
     except OSError as error:
         return disk_problem(error)
 
 
-def compile_again(text: str, extension: str, name: str, target: str, options: Json, listing: list[Json]) -> Json:
+def compile_again(
+    text: str, extension: str, name: str, target: str, options: Json, listing: list[Json]
+) -> Json:
     """The stages after `extension`, from its edited text."""
     try:
         with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
@@ -78,15 +96,22 @@ def compile_again(text: str, extension: str, name: str, target: str, options: Js
             path = Path(folder) / f"{name}.{extension}"
             path.write_text(text)
             with assembler_watched() as commands:
-                return _result(compile_ir(path, target_of(target).triton, options), listing, commands)
+                return _result(
+                    compile_ir(path, target_of(target).triton, options), listing, commands
+                )
     except OSError as error:
         return disk_problem(error)
     except Exception as error:
         problem = compile_problem(error)
-        return {"problem": f"The edited {extension} does not compile: {_first_line(problem.reason)}", "details": str(error)}
+        return {
+            "problem": f"The edited {extension} does not compile: {_first_line(problem.reason)}",
+            "details": str(error),
+        }
 
 
-def passes_of(reference: Json, args: list[Json], kwargs: dict[str, Json], target: str, literal: bool) -> Json:
+def passes_of(
+    reference: Json, args: list[Json], kwargs: dict[str, Json], target: str, literal: bool
+) -> Json:
     """What `compile_kernel` returns, with "dump": the compiler's print of the IR before every pass."""
     with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
         dump = Path(folder) / "dump.mlir"
@@ -105,7 +130,10 @@ def layouts_of(ttgir: str, target: str) -> list[Json]:
         values = values_with_layouts(path, target_of(target).triton)
         for value in sorted(values, key=lambda each: "memdesc" in each["type"]):
             attribute = _encoding(value.pop("type"))
-            name = next((alias for alias, text in aliases.items() if _expanded(text, aliases) == attribute), "")
+            name = next(
+                (alias for alias, text in aliases.items() if _expanded(text, aliases) == attribute),
+                "",
+            )
             found.append({**value, "attribute": attribute, "name": name})
     return found
 
@@ -125,7 +153,9 @@ def _expanded(text: str, aliases: dict[str, str]) -> str:
     return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), text)
 
 
-def _bind(given: Any, kernel: Any, args: list[Json], kwargs: dict[str, Json], literal: bool) -> tuple[list[Any], Json, Told]:
+def _bind(
+    given: Any, kernel: Any, args: list[Json], kwargs: dict[str, Json], literal: bool
+) -> tuple[list[Any], Json, Told]:
     """What a launch would be given, by place and by name, and the types that the JIT is to be told of.
 
     given: the kernel as it was found, perhaps under `@triton.heuristics`.
@@ -141,18 +171,28 @@ def _bind(given: Any, kernel: Any, args: list[Json], kwargs: dict[str, Json], li
             raise TypeError(f"{name} belongs to a launch, and nothing is launched")
     described |= kwargs
     constexprs = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
-    constants = constexprs | set(described).difference(names)  # what is no parameter is an option of the compiler
+    constants = constexprs | set(described).difference(
+        names
+    )  # what is no parameter is an option of the compiler
     if literal:
         described = {name: _read(each, name in constants) for name, each in described.items()}
-        values = {name: each["text"] if "text" in each else make(each, True) for name, each in described.items()}
-        described |= {name: describe(value) for name, value in chosen_by_heuristics(given, names, [], values).items()}
+        values = {
+            name: each["text"] if "text" in each else make(each, True)
+            for name, each in described.items()
+        }
+        described |= {
+            name: describe(value)
+            for name, value in chosen_by_heuristics(given, names, [], values).items()
+        }
     bound: Json = {}
     told: Told = {}
     for name, each in described.items():
         is_constant = name in constants
         type = told_type(each.get("text", ""), is_constant) if literal or not is_constant else None
         if each.get("list") and not is_constant:
-            raise TypeError(f"{name} is a list: give a tensor, or a tuple where the kernel takes one")
+            raise TypeError(
+                f"{name} is a list: give a tensor, or a tuple where the kernel takes one"
+            )
         if type is not None and name in names:
             told[name] = type
         elif literal and "constant" in each and name in names:  # as in a signature for export
@@ -173,7 +213,9 @@ def _read(described: Json, is_constant: bool) -> Json:
     if not isinstance(value, str) and (is_constant or not isinstance(value, triton.language.dtype)):
         return describe(value)
     if text.startswith("(") and text.endswith(")"):
-        return {"items": [_read({"text": part}, is_constant) for part in split_signature(text[1:-1])]}
+        return {
+            "items": [_read({"text": part}, is_constant) for part in split_signature(text[1:-1])]
+        }
     return {"text": value} if is_constant and isinstance(value, str) else described
 
 
@@ -185,7 +227,9 @@ def _check_options(options: Json) -> None:
             raise CourseError(f"{name} is {value!r}: it must be a power of two, as 4.")
 
 
-_NO_CONSTANT = re.compile(r"has no attribute|must be of type tl\.constexpr|must be an? (?:`?tl\.)?constexpr|NoneType")
+_NO_CONSTANT = re.compile(
+    r"has no attribute|must be of type tl\.constexpr|must be an? (?:`?tl\.)?constexpr|NoneType"
+)
 """What Triton says where it wants a constant, and has something else."""
 
 
@@ -196,11 +240,18 @@ def _with_constants(problem: Json, kernel: Any, args: list[Json], kwargs: dict[s
     described = dict(zip([each.name for each in kernel.params], args, strict=False)) | kwargs
     given = {each.name: described.get(each.name, {}) for each in kernel.params if each.is_constexpr}
     found = [(name, each.get("text", each.get("constant"))) for name, each in given.items()]
-    odd = [(name, text) for name, text in found if text and not isinstance(_literal(text), (bool, int, float))]
+    odd = [
+        (name, text)
+        for name, text in found
+        if text and not isinstance(_literal(text), (bool, int, float))
+    ]
     if not odd:
         return problem
     words = " and ".join(f"{name} is a constant and was given as {text}" for name, text in odd)
-    return {**problem, "problem": f"{problem['problem'].rstrip('.')}: {words}, so give the value that it has in a launch."}
+    return {
+        **problem,
+        "problem": f"{problem['problem'].rstrip('.')}: {words}, so give the value that it has in a launch.",
+    }
 
 
 def _literal(text: str) -> Any:
@@ -214,14 +265,25 @@ def _literal(text: str) -> Any:
 
 def _result(compiled: Any, listing: list[Json], assembler: list[tuple[list[str], str]]) -> Json:
     kind = next(kind for kind in BINARIES if kind in compiled.asm)
-    metadata = {key: value for key, value in compiled.metadata._asdict().items() if key not in ("target", "hash")}
+    metadata = {
+        key: value
+        for key, value in compiled.metadata._asdict().items()
+        if key not in ("target", "hash")
+    }
     specialised = {}
     if hasattr(compiled.src, "attrs"):  # compiled from Python, and not from edited IR
         names = compiled.src.fn.arg_names
         specialised = {
             "signature": {str(name): str(type) for name, type in compiled.src.signature.items()},
-            "constants": {names[place[0]]: repr(value) for place, value in compiled.src.constants.items() if len(place) == 1},
-            "attributes": {names[place[0]]: [list(pair) for pair in pairs] for place, pairs in compiled.src.attrs.items()},
+            "constants": {
+                names[place[0]]: repr(value)
+                for place, value in compiled.src.constants.items()
+                if len(place) == 1
+            },
+            "attributes": {
+                names[place[0]]: [list(pair) for pair in pairs]
+                for place, pairs in compiled.src.attrs.items()
+            },
         }
     return {
         "kernel": compiled.name,
@@ -249,7 +311,10 @@ def problem_of(error: CompileError, listing: list[Json]) -> Json:
     details = str(error.__cause__ or error)
     place = problem.within([(function["text"], function["line"]) for function in listing])
     if place is None:
-        return {"problem": f"It does not compile: {_first_line(problem.reason)}", "details": details}
+        return {
+            "problem": f"It does not compile: {_first_line(problem.reason)}",
+            "details": details,
+        }
     function = listing[place.which]
     return {
         "problem": f"{function['name']} does not compile: {_first_line(problem.reason)}",
@@ -260,12 +325,18 @@ def problem_of(error: CompileError, listing: list[Json]) -> Json:
 def disk_problem(error: OSError) -> Json:
     """What an OSError of the compiler's says: of the disk, or of a library of Triton's that cannot be loaded."""
     if error.errno is None:
-        return {"problem": f"Triton lacks a part of its own ({error}): install it anew, as `make clean setup` does."}
-    return {"problem": f"The compiler could not write its files in {tempfile.gettempdir()}: {error.strerror}; {advice(error)}."}
+        return {
+            "problem": f"Triton lacks a part of its own ({error}): install it anew, as `make clean setup` does."
+        }
+    return {
+        "problem": f"The compiler could not write its files in {tempfile.gettempdir()}: {error.strerror}; {advice(error)}."
+    }
 
 
 def _first_line(reason: str) -> str:
     """The first sentence of a compiler's words; of ptxas's, its own first error."""
-    if match := re.search(r"ptxas[\w-]* [^;]*; (?:error|fatal) *: (.*?)(?= ptxas| Repro|$)", reason):
+    if match := re.search(
+        r"ptxas[\w-]* [^;]*; (?:error|fatal) *: (.*?)(?= ptxas| Repro|$)", reason
+    ):
         return f"ptxas says: {match[1].strip().rstrip('.')}."
     return reason.split(". ")[0].rstrip(".") + "."

@@ -29,7 +29,9 @@ def access(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwar
     Left a tensor, each colour a program (six in turn); right the first requests of the first program, a cell for each
     sector of 32 bytes. Raises CourseError where the launch is none, or fails.
     """
-    found = traced("draw.access", kernel, grid, args, kwargs, GPUS[target].target if target in GPUS else target)
+    found = traced(
+        "draw.access", kernel, grid, args, kwargs, GPUS[target].target if target in GPUS else target
+    )
     shown = found.content["accesses"][:MOST_ACCESSES]
     if not shown:
         raise CourseError(f"{found.content['kernel']} touches no memory.")
@@ -55,7 +57,10 @@ def _said(each: dict[str, Any]) -> str:
         return "no lane asks for anything"
     ratio = each["sectors"] / each["least"]
     how = "coalesced" if ratio < 1.01 else f"{ratio:.2f} times the least"
-    requests, sectors = (f"{each[name]:,} {name[:-1] if each[name] == 1 else name}" for name in ("requests", "sectors"))
+    requests, sectors = (
+        f"{each[name]:,} {name[:-1] if each[name] == 1 else name}"
+        for name in ("requests", "sectors")
+    )
     return f"{requests} of a warp, {sectors} for {each['least']:,} at least: {how}"
 
 
@@ -77,12 +82,24 @@ def _draw_tensor(axes: Any, tensor: dict[str, Any], kind: str, title: str) -> st
     for name, colour, words in marks:
         cells = unpacked(tensor[name])
         image[cells] = _rgb(colour)
-        said += f", {'dark' if name == 'shared' else 'red' if name == 'twice' else 'yellow'}: {words}" if len(cells) else ""
+        said += (
+            f", {'dark' if name == 'shared' else 'red' if name == 'twice' else 'yellow'}: {words}"
+            if len(cells)
+            else ""
+        )
     # A vector's last line may not be full, and a long flat picture cannot be seen.
     wide = max(1, min(8, math.ceil(across / max(1, down) / 4)))
-    axes.imshow(np.repeat(image.reshape(down, across, 3), wide, axis=0), interpolation="nearest", aspect="equal")
+    axes.imshow(
+        np.repeat(image.reshape(down, across, 3), wide, axis=0),
+        interpolation="nearest",
+        aspect="equal",
+    )
     axes.set_title(title, fontsize=9, loc="left")
-    axes.set_xlabel(f"{tensor['dtype']} {tuple(tensor['shape'])}{said.replace(', dark', ' dark', 1)}", fontsize=7, loc="left")
+    axes.set_xlabel(
+        f"{tensor['dtype']} {tuple(tensor['shape'])}{said.replace(', dark', ' dark', 1)}",
+        fontsize=7,
+        loc="left",
+    )
     axes.set_xticks([])
     axes.set_yticks([])
     return said
@@ -116,9 +133,18 @@ def _draw_requests(axes: Any, each: dict[str, Any]) -> None:
         far = f" over {span * SECTOR_BYTES:,} bytes" if scale > 1 else ""
         aligned = f" from byte {row[0] * SECTOR_BYTES:,}"
         axes.text(
-            STRIP + 0.6, -y - 0.4, f"{len(row)} sector{'s' if len(row) > 1 else ''}{far or aligned}", fontsize=7, va="center"
+            STRIP + 0.6,
+            -y - 0.4,
+            f"{len(row)} sector{'s' if len(row) > 1 else ''}{far or aligned}",
+            fontsize=7,
+            va="center",
         )
-    axes.set_title(_said(each), fontsize=8, loc="left", color="black" if each["sectors"] <= each["least"] else "#B00020")
+    axes.set_title(
+        _said(each),
+        fontsize=8,
+        loc="left",
+        color="black" if each["sectors"] <= each["least"] else "#B00020",
+    )
     if not rows:
         axes.text(0, -0.5, "the first program asks for nothing", fontsize=8, color=GREY)
     axes.set_xlim(-0.3, STRIP + 17)

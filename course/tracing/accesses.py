@@ -83,14 +83,18 @@ VERBS = {"load": "read", "store": "wrote", "update": "updated"}
 
 
 def _outside(access: Access, text: str) -> Problem:
-    return Problem("reads outside" if access.kind == "load" else "writes outside", text, access.program)
+    return Problem(
+        "reads outside" if access.kind == "load" else "writes outside", text, access.program
+    )
 
 
 def stop_outside(access: Access, storages: list[tuple[int, int]]) -> None:
     """Raise OutsideError where an access goes outside every storage, given as address and size in bytes."""
     known = np.zeros(access.addresses.shape, dtype=bool)
     for start, size in storages:
-        known |= (access.addresses >= start) & (access.addresses + np.uint64(access.itemsize) <= start + size)
+        known |= (access.addresses >= start) & (
+            access.addresses + np.uint64(access.itemsize) <= start + size
+        )
     if not known.all():
         text = f"Program {name_of(access.program)} {VERBS[access.kind]} memory that is none of the kernel's arguments."
         raise OutsideError(_outside(access, text))
@@ -104,7 +108,11 @@ def storages_of(launch: Launch) -> list[tuple[int, int]]:
 
 def may_hold_pointers(launch: Launch) -> bool:
     """Whether an argument holds addresses itself: 64-bit integers as large as only addresses are."""
-    found = [tensor.view(torch.int64) for tensor in launch.tensors if tensor.dtype in (torch.int64, torch.uint64)]
+    found = [
+        tensor.view(torch.int64)
+        for tensor in launch.tensors
+        if tensor.dtype in (torch.int64, torch.uint64)
+    ]
     return any(bool((tensor >= LEAST_ADDRESS).any()) for tensor in found)
 
 
@@ -118,7 +126,9 @@ class AccessLog:
     programs are stopped before they run, with FoundError. By default any number may run.
     """
 
-    def __init__(self, regions: Callable[[], list[Region]], elements: int = 0, block: int | None = None) -> None:
+    def __init__(
+        self, regions: Callable[[], list[Region]], elements: int = 0, block: int | None = None
+    ) -> None:
         self._all_regions = regions
         self._elements, self._block = elements, block
         self._regions: list[Region] = []
@@ -165,7 +175,9 @@ class AccessLog:
         self.undefined |= access.undefined and not access.active.all()
         if access.kind != "load":
             if addresses.size:
-                self.storages_stored |= {start for start, size in self._storages if start <= addresses[0] < start + size}
+                self.storages_stored |= {
+                    start for start, size in self._storages if start <= addresses[0] < start + size
+                }
             self._lanes_stored[access.program] += access.active.size
         self.bytes_loaded += moved if access.kind != "store" else 0
         self.bytes_stored += moved if access.kind != "load" else 0
@@ -175,7 +187,9 @@ class AccessLog:
         busy = len({access.program for access in self._accesses if access.addresses.size})
         if len(self._programs) - busy > self.idle_programs:
             self.idle_programs, self.busy_programs = len(self._programs) - busy, busy
-        self.reach = max(self.reach, len(self._programs) * max(self._lanes_stored.values(), default=0))
+        self.reach = max(
+            self.reach, len(self._programs) * max(self._lanes_stored.values(), default=0)
+        )
         if self._accesses and not self.problem:
             self.problem = self._outside()
             # With atomics, programs can order one another.
@@ -200,12 +214,19 @@ class AccessLog:
     def _outside(self) -> Problem | None:
         """The first access to a known tensor's buffer that is not to the tensor itself."""
         addresses = np.concatenate([access.addresses for access in self._accesses])
-        last_bytes = np.concatenate([access.addresses + np.uint64(access.itemsize - 1) for access in self._accesses])
+        last_bytes = np.concatenate(
+            [access.addresses + np.uint64(access.itemsize - 1) for access in self._accesses]
+        )
         strays = []
         for region in self._regions:
             here = np.flatnonzero((addresses >= region.start) & (addresses < region.end))
             inside = region.inside.numpy()
-            stray = here[~(inside[region.elements(addresses[here])] & inside[region.elements(last_bytes[here])])]
+            stray = here[
+                ~(
+                    inside[region.elements(addresses[here])]
+                    & inside[region.elements(last_bytes[here])]
+                )
+            ]
             if stray.size:
                 strays.append((int(stray[0]), region))
         if not strays:
@@ -218,16 +239,24 @@ class AccessLog:
         return _outside(access, text)
 
     def _race(self) -> Problem | None:
-        stores = [access for access in self._accesses if access.kind == "store" and access.addresses.size]
+        stores = [
+            access for access in self._accesses if access.kind == "store" and access.addresses.size
+        ]
         if not stores:
             return None
         for access in stores:
             if problem := self._lanes_that_differ(access):
                 return problem
         names = list(self._programs)
-        programs = np.concatenate([np.full(access.addresses.shape, self._programs[access.program]) for access in stores])
-        values = np.concatenate([access.stored.astype(np.uint64) for access in stores if access.stored is not None])
-        places, which = np.unique(np.concatenate([access.addresses for access in stores]), return_inverse=True)
+        programs = np.concatenate(
+            [np.full(access.addresses.shape, self._programs[access.program]) for access in stores]
+        )
+        values = np.concatenate(
+            [access.stored.astype(np.uint64) for access in stores if access.stored is not None]
+        )
+        places, which = np.unique(
+            np.concatenate([access.addresses for access in stores]), return_inverse=True
+        )
         first, last = _least_and_most(which, programs, len(places))
         low, high = _least_and_most(which, values, len(places))
         different = np.flatnonzero((first != last) & (low != high))
@@ -278,9 +307,14 @@ def name_of(program: Program) -> str:
     return str(used[0]) if len(used) == 1 else str(used)
 
 
-def _least_and_most(group: np.ndarray, values: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+def _least_and_most(
+    group: np.ndarray, values: np.ndarray, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The least and the greatest value of each group."""
-    least, most = np.full(groups, values.max(), values.dtype), np.full(groups, values.min(), values.dtype)
+    least, most = (
+        np.full(groups, values.max(), values.dtype),
+        np.full(groups, values.min(), values.dtype),
+    )
     np.minimum.at(least, group, values)
     np.maximum.at(most, group, values)
     return least, most

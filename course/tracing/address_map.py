@@ -32,7 +32,9 @@ class Argument:
         """The address after its last byte."""
         if not self.elements:
             return self.address
-        last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        last = sum(
+            (size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)
+        )
         return self.address + (last + 1) * self.itemsize
 
     def numbers(self, addresses: np.ndarray) -> np.ndarray:
@@ -77,7 +79,11 @@ class Arguments:
         if not addresses.size or not self.all:
             return None
         lowest, highest = int(addresses.min()), int(addresses.max())
-        near = [number for number, each in enumerate(self.all) if each.address <= highest and lowest < each.end]
+        near = [
+            number
+            for number, each in enumerate(self.all)
+            if each.address <= highest and lowest < each.end
+        ]
         named = [number for number in near if self.all[number].name in names]
         if len(named or near) > 1:
             return max(named or near, key=lambda number: self._held(number, addresses))
@@ -94,4 +100,11 @@ class Arguments:
 
 def _argument(name: str, tensor: torch.Tensor) -> Argument:
     dtype = str(tensor.dtype).removeprefix("torch.")
-    return Argument(name, dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.data_ptr(), tensor.element_size())
+    return Argument(
+        name,
+        dtype,
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        tensor.data_ptr(),
+        tensor.element_size(),
+    )

@@ -85,13 +85,21 @@ class Touched:
         self.most_bytes = sum(each.elements * each.itemsize for each in arguments)
         """What a kernel that keeps to the tensors can touch."""
         self.most_sectors = sum((each.end - each.address) // SECTOR_BYTES + 1 for each in arguments)
-        self._marks = {kind: np.zeros(size // self.grain + 1, dtype=bool) for kind in ("load", "store")}
-        self._new: list[tuple[np.ndarray, np.ndarray]] = []  # of the running program: marks, and the places it was first at
+        self._marks = {
+            kind: np.zeros(size // self.grain + 1, dtype=bool) for kind in ("load", "store")
+        }
+        self._new: list[
+            tuple[np.ndarray, np.ndarray]
+        ] = []  # of the running program: marks, and the places it was first at
 
     def mark(self, access: Access) -> None:
-        within = access.addresses[(access.addresses >= self.start) & (access.addresses < self.start + self.size)]
+        within = access.addresses[
+            (access.addresses >= self.start) & (access.addresses < self.start + self.size)
+        ]
         for byte in range(0, max(access.itemsize, 1), self.grain):
-            places = ((within - np.uint64(self.start) + np.uint64(byte)) // np.uint64(self.grain)).astype(np.int64)
+            places = (
+                (within - np.uint64(self.start) + np.uint64(byte)) // np.uint64(self.grain)
+            ).astype(np.int64)
             for kind, marks in self._marks.items():
                 if access.kind in (kind, "update"):
                     self._new.append((marks, places[~marks[places]]))
@@ -117,7 +125,9 @@ class Touched:
 class Survey:
     """An observer of the interpreter."""
 
-    def __init__(self, listing: Listing, requests: Sequence[Requests], operations: Operations | None = None) -> None:
+    def __init__(
+        self, listing: Listing, requests: Sequence[Requests], operations: Operations | None = None
+    ) -> None:
         self.listing = listing
         self._requests = requests
         self._operations = operations or Operations()
@@ -134,7 +144,11 @@ class Survey:
         self.maps = [TensorMap(each.elements) for each in self.arguments.all]
         self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
         self.touched = {
-            start: Touched(start, size, [each for each in self.arguments.all if start <= each.address < start + size])
+            start: Touched(
+                start,
+                size,
+                [each for each in self.arguments.all if start <= each.address < start + size],
+            )
             for start, size in self._storages
             if size
         }
@@ -142,7 +156,9 @@ class Survey:
     def program(self, program: Program) -> None:
         self.programs.append(program)
         self._before = {key: replace(count) for key, count in self.counts.items()}
-        self._operations_before = {name: counted.copy() for name, counted in vars(self._operations).items()}
+        self._operations_before = {
+            name: counted.copy() for name, counted in vars(self._operations).items()
+        }
         for touched in self.touched.values():
             touched.next_program()
 
@@ -199,7 +215,9 @@ class Survey:
         count.guessed |= requests is None
         count.by_descriptor |= requests is not None and requests.by_descriptor
         numbers = self._lanes(requests, access)
-        asked = np.where((numbers >= 0) & active[numbers], access.pointers.ravel().astype(np.int64)[numbers], -1)
+        asked = np.where(
+            (numbers >= 0) & active[numbers], access.pointers.ravel().astype(np.int64)[numbers], -1
+        )
         asked.sort(axis=1)
         if requests is not None and requests.merged:
             warps = np.arange(len(asked)) * requests.num_warps // len(asked)
@@ -222,13 +240,18 @@ class Survey:
             fitting = [
                 each
                 for each in self._requests
-                if each.kind == access.kind and (each.by_descriptor or tuple(n for n in each.shape if n > 1) == shape)
+                if each.kind == access.kind
+                and (each.by_descriptor or tuple(n for n in each.shape if n > 1) == shape)
             ]
             # The whole path; else the call itself, however it was reached; else its statement.
             tries = (
                 [each for each in fitting if each.path == site.path],
                 [each for each in fitting if each.path[0] == site.path[0]] if site.path else [],
-                [each for each in fitting if each.path[0][0] == site.file and self._statement(each) == site.line],
+                [
+                    each
+                    for each in fitting
+                    if each.path[0][0] == site.file and self._statement(each) == site.line
+                ],
             )
             self._chosen[key] = next((found[0] for found in tries if found), None)
         return self._chosen[key]
@@ -261,7 +284,9 @@ class Survey:
             "programs": len(self.programs),
             "accesses": [
                 {"line": site.line, "file": site.file, "called": len(site.path) > 1, **vars(count)}
-                for (site, *_), count in sorted(self.counts.items(), key=lambda item: (item[0][0].file, item[0][0].line))
+                for (site, *_), count in sorted(
+                    self.counts.items(), key=lambda item: (item[0][0].file, item[0][0].line)
+                )
             ],
             "storages": [touched.to_json() for touched in self.touched.values()],
         }

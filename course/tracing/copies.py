@@ -23,7 +23,9 @@ MOST_MOVED = 2**28
 """Bytes of tensors that are moved apart. Larger ones stay in their file, and in memory only where they are touched."""
 
 
-def launching(reference: Reference, args: list[Json], kwargs: dict[str, Json], grid: Grid, file: str) -> tuple[Any, Listing]:
+def launching(
+    reference: Reference, args: list[Json], kwargs: dict[str, Json], grid: Grid, file: str
+) -> tuple[Any, Listing]:
     """A function that launches a kernel once, each time on copies of its own; and the text of what it may run.
 
     file: where `launching.run` has put the tensors.
@@ -42,7 +44,9 @@ def launching(reference: Reference, args: list[Json], kwargs: dict[str, Json], g
 
 def _apart(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors with each storage on its own. One on the meta device gets zeros, whose memory is taken as it is touched."""
-    sizes = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
+    sizes = {
+        tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors
+    }
     moves = sum(sizes.values()) <= MOST_MOVED
     storages: dict[int, torch.UntypedStorage] = {}
     made = []
@@ -51,7 +55,11 @@ def _apart(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         if storage._cdata not in storages:
             storages[storage._cdata] = _moved(storage) if moves or tensor.is_meta else storage
         own = torch.empty(0, dtype=tensor.dtype)
-        made.append(own.set_(storages[storage._cdata], tensor.storage_offset(), tensor.shape, tensor.stride()))
+        made.append(
+            own.set_(
+                storages[storage._cdata], tensor.storage_offset(), tensor.shape, tensor.stride()
+            )
+        )
     return made
 
 

@@ -139,7 +139,9 @@ class Cost:
             else:  # as multiply-adds
                 vector += count / gpu.vector_rate(kind)
         if vector:
-            work = sum(self.simple.values()) + sum(n for kind, n in self.dot.items() if not gpu.dot_rate(kind))
+            work = sum(self.simple.values()) + sum(
+                n for kind, n in self.dot.items() if not gpu.dot_rate(kind)
+            )
             found.append(Roof("arithmetic", work, "operations", vector / 1e6))
         if tensor:
             found.append(Roof("tensor cores", sum(self.dot.values()), "operations", tensor / 1e6))
@@ -164,20 +166,34 @@ class Cost:
 
     def __str__(self) -> str:
         scaled = (
-            f", scaled up from {self.programs:,} of them" if self.programs else ", none of which ended: what the first one did"
+            f", scaled up from {self.programs:,} of them"
+            if self.programs
+            else ", none of which ended: what the first one did"
         )
         about = "" if self.exact else scaled
-        lines = [f"{self.kernel}, {self.all_programs:,} program{'s' if self.all_programs != 1 else ''}{about}"]
+        lines = [
+            f"{self.kernel}, {self.all_programs:,} program{'s' if self.all_programs != 1 else ''}{about}"
+        ]
         width = max((len(f"{each.kind} {each.tensor}") for each in self.accesses), default=0)
         for each in self.accesses:
             what = f"{each.kind} {each.tensor}".ljust(width)
             ratio = "by descriptor" if each.by_descriptor else f"{each.times:.2f} times the least"
-            lines.append(f"    line {each.line:<4} {what} {each.bytes:>15,} bytes {each.sectors:>12,} sectors, {ratio}")
-        lines.append(f"    loaded {self.bytes_loaded:,} bytes, of which distinct {self.distinct_loaded:,}")
-        lines.append(f"    stored {self.bytes_stored:,} bytes, of which distinct {self.distinct_stored:,}")
+            lines.append(
+                f"    line {each.line:<4} {what} {each.bytes:>15,} bytes {each.sectors:>12,} sectors, {ratio}"
+            )
+        lines.append(
+            f"    loaded {self.bytes_loaded:,} bytes, of which distinct {self.distinct_loaded:,}"
+        )
+        lines.append(
+            f"    stored {self.bytes_stored:,} bytes, of which distinct {self.distinct_stored:,}"
+        )
         lines += [f"    {count:,} operations in {kind}" for kind, count in self.simple.items()]
-        lines += [f"    {count:,} special functions in {kind}" for kind, count in self.special.items()]
-        lines += [f"    {count:,} operations of tl.dot in {kind}" for kind, count in self.dot.items()]
+        lines += [
+            f"    {count:,} special functions in {kind}" for kind, count in self.special.items()
+        ]
+        lines += [
+            f"    {count:,} operations of tl.dot in {kind}" for kind, count in self.dot.items()
+        ]
         if self.resources:
             lines += [f"    {line}" for line in str(self.resources).split("\n")]
         lines.append(f"    {self._least_on(self.gpu)}")
@@ -200,7 +216,13 @@ class Cost:
 
 def time_text(us: float) -> str:
     """A time in the unit that fits it."""
-    return f"{us / 1000:,.3g} ms" if us >= 1000 else f"{us:.3g} us" if us >= 1 else f"{us * 1000:.3g} ns"
+    return (
+        f"{us / 1000:,.3g} ms"
+        if us >= 1000
+        else f"{us:.3g} us"
+        if us >= 1
+        else f"{us * 1000:.3g} ns"
+    )
 
 
 def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Cost:
@@ -245,9 +267,14 @@ def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs
     def distinct(name: str) -> int:
         # Programs of a sample may share what they touch with others: of no storage is more touched than is described.
         most = f"most_{name.partition('_')[0]}"
-        return sum(min(scaled(each[name]), max(each[name], each[most])) for each in found["storages"])
+        return sum(
+            min(scaled(each[name]), max(each[name], each[most])) for each in found["storages"]
+        )
 
-    operations = {name: {kind: scaled(n) for kind, n in counted.items() if n} for name, counted in found["operations"].items()}
+    operations = {
+        name: {kind: scaled(n) for kind, n in counted.items() if n}
+        for name, counted in found["operations"].items()
+    }
     return Cost(
         found["kernel"], launch.grid, found["programs"], gpu, accesses,
         distinct("bytes_loaded"), distinct("bytes_stored"),
@@ -263,5 +290,7 @@ def _this_gpu(own: Gpu | None) -> Gpu:
         return gpu_of(torch.cuda.get_device_name())
     except CourseError as error:
         if own is None:
-            raise CourseError(f"{error} Name one of them as `target`, or run `course doctor --measure` once.") from None
+            raise CourseError(
+                f"{error} Name one of them as `target`, or run `course doctor --measure` once."
+            ) from None
         return replace(own, target=target_of(None).name)

@@ -54,7 +54,9 @@ def block_of(value: Any, arguments: Arguments, name: str = "") -> Block | None:
     dtype = getattr(value, "dtype", None)
     if not isinstance(data, np.ndarray) or dtype is None:
         return None
-    data = data.reshape([int(size) for size in getattr(value, "shape", ())] if value.type.is_block() else ())
+    data = data.reshape(
+        [int(size) for size in getattr(value, "shape", ())] if value.type.is_block() else ()
+    )
     if dtype.is_ptr():
         return _addresses(data, f"*{dtype.element_ty}", arguments, name)
     return Block(str(dtype), numbers_of(data, str(dtype)))
@@ -65,7 +67,12 @@ def numbers_of(data: np.ndarray, dtype: str) -> np.ndarray:
     if dtype == "bf16":
         return (data.astype(np.uint32) << 16).view(np.float32)
     if dtype in FLOATS_OF_BYTES:
-        return torch.from_numpy(np.array(data, dtype=np.uint8)).view(FLOATS_OF_BYTES[dtype]).float().numpy()
+        return (
+            torch.from_numpy(np.array(data, dtype=np.uint8))
+            .view(FLOATS_OF_BYTES[dtype])
+            .float()
+            .numpy()
+        )
     return data
 
 
@@ -74,7 +81,9 @@ def _addresses(data: np.ndarray, dtype: str, arguments: Arguments, name: str) ->
     if tensor is None:
         return Block(dtype, data.astype(np.int64))
     argument = arguments.all[tensor]
-    return Block(dtype, (data.astype(np.int64) - argument.address) // argument.itemsize, argument.name)
+    return Block(
+        dtype, (data.astype(np.int64) - argument.address) // argument.itemsize, argument.name
+    )
 
 
 def drawn(block: Block, blob: Blob, active: np.ndarray | None = None) -> dict[str, Any]:
@@ -89,9 +98,15 @@ def drawn(block: Block, blob: Blob, active: np.ndarray | None = None) -> dict[st
         return {**found, "text": scalar_text(block.numbers.item())}
     panel = Panel(block.numbers.shape, MOST_CELLS_ACROSS)
     masked = active is not None and active.shape == block.numbers.shape and not active.all()
-    meant = block.numbers[active] if masked else block.numbers  # what a masked lane holds is undefined
+    meant = (
+        block.numbers[active] if masked else block.numbers
+    )  # what a masked lane holds is undefined
     finite = meant[np.isfinite(meant)] if meant.dtype.kind == "f" else meant
-    found |= {"cells": list(panel.cells), "patch": list(panel.patch), "data": blob.add(_small(panel.shown(block.numbers)))}
+    found |= {
+        "cells": list(panel.cells),
+        "patch": list(panel.patch),
+        "data": blob.add(_small(panel.shown(block.numbers))),
+    }
     if finite.size and block.numbers.dtype != bool:
         found |= {"least": finite.min().item(), "most": finite.max().item()}
     for name, is_odd in ODD.items():
@@ -99,7 +114,10 @@ def drawn(block: Block, blob: Blob, active: np.ndarray | None = None) -> dict[st
             found[name] = count
     if masked:
         assert active is not None
-        found |= {"mask": blob.add(panel.shown(active).astype(np.uint8)), "masked": int((~active).sum())}
+        found |= {
+            "mask": blob.add(panel.shown(active).astype(np.uint8)),
+            "masked": int((~active).sum()),
+        }
     return found
 
 

@@ -27,7 +27,14 @@ def measured_us(launch: Asked, gpu: Gpu) -> float | None:
         return None
     args = [_copied(value) for value in launch.args]
     kwargs = {name: _copied(value) for name, value in launch.kwargs.items()}
-    return float(triton.testing.do_bench(lambda: launch.kernel[launch.grid](*args, **kwargs), return_mode="median")) * 1000
+    return (
+        float(
+            triton.testing.do_bench(
+                lambda: launch.kernel[launch.grid](*args, **kwargs), return_mode="median"
+            )
+        )
+        * 1000
+    )
 
 
 def _copied(value: Any) -> Any:
@@ -37,7 +44,9 @@ def _copied(value: Any) -> Any:
         own = torch.empty(0, dtype=value.dtype, device=value.device)
         return own.set_(storage, value.storage_offset(), value.size(), value.stride())
     if isinstance(value, TensorDescriptor):
-        return TensorDescriptor(_copied(value.base), value.shape, value.strides, value.block_shape, value.padding)
+        return TensorDescriptor(
+            _copied(value.base), value.shape, value.strides, value.block_shape, value.padding
+        )
     if isinstance(value, triton.runtime.jit.TensorWrapper):
         return triton.runtime.jit.TensorWrapper(_copied(value.base), value.dtype)
     return tuple(map(_copied, value)) if type(value) is tuple else value

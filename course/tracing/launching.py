@@ -15,7 +15,11 @@ from course.gpus.limits import MOST_GRID
 from course.isolate.pool import Ended, call
 from course.lowering.arguments import describe
 from course.lowering.kernel_reference import Reference, reference_of
-from course.triton_internals.jit_functions import chosen_by_heuristics, compiler_options, plain_function
+from course.triton_internals.jit_functions import (
+    chosen_by_heuristics,
+    compiler_options,
+    plain_function,
+)
 
 MOST_BYTES = 2**30
 """Of the tensors of a launch that is traced: they are copied into the child."""
@@ -51,18 +55,32 @@ def asked(asker: str, kernel: Any, grid: Any, args: Sequence[Any], kwargs: dict[
     function = plain_function(kernel)
     assert function is not None
     parameters = inspect.signature(function).parameters
-    if unknown := [name for name in kwargs if name not in parameters and name not in compiler_options()]:
-        raise CourseError(f"{unknown[0]} is neither a parameter of {function.__name__} nor an option of the compiler.")
+    if unknown := [
+        name for name in kwargs if name not in parameters and name not in compiler_options()
+    ]:
+        raise CourseError(
+            f"{unknown[0]} is neither a parameter of {function.__name__} nor an option of the compiler."
+        )
     try:
         kwargs = kwargs | chosen_by_heuristics(kernel, list(parameters), args, kwargs)
-        bound = inspect.signature(function).bind(*args, **{name: kwargs[name] for name in kwargs if name in parameters})
+        bound = inspect.signature(function).bind(
+            *args, **{name: kwargs[name] for name in kwargs if name in parameters}
+        )
     except TypeError as error:
-        chosen = " What @triton.autotune would choose must be given by name." if hasattr(kernel, "configs") else ""
-        raise CourseError(f"The arguments do not fit the kernel {function.__name__}: {error}.{chosen}") from None
+        chosen = (
+            " What @triton.autotune would choose must be given by name."
+            if hasattr(kernel, "configs")
+            else ""
+        )
+        raise CourseError(
+            f"The arguments do not fit the kernel {function.__name__}: {error}.{chosen}"
+        ) from None
     bound.apply_defaults()
     for name, value in bound.arguments.items():
         if isinstance(value, str) and value.startswith(("*", "tensordesc")):
-            raise CourseError(f"{asker} runs the kernel: {name} must be a tensor, and not the type {value!r}.")
+            raise CourseError(
+                f"{asker} runs the kernel: {name} must be a tensor, and not the type {value!r}."
+            )
     return Asked(kernel, _grid(grid, dict(bound.arguments)), tuple(args), kwargs, reference)
 
 
@@ -74,9 +92,13 @@ def _grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
     except TypeError:
         sizes = ()
     if not 1 <= len(sizes) <= 3 or len(sizes) != len(given):
-        raise CourseError(f"The grid must be one to three whole numbers, as (4,); it is {found!r:.60}.")
+        raise CourseError(
+            f"The grid must be one to three whole numbers, as (4,); it is {found!r:.60}."
+        )
     if min(sizes) < 0 or any(size > most for size, most in zip(sizes, MOST_GRID, strict=False)):
-        raise CourseError(f"The grid {sizes} is none that can be launched: sizes go from 1 to {MOST_GRID}.")
+        raise CourseError(
+            f"The grid {sizes} is none that can be launched: sizes go from 1 to {MOST_GRID}."
+        )
     if 0 in sizes:
         raise CourseError(f"The grid {sizes} holds no program: nothing runs.")
     x, y, z = (*sizes, 1, 1)[:3]
@@ -91,7 +113,11 @@ def run(function: Callable[..., Any], launch: Asked, *more: Any) -> Any:
     kept: list[torch.Tensor] = []
     args = [describe(value, kept) for value in launch.args]
     kwargs = {name: describe(value, kept) for name, value in launch.kwargs.items()}
-    sizes = {each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in kept if not each.is_meta}
+    sizes = {
+        each.untyped_storage().data_ptr(): each.untyped_storage().nbytes()
+        for each in kept
+        if not each.is_meta
+    }
     if (size := sum(sizes.values())) > MOST_BYTES:
         raise CourseError(
             f"The tensors hold {size / 2**30:.1f} GiB, and are copied to be traced, up to {MOST_BYTES / 2**30:.0f} GiB: "
@@ -102,7 +128,9 @@ def run(function: Callable[..., Any], launch: Asked, *more: Any) -> Any:
         try:
             torch.save(kept, path)
         except (OSError, RuntimeError) as error:
-            raise CourseError(f"The tensors could not be copied to {folder}, {size / 2**20:.0f} MiB: {error}.") from error
+            raise CourseError(
+                f"The tensors could not be copied to {folder}, {size / 2**20:.0f} MiB: {error}."
+            ) from error
         ended = call(
             function,
             launch.reference,
@@ -124,7 +152,13 @@ def value_of(ended: Ended) -> Any:
             raise CourseError(ended.value["problem"])
         return ended.value
     if ended.how == "crashed":
-        raise CourseError(f"The kernel was killed by {ended.signal} in the interpreter. Your session is untouched.")
+        raise CourseError(
+            f"The kernel was killed by {ended.signal} in the interpreter. Your session is untouched."
+        )
     if ended.stopped:
-        raise CourseError(f"The kernel could not be traced: it was stopped {ended.stopped}; try again if this machine is busy.")
-    raise CourseError(f"The kernel could not be traced: {ended.exception or f'it left with exit code {ended.code}'}.")
+        raise CourseError(
+            f"The kernel could not be traced: it was stopped {ended.stopped}; try again if this machine is busy."
+        )
+    raise CourseError(
+        f"The kernel could not be traced: {ended.exception or f'it left with exit code {ended.code}'}."
+    )

@@ -92,7 +92,9 @@ class Watch:
         self._recorder = None
 
     def sample(self, grid: Grid) -> list[Program]:
-        return sample(grid, {program for launch, program in self.record if launch == len(self.surveys)})
+        return sample(
+            grid, {program for launch, program in self.record if launch == len(self.surveys)}
+        )
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,9 @@ def watched(watch: Watch, launching: Callable[[], Any], seconds: float) -> Failu
         words = interpreter_words(error) or str(error).strip().split("\n")[0]
         kind = "" if hasattr(error, "problem") else f"{type(error).__name__}: "
         text = f"{cannot_run(what)}." if what else kind + words
-        failure = Failure(_running(watch), text, _line(watch.listing, error.__traceback__), False, bool(what))
+        failure = Failure(
+            _running(watch), text, _line(watch.listing, error.__traceback__), False, bool(what)
+        )
     else:
         watch.stop()
         return None

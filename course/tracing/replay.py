@@ -45,8 +45,14 @@ def replay(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> "Replay":
     Shown in a notebook; `.to_html("file.html")` writes a page that needs no session. Raises CourseError where the launch is
     none.
     """
-    own = set(inspect.signature(function).parameters) if (function := plain_function(kernel)) else set()
-    program, element = (kwargs.pop(name, None) if name not in own else None for name in ("program", "element"))
+    own = (
+        set(inspect.signature(function).parameters)
+        if (function := plain_function(kernel))
+        else set()
+    )
+    program, element = (
+        kwargs.pop(name, None) if name not in own else None for name in ("program", "element")
+    )
     launch = asked("replay", kernel, grid, args, kwargs)
     first = _program(program, launch.grid)
     wanted = _element(element)
@@ -55,7 +61,9 @@ def replay(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> "Replay":
         found: Json = run(tasks.replay, launch, programs, at, TRACE_S)
         return found
 
-    return Replay(again, again(_recorded_first(launch, first), wanted), first if program is not None else None)
+    return Replay(
+        again, again(_recorded_first(launch, first), wanted), first if program is not None else None
+    )
 
 
 def _recorded_first(launch: Asked, first: tuple[int, int, int]) -> list[Any]:
@@ -65,26 +73,47 @@ def _recorded_first(launch: Asked, first: tuple[int, int, int]) -> list[Any]:
 
 
 def _program(program: Any, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-    given = (0, 0, 0) if program is None else program if isinstance(program, (tuple, list)) else (program,)
+    given = (
+        (0, 0, 0)
+        if program is None
+        else program
+        if isinstance(program, (tuple, list))
+        else (program,)
+    )
     try:
         x, y, z = (*map(operator.index, given), 0, 0, 0)[:3]
-        if len(given) > 3 or not all(0 <= i < size for i, size in zip((x, y, z), grid, strict=True)):
+        if len(given) > 3 or not all(
+            0 <= i < size for i, size in zip((x, y, z), grid, strict=True)
+        ):
             raise TypeError
     except TypeError:
-        raise CourseError(f"There is no program {program!r} in the grid {grid_text(list(grid))}.") from None
+        raise CourseError(
+            f"There is no program {program!r} in the grid {grid_text(list(grid))}."
+        ) from None
     return x, y, z
 
 
 def _element(element: Any) -> Any:
     if element is None:
         return None
-    if not isinstance(element, (tuple, list)) or len(element) != 2 or not isinstance(element[0], str):
-        raise CourseError(f'element takes a parameter\'s name and an index, as ("out_ptr", (3, 5)); it is {element!r:.60}.')
+    if (
+        not isinstance(element, (tuple, list))
+        or len(element) != 2
+        or not isinstance(element[0], str)
+    ):
+        raise CourseError(
+            f'element takes a parameter\'s name and an index, as ("out_ptr", (3, 5)); it is {element!r:.60}.'
+        )
     name, index = element
     try:
-        return [name, [operator.index(i) for i in (index if isinstance(index, (tuple, list)) else (index,))]]
+        return [
+            name,
+            [operator.index(i) for i in (index if isinstance(index, (tuple, list)) else (index,))],
+        ]
     except TypeError:
-        raise CourseError(f"The index of element must be whole numbers; it is {index!r:.60}.") from None
+        raise CourseError(
+            f"The index of element must be whole numbers; it is {index!r:.60}."
+        ) from None
 
 
 class Replay(anywidget.AnyWidget):
@@ -101,7 +130,9 @@ class Replay(anywidget.AnyWidget):
         self._again = again
         self._recorded = {tuple(each["program"]): each for each in content["recorded"]}
         if not self._recorded:
-            raise CourseError("The program to be shown did not run again: there is nothing to step through.")
+            raise CourseError(
+                "The program to be shown did not run again: there is nothing to step through."
+            )
         self.content = content
         """What the trace has found, as `tracing.tasks.content_of` gives it."""
         opened = tuple(content["opened"] or program or (0, 0, 0))
@@ -118,7 +149,10 @@ class Replay(anywidget.AnyWidget):
 
     def to_html(self, path: str | Path) -> Path:
         """Write one file that needs neither a session nor the network, with the saved programs to step; return its path."""
-        return write_page(path, page_of(SCRIPT, self.content["kernel"], {"trace": self.trace}, self._static_html()))
+        return write_page(
+            path,
+            page_of(SCRIPT, self.content["kernel"], {"trace": self.trace}, self._static_html()),
+        )
 
     @property
     def steps(self) -> list[Json]:
@@ -130,16 +164,31 @@ class Replay(anywidget.AnyWidget):
         """What the script draws."""
         content = self.content
         source = [
-            {"row": function["line"] + offset, "parts": [part for token in tokens for part in token]}
+            {
+                "row": function["line"] + offset,
+                "parts": [part for token in tokens for part in token],
+            }
             for function in content["source"]
             for offset, tokens in enumerate(lines(function["text"], "source"))
         ]
-        loops = [[self._row[file, first], self._row[file, last]] for file, first, last in content["loops"]]
+        loops = [
+            [self._row[file, first], self._row[file, last]]
+            for file, first, last in content["loops"]
+        ]
         x, y, z = content["grid"]
         everywhere = len(content["ran"]) == x * y * z
-        saved = [part_of(self._with_rows(self._recorded[self.opened]), MOST_SAVED, last=bool(content["failure"]))]
+        saved = [
+            part_of(
+                self._with_rows(self._recorded[self.opened]),
+                MOST_SAVED,
+                last=bool(content["failure"]),
+            )
+        ]
         for program, recorded in self._recorded.items():
-            if program != self.opened and sum(map(size_of, saved)) + size_of(recorded) <= MOST_SAVED:
+            if (
+                program != self.opened
+                and sum(map(size_of, saved)) + size_of(recorded) <= MOST_SAVED
+            ):
                 saved.append(self._with_rows(recorded))
         return {
             "kernel": content["kernel"], "grid": content["grid"], "lines": source, "loops": loops,
@@ -152,7 +201,10 @@ class Replay(anywidget.AnyWidget):
         """A program as the script takes it: with the rows of the source in place of files and lines."""
         names = ("depth", "sets", "touches", "error", "end")
         steps = [
-            {"row": self._row.get((each["file"], each["line"]), 0), **{name: each[name] for name in names}}
+            {
+                "row": self._row.get((each["file"], each["line"]), 0),
+                **{name: each[name] for name in names},
+            }
             for each in recorded["steps"]
         ]
         return {**recorded, "steps": steps}
@@ -163,7 +215,9 @@ class Replay(anywidget.AnyWidget):
             return {"step": -1}
         if self.content["element"]:
             name, index = self.content["element"]
-            number = next(i for i, tensor in enumerate(self.content["tensors"]) if tensor["name"] == name)
+            number = next(
+                i for i, tensor in enumerate(self.content["tensors"]) if tensor["name"] == name
+            )
             return {"tensor": number, "cell": _cell(self.content["tensors"][number], index)}
         return {"step": 0}
 
@@ -171,21 +225,34 @@ class Replay(anywidget.AnyWidget):
         failure = self.content["failure"]
         if not failure:
             return ""
-        more = " Here are its first steps, and the one at which it was stopped." if failure["stopped"] else ""
+        more = (
+            " Here are its first steps, and the one at which it was stopped."
+            if failure["stopped"]
+            else ""
+        )
         return f"{failure['text']}{more}"
 
     def _notes(self, everywhere: bool) -> list[str]:
         notes = list(self.content.get("notes", []))
         if not everywhere and not self.content["failure"]:
             x, y, z = self.content["grid"]
-            notes.append(f"Of {x * y * z:,} programs a sample of {len(self.content['ran']):,} was run.")
+            notes.append(
+                f"Of {x * y * z:,} programs a sample of {len(self.content['ran']):,} was run."
+            )
         if any(tensor["dtype"] == "bfloat16" for tensor in self.content["tensors"]):
-            notes.append("Triton's interpreter computes wrongly in bfloat16: what is converted to float32 first is right.")
+            notes.append(
+                "Triton's interpreter computes wrongly in bfloat16: what is converted to float32 first is right."
+            )
         for tensor in self.content["tensors"]:
-            for name, what in (("twice", "written by several programs"), ("unwritten", "read, and written by nobody")):
+            for name, what in (
+                ("twice", "written by several programs"),
+                ("unwritten", "read, and written by nobody"),
+            ):
                 if count := tensor["counts"][name]:
                     elements = "1 element" if count == 1 else f"{count:,} elements"
-                    notes.append(f"{elements} of {tensor['name']} {'was' if count == 1 else 'were'} {what}.")
+                    notes.append(
+                        f"{elements} of {tensor['name']} {'was' if count == 1 else 'were'} {what}."
+                    )
         return notes
 
     def _answer(self, _: Any, content: Json, __: Any) -> None:
@@ -214,8 +281,13 @@ class Replay(anywidget.AnyWidget):
     def __str__(self) -> str:
         content = self.content
         head = f"{content['kernel']}, program {named(self.opened)} of grid {grid_text(content['grid'])}, step by step"
-        rows = [f"line {row:4}  {source.strip():44} {' '.join(done)}".rstrip() for row, source, done in self._table()]
-        return "\n".join([head, *rows, *([self._failure()] if content["failure"] else []), *self.trace["notes"]])
+        rows = [
+            f"line {row:4}  {source.strip():44} {' '.join(done)}".rstrip()
+            for row, source, done in self._table()
+        ]
+        return "\n".join(
+            [head, *rows, *([self._failure()] if content["failure"] else []), *self.trace["notes"]]
+        )
 
     __repr__ = __str__
 
@@ -235,7 +307,11 @@ class Replay(anywidget.AnyWidget):
             f"<tr><td>{row}</td><td><pre>{html.escape(text)}</pre></td><td>{'<br>'.join(map(html.escape, done))}</td></tr>"
             for row, text, done in self._table()
         )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in [self._failure(), *self.trace["notes"]] if note)
+        notes = "".join(
+            f"<p>{html.escape(note)}</p>"
+            for note in [self._failure(), *self.trace["notes"]]
+            if note
+        )
         left = len(self.steps) - MOST_ROWS
         more = f"<p>{left:,} steps more.</p>" if left > 0 else ""
         return (

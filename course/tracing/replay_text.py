@@ -18,11 +18,19 @@ def grid_text(sizes: list[int]) -> tuple[int, ...]:
 
 def value_text(name: str, value: Json) -> str:
     if "text" in value:
-        return f"{name} = {value['text']}" if "of" not in value else f"{name} → {value['of']}[{value['text']}]"
+        return (
+            f"{name} = {value['text']}"
+            if "of" not in value
+            else f"{name} → {value['of']}[{value['text']}]"
+        )
     shape = ", ".join(map(str, value["shape"]))
     into = f" into {value['of']}" if "of" in value else ""
     spread = f" {_number(value['least'])} … {_number(value['most'])}" if "least" in value else ""
-    odd = "".join(f", {value[kind]:,} {word}" for kind, word in (("nan", "NaN"), ("inf", "infinite")) if kind in value)
+    odd = "".join(
+        f", {value[kind]:,} {word}"
+        for kind, word in (("nan", "NaN"), ("inf", "infinite"))
+        if kind in value
+    )
     masked = f", {value['masked']:,} masked" if "masked" in value else ""
     return f"{name}: {value['dtype']} [{shape}]{into}{spread}{odd}{masked}"
 

@@ -49,12 +49,18 @@ class Listing:
             self._statements[file, line + offset] = node.lineno + offset
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             value = node.value
-            while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
+            while (
+                isinstance(value, ast.Call)
+                and isinstance(value.func, ast.Attribute)
+                and value.func.attr == "to"
+            ):
                 value = value.func.value
             if isinstance(value, ast.Call) and kind_of(value) == "load":
                 self.loaded[file, node.lineno + offset] = node.targets[0].id
         if isinstance(node, (ast.For, ast.While)):
-            self.loops.append((file, node.lineno + offset, (node.end_lineno or node.lineno) + offset))
+            self.loops.append(
+                (file, node.lineno + offset, (node.end_lineno or node.lineno) + offset)
+            )
 
     def holds(self, code: CodeType) -> bool:
         """Whether a code object is one of these functions."""

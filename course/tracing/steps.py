@@ -77,17 +77,24 @@ class Recorder:
     def stop(self, error: str = "") -> None:
         """The program has ended, by an error or not."""
         sys.settrace(None)
-        if error and self._frames:  # where it failed is the innermost; the calls that led there have not ended
+        if (
+            error and self._frames
+        ):  # where it failed is the innermost; the calls that led there have not ended
             self._close(max(self._frames, key=lambda frame: self._frames[frame].depth), error)
         self._frames = {}
 
     def _call(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         # What a reduction combines with is called for every pair of elements: it is no line that the kernel runs.
-        combining = frame.f_back is not None and frame.f_back.f_code.co_name in ("generic_reduce", "generic_scan")
+        combining = frame.f_back is not None and frame.f_back.f_code.co_name in (
+            "generic_reduce",
+            "generic_scan",
+        )
         if event != "call" or combining or not self._listing.holds(frame.f_code):
             return None
         # Arguments are known from the start: they are shown as set by the line of the `def`.
-        self._frames[frame] = _Frame({}, self._listing.statement(*_head(frame)), 0, [], len(self._frames))
+        self._frames[frame] = _Frame(
+            {}, self._listing.statement(*_head(frame)), 0, [], len(self._frames)
+        )
         return self._line
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
@@ -115,7 +122,9 @@ class Recorder:
             recorded.cut = True
             if not error:
                 return
-        step = Step(frame.f_code.co_filename, state.line, state.depth, touches=state.touches, error=error)
+        step = Step(
+            frame.f_code.co_filename, state.line, state.depth, touches=state.touches, error=error
+        )
         state.touches = []
         now = dict(frame.f_locals)
         for name, value in now.items():
@@ -153,7 +162,10 @@ class Recorder:
             inside = numbers[numbers >= 0]
             touch["outside"] = int((numbers < 0).sum())
             if inside.size:
-                touch |= {"first": argument.place(int(inside[0])), "last": argument.place(int(inside[-1]))}
+                touch |= {
+                    "first": argument.place(int(inside[0])),
+                    "last": argument.place(int(inside[-1])),
+                }
             touched = Panel(argument.shape).touched(inside)
             touch["cells"] = self.recorded.blob.add(np.packbits(touched, bitorder="little"))
         if access.values is not None:
@@ -167,4 +179,6 @@ def _head(frame: FrameType) -> tuple[str, int]:
 
 
 def _shown(name: str, value: Any) -> bool:
-    return not name.startswith("__") and (not callable(value) or hasattr(value, "value"))  # a constexpr can be called
+    return not name.startswith("__") and (
+        not callable(value) or hasattr(value, "value")
+    )  # a constexpr can be called

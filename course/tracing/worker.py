@@ -27,7 +27,15 @@ UNDEFINED = (
 )
 
 
-def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, requests: Any, seconds: float) -> Json:
+def survey(
+    reference: Reference,
+    args: Any,
+    kwargs: Any,
+    grid: Any,
+    file: str,
+    requests: Any,
+    seconds: float,
+) -> Json:
     """What `Survey.to_json` says, with "operations", the tensors' panels, and "stopped" where it did not come to its end.
 
     Where the kernel fails it is a "problem" alone; and "lacking", with "line", where it is the interpreter that cannot run it.
@@ -42,7 +50,9 @@ def survey(reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, r
         return {"lacking": failure.text.rstrip("."), "line": failure.line}
     if failure is not None and not failure.stopped:
         place = f"{listing.functions[0]['name']} fails in program {name_of(failure.program)}, line {failure.line}"
-        return {"problem": f"{place}: {failure.text.rstrip('.')}. replay, with the same arguments, opens there."}
+        return {
+            "problem": f"{place}: {failure.text.rstrip('.')}. replay, with the same arguments, opens there."
+        }
     if failure is not None:
         watch.last.forget_unfinished()
     content = watch.last.to_json()
@@ -88,7 +98,14 @@ def _panel(panel: Panel, noted: Any) -> Json:
 
 
 def replay(
-    reference: Reference, args: Any, kwargs: Any, grid: Any, file: str, programs: Any, element: Any, seconds: float
+    reference: Reference,
+    args: Any,
+    kwargs: Any,
+    grid: Any,
+    file: str,
+    programs: Any,
+    element: Any,
+    seconds: float,
 ) -> Json:
     """See `content_of`. programs: those to record; element: a tensor's name and an index, whose last writer is to be shown."""
     launch, listing = launching(reference, args, kwargs, tuple(grid), file)
@@ -121,19 +138,30 @@ def opened_at(survey: Survey, failure: Failure | None, element: Any) -> Program 
     name, index = element
     found = [i for i, argument in enumerate(survey.arguments.all) if argument.name == name]
     if not found:
-        raise LookupError(f"No tensor is called {name!r}: there is {', '.join(each.name for each in survey.arguments.all)}.")
+        raise LookupError(
+            f"No tensor is called {name!r}: there is {', '.join(each.name for each in survey.arguments.all)}."
+        )
     argument = survey.arguments.all[found[0]]
-    if len(index) != len(argument.shape) or not all(0 <= i < n for i, n in zip(index, argument.shape, strict=True)):
-        raise LookupError(f"There is no element {tuple(index)} in {name}, whose shape is {argument.shape}.")
+    if len(index) != len(argument.shape) or not all(
+        0 <= i < n for i, n in zip(index, argument.shape, strict=True)
+    ):
+        raise LookupError(
+            f"There is no element {tuple(index)} in {name}, whose shape is {argument.shape}."
+        )
     number = int(np.ravel_multi_index(tuple(index), argument.shape)) if index else 0
-    offset = sum(i * stride for i, stride in zip(index, argument.strides, strict=True)) * argument.itemsize
+    offset = (
+        sum(i * stride for i, stride in zip(index, argument.strides, strict=True))
+        * argument.itemsize
+    )
     written = survey.last_writer(argument.address + offset)  # by this name or another
     if written is None:
         raise LookupError(f"No program that was run writes {argument.place(number)}.")
     return written[2]
 
 
-def content_of(watch: Watch, launch: int, failure: Failure | None, opened: Program | None, element: Any) -> Json:
+def content_of(
+    watch: Watch, launch: int, failure: Failure | None, opened: Program | None, element: Any
+) -> Json:
     """What a replay shows of one launch: source, tensors, the recorded programs, where to open and why it failed."""
     survey = watch.surveys[launch]
     assert survey.launched is not None

@@ -42,7 +42,11 @@ def assembler_watched() -> Iterator[list[tuple[list[str], str]]]:
     plain_run = subprocess.run
 
     def run(command: Any, *args: Any, **kwargs: Any) -> Any:
-        if not (isinstance(command, list) and "ptxas" in os.path.basename(command[0]) and "-o" in command):
+        if not (
+            isinstance(command, list)
+            and "ptxas" in os.path.basename(command[0])
+            and "-o" in command
+        ):
             return plain_run(command, *args, **kwargs)
         output = Path(command[command.index("-o") + 1])
         try:
@@ -100,7 +104,11 @@ def types_told(kernel: JITFunction[Any], told: Told) -> Iterator[None]:
 
         def bind_told(*args: Any, **kwargs: Any) -> Any:
             bound, entries, options = bind(*args, **kwargs)
-            return bound, [told.get(name, entry) for name, entry in zip(names, entries, strict=True)], options
+            return (
+                bound,
+                [told.get(name, entry) for name, entry in zip(names, entries, strict=True)],
+                options,
+            )
 
         return *rest, bind_told
 

@@ -37,8 +37,12 @@ class CompileProblem:
                 before, found, _ = text.partition(source.rstrip())
                 if found:
                     lines = source.rstrip().split("\n")
-                    row = min(row, len(lines))  # of a call of a noinline function Triton says the line after it
-                    return Place(which, first_line + before.count("\n") + row - 1, lines[row - 1].strip())
+                    row = min(
+                        row, len(lines)
+                    )  # of a call of a noinline function Triton says the line after it
+                    return Place(
+                        which, first_line + before.count("\n") + row - 1, lines[row - 1].strip()
+                    )
         return None
 
 
@@ -57,10 +61,18 @@ class CompileError(Exception):
 def compile_problem(error: Exception) -> CompileProblem:
     """What an exception from a compilation says."""
     chain = causes(error)
-    located = [each for each in chain if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src]
+    located = [
+        each
+        for each in chain
+        if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src
+    ]
     words = [getattr(each, "error_message", None) or _own_words(each) for each in chain]
-    below = [line for line in str(error).strip().splitlines()[-1:] if line.strip("^ ")]  # the source, what is wrong with it
-    reason = next((text for text in [*reversed(words), *below] if text), "the compiler gives no reason")
+    below = [
+        line for line in str(error).strip().splitlines()[-1:] if line.strip("^ ")
+    ]  # the source, what is wrong with it
+    reason = next(
+        (text for text in [*reversed(words), *below] if text), "the compiler gives no reason"
+    )
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
     reason = _indexing(chain[-1]) or _CLEARER.get(reason, reason)
@@ -102,7 +114,11 @@ def lacking(error: Exception) -> str:
     last = chain[-1]
     if isinstance(last, CannotInterpretError):
         return str(last)
-    if isinstance(last, AttributeError) and type(last.obj).__name__ == "InterpreterBuilder" and last.name != "grid_idx":
+    if (
+        isinstance(last, AttributeError)
+        and type(last.obj).__name__ == "InterpreterBuilder"
+        and last.name != "grid_idx"
+    ):
         return _language_function(last) or str(last.name)
     if isinstance(last, AttributeError) and getattr(last.obj, "__triton_aggregate__", False):
         return f"{last.name}, a method of an @aggregate class"
@@ -128,7 +144,11 @@ def _frames(error: Exception) -> list[FrameType]:
 
 def _language_function(error: Exception) -> str:
     """The function of Triton's language in which an error was raised, as a kernel names it."""
-    named = [frame.f_code.co_name for frame in _frames(error) if frame.f_code.co_filename == triton.language.core.__file__]
+    named = [
+        frame.f_code.co_name
+        for frame in _frames(error)
+        if frame.f_code.co_filename == triton.language.core.__file__
+    ]
     return next((f"tl.{name}" for name in named if hasattr(triton.language, name)), "")
 
 

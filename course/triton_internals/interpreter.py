@@ -39,7 +39,10 @@ class Launch:
     def named_tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
         for name, value in self.arguments.items():
             found = list(_tensors([value]))
-            yield from ((f"{name}[{i}]" if len(found) > 1 else name, tensor) for i, tensor in enumerate(found))
+            yield from (
+                (f"{name}[{i}]" if len(found) > 1 else name, tensor)
+                for i, tensor in enumerate(found)
+            )
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,10 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
 
     builder, executor = interpreter.interpreter_builder, interpreter.GridExecutor
     plain = {name: getattr(builder, name) for name in ("create_masked_load", "create_masked_store")}
-    plain |= {name: getattr(builder, name) for name in ("create_atomic_rmw", "create_atomic_cas", "create_splat")}
+    plain |= {
+        name: getattr(builder, name)
+        for name in ("create_atomic_rmw", "create_atomic_cas", "create_splat")
+    }
     plain_arguments, plain_restore = executor._init_args_hst, executor._restore_args_dev
     plain_patch = interpreter._patch_lang_tensor
     bound: list[tuple[str, dict[str, Any]]] = []  # of the launch that is being prepared
@@ -113,34 +119,57 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     turns = itertools.count()  # of what is undefined
 
     def tell(
-        kind: Literal["load", "store", "update"], pointers: Any, mask: Any, value: Any = None, undefined: bool = False
+        kind: Literal["load", "store", "update"],
+        pointers: Any,
+        mask: Any,
+        value: Any = None,
+        undefined: bool = False,
     ) -> None:
         element = pointers.get_element_ty()
         itemsize = max(1, getattr(element, "primitive_bitwidth", 64) // 8)  # a pointer has none
         shape = pointers.data.shape
         # A scalar's condition joined with a block's gives integers, which would pick lanes by number.
-        active = np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask.data, shape).astype(bool)
+        active = (
+            np.ones(shape, dtype=bool)
+            if mask is None
+            else np.broadcast_to(mask.data, shape).astype(bool)
+        )
         values = np.broadcast_to(value.data, shape) if value is not None else None
         dtype = str(value.dtype.scalar) if value is not None else ""
-        observer.access(Access(kind, builder.grid_idx, pointers.data, active, itemsize, values, dtype, undefined))
+        observer.access(
+            Access(
+                kind, builder.grid_idx, pointers.data, active, itemsize, values, dtype, undefined
+            )
+        )
 
     def load(pointers: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
         undefined = other is None
         tell("load", pointers, mask, undefined=undefined)
-        return defined(plain["create_masked_load"](pointers, mask, other, *rest, **named), mask if undefined else None)
+        return defined(
+            plain["create_masked_load"](pointers, mask, other, *rest, **named),
+            mask if undefined else None,
+        )
 
     def defined(block: Any, mask: Any) -> Any:
         if mask is not None:
-            _undefine(block, ~np.broadcast_to(mask.data, block.data.shape).astype(bool), next(turns) % 2 == 0)
+            _undefine(
+                block,
+                ~np.broadcast_to(mask.data, block.data.shape).astype(bool),
+                next(turns) % 2 == 0,
+            )
         return block
 
     def store(pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         tell("store", pointers, mask, value)
         return plain["create_masked_store"](pointers, value, mask, *rest, **named)
 
-    def update(operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+    def update(
+        operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any
+    ) -> Any:
         tell("update", pointers, mask)
-        return defined(plain["create_atomic_rmw"](operation, pointers, value, mask, *rest, **named), mask)
+        return defined(
+            plain["create_atomic_rmw"](operation, pointers, value, mask, *rest, **named), mask
+        )
 
     def compare_and_swap(pointers: Any, *rest: Any, **named: Any) -> Any:
         tell("update", pointers, None)
@@ -195,15 +224,26 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
         scope.set_attr(tensor, "__index__", lambda block: int(block.handle.data.squeeze()))
 
     plain_call = executor.__call__
-    watched: dict[str, Callable[..., Any]] = {"create_masked_load": load, "create_masked_store": store}
-    watched |= {"create_atomic_rmw": update, "create_atomic_cas": compare_and_swap, "create_splat": splat}
+    watched: dict[str, Callable[..., Any]] = {
+        "create_masked_load": load,
+        "create_masked_store": store,
+    }
+    watched |= {
+        "create_atomic_rmw": update,
+        "create_atomic_cas": compare_and_swap,
+        "create_splat": splat,
+    }
     watched |= {"set_grid_dim": set_grid_dim, "set_grid_idx": set_grid_idx}
     replaced = {name: value for name, value in vars(builder).items() if name in watched}
     others = contextlib.ExitStack()
     try:
         others.enter_context(gaps_filled())
         others.enter_context(driver_of(GPUTarget("cuda", 90, 32), runs_trials=True))
-        executor._init_args_hst, executor._restore_args_dev, executor.__call__ = arguments, restore, call
+        executor._init_args_hst, executor._restore_args_dev, executor.__call__ = (
+            arguments,
+            restore,
+            call,
+        )
         interpreter._patch_lang_tensor = patch
         for name, function in watched.items():
             setattr(builder, name, function)
@@ -242,7 +282,9 @@ def _extremes(block: Any) -> tuple[Any, Any]:
     most = np.iinfo(dtype).max
     if dtype.kind == "u":
         return most, most - 1
-    if dtype.itemsize == 8:  # less, since an offset of so many elements in bytes would come round to 0
+    if (
+        dtype.itemsize == 8
+    ):  # less, since an offset of so many elements in bytes would come round to 0
         return most // 16, -most // 16
     return most, np.iinfo(dtype).min
 
@@ -271,5 +313,7 @@ def _tensors(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors(argument)
         elif isinstance(argument, torch.Tensor):
             yield argument
-        elif isinstance(argument, TensorDescriptor) or hasattr(argument, "base"):  # or a tensor seen as another dtype
+        elif isinstance(argument, TensorDescriptor) or hasattr(
+            argument, "base"
+        ):  # or a tensor seen as another dtype
             yield from _tensors([argument.base])

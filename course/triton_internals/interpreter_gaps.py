@@ -32,13 +32,17 @@ def gaps_filled() -> Iterator[None]:
         yield  # within another
         return
     externals = dict(_externals())
-    renamed = _Renamed({(module.__name__, name): late for (module, name), late in externals.items()})
+    renamed = _Renamed(
+        {(module.__name__, name): late for (module, name), late in externals.items()}
+    )
 
     def patch_language(function: Any) -> Any:
         renamed.rebind(function.__globals__)
         scope = _plain_patch(function)
         unrolled = language.static_range
-        scope.set_attr(language, "static_range", lambda *args, **kwargs: tuple(unrolled(*args, **kwargs)))
+        scope.set_attr(
+            language, "static_range", lambda *args, **kwargs: tuple(unrolled(*args, **kwargs))
+        )
         return scope
 
     with contextlib.ExitStack() as stack:
@@ -125,12 +129,21 @@ def _looked_up(home: ModuleType, name: str) -> Callable[..., Any]:
 
 def _externals() -> Iterator[tuple[tuple[ModuleType, str], Callable[..., Any]]]:
     """The functions of libdevice, by module and name: those for every GPU, which are empty, and those for NVIDIA's."""
-    compiled = {name: value for name, value in vars(cuda_libdevice).items() if language.core.is_builtin(value)}
+    compiled = {
+        name: value
+        for name, value in vars(cuda_libdevice).items()
+        if language.core.is_builtin(value)
+    }
     for name, function in compiled.items():
         yield (cuda_libdevice, name), _with_semantic(function)
     for name, value in vars(libdevice).items():
         if callable(value):
-            yield (libdevice, name), _with_semantic(compiled[name]) if name in compiled else _lacking(f"libdevice.{name}")
+            yield (
+                (libdevice, name),
+                _with_semantic(compiled[name])
+                if name in compiled
+                else _lacking(f"libdevice.{name}"),
+            )
 
 
 def _with_semantic(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,7 +164,9 @@ def _inline_assembly(*_: Any) -> Any:
     raise CannotInterpretError("inline assembly")
 
 
-def _library_function(builder: Any, _: str, __: str, symbol: str, arguments: list[Any], result: Any, ___: bool) -> Any:
+def _library_function(
+    builder: Any, _: str, __: str, symbol: str, arguments: list[Any], result: Any, ___: bool
+) -> Any:
     """One of libdevice's functions: what `tl.extern_elementwise` asks of the builder."""
     if symbol in ("__nv_fma", "__nv_fmaf", "__nv_fma_rn", "__nv_fmaf_rn"):
         return builder.create_fma(*arguments)

@@ -41,11 +41,17 @@ def values_with_layouts(ttgir: Path, target: GPUTarget) -> Iterator[dict[str, An
     found: list[dict[str, Any]] = []
     yielded: dict[int, list[str]] = {}  # by region, the locations of what it ends with
 
-    def visit(operation: Any) -> None:  # those inside of a region come before the operation that it belongs to
+    def visit(
+        operation: Any,
+    ) -> None:  # those inside of a region come before the operation that it belongs to
         kind = operation.get_name()
         if kind in _YIELDED:
-            operands = map(operation.get_operand, range(_YIELDED[kind], operation.get_num_operands()))
-            yielded[operation.get_block().get_parent().id()] = [str(each.get_loc()) for each in operands]
+            operands = map(
+                operation.get_operand, range(_YIELDED[kind], operation.get_num_operands())
+            )
+            yielded[operation.get_block().get_parent().id()] = [
+                str(each.get_loc()) for each in operands
+            ]
         inner = yielded.get(operation.get_region(0).id(), []) if operation.get_num_regions() else []
         for number in range(operation.get_num_results()):
             value = operation.get_result(number)
@@ -81,7 +87,9 @@ def _bases(builder: Any, value: Any, type: str, shape: list[int]) -> dict[str, l
             whole = _WHOLE.search(type)
             sizes = [int(size) for size in whole[1].split("x")] if whole else shape
             # In front of its own shape a buffer has the number of copies that a pipeline keeps.
-            linear = builder.to_linear_layout(layout._to_ir(builder), sizes[-_shared_rank(layout) :])
+            linear = builder.to_linear_layout(
+                layout._to_ir(builder), sizes[-_shared_rank(layout) :]
+            )
             return {"offset": linear.offset_bases, "block": linear.block_bases}
         layout = builder.get_gluon_layout_from_tensor(value)
         linear = builder.to_linear_layout(layout._to_ir(builder), shape)

@@ -49,10 +49,14 @@ def inner_kernel(kernel: Any) -> Any:
 def compiler_options() -> frozenset[str]:
     """The names of the options that a launch may give, such as num_warps, for NVIDIA or AMD."""
     targets = (GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64))
-    return frozenset(name for target in targets for name in vars(make_backend(target).parse_options({})))
+    return frozenset(
+        name for target in targets for name in vars(make_backend(target).parse_options({}))
+    )
 
 
-def chosen_by_heuristics(kernel: Any, names: list[str], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def chosen_by_heuristics(
+    kernel: Any, names: list[str], args: Sequence[Any], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     """What `@triton.heuristics` chooses for a launch, by name."""
     given, chosen = dict(zip(names, args, strict=False)) | kwargs, {}
     while not inspect.isfunction(kernel):
@@ -81,13 +85,18 @@ def jit_function(kernel: Any) -> JITFunction[Any]:
             )
         if not isinstance(kernel, triton.runtime.jit.KernelInterface):
             name = getattr(kernel, "__name__", repr(kernel))
-            raise CourseError(f"{name} is a {type(kernel).__name__} and no kernel, a function under @triton.jit.")
+            raise CourseError(
+                f"{name} is a {type(kernel).__name__} and no kernel, a function under @triton.jit."
+            )
         kernel = kernel.fn
     return kernel
 
 
 def jit_specialise(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], capability: int = 90
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    capability: int = 90,
 ) -> tuple[list[tuple[str, str, Any]], dict[str, Any]]:
     """What the JIT would specialise for these arguments: (parameter, type, attribute), in the kernel's order.
 
@@ -100,7 +109,12 @@ def jit_specialise(
     _, specialisation, options = bind(*args, **kwargs)
     known = vars(backend.parse_options(options))
     if unknown := set(options) - set(known):
-        raise TypeError(f"{', '.join(sorted(unknown))}: neither a parameter of the kernel nor an option of the compiler")
+        raise TypeError(
+            f"{', '.join(sorted(unknown))}: neither a parameter of the kernel nor an option of the compiler"
+        )
     usual = vars(backend.parse_options({}))
     unusual = {name: known[name] for name in sorted(options) if known[name] != usual[name]}
-    return [(parameter.name, *entry) for parameter, entry in zip(jit.params, specialisation, strict=True)], unusual
+    return [
+        (parameter.name, *entry)
+        for parameter, entry in zip(jit.params, specialisation, strict=True)
+    ], unusual

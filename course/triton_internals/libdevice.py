@@ -15,9 +15,14 @@ def elementwise(symbol: str, result: np.dtype[Any]) -> Elementwise | None:
     It computes in float64 and rounds once to `result`, its result's type.
     """
     name = symbol.removeprefix("__nv_").removeprefix("fast_")
-    for known in (name, name[:-1]):  # the last letter says the type: tanhf is tanh of float32, isnand isnan of float64
+    for known in (
+        name,
+        name[:-1],
+    ):  # the last letter says the type: tanhf is tanh of float32, isnand isnan of float64
         if known in IN_FLOAT64:
-            return lambda *arrays: IN_FLOAT64[known](*(each.astype(np.float64) for each in arrays)).astype(result)
+            return lambda *arrays: IN_FLOAT64[known](
+                *(each.astype(np.float64) for each in arrays)
+            ).astype(result)
         if known in IN_THEIR_TYPE:
             return lambda *arrays: IN_THEIR_TYPE[known](*arrays).astype(result)
     return None
@@ -36,10 +41,22 @@ def _each(function: Callable[..., float]) -> Elementwise:
 _erfc = _each(math.erfc)
 
 IN_FLOAT64: dict[str, Elementwise] = {
-    **{name: getattr(np, name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt")},
-    **{name: getattr(np, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "hypot", "fmod", "copysign")},
-    **{name: getattr(np, name) for name in ("floor", "ceil", "trunc", "rint", "isnan", "isinf", "isfinite", "signbit")},
-    **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")},
+    **{
+        name: getattr(np, name)
+        for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt")
+    },
+    **{
+        name: getattr(np, name)
+        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "hypot", "fmod", "copysign")
+    },
+    **{
+        name: getattr(np, name)
+        for name in ("floor", "ceil", "trunc", "rint", "isnan", "isinf", "isfinite", "signbit")
+    },
+    **{
+        f"a{name}": getattr(np, f"arc{name}")
+        for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")
+    },
     "exp10": lambda x: np.power(10.0, x),
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "rcbrt": lambda x: 1 / np.cbrt(x),

@@ -10,9 +10,33 @@ import numpy as np
 
 from .interpreter_gaps import gaps_filled
 
-SIMPLE = ("fadd", "fsub", "fmul", "fdiv", "precise_divf", "frem", "minimumf", "minnumf", "maximumf", "maxnumf", "fabs")
+SIMPLE = (
+    "fadd",
+    "fsub",
+    "fmul",
+    "fdiv",
+    "precise_divf",
+    "frem",
+    "minimumf",
+    "minnumf",
+    "maximumf",
+    "maxnumf",
+    "fabs",
+)
 SIMPLE_OF_TWO = {"fma": 2, "clampf": 2}
-SPECIAL = ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf", "extern_elementwise")
+SPECIAL = (
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sin",
+    "cos",
+    "sqrt",
+    "precise_sqrt",
+    "rsqrt",
+    "erf",
+    "extern_elementwise",
+)
 
 
 @dataclass
@@ -35,9 +59,18 @@ def operations_counted() -> Iterator[Operations]:
 
     gaps = contextlib.ExitStack()
     gaps.enter_context(gaps_filled())  # which gives the builder what is counted too
-    builder, reductions, scans = interpreter.interpreter_builder, interpreter.ReduceOps, interpreter.ScanOps
+    builder, reductions, scans = (
+        interpreter.interpreter_builder,
+        interpreter.ReduceOps,
+        interpreter.ScanOps,
+    )
     found = Operations()
-    plain_sum, plain_min_max, plain_cumsum, plain_cumprod = reductions.sum, reductions.min_max, scans.cumsum, scans.cumprod
+    plain_sum, plain_min_max, plain_cumsum, plain_cumprod = (
+        reductions.sum,
+        reductions.min_max,
+        scans.cumsum,
+        scans.cumprod,
+    )
     before = {name: value for name, value in vars(builder).items() if name.startswith("create_")}
 
     def counted(name: str, into: Counter[str], weight: int) -> Any:
@@ -74,19 +107,28 @@ def operations_counted() -> Iterator[Operations]:
         def scan(self: Any, block: Any) -> Any:
             shape = block.handle.data.shape
             if block.dtype.is_floating() and block.handle.data.size:
-                found.simple[str(block.dtype)] += block.handle.data.size - block.handle.data.size // shape[self.axis]
+                found.simple[str(block.dtype)] += (
+                    block.handle.data.size - block.handle.data.size // shape[self.axis]
+                )
             return plain(self, block)
 
         return scan
 
-    def atomic(operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+    def atomic(
+        operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any
+    ) -> Any:
         if value.dtype.scalar.is_floating():
-            found.simple[str(value.dtype.scalar)] += int(np.broadcast_to(mask.data, pointers.data.shape).astype(bool).sum())
+            found.simple[str(value.dtype.scalar)] += int(
+                np.broadcast_to(mask.data, pointers.data.shape).astype(bool).sum()
+            )
         return plain_atomic(operation, pointers, value, mask, *rest, **named)
 
     plain_dot, plain_atomic = builder.create_dot, builder.create_atomic_rmw
     watched = {f"create_{name}": counted(f"create_{name}", found.simple, 1) for name in SIMPLE}
-    watched |= {f"create_{name}": counted(f"create_{name}", found.simple, n) for name, n in SIMPLE_OF_TWO.items()}
+    watched |= {
+        f"create_{name}": counted(f"create_{name}", found.simple, n)
+        for name, n in SIMPLE_OF_TWO.items()
+    }
     watched |= {f"create_{name}": counted(f"create_{name}", found.special, 1) for name in SPECIAL}
     watched |= {"create_dot": dot, "create_atomic_rmw": atomic}
     try:

@@ -47,7 +47,10 @@ def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
         if not condition.data.all():
             refuse(builder.grid_idx, "by tl.assume what is false")
 
-    with replaced(interpreter, "_patch_lang_core", patch), replaced(builder, "create_assume", assume):
+    with (
+        replaced(interpreter, "_patch_lang_core", patch),
+        replaced(builder, "create_assume", assume),
+    ):
         yield
 
 
@@ -81,7 +84,9 @@ def _not_a_multiple(lines: np.ndarray, step: int, size: int) -> str:
     if not wrong.size:
         return ""
     if step > 1:
-        return f"an address is a multiple of {size:,} bytes, and it lies {wrong[0] % size:,} past one"
+        return (
+            f"an address is a multiple of {size:,} bytes, and it lies {wrong[0] % size:,} past one"
+        )
     return f"{wrong[0]:,} is a multiple of {size:,}"
 
 

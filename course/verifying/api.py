@@ -111,7 +111,9 @@ class Verified:
         lines = []
         for reason in dict.fromkeys(outcome.reason for outcome in left):
             cases = [outcome.case for outcome in left if outcome.reason == reason]
-            lines.append(f"Left to the GPU, since {reason}: {cases[0] if len(cases) == 1 else f'{len(cases)} cases'}.")
+            lines.append(
+                f"Left to the GPU, since {reason}: {cases[0] if len(cases) == 1 else f'{len(cases)} cases'}."
+            )
         return lines
 
     @staticmethod
@@ -163,11 +165,17 @@ def verify(
     outcomes, pace = [], _Pace()
     for case in track(todo, f"Verifying {name}"):
         if not MODE.gpu and pace.too_slow_for(case):
-            outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", "the interpreter would take long"))
+            outcomes.append(
+                Outcome(
+                    str(case), _dtype(case), "left to the GPU", "the interpreter would take long"
+                )
+            )
             continue
         try:
             with pace.timing(case), limited(math.inf if MODE.gpu else case_s):
-                outcomes.append(_try(function, reference, case, tolerance, absolute, contiguous, block))
+                outcomes.append(
+                    _try(function, reference, case, tolerance, absolute, contiguous, block)
+                )
         except Stopped:
             reason = f"the interpreter had not ended it after {case_s:g} s of computing"
             outcomes.append(Outcome(str(case), _dtype(case), "left to the GPU", reason))
@@ -231,18 +239,28 @@ def _try(
     log = AccessLog(lambda: _regions(inputs, allocated), case.elements, block)
     try:
         # The interpreter computes with NumPy, which warns where values overflow on purpose.
-        with allocated, np.errstate(all="ignore"), _watched(log) if MODE.interpreting else contextlib.nullcontext():
+        with (
+            allocated,
+            np.errstate(all="ignore"),
+            _watched(log) if MODE.interpreting else contextlib.nullcontext(),
+        ):
             out = function(*(made.tensor for made in inputs), *case.scalars)
         log.finish()
         if MODE.gpu:
             torch.cuda.synchronize()
     except Exception as error:
         if MODE.interpreting and _for_want_of_bfloat16(case, error):
-            return Outcome(str(case), dtype, "left to the GPU", "the interpreter cannot do this with bfloat16")
+            return Outcome(
+                str(case), dtype, "left to the GPU", "the interpreter cannot do this with bfloat16"
+            )
         if MODE.interpreting and (what := lacking(error)):
             return Outcome(str(case), dtype, "left to the GPU", cannot_run(what), lacking=what)
         return _wrong(case, _what_was_raised(error))
-    problem = _form_problem(out, shape, result_dtype, contiguous) or log.problem or _memory_problem(inputs, before, allocated)
+    problem = (
+        _form_problem(out, shape, result_dtype, contiguous)
+        or log.problem
+        or _memory_problem(inputs, before, allocated)
+    )
     if problem:
         return _wrong(case, problem)
     work = None
@@ -264,7 +282,9 @@ def _try(
         if log.undefined and not out[index].isfinite() and expected[index].isfinite():
             text += "\nMasked lanes that are loaded without `other` are undefined, and hold infinities here: is that it?"
         return _wrong(case, Problem("wrong", text, index=index))
-    return Outcome(str(case), dtype, "right", error=largest_error(out, expected, allowed), work=work)
+    return Outcome(
+        str(case), dtype, "right", error=largest_error(out, expected, allowed), work=work
+    )
 
 
 @contextlib.contextmanager
@@ -280,10 +300,17 @@ def _wrong(case: Case, problem: Problem) -> Outcome:
 def _regions(inputs: list[Guarded], allocated: GuardedAllocations) -> list[Region]:
     """The tensors of a case, for watching accesses to them."""
     named = [(f"input {index}", made) for index, made in enumerate(inputs)]
-    named += [("a copy of an input" if made.for_reading else "its output", made) for made in allocated.all]
+    named += [
+        ("a copy of an input" if made.for_reading else "its output", made) for made in allocated.all
+    ]
     return [
         Region(
-            name, made.tensor.numel(), made.tensor.data_ptr(), made.buffer.data_ptr(), made.buffer.element_size(), made.inside
+            name,
+            made.tensor.numel(),
+            made.tensor.data_ptr(),
+            made.buffer.data_ptr(),
+            made.buffer.element_size(),
+            made.inside,
         )
         for name, made in named
     ]
@@ -301,8 +328,13 @@ def _what_was_raised(error: Exception) -> Problem:
             return each.problem
     if type(error).__name__ == "InterpreterError":
         error = causes(error)[-1]
-    lost = " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
-    return Problem("raised", f"It raised {type(error).__name__}: {interpreter_words(error) or first_line(error)}{lost}")
+    lost = (
+        " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
+    )
+    return Problem(
+        "raised",
+        f"It raised {type(error).__name__}: {interpreter_words(error) or first_line(error)}{lost}",
+    )
 
 
 def first_line(error: BaseException) -> str:
@@ -314,7 +346,9 @@ def _expect(
 ) -> tuple[torch.Tensor, torch.Size, torch.dtype]:
     """The reference's result in float64 (integers as they are), and the shape and dtype the result must have."""
     try:
-        exact = reference(*(t.double() if t.is_floating_point() else t for t in tensors), *case.scalars)
+        exact = reference(
+            *(t.double() if t.is_floating_point() else t for t in tensors), *case.scalars
+        )
         plain = reference(*tensors, *case.scalars)  # shape and dtype by PyTorch's own rules
     except Exception as error:
         raise CourseError(
@@ -324,13 +358,17 @@ def _expect(
     return exact, plain.shape, plain.dtype
 
 
-def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype, contiguous: bool) -> Problem | None:
+def _form_problem(
+    out: object, shape: torch.Size, dtype: torch.dtype, contiguous: bool
+) -> Problem | None:
     if out is None:
         return Problem("wrong", "It returned nothing: end it with `return`.")
     if not isinstance(out, torch.Tensor):
         return Problem("wrong", f"It returned a {type(out).__name__}, and must return a tensor.")
     if out.shape != shape:
-        return Problem("wrong", f"The result has shape {tuple(out.shape)}, and must have {tuple(shape)}.")
+        return Problem(
+            "wrong", f"The result has shape {tuple(out.shape)}, and must have {tuple(shape)}."
+        )
     if out.dtype != dtype:
         return Problem("wrong", f"The result has dtype {out.dtype}, and must have {dtype}.")
     if out.device.type != DEVICE:
@@ -340,7 +378,9 @@ def _form_problem(out: object, shape: torch.Size, dtype: torch.dtype, contiguous
     return None
 
 
-def _memory_problem(inputs: list[Guarded], before: list[torch.Tensor], allocated: GuardedAllocations) -> Problem | None:
+def _memory_problem(
+    inputs: list[Guarded], before: list[torch.Tensor], allocated: GuardedAllocations
+) -> Problem | None:
     named = [("its output", made) for made in allocated.all]
     named += [(f"input {index}", made) for index, made in enumerate(inputs)]
     for name, made in named:

@@ -6,7 +6,9 @@ from .guarded_memory import is_poison
 from .tolerances import Tolerance
 
 
-def value_problem(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> tuple[str, tuple[int, ...]]:
+def value_problem(
+    out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance
+) -> tuple[str, tuple[int, ...]]:
     """The first wrong element in words, and its index; an empty text where there is none."""
     poison = is_poison(out)
     bad = ~_close(out, expected, allowed)
@@ -18,7 +20,10 @@ def value_problem(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance)
     first = tuple(int(i) for i in bad.nonzero()[0])
     got = "nothing: it was never written" if poison[first] else _show(out[first])
     where = "[" + ", ".join(f"{i:,}" for i in first) + "]" if first else "the only element"
-    return f"At {where}: expected {_show(expected[first])}, got {got}. Wrong: {count:,} of {out.numel():,}.", first
+    return (
+        f"At {where}: expected {_show(expected[first])}, got {got}. Wrong: {count:,} of {out.numel():,}.",
+        first,
+    )
 
 
 def _close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:

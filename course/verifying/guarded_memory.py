@@ -59,7 +59,12 @@ class Guarded:
 
 
 def guarded(
-    shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, device: Any, offset: int = 0, for_reading: bool = False
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    device: Any,
+    offset: int = 0,
+    for_reading: bool = False,
 ) -> Guarded:
     """A poisoned tensor of this shape and stride (in elements) between two guards.
 
@@ -68,8 +73,14 @@ def guarded(
     """
     itemsize = torch.empty((), dtype=dtype).element_size()
     guard = GUARD_BYTES // itemsize
-    span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
-    buffer = torch.empty(guard + 2 * ALIGNMENT // itemsize + offset + span + guard, dtype=dtype, device=device)
+    span = (
+        1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+        if 0 not in shape
+        else 0
+    )
+    buffer = torch.empty(
+        guard + 2 * ALIGNMENT // itemsize + offset + span + guard, dtype=dtype, device=device
+    )
     past = (buffer.data_ptr() + GUARD_BYTES) % (2 * ALIGNMENT)
     start = guard + (ALIGNMENT - past) % (2 * ALIGNMENT) // itemsize + offset
     tensor = buffer.as_strided(shape, stride, start)
@@ -90,7 +101,18 @@ ALLOCATORS = (
 
 FILLERS = tuple(
     getattr(torch.ops.aten, name).default
-    for name in ["zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "clone"]
+    for name in [
+        "zeros",
+        "zeros_like",
+        "new_zeros",
+        "ones",
+        "ones_like",
+        "new_ones",
+        "full",
+        "full_like",
+        "new_full",
+        "clone",
+    ]
 )
 """They allocate as well, and fill: `clone` is what `.contiguous()` calls."""
 
@@ -102,7 +124,9 @@ MOVERS = {
 """They move or make values, and compute none."""
 
 
-READERS: dict[str, Callable[..., Any]] = {name: getattr(torch.Tensor, name) for name in ("numpy", "tolist", "__array__")}
+READERS: dict[str, Callable[..., Any]] = {
+    name: getattr(torch.Tensor, name) for name in ("numpy", "tolist", "__array__")
+}
 
 COPIERS = ("_to_copy", "clone", "copy")
 
@@ -137,7 +161,11 @@ class GuardedAllocations(TorchDispatchMode):
         return read
 
     def __torch_dispatch__(
-        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        function: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         out = function(*args, **(kwargs or {}))
         name = function._schema.name.removeprefix("aten::").rstrip("_")

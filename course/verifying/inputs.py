@@ -38,7 +38,11 @@ class Input:
 
     def __str__(self) -> str:
         shape = " x ".join(f"{size:,}" for size in self.shape) if self.shape else "a scalar"
-        notable = [word for word, usual in ((self.layout, "contiguous"), (self.values, "normal")) if word != usual]
+        notable = [
+            word
+            for word, usual in ((self.layout, "contiguous"), (self.values, "normal"))
+            if word != usual
+        ]
         return ", ".join([f"{shape} {str(self.dtype).removeprefix('torch.')}", *notable])
 
 
@@ -61,7 +65,9 @@ class Case:
         return [each.make(device, generator) for each in self.inputs]
 
     def __str__(self) -> str:
-        return " and ".join(dict.fromkeys(map(str, self.inputs))) + "".join(f", {number}" for number in self.scalars)
+        return " and ".join(dict.fromkeys(map(str, self.inputs))) + "".join(
+            f", {number}" for number in self.scalars
+        )
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -91,7 +97,11 @@ def _values(wanted: Input, generator: torch.Generator) -> torch.Tensor:
     elif wanted.values == "below zero":
         drawn = -1 - drawn.abs()
     elif wanted.values in ("near the maximum", "near the minimum"):
-        end = torch.finfo(dtype).max if wanted.values == "near the maximum" else torch.finfo(dtype).min
+        end = (
+            torch.finfo(dtype).max
+            if wanted.values == "near the maximum"
+            else torch.finfo(dtype).min
+        )
         drawn = end - drawn.abs().clamp(max=4) * (end / 10)  # six tenths of the end or more
     elif wanted.values == "share":
         drawn = drawn.abs() + 0.1
@@ -117,7 +127,9 @@ def vectors(count: int = 1, dtypes: tuple[torch.dtype, ...] = FLOATS) -> list[Ca
 
 
 def _vectors(count: int, dtypes: tuple[torch.dtype, ...]) -> Iterator[Case]:
-    def case(n: int, dtype: torch.dtype, layout: str = "contiguous", values: str = "normal") -> Case:
+    def case(
+        n: int, dtype: torch.dtype, layout: str = "contiguous", values: str = "normal"
+    ) -> Case:
         return Case((Input((n,), dtype, layout, values),) * count, seed=n)
 
     first = dtypes[0]
@@ -128,8 +140,16 @@ def _vectors(count: int, dtypes: tuple[torch.dtype, ...]) -> Iterator[Case]:
             yield case(n, dtype)
         for layout in ("offset by one element", "every second element"):
             yield case(1025, dtype, layout)
-        if count > 1:  # inputs whose strides differ: one input's stride must not be used for another
-            yield Case((Input((1025,), dtype, "every second element"), *(Input((1025,), dtype),) * (count - 1)), seed=1025)
+        if (
+            count > 1
+        ):  # inputs whose strides differ: one input's stride must not be used for another
+            yield Case(
+                (
+                    Input((1025,), dtype, "every second element"),
+                    *(Input((1025,), dtype),) * (count - 1),
+                ),
+                seed=1025,
+            )
         if dtype.is_floating_point:
             yield case(1025, dtype, values="NaN and inf")
             yield case(1025, dtype, values="large")
@@ -141,9 +161,16 @@ def matrices(*, dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False
     with_row: give the row as a second input. Values are normal, and some NaN and infinite.
     """
 
-    def case(shape: tuple[int, int], dtype: torch.dtype, layout: str = "contiguous", values: str = "normal") -> Case:
+    def case(
+        shape: tuple[int, int],
+        dtype: torch.dtype,
+        layout: str = "contiguous",
+        values: str = "normal",
+    ) -> Case:
         matrix = Input(shape, dtype, layout, values)
-        return Case((matrix, Input(shape[1:], dtype)) if with_row else (matrix,), seed=shape[0] + shape[1])
+        return Case(
+            (matrix, Input(shape[1:], dtype)) if with_row else (matrix,), seed=shape[0] + shape[1]
+        )
 
     first = dtypes[0]
     square = ((1, 1), (1, 781), (781, 1), (63, 65), (64, 64), (127, 513), (8193, 8191))
@@ -159,8 +186,12 @@ def matrices(*, dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False
 def _check_floats(name: str, dtypes: object) -> None:
     """Raise CourseError unless these are some dtypes of floats."""
     listed = list(dtypes) if isinstance(dtypes, (tuple, list)) else []
-    if not listed or not all(isinstance(each, torch.dtype) and each.is_floating_point for each in listed):
-        raise CourseError(f"{name} takes a tuple of floating-point dtypes, as (torch.float16,); this is {dtypes!r}.")
+    if not listed or not all(
+        isinstance(each, torch.dtype) and each.is_floating_point for each in listed
+    ):
+        raise CourseError(
+            f"{name} takes a tuple of floating-point dtypes, as (torch.float16,); this is {dtypes!r}."
+        )
 
 
 def matrix_pairs(dtypes: tuple[torch.dtype, ...] = (torch.float16,)) -> list[Case]:
@@ -170,15 +201,36 @@ def matrix_pairs(dtypes: tuple[torch.dtype, ...] = (torch.float16,)) -> list[Cas
     """
     _check_floats("matrix_pairs", dtypes)
 
-    def case(m: int, n: int, k: int, dtype: torch.dtype, layouts: tuple[str, str] = ("contiguous",) * 2) -> Case:
-        return Case((Input((m, k), dtype, layouts[0]), Input((k, n), dtype, layouts[1])), seed=m + n + k)
+    def case(
+        m: int, n: int, k: int, dtype: torch.dtype, layouts: tuple[str, str] = ("contiguous",) * 2
+    ) -> Case:
+        return Case(
+            (Input((m, k), dtype, layouts[0]), Input((k, n), dtype, layouts[1])), seed=m + n + k
+        )
 
     found = []
     for dtype in dtypes:
-        sizes = ((0, 5, 7), (5, 7, 0), (1, 1, 1), (64, 64, 64), (129, 65, 47), (1, 300, 70), (300, 1, 70), (256, 128, 160))
+        sizes = (
+            (0, 5, 7),
+            (5, 7, 0),
+            (1, 1, 1),
+            (64, 64, 64),
+            (129, 65, 47),
+            (1, 300, 70),
+            (300, 1, 70),
+            (256, 128, 160),
+        )
         found += [case(m, n, k, dtype) for m, n, k in sizes]
-        found += [case(72, 40, 136, dtype, (layout, "contiguous")) for layout in LAYOUTS if layout != "contiguous"]
-        found += [case(72, 40, 136, dtype, ("contiguous", layout)) for layout in LAYOUTS if layout != "contiguous"]
+        found += [
+            case(72, 40, 136, dtype, (layout, "contiguous"))
+            for layout in LAYOUTS
+            if layout != "contiguous"
+        ]
+        found += [
+            case(72, 40, 136, dtype, ("contiguous", layout))
+            for layout in LAYOUTS
+            if layout != "contiguous"
+        ]
     return found
 
 

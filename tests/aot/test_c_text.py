@@ -33,15 +33,39 @@ def refused(function, *args):
 
 
 def test_a_signature_is_types_hints_and_constants():
-    found = parse_signature("*fp16:16, fp32, i32:16, i64:1, i1, *kfp8e5, 64, 0.5, True, None").arguments
-    assert [each.type and each.type.name for each in found] == ["*fp16", "fp32", "i32", "i64", "i1", "*kfp8e5", *[None] * 4]
+    found = parse_signature(
+        "*fp16:16, fp32, i32:16, i64:1, i1, *kfp8e5, 64, 0.5, True, None"
+    ).arguments
+    assert [each.type and each.type.name for each in found] == [
+        "*fp16",
+        "fp32",
+        "i32",
+        "i64",
+        "i1",
+        "*kfp8e5",
+        *[None] * 4,
+    ]
     assert [each.hint for each in found] == [16, None, 16, 1, None, None, None, None, None, None]
     assert [each.value for each in found] == [None, None, None, 1, None, None, 64, 0.5, True, None]
-    assert [each.passed for each in found] == [True, True, True, False, True, True, False, False, False, False]
+    assert [each.passed for each in found] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_spaces_around_a_hints_colon_mean_nothing():
-    assert parse_signature("*fp16 : 16,i32: 1").arguments == parse_signature("*fp16:16, i32:1").arguments
+    assert (
+        parse_signature("*fp16 : 16,i32: 1").arguments
+        == parse_signature("*fp16:16, i32:1").arguments
+    )
 
 
 def test_names_come_from_the_kernel_and_their_number_must_fit():
@@ -54,7 +78,10 @@ def test_names_come_from_the_kernel_and_their_number_must_fit():
 def test_the_last_arguments_may_be_left_to_their_defaults():
     names, defaults = ["x", "BLOCK", "EXACT"], {"BLOCK": 64, "EXACT": False}
     left = parse_signature("*fp32").bind(names, "kernel", defaults)
-    assert [(each.name, each.value, each.constant) for each in left[1:]] == [("BLOCK", 64, True), ("EXACT", False, True)]
+    assert [(each.name, each.value, each.constant) for each in left[1:]] == [
+        ("BLOCK", 64, True),
+        ("EXACT", False, True),
+    ]
     assert parse_signature("*fp32, 32").bind(names, "kernel", defaults)[1].value == 32
     with pytest.raises(CourseError, match="takes 3 arguments: x, BLOCK, EXACT"):
         parse_signature("*fp32").bind(names, "kernel", {"BLOCK": 64})
@@ -65,8 +92,14 @@ def test_the_last_arguments_may_be_left_to_their_defaults():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("*fp32, float", "Part 2 of the signature, 'float', has PyTorch's name of a type: write fp32."),
-        ("*f32", "Part 1 of the signature, '*f32', is neither a type nor a number: the types are i1, "),
+        (
+            "*fp32, float",
+            "Part 2 of the signature, 'float', has PyTorch's name of a type: write fp32.",
+        ),
+        (
+            "*f32",
+            "Part 1 of the signature, '*f32', is neither a type nor a number: the types are i1, ",
+        ),
         ("*kfloat16:16", "write *kfp16."),
         ("i32:8", "has the hint '8': a hint is :16"),
         ("i32:", "has the hint ''"),
@@ -153,8 +186,14 @@ def test_anything_else_in_a_grid_is_refused_with_its_place(text, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("2147483648", "has 2,147,483,648 programs along x, whatever it is called with, and must have 1 to 2,147,483,647"),
-        ("n, 65536", "has 65,536 programs along y, whatever it is called with, and must have 1 to 65,535"),
+        (
+            "2147483648",
+            "has 2,147,483,648 programs along x, whatever it is called with, and must have 1 to 2,147,483,647",
+        ),
+        (
+            "n, 65536",
+            "has 65,536 programs along y, whatever it is called with, and must have 1 to 65,535",
+        ),
         ("n, 1, BLOCK - BLOCK", "has 0 programs along z"),
         ("(3 - 10) / 2 + 3", "has 0 programs along x"),  # C rounds towards 0
         ("n / (one - 1)", "divides by 0 in (n / (one - 1))"),
@@ -168,7 +207,9 @@ def test_a_grid_that_never_launches_is_refused(text, words):
     assert words in refused(check_launchable, parse_grid(text, ARGUMENTS))
 
 
-@pytest.mark.parametrize("text", ["n", "2147483647, 65535, 65535", "n - n", "n / n, (0 - 7) % 4 + 4", "cdiv(7, 2) - 3"])
+@pytest.mark.parametrize(
+    "text", ["n", "2147483647, 65535, 65535", "n - n", "n / n, (0 - 7) % 4 + 4", "cdiv(7, 2) - 3"]
+)
 def test_a_grid_that_may_launch_is_not(text):
     check_launchable(parse_grid(text, ARGUMENTS))
 
@@ -212,7 +253,12 @@ def python_value(text, values):
     try:
         if any(each >= 2**63 for name, each in values.items() if re.search(rf"\b{name}\b", text)):
             return None
-        return int(eval(re.sub(r"\b(\d+)\b", r"Checked(\1)", text), {**names, "cdiv": cdiv, "Checked": Checked}))
+        return int(
+            eval(
+                re.sub(r"\b(\d+)\b", r"Checked(\1)", text),
+                {**names, "cdiv": cdiv, "Checked": Checked},
+            )
+        )
     except (OverflowError, ZeroDivisionError):
         return None
 
@@ -220,7 +266,9 @@ def python_value(text, values):
 def random_tree(chance, depth=0):
     kind = chance.random()
     if depth > 4 or kind < 0.3:
-        return chance.choice(["n", "huge", "BLOCK", "0", "1", "127", str(2**62), str(chance.randrange(10**6))])
+        return chance.choice(
+            ["n", "huge", "BLOCK", "0", "1", "127", str(2**62), str(chance.randrange(10**6))]
+        )
     if kind < 0.4:
         return f"cdiv({random_tree(chance, depth + 1)}, {random_tree(chance, depth + 1)})"
     return f"({random_tree(chance, depth + 1)} {chance.choice('+-*/%')} {random_tree(chance, depth + 1)})"
@@ -229,7 +277,9 @@ def random_tree(chance, depth=0):
 def test_the_c_of_grids_computes_what_python_does(tmp_path):
     """300 grids at 6 values each, in one program; a step without a result is found."""
     chance = random.Random(7)
-    texts = [text for text in (random_tree(chance) for _ in range(500)) if len(text) <= MOST_CHARACTERS][:300]
+    texts = [
+        text for text in (random_tree(chance) for _ in range(500)) if len(text) <= MOST_CHARACTERS
+    ][:300]
     names = {each.name: each.name for each in ARGUMENTS}
     functions, calls = [], []
     values = [(0, 0), (1, 1), (-5, 2**63), (2**31 - 1, 2**64 - 1), (-(2**31), 7), (98432, 2**62)]
@@ -239,15 +289,40 @@ def test_the_c_of_grids_computes_what_python_does(tmp_path):
             f"static void g{number}(int32_t n, uint64_t huge) {{ int bad = 0; int64_t size = {expression};\n"
             '(void)n; (void)huge; if (bad) puts("None"); else printf("%lld\\n", (long long)size); }'
         )
-        calls += [f"g{number}({n if n > -(2**31) else '-2147483647-1'}, {huge}ull);" for n, huge in values]
+        calls += [
+            f"g{number}({n if n > -(2**31) else '-2147483647-1'}, {huge}ull);" for n, huge in values
+        ]
     program = "\n".join(
-        ["#include <stdint.h>", "#include <stdio.h>", *GRID.values(), *functions, "int main(void) {", *calls, "}"]
+        [
+            "#include <stdint.h>",
+            "#include <stdio.h>",
+            *GRID.values(),
+            *functions,
+            "int main(void) {",
+            *calls,
+            "}",
+        ]
     )
     (tmp_path / "grids.c").write_text(program)
-    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover", "-o"]
+    command = [
+        "gcc",
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fsanitize=undefined",
+        "-fno-sanitize-recover",
+        "-o",
+    ]
     subprocess.run([*command, str(tmp_path / "grids"), str(tmp_path / "grids.c")], check=True)
-    said = subprocess.run([str(tmp_path / "grids")], capture_output=True, text=True, check=True).stdout.split()
-    expected = [str(python_value(text, {"n": n, "huge": huge, "BLOCK": 128})) for text in texts for n, huge in values]
+    said = subprocess.run(
+        [str(tmp_path / "grids")], capture_output=True, text=True, check=True
+    ).stdout.split()
+    expected = [
+        str(python_value(text, {"n": n, "huge": huge, "BLOCK": 128}))
+        for text in texts
+        for n, huge in values
+    ]
     assert said == expected
     assert expected.count("None") > 100
 
@@ -255,14 +330,33 @@ def test_the_c_of_grids_computes_what_python_does(tmp_path):
 # Names and paths
 
 
-@pytest.mark.parametrize("name", ["add", "_fwd_kernel", "fmha_d64_fp16", "A", "cu_seqlens", "cumsum"])
+@pytest.mark.parametrize(
+    "name", ["add", "_fwd_kernel", "fmha_d64_fp16", "A", "cu_seqlens", "cumsum"]
+)
 def test_an_identifier_is_a_name(name):
     assert check_name(name) == name
 
 
 @pytest.mark.parametrize(
     "name",
-    ["", "1x", "a-b", "a b", "größe", "a;", "a\n", "int", "class", "cuInit", "main", "exp", "read", "__x", "_X", "x" * 101],
+    [
+        "",
+        "1x",
+        "a-b",
+        "a b",
+        "größe",
+        "a;",
+        "a\n",
+        "int",
+        "class",
+        "cuInit",
+        "main",
+        "exp",
+        "read",
+        "__x",
+        "_X",
+        "x" * 101,
+    ],
 )
 def test_what_names_no_c_function_is_refused(name):
     assert re.search("cannot name|means something|characters", refused(check_name, name))
@@ -301,7 +395,16 @@ def test_an_absolute_path_is_taken_where_it_was_meant(tmp_path):
 def test_parameters_are_called_what_c_takes():
     names = ["x", "int", "stream", "größe", "arg_int", "_x", "_X", "NULL"]
     found = parameter_names(names)
-    assert list(found.values()) == ["x", "arg_int", "arg_stream", "gru00f6u00dfe", "arg_int_", "_x", "arg_X", "arg_NULL"]
+    assert list(found.values()) == [
+        "x",
+        "arg_int",
+        "arg_stream",
+        "gru00f6u00dfe",
+        "arg_int_",
+        "_x",
+        "arg_X",
+        "arg_NULL",
+    ]
     assert not (KEYWORDS | OWN) & set(found.values())
 
 
@@ -334,11 +437,31 @@ def test_ten_thousand_texts_are_read_or_refused():
         "é",
         "\0",
     ]
-    pieces += ["i32", "*fp16", ":16", ":1", "fp32", "0.5", "nan", "..", "/*", "*/", "??/", "int", "\ud800", "🙂"]
+    pieces += [
+        "i32",
+        "*fp16",
+        ":16",
+        ":1",
+        "fp32",
+        "0.5",
+        "nan",
+        "..",
+        "/*",
+        "*/",
+        "??/",
+        "int",
+        "\ud800",
+        "🙂",
+    ]
     accepted = []
     for _ in range(10_000):
         text = "".join(chance.choice(pieces) for _ in range(chance.randrange(1, 12)))
-        for function in (lambda text: parse_grid(text, ARGUMENTS), parse_signature, check_name, check_out):
+        for function in (
+            lambda text: parse_grid(text, ARGUMENTS),
+            parse_signature,
+            check_name,
+            check_out,
+        ):
             try:
                 found = function(text)
             except CourseError as error:
@@ -356,12 +479,16 @@ def test_accepted_grids_and_names_compile(tmp_path):
     rows = ["#include <cuda.h>", "#include <stdint.h>", *GRID.values()]
     names = []
     while len(names) < 200:
-        name = "".join(chance.choice("abcdefgijnotu_ABCXYZ0189") for _ in range(chance.randrange(1, 6)))
+        name = "".join(
+            chance.choice("abcdefgijnotu_ABCXYZ0189") for _ in range(chance.randrange(1, 6))
+        )
         try:
             names.append(check_name(name))
         except CourseError:
             continue
-    for number, name in enumerate(sorted({*names, "asm_", "I", "cu", "near", "small", "min", "max", "x86"})):
+    for number, name in enumerate(
+        sorted({*names, "asm_", "I", "cu", "near", "small", "min", "max", "x86"})
+    ):
         grid = parse_grid(random_tree(chance), (Argument("n", ARGUMENTS[1].type), *ARGUMENTS[2:4]))
         parameters = parameter_names(["n", "huge", "BLOCK"])
         rows.append(f"int64_t {name}(int32_t n, uint64_t huge);")
@@ -369,7 +496,16 @@ def test_accepted_grids_and_names_compile(tmp_path):
         body = f"int bad = 0; (void)n; (void)huge; return {size} + bad + {number};"
         rows.append(f"int64_t {name}(int32_t n, uint64_t huge) {{ {body} }}")
     (tmp_path / "names.c").write_text("\n".join(rows))
-    command = ["gcc", "-std=c99", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-isystem", str(include_folder())]
+    command = [
+        "gcc",
+        "-std=c99",
+        "-fsyntax-only",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-isystem",
+        str(include_folder()),
+    ]
     ended = subprocess.run([*command, str(tmp_path / "names.c")], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr[:2000]
 
@@ -389,7 +525,8 @@ def test_a_number_is_rounded_to_16_bits_once(type, dtype):
         below = math.nextafter((low + high) / 2, -math.inf)
         for number in (low, above, below, -above):
             nearest = min(
-                _neighbours(number, dtype), key=lambda each: abs(fractions.Fraction(each) - fractions.Fraction(number))
+                _neighbours(number, dtype),
+                key=lambda each: abs(fractions.Fraction(each) - fractions.Fraction(number)),
             )
             assert convert(number) == nearest, number
 
@@ -398,11 +535,15 @@ def _neighbours(number, dtype):
     """The number that PyTorch rounds to, and those beside it."""
     bits = torch.tensor(abs(number), dtype=torch.float64).to(dtype).view(torch.int16).item()
     sign = math.copysign(1, number)
-    return [sign * torch.tensor([max(0, bits + step)], dtype=torch.int16).view(dtype).double().item() for step in (-1, 0, 1)]
+    return [
+        sign * torch.tensor([max(0, bits + step)], dtype=torch.int16).view(dtype).double().item()
+        for step in (-1, 0, 1)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("type", "number"), [("fp16", 70_000.0), ("fp16", 65_520), ("bf16", 3.4e38), ("fp32", 3.5e38), ("fp64", 10**400)]
+    ("type", "number"),
+    [("fp16", 70_000.0), ("fp16", 65_520), ("bf16", 3.4e38), ("fp32", 3.5e38), ("fp64", 10**400)],
 )
 def test_a_number_that_a_type_does_not_hold_is_refused(type, number):
     assert f"which {type} does not hold" in refused(converter("x", scalar_of(type)), number)
@@ -411,12 +552,29 @@ def test_a_number_that_a_type_does_not_hold_is_refused(type, number):
 @pytest.mark.parametrize("type", ["fp16", "bf16", "fp32", "fp64"])
 def test_infinity_zero_and_nan_stay(type):
     convert = converter("x", scalar_of(type))
-    assert [convert(each) for each in (math.inf, -math.inf, 0.0, 0, 1)] == [math.inf, -math.inf, 0, 0, 1]
+    assert [convert(each) for each in (math.inf, -math.inf, 0.0, 0, 1)] == [
+        math.inf,
+        -math.inf,
+        0,
+        0,
+        1,
+    ]
     assert math.isnan(convert(math.nan)) and math.copysign(1, convert(-0.0)) == -1
 
 
 @pytest.mark.parametrize(
-    "name", ["EOF", "errno", "NAN", "I", "RAND_MAX", "LITTLE_ENDIAN", "CLOCK_REALTIME", "M_PI", "EXIT_SUCCESS"]
+    "name",
+    [
+        "EOF",
+        "errno",
+        "NAN",
+        "I",
+        "RAND_MAX",
+        "LITTLE_ENDIAN",
+        "CLOCK_REALTIME",
+        "M_PI",
+        "EXIT_SUCCESS",
+    ],
 )
 def test_what_headers_define_names_no_parameter(name):
     assert parameter_names([name])[name] == f"arg_{name}"

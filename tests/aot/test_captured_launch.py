@@ -106,27 +106,46 @@ def test_what_tritons_own_tool_refuses_is_one_sentence(signature, grid, says, tm
         stock.compile(add_kernel, signature, grid, "add", tmp_path / "add")
 
 
-def test_tritons_own_tool_declares_floats_as_doubles_and_the_kernel_reads_other_numbers(multiply, tmp_path):
+def test_tritons_own_tool_declares_floats_as_doubles_and_the_kernel_reads_other_numbers(
+    multiply, tmp_path
+):
     plain = stock.compile(multiply, SIGNATURE, IN_C, "multiply", tmp_path / "stock" / "multiply")
     assert "CUdeviceptr x_ptr, double scale, double half, int32_t n_elements" in plain.declaration
     found = plain.handed(torch.zeros(1000), 0.125, 0.5, 1000)
     assert found.grid == (4, 1, 1)
     names = [(each.name, each.value) for each in found.arguments[1:]]
     assert names == [("scale", 0.0), ("half", 0.0), ("n_elements", 1000)]
-    assert plain.handed(torch.zeros(1000), 0.1, 0.5, 1000).arguments[1].bytes == struct.pack("<d", 0.1)[:4]
+    assert (
+        plain.handed(torch.zeros(1000), 0.1, 0.5, 1000).arguments[1].bytes
+        == struct.pack("<d", 0.1)[:4]
+    )
 
 
 def test_ours_declares_floats_and_the_kernel_reads_what_was_given(multiply, tmp_path):
-    ours = aot.export(multiply, SIGNATURE, "cdiv(n_elements, BLOCK_SIZE)", "multiply", tmp_path / "multiply", num_warps=1)
-    assert "CUdeviceptr x_ptr, float scale, float half, int32_t n_elements" in ours.functions[0].prototype
+    ours = aot.export(
+        multiply,
+        SIGNATURE,
+        "cdiv(n_elements, BLOCK_SIZE)",
+        "multiply",
+        tmp_path / "multiply",
+        num_warps=1,
+    )
+    assert (
+        "CUdeviceptr x_ptr, float scale, float half, int32_t n_elements"
+        in ours.functions[0].prototype
+    )
     found = handed(aot.build(ours), torch.zeros(1000), 0.125, 0.5, 1000)
     assert [each.value for each in found.arguments[1:]] == [0.125, 0.5, 1000]
 
 
 def test_files_of_ours_are_called_as_those_of_tritons_own_tool(multiply, tmp_path):
     signature = "*fp32:16, fp32, fp16, i32, 256"
-    plain = stock.compile(multiply, signature, IN_C, "multiply", tmp_path / "stock" / "multiply", 4, 3)
-    ours = aot.export(multiply, signature, "cdiv(n_elements, BLOCK_SIZE)", "multiply", tmp_path / "multiply")
+    plain = stock.compile(
+        multiply, signature, IN_C, "multiply", tmp_path / "stock" / "multiply", 4, 3
+    )
+    ours = aot.export(
+        multiply, signature, "cdiv(n_elements, BLOCK_SIZE)", "multiply", tmp_path / "multiply"
+    )
     assert plain.header.name == ours.headers[0].name
     assert plain.function == ours.functions[0].name
 
@@ -149,8 +168,13 @@ def test_a_promise_holds_or_not(argument, value, right):
 
 def test_a_launch_names_its_numbers_and_what_is_not_aligned():
     values = {"x_ptr": tensor("float32", 4), "y_ptr": tensor("float32"), "n": 98432, "stride": 1}
-    assert str(Launch(values, (1, 1, 1))) == "n = 98,432, stride = 1, x_ptr 4 bytes past a multiple of 16"
-    assert str(Launch({**values, "x_ptr": tensor("float32")}, (1, 1, 1), shown=("n",))) == "n = 98,432"
+    assert (
+        str(Launch(values, (1, 1, 1)))
+        == "n = 98,432, stride = 1, x_ptr 4 bytes past a multiple of 16"
+    )
+    assert (
+        str(Launch({**values, "x_ptr": tensor("float32")}, (1, 1, 1), shown=("n",))) == "n = 98,432"
+    )
 
 
 def exercise(**changes):
@@ -187,10 +211,16 @@ def test_a_value_that_the_kernel_reads_otherwise_is_wrong():
     launch = Launch({"scale": 0.1, "n": 5}, (1, 1, 1))
     function = SimpleNamespace(arguments=())
     for half in (False, True):
-        scale = handing.Argument("scale", "fp32", struct.pack("<d", 0.1)[:4] if half else struct.pack("<f", 0.1))
-        found = handing.Handed("add", (1, 1, 1), 128, 0, (scale, handing.Argument("n", "i32", struct.pack("<i", 5))), 0)
+        scale = handing.Argument(
+            "scale", "fp32", struct.pack("<d", 0.1)[:4] if half else struct.pack("<f", 0.1)
+        )
+        found = handing.Handed(
+            "add", (1, 1, 1), 128, 0, (scale, handing.Argument("n", "i32", struct.pack("<i", 5))), 0
+        )
         problems = "".join(exercise()._launch_problems(launch, found, function))
-        assert problems.startswith("With scale = 0.1, n = 5 the kernel reads scale as -1.588") is half
+        assert (
+            problems.startswith("With scale = 0.1, n = 5 the kernel reads scale as -1.588") is half
+        )
         assert bool(problems) is half
 
 
@@ -219,5 +249,8 @@ def test_a_number_is_shown_as_it_is(type, digits, shown):
 
 def test_a_tensor_within_an_element_is_refused():
     x = torch.frombuffer(bytearray(64), dtype=torch.float32, offset=2, count=4)
-    with pytest.raises(CourseError, match=r"A tensor begins 2 bytes into an element of torch\.float32: copy it first\."):
+    with pytest.raises(
+        CourseError,
+        match=r"A tensor begins 2 bytes into an element of torch\.float32: copy it first\.",
+    ):
         handing.described(x)

@@ -24,7 +24,8 @@ NAMES = tuple(SPECS)
 AGREES, FAILED, DIFFERS = 0, 1, 2
 SANITIZE = "-O2 -fsanitize=address,undefined -fno-sanitize-recover=all"
 needs = pytest.mark.skipif(
-    not all(map(shutil.which, ("make", "cc", "g++"))), reason="needs make, a C compiler and a C++ compiler"
+    not all(map(shutil.which, ("make", "cc", "g++"))),
+    reason="needs make, a C compiler and a C++ compiler",
 )
 
 
@@ -65,8 +66,19 @@ def make(folder: Path, *words: str) -> str:
 
 
 def run(folder: Path, program: str, log: Path, **settings: str) -> Ended:
-    environ = {**os.environ, "LD_LIBRARY_PATH": str(standin.path().parent), "COURSE_STANDIN_LOG": str(log), **settings}
-    ended = subprocess.run([folder / "build" / program], env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
+    environ = {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(standin.path().parent),
+        "COURSE_STANDIN_LOG": str(log),
+        **settings,
+    }
+    ended = subprocess.run(
+        [folder / "build" / program],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
     return Ended(ended.returncode, ended.stdout + ended.stderr, standin.calls_in(log))
 
 
@@ -76,7 +88,9 @@ EACH = pytest.mark.parametrize("name", NAMES)
 
 @LANGUAGES
 @EACH
-def test_without_a_gpu_a_sample_launches_frees_all_and_says_that_nothing_agrees(samples, tmp_path, name, language):
+def test_without_a_gpu_a_sample_launches_frees_all_and_says_that_nothing_agrees(
+    samples, tmp_path, name, language
+):
     ended = run(
         samples[name], f"{name}_{language}", tmp_path / "log"
     )  # and no sanitizer speaks: no leak, no undefined behaviour
@@ -87,12 +101,18 @@ def test_without_a_gpu_a_sample_launches_frees_all_and_says_that_nothing_agrees(
     assert names.count("cuLibraryUnload") == names.count("cuLibraryLoadData") > 0
 
 
-def test_the_vector_add_is_told_every_argument_and_takes_the_unaligned_variant_from_element_1_on(samples, tmp_path):
+def test_the_vector_add_is_told_every_argument_and_takes_the_unaligned_variant_from_element_1_on(
+    samples, tmp_path
+):
     for language in ("c", "cpp"):
         ended = run(samples["vector_add"], f"vector_add_{language}", tmp_path / language)
         aligned, shifted = ended.launches[0], ended.launches[-1]
         assert {each.details["kernel"] for each in ended.launches} == {"add_kernel"}
-        assert aligned.grid == shifted.grid == (977, 1, 1) and aligned.details["block"] == [128, 1, 1]
+        assert aligned.grid == shifted.grid == (977, 1, 1) and aligned.details["block"] == [
+            128,
+            1,
+            1,
+        ]
         addresses = [struct.unpack("<Q", each)[0] for each in aligned.arguments[:3]]
         assert all(each % 16 == 0 for each in addresses) and len(set(addresses)) == 3
         assert [struct.unpack("<Q", each)[0] % 16 for each in shifted.arguments[:3]] == [4, 4, 4]
@@ -101,7 +121,9 @@ def test_the_vector_add_is_told_every_argument_and_takes_the_unaligned_variant_f
         # Each variant is loaded at its first launch: the second one only for the addresses that are not aligned.
         loads = [i for i, each in enumerate(ended.calls) if each.name == "cuLibraryLoadData"]
         first_shifted = next(
-            i for i, each in enumerate(ended.calls) if each.details.get("arguments", [""])[3:4] == ["42420f00"]
+            i
+            for i, each in enumerate(ended.calls)
+            if each.details.get("arguments", [""])[3:4] == ["42420f00"]
         )
         assert loads == [0, first_shifted - 2]
 
@@ -121,25 +143,45 @@ def test_attention_is_told_every_argument(samples, tmp_path):
         shared = launch.details["shared"]
         header = (samples["attention"] / "attention.h").read_text()
         content = json.loads(header.splitlines()[1].split(" ", 3)[3])["functions"][0]
-        assert shared == content["shared_bytes"] and launch.details["block"] == [content["threads"], 1, 1]
+        assert shared == content["shared_bytes"] and launch.details["block"] == [
+            content["threads"],
+            1,
+            1,
+        ]
         *pointers, tmp, scale, batch, heads = launch.arguments[:9]
-        assert all(struct.unpack("<Q", each)[0] % 16 == 0 != struct.unpack("<Q", each)[0] for each in pointers)
+        assert all(
+            struct.unpack("<Q", each)[0] % 16 == 0 != struct.unpack("<Q", each)[0]
+            for each in pointers
+        )
         assert struct.unpack("<Q", tmp)[0] == 0 and struct.unpack("<f", scale)[0] == 0.125
         assert [struct.unpack("<i", each)[0] for each in (batch, heads)] == [2, 3]
         strides = [struct.unpack("<i", each)[0] for each in launch.arguments[9:21]]
         q, k = [200 * 192, 64, 192], [333 * 192, 64, 192]
         assert strides == [*q, *k, *k, *q]
-        assert [struct.unpack("<i", each)[0] for each in launch.arguments[21:25]] == [200, 333, 256, 64]
+        assert [struct.unpack("<i", each)[0] for each in launch.arguments[21:25]] == [
+            200,
+            333,
+            256,
+            64,
+        ]
         assert launch.arguments[25:28] == (b"\0", b"\0", b"\1")  # EVEN_M, EVEN_N, EVEN_HEADDIM
 
 
 @LANGUAGES
 @EACH
-@pytest.mark.parametrize("call", ["cuInit", "cuMemAlloc", "cuLibraryLoadData", "cuLaunchKernel", "cuStreamSynchronize"])
-def test_an_error_of_the_driver_ends_a_sample_with_one_sentence(samples, tmp_path, name, language, call):
+@pytest.mark.parametrize(
+    "call", ["cuInit", "cuMemAlloc", "cuLibraryLoadData", "cuLaunchKernel", "cuStreamSynchronize"]
+)
+def test_an_error_of_the_driver_ends_a_sample_with_one_sentence(
+    samples, tmp_path, name, language, call
+):
     # What a program had allocated goes with the process: the leak checker is asked about the runs that succeed.
     ended = run(
-        samples[name], f"{name}_{language}", tmp_path / "log", COURSE_STANDIN_FAIL=f"{call}=719", ASAN_OPTIONS="detect_leaks=0"
+        samples[name],
+        f"{name}_{language}",
+        tmp_path / "log",
+        COURSE_STANDIN_FAIL=f"{call}=719",
+        ASAN_OPTIONS="detect_leaks=0",
     )
     assert ended.status == FAILED
     said = ended.out.strip().splitlines()[-1]
@@ -212,9 +254,12 @@ CUresult attention_default(CUstream s, CUdeviceptr Q, CUdeviceptr K, CUdeviceptr
 
 @LANGUAGES
 @pytest.mark.parametrize(
-    ("name", "wrong"), [(name, wrong) for name in NAMES for wrong in range(4 if name == "attention" else 3)]
+    ("name", "wrong"),
+    [(name, wrong) for name in NAMES for wrong in range(4 if name == "attention" else 3)],
 )
-def test_a_sample_accepts_what_is_computed_right_and_only_that(samples, tmp_path, name, wrong, language):
+def test_a_sample_accepts_what_is_computed_right_and_only_that(
+    samples, tmp_path, name, wrong, language
+):
     """The loops and the tolerances, tried with functions that compute on the host in place of the exported ones."""
     folder = samples[name]
     (tmp_path / "computed.c").write_text(
@@ -224,7 +269,18 @@ def test_a_sample_accepts_what_is_computed_right_and_only_that(samples, tmp_path
     computed, program = tmp_path / "computed.o", folder / "build" / f"computed_{language}_{wrong}"
     includes = ["-I", str(folder), "-isystem", str(include_folder())]
     subprocess.run(
-        ["cc", "-O2", "-w", f"-DWRONG={wrong}", *includes, "-c", "-o", computed, tmp_path / "computed.c"], check=True
+        [
+            "cc",
+            "-O2",
+            "-w",
+            f"-DWRONG={wrong}",
+            *includes,
+            "-c",
+            "-o",
+            computed,
+            tmp_path / "computed.c",
+        ],
+        check=True,
     )
     linker = ["cc" if language == "c" else "g++", *SANITIZE.split()]
     main = folder / "build" / f"main.{language}.o"
@@ -236,25 +292,44 @@ def test_a_sample_accepts_what_is_computed_right_and_only_that(samples, tmp_path
 
 def test_make_run_runs_both_programs_though_the_first_one_fails(samples):
     ended = subprocess.run(
-        ["make", "-s", "-C", str(samples["softmax"]), "run", f"CUDA_LIB={standin.path()}"], capture_output=True, text=True
+        ["make", "-s", "-C", str(samples["softmax"]), "run", f"CUDA_LIB={standin.path()}"],
+        capture_output=True,
+        text=True,
     )
     assert ended.returncode != 0
-    assert "Softmax in C on Stand-in 0" in ended.stdout and "Softmax in C++ on Stand-in 0" in ended.stdout
+    assert (
+        "Softmax in C on Stand-in 0" in ended.stdout
+        and "Softmax in C++ on Stand-in 0" in ended.stdout
+    )
 
 
 def test_make_without_a_driver_says_what_to_give(samples):
     ended = subprocess.run(
-        ["make", "-C", str(samples["softmax"]), "-B", "CUDA_LIB="], capture_output=True, text=True, timeout=PATIENCE_S
+        ["make", "-C", str(samples["softmax"]), "-B", "CUDA_LIB="],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert ended.returncode != 0
-    assert "There is no libcuda.so.1 here: name one, as in make run CUDA_LIB=/path/to/libcuda.so.1." in ended.stderr
+    assert (
+        "There is no libcuda.so.1 here: name one, as in make run CUDA_LIB=/path/to/libcuda.so.1."
+        in ended.stderr
+    )
 
 
 @needs
 @pytest.mark.parametrize("compiler", ["c", "cpp"])
 def test_the_sources_compile_for_another_target_without_a_warning(tmp_path, compiler):
     aot.sample("vector_add", tmp_path / "vector_add", target="sm_80")
-    assert make(tmp_path / "vector_add", f"build/vector_add_{compiler}", "CFLAGS=-O1 -pedantic", "CXXFLAGS=-O1 -pedantic") == ""
+    assert (
+        make(
+            tmp_path / "vector_add",
+            f"build/vector_add_{compiler}",
+            "CFLAGS=-O1 -pedantic",
+            "CXXFLAGS=-O1 -pedantic",
+        )
+        == ""
+    )
 
 
 def test_a_program_that_was_changed_is_not_written_over(tmp_path):
@@ -278,13 +353,18 @@ def test_settings_that_somebody_else_wrote_are_not_written_over(tmp_path):
 
 
 def test_a_sample_that_there_is_not_is_named(tmp_path):
-    with pytest.raises(CourseError, match=r"There is no sample 'matmul': the samples are vector_add, softmax, attention\."):
+    with pytest.raises(
+        CourseError,
+        match=r"There is no sample 'matmul': the samples are vector_add, softmax, attention\.",
+    ):
         aot.sample("matmul", tmp_path / "matmul")
 
 
 def test_the_command_line_writes_a_sample_and_names_the_stand_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ended = CliRunner().invoke(app, ["aot", "sample", "softmax", "work/softmax", "--target", "sm_80"])
+    ended = CliRunner().invoke(
+        app, ["aot", "sample", "softmax", "work/softmax", "--target", "sm_80"]
+    )
     assert ended.exit_code == 0 and "make -C work/softmax run" in ended.stdout
     assert (tmp_path / "work/softmax/softmax.h").exists()
     ended = CliRunner().invoke(app, ["aot", "standin"])

@@ -70,11 +70,21 @@ NAMES = {
 }
 
 
-@pytest.mark.skipif(triton.__version__ < "3.7", reason="Triton 3.6 put the index of every argument into names")
+@pytest.mark.skipif(
+    triton.__version__ < "3.7", reason="Triton 3.6 put the index of every argument into names"
+)
 @pytest.mark.parametrize("case", NAMES)
 def test_files_and_functions_are_named_as_tritons_own_tool_names_them(case, tmp_path):
     signature, num_warps, num_stages, out = NAMES[case]
-    made = aot.export(kernels.add_kernel, signature, "n, 1, 1", "add", out, num_warps=num_warps, num_stages=num_stages)
+    made = aot.export(
+        kernels.add_kernel,
+        signature,
+        "n, 1, 1",
+        "add",
+        out,
+        num_warps=num_warps,
+        num_stages=num_stages,
+    )
     (tmp_path / "stock").mkdir()
     path = tmp_path / "stock" / Path(out).name
     options = ("n, 1, 1", num_warps, num_stages, "add", str(path))
@@ -107,7 +117,10 @@ def test_the_machine_code_is_the_one_of_the_jit(case):
 
 
 def test_the_hints_reach_the_machine_code():
-    one, two = (aot.export(kernels.add_kernel, text, GRID, "add", "out/k") for text in (ADD, ADD.replace(":16", "")))
+    one, two = (
+        aot.export(kernels.add_kernel, text, GRID, "add", "out/k")
+        for text in (ADD, ADD.replace(":16", ""))
+    )
     assert cubin_of(one) != cubin_of(two)
 
 
@@ -136,7 +149,13 @@ def test_a_kernel_that_stands_in_no_module_is_exported():
 
 
 def test_the_header_says_what_a_caller_must_know_and_reads_back():
-    made = aot.export(kernels.scale_kernel, "*bf16:16, bf16, i64:1, 64, i1", "cdiv(n, BLOCK)", "scale", "out/scale")
+    made = aot.export(
+        kernels.scale_kernel,
+        "*bf16:16, bf16, i64:1, 64, i1",
+        "cdiv(n, BLOCK)",
+        "scale",
+        "out/scale",
+    )
     text = made.headers[0].read_text()
     for words in (
         "CUstream stream, CUdeviceptr x_ptr, float scale, int8_t EVEN);",
@@ -154,17 +173,31 @@ def test_the_header_says_what_a_caller_must_know_and_reads_back():
     assert "scale_kernel for sm_90" in str(made)
 
 
-@pytest.mark.parametrize("compiler", [["gcc", "-std=c99", "-pedantic"], ["g++", "-x", "c++", "-std=c++17"]])
+@pytest.mark.parametrize(
+    "compiler", [["gcc", "-std=c99", "-pedantic"], ["g++", "-x", "c++", "-std=c++17"]]
+)
 def test_headers_serve_c_and_c_plus_plus_with_awkward_names(compiler):
     made = aot.export(
-        kernels.awkward_kernel, f"i32, *fp32, {', '.join(['i32'] * 7)}, 64", "bits_x, größe", "awkward", "out/awkward"
+        kernels.awkward_kernel,
+        f"i32, *fp32, {', '.join(['i32'] * 7)}, 64",
+        "bits_x, größe",
+        "awkward",
+        "out/awkward",
     )
     linked = aot.link(made, "out/linked")
     Path("use.c").write_text(
         f'#include "{made.headers[0]}"\n#include "{linked.header}"\n'
         "CUresult use(CUdeviceptr x); CUresult use(CUdeviceptr x) { return awkward_default(0, 1, x, 1, 1, 1, 1, 1, 1, 1); }\n"
     )
-    flags = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I.", "-isystem", str(include_folder())]
+    flags = [
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fsyntax-only",
+        "-I.",
+        "-isystem",
+        str(include_folder()),
+    ]
     ended = subprocess.run([*compiler, *flags, "use.c"], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     aot.build(linked)
@@ -172,7 +205,13 @@ def test_headers_serve_c_and_c_plus_plus_with_awkward_names(compiler):
 
 def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
     """Each identifier of the C, as the name of an integer, in grids and bodies: none hides what the C needs."""
-    made = aot.export(kernels.types_kernel, TYPES, "cdiv(i32, 3) * u64 - i64 / i8 % 7, i16 + 1", "types", "out/types")
+    made = aot.export(
+        kernels.types_kernel,
+        TYPES,
+        "cdiv(i32, 3) * u64 - i64 / i8 % 7, i16 + 1",
+        "types",
+        "out/types",
+    )
     plain = made.functions[0]
     cubin = Cubin(b"\x7f", "types_kernel", read_cubin(cubin_of(made), "types_kernel").parameters, 8)
     words = set(re.findall(r"\b[A-Za-z_]\w*", code.source(plain, cubin, "h").replace("0x", "")))
@@ -181,11 +220,22 @@ def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
         chosen = [*names[start : start + 9], *(f"spare{i}" for i in range(9))][:9]
         taken = ["b", "u8", "u16", "u32", "half", "brain", "single", "double", "out_ptr"]
         renamed = dict(zip(taken, chosen, strict=True))
-        arguments = tuple(replace(each, name=renamed.get(each.name, each.name)) for each in plain.arguments)
+        arguments = tuple(
+            replace(each, name=renamed.get(each.name, each.name)) for each in plain.arguments
+        )
         function = replace(plain, arguments=arguments)
         (tmp_path / "h.h").write_text(code.header(function))
         (tmp_path / "h.c").write_text(code.source(function, cubin, "h.h"))
-        command = ["gcc", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-isystem", str(include_folder())]
+        command = [
+            "gcc",
+            "-std=gnu99",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsyntax-only",
+            "-isystem",
+            str(include_folder()),
+        ]
         ended = subprocess.run([*command, str(tmp_path / "h.c")], capture_output=True, text=True)
         assert ended.returncode == 0, (chosen, ended.stderr[:1000])
 
@@ -240,7 +290,13 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
     ],
 )  # fmt: skip
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(arguments, words):
-    good = {"kernel": kernels.add_kernel, "variants": ADD, "grid": GRID, "name": "add", "out": "out/add"}
+    good = {
+        "kernel": kernels.add_kernel,
+        "variants": ADD,
+        "grid": GRID,
+        "name": "add",
+        "out": "out/add",
+    }
     assert words in refused(**{**good, **arguments})
 
 
@@ -258,7 +314,9 @@ def test_of_several_variants_none_is_written_where_one_is_wrong():
 )
 def test_a_file_that_does_not_load_is_said_to(text, words):
     Path("k.py").write_text(text)
-    assert re.search(rf"k\.py cannot be loaded: .*{words}", refused("k.py:kernel", "i32", "1", "add", "add"))
+    assert re.search(
+        rf"k\.py cannot be loaded: .*{words}", refused("k.py:kernel", "i32", "1", "add", "add")
+    )
 
 
 def test_clusters_are_refused(monkeypatch):
@@ -287,7 +345,9 @@ def test_a_type_of_another_size_than_the_kernels_is_refused():
         (8, 8, 4, 4): "takes 4 parameters",
     }.items():
         with pytest.raises(CourseError, match=words):
-            check_parameters(arguments, Cubin(b"", "kernel", tuple(Parameter(0, size) for size in sizes), 8))
+            check_parameters(
+                arguments, Cubin(b"", "kernel", tuple(Parameter(0, size) for size in sizes), 8)
+            )
 
 
 def test_an_export_with_such_a_type_writes_nothing(monkeypatch):
@@ -314,7 +374,9 @@ def test_a_file_of_ours_is_written_over_and_another_is_not():
     made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
     aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
     made.sources[0].write_text("mine\n")
-    assert "was not written by this tool" in refused(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    assert "was not written by this tool" in refused(
+        kernels.add_kernel, ADD, GRID, "add", "out/add"
+    )
     assert made.sources[0].read_text() == "mine\n"
     aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add", force=True)
     assert "cubin" in made.sources[0].read_text()
@@ -326,7 +388,9 @@ def test_a_link_out_of_the_current_folder_is_not_followed(home, tmp_path):
     Path("inside").mkdir()
     Path("here").symlink_to("inside")
     for out in ("away/add", Path("away/new/add")):
-        assert "leaves the current folder by a link" in refused(kernels.add_kernel, ADD, GRID, "add", out)
+        assert "leaves the current folder by a link" in refused(
+            kernels.add_kernel, ADD, GRID, "add", out
+        )
     assert not list((tmp_path / "elsewhere").iterdir())
     assert aot.export(kernels.add_kernel, ADD, GRID, "add", "here/add").headers[0].exists()
 
@@ -354,7 +418,11 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
     plain_open, plain_replace, count = Path.open, Path.replace, iter(range(1, 10))
 
     def opened(self, mode="r", *rest, **more):
-        return FullDisk(self, "xb") if mode == "xb" and next(count) == fails_at else plain_open(self, mode, *rest, **more)
+        return (
+            FullDisk(self, "xb")
+            if mode == "xb" and next(count) == fails_at
+            else plain_open(self, mode, *rest, **more)
+        )
 
     def replaced(self, target):
         if next(count) == fails_at:
@@ -365,23 +433,37 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
     monkeypatch.setattr(Path, "replace", replaced)
     words = refused(kernels.add_kernel, [ADD], GRID, "add", "out/add")
     assert re.search(
-        r"out/add\..* could not be written \((No space left on device|Read-only file system)\): nothing was changed", words
+        r"out/add\..* could not be written \((No space left on device|Read-only file system)\): nothing was changed",
+        words,
     )
-    assert (made.headers[0].read_bytes(), made.sources[0].read_bytes()) == (before[0], before[1] + b"// older\n")
+    assert (made.headers[0].read_bytes(), made.sources[0].read_bytes()) == (
+        before[0],
+        before[1] + b"// older\n",
+    )
 
 
 @pytest.mark.parametrize(
     ("kernel", "name", "target"),
-    [(kernels.subtract_kernel, "add", "sm_90"), (kernels.add_kernel, "plus", "sm_90"), (kernels.add_kernel, "add", "sm_80")],
+    [
+        (kernels.subtract_kernel, "add", "sm_90"),
+        (kernels.add_kernel, "plus", "sm_90"),
+        (kernels.add_kernel, "add", "sm_80"),
+    ],
 )
 def test_an_export_does_not_write_over_another(kernel, name, target):
     made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add.v2", target="sm_90")
-    assert aot.export(kernels.add_kernel, ADD, "n", "add", "out/add.v3", target="sm_90").headers == made.headers  # it again
+    assert (
+        aot.export(kernels.add_kernel, ADD, "n", "add", "out/add.v3", target="sm_90").headers
+        == made.headers
+    )  # it again
     before = made.sources[0].read_bytes()
     words = refused(kernel, ADD, GRID, name, "out/add", target=target)
     assert "exists, and holds add_kernel as add for sm_90: name another output" in words
     assert made.sources[0].read_bytes() == before
-    assert aot.export(kernel, ADD, GRID, name, "out/add", target=target, force=True).headers == made.headers
+    assert (
+        aot.export(kernel, ADD, GRID, name, "out/add", target=target, force=True).headers
+        == made.headers
+    )
 
 
 HELPER = """
@@ -425,7 +507,8 @@ def test_a_helper_of_another_module_keeps_that_modules_names(home, monkeypatch):
     user = importlib.import_module("user")
     signature = "*fp32, fp32, i32, 16"
     made = [
-        aot.export(kernel, signature, "1", "k", f"{way}/k") for way, kernel in (("a", user.kernel), ("b", "user.py:kernel"))
+        aot.export(kernel, signature, "1", "k", f"{way}/k")
+        for way, kernel in (("a", user.kernel), ("b", "user.py:kernel"))
     ]
     assert cubin_of(made[0]) == cubin_of(made[1])
     ptx = lower(user.kernel, "*fp32", "fp32", "i32", BLOCK=16, target="sm_90").ptx
@@ -448,7 +531,10 @@ def kernel(x_ptr, n):
 def test_asserts_are_kept_where_the_kernel_asks_for_them(home):
     for debug in (True, False):
         Path("k.py").write_text(ASSERTING.replace("DEBUG", str(debug)))
-        assert (b"__assertfail" in cubin_of(aot.export("k.py:kernel", "*i32, i32", "1", "k", f"{debug}/k"))) is debug
+        assert (
+            b"__assertfail"
+            in cubin_of(aot.export("k.py:kernel", "*i32, i32", "1", "k", f"{debug}/k"))
+        ) is debug
 
 
 WORDS = """
@@ -486,8 +572,14 @@ def test_a_type_in_the_place_of_a_constant_is_named(home):
     Path("k.py").write_text(CASTING)
     words = refused("k.py:kernel", "*fp32, *fp16, fp16, 128", "1", "k", "k")
     assert words.startswith("kernel does not compile: ")
-    assert "a type in the place of a tl.constexpr, DTYPE (fp16): a constant, so give its value; a signature writes" in words
-    assert "such as a string or a type, export a kernel that calls this one with it.\nLine 8 of " in words
+    assert (
+        "a type in the place of a tl.constexpr, DTYPE (fp16): a constant, so give its value; a signature writes"
+        in words
+    )
+    assert (
+        "such as a string or a type, export a kernel that calls this one with it.\nLine 8 of "
+        in words
+    )
     wrong = refused(kernels.wrong_kernel, "*fp32, i32, 64", "1", "k", "k")
     assert "in the place of" not in wrong
 
@@ -506,8 +598,13 @@ def kernel(x_ptr, n, BLOCK: gl.constexpr):
 
 def test_a_kernel_in_gluon_is_exported_as_the_jit_compiles_it(home):
     Path("k.py").write_text(GLUON)
-    made = aot.export("k.py:kernel", "*fp32:16, i32, 128", "cdiv(n, BLOCK)", "twice", "twice", target="sm_90")
-    assert cubin_of(made) == lower_file("k.py", "kernel", ["*fp32:16", "i32", "128"], target="sm_90").cubin
+    made = aot.export(
+        "k.py:kernel", "*fp32:16, i32, 128", "cdiv(n, BLOCK)", "twice", "twice", target="sm_90"
+    )
+    assert (
+        cubin_of(made)
+        == lower_file("k.py", "kernel", ["*fp32:16", "i32", "128"], target="sm_90").cubin
+    )
 
 
 @pytest.mark.parametrize(
@@ -517,7 +614,9 @@ def test_a_kernel_in_gluon_is_exported_as_the_jit_compiles_it(home):
         ("attention", {"enable_fp_fusion": False}, "without FP fusion"),
     ],
 )
-def test_options_of_a_launch_reach_the_machine_code_and_have_names_of_their_own(case, option, words):
+def test_options_of_a_launch_reach_the_machine_code_and_have_names_of_their_own(
+    case, option, words
+):
     """The softmax takes more registers by itself, and attention adds products."""
     kernel, args, options = KERNELS[case]
     asked = {**options, "target": "sm_90"}
@@ -530,7 +629,10 @@ def test_options_of_a_launch_reach_the_machine_code_and_have_names_of_their_own(
     assert Function.from_json(read_header(made.headers[0])["function"]) == made.functions[0]
     variants = [signature, aot.Variant(signature, **option)]
     both = aot.export(kernel, variants, "1", "kernel_c", "both/k", **asked)
-    assert [each.name for each in both.functions] == [plain.functions[0].name, made.functions[0].name]
+    assert [each.name for each in both.functions] == [
+        plain.functions[0].name,
+        made.functions[0].name,
+    ]
     assert len(aot.link(both, "linked").algorithms) == 2
 
 
@@ -570,11 +672,17 @@ def test_a_header_of_another_version_is_refused(home):
     line = json_line(content)
     assert line in text
     without_grid = {name: value for name, value in content["function"].items() if name != "grid"}
-    for function in (without_grid, {**content["function"], "arguments": None}, {**content["function"], "more": 1}, None):
+    for function in (
+        without_grid,
+        {**content["function"], "arguments": None},
+        {**content["function"], "more": 1},
+        None,
+    ):
         made.headers[0].write_text(text.replace(line, json_line({"function": function})))
         for use in (lambda: aot.link(made, "linked"), lambda: aot.build(made)):
             with pytest.raises(
-                CourseError, match=r"add\..*\.h is not what this version of `course aot` writes: export the kernel again"
+                CourseError,
+                match=r"add\..*\.h is not what this version of `course aot` writes: export the kernel again",
             ):
                 use()
 
@@ -582,7 +690,10 @@ def test_a_header_of_another_version_is_refused(home):
 def test_link_refuses_one_algorithm_with_two_grids_and_to_write_over_a_variant(home):
     wide = aot.export(kernels.add_kernel, ADD, GRID, "add", "a/add")
     narrow = aot.export(kernels.add_kernel, ADD.replace(":16", ""), "n / BLOCK", "add", "b/add")
-    with pytest.raises(CourseError, match=r"have the grids .* and n / BLOCK, and only what is divisible would choose"):
+    with pytest.raises(
+        CourseError,
+        match=r"have the grids .* and n / BLOCK, and only what is divisible would choose",
+    ):
         aot.link([wide, narrow], "linked")
     absolute = aot.export(kernels.add_kernel, ADD, GRID, "add", home / "c" / "add")
     with pytest.raises(CourseError, match="is a header to link"):
@@ -645,18 +756,30 @@ def test_the_flags_are_those_of_tritons_own_tool(home):
         "1",
     )
     ended = run(
-        "compile", FILE, *long, "--grid", "(n + 1023) / 1024, 1, 1", "--signature", ADD.replace(":16", ""), "--target", "sm_90"
+        "compile",
+        FILE,
+        *long,
+        "--grid",
+        "(n + 1023) / 1024, 1, 1",
+        "--signature",
+        ADD.replace(":16", ""),
+        "--target",
+        "sm_90",
     )
     assert ended.exit_code == 0, ended.output
     headers = sorted(map(str, Path("aot/fp32").glob("*.h")))
     assert len(headers) == 2
-    ended = run("compile", FILE, *flags, "-s", ADD, "-t", "sm_90", "--maxnreg", "64", "--no-fp-fusion")
+    ended = run(
+        "compile", FILE, *flags, "-s", ADD, "-t", "sm_90", "--maxnreg", "64", "--no-fp-fusion"
+    )
     assert "at most 64 registers per thread, without FP fusion" in " ".join(ended.output.split())
     ended = run("link", *headers, "-o", "aot/add")
     assert "1 algorithm, aot/add.h" in ended.output
     ended = run("build", "aot/add.h")
     assert ended.output == "aot/add.so\n"
-    assert run("compile", FILE, *flags, "-s", ADD).exit_code == 0  # target: sm_90 where there is no GPU
+    assert (
+        run("compile", FILE, *flags, "-s", ADD).exit_code == 0
+    )  # target: sm_90 where there is no GPU
 
 
 def test_the_help_says_that_the_file_is_executed():

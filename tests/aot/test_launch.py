@@ -81,7 +81,21 @@ def test_every_type_arrives_as_the_bytes_that_the_kernel_reads(folder):
     function = aot.load(aot.build(made), driver=standin).types
     out = torch.zeros(1, dtype=torch.float64)
     rows = [
-        (True, -128, -32768, -(2**31), -(2**63), 255, 65535, 2**32 - 1, 2**63 - 1, 0.1, 0.1, 0.1, 0.1),
+        (
+            True,
+            -128,
+            -32768,
+            -(2**31),
+            -(2**63),
+            255,
+            65535,
+            2**32 - 1,
+            2**63 - 1,
+            0.1,
+            0.1,
+            0.1,
+            0.1,
+        ),
         (False, 127, 32767, 3, 2**63 - 1, 0, 0, 0, 0, -65504.0, 3e38, 1e-45, 1e308),
         (1, -1, -1, 1, -1, 1, 1, 1, 1, math.inf, -math.inf, 3, 5e-324),
     ]
@@ -116,7 +130,9 @@ def converters(tmp_path_factory):
         f"void all_{name}(const float *x, uint16_t *out, long n) {{ while (n--) *out++ = {name}_bits(*x++); }}\n"
         for name in BITS
     )
-    (folder / "bits.c").write_text("#include <stdint.h>\n#include <string.h>\n" + "\n".join(BITS.values()) + loops)
+    (folder / "bits.c").write_text(
+        "#include <stdint.h>\n#include <string.h>\n" + "\n".join(BITS.values()) + loops
+    )
     compile_library([folder / "bits.c"], folder / "bits.so")
     return ctypes.CDLL(str(folder / "bits.so"))
 
@@ -131,16 +147,22 @@ def test_floats_are_rounded_to_16_bits_as_pytorch_rounds(converters, name, dtype
     beyond = largest + (largest - finite[-2:-1].double()) / 2  # from here on it is infinity
     ties = torch.cat([(finite[1:].double() + finite[:-1].double()) / 2, beyond, -beyond]).float()
     sides = [torch.nextafter(ties, torch.tensor(sign * math.inf)) for sign in (1, -1)]
-    others = torch.from_numpy(np.random.default_rng(5).integers(-(2**31), 2**31, 10**6, dtype=np.int64).astype(np.int32))
+    others = torch.from_numpy(
+        np.random.default_rng(5).integers(-(2**31), 2**31, 10**6, dtype=np.int64).astype(np.int32)
+    )
     numbers = torch.cat([exact, ties, *sides, others.view(torch.float32)]).contiguous()
     found = np.zeros(len(numbers), dtype=np.uint16)
     getattr(converters, f"all_{name}")(
-        ctypes.c_void_p(numbers.data_ptr()), ctypes.c_void_p(found.ctypes.data), ctypes.c_long(len(numbers))
+        ctypes.c_void_p(numbers.data_ptr()),
+        ctypes.c_void_p(found.ctypes.data),
+        ctypes.c_long(len(numbers)),
     )
     found_numbers = torch.from_numpy(found.view(np.int16)).view(dtype)
     nan = torch.isnan(numbers)
     assert torch.equal(torch.isnan(found_numbers), nan)
-    assert torch.equal(found_numbers[~nan].view(torch.int16), numbers.to(dtype)[~nan].view(torch.int16))
+    assert torch.equal(
+        found_numbers[~nan].view(torch.int16), numbers.to(dtype)[~nan].view(torch.int16)
+    )
     if name == "fp16":
         with np.errstate(over="ignore"):
             of_numpy = numbers.numpy().astype(np.float16).view(np.uint16)
@@ -151,13 +173,19 @@ def test_floats_are_rounded_to_16_bits_as_pytorch_rounds(converters, name, dtype
     ("values", "words"),
     [
         ((X, X, X), "add takes 4 arguments and was given 3: x_ptr, y_ptr, out_ptr, n."),
-        ((X, X.to_sparse(), X, 1), "y_ptr is a tensor of layout torch.sparse_coo, which has no one address: give a dense one"),
+        (
+            (X, X.to_sparse(), X, 1),
+            "y_ptr is a tensor of layout torch.sparse_coo, which has no one address: give a dense one",
+        ),
         ((X, X, X, 2**31), "add: n is 2147483648, and i32 holds -2147483648 to 2147483647."),
         ((X, X, X, 1.0), "n is a float, and must be an int"),
         ((X, X, X, X), "n is a Tensor, and must be an int (i32)"),
         ((X, X.double(), X, 1), "y_ptr is a tensor of torch.float64, and must be of torch.float32"),
         ((X, 5, X, 1), "y_ptr is an int, and must be a tensor"),
-        ((X, X, X.to("meta"), 1), "add: the tensors are on cpu, meta, and must be on one device of type cpu."),
+        (
+            (X, X, X.to("meta"), 1),
+            "add: the tensors are on cpu, meta, and must be on one device of type cpu.",
+        ),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(loaded, values, words):
@@ -169,7 +197,14 @@ def test_numbers_that_a_type_does_not_hold_are_refused():
     from course.aot.scalars import SCALARS
     from course.aot.values import converter
 
-    for name, value in {"i1": 2, "u8": -1, "fp32": 1e39, "fp16": 1e39, "fp64": 10**400, "i8": 128}.items():
+    for name, value in {
+        "i1": 2,
+        "u8": -1,
+        "fp32": 1e39,
+        "fp16": 1e39,
+        "fp64": 10**400,
+        "i8": 128,
+    }.items():
         with pytest.raises(CourseError, match="hold"):
             converter("x", SCALARS[name])(value)
     for name, value in {"i1": 0.5, "fp32": True, "fp64": "1", "i32": None}.items():
@@ -225,7 +260,9 @@ def test_algorithms_are_numbered_in_the_order_given(loaded):
         assert (
             loaded._driver.call(0, loaded.add._function, None, *[X.data_ptr()] * 3, 16, algo) == 1
         )  # CUDA_ERROR_INVALID_VALUE
-        with pytest.raises(CourseError, match=f"add has 3 algorithms, numbered from 0, and none is {algo}"):
+        with pytest.raises(
+            CourseError, match=f"add has 3 algorithms, numbered from 0, and none is {algo}"
+        ):
             loaded.add(X, X, X, 16, algo=algo)
 
 
@@ -243,7 +280,9 @@ def test_where_no_variant_takes_the_arguments_it_is_an_error(add, folder):
     function(X[1:], X, X, 1)
     with (
         standin.recorded() as calls,
-        pytest.raises(CourseError, match=r"INVALID_VALUE: a promise of the signature does not hold"),
+        pytest.raises(
+            CourseError, match=r"INVALID_VALUE: a promise of the signature does not hold"
+        ),
     ):
         function(X[1:], X, X, 32)
     assert calls == []
@@ -278,9 +317,13 @@ def test_hints_past_the_tenth_argument_are_read_right(folder):
 
 
 def test_headers_that_do_not_go_together_are_named(add, folder):
-    other = aot.export(kernels.add_kernel, "*fp32, *fp32, *fp32, i64, 1024", "1", "add", folder / "other" / "add")
+    other = aot.export(
+        kernels.add_kernel, "*fp32, *fp32, *fp32, i64, 1024", "1", "add", folder / "other" / "add"
+    )
     renamed = aot.export(kernels.add_kernel, ADD[1], "1", "sum", folder / "sum")
-    elsewhere = aot.export(kernels.add_kernel, ADD[1], "1", "add", folder / "sm_80" / "add", target="sm_80")
+    elsewhere = aot.export(
+        kernels.add_kernel, ADD[1], "1", "add", folder / "sm_80" / "add", target="sm_80"
+    )
     both = rf"{re.escape(str(add.headers[0]))} and {{}} {{}}"
     for wrong, words in (
         (other, r"take different arguments, \(.*i32 n\) and \(.*i64 n\)"),
@@ -327,16 +370,22 @@ def test_what_is_linked_prints_itself(add, folder):
         ("cdiv(n, BLOCK), n % 3, 2", 4, (1, 1, 2)),
     ],
 )  # fmt: skip
-def test_a_grid_that_cannot_be_launched_is_an_error_and_an_empty_one_is_not(folder, add, grid, n, result):
+def test_a_grid_that_cannot_be_launched_is_an_error_and_an_empty_one_is_not(
+    folder, add, grid, n, result
+):
     header = folder / "grids" / "add.h"
     header.parent.mkdir(exist_ok=True)
     function = replace(add.functions[1], grid=grid)
     from course.aot.c import kernel as code
     from course.aot.cubin import read_cubin
 
-    image = bytes(int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2}),", add.sources[1].read_text()))
+    image = bytes(
+        int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2}),", add.sources[1].read_text())
+    )
     header.write_text(code.header(function))
-    header.with_suffix(".c").write_text(code.source(function, read_cubin(image, "add_kernel"), "add.h"))
+    header.with_suffix(".c").write_text(
+        code.source(function, read_cubin(image, "add_kernel"), "add.h")
+    )
     launch = aot.load(aot.build(header), driver=standin).add
     with standin.recorded() as calls:
         if result == 1:
@@ -344,7 +393,9 @@ def test_a_grid_that_cannot_be_launched_is_an_error_and_an_empty_one_is_not(fold
                 launch(X, X, X, n)
         else:
             launch(X, X, X, n)
-    assert [call.grid for call in launches(calls)] == ([result] if isinstance(result, tuple) else [])
+    assert [call.grid for call in launches(calls)] == (
+        [result] if isinstance(result, tuple) else []
+    )
 
 
 # The driver's errors, and its library
@@ -359,7 +410,9 @@ def test_a_grid_that_cannot_be_launched_is_an_error_and_an_empty_one_is_not(fold
         ("cuLaunchKernel", 12345, "CUDA error 12345"),
     ],
 )
-def test_the_drivers_errors_come_back_and_nothing_stays_half_loaded(loaded, monkeypatch, call, code, name):
+def test_the_drivers_errors_come_back_and_nothing_stays_half_loaded(
+    loaded, monkeypatch, call, code, name
+):
     monkeypatch.setenv("COURSE_STANDIN_FAIL", f"{call}={code}")
     with standin.recorded() as calls, pytest.raises(CourseError, match=rf"add returned {name}\."):
         loaded.add(X, X, X, 16)
@@ -371,7 +424,10 @@ def test_the_drivers_errors_come_back_and_nothing_stays_half_loaded(loaded, monk
 
 def test_loading_and_unloading_may_come_in_any_order(loaded):
     with standin.recorded() as calls:
-        results = [loaded._library[f"{verb}_add"]() for verb in ("unload", "load", "load", "unload", "unload", "load")]
+        results = [
+            loaded._library[f"{verb}_add"]()
+            for verb in ("unload", "load", "load", "unload", "unload", "load")
+        ]
         loaded.add(X, X, X, 16)
     assert results == [0] * 6
     assert names(calls).count("cuLibraryLoadData") == 12
@@ -381,7 +437,10 @@ def test_loading_and_unloading_may_come_in_any_order(loaded):
 def test_unload_returns_an_error_and_goes_on(loaded, monkeypatch):
     loaded._library.load_add()
     monkeypatch.setenv("COURSE_STANDIN_FAIL", "cuLibraryUnload=999")
-    with standin.recorded() as calls, pytest.raises(CourseError, match="unload_add returned CUDA_ERROR_UNKNOWN"):
+    with (
+        standin.recorded() as calls,
+        pytest.raises(CourseError, match="unload_add returned CUDA_ERROR_UNKNOWN"),
+    ):
         loaded.unload()
     assert len(calls) == 6
 
@@ -401,7 +460,9 @@ def test_eight_threads_that_call_first_load_it_once(loaded, monkeypatch):
     assert {call.result for call in calls} == {0}
 
 
-def test_more_than_48_kb_of_shared_memory_is_allowed_on_each_device_that_can_run_it(folder, monkeypatch):
+def test_more_than_48_kb_of_shared_memory_is_allowed_on_each_device_that_can_run_it(
+    folder, monkeypatch
+):
     signature = "*fp16:16, *fp16:16, *fp32:16, i32:16, 128"
     made = aot.export(kernels.large_kernel, signature, "1", "large", folder / "large", num_stages=3)
     shared = made.functions[0].shared_bytes
@@ -411,7 +472,11 @@ def test_more_than_48_kb_of_shared_memory_is_allowed_on_each_device_that_can_run
     monkeypatch.setenv("COURSE_STANDIN_CAPABILITIES", "90,80,90,100")
     with standin.recorded() as calls:
         function(X.half(), X.half(), X, 128)
-    allowed = [(call.details["device"], call.details["value"]) for call in calls if call.name == "cuKernelSetAttribute"]
+    allowed = [
+        (call.details["device"], call.details["value"])
+        for call in calls
+        if call.name == "cuKernelSetAttribute"
+    ]
     assert allowed == [(0, shared), (2, shared)]
     assert launches(calls)[0].details["shared"] == shared
     assert launches(calls)[0].result == 0
@@ -507,12 +572,26 @@ def test_what_is_nothing_to_link_is_named(folder):
 
 
 def test_only_what_the_headers_declare_is_visible(library):
-    table = subprocess.run(["readelf", "--dyn-syms", "--wide", str(library)], capture_output=True, text=True, check=True).stdout
+    table = subprocess.run(
+        ["readelf", "--dyn-syms", "--wide", str(library)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     rows = [line.split() for line in table.splitlines() if " GLOBAL " in line]
     defined = {row[7] for row in rows if row[6] != "UND"}
-    undefined = {row[7].split("@")[0] for row in rows if row[6] == "UND" and row[7].startswith("cu")}
-    assert {each for each in defined if not re.fullmatch(r"(load_|unload_)?add(_\w+)?", each)} == {"course_aot_index"}
-    assert undefined == {"cuLibraryLoadData", "cuLibraryGetKernel", "cuLibraryUnload", "cuLaunchKernel"}
+    undefined = {
+        row[7].split("@")[0] for row in rows if row[6] == "UND" and row[7].startswith("cu")
+    }
+    assert {each for each in defined if not re.fullmatch(r"(load_|unload_)?add(_\w+)?", each)} == {
+        "course_aot_index"
+    }
+    assert undefined == {
+        "cuLibraryLoadData",
+        "cuLibraryGetKernel",
+        "cuLibraryUnload",
+        "cuLaunchKernel",
+    }
 
 
 def test_a_library_that_was_built_again_is_loaded_anew(folder, add):
@@ -537,11 +616,23 @@ def test_what_is_no_library_is_refused(folder, library):
 def test_a_library_that_was_cut_off_or_changed_is_not_loaded(folder, library):
     """In the process that loads it as it is, it dies of SIGBUS or SIGSEGV."""
     whole, damaged = library.read_bytes(), folder / "damaged.so"
-    halves = [whole[:length] for length in (0, 100, 2000, len(whole) // 2, len(whole) - 300, len(whole) - 1)]
+    halves = [
+        whole[:length]
+        for length in (0, 100, 2000, len(whole) // 2, len(whole) - 300, len(whole) - 1)
+    ]
     zeros = whole[:5000] + bytes(1000) + whole[6000:]
-    for content in (*halves, whole[:5000] + whole[5001:], whole[:5000] + b"\0" + whole[5000:], zeros, whole + b"\0"):
+    for content in (
+        *halves,
+        whole[:5000] + whole[5001:],
+        whole[:5000] + b"\0" + whole[5000:],
+        zeros,
+        whole + b"\0",
+    ):
         damaged.write_bytes(content)
-        with pytest.raises(CourseError, match=r"damaged\.so is no library that aot\.build made, or it was cut off or changed"):
+        with pytest.raises(
+            CourseError,
+            match=r"damaged\.so is no library that aot\.build made, or it was cut off or changed",
+        ):
             aot.load(damaged, driver=standin)
     damaged.write_bytes(whole)
     aot.load(damaged, driver=standin).add(X, X, X, 16)
@@ -563,15 +654,23 @@ def test_a_stand_in_that_does_not_load_is_said_to(library, tmp_path):
             (tmp_path / "libcuda.so.1").write_text("text")
             return tmp_path / "libcuda.so.1"
 
-    with pytest.raises(CourseError, match=r"The stand-in for NVIDIA's library could not be loaded: .*file too short"):
+    with pytest.raises(
+        CourseError,
+        match=r"The stand-in for NVIDIA's library could not be loaded: .*file too short",
+    ):
         aot.load(library, driver=Damaged)
-    with pytest.raises(CourseError, match=r"The driver is 'standin', and must be course\.aot\.standin, or None"):
+    with pytest.raises(
+        CourseError, match=r"The driver is 'standin', and must be course\.aot\.standin, or None"
+    ):
         aot.load(library, driver="standin")
 
 
 @pytest.mark.parametrize("stream", ["0", -1, 3.5, True, 2**64])
 def test_what_is_no_stream_is_named(loaded, stream):
-    with standin.recorded() as calls, pytest.raises(CourseError, match=rf"the stream is {stream!r}, and must be a torch"):
+    with (
+        standin.recorded() as calls,
+        pytest.raises(CourseError, match=rf"the stream is {stream!r}, and must be a torch"),
+    ):
         loaded.add(X, X, X, 16, stream=stream)
     assert not launches(calls)
 
@@ -609,11 +708,16 @@ for driver in (None, aot.standin):
 
 
 def test_a_real_driver_that_is_there_before_is_not_mixed_with_the_stand_in(library, folder):
-    (folder / "other.c").write_text("int cuLaunchKernel(void); int cuLaunchKernel(void) { return 0; }\n")
+    (folder / "other.c").write_text(
+        "int cuLaunchKernel(void); int cuLaunchKernel(void) { return 0; }\n"
+    )
     compile_library([folder / "other.c"], folder / "other.so")
     ended = run_source(OTHERS.format(library=str(library), other=str(folder / "other.so")))
     without, with_other = ended.stdout.splitlines()
-    assert "libcuda.so.1 is not on this machine: load with driver=aot.standin" in without or without == "loaded"
+    assert (
+        "libcuda.so.1 is not on this machine: load with driver=aot.standin" in without
+        or without == "loaded"
+    )
     assert "start a new process" in with_other
 
 
@@ -650,14 +754,29 @@ def test_a_c_program_runs_on_the_stand_in(library, folder):
         environ["COURSE_STANDIN_LOG"] = os.environ["COURSE_STANDIN_LOG"]
         ended = subprocess.run([program], env=environ, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "7 1\n")
-    assert names(calls) == ["cuLibraryLoadData", "cuLibraryGetKernel", "cuLaunchKernel", "cuLibraryUnload"]
-    ended = subprocess.run([program], env={**environ, "COURSE_STANDIN_FAIL": "cuInit=100"}, capture_output=True, text=True)
+    assert names(calls) == [
+        "cuLibraryLoadData",
+        "cuLibraryGetKernel",
+        "cuLaunchKernel",
+        "cuLibraryUnload",
+    ]
+    ended = subprocess.run(
+        [program],
+        env={**environ, "COURSE_STANDIN_FAIL": "cuInit=100"},
+        capture_output=True,
+        text=True,
+    )
     assert (ended.returncode, ended.stdout) == (1, "cuInit(0): 100\n")
 
 
-@pytest.mark.parametrize("name", ["kernel", "stream", "lock", "load", "loaded", "arguments", "result", "library", "cubin"])
+@pytest.mark.parametrize(
+    "name",
+    ["kernel", "stream", "lock", "load", "loaded", "arguments", "result", "library", "cubin"],
+)
 def test_a_function_may_be_called_as_something_that_the_c_has_for_itself(tmp_path, name):
-    exported = aot.export(kernels.add_kernel, ADD, "cdiv(n, BLOCK)", name, tmp_path / "x", target="sm_90")
+    exported = aot.export(
+        kernels.add_kernel, ADD, "cdiv(n, BLOCK)", name, tmp_path / "x", target="sm_90"
+    )
     loaded = aot.load(aot.build(aot.link(exported, tmp_path / "linked")), driver=standin)
     x = torch.zeros(64)
     with standin.recorded() as calls:

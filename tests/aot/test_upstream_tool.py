@@ -54,13 +54,20 @@ def loaded(source):
 def test_tritons_linker_still_takes_argument_10_for_argument_1(tmp_path):
     signatures = [f"*fp32{hint}, {', '.join(['i32'] * 9)}, i32{hint}, 64" for hint in (":16", "")]
     made = aot.export(kernels.many_kernel, signatures, "1", "many", tmp_path / "many")
-    assert re.search("0d is not a valid kernel suffix|invalid extra suffix: 0d", stock_link(made.headers, tmp_path / "linked"))
+    assert re.search(
+        "0d is not a valid kernel suffix|invalid extra suffix: 0d",
+        stock_link(made.headers, tmp_path / "linked"),
+    )
 
 
 def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_half_of_it(tmp_path):
-    name, source = stock_compile("scale_kernel", "*fp32, fp32, i32, 64, 0", "1, 1, 1", tmp_path / "stock")
+    name, source = stock_compile(
+        "scale_kernel", "*fp32, fp32, i32, 64, 0", "1, 1, 1", tmp_path / "stock"
+    )
     assert "double scale" in source.read_text()
-    made = aot.export(kernels.scale_kernel, "*fp32, fp32, i32, 64, 0", "1", "scale", tmp_path / "scale")
+    made = aot.export(
+        kernels.scale_kernel, "*fp32, fp32, i32, 64, 0", "1", "scale", tmp_path / "scale"
+    )
     assert "float scale" in made.headers[0].read_text()
     exported = aot.load(aot.build(aot.link(made, tmp_path / "linked")), driver=standin)
     stock = loaded(source)
@@ -84,7 +91,11 @@ def test_tritons_linker_links_our_headers(tmp_path):
     sources = [tmp_path / "stock_linked.c", *made.sources]
     compile_library(sources, tmp_path / "stock.so", "-w", f"-I{tmp_path}")
     stock = ctypes.CDLL(str(tmp_path / "stock.so"))
-    pointers = [ctypes.c_uint64(X.data_ptr()), ctypes.c_uint64(X.data_ptr()), ctypes.c_uint64(X.data_ptr())]
+    pointers = [
+        ctypes.c_uint64(X.data_ptr()),
+        ctypes.c_uint64(X.data_ptr()),
+        ctypes.c_uint64(X.data_ptr()),
+    ]
     with standin.recorded() as calls:
         for n in (4096, 4095):
             assert library._driver.call(0, stock.add_default, None, *pointers, n) == 0
@@ -93,22 +104,37 @@ def test_tritons_linker_links_our_headers(tmp_path):
 
 
 def test_tritons_c_still_pastes_the_grid(tmp_path):
-    _, source = stock_compile("add_kernel", "*fp32, *fp32, *fp32, i32, 1024", "1; n = 7, 1, 1", tmp_path / "stock")
+    _, source = stock_compile(
+        "add_kernel", "*fp32, *fp32, *fp32, i32, 1024", "1; n = 7, 1, 1", tmp_path / "stock"
+    )
     assert "unsigned int gX = 1; n = 7;" in source.read_text()
 
 
 def test_tritons_c_runs_on_the_stand_in_by_itself(tmp_path):
     """A program of its own, with Triton's C as it stands: modules and not libraries, device 0."""
-    name, source = stock_compile("add_kernel", "*fp32:16, *fp32:16, *fp32:16, i32, 1024", "n, 1, 1", tmp_path / "stock")
+    name, source = stock_compile(
+        "add_kernel", "*fp32:16, *fp32:16, *fp32:16, i32, 1024", "n, 1, 1", tmp_path / "stock"
+    )
     (tmp_path / "main.c").write_text(
         f"#include <cuda.h>\n#include <stdint.h>\nCUresult {name}(CUstream, CUdeviceptr, CUdeviceptr, CUdeviceptr, int32_t);\n"
         "int main(void) { CUcontext c; cuInit(0); cuDevicePrimaryCtxRetain(&c, 0); cuCtxSetCurrent(c);\n"
         f"return (int){name}(0, 0, 0, 0, 5); }}\n"
     )
-    command = ["gcc", "-isystem", str(include_folder()), str(tmp_path / "main.c"), str(source), str(standin.path())]
+    command = [
+        "gcc",
+        "-isystem",
+        str(include_folder()),
+        str(tmp_path / "main.c"),
+        str(source),
+        str(standin.path()),
+    ]
     subprocess.run([*command, "-o", str(tmp_path / "main")], check=True, capture_output=True)
     with standin.recorded() as calls:
         environ = {**os.environ, "LD_LIBRARY_PATH": str(standin.path().parent)}
         assert subprocess.run([str(tmp_path / "main")], env=environ).returncode == 0
-    assert [call.name for call in calls] == ["cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel"]
+    assert [call.name for call in calls] == [
+        "cuModuleLoadData",
+        "cuModuleGetFunction",
+        "cuLaunchKernel",
+    ]
     assert calls[-1].grid == (5, 1, 1)

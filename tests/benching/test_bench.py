@@ -29,7 +29,8 @@ needs_cpu_mode = pytest.mark.skipif(MODE.gpu, reason="about refusing without a G
 )
 def test_without_a_gpu_it_points_to_what_was_recorded(call, tmp_path, monkeypatch):
     with pytest.raises(
-        CourseError, match=r'this is CPU mode .*: look at what was recorded on one, with recorded\("vector_add"\)'
+        CourseError,
+        match=r'this is CPU mode .*: look at what was recorded on one, with recorded\("vector_add"\)',
     ):
         call()
 
@@ -42,9 +43,17 @@ def test_half_a_question_is_a_sentence(monkeypatch):
 
 def test_a_wrong_operation_is_not_recorded(monkeypatch):
     monkeypatch.setattr(bench_module, "require_gpu", lambda name=None: None)
-    monkeypatch.setattr(bench_module, "run_study", lambda *_: pytest.fail("it was timed all the same"))
+    monkeypatch.setattr(
+        bench_module, "run_study", lambda *_: pytest.fail("it was timed all the same")
+    )
     vector_add = operation("vector_add")
-    wrong = type(vector_add)(**{**vars(vector_add), "ladder": {"wrong": lambda x, y: x - y}, "cases": vector_add.cases[:2]})
+    wrong = type(vector_add)(
+        **{
+            **vars(vector_add),
+            "ladder": {"wrong": lambda x, y: x - y},
+            "cases": vector_add.cases[:2],
+        }
+    )
     with pytest.raises(CourseError, match="Nothing was recorded, since a version is wrong"):
         record(wrong)
 
@@ -59,7 +68,9 @@ def test_what_was_measured_is_written_before_the_next_is(monkeypatch, tmp_path):
         return Study(name, "elements", [1], lambda x: (), lambda: 1, {})
 
     vector_add = operation("vector_add")
-    two = type(vector_add)(**{**vars(vector_add), "ladder": {}, "studies": (named("first"), named("second"))})
+    two = type(vector_add)(
+        **{**vars(vector_add), "ladder": {}, "studies": (named("first"), named("second"))}
+    )
     for module in (bench_module, recording):
         monkeypatch.setattr(module, "require_gpu", lambda name=None: None)
     monkeypatch.setattr(bench_module, "run_study", run)
@@ -127,14 +138,18 @@ def test_sizes_that_do_not_fit_are_left_out(measured_by_rote):
 
 def test_operations_are_counted_where_a_study_gives_them():
     timing = Timing("f", 1, bytes=10, ms=2, ms_low=1, ms_high=3, operations=4 * 10**9)
-    speeds = Speeds("example", "N", (timing,), 2.0, Machine("A GPU", "1", "2", "3", "2026-01-02"), {})
+    speeds = Speeds(
+        "example", "N", (timing,), 2.0, Machine("A GPU", "1", "2", "3", "2026-01-02"), {}
+    )
     assert (speeds.unit, timing.tflop_s, timing.speed) == ("TFLOP/s", 2.0, 2.0)
     assert "example: TFLOP/s\n" in str(speeds)
     assert Speeds.from_json(speeds.to_json()).timings == (timing,)
 
 
 def test_a_study_of_which_nothing_fits_is_a_sentence(measured_by_rote):
-    with pytest.raises(CourseError, match="example does not fit into this GPU's memory at elements 4: take less"):
+    with pytest.raises(
+        CourseError, match="example does not fit into this GPU's memory at elements 4: take less"
+    ):
         bench_module.run_study(study([4, 8]))
 
 

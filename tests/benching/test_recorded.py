@@ -26,7 +26,9 @@ SPEEDS = Speeds(
 
 
 def studies():
-    return [(operation(name), each) for name in operation_names() for each in operation(name).studies]
+    return [
+        (operation(name), each) for name in operation_names() for each in operation(name).studies
+    ]
 
 
 @pytest.mark.parametrize(("operation", "study"), studies(), ids=lambda each: each.name)
@@ -61,7 +63,9 @@ def test_a_transpose_by_tiles_comes_near_the_roof_and_passes_torch():
     for n in (8192, 16384):
         assert found.at("transpose", n).tb_s >= 0.9 * found.copy_tb_s
         assert found.at("transpose", n).tb_s >= 3 * found.at("torch", n).tb_s
-        assert found.at("transpose_v1", n).tb_s <= 0.125 * found.copy_tb_s  # a sector for every element
+        assert (
+            found.at("transpose_v1", n).tb_s <= 0.125 * found.copy_tb_s
+        )  # a sector for every element
 
 
 def test_one_kernel_takes_half_the_time_of_two():
@@ -72,11 +76,16 @@ def test_one_kernel_takes_half_the_time_of_two():
 
 
 def test_in_bfloat16_the_arithmetic_of_erf_takes_longer_than_the_bytes():
-    halves, whole = recorded("bias_gelu_bfloat16").at("bias_gelu", 65536), recorded("bias_gelu").at("bias_gelu", 65536)
+    halves, whole = (
+        recorded("bias_gelu_bfloat16").at("bias_gelu", 65536),
+        recorded("bias_gelu").at("bias_gelu", 65536),
+    )
     assert 1.2 < whole.ms / halves.ms < 1.8
 
 
-@pytest.mark.parametrize(("name", "widest", "share"), [("softmax", 2**18, 0.96), ("softmax_bfloat16", 2**15, 0.97)])
+@pytest.mark.parametrize(
+    ("name", "widest", "share"), [("softmax", 2**18, 0.96), ("softmax_bfloat16", 2**15, 0.97)]
+)
 def test_softmax_reaches_the_copy_and_passes_torch(name, widest, share):
     found = recorded(name)
     for timing in found.of("softmax"):
@@ -94,13 +103,16 @@ def test_softmax_of_the_widest_rows_in_bfloat16_is_slower_than_a_copy_and_far_fa
 
 # In float32 b is turned first, which torch does not need; and torch's own is less slow where rows do not begin at 16 bytes.
 @pytest.mark.parametrize(
-    ("name", "share", "ragged"), [("matmul", 0.97, 2.6), ("matmul_bfloat16", 0.97, 2.6), ("matmul_float32", 0.9, 1.6)]
+    ("name", "share", "ragged"),
+    [("matmul", 0.97, 2.6), ("matmul_bfloat16", 0.97, 2.6), ("matmul_float32", 0.9, 1.6)],
 )
 def test_a_large_matrix_product_comes_near_torchs_and_a_ragged_one_passes_it(name, share, ragged):
     found = recorded(name)
     for n in (4096, 8192):
         assert found.at("torch", n).ms >= share * found.at("matmul", n).ms
-    assert found.at("torch", 4101).ms >= ragged * found.at("matmul", 4101).ms  # copied first, so that descriptors take it
+    assert (
+        found.at("torch", 4101).ms >= ragged * found.at("matmul", 4101).ms
+    )  # copied first, so that descriptors take it
 
 
 def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
@@ -109,8 +121,12 @@ def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
     assert v1 > 1.1 * v2 > 2.4 * v3
 
 
-@pytest.mark.parametrize(("name", "share"), [("matmul", 0.9), ("matmul_bfloat16", 0.9), ("matmul_float32", 0.85)])
-def test_a_small_matrix_product_is_near_torchs_on_the_gpu_and_its_launch_takes_the_cpu_longer(name, share):
+@pytest.mark.parametrize(
+    ("name", "share"), [("matmul", 0.9), ("matmul_bfloat16", 0.9), ("matmul_float32", 0.85)]
+)
+def test_a_small_matrix_product_is_near_torchs_on_the_gpu_and_its_launch_takes_the_cpu_longer(
+    name, share
+):
     found = recorded(name)
     for n in (1024, 2048):
         assert found.at("torch", n).ms >= share * found.at("matmul", n).ms
@@ -123,7 +139,12 @@ def attention_studies(head_dim, dtype=""):
 
 def mean_speed_beside(peer, found):
     """The geometric mean of the peer's time over ours, over lengths of 1,024 to 16,384."""
-    ratios = [each.at(peer, t.x).ms / t.ms for each in found for t in each.of("flash_attention") if t.x >= 1024]
+    ratios = [
+        each.at(peer, t.x).ms / t.ms
+        for each in found
+        for t in each.of("flash_attention")
+        if t.x >= 1024
+    ]
     return statistics.geometric_mean(ratios)
 
 
@@ -160,7 +181,9 @@ def test_small_sizes_are_launch_cost():
 
 
 def test_exported_c_takes_the_cpu_little_more_than_the_driver_alone_and_a_fraction_of_the_jit():
-    jit, _, from_python, from_c, of_the_driver, in_a_graph = LaunchCosts.from_json(launches.FILE.read_text()).us.values()
+    jit, _, from_python, from_c, of_the_driver, in_a_graph = LaunchCosts.from_json(
+        launches.FILE.read_text()
+    ).us.values()
     assert from_c - of_the_driver < 0.5
     assert from_c < 0.3 * jit < from_python
     assert in_a_graph < 0.1 * of_the_driver
@@ -178,7 +201,9 @@ def test_json_keeps_everything_and_marks_it_as_recorded():
 
 
 def test_the_table_says_whether_it_was_measured_now():
-    where = "A GPU, driver 1.2, torch 2.11.0+cu130 (the course pins 2.15.0), triton 3.9.0, 2026-01-02"
+    where = (
+        "A GPU, driver 1.2, torch 2.11.0+cu130 (the course pins 2.15.0), triton 3.9.0, 2026-01-02"
+    )
     assert f"Measured now on {where}." in str(SPEEDS)
     assert "Recorded on A GPU" in str(dataclasses.replace(SPEEDS, recorded=True))
 
@@ -222,7 +247,9 @@ def test_unknown_operations_and_studies_are_sentences():
 def test_the_recorded_facts_of_a_gpu_print_and_survive_json():
     facts = gpu_facts()
     assert "multiprocessors" in str(facts)
-    assert dataclasses.replace(GpuFacts.from_json(facts.to_json()), recorded=facts.recorded) == facts
+    assert (
+        dataclasses.replace(GpuFacts.from_json(facts.to_json()), recorded=facts.recorded) == facts
+    )
     # The matrix rate over the memory rate is what lesson 00 builds on.
     assert facts.matmul_tflop_s / facts.memory_tb_s > 20
 

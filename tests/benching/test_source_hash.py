@@ -88,7 +88,10 @@ def test_what_code_does_counts(package, what):
 def test_a_definition_may_move_to_another_file_under_another_name(package):
     helper = CODE[CODE.index("LIMIT") : CODE.index("def work")]
     rest = CODE[CODE.index("def work") :].replace("helper(", "scaled(")
-    moved = package("from PACKAGE.tools import scale_all as scaled\n" + rest, tools=helper.replace("helper", "scale_all"))
+    moved = package(
+        "from PACKAGE.tools import scale_all as scaled\n" + rest,
+        tools=helper.replace("helper", "scale_all"),
+    )
     assert moved == package(CODE)
 
 
@@ -99,8 +102,12 @@ def test_code_that_was_moved_still_counts(package):
 
 
 def test_checks_of_inputs_do_not_count(package):
-    text = "from PACKAGE.checks import check\n" + CODE.replace("    parts", "    check(x)\n    parts")
-    assert package(text, checks="def check(x): pass") == package(text, checks="def check(x): assert x")
+    text = "from PACKAGE.checks import check\n" + CODE.replace(
+        "    parts", "    check(x)\n    parts"
+    )
+    assert package(text, checks="def check(x): pass") == package(
+        text, checks="def check(x): assert x"
+    )
 
 
 def test_definitions_that_use_each_other_have_a_hash(package):

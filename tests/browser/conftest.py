@@ -51,14 +51,25 @@ def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     shutil.copytree(NOTEBOOKS, home / "work")
     for name, source in OWN.items():
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)], metadata=METADATA)
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source)], metadata=METADATA
+        )
         nbformat.write(notebook, home / "work" / name)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     token = "token-for-this-test"
-    own = {"HOME": str(home), "JUPYTER_RUNTIME_DIR": str(home / "run"), "JUPYTER_CONFIG_DIR": str(home / "config")}
-    options = ["--no-browser", f"--ServerApp.port={port}", "--expose-app-in-browser", f"--IdentityProvider.token={token}"]
+    own = {
+        "HOME": str(home),
+        "JUPYTER_RUNTIME_DIR": str(home / "run"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+    }
+    options = [
+        "--no-browser",
+        f"--ServerApp.port={port}",
+        "--expose-app-in-browser",
+        f"--IdentityProvider.token={token}",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", *lab.arguments(home), *options],
         cwd=home, env=os.environ | own, stdout=(home / "log").open("w"), stderr=subprocess.STDOUT,
@@ -67,7 +78,9 @@ def server(tmp_path_factory):
         address = f"http://127.0.0.1:{port}/lab/tree/work"
         deadline = time.monotonic() + PATIENCE_S
         while not answers(f"{address}?token={token}"):
-            assert process.poll() is None and time.monotonic() < deadline, (home / "log").read_text()
+            assert process.poll() is None and time.monotonic() < deadline, (
+                home / "log"
+            ).read_text()
             time.sleep(0.25)
         yield f"{address}/{{name}}?token={token}"
     finally:
@@ -87,7 +100,12 @@ def answers(address):
 def browser():
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
-        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking"]
+        options = [
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--disable-background-networking",
+        ]
         running = started.chromium.launch(executable_path=find_browser(), args=options)
         yield running
         running.close()
@@ -122,7 +140,12 @@ def page(new_page):
     page.context.set_offline(True)
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
-    page.on("request", lambda request: page.problems.append(request.url) if request.url.startswith("http") else None)
+    page.on(
+        "request",
+        lambda request: (
+            page.problems.append(request.url) if request.url.startswith("http") else None
+        ),
+    )
     return page
 
 
@@ -168,7 +191,12 @@ def harmless(new_context):
         page = context.new_page()
         problems = []
         page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: problems.append(request.url) if not request.url.startswith("file:") else None)
+        page.on(
+            "request",
+            lambda request: (
+                problems.append(request.url) if not request.url.startswith("file:") else None
+            ),
+        )
         page.goto(f"file://{path}")
         page.wait_for_timeout(500)
         assert problems == []

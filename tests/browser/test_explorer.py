@@ -28,7 +28,15 @@ HOVER_MS = """async () => {
 
 @pytest.fixture
 def add_page(page, tmp_path):
-    made = lower(kernels.add_kernel, "*fp32:16", "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
+    made = lower(
+        kernels.add_kernel,
+        "*fp32:16",
+        "*fp32:16",
+        "*fp32:16",
+        "i32:16",
+        BLOCK_SIZE=1024,
+        target="sm_90",
+    )
     page.goto(f"file://{explore(made).to_html(tmp_path / 'add.html')}")
     return page
 
@@ -103,34 +111,60 @@ def test_what_a_kernel_says_is_text_and_no_markup(page, tmp_path):
 
 @pytest.mark.parametrize("script", [True, False])
 def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
-    made = lower(kernels.add_kernel, "*fp32:16", "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
+    made = lower(
+        kernels.add_kernel,
+        "*fp32:16",
+        "*fp32:16",
+        "*fp32:16",
+        "i32:16",
+        BLOCK_SIZE=1024,
+        target="sm_90",
+    )
     explorer = explore(made)
     lines = [["s", payload] for payload in PAYLOADS]
-    pane = {**explorer.panes[1], "open": True, "lines": lines, "rows": list(range(len(lines))), "groups": [0] * len(lines)}
+    pane = {
+        **explorer.panes[1],
+        "open": True,
+        "lines": lines,
+        "rows": list(range(len(lines))),
+        "groups": [0] * len(lines),
+    }
     explorer.panes = [explorer.panes[0], pane]
     explorer.overview = explorer.lowered.metadata["title"] = "".join(PAYLOADS)
     page = harmless(explorer.to_html(tmp_path / "payloads.html"), script)
     if script:
-        assert page.locator('.pane[aria-label="TTIR"] .line').all_inner_texts()[0].strip() == PAYLOADS[0]
+        assert (
+            page.locator('.pane[aria-label="TTIR"] .line').all_inner_texts()[0].strip()
+            == PAYLOADS[0]
+        )
 
 
 def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, tmp_path):
-    made = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75")
-    page.goto(f"file://{explore(made, stages=['ttir', 'ttgir', 'llir', 'ptx', 'sass']).to_html(tmp_path / 'big.html')}")
+    made = lower(
+        kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75"
+    )
+    page.goto(
+        f"file://{explore(made, stages=['ttir', 'ttgir', 'llir', 'ptx', 'sass']).to_html(tmp_path / 'big.html')}"
+    )
     assert page.locator(".line").count() > 8000
     times = page.evaluate(HOVER_MS)
     assert times[len(times) // 2] < 16, times
 
 
 def test_far_lines_of_long_panes_are_found(page, tmp_path):
-    made = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75")
+    made = lower(
+        kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75"
+    )
     page.goto(f"file://{explore(made, stages=['ptx']).to_html(tmp_path / 'big.html')}")
     page.get_by_text("tl.store(out_ptr").hover()
     shown = page.locator('.pane[aria-label="PTX"]').locator(".line.on")
     assert shown.count() > 0
     assert shown.first.is_visible()
     assert int(shown.first.get_attribute("data-row")) > 1000
-    box, pane = shown.first.bounding_box(), page.locator('.pane[aria-label="PTX"] .code').bounding_box()
+    box, pane = (
+        shown.first.bounding_box(),
+        page.locator('.pane[aria-label="PTX"] .code').bounding_box(),
+    )
     assert pane["y"] - 17 <= box["y"] <= pane["y"] + pane["height"]
 
 
@@ -146,7 +180,15 @@ def test_opening_a_pane_keeps_pin_and_search(add_page):
 
 
 def test_without_script_the_panes_can_be_read(new_context, tmp_path):
-    made = lower(kernels.add_kernel, "*fp32:16", "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
+    made = lower(
+        kernels.add_kernel,
+        "*fp32:16",
+        "*fp32:16",
+        "*fp32:16",
+        "i32:16",
+        BLOCK_SIZE=1024,
+        target="sm_90",
+    )
     path = explore(made).to_html(tmp_path / "add.html")
     context = new_context(java_script_enabled=False)
     page = context.new_page()

@@ -38,8 +38,15 @@ def test_a_lesson_runs_from_top_to_bottom(name, server, new_page, tmp_path):
     page.evaluate(RUN_ALL)
     cells = page.evaluate(CELLS)
     assert cells and all(cell["execution_count"] for cell in cells)
-    assert [cell["source"] for cell in cells for output in cell["outputs"] if output["output_type"] == "error"] == []
-    outside = [url for url in requests if not re.match(r"(http|ws)://127\.0\.0\.1|data:|blob:", url)]
+    assert [
+        cell["source"]
+        for cell in cells
+        for output in cell["outputs"]
+        if output["output_type"] == "error"
+    ] == []
+    outside = [
+        url for url in requests if not re.match(r"(http|ws)://127\.0\.0\.1|data:|blob:", url)
+    ]
     assert outside == []
     # The lab opens the lessons of before again, in panels that are not seen.
     pictures = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) img[alt]")

@@ -74,7 +74,9 @@ def test_steps_go_forwards_and_backwards(add_page):
 def test_a_click_on_an_element_finds_who_wrote_it(add_page):
     out = add_page.get_by_label("out_ptr: what program")
     box = out.bounding_box()
-    out.click(position={"x": box["width"] - 40, "y": box["height"] - 10})  # in the last rows: element 990 or so
+    out.click(
+        position={"x": box["width"] - 40, "y": box["height"] - 10}
+    )  # in the last rows: element 990 or so
     assert "Program 3: after line" in values(add_page)
     assert line(add_page).startswith("tl.store")
     assert "written by program 3" in add_page.locator(".said").inner_text()
@@ -107,7 +109,9 @@ def test_masked_lanes_and_numbers(add_page):
 
 
 def test_a_loop_is_stepped_by_turns(page, tmp_path):
-    found = replay(kernels.row_sum_kernel, (3,), torch.ones(3, 300), torch.empty(3), 300, BLOCK_SIZE=64)
+    found = replay(
+        kernels.row_sum_kernel, (3,), torch.ones(3, 300), torch.empty(3), 300, BLOCK_SIZE=64
+    )
     opened(page, found, tmp_path)
     for _ in range(3):
         press(page, "step")
@@ -123,7 +127,11 @@ def test_a_loop_is_stepped_by_turns(page, tmp_path):
 
 
 def test_a_failure_opens_at_its_line(page, tmp_path):
-    opened(page, replay(kernels.failing_kernel, (4,), torch.ones(64), torch.ones(64), BLOCK_SIZE=16), tmp_path)
+    opened(
+        page,
+        replay(kernels.failing_kernel, (4,), torch.ones(64), torch.ones(64), BLOCK_SIZE=16),
+        tmp_path,
+    )
     assert "must be a power of 2" in page.get_by_role("alert").inner_text()
     assert line(page).startswith("y = tl.reshape")
     press(page, "step back")
@@ -132,14 +140,20 @@ def test_a_failure_opens_at_its_line(page, tmp_path):
 
 def test_a_step_takes_less_than_50_ms(page, tmp_path):
     x = torch.randn(128, 128)
-    opened(page, replay(kernels.matmul_kernel, (2, 2), x, x, torch.empty(128, 128), 128, BLOCK=64), tmp_path)
+    opened(
+        page,
+        replay(kernels.matmul_kernel, (2, 2), x, x, torch.empty(128, 128), 128, BLOCK=64),
+        tmp_path,
+    )
     times = page.evaluate(STEP_MS)
     assert times[-1] < 50, times
 
 
 @pytest.mark.parametrize("script", [True, False])
 def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
-    found = replay(kernels.add_kernel, (4,), torch.ones(64), torch.ones(64), torch.ones(64), 64, BLOCK_SIZE=16)
+    found = replay(
+        kernels.add_kernel, (4,), torch.ones(64), torch.ones(64), torch.ones(64), 64, BLOCK_SIZE=16
+    )
     every = "".join(PAYLOADS)
     function = found.content["source"][0]
     lines = function["text"].split("\n")
@@ -155,11 +169,17 @@ def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
 
 
 def test_without_script_the_steps_can_be_read(new_context, tmp_path):
-    found = replay(kernels.add_kernel, (4,), torch.ones(64), torch.ones(64), torch.ones(64), 64, BLOCK_SIZE=16)
+    found = replay(
+        kernels.add_kernel, (4,), torch.ones(64), torch.ones(64), torch.ones(64), 64, BLOCK_SIZE=16
+    )
     context = new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"file://{found.to_html(tmp_path / 'plain.html')}")
-    assert page.locator("td").filter(has_text="stores out_ptr[0] … out_ptr[15] (16 lanes)").is_visible()
+    assert (
+        page.locator("td")
+        .filter(has_text="stores out_ptr[0] … out_ptr[15] (16 lanes)")
+        .is_visible()
+    )
 
 
 def test_the_widget_traces_other_programs_and_is_saved(server, new_page):
@@ -167,7 +187,9 @@ def test_the_widget_traces_other_programs_and_is_saved(server, new_page):
     page.goto(server.format(name="replay.ipynb") + "&reset")
     page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
     page.evaluate(RUN_ALL)
-    assert [output for output in page.evaluate(CELLS)[0]["outputs"] if output["output_type"] == "error"] == []
+    assert [
+        output for output in page.evaluate(CELLS)[0]["outputs"] if output["output_type"] == "error"
+    ] == []
     page.locator(".course-replay[data-ready]").wait_for()
     page.get_by_label("program along axis 0").fill("5")
     page.get_by_label("program along axis 0").press("Enter")

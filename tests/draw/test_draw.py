@@ -17,7 +17,10 @@ from tests.support import lower_kernels as kernels
 H200 = GpuFacts.from_json((FOLDER / "gpus" / file_name(SHOWN_WITHOUT_GPU)).read_text())
 
 PICTURES = {
-    "programs": (lambda: draw.programs(10, 4), "3 programs, program i owning elements i * 4 to i * 4 + 3"),
+    "programs": (
+        lambda: draw.programs(10, 4),
+        "3 programs, program i owning elements i * 4 to i * 4 + 3",
+    ),
     "programs that fit": (lambda: draw.programs(8, 4), "the last one has 0 masked lanes"),
     "one program": (lambda: draw.programs(1, 64), "63 masked lanes"),
     "tiles": (
@@ -48,16 +51,31 @@ PICTURES = {
         lambda: draw.attention(64, 64, 8, 4, causal=True, window=20, program=5),
         "Query m sees the last 20 of the keys up to m. Tiles skipped: 81",
     ),
-    "one score": (lambda: draw.attention(1, 1, 1, 1, causal=True, program=0), "its loop takes tile 0 of the keys."),
+    "one score": (
+        lambda: draw.attention(1, 1, 1, 1, causal=True, program=0),
+        "its loop takes tile 0 of the keys.",
+    ),
     "the most scores": (lambda: draw.attention(256, 256, 16, 16, causal=True), "16 x 16. Query m"),
     "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
     "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
     "machine": (lambda: draw.machine(H200), "132 multiprocessors"),
     "speeds": (lambda: draw.speeds(recorded("vector_add")), "the copy roof is"),
-    "teraflops": (lambda: draw.speeds(recorded("matmul"), ["matmul", "torch"], xs=[4096, 8192]), "TFLOP/s at N of float16"),
-    "row after row": (lambda: draw.order(8, 6, programs=12), "they read 2 rows of tiles of a and 6 columns of b"),
-    "in groups": (lambda: draw.order(8, 6, 4, 12), "they read 4 rows of tiles of a and 3 columns of b"),
-    "a low last group": (lambda: draw.order(5, 2, 4, 10), "they read 5 rows of tiles of a and 2 columns of b"),
+    "teraflops": (
+        lambda: draw.speeds(recorded("matmul"), ["matmul", "torch"], xs=[4096, 8192]),
+        "TFLOP/s at N of float16",
+    ),
+    "row after row": (
+        lambda: draw.order(8, 6, programs=12),
+        "they read 2 rows of tiles of a and 6 columns of b",
+    ),
+    "in groups": (
+        lambda: draw.order(8, 6, 4, 12),
+        "they read 4 rows of tiles of a and 3 columns of b",
+    ),
+    "a low last group": (
+        lambda: draw.order(5, 2, 4, 10),
+        "they read 5 rows of tiles of a and 2 columns of b",
+    ),
     "some speeds": (lambda: draw.speeds(recorded("vector_add"), series=["add"]), "add at most"),
 }
 
@@ -71,7 +89,8 @@ def test_a_picture_is_a_png_with_a_text_that_says_the_same(name):
     assert image.size[0] == 2 * picture.width
     assert says in picture.alt == repr(picture) == bundle["text/plain"]
     assert re.fullmatch(
-        r'<img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" width="\d+" style="max-width:100%">', bundle["text/html"]
+        r'<img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" width="\d+" style="max-width:100%">',
+        bundle["text/html"],
     )
     assert len(picture.png) < 60_000
 
@@ -154,11 +173,15 @@ def test_a_picture_of_attention_says_what_it_cannot_show():
         draw.attention(True, 16, 4, 4)
     with pytest.raises(CourseError, match="causal must be True or False; it is 'no'"):
         draw.attention(16, 16, 4, 4, causal="no")
-    with pytest.raises(CourseError, match="There is no program 4: there are 4 query tiles, counted from 0"):
+    with pytest.raises(
+        CourseError, match="There is no program 4: there are 4 query tiles, counted from 0"
+    ):
         draw.attention(16, 16, 4, 4, program=4)
 
 
-@pytest.mark.parametrize(("queries", "keys", "window"), [(37, 37, None), (20, 46, None), (45, 20, None), (40, 52, 13)])
+@pytest.mark.parametrize(
+    ("queries", "keys", "window"), [(37, 37, None), (20, 46, None), (45, 20, None), (40, 52, 13)]
+)
 def test_the_tiles_of_attention_are_those_of_its_mask(queries, keys, window):
     """Tile by tile, against a mask written out."""
     diagonal = keys - queries
@@ -176,7 +199,9 @@ def test_the_tiles_of_attention_are_those_of_its_mask(queries, keys, window):
 
 
 def test_an_unknown_series_is_a_sentence():
-    with pytest.raises(CourseError, match="There is no series 'nope' in vector_add: there is add, "):
+    with pytest.raises(
+        CourseError, match="There is no series 'nope' in vector_add: there is add, "
+    ):
         draw.speeds(recorded("vector_add"), series=["nope"])
 
 
@@ -190,7 +215,10 @@ def test_a_layout_says_what_its_picture_shows():
     assert "4 warps of 32 threads; each thread holds 8 elements" in shown.alt
     assert "8 rows of 128 elements" in shown.alt
     assert shown.png == draw.layout(made.layouts["x"]).png
-    assert "holds, register by register: 4, 5, 6, 7, 516, 517, 518, 519." in draw.layout(made, "x", thread=(0, 1)).alt
+    assert (
+        "holds, register by register: 4, 5, 6, 7, 516, 517, 518, 519."
+        in draw.layout(made, "x", thread=(0, 1)).alt
+    )
 
 
 def test_layouts_of_tensor_cores_and_shared_memory_are_drawn():
@@ -213,7 +241,11 @@ def test_a_value_of_the_ttgir_may_be_named():
 
 @pytest.mark.parametrize(
     ("of", "says"),
-    [("z", "Nothing is called 'z'"), (None, "needs to know of what"), (1, "No value with a layout comes from line 1")],
+    [
+        ("z", "Nothing is called 'z'"),
+        (None, "needs to know of what"),
+        (1, "No value with a layout comes from line 1"),
+    ],
 )
 def test_a_layout_that_is_not_there_is_said(of, says):
     with pytest.raises(CourseError, match=says):
@@ -248,22 +280,43 @@ def hand_made(kind, bases, element="f32"):
     return Layout("", f"#ttg.{kind}<{{}}>", (32, 32), element, bases, ())
 
 
-PLAIN = hand_made("swizzled_shared", {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 0] for i in range(5)], "block": []})
+PLAIN = hand_made(
+    "swizzled_shared",
+    {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 0] for i in range(5)], "block": []},
+)
 # As 8 elements further in each row: rows of one column lie in different banks.
 SWIZZLED = hand_made(
-    "swizzled_shared", {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 2**i] for i in range(5)], "block": []}
+    "swizzled_shared",
+    {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 2**i] for i in range(5)], "block": []},
 )
 A_ROW = hand_made(
-    "blocked", {"register": [[2**i, 0] for i in range(5)], "lane": [[0, 2**i] for i in range(5)], "warp": [], "block": []}
+    "blocked",
+    {
+        "register": [[2**i, 0] for i in range(5)],
+        "lane": [[0, 2**i] for i in range(5)],
+        "warp": [],
+        "block": [],
+    },
 )
 A_COLUMN = hand_made(
-    "blocked", {"register": [[0, 2**i] for i in range(5)], "lane": [[2**i, 0] for i in range(5)], "warp": [], "block": []}
+    "blocked",
+    {
+        "register": [[0, 2**i] for i in range(5)],
+        "lane": [[2**i, 0] for i in range(5)],
+        "warp": [],
+        "block": [],
+    },
 )
 
 
 @pytest.mark.parametrize(
     ("shared", "registers", "bytes_per_thread", "turns"),
-    [(PLAIN, A_ROW, 4, 1), (PLAIN, A_COLUMN, 16, 8), (SWIZZLED, A_ROW, 4, 1), (SWIZZLED, A_COLUMN, 4, 1)],
+    [
+        (PLAIN, A_ROW, 4, 1),
+        (PLAIN, A_COLUMN, 16, 8),
+        (SWIZZLED, A_ROW, 4, 1),
+        (SWIZZLED, A_COLUMN, 4, 1),
+    ],
 )
 def test_bank_conflicts_are_counted(shared, registers, bytes_per_thread, turns):
     """Reading along a column of 32 x 32 float32, eight threads ask for 16 bytes each from the same four banks."""
@@ -273,9 +326,14 @@ def test_bank_conflicts_are_counted(shared, registers, bytes_per_thread, turns):
 
 
 def test_an_access_is_framed_and_said():
-    assert "An access by warp 0: 16 bytes a thread, 8 turns (8-way bank conflict)." in draw.layout(PLAIN, access=A_COLUMN).alt
+    assert (
+        "An access by warp 0: 16 bytes a thread, 8 turns (8-way bank conflict)."
+        in draw.layout(PLAIN, access=A_COLUMN).alt
+    )
     assert draw.layout(PLAIN, access=A_COLUMN).png != draw.layout(PLAIN, access=A_ROW).png
-    with pytest.raises(CourseError, match="An access is between a layout in shared memory and one in registers"):
+    with pytest.raises(
+        CourseError, match="An access is between a layout in shared memory and one in registers"
+    ):
         draw.layout(PLAIN, access=PLAIN)
 
 

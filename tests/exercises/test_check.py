@@ -233,14 +233,19 @@ def test_what_breaks_there_does_not_break_here(exercise, answer, verdict, says):
 @pytest.fixture
 def quick(monkeypatch):
     """Exercises whose answers may compute for a second."""
-    monkeypatch.setattr("course.exercises.api.find", lambda number: replace(find(number), timeout_s=1))
+    monkeypatch.setattr(
+        "course.exercises.api.find", lambda number: replace(find(number), timeout_s=1)
+    )
 
 
 def test_an_endless_answer_is_stopped_and_is_no_try_and_leaves_no_process(quick):
     check("00.2", right_kernel)  # the workers are there
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     said = "look for a loop without end or for very many programs, or check it again if this machine is busy."
-    assert str(check("01.2", hanging)) == f"01.2: stopped.\n    It was stopped after 1 s of computing: {said}"
+    assert (
+        str(check("01.2", hanging))
+        == f"01.2: stopped.\n    It was stopped after 1 s of computing: {said}"
+    )
     assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
     assert "01.2" not in learner.tried()
 
@@ -251,16 +256,29 @@ def test_an_answer_may_compute_for_ten_seconds():
 
 def test_a_right_answer_is_right_however_long_it_takes_by_the_clock(monkeypatch):
     """As on a machine that does something else meanwhile."""
-    monkeypatch.setattr("course.exercises.api.find", lambda number: replace(find(number), timeout_s=3))
+    monkeypatch.setattr(
+        "course.exercises.api.find", lambda number: replace(find(number), timeout_s=3)
+    )
     assert check("01.2", held_up).right
 
 
 def test_of_an_answer_that_is_stopped_by_the_clock_nothing_is_said(monkeypatch):
-    starved = Ended("out of time", -9, "", "", 60, stopped="after 60 s, in which it computed for 0.8 s", starved=True)
+    starved = Ended(
+        "out of time",
+        -9,
+        "",
+        "",
+        60,
+        stopped="after 60 s, in which it computed for 0.8 s",
+        starved=True,
+    )
     monkeypatch.setattr("course.exercises.api.call", lambda *_, **__: starved)
     checked = check("01.2", noisy)
     assert checked.verdict == "stopped"
-    assert "after 60 s, in which it computed for 0.8 s, so nothing is known of your answer: check it again" in str(checked)
+    assert (
+        "after 60 s, in which it computed for 0.8 s, so nothing is known of your answer: check it again"
+        in str(checked)
+    )
     assert learner.tried() == {}
 
 
@@ -277,8 +295,12 @@ def test_an_answer_has_its_memory_once_and_not_in_each_child(monkeypatch):
 
 
 def test_an_interrupted_check_waits_for_neither_child(monkeypatch, tmp_path):
-    monkeypatch.setattr("course.exercises.api.find", lambda number: replace(find(number), timeout_s=20))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
+    monkeypatch.setattr(
+        "course.exercises.api.find", lambda number: replace(find(number), timeout_s=20)
+    )
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # in the background it may be ignored
     data = tmp_path / "data"
     data.mkdir()
 
@@ -306,7 +328,12 @@ def test_a_history_is_kept():
     check("01.5", 2.0)
     hint("01.5")
     (entry,) = learner.tried().values()
-    assert (entry.tries, entry.verdict, entry.hints, bool(entry.first_right)) == (3, "wrong", 1, True)
+    assert (entry.tries, entry.verdict, entry.hints, bool(entry.first_right)) == (
+        3,
+        "wrong",
+        1,
+        True,
+    )
 
 
 def test_a_history_that_cannot_be_kept_is_said_and_costs_no_verdict(monkeypatch):
@@ -347,7 +374,10 @@ def test_what_is_no_file_in_place_of_the_history_costs_no_verdict_and_is_said(wh
     checked = check("01.5", 268)
     assert checked.right
     assert "could not be kept" in str(checked)
-    with pytest.raises(CourseError, match=r"could not be read from .*progress\.json \(.+\): move away what is there"):
+    with pytest.raises(
+        CourseError,
+        match=r"could not be read from .*progress\.json \(.+\): move away what is there",
+    ):
         learner.tried()
 
 
@@ -448,7 +478,9 @@ print(check("00.2", kernel))
 def test_a_line_that_does_not_compile_is_shown_with_its_number(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT.format(line="mask = {offsets} < n"))
     environ = {**os.environ, "PYTHONPATH": python_path(), "COURSE_DATA": str(tmp_path)}
-    ended = subprocess.run([sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path
+    )
     assert "00.2: does not compile.\n    Line 8 of mine.py:  mask = {offsets} < n\n" in ended.stdout
 
 
@@ -456,18 +488,28 @@ def test_a_line_that_does_not_compile_is_shown_with_its_number(tmp_path):
 def test_a_script_without_a_main_guard_may_check(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT.format(line="mask = offsets < n and offsets > -1"))
     environ = {**os.environ, "PYTHONPATH": python_path(), "COURSE_DATA": str(tmp_path)}
-    ended = subprocess.run([sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path)
-    assert ended.stdout.startswith("00.2: wrong.\n    It raised ValueError: A block of 8 lanes is neither true nor false")
+    ended = subprocess.run(
+        [sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path
+    )
+    assert ended.stdout.startswith(
+        "00.2: wrong.\n    It raised ValueError: A block of 8 lanes is neither true nor false"
+    )
     assert ended.stderr == ""
 
 
 @pytest.fixture
 def lesson(tmp_path):
     """A notebook that checks a right answer, an unsolved one and a wrong one; a cell fails in between."""
-    kernel = SCRIPT.format(line="mask = offsets < n").replace("print(check(", "check(").replace("kernel))", "kernel)")
+    kernel = (
+        SCRIPT.format(line="mask = offsets < n")
+        .replace("print(check(", "check(")
+        .replace("kernel))", "kernel)")
+    )
     cells = [kernel, "1 / 0", 'check("01.5", None)', 'check("01.6", 1)']
     path = tmp_path / "mine.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path
+    )
     return path
 
 
@@ -495,7 +537,9 @@ def verdicts_of(rows):
 
 
 def notebook(path, *cells):
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path
+    )
     return str(path)
 
 
@@ -536,7 +580,9 @@ def test_one_bad_notebook_loses_nobodys_results(tmp_path):
 
 def test_a_notebook_that_does_not_end_is_one_error(tmp_path, monkeypatch):
     monkeypatch.setattr(grading, "CELL_TIMEOUT_S", 2)
-    rows = grading.check_notebook(Path(notebook(tmp_path / "00-endless.ipynb", "while True:\n    pass")))
+    rows = grading.check_notebook(
+        Path(notebook(tmp_path / "00-endless.ipynb", "while True:\n    pass"))
+    )
     assert verdicts_of(rows) == [("00.1", "missing"), ("00.2", "missing"), ("", "error")]
     assert "did not end within 2 s" in rows[-1]["text"]
 
@@ -551,15 +597,13 @@ def test_a_session_that_cannot_start_is_one_error(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "cells", "code"),
-    [
-        ("00-mine", RIGHT, 0),
-        ("mine", RIGHT[1:], 1),
-        ("00-mine", [], 1),
-        ("mine", ["1"], 1),
-    ],
+    [("00-mine", RIGHT, 0), ("mine", RIGHT[1:], 1), ("00-mine", [], 1), ("mine", ["1"], 1)],
 )
 def test_the_command_ends_well_only_where_every_core_exercise_is_right(tmp_path, name, cells, code):
-    assert CliRunner().invoke(app, ["check", notebook(tmp_path / f"{name}.ipynb", *cells)]).exit_code == code
+    assert (
+        CliRunner().invoke(app, ["check", notebook(tmp_path / f"{name}.ipynb", *cells)]).exit_code
+        == code
+    )
 
 
 def test_what_an_earlier_run_left_in_a_cell_that_does_not_run_is_no_result(tmp_path):
@@ -574,7 +618,8 @@ def test_what_an_earlier_run_left_in_a_cell_that_does_not_run_is_no_result(tmp_p
 
 def test_what_would_steer_a_terminal_is_written_out(tmp_path):
     path = notebook(
-        tmp_path / "mine.ipynb", shows(exercise="00.1", verdict="right", text="00.1: \x1b[2J\x9b\u202eright.\nYes.\tYes.")
+        tmp_path / "mine.ipynb",
+        shows(exercise="00.1", verdict="right", text="00.1: \x1b[2J\x9b\u202eright.\nYes.\tYes."),
     )
     shown = CliRunner().invoke(app, ["check", path]).stdout
     assert "00.1: \\x1b[2J\\x9b\\u202eright.\nYes.\tYes." in shown

@@ -16,7 +16,9 @@ from course.lessons.source import EXERCISE, lesson_sources, solved, stub
 from course.lessons.statements import statements
 from tests.support import wrong_answers
 
-PRELUDE = "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n\n\n"
+PRELUDE = (
+    "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n\n\n"
+)
 
 
 def cells():
@@ -26,7 +28,10 @@ def cells():
         lesson = solved(source).cells
         for cell, after in itertools.pairwise(lesson):
             if match := EXERCISE.match(cell.source.split("\n")[0]):
-                found[match[1]] = cell.source, re.fullmatch(r'check\("[\d.]+", (\w+)\)', after.source)[1]
+                found[match[1]] = (
+                    cell.source,
+                    re.fullmatch(r'check\("[\d.]+", (\w+)\)', after.source)[1],
+                )
     return found
 
 
@@ -40,7 +45,11 @@ def data_of(exercise):
 
 
 def planted(kind):
-    pairs = [(exercise, each) for exercise in exercises() for each in getattr(data_of(exercise), kind).get(exercise, [])]
+    pairs = [
+        (exercise, each)
+        for exercise in exercises()
+        for each in getattr(data_of(exercise), kind).get(exercise, [])
+    ]
     return [pytest.param(exercise, each, id=f"{exercise} {each.name}") for exercise, each in pairs]
 
 
@@ -101,7 +110,9 @@ def test_every_exercise_has_three_mistakes_and_two_other_answers(exercise):
 
 
 @pytest.mark.parametrize(
-    "exercise", [each for each in exercises().values() if isinstance(each, Code)], ids=lambda each: each.id
+    "exercise",
+    [each for each in exercises().values() if isinstance(each, Code)],
+    ids=lambda each: each.id,
 )
 def test_the_first_case_leaves_a_part_of_a_block(exercise):
     """Where a mask is forgotten, the first thing that people read should be about it."""
@@ -123,5 +134,7 @@ def test_a_grid_of_fixed_size_is_stepped_through_where_it_is_too_short():
 def test_a_false_promise_is_stepped_through_up_to_it():
     shown = check("03.3", wrong_answers.false_promise_kernel).replay()
     assert shown.opened == (1, 0, 0)
-    assert shown.content["failure"]["text"].startswith("Program 1 promises by tl.multiple_of that 1,004")
+    assert shown.content["failure"]["text"].startswith(
+        "Program 1 promises by tl.multiple_of that 1,004"
+    )
     assert "start" not in shown.steps[-1]["sets"]

@@ -31,7 +31,9 @@ def block(language):
 def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
     commands = block("sh")
     assert "i32, i32, …, i1" in commands
-    commands = commands.replace("i32, i32, …, i1", "i32, " * 18 + "i1").replace("kernels/", f"{ROOT}/kernels/")
+    commands = commands.replace("i32, i32, …, i1", "i32, " * 18 + "i1").replace(
+        "kernels/", f"{ROOT}/kernels/"
+    )
     include, call = block("cpp").split("\n", 1)
     (tmp_path / "main.cpp").write_text(MAIN.replace("INCLUDE", include).replace("CALL", call))
     shell(commands.replace("course aot", "python -m course aot"), tmp_path)
@@ -45,5 +47,7 @@ def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
 
 def test_the_lessons_signature_is_the_one_of_its_command():
     short = re.search(r'-s "(.*?)"', block("sh"))[1].replace("i32, i32, …, ", "i32, " * 18)
-    first, last = re.search(r'^signature = "(.*?)" \+ "i32, " \* 18\nsignature \+= "(.*?)"$', LESSON, re.M).groups()
+    first, last = re.search(
+        r'^signature = "(.*?)" \+ "i32, " \* 18\nsignature \+= "(.*?)"$', LESSON, re.M
+    ).groups()
     assert short == first + "i32, " * 18 + last

@@ -16,7 +16,11 @@ from tests.support import aot_kernels as kernels
 
 pytestmark = pytest.mark.gpu
 
-ADD = ["*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i32, 1024", "*fp32, *fp32, *fp32, i32:1, 1024"]
+ADD = [
+    "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024",
+    "*fp32, *fp32, *fp32, i32, 1024",
+    "*fp32, *fp32, *fp32, i32:1, 1024",
+]
 ROWS = 2000
 
 
@@ -27,7 +31,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def add_library(folder):
-    exported = aot.export(add_kernel, ADD, "cdiv(n_elements, BLOCK_SIZE)", "add", folder / "add" / "add", target=None)
+    exported = aot.export(
+        add_kernel, ADD, "cdiv(n_elements, BLOCK_SIZE)", "add", folder / "add" / "add", target=None
+    )
     return aot.build(aot.link(exported, folder / "linked"))
 
 
@@ -74,7 +80,9 @@ def test_a_row_softmax_gives_the_bits_of_the_jit(folder, dtype, columns):
 
 def test_every_scalar_type_is_read_as_it_was_given(folder):
     signature = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64"
-    exported = aot.export(kernels.types_kernel, signature, "1", "types", folder / "types", target=None)
+    exported = aot.export(
+        kernels.types_kernel, signature, "1", "types", folder / "types", target=None
+    )
     launch = aot.load(aot.build(exported)).types
     out = torch.zeros(1, dtype=torch.float64, device="cuda")
     values = (
@@ -99,7 +107,12 @@ def test_every_scalar_type_is_read_as_it_was_given(folder):
 def test_attention_with_a_float_argument_gives_the_bits_of_the_jit(folder):
     signature = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, fp32, i32:16, 64, 64, True"
     exported = aot.export(
-        kernels.attention_kernel, signature, "cdiv(seqlen, BLOCK), 8", "attention", folder / "attention", target=None
+        kernels.attention_kernel,
+        signature,
+        "cdiv(seqlen, BLOCK), 8",
+        "attention",
+        folder / "attention",
+        target=None,
     )
     launch = aot.load(aot.build(exported)).attention
     q, k, v = (torch.randn(8, 512, 64, device="cuda", dtype=torch.float16) for _ in range(3))
@@ -108,13 +121,17 @@ def test_attention_with_a_float_argument_gives_the_bits_of_the_jit(folder):
     kernels.attention_kernel[(8, 8)](q, k, v, theirs, 0.125, 512, BLOCK=64, D=64, CAUSAL=True)
     torch.cuda.synchronize()
     assert torch.equal(ours, theirs)
-    reference = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+    reference = torch.nn.functional.scaled_dot_product_attention(
+        q[None], k[None], v[None], is_causal=True
+    )[0]
     assert torch.allclose(ours, reference, atol=4e-3)
 
 
 def test_more_than_48_kb_of_shared_memory_is_there(folder):
     signature = "*fp16:16, *fp16:16, *fp32:16, i32:16, 128"
-    exported = aot.export(kernels.large_kernel, signature, "1", "large", folder / "large", num_warps=8, target=None)
+    exported = aot.export(
+        kernels.large_kernel, signature, "1", "large", folder / "large", num_warps=8, target=None
+    )
     if exported.functions[0].shared_bytes <= 48 * 1024:
         pytest.skip("this GPU's code needs no more than 48 KB")
     a, b = torch.randn(128, 256, device="cuda").half(), torch.randn(256, 128, device="cuda").half()
@@ -160,7 +177,9 @@ def test_every_device_runs_it(add, folder):
     if torch.cuda.device_count() < 2:
         pytest.skip("one GPU only")
     signature = "*fp16:16, *fp16:16, *fp32:16, i32:16, 128"
-    exported = aot.export(kernels.large_kernel, signature, "1", "large", folder / "devices", num_warps=8, target=None)
+    exported = aot.export(
+        kernels.large_kernel, signature, "1", "large", folder / "devices", num_warps=8, target=None
+    )
     large = aot.load(aot.build(exported)).large
     for number in range(torch.cuda.device_count()):
         device = f"cuda:{number}"
@@ -168,7 +187,10 @@ def test_every_device_runs_it(add, folder):
         out = torch.empty_like(x)
         add(x, y, out, 5000)
         assert torch.equal(out[:5000], (x + y)[:5000])
-        a, b = torch.randn(128, 256, device=device).half(), torch.randn(256, 128, device=device).half()
+        a, b = (
+            torch.randn(128, 256, device=device).half(),
+            torch.randn(256, 128, device=device).half(),
+        )
         product = torch.empty(128, 128, device=device)
         large(a, b, product, 256)
         assert torch.allclose(product, a.float() @ b.float(), atol=1e-2, rtol=1e-3)
@@ -176,7 +198,9 @@ def test_every_device_runs_it(add, folder):
 
 
 def test_a_promise_that_is_broken_is_an_error_and_the_gpu_goes_on(folder, add):
-    exported = aot.export(add_kernel, ADD[0], "cdiv(n_elements, BLOCK_SIZE)", "strict", folder / "strict", target=None)
+    exported = aot.export(
+        add_kernel, ADD[0], "cdiv(n_elements, BLOCK_SIZE)", "strict", folder / "strict", target=None
+    )
     strict = aot.load(aot.build(exported)).strict
     x, y = vectors(4096)
     out = torch.empty_like(x)
@@ -201,7 +225,9 @@ def test_it_may_be_unloaded_and_used_again(add_library):
 def test_code_for_another_gpu_is_an_error(folder):
     major, _ = torch.cuda.get_device_capability()
     other = "sm_90" if major != 9 else "sm_80"
-    exported = aot.export(add_kernel, ADD[1], "cdiv(n_elements, BLOCK_SIZE)", "other", folder / "other", target=other)
+    exported = aot.export(
+        add_kernel, ADD[1], "cdiv(n_elements, BLOCK_SIZE)", "other", folder / "other", target=other
+    )
     x, y = vectors(4096)
     with pytest.raises(CourseError, match="CUDA_ERROR_"):
         aot.load(aot.build(exported)).other(x, y, x, 4096)

@@ -18,7 +18,10 @@ from tests.support.processes import PATIENCE_S
 HEAD_DIMS, DTYPES = (64, 128), {torch.float16: "fp16", torch.bfloat16: "bf16"}
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not all(map(shutil.which, ("make", "cc", "g++"))), reason="needs make, a C compiler and a C++ compiler"),
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("make", "cc", "g++"))),
+        reason="needs make, a C compiler and a C++ compiler",
+    ),
 ]
 
 
@@ -26,20 +29,34 @@ def driver_folder() -> Path:
     """Where this process's libcuda.so.1 is."""
     torch.cuda.init()
     torch.empty(1, device="cuda")
-    mapped = (line.split(maxsplit=5)[5] for line in Path("/proc/self/maps").read_text().splitlines() if "libcuda.so" in line)
+    mapped = (
+        line.split(maxsplit=5)[5]
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if "libcuda.so" in line
+    )
     return Path(next(mapped).strip()).parent
 
 
 @pytest.mark.parametrize("name", list(SPECS))
 def test_a_sample_in_c_and_in_cpp_agrees_with_its_plain_loop(tmp_path, name):
     aot.sample(name, tmp_path / name, target=None)
-    environ = {**os.environ, "LD_LIBRARY_PATH": f"{driver_folder()}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    environ = {
+        **os.environ,
+        "LD_LIBRARY_PATH": f"{driver_folder()}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+    }
     ended = subprocess.run(
-        ["make", "-s", "-C", tmp_path / name, "run"], env=environ, capture_output=True, text=True, timeout=PATIENCE_S
+        ["make", "-s", "-C", tmp_path / name, "run"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     print(ended.stdout)  # the errors and the times, for whoever runs this with -s
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert ended.stdout.count(torch.cuda.get_device_name()) == 2 and "does not agree" not in ended.stdout
+    assert (
+        ended.stdout.count(torch.cuda.get_device_name()) == 2
+        and "does not agree" not in ended.stdout
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +67,9 @@ def fmha():
 def inputs(dtype, head_dim, queries=300, keys=517, batch=2, heads=3):
     generator = torch.Generator("cuda").manual_seed(head_dim)
     return [
-        torch.randn(batch, length, heads, head_dim, device="cuda", dtype=dtype, generator=generator).transpose(1, 2)
+        torch.randn(
+            batch, length, heads, head_dim, device="cuda", dtype=dtype, generator=generator
+        ).transpose(1, 2)
         for length in (queries, keys, keys)
     ]
 
@@ -80,9 +99,17 @@ def test_the_operator_is_the_jits_launch_to_the_bit(fmha, dtype, head_dim, causa
     out, lse = fmha(q, k, v, head_dim**-0.5, causal)
     expected, expected_lse = by_jit(q, k, v, head_dim**-0.5, causal)
     assert torch.equal(out, expected) and torch.equal(lse, expected_lse)
-    mask = torch.ones(lengths, dtype=torch.bool, device="cuda").tril(lengths[1] - lengths[0]) if causal else None
-    exact = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=mask)
-    torch.testing.assert_close(out.double(), exact, rtol=0, atol=5e-3 if dtype == torch.float16 else 5e-2)
+    mask = (
+        torch.ones(lengths, dtype=torch.bool, device="cuda").tril(lengths[1] - lengths[0])
+        if causal
+        else None
+    )
+    exact = torch.nn.functional.scaled_dot_product_attention(
+        q.double(), k.double(), v.double(), attn_mask=mask
+    )
+    torch.testing.assert_close(
+        out.double(), exact, rtol=0, atol=5e-3 if dtype == torch.float16 else 5e-2
+    )
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -99,7 +126,9 @@ def test_compile_takes_it_whole_and_gives_the_same(fmha, causal):
 
 def test_pytorchs_own_checks_of_an_operator_pass(fmha):
     torch.library.opcheck(
-        fmha.default, (*inputs(torch.float16, 64), 0.125, True), test_utils=("test_schema", "test_faketensor")
+        fmha.default,
+        (*inputs(torch.float16, 64), 0.125, True),
+        test_utils=("test_schema", "test_faketensor"),
     )
 
 
@@ -131,5 +160,8 @@ def test_it_is_captured_into_a_graph(fmha):
 
 def test_a_tensor_on_the_cpu_is_refused_in_one_sentence(fmha):
     q, k, v = inputs(torch.float16, 64)
-    with pytest.raises(RuntimeError, match=r"^fmha: k is on the CPU, and must be on a CUDA device: call \.cuda\(\)\.$"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"^fmha: k is on the CPU, and must be on a CUDA device: call \.cuda\(\)\.$",
+    ):
         fmha(q, k.cpu(), v, 0.125, False)

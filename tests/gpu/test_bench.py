@@ -18,7 +18,9 @@ def inputs(n):
 
 
 def test_a_function_is_timed_beside_its_peers():
-    result = bench(add, [torch.add], make=inputs, sizes=[2**12, 2**24], bytes=lambda x, y: 3 * x.nbytes)
+    result = bench(
+        add, [torch.add], make=inputs, sizes=[2**12, 2**24], bytes=lambda x, y: 3 * x.nbytes
+    )
     assert result.series == ["add", "torch.add"]
     assert not result.recorded
     large = result.at("add", 2**24)

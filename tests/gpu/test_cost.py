@@ -29,6 +29,8 @@ def test_the_measured_time_stands_beside_the_least():
 
 def test_replay_takes_cuda_tensors_and_leaves_them():
     x, y, out = vectors(1000)
-    found = replay(kernels.add_kernel, (4,), x, y, out, 1000, element=("out_ptr", 999), BLOCK_SIZE=256)
+    found = replay(
+        kernels.add_kernel, (4,), x, y, out, 1000, element=("out_ptr", 999), BLOCK_SIZE=256
+    )
     assert found.opened == (3, 0, 0)
     assert not (out != 0).any()

@@ -29,16 +29,26 @@ DTYPES = [torch.float16, torch.bfloat16]
 def test_lengths_that_differ_are_right(queries, keys):
     for i, (dtype, causal) in enumerate(itertools.product(dtypes_of(*DTYPES), [False, True])):
         head_dim, key_heads = (64, 128, 256, 80)[i], (1, 2, 4, 2)[i]
-        q, k, v = inputs(heads=4, queries=queries, keys=keys, head_dim=head_dim, key_heads=key_heads, dtype=dtype)
+        q, k, v = inputs(
+            heads=4, queries=queries, keys=keys, head_dim=head_dim, key_heads=key_heads, dtype=dtype
+        )
         assert_right(flash_attention, q, k, v, causal=causal)
 
 
 @pytest.mark.parametrize("head_dim", [128, 256])
 @pytest.mark.parametrize(
     ("batch", "heads", "key_heads", "queries", "keys"),
-    [(4, 16, 16, 2048, 2048), (3, 13, 13, 128, 4096), (3, 13, 13, 4096, 128), (2, 12, 3, 1920, 2176), (1, 1, 1, 128, 128)],
+    [
+        (4, 16, 16, 2048, 2048),
+        (3, 13, 13, 128, 4096),
+        (3, 13, 13, 4096, 128),
+        (2, 12, 3, 1920, 2176),
+        (1, 1, 1, 128, 128),
+    ],
 )
-def test_specialized_warps_are_right_over_many_turns(batch, heads, key_heads, queries, keys, head_dim):
+def test_specialized_warps_are_right_over_many_turns(
+    batch, heads, key_heads, queries, keys, head_dim
+):
     needs(flash_attention_v5)
     for dtype, causal in itertools.product(DTYPES, [False, True]):
         x = inputs(batch, heads, queries, keys, head_dim, key_heads, dtype)
@@ -65,7 +75,9 @@ def test_every_version_is_right_at_every_head_dim(launcher, dtype, head_dim):
     if dtype == torch.bfloat16:
         needs_capability(8, 0, "bfloat16")
     for causal in (False, True):
-        assert_right(launcher, *inputs(queries=300, keys=555, head_dim=head_dim, dtype=dtype), causal=causal)
+        assert_right(
+            launcher, *inputs(queries=300, keys=555, head_dim=head_dim, dtype=dtype), causal=causal
+        )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -79,13 +91,17 @@ def test_the_error_is_that_of_torchs_flash_backend(dtype, causal, head_dim):
         theirs = scaled_dot_product_attention(q, k, v, is_causal=causal)
     ours = flash_attention(q, k, v, causal=causal)
     assert (ours - expected).norm() <= 1.1 * (theirs - expected).norm()
-    assert (ours - expected).abs().max() <= 1.5 * (theirs - expected).abs().max()  # one element of millions: it varies
+    assert (ours - expected).abs().max() <= 1.5 * (
+        theirs - expected
+    ).abs().max()  # one element of millions: it varies
 
 
 def test_the_causal_mask_is_torchs_lower_right_one():
     q, k, v = inputs(queries=100, keys=300, head_dim=64)
     expected = scaled_dot_product_attention(q, k, v, attn_mask=causal_lower_right(100, 300))
-    torch.testing.assert_close(flash_attention(q, k, v, causal=True), expected, rtol=4e-3, atol=1e-3)
+    torch.testing.assert_close(
+        flash_attention(q, k, v, causal=True), expected, rtol=4e-3, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("causal", [False, True])

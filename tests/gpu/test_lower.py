@@ -20,15 +20,30 @@ def tensors(*dtypes):
 
 
 CALLS = {
-    "aligned": lambda: (kernels.add_kernel, tensors(*[torch.float32] * 3), [4096], {"BLOCK_SIZE": 1024}),
+    "aligned": lambda: (
+        kernels.add_kernel,
+        tensors(*[torch.float32] * 3),
+        [4096],
+        {"BLOCK_SIZE": 1024},
+    ),
     "unaligned": lambda: (
         kernels.add_kernel,
         [each[1:] for each in tensors(*[torch.float32] * 3)],
         [4097],
         {"BLOCK_SIZE": 1024},
     ),
-    "one": lambda: (kernels.add_kernel, tensors(*[torch.bfloat16] * 3), [1], {"BLOCK_SIZE": 256, "num_warps": 8}),
-    "a row sum": lambda: (kernels.row_sum_kernel, tensors(*[torch.float32] * 2), [1000], {"BLOCK_SIZE": 1024}),
+    "one": lambda: (
+        kernels.add_kernel,
+        tensors(*[torch.bfloat16] * 3),
+        [1],
+        {"BLOCK_SIZE": 256, "num_warps": 8},
+    ),
+    "a row sum": lambda: (
+        kernels.row_sum_kernel,
+        tensors(*[torch.float32] * 2),
+        [1000],
+        {"BLOCK_SIZE": 1024},
+    ),
     "a matmul": lambda: (
         kernels.matmul_kernel,
         tensors(torch.float16, torch.float16, torch.float32),
@@ -43,7 +58,9 @@ def test_it_is_what_a_launch_compiles(name):
     kernel, given, numbers, meta = CALLS[name]()
     launched = kernel[(1,)](*given, *numbers, **meta)
     made = lower(kernel, *given, *numbers, **meta)
-    assert comparable(made.texts) == comparable({stage: text for stage, text in launched.asm.items() if isinstance(text, str)})
+    assert comparable(made.texts) == comparable(
+        {stage: text for stage, text in launched.asm.items() if isinstance(text, str)}
+    )
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -55,13 +72,20 @@ def test_registers_and_occupancy_are_the_drivers(name):
     assert (found.registers, found.shared_bytes) == (launched.n_regs, launched.metadata.shared)
     programs = ctypes.c_int()
     error = ctypes.CDLL("libcuda.so.1").cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        ctypes.byref(programs), ctypes.c_void_p(launched.function), found.num_warps * 32, ctypes.c_size_t(found.shared_bytes)
+        ctypes.byref(programs),
+        ctypes.c_void_p(launched.function),
+        found.num_warps * 32,
+        ctypes.c_size_t(found.shared_bytes),
     )
     assert (error, found.programs_per_sm) == (0, programs.value)
 
 
 def test_edited_ir_runs():
-    x, y, out = torch.rand(1024, device="cuda"), torch.rand(1024, device="cuda"), torch.zeros(1024, device="cuda")
+    x, y, out = (
+        torch.rand(1024, device="cuda"),
+        torch.rand(1024, device="cuda"),
+        torch.zeros(1024, device="cuda"),
+    )
     made = lower(kernels.add_kernel, x, y, out, 1024, BLOCK_SIZE=1024)
     made.launch((1,), x, y, out, 1024)
     assert torch.equal(out, x + y)

@@ -36,8 +36,12 @@ def torch_in_tf32():
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_error_is_at_most_a_tenth_more_than_torchs(dtype, torch_in_tf32):
     if dtype == torch.float32:
-        needs_shared_kib(227)  # with less, pointers read the operands, and tensor cores cut them to TF32
-    vectors = [] if dtype == torch.float32 else [(1, 4096, 4096), (4096, 1, 4096)]  # torch's TF32 is for matrices alone
+        needs_shared_kib(
+            227
+        )  # with less, pointers read the operands, and tensor cores cut them to TF32
+    vectors = (
+        [] if dtype == torch.float32 else [(1, 4096, 4096), (4096, 1, 4096)]
+    )  # torch's TF32 is for matrices alone
     for m, n, k in SHAPES + vectors:
         a, b = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
         assert error(matmul(a, b), a, b) <= 1.1 * error(a @ b, a, b), (m, n, k)

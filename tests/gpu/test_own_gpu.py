@@ -37,7 +37,11 @@ def test_it_takes_less_than_half_a_minute(measured):
 def test_it_is_kept_and_is_below_the_published_peaks(measured):
     own = own_gpu()
     facts, _ = measured
-    assert (own.name, own.memory, own.dot["fp16"]) == (NAME, facts.memory_tb_s, facts.matmul_tflop_s)
+    assert (own.name, own.memory, own.dot["fp16"]) == (
+        NAME,
+        facts.memory_tb_s,
+        facts.matmul_tflop_s,
+    )
     assert ("bf16" in own.dot) == (torch.cuda.get_device_capability() >= (8, 0))
     try:
         peak = gpu_of(NAME)

@@ -11,14 +11,25 @@ from tests.support.devices import needs_free_gib
 
 pytestmark = pytest.mark.gpu
 
-SHAPES = [(1, 262_144), (70_000, 3), (70_000, 100), (17, 262_143), (3, 131_071), (5, 65_537), (2, 5_000_000)]
+SHAPES = [
+    (1, 262_144),
+    (70_000, 3),
+    (70_000, 100),
+    (17, 262_143),
+    (3, 131_071),
+    (5, 65_537),
+    (2, 5_000_000),
+]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_wide_and_many_rows_are_right(dtype):
     cases = [Case((Input(shape, dtype),), seed=shape[1]) for shape in SHAPES]
     for values in ("normal", "large", "NaN and inf"):
-        cases += [Case((Input((3, 262_144), dtype, layout, values),)) for layout in ("contiguous", "left part of a wider one")]
+        cases += [
+            Case((Input((3, 262_144), dtype, layout, values),))
+            for layout in ("contiguous", "left part of a wider one")
+        ]
     found = operation("softmax")
     result = verify(softmax, found.reference, cases, absolute=found.absolute)
     assert result.right, result
@@ -28,13 +39,17 @@ def test_wide_and_many_rows_are_right(dtype):
 def test_programs_that_wait_for_one_another_agree_every_time(columns):
     x = torch.randn(2000, columns, device="cuda", dtype=torch.bfloat16)
     first = softmax(x)
-    torch.testing.assert_close(first[-1].float(), torch.softmax(x[-1].float(), -1), rtol=1e-2, atol=1e-7)
+    torch.testing.assert_close(
+        first[-1].float(), torch.softmax(x[-1].float(), -1), rtol=1e-2, atol=1e-7
+    )
     for _ in range(20):
         assert torch.equal(softmax(x), first)
 
 
 def test_streams_of_waiting_programs_end():
-    programs = min(64, torch.cuda.get_device_properties().multi_processor_count)  # a row's, which must run at once
+    programs = min(
+        64, torch.cuda.get_device_properties().multi_processor_count
+    )  # a row's, which must run at once
     x = torch.randn(500, 4096 * programs, device="cuda", dtype=torch.bfloat16)
     expected = softmax_v7(x, block_n=4096, part_n=4096)
     streams = [torch.cuda.Stream() for _ in range(3)]

@@ -13,11 +13,15 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("launcher", [add_v1, add_v2, add])
 def test_cpu_tensors_are_refused_in_a_sentence(launcher):
     x = torch.rand(10)
-    with pytest.raises(ValueError, match="the inputs are on cpu, and this kernel is compiled for a GPU"):
+    with pytest.raises(
+        ValueError, match="the inputs are on cpu, and this kernel is compiled for a GPU"
+    ):
         launcher(x, x)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int64]
+)
 def test_every_dtype_agrees_with_torch_to_the_bit(dtype):
     x, y = ((torch.randn(98_432, device="cuda") * 50).to(dtype) for _ in range(2))
     assert torch.equal(add(x, y), x + y)
@@ -33,12 +37,22 @@ def test_more_elements_than_32_bits_count():
 
 def test_calls_share_a_kernel_exactly_where_specialise_says_so():
     x = torch.empty(4096, device="cuda")
-    calls = [(x, x, x, 4096), (x, x, x, 4080), (x, x, x, 77), (x, x, x, 78), (x[1:], x, x, 77), (x, x, x, 1), (x, x, x, 16)]
+    calls = [
+        (x, x, x, 4096),
+        (x, x, x, 4080),
+        (x, x, x, 77),
+        (x, x, x, 78),
+        (x[1:], x, x, 77),
+        (x, x, x, 1),
+        (x, x, x, 16),
+    ]
     add_kernel.device_caches.clear()
     for call in calls:
         add_kernel[(1,)](*call, BLOCK_SIZE=256)
     compiled = add_kernel.device_caches[torch.cuda.current_device()][0]
-    assert len(compiled) == len({specialise(add_kernel, *call, BLOCK_SIZE=256) for call in calls}) == 4
+    assert (
+        len(compiled) == len({specialise(add_kernel, *call, BLOCK_SIZE=256) for call in calls}) == 4
+    )
 
 
 def test_tensors_on_another_gpu_than_the_current_one():

@@ -10,7 +10,9 @@ from kernels import flash_attention as attention
 from kernels import matmul, softmax
 from tests.support import devices
 
-pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="GPUs are invented here, and this machine has one")
+pytestmark = pytest.mark.skipif(
+    course.MODE.gpu, reason="GPUs are invented here, and this machine has one"
+)
 
 # name: compute capability, shared memory of a program in KiB, memory in GiB
 CARDS = {
@@ -27,7 +29,9 @@ def card(monkeypatch):
         monkeypatch.setattr(devices, "MODE", SimpleNamespace(gpu=True))
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device=None: properties)
-        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device=None: (gib * 2**30 - 2**29, gib * 2**30))
+        monkeypatch.setattr(
+            torch.cuda, "mem_get_info", lambda device=None: (gib * 2**30 - 2**29, gib * 2**30)
+        )
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
 
     return be
@@ -36,11 +40,36 @@ def card(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "launcher", "head_dim", "says"),
     [
-        ("RTX 4090", matmul.matmul_v4, 64, "matmul_v4 takes up to 227 KiB of shared memory for a program, and this GPU has 99"),
-        ("A100", matmul.matmul_v5, 64, "up to 227 KiB of shared memory for a program, and this GPU has 163"),
-        ("T4", attention.flash_attention_v4, 32, "up to 73 KiB of shared memory for a program, and this GPU has 64"),
-        ("RTX 5090", attention.flash_attention_v1, 256, "up to 160 KiB of shared memory for a program, and this GPU has 99"),
-        ("B200", attention.flash_attention_v5, 128, "was written for compute capability 9, and this GPU has another"),
+        (
+            "RTX 4090",
+            matmul.matmul_v4,
+            64,
+            "matmul_v4 takes up to 227 KiB of shared memory for a program, and this GPU has 99",
+        ),
+        (
+            "A100",
+            matmul.matmul_v5,
+            64,
+            "up to 227 KiB of shared memory for a program, and this GPU has 163",
+        ),
+        (
+            "T4",
+            attention.flash_attention_v4,
+            32,
+            "up to 73 KiB of shared memory for a program, and this GPU has 64",
+        ),
+        (
+            "RTX 5090",
+            attention.flash_attention_v1,
+            256,
+            "up to 160 KiB of shared memory for a program, and this GPU has 99",
+        ),
+        (
+            "B200",
+            attention.flash_attention_v5,
+            128,
+            "was written for compute capability 9, and this GPU has another",
+        ),
     ],
 )
 def test_a_version_that_a_gpu_lacks_room_for_is_skipped(card, name, launcher, head_dim, says):
@@ -63,7 +92,9 @@ def test_what_picks_its_version_by_the_gpu_is_skipped_on_none(card, name):
 
 
 @pytest.mark.parametrize("name", ["H100", "H200"])
-def test_nothing_is_skipped_for_want_of_room_on_the_gpus_that_the_versions_were_made_for(card, name):
+def test_nothing_is_skipped_for_want_of_room_on_the_gpus_that_the_versions_were_made_for(
+    card, name
+):
     card(name)
     for module, versions in ((matmul, 5), (attention, 5)):
         for version in range(1, versions + 1):
@@ -74,7 +105,9 @@ def test_memory_counts_as_far_as_it_is_free(card):
     for name, skipped in (("T4", True), ("RTX 4090", False), ("H200", False)):
         card(name)
         if skipped:
-            with pytest.raises(pytest.skip.Exception, match=r"needs 20 GiB .*, and 15\.5 of 16\.0 are free"):
+            with pytest.raises(
+                pytest.skip.Exception, match=r"needs 20 GiB .*, and 15\.5 of 16\.0 are free"
+            ):
                 devices.needs_free_gib(20)
         else:
             devices.needs_free_gib(20)
@@ -83,7 +116,9 @@ def test_memory_counts_as_far_as_it_is_free(card):
 def test_a_t4_has_neither_bfloat16_nor_tf32(card):
     card("T4")
     assert devices.dtypes_of(torch.float16, torch.bfloat16) == [torch.float16]
-    with pytest.raises(pytest.skip.Exception, match=r"needs TF32, which GPUs have from compute capability 8\.0 on"):
+    with pytest.raises(
+        pytest.skip.Exception, match=r"needs TF32, which GPUs have from compute capability 8\.0 on"
+    ):
         devices.needs_capability(8, 0, "TF32")
     card("A100")
     assert devices.dtypes_of(torch.float16, torch.bfloat16) == [torch.float16, torch.bfloat16]

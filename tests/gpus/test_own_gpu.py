@@ -19,7 +19,9 @@ from course.lessons import notebooks
 from course.tracing import cost as cost_module
 from tests.support import trace_kernels as kernels
 
-pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="a card is invented here, and this machine has one")
+pytestmark = pytest.mark.skipif(
+    course.MODE.gpu, reason="a card is invented here, and this machine has one"
+)
 
 H200 = recorded_facts()
 T4 = dataclasses.replace(
@@ -47,7 +49,12 @@ def counted():
 def test_nothing_is_shown_of_a_gpu_that_nobody_measured(data):
     assert own_gpu() is None
     assert counted().own is None
-    texts = [str(counted()), draw.roofline(counted()).alt, draw.speeds(recorded("vector_add")).alt, draw.machine().alt]
+    texts = [
+        str(counted()),
+        draw.roofline(counted()).alt,
+        draw.speeds(recorded("vector_add")).alt,
+        draw.machine().alt,
+    ]
     assert not any("measured on" in text or "comparison" in text for text in texts)
 
 
@@ -58,7 +65,10 @@ def test_cost_adds_the_least_time_by_the_measured_copy_roof(own):
     assert (least.name, least.us) == ("memory", pytest.approx(moved / 0.24e12 * 1e6))
     here, there = (line.strip() for line in str(found).split("\n") if "at least" in line)
     assert here.startswith("H200: at least 27.3 ns, bound by memory (memory 27.3 ns, arithmetic")
-    assert there == "Tesla T4, by the speeds measured on it: at least 546 ns, bound by memory (memory 546 ns)"
+    assert (
+        there
+        == "Tesla T4, by the speeds measured on it: at least 546 ns, bound by memory (memory 546 ns)"
+    )
     assert "Tesla T4" in str(found.on("A100"))
 
 
@@ -78,12 +88,18 @@ def test_a_gpu_without_peak_figures_goes_by_what_was_measured(data, monkeypatch)
     monkeypatch.setattr(cost_module, "MODE", dataclasses.replace(course.MODE, name="GPU"))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: name)
     with pytest.raises(
-        CourseError, match=r"no peak figures for 'NVIDIA GeForce RTX 3060'.*or run `course doctor --measure` once"
+        CourseError,
+        match=r"no peak figures for 'NVIDIA GeForce RTX 3060'.*or run `course doctor --measure` once",
     ):
         counted()
-    (data / "gpu.json").write_text(dataclasses.replace(T4, machine=dataclasses.replace(T4.machine, gpu=name)).to_json())
+    (data / "gpu.json").write_text(
+        dataclasses.replace(T4, machine=dataclasses.replace(T4.machine, gpu=name)).to_json()
+    )
     found = counted()
-    assert (found.gpu.name, found.gpu.target) == (name, "sm_90")  # the target is the driver's word, which is not asked here
+    assert (found.gpu.name, found.gpu.target) == (
+        name,
+        "sm_90",
+    )  # the target is the driver's word, which is not asked here
     assert str(found).count("at least") == 1
     assert "RTX 3060" in draw.roofline(found).alt
 
@@ -99,19 +115,38 @@ def test_another_gpu_than_the_one_measured_is_not_taken_for_it(own, monkeypatch)
 
 @pytest.mark.parametrize(
     "change",
-    [("0.24", "0"), ("0.24", '"fast"'), ("24.0", "NaN"), ("24.0", "null"), ('"memory_tb_s"', '"memory"'), ("{", "", 1)],
+    [
+        ("0.24", "0"),
+        ("0.24", '"fast"'),
+        ("24.0", "NaN"),
+        ("24.0", "null"),
+        ('"memory_tb_s"', '"memory"'),
+        ("{", "", 1),
+    ],
 )
 def test_a_damaged_file_is_a_sentence(data, change):
     (data / "gpu.json").write_text(T4.to_json().replace(*change))
-    with pytest.raises(CourseError, match=r"gpu.json is damaged \(.+\): run `course doctor --measure` again, or delete"):
+    with pytest.raises(
+        CourseError,
+        match=r"gpu.json is damaged \(.+\): run `course doctor --measure` again, or delete",
+    ):
         own_gpu()
 
 
 def test_pictures_show_it_beside_the_recorded_one(own):
-    assert "Dotted: copy roof measured on Tesla T4: 0.24 TB/s." in draw.speeds(recorded("vector_add")).alt
-    assert "Dotted: torch.matmul in float16 measured on Tesla T4: 24 TFLOP/s." in draw.speeds(recorded("matmul")).alt
+    assert (
+        "Dotted: copy roof measured on Tesla T4: 0.24 TB/s."
+        in draw.speeds(recorded("vector_add")).alt
+    )
+    assert (
+        "Dotted: torch.matmul in float16 measured on Tesla T4: 24 TFLOP/s."
+        in draw.speeds(recorded("matmul")).alt
+    )
     roofline = draw.roofline(counted()).alt
-    assert "Dashed, measured on Tesla T4: memory 0.24 TB/s, tensor cores, fp16: 24 TFLOP/s." in roofline
+    assert (
+        "Dashed, measured on Tesla T4: memory 0.24 TB/s, tensor cores, fp16: 24 TFLOP/s."
+        in roofline
+    )
     beside = "For comparison, Tesla T4, measured on 2026-05-04: memory 0.24 TB/s, float16 matrix product 24 TFLOP/s."
     assert draw.machine().alt.endswith(beside)
     of_the_t4 = draw.machine(T4).alt
@@ -120,7 +155,8 @@ def test_pictures_show_it_beside_the_recorded_one(own):
 
 
 @pytest.mark.parametrize(
-    "picture", [lambda: draw.speeds(recorded("vector_add")), lambda: draw.roofline(counted()), draw.machine]
+    "picture",
+    [lambda: draw.speeds(recorded("vector_add")), lambda: draw.roofline(counted()), draw.machine],
 )
 def test_a_picture_is_another_one_once_a_gpu_was_measured(data, picture):
     before = picture()
@@ -134,7 +170,9 @@ def test_an_h200_is_not_compared_with_itself(data):
     assert "comparison" not in draw.machine().alt
     found = counted()
     assert gpu_of("H200").device_names == (found.own.name,)
-    assert "measured on NVIDIA H200: memory" in draw.roofline(found).alt  # what it does beside what its maker says
+    assert (
+        "measured on NVIDIA H200: memory" in draw.roofline(found).alt
+    )  # what it does beside what its maker says
 
 
 def test_notebooks_are_built_without_the_reader_s_own_gpu(own, tmp_path):
@@ -150,7 +188,10 @@ def test_without_a_gpu_there_is_nothing_to_measure(data):
         capture_output=True, text=True, timeout=60, env={**os.environ, "COURSE_MODE": "cpu"},
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "course: There is nothing to measure, since this is CPU mode: COURSE_MODE=cpu asks for it.\n"
+    assert (
+        ended.stderr
+        == "course: There is nothing to measure, since this is CPU mode: COURSE_MODE=cpu asks for it.\n"
+    )
     assert not own_file().exists()
 
 
@@ -170,7 +211,9 @@ def test_where_it_cannot_be_kept_is_a_sentence(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("COURSE_DATA", str(tmp_path / "file"))
     with_gpu(monkeypatch, lambda: T4)
-    with pytest.raises(CourseError, match=r"gpu.json could not be written \(.+\): nothing was changed"):
+    with pytest.raises(
+        CourseError, match=r"gpu.json could not be written \(.+\): nothing was changed"
+    ):
         own_gpu_module.measure_own_gpu()
 
 
@@ -180,13 +223,37 @@ def test_a_gpu_whose_memory_is_taken_is_a_sentence(data, monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (2**28, 2**34))
     with_gpu(monkeypatch, measure)
-    with pytest.raises(CourseError, match=r"Only 0.2 GiB of this GPU's memory are free, too little .* `nvidia-smi` shows"):
+    with pytest.raises(
+        CourseError,
+        match=r"Only 0.2 GiB of this GPU's memory are free, too little .* `nvidia-smi` shows",
+    ):
         own_gpu_module.measure_own_gpu()
 
 
 def test_the_table_of_limits_has_every_architecture_and_what_a_small_one_lacks():
     table = [line.split() for line in str(gpu_limits()).split("\n")[2:]]
-    assert [row[0] for row in table] == ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90", "sm_100", "sm_120"]
+    assert [row[0] for row in table] == [
+        "sm_75",
+        "sm_80",
+        "sm_86",
+        "sm_89",
+        "sm_90",
+        "sm_90",
+        "sm_100",
+        "sm_120",
+    ]
     rows = {row[1]: row for row in table}
-    assert rows["T4"][2:] == ["16", "GB", "0.32", "TB/s", "64", "KiB", "none", "fp32", "fused", "multiply-adds", "no"]
+    assert rows["T4"][2:] == [
+        "16",
+        "GB",
+        "0.32",
+        "TB/s",
+        "64",
+        "KiB",
+        "none",
+        "fp32",
+        "fused",
+        "multiply-adds",
+        "no",
+    ]
     assert rows["H200"][2:] == ["141", "GB", "4.80", "TB/s", "227", "KiB", "TMA", "wgmma", "yes"]

@@ -58,7 +58,11 @@ def test_what_is_used_goes_along_and_gives_the_same(cell):
 
 
 def test_the_function_comes_last_and_what_it_uses_before(cell):
-    assert [each.name for each in source_of(cell.launch).definitions] == ["helper", "again", "launch"]
+    assert [each.name for each in source_of(cell.launch).definitions] == [
+        "helper",
+        "again",
+        "launch",
+    ]
 
 
 def test_lines_keep_their_numbers_and_a_cell_its_name(cell):
@@ -67,7 +71,10 @@ def test_lines_keep_their_numbers_and_a_cell_its_name(cell):
     function = getattr(loaded, "fn", loaded)
     assert (source.definitions[-1].line, source.definitions[-1].file) == (8, "<cell of kernel>")
     assert function.__code__.co_firstlineno == 8
-    assert linecache.getline("<cell of kernel>", 10).strip() == "tl.store(out_ptr, helper(tl.load(x_ptr)).to(KIND))"
+    assert (
+        linecache.getline("<cell of kernel>", 10).strip()
+        == "tl.store(out_ptr, helper(tl.load(x_ptr)).to(KIND))"
+    )
 
 
 def uses(**names):
@@ -117,7 +124,10 @@ def test_the_device_is_the_other_processs_own():
         (torch.zeros(2), "A is a Tensor, which cannot go along"),
         ([torch.zeros(2)], "A is a list, which cannot go along"),
         (lambda: 1, "A is a lambda: give it a name"),
-        (triton.jit(uses(B=1)), "A was made by a call: write @triton.jit in the line above `def function`"),
+        (
+            triton.jit(uses(B=1)),
+            "A was made by a call: write @triton.jit in the line above `def function`",
+        ),
         (object(), "A is a object"),
     ],
 )
@@ -141,7 +151,9 @@ def test_a_files_other_functions_are_still_found(tmp_path):
 def test_one_name_of_two_things_is_refused():
     """A helper from elsewhere brings names of its own."""
     helper = uses(SCALE=1000.0)
-    with pytest.raises(CourseError, match="SCALE means one thing in one module and another in the next"):
+    with pytest.raises(
+        CourseError, match="SCALE means one thing in one module and another in the next"
+    ):
         source_of(uses(SCALE=2.0, helper=helper))
     assert there_and_back(uses(SCALE=1000.0, helper=helper)).load()()[0] == 1000.0
 
@@ -152,7 +164,9 @@ def test_a_function_that_its_file_no_longer_has_is_refused(tmp_path):
     names = {"__name__": "__main__"}
     exec(compile(path.read_text(), str(path), "exec"), names)
     path.write_text("def other():\n    return 2\n")
-    with pytest.raises(CourseError, match="first is no longer what its file has there: start a new session"):
+    with pytest.raises(
+        CourseError, match="first is no longer what its file has there: start a new session"
+    ):
         source_of(names["first"])
 
 
@@ -179,5 +193,7 @@ def made_inside():
 def test_modules_and_kernels_of_the_function_around_a_kernel_go_along():
     inside, counted = made_inside()
     assert "tt.store" in lower(inside, "*fp32", target="sm_90").ttir
-    with pytest.raises(CourseError, match=r"counted uses size from the function around it, .*: define it outside"):
+    with pytest.raises(
+        CourseError, match=r"counted uses size from the function around it, .*: define it outside"
+    ):
         lower(counted, "*fp32", target="sm_90")

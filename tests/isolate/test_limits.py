@@ -14,7 +14,10 @@ def machine(tmp_path):
     """Make a root folder with these files, for a machine on which 8 GiB are free."""
 
     def make(files):
-        for path, text in {"proc/meminfo": "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n", **files}.items():
+        for path, text in {
+            "proc/meminfo": "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n",
+            **files,
+        }.items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(text)
         return tmp_path
@@ -88,7 +91,14 @@ def test_free_memory(machine, files, free):
             },
             0.25,
         ),
-        ({**VERSION_1, "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, None),
+        (
+            {
+                **VERSION_1,
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+            },
+            None,
+        ),
     ],
 )
 def test_cores(machine, files, most):

@@ -25,7 +25,13 @@ def ask(function, *args, **limits):
 def test_a_value_comes_back_and_what_was_printed():
     assert ask(tasks.give_back, {"a": [1, 2.5, None, "x"]}).value == {"a": [1, 2.5, None, "x"]}
     ended = ask(tasks.say, "out")
-    assert (ended.how, ended.code, ended.stdout, ended.stderr, ended.signal) == ("finished", 0, "out\n", "out\n", None)
+    assert (ended.how, ended.code, ended.stdout, ended.stderr, ended.signal) == (
+        "finished",
+        0,
+        "out\n",
+        "out\n",
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,11 @@ def test_an_exception_comes_with_its_line():
 
 def test_a_hang_is_ended_at_its_limit_with_all_that_it_started(tmp_path):
     ended = ask(tasks.hang_with_a_child, str(tmp_path / "pids"), timeout_s=1)
-    assert (ended.how, ended.stopped, ended.starved) == ("out of time", "after 1 s of computing", False)
+    assert (ended.how, ended.stopped, ended.starved) == (
+        "out of time",
+        "after 1 s of computing",
+        False,
+    )
     child, task, worker = map(int, (tmp_path / "pids").read_text().split())
     assert gone(child)
     assert gone(task)
@@ -62,7 +72,9 @@ def test_a_hang_is_ended_at_its_limit_with_all_that_it_started(tmp_path):
 
 
 def test_what_has_left_its_session_ends_too(tmp_path):
-    assert ask(tasks.hang_in_another_session, str(tmp_path / "pid"), timeout_s=1).how == "out of time"
+    assert (
+        ask(tasks.hang_in_another_session, str(tmp_path / "pid"), timeout_s=1).how == "out of time"
+    )
     assert gone(int((tmp_path / "pid").read_text()))
 
 
@@ -230,7 +242,9 @@ def test_a_call_of_another_thread_can_be_ended(tmp_path):
 
 
 def test_nothing_is_left_when_the_caller_is_killed(tmp_path):
-    script = IMPORTS + f"call(tasks.hang_with_a_child, {str(tmp_path / 'pids')!r}, kind='interpret')\n"
+    script = (
+        IMPORTS + f"call(tasks.hang_with_a_child, {str(tmp_path / 'pids')!r}, kind='interpret')\n"
+    )
     caller = subprocess.Popen([sys.executable, "-c", script])
     pids = written(tmp_path / "pids")
     caller.kill()
@@ -263,9 +277,13 @@ IMPORTS = "from course.isolate.pool import call\nfrom tests.support import child
 
 
 def test_a_script_without_a_main_guard_may_call(tmp_path):
-    (tmp_path / "script.py").write_text(IMPORTS + "print(call(tasks.give_back, 4, kind='compile').value)\n")
+    (tmp_path / "script.py").write_text(
+        IMPORTS + "print(call(tasks.give_back, 4, kind='compile').value)\n"
+    )
     environ = {**os.environ, "PYTHONPATH": python_path()}
-    ended = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, env=environ)
+    ended = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, env=environ
+    )
     assert (ended.stdout, ended.stderr) == ("4\n", "")
 
 
@@ -281,7 +299,9 @@ def test_what_a_script_shows_names_no_temporary_folder():
 
 
 def test_a_scripts_bytes_that_are_no_text_do_no_harm():
-    assert run_source("import sys; sys.stdout.buffer.write(bytes([255, 254, 65]))").stdout.endswith("A")
+    assert run_source("import sys; sys.stdout.buffer.write(bytes([255, 254, 65]))").stdout.endswith(
+        "A"
+    )
 
 
 def test_a_script_that_hangs_is_ended_with_all_that_it_started(tmp_path, monkeypatch):

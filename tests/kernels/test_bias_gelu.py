@@ -20,19 +20,33 @@ def random(*shape):
 
 def test_the_fused_kernel_is_right_in_every_case():
     found = operation("bias_gelu")
-    result = verify(found.ladder["bias_gelu"], found.reference, found.cases, absolute=found.absolute)
+    result = verify(
+        found.ladder["bias_gelu"], found.reference, found.cases, absolute=found.absolute
+    )
     assert result.right, result
 
 
 def test_two_kernels_are_right_in_float32_and_round_twice_in_float16():
-    in_float32 = verify(bias_gelu_v1, lambda x, b: gelu(x + b), matrices(dtypes=(torch.float32,), with_row=True), absolute=1e-6)
+    in_float32 = verify(
+        bias_gelu_v1,
+        lambda x, b: gelu(x + b),
+        matrices(dtypes=(torch.float32,), with_row=True),
+        absolute=1e-6,
+    )
     assert in_float32.right, in_float32
-    in_float16 = verify(bias_gelu_v1, lambda x, b: gelu(x + b), matrices(dtypes=(torch.float16,), with_row=True), absolute=1e-6)
+    in_float16 = verify(
+        bias_gelu_v1,
+        lambda x, b: gelu(x + b),
+        matrices(dtypes=(torch.float16,), with_row=True),
+        absolute=1e-6,
+    )
     assert not in_float16.right
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize("shape", [(1,), (7,), (0,), (3, 5), (0, 5), (5, 0), (2, 3, 70), (2, 3, 4, 5)])
+@pytest.mark.parametrize(
+    "shape", [(1,), (7,), (0,), (3, 5), (0, 5), (5, 0), (2, 3, 70), (2, 3, 4, 5)]
+)
 def test_any_number_of_dimensions(launcher, shape):
     x, bias = random(*shape), random(shape[-1])
     out = launcher(x, bias)
@@ -49,7 +63,9 @@ def test_strided_inputs():
 
 def test_columns_further_apart_than_32_bits_count():
     needs_free_gib(5)
-    storage = torch.empty(2**31 + 16, dtype=torch.float16, device=DEVICE)  # only what is touched takes memory on a CPU
+    storage = torch.empty(
+        2**31 + 16, dtype=torch.float16, device=DEVICE
+    )  # only what is touched takes memory on a CPU
     x = storage.as_strided((2, 3), (1, 2**30))
     x.copy_(random(2, 3))
     bias = random(3).half()
@@ -59,12 +75,17 @@ def test_columns_further_apart_than_32_bits_count():
 def test_a_negative_bit_is_seen():
     x, bias = random(3, 5), random(5)
     for launcher in LAUNCHERS:
-        torch.testing.assert_close(launcher(torch._neg_view(x), torch._neg_view(bias)), gelu(-x - bias))
+        torch.testing.assert_close(
+            launcher(torch._neg_view(x), torch._neg_view(bias)), gelu(-x - bias)
+        )
 
 
 def test_more_columns_than_a_grids_axis_takes_are_a_sentence():
     x = torch.zeros(1, device=DEVICE).expand(65_536 * 1024)
-    with pytest.raises(ValueError, match="67,108,864 columns are too many for blocks of 1024; take a larger block_n"):
+    with pytest.raises(
+        ValueError,
+        match="67,108,864 columns are too many for blocks of 1024; take a larger block_n",
+    ):
         bias_gelu(x, x)
 
 
@@ -76,10 +97,22 @@ def test_more_columns_than_a_grids_axis_takes_are_a_sentence():
         (lambda: (random(3, 4), random(1, 4)), ValueError, "the bias must have one dimension"),
         (lambda: (random(), random()), ValueError, "x has shape ()"),
         (lambda: (random(3, 4), random(4).half()), ValueError, "bias torch.float16 on"),
-        (lambda: (random(3, 4).double(), random(4).double()), ValueError, "x is torch.float64; this kernel takes"),
-        (lambda: (random(3, 4).int(), random(4).int()), ValueError, "x is torch.int32; this kernel takes"),
+        (
+            lambda: (random(3, 4).double(), random(4).double()),
+            ValueError,
+            "x is torch.float64; this kernel takes",
+        ),
+        (
+            lambda: (random(3, 4).int(), random(4).int()),
+            ValueError,
+            "x is torch.int32; this kernel takes",
+        ),
         (lambda: (random(3, 4), None), TypeError, "bias is a NoneType"),
-        (lambda: (random(3, 4).to_sparse(), random(4)), ValueError, "x has layout torch.sparse_coo, and must be dense"),
+        (
+            lambda: (random(3, 4).to_sparse(), random(4)),
+            ValueError,
+            "x has layout torch.sparse_coo, and must be dense",
+        ),
     ],
 )
 def test_bad_input_is_a_sentence(launcher, make, error, says):

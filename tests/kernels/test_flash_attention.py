@@ -24,13 +24,21 @@ from kernels.flash_attention import (
 from tests.support.devices import dtypes_of, lacking, needs, needs_free_gib
 from tests.support.processes import PATIENCE_S
 
-LADDER = [flash_attention_v1, flash_attention_v2, flash_attention_v3, flash_attention_v4, flash_attention]
+LADDER = [
+    flash_attention_v1,
+    flash_attention_v2,
+    flash_attention_v3,
+    flash_attention_v4,
+    flash_attention,
+]
 COMPILED_TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 DTYPES = dtypes_of(torch.float16, torch.bfloat16)
 
 
 def random(*shape, dtype=torch.float16):
-    return torch.randn(shape, device=DEVICE, generator=torch.Generator(DEVICE).manual_seed(sum(shape))).to(dtype)
+    return torch.randn(
+        shape, device=DEVICE, generator=torch.Generator(DEVICE).manual_seed(sum(shape))
+    ).to(dtype)
 
 
 def inputs(batch=1, heads=2, queries=70, keys=70, head_dim=32, key_heads=None, dtype=torch.float16):
@@ -46,7 +54,9 @@ def reference(q, k, v, causal=False, scale=None):
     scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
     if causal:
         queries, keys = scores.shape[-2:]
-        hidden = torch.ones(queries, keys, dtype=torch.bool, device=q.device).triu(keys - queries + 1)
+        hidden = torch.ones(queries, keys, dtype=torch.bool, device=q.device).triu(
+            keys - queries + 1
+        )
         scores = scores.masked_fill(hidden, -math.inf)
     lse = scores.logsumexp(-1)
     shares = (scores - lse.where(lse > -math.inf, 0)[..., None]).exp()
@@ -56,14 +66,18 @@ def reference(q, k, v, causal=False, scale=None):
 def assert_right(launcher, q, k, v, **options):
     out, lse = launcher(q, k, v, return_lse=True, **options)
     expected, expected_lse = reference(q, k, v, **options)
-    close = 1e-3 if q.dtype == torch.float16 else 8e-3  # probabilities are rounded to the dtype, and so is the result
+    close = (
+        1e-3 if q.dtype == torch.float16 else 8e-3
+    )  # probabilities are rounded to the dtype, and so is the result
     torch.testing.assert_close(out.double(), expected, rtol=4 * close, atol=close, equal_nan=True)
     torch.testing.assert_close(lse.double(), expected_lse, rtol=1e-5, atol=1e-5, equal_nan=True)
 
 
 @pytest.mark.parametrize("launcher", LADDER)
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (2, 1), (1, 65), (63, 64), (64, 63), (65, 130), (130, 65)])
+@pytest.mark.parametrize(
+    ("queries", "keys"), [(1, 1), (2, 1), (1, 65), (63, 64), (64, 63), (65, 130), (130, 65)]
+)
 def test_every_version_is_right_at_every_length(launcher, causal, queries, keys):
     for dtype in DTYPES:
         assert_right(launcher, *inputs(queries=queries, keys=keys, dtype=dtype), causal=causal)
@@ -73,7 +87,11 @@ def test_every_version_is_right_at_every_length(launcher, causal, queries, keys)
 @pytest.mark.parametrize("head_dim", [16, 24, 40, 64, 80, 128, 192, 256])
 def test_every_head_dim_is_right(launcher, head_dim):
     for dtype in DTYPES:
-        assert_right(launcher, *inputs(heads=1, queries=33, keys=50, head_dim=head_dim, dtype=dtype), causal=True)
+        assert_right(
+            launcher,
+            *inputs(heads=1, queries=33, keys=50, head_dim=head_dim, dtype=dtype),
+            causal=True,
+        )
 
 
 @pytest.mark.parametrize("head_dim", [17, 31, 97])
@@ -87,7 +105,11 @@ def test_a_head_dim_that_no_descriptor_takes_is_right(head_dim):
 @pytest.mark.parametrize("launcher", LADDER)
 @pytest.mark.parametrize("key_heads", [1, 2, 3, 6])
 def test_heads_that_share_keys(launcher, key_heads):
-    assert_right(launcher, *inputs(batch=2, heads=6, queries=20, keys=40, head_dim=16, key_heads=key_heads), causal=True)
+    assert_right(
+        launcher,
+        *inputs(batch=2, heads=6, queries=20, keys=40, head_dim=16, key_heads=key_heads),
+        causal=True,
+    )
 
 
 @pytest.mark.parametrize("launcher", LADDER)
@@ -149,7 +171,9 @@ def test_strided_inputs_with_heads_and_length_in_each_others_place(launcher):
 def test_specialized_warps_are_right(head_dim, queries, keys, causal):
     needs(flash_attention_v5)
     for dtype, key_heads in itertools.product(DTYPES, [4, 2]):
-        x = inputs(heads=4, queries=queries, keys=keys, head_dim=head_dim, key_heads=key_heads, dtype=dtype)
+        x = inputs(
+            heads=4, queries=queries, keys=keys, head_dim=head_dim, key_heads=key_heads, dtype=dtype
+        )
         assert_right(flash_attention_v5, *x, causal=causal)
 
 
@@ -173,7 +197,10 @@ def test_specialized_warps_take_every_layout_that_is_one_matrix():
     ],
 )
 def test_what_specialized_warps_do_not_take_is_a_sentence(x):
-    with pytest.raises(ValueError, match="v5 takes a head_dim of 128 or 256, lengths of multiples of 128, and heads"):
+    with pytest.raises(
+        ValueError,
+        match="v5 takes a head_dim of 128 or 256, lengths of multiples of 128, and heads",
+    ):
         flash_attention_v5(x, x, x)
 
 
@@ -206,7 +233,10 @@ def test_nan_in_one_head_stays_there(launcher):
 def test_what_lies_beside_the_tensors_does_not_matter():
     q, k, v = inputs(queries=20, keys=33, head_dim=24)
     beside = [torch.full((1, 2, 64, 40), math.nan, dtype=q.dtype, device=DEVICE) for _ in range(3)]
-    views = [wide[:, :, 3 : 3 + x.shape[2], 8:32].copy_(x) for wide, x in zip(beside, (q, k, v), strict=True)]
+    views = [
+        wide[:, :, 3 : 3 + x.shape[2], 8:32].copy_(x)
+        for wide, x in zip(beside, (q, k, v), strict=True)
+    ]
     for launcher in LADDER:
         if not lacking(launcher):
             assert torch.equal(launcher(*views), launcher(q, k, v))
@@ -217,15 +247,47 @@ def test_what_lies_beside_the_tensors_does_not_matter():
     ("change", "error", "says"),
     [
         ({"q": 3}, TypeError, "q is a int, and must be a torch.Tensor"),
-        ({"q": random(2, 3, 16)}, ValueError, "q has 3 dimensions, and must have 4: batch, heads, length, head_dim"),
-        ({"q": random(1, 2, 4, 16).float()}, ValueError, "q is torch.float32; this kernel takes float16 and bfloat16"),
-        ({"q": random(1, 2, 4, 16).bfloat16()}, ValueError, "q has dtype torch.bfloat16 and k has dtype torch.float16"),
-        ({"v": random(1, 2, 6, 16)}, ValueError, "k has shape (1, 2, 5, 16) and v has shape (1, 2, 6, 16)"),
-        ({"k": torch.empty(1, 2, 5, 16, device="meta").half()}, ValueError, "both must have the same device"),
-        ({"q": random(2, 2, 4, 16)}, ValueError, "q has batch 2 and head_dim 16, k has batch 1 and head_dim 16"),
-        ({"q": random(1, 2, 4, 32)}, ValueError, "q has batch 1 and head_dim 32, k has batch 1 and head_dim 16"),
+        (
+            {"q": random(2, 3, 16)},
+            ValueError,
+            "q has 3 dimensions, and must have 4: batch, heads, length, head_dim",
+        ),
+        (
+            {"q": random(1, 2, 4, 16).float()},
+            ValueError,
+            "q is torch.float32; this kernel takes float16 and bfloat16",
+        ),
+        (
+            {"q": random(1, 2, 4, 16).bfloat16()},
+            ValueError,
+            "q has dtype torch.bfloat16 and k has dtype torch.float16",
+        ),
+        (
+            {"v": random(1, 2, 6, 16)},
+            ValueError,
+            "k has shape (1, 2, 5, 16) and v has shape (1, 2, 6, 16)",
+        ),
+        (
+            {"k": torch.empty(1, 2, 5, 16, device="meta").half()},
+            ValueError,
+            "both must have the same device",
+        ),
+        (
+            {"q": random(2, 2, 4, 16)},
+            ValueError,
+            "q has batch 2 and head_dim 16, k has batch 1 and head_dim 16",
+        ),
+        (
+            {"q": random(1, 2, 4, 32)},
+            ValueError,
+            "q has batch 1 and head_dim 32, k has batch 1 and head_dim 16",
+        ),
         ({"q": random(1, 3, 4, 16)}, ValueError, "3 heads of q cannot share 2 heads of k evenly"),
-        ({"q": random(1, 2, 16, 4).mT}, ValueError, "q has stride 4 along head_dim, and must have 1: call .contiguous()"),
+        (
+            {"q": random(1, 2, 16, 4).mT},
+            ValueError,
+            "q has stride 4 along head_dim, and must have 1: call .contiguous()",
+        ),
         ({"layout": "bhdm"}, ValueError, "layout is 'bhdm', and must be one of bhmd, bmhd"),
         ({"scale": 0.0}, ValueError, "scale is 0.0, and must be positive and finite"),
         ({"scale": math.nan}, ValueError, "scale is nan, and must be positive and finite"),
@@ -251,7 +313,9 @@ def test_more_batches_than_a_grid_takes_are_a_sentence():
 
 
 def test_a_gpu_too_small_is_a_sentence():
-    with pytest.raises(ValueError, match="this GPU has 48 KB of shared memory for a program, and 64 are needed"):
+    with pytest.raises(
+        ValueError, match="this GPU has 48 KB of shared memory for a program, and 64 are needed"
+    ):
         module.settings_for(64, 48)
 
 
@@ -267,7 +331,9 @@ def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
     keys = ["*fp16:16", "*fp16:16"]
     if descriptors:
         x = torch.empty(4, 16, 4096, head_dim, dtype=torch.float16)
-        keys = [TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, settings.block_n, head_dim])] * 2
+        keys = [
+            TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, settings.block_n, head_dim])
+        ] * 2
     return lower(
         module.flash_attention_kernel, "*fp16:16", *keys, "*fp16:16", "*fp32:16", "fp32", "i32", *["i32:16"] * 16,
         EVEN_M=even, EVEN_N=even, EVEN_HEADDIM=even, IS_CAUSAL=causal, BLOCK_HEADDIM=head_dim,
@@ -276,13 +342,19 @@ def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("target", "shared_kb"), [("sm_75", 64), ("sm_80", 163), ("sm_89", 99), ("sm_90", 227)])
+@pytest.mark.parametrize(
+    ("target", "shared_kb"), [("sm_75", 64), ("sm_80", 163), ("sm_89", 99), ("sm_90", 227)]
+)
 @pytest.mark.parametrize("head_dim", [16, 64, 128, 256])
 def test_the_settings_fit_the_gpu_and_spill_nothing(target, shared_kb, head_dim):
     for causal, even in itertools.product([False, True], [True, False]):
-        resources = compiled(target, head_dim, causal, module.settings_for(head_dim, shared_kb), even).resources
+        resources = compiled(
+            target, head_dim, causal, module.settings_for(head_dim, shared_kb), even
+        ).resources
         assert resources.fits, resources
-        most = 0 if COMPILED_TRITON <= (3, 7) else 64  # what they were chosen with, and room for what comes
+        most = (
+            0 if COMPILED_TRITON <= (3, 7) else 64
+        )  # what they were chosen with, and room for what comes
         assert resources.spill_bytes <= most, (causal, even, resources)
 
 
@@ -323,11 +395,23 @@ def test_the_loop_without_a_mask_compares_nothing():
 
 def test_the_exported_kernel_takes_the_arguments_that_callers_in_c_pass():
     names = module._fwd_kernel.arg_names
-    strides = [f"stride_{x}{axis}" for x, row in (("q", "m"), ("k", "n"), ("v", "n"), ("o", "m")) for axis in ("b", "h", row)]
+    strides = [
+        f"stride_{x}{axis}"
+        for x, row in (("q", "m"), ("k", "n"), ("v", "n"), ("o", "m"))
+        for axis in ("b", "h", row)
+    ]
     assert names[:9] == ["Q", "K", "V", "Out", "Lse", "TMP", "softmax_scale", "batch", "nheads"]
     assert names[9:21] == strides
     assert names[21:25] == ["seqlen_q", "seqlen_k", "seqlen_q_rounded", "head_dim"]
-    assert names[25:] == ["EVEN_M", "EVEN_N", "EVEN_HEADDIM", "IS_CAUSAL", "BLOCK_HEADDIM", "BLOCK_M", "BLOCK_N"]
+    assert names[25:] == [
+        "EVEN_M",
+        "EVEN_N",
+        "EVEN_HEADDIM",
+        "IS_CAUSAL",
+        "BLOCK_HEADDIM",
+        "BLOCK_M",
+        "BLOCK_N",
+    ]
 
 
 RUN_TIME_FLAGS = """
@@ -350,6 +434,12 @@ def test_the_even_flags_may_be_given_at_run_time(causal):
     """As an exported kernel has them. A process of its own, since this one may interpret."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     script = RUN_TIME_FLAGS.replace("CAUSAL", str(causal))
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=PATIENCE_S)
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=PATIENCE_S,
+    )
     assert ended.returncode == 0, ended.stderr[-2000:]
     assert ended.stdout == "parameters of a byte: 3\n"

@@ -12,7 +12,9 @@ from course import lower
 from course.gpus.limits import MOST_THREADS, TARGETS
 from kernels import bias_gelu, flash_attention, matmul, softmax, transpose, vector_add
 
-pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="compiling is the same in both modes, and CPU mode does it")
+pytestmark = pytest.mark.skipif(
+    course.MODE.gpu, reason="compiling is the same in both modes, and CPU mode does it"
+)
 
 MULTIPROCESSORS = 40
 """Of the smallest GPU here, a T4: what a row of softmax may be cut into."""
@@ -73,7 +75,9 @@ def launched(monkeypatch):
     found = []
 
     class Recorded:
-        __class__ = triton.JITFunction  # what a launcher asks of a kernel, to learn whether it is compiled
+        __class__ = (
+            triton.JITFunction
+        )  # what a launcher asks of a kernel, to learn whether it is compiled
 
         def __init__(self, kernel):
             self.kernel = kernel
@@ -82,7 +86,11 @@ def launched(monkeypatch):
             return lambda *args, **kwargs: found.append((self.kernel, args, kwargs))
 
     for module in (vector_add, transpose, bias_gelu, softmax, matmul, flash_attention):
-        for name in [name for name, value in vars(module).items() if "kernel" in name and hasattr(value, "fn")]:
+        for name in [
+            name
+            for name, value in vars(module).items()
+            if "kernel" in name and hasattr(value, "fn")
+        ]:
             monkeypatch.setattr(module, name, Recorded(getattr(module, name)))
     return found
 
@@ -111,8 +119,13 @@ def test_every_launch_compiles_and_fits(name, launched, monkeypatch):
         assert launched, what
         for kernel, args, options in launched:
             made = lower(kernel, *args, target=name, **options).metadata["options"]
-            if made["shared"] > target.shared_bytes or made["num_warps"] * target.warp_size > MOST_THREADS:
-                too_large.append(f"{what}: {kernel.__name__} takes {made['shared']:,} bytes and {made['num_warps']} warps")
+            if (
+                made["shared"] > target.shared_bytes
+                or made["num_warps"] * target.warp_size > MOST_THREADS
+            ):
+                too_large.append(
+                    f"{what}: {kernel.__name__} takes {made['shared']:,} bytes and {made['num_warps']} warps"
+                )
     assert not too_large, "\n".join(too_large)
 
 
@@ -123,7 +136,12 @@ def test_no_kernel_is_forgotten(launched, monkeypatch):
             launch()
     compiled = {kernel.__name__ for kernel, _, _ in launched}
     modules = (vector_add, transpose, bias_gelu, softmax, matmul, flash_attention)
-    kernels = {name for module in modules for name in vars(module) if "kernel" in name and not name.startswith("_")}
+    kernels = {
+        name
+        for module in modules
+        for name in vars(module)
+        if "kernel" in name and not name.startswith("_")
+    }
     assert kernels - compiled == set()
 
 

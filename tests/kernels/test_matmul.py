@@ -9,14 +9,29 @@ from course import DEVICE, MODE, lower
 from course.benching.studies import operation
 from course.verifying.api import verify
 from kernels import matmul as module
-from kernels.matmul import LARGE, PLANS, SMALL, TILES, matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
+from kernels.matmul import (
+    LARGE,
+    PLANS,
+    SMALL,
+    TILES,
+    matmul,
+    matmul_v1,
+    matmul_v2,
+    matmul_v3,
+    matmul_v4,
+    matmul_v5,
+)
 from tests.support.devices import lacking, needs, needs_free_gib, needs_shared_kib
 
 LADDER = operation("matmul").ladder
 LAUNCHERS = (matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5, matmul)
 DESCRIBING = (matmul_v4, matmul_v5)
 EVERY_PLAN = [(size, plan) for size, rows in PLANS.items() for _, plan in rows]
-EVERY_PLAN += [(size, plan._replace(persistent=persistent)) for size, plan in LARGE.items() for persistent in (False, True)]
+EVERY_PLAN += [
+    (size, plan._replace(persistent=persistent))
+    for size, plan in LARGE.items()
+    for persistent in (False, True)
+]
 
 
 def random(*shape, dtype=torch.float32):
@@ -40,7 +55,9 @@ def close(c, a, b):
     if MODE.interpreting and c.dtype == torch.float32:
         results.append(rounded_to_tf32(a) @ rounded_to_tf32(b))
     return any(
-        c.shape == right.shape and float((c.double() - right).norm()) <= allowed * float(right.norm()) for right in results
+        c.shape == right.shape
+        and float((c.double() - right).norm()) <= allowed * float(right.norm())
+        for right in results
     )
 
 
@@ -54,7 +71,8 @@ def test_every_version_is_right_in_every_case(name):
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize(
-    "shape", [(1, 1, 1), (5, 7, 3), (64, 64, 64), (130, 70, 90), (1, 300, 33), (300, 1, 33), (257, 129, 8)]
+    "shape",
+    [(1, 1, 1), (5, 7, 3), (64, 64, 64), (130, 70, 90), (1, 300, 33), (300, 1, 33), (257, 129, 8)],
 )
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_sizes_that_blocks_do_not_divide(launcher, shape, dtype):
@@ -101,7 +119,9 @@ def test_any_strides(launcher):
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_rows_and_steps_further_apart_than_32_bits_count(launcher):
     needs_free_gib(5)
-    storage = torch.empty(2**31 + 200, dtype=torch.float16, device=DEVICE)  # only what is touched takes memory on a CPU
+    storage = torch.empty(
+        2**31 + 200, dtype=torch.float16, device=DEVICE
+    )  # only what is touched takes memory on a CPU
     for stride, shape in (((2**30, 1), (3, 33)), ((1, 2**25), (33, 65))):
         a = storage.as_strided(shape, stride)
         a.copy_(random(*shape))
@@ -128,7 +148,15 @@ def test_a_negative_bit_is_seen():
 
 
 def test_a_gpu_takes_the_next_lower_row_of_the_table():
-    assert [module._row(kib) for kib in (48, 64, 98, 99, 163, 227, 228)] == [64, 64, 64, 99, 99, 227, 227]
+    assert [module._row(kib) for kib in (48, 64, 98, 99, 163, 227, 228)] == [
+        64,
+        64,
+        64,
+        99,
+        99,
+        227,
+        227,
+    ]
 
 
 @pytest.mark.parametrize("kib", [64, 99, 227])
@@ -143,7 +171,9 @@ def test_a_gpu_with_less_shared_memory_gets_the_same(kib, precision, monkeypatch
 
 def test_only_a_gpu_with_a_copy_engine_for_tiles_is_given_descriptors(monkeypatch):
     used = []
-    monkeypatch.setattr(module, "_launch_described", lambda a, b, c, *rest: used.append("descriptors") or c)
+    monkeypatch.setattr(
+        module, "_launch_described", lambda a, b, c, *rest: used.append("descriptors") or c
+    )
     monkeypatch.setattr(module, "_launch_v2", lambda a, b, c, *rest: used.append("pointers") or c)
     for kib, columns in ((227, 64), (227, 63), (99, 64), (64, 64)):
         monkeypatch.setattr(module, "_shared_kib", lambda x, kib=kib: kib)
@@ -162,9 +192,13 @@ def test_only_a_gpu_with_a_copy_engine_for_tiles_is_given_descriptors(monkeypatc
         (64, 64, 64, torch.float32, "descriptors"),
     ],
 )
-def test_small_16_bit_products_are_left_to_pointers_where_those_read_by_vectors(m, n, k, dtype, by, monkeypatch):
+def test_small_16_bit_products_are_left_to_pointers_where_those_read_by_vectors(
+    m, n, k, dtype, by, monkeypatch
+):
     used = []
-    monkeypatch.setattr(module, "_launch_described", lambda a, b, c, *rest: used.append("descriptors") or c)
+    monkeypatch.setattr(
+        module, "_launch_described", lambda a, b, c, *rest: used.append("descriptors") or c
+    )
     monkeypatch.setattr(module, "_launch_v2", lambda a, b, c, *rest: used.append("pointers") or c)
     monkeypatch.setattr(module, "_shared_kib", lambda x: 227)
     matmul(random(m, k, dtype=dtype), random(k, n, dtype=dtype))
@@ -173,7 +207,11 @@ def test_small_16_bit_products_are_left_to_pointers_where_those_read_by_vectors(
 
 def test_large_operands_that_no_descriptor_takes_are_copied_and_small_ones_are_not(monkeypatch):
     copies = []
-    monkeypatch.setattr(module, "_aligned", lambda x, plain=module._aligned: copies.append(tuple(x.shape)) or plain(x))
+    monkeypatch.setattr(
+        module,
+        "_aligned",
+        lambda x, plain=module._aligned: copies.append(tuple(x.shape)) or plain(x),
+    )
     a, b = random(70, 33, dtype=torch.float16), random(33, 90, dtype=torch.float16)
     assert close(matmul(a, b), a, b) and not copies
     monkeypatch.setattr(module, "LEAST_TO_COPY", 1)
@@ -188,7 +226,10 @@ def test_b_may_be_turned_first(turn_b, k, most, monkeypatch):
     monkeypatch.setattr(module, "GRID_LIMIT", most)
     a, b = random(70, k), random(k, 90)
     for theirs in (b, b.T.contiguous().T):
-        for plan in (LARGE[4]._replace(turn_b=turn_b), LARGE[4]._replace(turn_b=turn_b, persistent=True)):
+        for plan in (
+            LARGE[4]._replace(turn_b=turn_b),
+            LARGE[4]._replace(turn_b=turn_b, persistent=True),
+        ):
             assert close(matmul_v4(a, theirs, plan=plan), a, theirs)
 
 
@@ -226,8 +267,15 @@ def test_every_launch_by_descriptors_fits_an_h200(dtype, a_turned, b_turned):
         if size != (4 if dtype == "fp32" else 2) or (turn_b and not b_turned):
             continue
         a_block, b_block = [tiles.block_m, tiles.block_k], [tiles.block_k, tiles.block_n]
-        a_block, b_block = a_block[::-1] if a_turned else a_block, b_block[::-1] if b_turned else b_block
-        c = f"tensordesc<{dtype}[{tiles.block_m}, {tiles.block_n // 2}]>" if persistent else f"*{dtype}:16"
+        a_block, b_block = (
+            a_block[::-1] if a_turned else a_block,
+            b_block[::-1] if b_turned else b_block,
+        )
+        c = (
+            f"tensordesc<{dtype}[{tiles.block_m}, {tiles.block_n // 2}]>"
+            if persistent
+            else f"*{dtype}:16"
+        )
         made = lower(
             module.matmul_kernel_v5 if persistent else module.matmul_kernel_v4,
             *(f"tensordesc<{dtype}{block}>" for block in (a_block, b_block)), c, *["i32:16"] * 3,
@@ -243,24 +291,52 @@ def test_every_launch_by_descriptors_fits_an_h200(dtype, a_turned, b_turned):
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda: (random(3), random(3, 4)), ValueError, "a has shape (3,); it must have two dimensions"),
-        (lambda: (random(3, 4), random(2, 4, 5)), ValueError, "b has shape (2, 4, 5); it must have two dimensions"),
-        (lambda: (random(3, 4), random(5, 6)), ValueError, "a has 4 columns and b has 5 rows; there must be as many"),
-        (lambda: (random(3, 4).int(), random(4, 5).int()), ValueError, "a is torch.int32; this kernel takes float16"),
-        (lambda: (random(3, 4), random(4, 5).half()), ValueError, "a has dtype torch.float32 and b has dtype torch.float16"),
+        (
+            lambda: (random(3), random(3, 4)),
+            ValueError,
+            "a has shape (3,); it must have two dimensions",
+        ),
+        (
+            lambda: (random(3, 4), random(2, 4, 5)),
+            ValueError,
+            "b has shape (2, 4, 5); it must have two dimensions",
+        ),
+        (
+            lambda: (random(3, 4), random(5, 6)),
+            ValueError,
+            "a has 4 columns and b has 5 rows; there must be as many",
+        ),
+        (
+            lambda: (random(3, 4).int(), random(4, 5).int()),
+            ValueError,
+            "a is torch.int32; this kernel takes float16",
+        ),
+        (
+            lambda: (random(3, 4), random(4, 5).half()),
+            ValueError,
+            "a has dtype torch.float32 and b has dtype torch.float16",
+        ),
         (
             lambda: (random(3, 4), torch.empty(4, 5, device="meta")),
             ValueError,
             "and b has device meta; both must have the same",
         ),
         (lambda: ([[1.0]], random(1, 1)), TypeError, "a is a list, and must be a torch.Tensor"),
-        (lambda: (random(3, 4), random(4, 5).to_sparse()), ValueError, "b has layout torch.sparse_coo, and must be dense"),
+        (
+            lambda: (random(3, 4), random(4, 5).to_sparse()),
+            ValueError,
+            "b has layout torch.sparse_coo, and must be dense",
+        ),
         (
             lambda: (random(3, 1), random(1, 1).expand(1, 2**30 + 1)),
             ValueError,
             "one dimension may have 1,073,741,824 elements",
         ),
-        (lambda: (random(3, 4), random(4, 5), "fp32"), ValueError, "input_precision is 'fp32', and must be 'tf32' or 'ieee'"),
+        (
+            lambda: (random(3, 4), random(4, 5), "fp32"),
+            ValueError,
+            "input_precision is 'fp32', and must be 'tf32' or 'ieee'",
+        ),
     ],
 )
 def test_bad_input_is_a_sentence(launcher, make, error, says):

@@ -22,8 +22,12 @@ from tests.tracing.test_replay import numbers
 
 # One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.
 pytestmark = [
-    pytest.mark.skipif(course.MODE.gpu, reason="kernels of others are interpreted, and called on the stand-in"),
-    pytest.mark.filterwarnings("ignore:Triton is not supported on current platform"),  # fla, where there is no GPU
+    pytest.mark.skipif(
+        course.MODE.gpu, reason="kernels of others are interpreted, and called on the stand-in"
+    ),
+    pytest.mark.filterwarnings(
+        "ignore:Triton is not supported on current platform"
+    ),  # fla, where there is no GPU
 ]
 
 TENSOR = re.compile(r"(\w+)\[(\d+)\](?:<(\d+))?")
@@ -74,7 +78,9 @@ def argument(text, seed, offset):
     dtype, length, below = TENSOR.fullmatch(text).groups()
     size, chance = int(length) + offset, torch.Generator().manual_seed(seed)
     if below or not DTYPES[dtype].is_floating_point:
-        return torch.randint(0, int(below or 100), (size,), generator=chance).to(DTYPES[dtype])[offset:]
+        return torch.randint(0, int(below or 100), (size,), generator=chance).to(DTYPES[dtype])[
+            offset:
+        ]
     return torch.randn(size, generator=chance).to(DTYPES[dtype])[offset:]
 
 
@@ -84,8 +90,15 @@ def arguments(launch, offset=0):
 
 def test_it_is_lowered_to_every_stage(launch, kernel):
     for target in launch.targets:
-        made = lower(kernel, *arguments(launch), **launch.constants, **launch.options, target=target)
-        assert list(made.texts) == ["ttir", "ttgir", "llir", "amdgcn" if target.startswith("gfx") else "ptx"]
+        made = lower(
+            kernel, *arguments(launch), **launch.constants, **launch.options, target=target
+        )
+        assert list(made.texts) == [
+            "ttir",
+            "ttgir",
+            "llir",
+            "amdgcn" if target.startswith("gfx") else "ptx",
+        ]
         assert all(launch.kernel in text for text in made.texts.values())
         assert made.binary.startswith(b"\x7fELF")
         stores = [line for line in made.lines.source if "tl.store(" in line.text]
@@ -95,7 +108,11 @@ def test_it_is_lowered_to_every_stage(launch, kernel):
 def test_replay_shows_what_the_interpreter_stores(launch, kernel):
     """Program 0, alone: on blocks of up to 32 by 32 a replay shows every element, and so it does of tensors up to 4,096."""
     found = replay(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options)
-    right = interpreted(launch, kernel) if launch.computed is None else launch.computed(tensors_of(arguments(launch)))
+    right = (
+        interpreted(launch, kernel)
+        if launch.computed is None
+        else launch.computed(tensors_of(arguments(launch)))
+    )
     shown = {}
     for step in found.steps:
         for touch in step["touches"]:
@@ -104,7 +121,12 @@ def test_replay_shows_what_the_interpreter_stores(launch, kernel):
     assert shown
     for tensor, touches in shown.items():
         places, values = (np.concatenate(each) for each in zip(*touches, strict=True))
-        assert np.allclose(np.sort(values), np.sort(right[tensor].double().numpy().ravel()[places]), rtol=1e-5, atol=1e-6)
+        assert np.allclose(
+            np.sort(values),
+            np.sort(right[tensor].double().numpy().ravel()[places]),
+            rtol=1e-5,
+            atol=1e-6,
+        )
 
 
 def interpreted(launch, kernel):
@@ -120,7 +142,9 @@ def tensors_of(args):
 
 def stored(found, touch):
     """The elements that a store has touched, and the values it has stored."""
-    places = np.flatnonzero(np.unpackbits(numbers(found, {"data": touch["cells"]}).view(np.uint8), bitorder="little"))
+    places = np.flatnonzero(
+        np.unpackbits(numbers(found, {"data": touch["cells"]}).view(np.uint8), bitorder="little")
+    )
     value = touch["value"]
     if "text" in value:
         return places, np.array([float(value["text"])])
@@ -130,7 +154,9 @@ def stored(found, touch):
 
 
 def test_cost_counts_the_bytes_that_a_hand_counts(launch, kernel):
-    found = cost(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options, target="H100")
+    found = cost(
+        kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options, target="H100"
+    )
     assert found.exact and found.resources is not None and found.resources.registers > 0
     if launch.bytes is not None:
         assert (found.bytes_loaded, found.bytes_stored) == launch.bytes
@@ -145,13 +171,17 @@ def test_its_c_is_built_and_called(launch, kernel, tmp_path):
     grid = ", ".join(map(str, launch.grid))
 
     def export():
-        return aot.export(kernel, signatures, grid, "published", tmp_path / "k", target="sm_90", **launch.options)
+        return aot.export(
+            kernel, signatures, grid, "published", tmp_path / "k", target="sm_90", **launch.options
+        )
 
     if launch.export_refuses:
         with pytest.raises(CourseError, match=re.escape(launch.export_refuses)):
             export()
         return
-    function = aot.load(aot.build(aot.link(export(), tmp_path / "linked")), driver=standin).published
+    function = aot.load(
+        aot.build(aot.link(export(), tmp_path / "linked")), driver=standin
+    ).published
     for offset in (0, 1):
         values = [each for each in arguments(launch, offset) if each is not None]
         with standin.recorded() as calls:
@@ -159,7 +189,9 @@ def test_its_c_is_built_and_called(launch, kernel, tmp_path):
         call = calls[-1]
         assert call.details["kernel"] == launch.kernel and call.grid == (*launch.grid, 1, 1)[:3]
         # With the hint :1 an argument that is 1 is compiled in.
-        expected = [packed(each) for each in values if offset or isinstance(each, torch.Tensor) or each != 1]
+        expected = [
+            packed(each) for each in values if offset or isinstance(each, torch.Tensor) or each != 1
+        ]
         assert list(call.arguments[: len(expected)]) == expected
         assert set(call.arguments[len(expected) :]) <= {bytes(8)}  # Triton's scratch memory
 
@@ -187,7 +219,9 @@ def test_what_cannot_be_fetched_is_named(tmp_path, monkeypatch):
         monkeypatch.delenv(f"PIP_{name}", raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    with pytest.raises(NotFetchedError, match=r"^liger-kernel==0\.8\.5 was not fetched: ERROR: .*liger-kernel"):
+    with pytest.raises(
+        NotFetchedError, match=r"^liger-kernel==0\.8\.5 was not fetched: ERROR: .*liger-kernel"
+    ):
         wheel(PACKAGES[0], tmp_path)
     assert not list(tmp_path.iterdir())
 

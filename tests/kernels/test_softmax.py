@@ -37,7 +37,9 @@ def test_every_version_is_right_in_every_case(name):
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize("shape", [(1,), (7,), (0,), (3, 5), (0, 5), (5, 0), (2, 3, 70), (2, 3, 4, 5), (2, 0, 3)])
+@pytest.mark.parametrize(
+    "shape", [(1,), (7,), (0,), (3, 5), (0, 5), (5, 0), (2, 3, 70), (2, 3, 4, 5), (2, 0, 3)]
+)
 def test_any_number_of_dimensions(launcher, shape):
     x = random(*shape)
     out = launcher(x)
@@ -50,8 +52,15 @@ def test_any_number_of_dimensions(launcher, shape):
 def test_every_width_is_right_and_rows_sum_to_one(columns, dtype):
     x = random(3, columns).to(dtype)
     out = softmax(x).double()
-    torch.testing.assert_close(out, torch.softmax(x.double(), -1), rtol=1e-6 if dtype == torch.float32 else 1e-3, atol=1e-7)
-    torch.testing.assert_close(out.sum(-1), torch.ones_like(out[:, 0]), rtol=0, atol=1e-5 if dtype == torch.float32 else 5e-3)
+    torch.testing.assert_close(
+        out, torch.softmax(x.double(), -1), rtol=1e-6 if dtype == torch.float32 else 1e-3, atol=1e-7
+    )
+    torch.testing.assert_close(
+        out.sum(-1),
+        torch.ones_like(out[:, 0]),
+        rtol=0,
+        atol=1e-5 if dtype == torch.float32 else 5e-3,
+    )
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -72,14 +81,24 @@ def test_special_values_are_torchs(launcher, columns):
 
 def test_strided_inputs():
     x = random(40, 30, 20)
-    for view in (x.mT, x[::2], x[..., ::3], x[..., 1:], x.permute(2, 1, 0), x[:, :1].expand(40, 7, 20), x[:, 3]):
+    for view in (
+        x.mT,
+        x[::2],
+        x[..., ::3],
+        x[..., 1:],
+        x.permute(2, 1, 0),
+        x[:, :1].expand(40, 7, 20),
+        x[:, 3],
+    ):
         torch.testing.assert_close(softmax(view), torch.softmax(view, -1))
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_rows_further_apart_than_32_bits_count(launcher):
     needs_free_gib(5)
-    storage = torch.empty(2**31 + 32, dtype=torch.float16, device=DEVICE)  # only what is touched takes memory on a CPU
+    storage = torch.empty(
+        2**31 + 32, dtype=torch.float16, device=DEVICE
+    )  # only what is touched takes memory on a CPU
     x = storage.as_strided((3, 5), (2**30, 1))
     x.copy_(random(3, 5))
     torch.testing.assert_close(launcher(x), torch.softmax(x.float(), -1).half())
@@ -112,7 +131,10 @@ def test_the_plan_is_what_softmax_calls(dtype, monkeypatch):
             called.append(settings)
             return x
 
-        rows = [(most, note if f.__name__ == plan.version else None, settings) for most, f, settings in PLANS[dtype.itemsize]]
+        rows = [
+            (most, note if f.__name__ == plan.version else None, settings)
+            for most, f, settings in PLANS[dtype.itemsize]
+        ]
         monkeypatch.setattr(module, "PLANS", {dtype.itemsize: rows})
         softmax(torch.empty(1, columns, dtype=dtype, device=DEVICE))
         assert called == [plan.settings]
@@ -130,11 +152,14 @@ def test_more_parts_than_a_gpu_runs_at_once_are_swept_by_one_program_or_refused(
     monkeypatch.setattr(module, "_most_parts", lambda x: 3)
     x = random(2, 17_000)
     with pytest.raises(
-        ValueError, match="5 programs a row are more than this GPU is sure to run at once; take a larger part_n"
+        ValueError,
+        match="5 programs a row are more than this GPU is sure to run at once; take a larger part_n",
     ):
         module.softmax_v7(x, part_n=4096)
     halves = x.half()
-    torch.testing.assert_close(softmax(halves), torch.softmax(halves.double(), -1).half(), rtol=2e-3, atol=1e-6)
+    torch.testing.assert_close(
+        softmax(halves), torch.softmax(halves.double(), -1).half(), rtol=2e-3, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
@@ -167,8 +192,16 @@ def test_a_width_that_is_a_multiple_of_a_vector_alone_is_read_by_vectors(align, 
         (lambda: (random(3, 4).int(),), ValueError, "x is torch.int32; this kernel takes"),
         (lambda: (random(3, 4).double(),), ValueError, "x is torch.float64; this kernel takes"),
         (lambda: ([[1.0]],), TypeError, "x is a list, and must be a torch.Tensor"),
-        (lambda: (random(3, 4).to_sparse(),), ValueError, "x has layout torch.sparse_coo, and must be dense"),
-        (lambda: (random(1).expand(2**30 + 1),), ValueError, "1,073,741,825 columns are more than the 1,073,741,824"),
+        (
+            lambda: (random(3, 4).to_sparse(),),
+            ValueError,
+            "x has layout torch.sparse_coo, and must be dense",
+        ),
+        (
+            lambda: (random(1).expand(2**30 + 1),),
+            ValueError,
+            "1,073,741,825 columns are more than the 1,073,741,824",
+        ),
     ],
 )
 def test_bad_input_is_a_sentence(launcher, make, error, says):
@@ -181,9 +214,21 @@ def test_bad_input_is_a_sentence(launcher, make, error, says):
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda: random(3, 5), ValueError, "x has shape (3, 4) and out has shape (3, 5); both must have the same shape"),
-        (lambda: random(3, 4).half(), ValueError, "out has dtype torch.float16; both must have the same dtype"),
-        (lambda: torch.empty(3, 4, device="meta"), ValueError, "out has device meta; both must have the same device"),
+        (
+            lambda: random(3, 5),
+            ValueError,
+            "x has shape (3, 4) and out has shape (3, 5); both must have the same shape",
+        ),
+        (
+            lambda: random(3, 4).half(),
+            ValueError,
+            "out has dtype torch.float16; both must have the same dtype",
+        ),
+        (
+            lambda: torch.empty(3, 4, device="meta"),
+            ValueError,
+            "out has device meta; both must have the same device",
+        ),
         (lambda: random(4, 3).T, ValueError, "out has strides (1, 3), and must be contiguous"),
         (lambda: 3, TypeError, "out is a int, and must be a torch.Tensor"),
     ],

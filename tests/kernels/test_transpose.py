@@ -24,7 +24,9 @@ def test_every_version_is_right_in_every_case(name):
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize("shape", [(1, 1), (5, 0), (0, 5), (3, 70), (2, 5, 7), (2, 0, 3), (2, 3, 4, 5), (0, 3, 4)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (5, 0), (0, 5), (3, 70), (2, 5, 7), (2, 0, 3), (2, 3, 4, 5), (0, 3, 4)]
+)
 def test_any_number_of_dimensions(launcher, shape):
     x = random(*shape)
     out = launcher(x)
@@ -54,7 +56,9 @@ def test_more_matrices_than_a_grids_axis_takes(monkeypatch):
 
 def test_more_columns_than_a_grids_axis_takes_are_a_sentence():
     x = torch.zeros(1, dtype=torch.int8, device=DEVICE).expand(1, 65_536 * 64)
-    with pytest.raises(ValueError, match="4,194,304 columns are too many for blocks of 64; take a larger block_n"):
+    with pytest.raises(
+        ValueError, match="4,194,304 columns are too many for blocks of 64; take a larger block_n"
+    ):
         transpose(x)
 
 

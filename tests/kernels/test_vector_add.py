@@ -62,13 +62,29 @@ def test_other_block_sizes_and_warps():
 
 
 BAD = [
-    (lambda: (random(3), random(4)), ValueError, "x has shape (3,) and y has shape (4,); both must have the same shape"),
+    (
+        lambda: (random(3), random(4)),
+        ValueError,
+        "x has shape (3,) and y has shape (4,); both must have the same shape",
+    ),
     (lambda: (random(3), random(3, 1)), ValueError, "x has shape (3,) and y has shape (3, 1)"),
-    (lambda: (random(3), random(3).half()), ValueError, "x has dtype torch.float32 and y has dtype torch.float16"),
-    (lambda: (random(3), random(3).to("meta")), ValueError, "y has device meta; both must have the same device"),
+    (
+        lambda: (random(3), random(3).half()),
+        ValueError,
+        "x has dtype torch.float32 and y has dtype torch.float16",
+    ),
+    (
+        lambda: (random(3), random(3).to("meta")),
+        ValueError,
+        "y has device meta; both must have the same device",
+    ),
     (lambda: (random(3), [1.0, 2.0, 3.0]), TypeError, "y is a list, and must be a torch.Tensor"),
     (lambda: (2.0, random(3)), TypeError, "x is a float, and must be a torch.Tensor"),
-    (lambda: (random(3).cfloat(), random(3).cfloat()), ValueError, "the inputs are torch.complex64"),
+    (
+        lambda: (random(3).cfloat(), random(3).cfloat()),
+        ValueError,
+        "the inputs are torch.complex64",
+    ),
     (lambda: (random(3) > 0, random(3) > 0), ValueError, "the inputs are torch.bool"),
 ]
 
@@ -76,7 +92,10 @@ BAD = [
 @pytest.mark.parametrize("launcher", [add_v1, add_v2])
 def test_more_elements_than_32_bits_count_are_refused_before_any_copy(launcher):
     x = torch.zeros(1, dtype=torch.int8, device=DEVICE).expand(2**31)
-    with pytest.raises(ValueError, match="2,147,483,648 elements are more than v1 and v2 can count in 32 bits; use add"):
+    with pytest.raises(
+        ValueError,
+        match="2,147,483,648 elements are more than v1 and v2 can count in 32 bits; use add",
+    ):
         launcher(x, x)
 
 

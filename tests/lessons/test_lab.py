@@ -36,7 +36,9 @@ def free_port() -> int:
 def ask(server, path: str, token: str | None = None, **request) -> tuple[int, str]:
     """The status and the text of an answer; a redirection is an answer too."""
     headers = {"Authorization": f"token {token}"} if token else {}
-    asked = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers=headers, **request)
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}{path}", headers=headers, **request
+    )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), stay)
     try:
         with opener.open(asked, timeout=PATIENCE_S) as answer:
@@ -54,16 +56,24 @@ def server(tmp_path_factory):
     before = {path.name for path in (ROOT / "work").glob("*")}
     # Sockets of sessions have short paths; pytest's own folders are too deep for them.
     with tempfile.TemporaryDirectory(prefix="lab-") as runtime:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON", "XDG_"))}
+        environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("JUPYTER", "IPYTHON", "XDG_"))
+        }
         environ |= {"HOME": str(home), "JUPYTER_RUNTIME_DIR": runtime, "COURSE_MODE": "cpu"}
         options = ["--no-browser", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
         command = [sys.executable, "-m", "course", "lab", *options]
         log = home / "log"
         with log.open("w") as output:
-            process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT
+            )
         try:
             info = Path(runtime) / f"jpserver-{process.pid}.json"
-            found = SimpleNamespace(port=port, token="", before=before, log=log, runtime=Path(runtime))
+            found = SimpleNamespace(
+                port=port, token="", before=before, log=log, runtime=Path(runtime)
+            )
             found.process = psutil.Process(process.pid)
             deadline = time.monotonic() + PATIENCE_S
             while not found.token:
@@ -83,7 +93,9 @@ def server(tmp_path_factory):
 
 
 def listening(process) -> list[tuple[str, int]]:
-    return [tuple(each.laddr) for each in process.net_connections("inet") if each.status == "LISTEN"]
+    return [
+        tuple(each.laddr) for each in process.net_connections("inet") if each.status == "LISTEN"
+    ]
 
 
 def test_the_lessons_are_in_work_and_what_was_there_still_is(server):
@@ -120,15 +132,31 @@ def test_with_the_token_the_lessons_are_shown_and_it_opens_at_the_first(server):
 def test_a_session_runs_code_over_sockets_that_only_this_user_can_reach(server):
     import websocket
 
-    status, started = ask(server, "/api/kernels", server.token, data=b'{"name": "python3"}', method="POST")
+    status, started = ask(
+        server, "/api/kernels", server.token, data=b'{"name": "python3"}', method="POST"
+    )
     assert status == 201
     path = f"/api/kernels/{json.loads(started)['id']}"
     try:
         address = f"ws://127.0.0.1:{server.port}{path}/channels"
-        channels = websocket.create_connection(address, timeout=PATIENCE_S, header=[f"Authorization: token {server.token}"])
-        header = {"msg_id": "1", "msg_type": "execute_request", "session": "1", "username": "", "version": "5.3"}
+        channels = websocket.create_connection(
+            address, timeout=PATIENCE_S, header=[f"Authorization: token {server.token}"]
+        )
+        header = {
+            "msg_id": "1",
+            "msg_type": "execute_request",
+            "session": "1",
+            "username": "",
+            "version": "5.3",
+        }
         content = {"code": "import course\nprint(course.MODE)", "silent": False}
-        message = {"channel": "shell", "header": header, "parent_header": {}, "metadata": {}, "content": content}
+        message = {
+            "channel": "shell",
+            "header": header,
+            "parent_header": {},
+            "metadata": {},
+            "content": content,
+        }
         channels.send(json.dumps(message))
         while (answer := json.loads(channels.recv()))["msg_type"] != "stream":
             pass
@@ -137,7 +165,9 @@ def test_a_session_runs_code_over_sockets_that_only_this_user_can_reach(server):
         (file,) = server.runtime.glob("kernel-*.json")
         connection = json.loads(file.read_text())
         assert connection["transport"] == "ipc"
-        ports = [connection[f"{name}_port"] for name in ("shell", "iopub", "stdin", "control", "hb")]
+        ports = [
+            connection[f"{name}_port"] for name in ("shell", "iopub", "stdin", "control", "hb")
+        ]
         assert all(Path(f"{connection['ip']}-{port}").is_socket() for port in ports)
         assert file.stat().st_mode & 0o077 == 0
     finally:
@@ -150,18 +180,26 @@ def test_the_arguments_keep_it_on_this_machine_behind_its_token(tmp_path):
     assert f"--ServerApp.root_dir={tmp_path}" in arguments
     assert f"--LabApp.default_url=/lab/tree/work/{lab.FIRST}" in arguments
     assert lab.FIRST in LESSONS
-    weak = ("token", "password", "allow_origin", "disable_check_xsrf", "allow_remote", "allow_unauthenticated")
+    weak = (
+        "token",
+        "password",
+        "allow_origin",
+        "disable_check_xsrf",
+        "allow_remote",
+        "allow_unauthenticated",
+    )
     assert [each for each in arguments if any(word in each for word in weak)] == []
     assert ("--allow-root" in arguments) == (os.geteuid() == 0)
 
 
-@pytest.mark.parametrize(
-    ("depth", "transport"),
-    [(1, "ipc"), (12, "tcp")],
-)
-def test_sessions_use_sockets_in_the_file_system_where_their_paths_are_short_enough(monkeypatch, tmp_path, depth, transport):
+@pytest.mark.parametrize(("depth", "transport"), [(1, "ipc"), (12, "tcp")])
+def test_sessions_use_sockets_in_the_file_system_where_their_paths_are_short_enough(
+    monkeypatch, tmp_path, depth, transport
+):
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", "/run" + "/directory" * depth)
-    used = [each for each in lab.arguments(tmp_path) if each.startswith("--KernelManager.transport=")]
+    used = [
+        each for each in lab.arguments(tmp_path) if each.startswith("--KernelManager.transport=")
+    ]
     assert (used or ["--KernelManager.transport=tcp"]) == [f"--KernelManager.transport={transport}"]
 
 
@@ -173,7 +211,9 @@ def test_a_system_without_triton_is_refused_before_anything_is_copied(monkeypatc
 
 
 def test_what_was_copied_is_reported_with_how_to_get_the_newer_lesson():
-    copied = workspace.Copied(new=["00-a.ipynb", "01-b.ipynb"], renewed=["02-c.ipynb"], behind=["03-d.ipynb"])
+    copied = workspace.Copied(
+        new=["00-a.ipynb", "01-b.ipynb"], renewed=["02-c.ipynb"], behind=["03-d.ipynb"]
+    )
     new, renewed, behind = lab.report(copied)
     assert new == "New in work/: 00-a.ipynb, 01-b.ipynb."
     assert "02-c.ipynb" in renewed

@@ -91,7 +91,13 @@ def test_the_built_notebook_holds_the_stubs_output_and_no_solution(lesson):
     assert "secret" not in text
     notebook = nbformat.read(path, as_version=4)
     assert notebook.cells[6].outputs[0].text == "None\n"
-    assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [1, 2, 3, 4, 5]
+    assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
 
 
 def test_building_again_changes_no_byte(lesson):
@@ -119,11 +125,17 @@ def test_cells_of_the_same_text_have_ids_of_their_own(lesson):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda cells: cells[3].update(source=cells[3].source + "\n    secret = 1"), "differs from its source in cell 3"),
+        (
+            lambda cells: cells[3].update(source=cells[3].source + "\n    secret = 1"),
+            "differs from its source in cell 3",
+        ),
         (lambda cells: cells[4].metadata.update(tags=[]), "differs from its source in cell 4"),
         (lambda cells: cells[1].update(id="other"), "differs from its source in cell 1"),
         (lambda cells: cells.pop(), "has 7 cells and its source has 8"),
-        (lambda cells: cells[1].update(execution_count=None, outputs=[]), "was never run in cell 1"),
+        (
+            lambda cells: cells[1].update(execution_count=None, outputs=[]),
+            "was never run in cell 1",
+        ),
     ],
 )
 def test_a_notebook_that_was_edited_by_hand_is_found(lesson, change, says):
@@ -145,21 +157,45 @@ def test_a_missing_notebook_and_one_without_a_source_are_found(lesson):
 
 
 BROKEN = [
-    ('tags=["nbval-check-output"]', 'tags=["nbval-check-outputs"]', "nothing reads the tag 'nbval-check-outputs'"),
+    (
+        'tags=["nbval-check-output"]',
+        'tags=["nbval-check-outputs"]',
+        "nothing reads the tag 'nbval-check-outputs'",
+    ),
     ("# exercise 05.1", "# exercise 05.2", "exercises are numbered 05.2; they must be 05.1"),
     ("# exercise 05.1", "# exercise 04.1", "exercises are numbered 04.1; they must be 05.1"),
-    ("# exercise 05.1\n", "", "solution markers stand in a cell that does not begin with '# exercise NN.k'"),
+    (
+        "# exercise 05.1\n",
+        "",
+        "solution markers stand in a cell that does not begin with '# exercise NN.k'",
+    ),
     ("about 2 lines", "about 9 lines", "the stub says about 9 lines, and the solution has 2"),
     ("    # to here\n", "", "stands without '# to here' after it"),
-    ("    # about 2 lines from here\n", "", "'# to here' stands without '# about N lines from here'"),
+    (
+        "    # about 2 lines from here\n",
+        "",
+        "'# to here' stands without '# about N lines from here'",
+    ),
     ("    result = None\n    # about", "    if x:\n        # about", "the stub does not parse"),
     ("import course", "import course\n!pip install x", "!pip does not belong in a lesson"),
-    ("import course", "import course, sys\nsys.path.append('..')", "sys.path does not belong in a lesson"),
+    (
+        "import course",
+        "import course, sys\nsys.path.append('..')",
+        "sys.path does not belong in a lesson",
+    ),
     ("import course", f"x = {'1' * 104}", "a line has 108 columns, and at most 104 are allowed"),
-    ("import course", "\n".join(f"x{i} = {i}" for i in range(30)), "it has 31 lines, and at most 10 are allowed"),
+    (
+        "import course",
+        "\n".join(f"x{i} = {i}" for i in range(30)),
+        "it has 31 lines, and at most 10 are allowed",
+    ),
     ("(core)", "(easy)", "exercise 05.1 needs a statement under '### Exercise 05.1"),
     ("# 1. Add it", "# Add it", "exercise 05.1 needs hints two cells on"),
-    ('check("05.1", double)', "double", 'exercise 05.1 needs a cell check("05.1", answer) after it'),
+    (
+        'check("05.1", double)',
+        "double",
+        'exercise 05.1 needs a cell check("05.1", answer) after it',
+    ),
     ("# # 05 · An example", "# An example", "the first cell must be the title"),
 ]
 
@@ -201,7 +237,9 @@ def test_a_cell_without_markers_is_its_own_stub():
 
 
 def test_every_lesson_of_the_course_keeps_the_contract():
-    assert [problem for source in lesson_sources(SOLUTIONS) for problem in contract.problems(source)] == []
+    assert [
+        problem for source in lesson_sources(SOLUTIONS) for problem in contract.problems(source)
+    ] == []
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name)

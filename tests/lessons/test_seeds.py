@@ -59,7 +59,11 @@ EXPORT = (
         "6979ce4b_",
         "the hash is the text's own, as the signature is; of the arguments only those with a hint are listed",
     ),
-    Deviation("--output-name", "--out-name", "the flag of Triton's tool, also in the text's own command; ours takes both"),
+    Deviation(
+        "--output-name",
+        "--out-name",
+        "the flag of Triton's tool, also in the text's own command; ours takes both",
+    ),
     Deviation(
         """\
     head_num * head_dim * seq_len, head_dim, head_dim*head_num,
@@ -85,21 +89,35 @@ WORKFLOW = (
     Deviation("def mha(...):", "def mha():", "no Python: the dots stand for arguments"),
     *(
         Deviation(
-            f"triton.compiler.{name}(...)", f"lower(…).{stage}", f"gone from Triton: triton.compile makes all stages{why}"
+            f"triton.compiler.{name}(...)",
+            f"lower(…).{stage}",
+            f"gone from Triton: triton.compile makes all stages{why}",
         )
         for name, stage, why in (
             ("ast_to_ttir", "ttir", ""),
             ("ttir_to_ttgir", "ttgir", ""),
             ("ttgir_to_llir", "llir", ""),
             ("llir_to_ptx", "ptx", ""),
-            ("ptx_to_cubin", "cubin", "; NVIDIA's assembler ptxas makes the cubin, and NVRTC has no part in it"),
+            (
+                "ptx_to_cubin",
+                "cubin",
+                "; NVIDIA's assembler ptxas makes the cubin, and NVRTC has no part in it",
+            ),
         )
     ),
     Deviation("threadPerWarps(default 32)", "32", "fixed by the GPU, and no option"),
-    Deviation("make_block_ptr", "make_tensor_descriptor", "warns from Triton 3.7 on, and is an error in 3.9"),
+    Deviation(
+        "make_block_ptr",
+        "make_tensor_descriptor",
+        "warns from Triton 3.7 on, and is an error in 3.9",
+    ),
 )
 STAGES = (
-    Deviation("device='cuda'", "device=DEVICE", "the interpreter runs where no GPU is; as it stands in the test marked gpu"),
+    Deviation(
+        "device='cuda'",
+        "device=DEVICE",
+        "the interpreter runs where no GPU is; as it stands in the test marked gpu",
+    ),
     Deviation("assert x.is_cuda and y.is_cuda and output.is_cuda", "pass", "as above"),
     Deviation("torch.cuda.synchronize()", "pass", "as above"),
     Deviation(
@@ -131,10 +149,16 @@ STAGES = (
         "% = extractvalue",
         "values are numbered anew: `plain` leaves all their names out, on both sides",
     ),
-    Deviation("add.f32 %f17, %f1, %f9", "add.f32 %r, %r, %r", "a 32-bit register is %r, of floats too"),
+    Deviation(
+        "add.f32 %f17, %f1, %f9", "add.f32 %r, %r, %r", "a 32-bit register is %r, of floats too"
+    ),
 )
 STOCK = (
-    Deviation("_0123456789101112131415161718192021222324252627", "_", "of the arguments only those with a hint are listed"),
+    Deviation(
+        "_0123456789101112131415161718192021222324252627",
+        "_",
+        "of the arguments only those with a hint are listed",
+    ),
 )
 """Of the commands where Triton's own tools run them."""
 
@@ -244,14 +268,18 @@ def shell(script, folder, fails=False):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environ = {**os.environ, "PATH": path, "PYTHONPATH": python_path()}
     environ.pop("TRITON_INTERPRET", None)  # CPU mode's, which a shell of a reader's does not have
-    done = subprocess.run(["bash", "-ec", script], cwd=folder, env=environ, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=folder, env=environ, capture_output=True, text=True
+    )
     assert bool(done.returncode) is fails, done.stdout + done.stderr
     return done.stderr if fails else done.stdout
 
 
 def tree(folder):
     """The files of C below aot/."""
-    return sorted(str(path.relative_to(folder / "aot")) for path in (folder / "aot").rglob("*.[ch]"))
+    return sorted(
+        str(path.relative_to(folder / "aot")) for path in (folder / "aot").rglob("*.[ch]")
+    )
 
 
 def drawn(text):
@@ -290,7 +318,10 @@ def test_every_deviation_is_of_something_that_a_text_has():
 def test_the_kernel_is_declared_as_in_the_text():
     from kernels.flash_attention import _fwd_kernel
 
-    first, last = (re.findall(r"\b[A-Z]\w*|\b[a-z_]\w+\b(?!\.)", part) for part in KERNEL.split("(", 1)[1].split("... ,"))
+    first, last = (
+        re.findall(r"\b[A-Z]\w*|\b[a-z_]\w+\b(?!\.)", part)
+        for part in KERNEL.split("(", 1)[1].split("... ,")
+    )
     last = [name for name in last if name not in ("tl", "constexpr")]
     names = list(inspect.signature(_fwd_kernel.fn).parameters)
     assert names[: len(first)] == first
@@ -309,10 +340,15 @@ def test_tritons_own_linker_runs_as_it_was_written_on_what_its_own_compiler_wrot
 
     signature, grid = export_texts(STOCK)
     out = folder / "aot/fp16/fmha_kernel_d64_fp16"
-    stock.compile(_fwd_kernel, signature, grid, name="fmha_d64_fp16", out=out, num_warps=4, num_stages=1)
+    stock.compile(
+        _fwd_kernel, signature, grid, name="fmha_d64_fp16", out=out, num_warps=4, num_stages=1
+    )
     shell(SET_UP.splitlines()[0] + "\n" + LINK, folder)
     assert tree(folder) == drawn(today(TREE, STOCK))
-    assert "fmha_d64_fp16_default(TT_StreamTy stream" in (folder / "aot" / "fmha_kernel_fp16.h").read_text()
+    assert (
+        "fmha_d64_fp16_default(TT_StreamTy stream"
+        in (folder / "aot" / "fmha_kernel_fp16.h").read_text()
+    )
 
 
 def test_every_flag_of_the_text_is_one_of_ours(folder):
@@ -331,7 +367,9 @@ def launch_from_cpp(folder):
         """,
         folder,
     )
-    (launch,) = [each for each in standin.calls_in(folder / "calls") if each.name == "cuLaunchKernel"]
+    (launch,) = [
+        each for each in standin.calls_in(folder / "calls") if each.name == "cuLaunchKernel"
+    ]
     return launch
 
 
@@ -400,7 +438,9 @@ def test_the_listed_kernel_goes_through_the_listed_stages(kernel_of):
 
 
 def test_the_defaults_are_the_listed_ones(kernel_of):
-    options = lower(kernel_of(today(PYTHON_KERNEL, WORKFLOW), "mha"), target="sm_90").metadata["options"]
+    options = lower(kernel_of(today(PYTHON_KERNEL, WORKFLOW), "mha"), target="sm_90").metadata[
+        "options"
+    ]
     assert (options["num_warps"], options["num_stages"], options["warp_size"]) == (4, 3, 32)
     assert inspect.signature(aot.export).parameters["num_warps"].default == 4
 
@@ -430,12 +470,22 @@ def mha(x_ptr):
 def test_an_argument_is_a_pointer_or_a_constant_and_its_type_comes_with_the_call():
     x = torch.empty(8)
     found = specialise(add_kernel(), x, x, x, 8, BLOCK_SIZE=16)
-    assert [each.type for each in found.parameters] == ["*fp32", "*fp32", "*fp32", "i32", "constexpr"]
+    assert [each.type for each in found.parameters] == [
+        "*fp32",
+        "*fp32",
+        "*fp32",
+        "i32",
+        "constexpr",
+    ]
 
 
 def test_serving_the_machine_code_is_text_in_a_source_that_loads_and_launches_it(tmp_path):
     exported = aot.export(
-        add_kernel(), "*fp32, *fp32, *fp32, i32, 1024", "cdiv(n_elements, BLOCK_SIZE)", "add", tmp_path / "add"
+        add_kernel(),
+        "*fp32, *fp32, *fp32, i32, 1024",
+        "cdiv(n_elements, BLOCK_SIZE)",
+        "add",
+        tmp_path / "add",
     )
     text = exported.sources[0].read_text()
     listed = re.search(r"cubin\[\][^{]*\{(.*?)\}", text, re.S)[1]
@@ -504,7 +554,13 @@ class Stages:
     def __init__(self, found):
         self.asm = {name: getattr(found, name) for name in ('ttir', 'ttgir', 'llir', 'ptx', 'cubin')}
 """
-FILES = ("triton_IR.txt", "triton_TTGIR.txt", "triton_LLVMIR.txt", "triton_PTX.ptx", "triton_cubin.txt")
+FILES = (
+    "triton_IR.txt",
+    "triton_TTGIR.txt",
+    "triton_LLVMIR.txt",
+    "triton_PTX.ptx",
+    "triton_cubin.txt",
+)
 TTIR = """\
 module {
 tt.func public @add_kernel(%arg0: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("/u/saraks/triton_blog/01-vector-add.py":28:0), %arg1: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("/u/saraks/triton_blog/01-vector-add.py":28:0), %arg2: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("/u/saraks/triton_blog/01-vector-add.py":28:0), %arg3: i32 {tt.divisibility = 16 : i32} loc("/u/saraks/triton_blog/01-vector-add.py":28:0)) attributes {noinline = false} {
@@ -588,14 +644,22 @@ def test_the_listed_ttir_is_what_comes_today(run_script):
 
 
 def test_the_listed_ttgir_is_what_comes_today(kernel_of):
-    kernel = kernel_of(SCRIPT.split("import triton.language as tl\n")[1].split("def add(")[0], "add_kernel")
+    kernel = kernel_of(
+        SCRIPT.split("import triton.language as tl\n")[1].split("def add(")[0], "add_kernel"
+    )
     found = plain(lower(kernel, *["*fp32:16"] * 3, "i32:16", BLOCK_SIZE=1024, target="sm_70").ttgir)
-    missing = [line for line in plain(today(TTGIR, STAGES)) if not any(each.startswith(line) for each in found)]
+    missing = [
+        line
+        for line in plain(today(TTGIR, STAGES))
+        if not any(each.startswith(line) for each in found)
+    ]
     assert missing == []
 
 
 def test_the_listed_llvm_ir_and_ptx_are_what_comes_today(kernel_of):
-    kernel = kernel_of(SCRIPT.split("import triton.language as tl\n")[1].split("def add(")[0], "add_kernel")
+    kernel = kernel_of(
+        SCRIPT.split("import triton.language as tl\n")[1].split("def add(")[0], "add_kernel"
+    )
     stages = lower(kernel, *["*fp32:16"] * 3, "i32:16", BLOCK_SIZE=1024, target="sm_70")
     found = plain(stages.llir)
     assert [line for line in plain(today(LLVM_IR, STAGES)) if line not in found] == []

@@ -68,7 +68,9 @@ def test_a_file_of_the_readers_own_under_a_lessons_name_is_kept(folders):
     assert (folders[1] / FIRST).read_text() == "mine before yours"
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"{", b"[1, 2]", b"\xff\xfe", b'{"01-vector-add.ipynb": 7}'])
+@pytest.mark.parametrize(
+    "damage", [None, b"", b"{", b"[1, 2]", b"\xff\xfe", b'{"01-vector-add.ipynb": 7}']
+)
 def test_without_its_notes_of_origin_every_changed_copy_is_kept(folders, damage):
     notebooks, work = folders
     workspace.copy_lessons(*folders)
@@ -83,7 +85,9 @@ def test_without_its_notes_of_origin_every_changed_copy_is_kept(folders, damage)
     json.loads((work / workspace.ORIGINS).read_text())
 
 
-def test_without_its_notes_of_origin_a_copy_like_its_lesson_is_not_behind_and_is_renewed_later(folders):
+def test_without_its_notes_of_origin_a_copy_like_its_lesson_is_not_behind_and_is_renewed_later(
+    folders,
+):
     notebooks, work = folders
     workspace.copy_lessons(*folders)
     (work / workspace.ORIGINS).unlink()
@@ -100,7 +104,11 @@ def test_reset_gives_a_fresh_copy_and_keeps_every_old_one(folders):
         fresh, kept = workspace.reset(number, *folders)
         assert (fresh, kept) == (work / FIRST, work / f"01-vector-add.kept-{k}.ipynb")
         assert fresh.read_text() == "the first lesson"
-    assert [(work / f"01-vector-add.kept-{k}.ipynb").read_text() for k in (1, 2, 3)] == ["attempt 1", "attempt 2", "attempt 3"]
+    assert [(work / f"01-vector-add.kept-{k}.ipynb").read_text() for k in (1, 2, 3)] == [
+        "attempt 1",
+        "attempt 2",
+        "attempt 3",
+    ]
     assert (work / SECOND).read_text() == "the second lesson"
 
 
@@ -138,10 +146,17 @@ LONG = "a lesson that does not fit, " * 100
 def test_on_a_full_disk_a_lesson_is_copied_whole_or_not_at_all_and_the_next_run_goes_on(folders):
     notebooks, work = folders
     (notebooks / SECOND).write_text(LONG)
-    with room_for(1000), pytest.raises(CourseError, match=rf"{SECOND} could not be written \(.+\): .*make room on the disk"):
+    with (
+        room_for(1000),
+        pytest.raises(
+            CourseError, match=rf"{SECOND} could not be written \(.+\): .*make room on the disk"
+        ),
+    ):
         workspace.copy_lessons(*folders)
     assert sorted(os.listdir(work)) == [workspace.ORIGINS, FIRST]
-    (notebooks / FIRST).write_text("a better first lesson")  # its origin was noted when it was copied
+    (notebooks / FIRST).write_text(
+        "a better first lesson"
+    )  # its origin was noted when it was copied
     assert workspace.copy_lessons(*folders) == workspace.Copied(new=[SECOND], renewed=[FIRST])
     assert texts(work) == {FIRST: "a better first lesson", SECOND: LONG}
 
@@ -192,7 +207,10 @@ def test_a_reset_on_a_full_disk_leaves_the_readers_copy_where_it_was(folders):
     (work / FIRST).write_text("my solution")
     (notebooks / FIRST).write_text(LONG)
     before = sorted(os.listdir(work))
-    with room_for(1000), pytest.raises(CourseError, match=r"could not be written \(.+\): .*make room on the disk"):
+    with (
+        room_for(1000),
+        pytest.raises(CourseError, match=r"could not be written \(.+\): .*make room on the disk"),
+    ):
         workspace.reset("01", *folders)
     assert sorted(os.listdir(work)) == before
     assert (work / FIRST).read_text() == "my solution"
@@ -212,7 +230,10 @@ def in_place_of_a_lesson(work, what):
 def test_what_is_no_notebook_in_a_lessons_place_is_said_and_reset_moves_it_away(folders, what):
     work = folders[1]
     in_place_of_a_lesson(work, what)
-    with pytest.raises(CourseError, match=rf"{FIRST} could not be read \(.+\): `course reset 01` puts a fresh copy there"):
+    with pytest.raises(
+        CourseError,
+        match=rf"{FIRST} could not be read \(.+\): `course reset 01` puts a fresh copy there",
+    ):
         workspace.copy_lessons(*folders)
     fresh, kept = workspace.reset("01", *folders)
     assert fresh.read_text() == "the first lesson"
@@ -221,17 +242,25 @@ def test_what_is_no_notebook_in_a_lessons_place_is_said_and_reset_moves_it_away(
 
 
 @pytest.mark.parametrize("what", ["file", "dangling link"])
-@pytest.mark.parametrize("command", [workspace.copy_lessons, lambda *folders: workspace.reset("01", *folders)])
+@pytest.mark.parametrize(
+    "command", [workspace.copy_lessons, lambda *folders: workspace.reset("01", *folders)]
+)
 def test_what_is_no_folder_in_place_of_work_is_said(folders, what, command):
     work = folders[1]
     work.write_text("my file") if what == "file" else work.symlink_to("nowhere")
-    with pytest.raises(CourseError, match=r"work for your lessons could not be made \(File exists\): move away what is in its"):
+    with pytest.raises(
+        CourseError,
+        match=r"work for your lessons could not be made \(File exists\): move away what is in its",
+    ):
         command(*folders)
 
 
 def test_a_folder_in_place_of_the_notes_of_origin_is_said(folders):
     (folders[1] / workspace.ORIGINS).mkdir(parents=True)
-    with pytest.raises(CourseError, match=r"\.origins\.json could not be written .+; move away what is in its place"):
+    with pytest.raises(
+        CourseError,
+        match=r"\.origins\.json could not be written .+; move away what is in its place",
+    ):
         workspace.copy_lessons(*folders)
 
 
@@ -239,9 +268,13 @@ def test_where_every_lesson_is_there_nothing_is_written(folders):
     """So that the lab opens where work/ cannot be written."""
     work = folders[1]
     workspace.copy_lessons(*folders)
-    before = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in (work, *work.iterdir())}
+    before = {
+        path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in (work, *work.iterdir())
+    }
     assert workspace.copy_lessons(*folders) == workspace.Copied()
-    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in (work, *work.iterdir())} == before
+    assert {
+        path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in (work, *work.iterdir())
+    } == before
 
 
 def test_a_work_folder_that_cannot_be_written_is_said(folders):

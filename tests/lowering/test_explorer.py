@@ -34,8 +34,17 @@ def test_every_stage_is_a_pane_and_the_source_comes_first(add):
 def test_lines_of_one_group_belong_together(add):
     panes = {pane["name"]: pane for pane in explore(add).panes}
     group = next(i for i, text in enumerate(text_of(panes["source"])) if "x = tl.load" in text)
-    for stage, operation in (("ttir", "tt.load"), ("ttgir", "tt.load"), ("ptx", "ld.global"), ("sass", "LDG")):
-        lines = [text for text, of in zip(text_of(panes[stage]), panes[stage]["groups"], strict=True) if of == group]
+    for stage, operation in (
+        ("ttir", "tt.load"),
+        ("ttgir", "tt.load"),
+        ("ptx", "ld.global"),
+        ("sass", "LDG"),
+    ):
+        lines = [
+            text
+            for text, of in zip(text_of(panes[stage]), panes[stage]["groups"], strict=True)
+            if of == group
+        ]
         assert any(operation in line for line in lines), stage
         assert not any("loc(" in line for line in lines)
 
@@ -73,7 +82,9 @@ def test_a_page_holds_all_and_asks_for_nothing(add, tmp_path):
 def test_markup_in_a_kernel_stays_text(tmp_path):
     explorer = explore(kernels.print_kernel, "*fp32", target="sm_90")
     assert "<img" not in explorer._repr_mimebundle_()[0]["text/html"]
-    assert "</script><b>" not in explorer.to_html(tmp_path / "p.html").read_text().replace("<\\/script><b>", "")
+    assert "</script><b>" not in explorer.to_html(tmp_path / "p.html").read_text().replace(
+        "<\\/script><b>", ""
+    )
 
 
 def answers(explorer, message):
@@ -85,12 +96,20 @@ def answers(explorer, message):
 
 def test_another_choice_compiles_again_and_marks_what_changed(add):
     explorer = explore(add)
-    explorer._answer(explorer, {"choose": {"target": "sm_90", "num_warps": "8", "num_stages": "3"}}, [])
+    explorer._answer(
+        explorer, {"choose": {"target": "sm_90", "num_warps": "8", "num_stages": "3"}}, []
+    )
     ttgir = next(pane for pane in explorer.panes if pane["name"] == "ttgir")
     assert explorer.lowered.resources.num_warps == 8
     assert any("warpsPerCTA = [8]" in text_of(ttgir)[row] for row in ttgir["changed"])
-    explorer._answer(explorer, {"choose": {"target": "gfx942", "num_warps": "4", "num_stages": "2"}}, [])
-    assert [pane["name"] for pane in explorer.panes if pane["open"]] == ["source", "ttgir", "amdgcn"]
+    explorer._answer(
+        explorer, {"choose": {"target": "gfx942", "num_warps": "4", "num_stages": "2"}}, []
+    )
+    assert [pane["name"] for pane in explorer.panes if pane["open"]] == [
+        "source",
+        "ttgir",
+        "amdgcn",
+    ]
 
 
 def test_a_choice_that_does_not_compile_leaves_what_was_there(monkeypatch, add):
@@ -101,7 +120,9 @@ def test_a_choice_that_does_not_compile_leaves_what_was_there(monkeypatch, add):
         raise LowerError("It does not compile for that.")
 
     monkeypatch.setattr("course.lowering.explorer.lower_again", refuse)
-    explorer._answer(explorer, {"choose": {"target": "sm_80", "num_warps": "4", "num_stages": "3"}}, [])
+    explorer._answer(
+        explorer, {"choose": {"target": "sm_80", "num_warps": "4", "num_stages": "3"}}, []
+    )
     assert explorer.problem == "It does not compile for that."
     assert explorer.panes == before
 

@@ -49,12 +49,21 @@ def test_so_does_lower_of_an_edited_stage(add, half):
 
 def test_an_export_writes_nothing(half, tmp_path):
     with pytest.raises(CourseError, match=NO_ROOM):
-        aot.export(aot_kernels.add_kernel, "*fp32, *fp32, *fp32, i32, 64", "cdiv(n, 64)", "add", tmp_path / "out" / "add")
+        aot.export(
+            aot_kernels.add_kernel,
+            "*fp32, *fp32, *fp32, i32, 64",
+            "cdiv(n, 64)",
+            "add",
+            tmp_path / "out" / "add",
+        )
     assert not (tmp_path / "out").exists()
 
 
 def test_sass_is_not_read_from_half_a_file(add, assembler):
-    with pytest.raises(CourseError, match=r"^The temporary folder .+ could not be used \(No space left on device\): make room"):
+    with pytest.raises(
+        CourseError,
+        match=r"^The temporary folder .+ could not be used \(No space left on device\): make room",
+    ):
         sass_of(add.cubin, add.ptx, [assembler, *add.assembler[1:]], add.target)
 
 
@@ -68,7 +77,10 @@ def test_stages_are_dumped_all_or_none(add, tmp_path):
     add.sass  # noqa: B018  which needs room of its own
     with (
         room_for(5000),
-        pytest.raises(CourseError, match=r"could not be written .+: nothing was changed; make room on the disk"),
+        pytest.raises(
+            CourseError,
+            match=r"could not be written .+: nothing was changed; make room on the disk",
+        ),
     ):
         add.dump(tmp_path / "stages")
     assert not (tmp_path / "stages").exists()

@@ -75,21 +75,30 @@ CASES = {
     "a shifted view": ("add_kernel", "x[1:], x, x, 4096, BLOCK_SIZE=256"),
     "other dtypes": ("add_kernel", "x.to(torch.bfloat16), x.int(), x.half(), 4096, BLOCK_SIZE=256"),
     "more warps": ("add_kernel", "x, x, x, 4096, BLOCK_SIZE=1024, num_warps=8"),
-    "a tensor descriptor": ("descriptor_kernel", "TensorDescriptor(x, [32, 32], [32, 1], [16, 16]), x, BLOCK=16"),
+    "a tensor descriptor": (
+        "descriptor_kernel",
+        "TensorDescriptor(x, [32, 32], [32, 1], [16, 16]), x, BLOCK=16",
+    ),
     "flags and types": ("options_kernel", "x, True, 0.5, KIND='scaled', DTYPE=tl.float16"),
     "a loop": ("matmul_kernel", "x.half(), x.half(), x, 256, BLOCK=64, num_stages=2"),
 }
 
 
 def warmup(kernel, arguments, target):
-    ended = run_source(WARMUP.format(kernel=kernel, arguments=arguments, target=target), kind="compile")
+    ended = run_source(
+        WARMUP.format(kernel=kernel, arguments=arguments, target=target), kind="compile"
+    )
     assert ended.how == "finished", ended.stderr
     return json.loads(ended.stdout.splitlines()[-1])
 
 
 def comparable(stages):
     """Without the places in files, which are not the same where tests are found elsewhere."""
-    return {name: without_locations(text) if name != "source" else "" for name, text in stages.items() if name != "source"}
+    return {
+        name: without_locations(text) if name != "source" else ""
+        for name, text in stages.items()
+        if name != "source"
+    }
 
 
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
@@ -99,7 +108,13 @@ def test_the_stages_are_what_the_jit_makes(case, target, tmp_path, monkeypatch):
     x = torch.zeros(5000)
     given = eval(
         f"call({arguments})",
-        {"call": lambda *a, **k: (a, k), "x": x, "torch": torch, "tl": tl, "TensorDescriptor": TensorDescriptor},
+        {
+            "call": lambda *a, **k: (a, k),
+            "x": x,
+            "torch": torch,
+            "tl": tl,
+            "TensorDescriptor": TensorDescriptor,
+        },
     )
     made = lower(getattr(kernels, kernel), *given[0], target=target, **given[1])
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "another"))
@@ -125,7 +140,10 @@ def test_on_amd_the_size_of_the_storage_counts():
     meta = torch.empty(2**30, device="meta")
     assert small.ttir.count("tt.pointer_range = 32") == 3
     assert large.ttir.count("tt.pointer_range = 32") == 2
-    assert lower(kernels.add_kernel, meta, *ADD[1:], BLOCK_SIZE=256, target="gfx942").ttir == large.ttir
+    assert (
+        lower(kernels.add_kernel, meta, *ADD[1:], BLOCK_SIZE=256, target="gfx942").ttir
+        == large.ttir
+    )
 
 
 def test_a_cells_kernel_is_found_by_its_own_lines(add):
@@ -156,7 +174,9 @@ def local_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     ],
 )  # fmt: skip
 def test_a_dot_becomes_what_the_target_has(target, instruction):
-    made = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target=target)
+    made = lower(
+        kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target=target
+    )
     assert made.target.dot == instruction
     assembly = made.counts["ptx" if made.target.nvidia else "amdgcn"]
     units = {"mma", "wgmma", "tcgen05", "mfma", "wmma"}
@@ -169,16 +189,33 @@ def test_a_dot_becomes_what_the_target_has(target, instruction):
         assert made.hsaco[:4] == b"\x7fELF"
 
 
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"])
+@pytest.mark.parametrize(
+    "target", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
+)
 def test_loads_go_on_while_a_program_computes_as_the_target_has_it(target):
-    by_pointers = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, num_stages=3, target=target)
-    described = lower(kernels.descriptor_kernel, "tensordesc<fp16[64, 64]>", "*fp16:16", 64, target=target)
-    assert bool(by_pointers.counts["ptx"]["asynchronous copies"]) == (by_pointers.target.copies != "none")
+    by_pointers = lower(
+        kernels.matmul_kernel,
+        "*fp16:16",
+        "*fp16:16",
+        "*fp32:16",
+        256,
+        BLOCK=64,
+        num_stages=3,
+        target=target,
+    )
+    described = lower(
+        kernels.descriptor_kernel, "tensordesc<fp16[64, 64]>", "*fp16:16", 64, target=target
+    )
+    assert bool(by_pointers.counts["ptx"]["asynchronous copies"]) == (
+        by_pointers.target.copies != "none"
+    )
     assert ("cp.async.bulk.tensor" in described.ptx) == (described.target.copies == "TMA")
 
 
 def test_sm_70_ends_with_the_cubin(monkeypatch):
-    monkeypatch.delenv("TRITON_PTXAS_PATH", raising=False)  # torch.compile, once used, names PyTorch's, which may know less
+    monkeypatch.delenv(
+        "TRITON_PTXAS_PATH", raising=False
+    )  # torch.compile, once used, names PyTorch's, which may know less
     made = lower(kernels.add_kernel, *ADD, BLOCK_SIZE=1024, target="sm_70")
     assert 'ttg.target = "cuda:70"' in made.ttgir
     assert made.cubin
@@ -190,7 +227,9 @@ def test_sm_70_ends_with_the_cubin(monkeypatch):
 
 def test_a_stage_of_another_vendor_is_named():
     amd = lower(kernels.add_kernel, *ADD, BLOCK_SIZE=1024, target="gfx942")
-    with pytest.raises(CourseError, match="A kernel for gfx942 has no stage ptx: it has ttir, ttgir, llir, amdgcn"):
+    with pytest.raises(
+        CourseError, match="A kernel for gfx942 has no stage ptx: it has ttir, ttgir, llir, amdgcn"
+    ):
         amd.ptx  # noqa: B018
     with pytest.raises(CourseError, match="A kernel for gfx942 ends in a hsaco"):
         amd.cubin  # noqa: B018
@@ -205,7 +244,12 @@ OPERATIONS = {
         "ptx": "%ctaid.x",
         "sass": "CTAID.X",
     },
-    "mask = offsets < n": {"ttir": "arith.cmpi slt", "llir": "icmp slt", "ptx": "setp.lt", "sass": "ISETP"},
+    "mask = offsets < n": {
+        "ttir": "arith.cmpi slt",
+        "llir": "icmp slt",
+        "ptx": "setp.lt",
+        "sass": "ISETP",
+    },
     "    x = tl.load(x_ptr + offsets, mask=mask)": {
         "ttir": "tt.load",
         "ttgir": "tt.load",
@@ -213,7 +257,12 @@ OPERATIONS = {
         "ptx": "ld.global",
         "sass": "LDG",
     },
-    "tl.store(out_ptr + offsets, x + y, mask=mask)": {"ttir": "tt.store", "llir": "fadd", "ptx": "st.global", "sass": "STG"},
+    "tl.store(out_ptr + offsets, x + y, mask=mask)": {
+        "ttir": "tt.store",
+        "llir": "fadd",
+        "ptx": "st.global",
+        "sass": "STG",
+    },
 }
 
 
@@ -231,12 +280,17 @@ def test_each_load_is_told_from_the_other(add):
     x, y = (line_of(f"    {name} = tl.load({name}_ptr + offsets, mask=mask)") for name in "xy")
     loads = [row for row, text in enumerate(add.sass.split("\n"), start=1) if "LDG" in text]
     assert {add.lines.back("sass", row).number for row in loads} == {x, y}
-    assert sum("LDG" in add.sass.split("\n")[row - 1] for row in add.lines.of(x)["sass"]) == len(loads) // 2
+    assert (
+        sum("LDG" in add.sass.split("\n")[row - 1] for row in add.lines.of(x)["sass"])
+        == len(loads) // 2
+    )
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942", "gfx1100"])
 def test_a_library_call_belongs_to_the_line_that_calls_it(target):
-    made = lower(kernels.row_sum_kernel, "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target=target)
+    made = lower(
+        kernels.row_sum_kernel, "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target=target
+    )
     found = made.lines.of(line_of("total = tl.sum(x, axis=0)"))
     assert set(found) == set(made.lines.stages)
     stage, shuffle = ("sass", "SHFL") if made.target.nvidia else ("amdgcn", "ds_bpermute")
@@ -247,10 +301,15 @@ def test_a_library_call_belongs_to_the_line_that_calls_it(target):
 
 
 def test_a_readers_own_function_has_lines_of_its_own():
-    made = lower(kernels.row_sum_kernel, "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
+    made = lower(
+        kernels.row_sum_kernel, "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90"
+    )
     found = made.lines.of(line_of("return x * x"))
     assert any("arith.mulf" in made.ttir.split("\n")[row - 1] for row in found["ttir"])
-    assert any("FMUL" in made.sass.split("\n")[row - 1] or "FFMA" in made.sass.split("\n")[row - 1] for row in found["sass"])
+    assert any(
+        "FMUL" in made.sass.split("\n")[row - 1] or "FFMA" in made.sass.split("\n")[row - 1]
+        for row in found["sass"]
+    )
 
 
 def test_the_methods_of_an_aggregate_have_lines_too():
@@ -265,7 +324,9 @@ def test_the_code_behind_the_lines_is_the_code_that_runs(add):
 
     code = [line.split("*/")[1] for line in add.sass.split("\n") if "/*" in line and ";" in line]
     plain = [
-        line.split("*/")[1] for line in _tool("nvdisasm", add.cubin, "-c", "-ndf").split("\n") if "/*" in line and ";" in line
+        line.split("*/")[1]
+        for line in _tool("nvdisasm", add.cubin, "-c", "-ndf").split("\n")
+        if "/*" in line and ";" in line
     ]
     assert code == plain
 
@@ -322,9 +383,13 @@ def test_files_of_one_name_are_told_apart(tmp_path):
         ("two", "import triton\n\n\n\n\n\n\n\n\n\n\n@triton.jit\ndef helper(x):\n    return x * x\n"),
     ):  # fmt: skip
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "kern.py").write_text(text.replace("{!r}", repr(str(tmp_path / "two" / "kern.py"))))
+        (tmp_path / folder / "kern.py").write_text(
+            text.replace("{!r}", repr(str(tmp_path / "two" / "kern.py")))
+        )
     made = lower_file(tmp_path / "one" / "kern.py", "k", ["*fp32"], "sm_90")
-    row = next(row for row, line in enumerate(made.ttgir.split("\n"), start=1) if "arith.mulf" in line)
+    row = next(
+        row for row, line in enumerate(made.ttgir.split("\n"), start=1) if "arith.mulf" in line
+    )
     assert made.lines.back("ttgir", row).file == str(tmp_path / "two" / "kern.py")
     assert made.lines.back("ttgir", row).text == "    return x * x"
 
@@ -336,14 +401,23 @@ def test_counts_of_a_vector_add(add):
     assert add.counts["ttir"] == {"loads": 2, "stores": 1, "dots": 0, "reductions": 0}
     assert add.counts["ptx"]["vectorised global loads"] == add.counts["ptx"]["global loads"] == 4
     assert add.counts["sass"]["fp32 additions"] == 8
-    scalar = lower(kernels.add_kernel, "*fp32", "*fp32", "*fp32", "i32", BLOCK_SIZE=1024, target="sm_90")
-    assert (scalar.counts["ptx"]["global loads"], scalar.counts["ptx"]["vectorised global loads"]) == (16, 0)
+    scalar = lower(
+        kernels.add_kernel, "*fp32", "*fp32", "*fp32", "i32", BLOCK_SIZE=1024, target="sm_90"
+    )
+    assert (
+        scalar.counts["ptx"]["global loads"],
+        scalar.counts["ptx"]["vectorised global loads"],
+    ) == (16, 0)
 
 
 def test_counts_of_a_row_sum():
-    made = lower(kernels.row_sum_kernel, "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90")
+    made = lower(
+        kernels.row_sum_kernel, "*fp32:16", "*fp32:16", "i32:16", BLOCK_SIZE=1024, target="sm_90"
+    )
     assert made.counts["ttgir"]["reductions"] == 1
-    assert made.counts["ptx"]["shuffles"] == made.counts["sass"]["shuffles"] == 7  # 5 within a warp of 32, 2 for its 4 warps
+    assert (
+        made.counts["ptx"]["shuffles"] == made.counts["sass"]["shuffles"] == 7
+    )  # 5 within a warp of 32, 2 for its 4 warps
     assert made.counts["ptx"]["barriers"] == made.counts["sass"]["barriers"] > 0
 
 
@@ -353,9 +427,15 @@ def test_the_pass_that_chose_the_layout_of_the_loads(add):
     assert "sizePerThread = [4]" not in coalesce.before
     assert "sizePerThread = [4]" in coalesce.after
     assert "+#blocked1 = #ttg.blocked<{sizePerThread = [4]" in coalesce.diff()
-    assert [each.name for each in add.passes.changed][:3] == ["inline", "convert-triton-to-tritongpu", "tritongpu-coalesce"]
+    assert [each.name for each in add.passes.changed][:3] == [
+        "inline",
+        "convert-triton-to-tritongpu",
+        "tritongpu-coalesce",
+    ]
     assert "loc(" not in coalesce.before + coalesce.after
-    assert "tritongpu-coalesce" in add.passes.diff("convert-triton-to-tritongpu", "tritongpu-coalesce")
+    assert "tritongpu-coalesce" in add.passes.diff(
+        "convert-triton-to-tritongpu", "tritongpu-coalesce"
+    )
     with pytest.raises(CourseError, match="No pass is called 'nonsense'"):
         add.passes["nonsense"]
 
@@ -377,7 +457,12 @@ def test_passes_on_amd():
 
 def test_a_blocked_layout_deals_elements_in_order(add):
     layout = add.layouts["x"]
-    assert (layout.kind, layout.name, layout.shape, layout.element) == ("blocked", "#blocked", (1024,), "f32")
+    assert (layout.kind, layout.name, layout.shape, layout.element) == (
+        "blocked",
+        "#blocked",
+        (1024,),
+        "f32",
+    )
     assert (layout.warps, layout.threads, layout.elements_per_thread) == (4, 32, 8)
     for element in (0, 3, 4, 130, 511, 512, 1023):
         (holder,) = layout.holders(element)
@@ -387,7 +472,10 @@ def test_a_blocked_layout_deals_elements_in_order(add):
             element % 4 + 4 * (element // 512),
         )
     assert layout.held_by(0, 1) == [(4,), (5,), (6,), (7,), (516,), (517,), (518,), (519,)]
-    assert layout.lines == [line_of("    x = tl.load(x_ptr"), line_of("    y = tl.load(y_ptr")] or layout.lines
+    assert (
+        layout.lines == [line_of("    x = tl.load(x_ptr"), line_of("    y = tl.load(y_ptr")]
+        or layout.lines
+    )
     assert "0:0:0 0:0:1 0:0:2 0:0:3 0:1:0" in str(layout)
 
 
@@ -400,7 +488,11 @@ LAYOUTS = {
     "linear": (kernels.matmul_kernel, ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64), "gfx942"),
     "dot_op": (kernels.matmul_kernel, ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64), "sm_80"),
     "nvidia_mma": (kernels.matmul_kernel, ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64), "sm_80"),
-    "swizzled_shared": (kernels.matmul_kernel, ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64), "sm_80"),
+    "swizzled_shared": (
+        kernels.matmul_kernel,
+        ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64),
+        "sm_80",
+    ),
     "nvmma_shared": (kernels.matmul_kernel, ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64), "sm_90"),
     "amd_mfma": (kernels.matmul_kernel, ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64), "gfx942"),
     "amd_wmma": (kernels.matmul_kernel, ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64), "gfx1100"),
@@ -428,18 +520,26 @@ def test_every_kind_of_layout_covers_its_elements_and_is_consistent(kind):
 
 def test_the_tile_of_a_tensor_core_spreads_a_row_over_four_threads():
     """mma.m16n8k16: thread 4 * r + c holds columns 2c and 2c + 1 of row r (PTX ISA, matrix fragments for mma.m16n8k16)."""
-    made = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_80")
-    layout = next(each for each in made.layouts if each.kind == "nvidia_mma" and each.shape == (64, 64))
+    made = lower(
+        kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_80"
+    )
+    layout = next(
+        each for each in made.layouts if each.kind == "nvidia_mma" and each.shape == (64, 64)
+    )
     assert [layout.holders(0, column)[0].thread for column in range(8)] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert [layout.holders(row, 0)[0].thread for row in range(8)] == [0, 4, 8, 12, 16, 20, 24, 28]
 
 
 def test_unknown_names_and_elements_are_errors(add):
-    with pytest.raises(CourseError, match="Nothing is called 'z' in the TTGIR: there is #blocked, offsets"):
+    with pytest.raises(
+        CourseError, match="Nothing is called 'z' in the TTGIR: there is #blocked, offsets"
+    ):
         add.layouts["z"]
     with pytest.raises(CourseError, match=r"There is no element \(1024,\): the shape is \(1024,\)"):
         add.layouts["x"].holders(1024)
-    with pytest.raises(CourseError, match="There is no thread 32 of warp 0: there are 4 warps of 32 threads"):
+    with pytest.raises(
+        CourseError, match="There is no thread 32 of warp 0: there are 4 warps of 32 threads"
+    ):
         add.layouts["x"].held_by(0, 32)
     with pytest.raises(CourseError, match="#blocked lies in registers"):
         add.layouts["x"].offset(0)
@@ -478,7 +578,9 @@ def test_a_layouts_name_gives_its_largest_block():
     shapes = [(64, 64), (64, 1)]
     values = [(Value("arith.divf", "", (), 1, order),) for order in range(2)]
     blocks = zip(shapes, values, strict=True)
-    column_last = Layouts([Layout("#mma", "#ttg.nvidia_mma<{}>", shape, "f32", {}, of) for shape, of in blocks])
+    column_last = Layouts(
+        [Layout("#mma", "#ttg.nvidia_mma<{}>", shape, "f32", {}, of) for shape, of in blocks]
+    )
     assert column_last["#mma"].shape == (64, 64)
 
 
@@ -486,26 +588,39 @@ def test_a_layouts_name_gives_its_largest_block():
 def test_a_part_of_a_buffer_lies_as_it_does_in_the_whole():
     parts = []
     made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80")
-    whole = next(each for each in made.layouts if each.kind == "swizzled_shared" and each.shape == (64, 64))
+    whole = next(
+        each for each in made.layouts if each.kind == "swizzled_shared" and each.shape == (64, 64)
+    )
     for each in made.layouts:
-        if each.kind == "swizzled_shared" and any(value.operation == "ttg.memdesc_subslice" for value in each.values):
+        if each.kind == "swizzled_shared" and any(
+            value.operation == "ttg.memdesc_subslice" for value in each.values
+        ):
             parts.append(each)
-            assert all(each.offset(*index) == whole.offset(*index) for index in np.ndindex(*each.shape))
+            assert all(
+                each.offset(*index) == whole.offset(*index) for index in np.ndindex(*each.shape)
+            )
     assert bool(parts) != triton.__version__.startswith("3.7")
 
 
 @pytest.mark.skipif(triton.__version__.startswith("3.6"), reason="3.6 has no view of shared memory")
 def test_the_barriers_of_a_b200_do_not_hide_the_layouts_of_its_tiles():
     made = lower(kernels.matmul_kernel, *MATMUL, target="sm_100")
-    tile = next(each for each in made.layouts if each.kind == "nvmma_shared" and each.shape == (64, 64))
+    tile = next(
+        each for each in made.layouts if each.kind == "nvmma_shared" and each.shape == (64, 64)
+    )
     # Rows of 128 bytes in pieces of 16, exchanged by the row's number: the pattern of 128-byte swizzling (PTX ISA).
     assert [tile.offset(row, 0) for row in range(9)] == [row * 64 + row % 8 * 8 for row in range(9)]
 
 
 def test_descriptors_and_amds_buffer_loads_are_counted():
-    made = lower(kernels.descriptor_kernel, "tensordesc<fp16[64, 64]>", "*fp16:16", 64, target="sm_90")
+    made = lower(
+        kernels.descriptor_kernel, "tensordesc<fp16[64, 64]>", "*fp16:16", 64, target="sm_90"
+    )
     assert made.counts["ttir"]["loads"] == 1
-    assert lower(kernels.add_kernel, *ADD, BLOCK_SIZE=1024, target="gfx942").counts["ttgir"]["loads"] == 2
+    assert (
+        lower(kernels.add_kernel, *ADD, BLOCK_SIZE=1024, target="gfx942").counts["ttgir"]["loads"]
+        == 2
+    )
 
 
 def test_a_kernel_of_too_many_warps_cannot_be_launched():
@@ -523,13 +638,33 @@ def test_resources_and_what_follows(add):
     assert (found.spill_bytes, found.shared_bytes, found.num_warps) == (0, 0, 4)
     assert 8 <= found.registers <= 64
     assert (found.programs_per_sm, found.limit, found.occupancy) == (16, "warps", 1.0)
-    assert "programs of 4 warps on" in str(found) and "programs of 1 warp on" in str(replace(found, num_warps=1))
-    deep = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=128, num_stages=5, target="sm_75")
+    assert "programs of 4 warps on" in str(found) and "programs of 1 warp on" in str(
+        replace(found, num_warps=1)
+    )
+    deep = lower(
+        kernels.matmul_kernel,
+        "*fp16:16",
+        "*fp16:16",
+        "*fp32:16",
+        256,
+        BLOCK=128,
+        num_stages=5,
+        target="sm_75",
+    )
     assert deep.resources.spill_bytes > 0
 
 
 def test_too_much_shared_memory_is_said():
-    made = lower(kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=128, num_stages=8, target="sm_80")
+    made = lower(
+        kernels.matmul_kernel,
+        "*fp16:16",
+        "*fp16:16",
+        "*fp32:16",
+        256,
+        BLOCK=128,
+        num_stages=8,
+        target="sm_80",
+    )
     assert not made.resources.fits
     assert "too much, it cannot be launched" in str(made.resources)
     assert made.resources.programs_per_sm == 0
@@ -541,8 +676,14 @@ def test_too_much_shared_memory_is_said():
 def test_a_diff_of_two_settings(add):
     other = lower(kernels.add_kernel, *ADD, BLOCK_SIZE=1024, num_warps=8, target="sm_90")
     diff = add.diff(other, "ttgir")
-    assert "-#blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4]" in diff
-    assert "+#blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [8]" in diff
+    assert (
+        "-#blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4]"
+        in diff
+    )
+    assert (
+        "+#blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [8]"
+        in diff
+    )
     assert add.diff(add, "ptx") == ""
 
 
@@ -575,7 +716,8 @@ def test_a_dump_has_a_file_for_each_stage(add, tmp_path):
     assert metadata["constants"] == {"BLOCK_SIZE": "1024"}
     assert metadata["target"] == "sm_90"
     with pytest.raises(
-        CourseError, match=r"/proc/nowhere/.* could not be written \(No such file or directory\): nothing was changed"
+        CourseError,
+        match=r"/proc/nowhere/.* could not be written \(No such file or directory\): nothing was changed",
     ):
         add.dump("/proc/nowhere")
 
@@ -605,20 +747,29 @@ SIGNATURES = [
 @pytest.mark.parametrize(("kernel", "signature"), SIGNATURES)
 def test_a_signature_gives_the_code_that_an_export_of_it_has(kernel, signature):
     variant = {"signature": signature, "options": {"num_warps": 4, "num_stages": 3}}
-    exported = call_compiler(compile_variants, {"file": KERNELS, "name": kernel}, [variant], "1", "sm_90")
+    exported = call_compiler(
+        compile_variants, {"file": KERNELS, "name": kernel}, [variant], "1", "sm_90"
+    )
     assert "problem" not in exported
     made = lower_file(KERNELS, kernel, split_signature(signature), "sm_90")
     assert made.cubin == base64.b64decode(exported["compiled"][0]["code"])
 
 
 def test_the_command_takes_tuples_and_what_heuristics_choose():
-    made = lower_file(KERNELS, "tuple_kernel", split_signature("(*fp32:16, *fp32), (i32, 7), 64"), "sm_90")
-    assert made.metadata["signature"] == {"pointers": "('*fp32', '*fp32')", "sizes": "('i32', 'i32')", "BLOCK": "constexpr"}
+    made = lower_file(
+        KERNELS, "tuple_kernel", split_signature("(*fp32:16, *fp32), (i32, 7), 64"), "sm_90"
+    )
+    assert made.metadata["signature"] == {
+        "pointers": "('*fp32', '*fp32')",
+        "sizes": "('i32', 'i32')",
+        "BLOCK": "constexpr",
+    }
     for n, masked in ((8, False), (7, True)):
         made = lower_file(KERNELS, "chosen_kernel", ["*fp32:16", str(n)], "sm_90", BLOCK="64")
         assert made.metadata["constants"]["EVEN"] == str(not masked)
     with pytest.raises(
-        CourseError, match=r"heuristics could not choose EVEN from these arguments \(TypeError: .*\): give it by name"
+        CourseError,
+        match=r"heuristics could not choose EVEN from these arguments \(TypeError: .*\): give it by name",
     ):
         lower_file(KERNELS, "chosen_kernel", ["*fp32:16", "i32"], "sm_90", BLOCK="64")
 
@@ -627,7 +778,10 @@ def test_what_heuristics_choose_is_taken_from_the_arguments():
     x = torch.zeros(64)
     assert lower(kernels.chosen_kernel, x, 8, BLOCK=64).metadata["constants"]["EVEN"] == "True"
     assert lower(kernels.chosen_kernel, x, 7, BLOCK=64).metadata["constants"]["EVEN"] == "False"
-    assert lower(kernels.chosen_kernel, x, 7, EVEN=True, BLOCK=64).metadata["constants"]["EVEN"] == "True"
+    assert (
+        lower(kernels.chosen_kernel, x, 7, EVEN=True, BLOCK=64).metadata["constants"]["EVEN"]
+        == "True"
+    )
 
 
 def test_parameters_may_be_called_as_the_jits_own():
@@ -639,7 +793,11 @@ def test_parameters_may_be_called_as_the_jits_own():
 @pytest.mark.parametrize(
     ("arguments", "options", "says"),
     [
-        (["i32"], {}, "BLOCK is a constant and was given as i32, so give the value that it has in a launch"),
+        (
+            ["i32"],
+            {},
+            "BLOCK is a constant and was given as i32, so give the value that it has in a launch",
+        ),
         (["x"], {}, "BLOCK is a constant and was given as x"),
         ([None], {}, "BLOCK is a constant and was given as None"),
         ([64], {"num_warps": "x"}, "num_warps is 'x': it must be a power of two"),
@@ -669,20 +827,29 @@ def test_what_the_compiler_writes_beside_its_exception_is_said():
     ("details", "says"),
     [
         ("k.py:6:9: error: it has 32 threads.\nnote", "It does not compile: it has 32 threads."),
-        ("Pipeline failed while executing [`PlanCTA` on 'module']", "the compiler's pass PlanCTA failed."),
+        (
+            "Pipeline failed while executing [`PlanCTA` on 'module']",
+            "the compiler's pass PlanCTA failed.",
+        ),
         ("", "It does not compile: PassManager::run failed."),
     ],
 )
 def test_a_failed_pass_is_named(details, says):
     with pytest.raises(LowerError) as raised:
-        refuse_problem({"problem": "It does not compile: PassManager::run failed.", "details": details})
+        refuse_problem(
+            {"problem": "It does not compile: PassManager::run failed.", "details": details}
+        )
     assert str(raised.value).endswith(says)
 
 
 def test_arguments_that_are_none_of_a_kernels_are_named():
-    with pytest.raises(CourseError, match="x_ptr is a list: give a tensor, or a tuple where the kernel takes one"):
+    with pytest.raises(
+        CourseError, match="x_ptr is a list: give a tensor, or a tuple where the kernel takes one"
+    ):
         lower(kernels.tile_sum_kernel, [1.0, 2.0], "*fp32:16", 64)
-    with pytest.raises(CourseError, match="cannot be given a sparse tensor: pass the dense tensors"):
+    with pytest.raises(
+        CourseError, match="cannot be given a sparse tensor: pass the dense tensors"
+    ):
         lower(kernels.tile_sum_kernel, torch.eye(4).to_sparse(), "*fp32:16", 64)
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     with pytest.raises(CourseError, match="cannot be given a nested tensor"):
@@ -716,7 +883,9 @@ def test_what_does_not_compile_is_said_with_its_line(kernel, arguments, says, li
 
 
 def test_other_bad_input_is_said():
-    with pytest.raises(CourseError, match=r"lower takes a kernel, a function under @triton\.jit; this is a int"):
+    with pytest.raises(
+        CourseError, match=r"lower takes a kernel, a function under @triton\.jit; this is a int"
+    ):
         lower(3)
     with pytest.raises(CourseError, match="There is no target 'sm_33': there is sm_70"):
         lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64, target="sm_33")
@@ -745,7 +914,10 @@ def test_values_that_autotune_chooses_are_asked_for(tmp_path):
         "import triton\nimport triton.language as tl\n\n\n@triton.autotune([triton.Config({'N': 64})], key=[])\n@triton.jit\n"
         "def k(x_ptr, N: tl.constexpr):\n    tl.store(x_ptr + tl.arange(0, N), 1.0)\n"
     )
-    with pytest.raises(LowerError, match=r"What @triton.autotune or @triton.heuristics would choose must be given by name"):
+    with pytest.raises(
+        LowerError,
+        match=r"What @triton.autotune or @triton.heuristics would choose must be given by name",
+    ):
         lower_file(path, "k", ["*fp32"])
     result = CliRunner().invoke(app, ["lower", f"{path}:k", "-s", "*fp32, N=64"])
     assert result.exit_code == 0, result.output
@@ -755,7 +927,13 @@ def test_a_triton_py_in_the_current_folder_does_no_harm(tmp_path, monkeypatch):
     (tmp_path / "triton.py").write_text("raise ImportError('not this one')\n")
     script = "from course.isolate.pool import call\nfrom tests.support import child_tasks\nprint(call(child_tasks.give_back, 1, kind='compile').value)"
     environ = {**os.environ, "PYTHONPATH": python_path()}
-    ended = subprocess.run([sys.executable, "-P", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
     assert ended.stdout == "1\n", ended.stderr
 
 
@@ -770,14 +948,17 @@ def test_a_file_that_does_not_end_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(lower_module, "TIMEOUT_S", 2)
     (tmp_path / "endless.py").write_text("while True:\n    pass\n")
     with pytest.raises(
-        LowerError, match=r"was stopped after 2 s of computing; before it compiles, it executes .*endless\.py\.$"
+        LowerError,
+        match=r"was stopped after 2 s of computing; before it compiles, it executes .*endless\.py\.$",
     ):
         lower_file(tmp_path / "endless.py", "kernel", ["*fp32"])
 
 
 def test_a_compiler_that_aborts_is_an_error(add):
     """A layout of 3 warps, where the module says 4, trips an assertion or a check of the compiler."""
-    broken = add.ttgir.replace("warpsPerCTA = [4]", "warpsPerCTA = [3]").replace('"ttg.num-warps" = 4', '"ttg.num-warps" = 3')
+    broken = add.ttgir.replace("warpsPerCTA = [4]", "warpsPerCTA = [3]").replace(
+        '"ttg.num-warps" = 4', '"ttg.num-warps" = 3'
+    )
     with pytest.raises(LowerError):
         add.replace(ttgir=broken)
     assert lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64)
@@ -785,16 +966,22 @@ def test_a_compiler_that_aborts_is_an_error(add):
 
 def test_a_library_that_triton_lacks_is_no_matter_of_the_disk():
     said = disk_problem(OSError("libLLVM.so: cannot open shared object file"))["problem"]
-    assert said.startswith("Triton lacks a part of its own (libLLVM.so: cannot open shared object file): install it anew")
+    assert said.startswith(
+        "Triton lacks a part of its own (libLLVM.so: cannot open shared object file): install it anew"
+    )
 
 
 def test_a_full_disk_is_said(monkeypatch, tmp_path):
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(tmp_path)], capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(tmp_path)], capture_output=True
+    )
     if mounted.returncode:
         pytest.skip("only root may make a small disk")
     try:
         monkeypatch.setenv("TMPDIR", str(tmp_path))
-        with pytest.raises(LowerError, match=r"could not write its files in .*: No space left on device"):
+        with pytest.raises(
+            LowerError, match=r"could not write its files in .*: No space left on device"
+        ):
             lower(kernels.add_kernel, *ADD, BLOCK_SIZE=1024)
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
@@ -817,7 +1004,10 @@ def test_the_command_writes_all_stages(tmp_path):
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [*(f"add_kernel.{stage}" for stage in ("ttir", "ttgir", "llir", "amdgcn", "hsaco")), "metadata.json"]
+        [
+            *(f"add_kernel.{stage}" for stage in ("ttir", "ttgir", "llir", "amdgcn", "hsaco")),
+            "metadata.json",
+        ]
     )
     assert "add_kernel for gfx942" in result.output
 
@@ -825,7 +1015,17 @@ def test_the_command_writes_all_stages(tmp_path):
 def test_the_command_gives_json(add):
     result = CliRunner().invoke(
         app,
-        ["lower", f"{kernels.__file__}:add_kernel", "-s", ", ".join([*ADD, "1024"]), "--target", "sm_90", "-w", "8", "--json"],
+        [
+            "lower",
+            f"{kernels.__file__}:add_kernel",
+            "-s",
+            ", ".join([*ADD, "1024"]),
+            "--target",
+            "sm_90",
+            "-w",
+            "8",
+            "--json",
+        ],
     )
     found = json.loads(result.stdout)
     assert found["resources"]["num_warps"] == 8
@@ -836,7 +1036,9 @@ def test_a_file_is_read_as_a_part_of_its_package(tmp_path):
     package = tmp_path / "mine"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "parts.py").write_text("import triton\n\n\n@triton.jit\ndef twice(x):\n    return 2 * x\n")
+    (package / "parts.py").write_text(
+        "import triton\n\n\n@triton.jit\ndef twice(x):\n    return 2 * x\n"
+    )
     (package / "kernel.py").write_text(
         "import triton\nimport triton.language as tl\nfrom .parts import twice\n\n\n"
         "@triton.autotune([triton.Config({}, num_warps=2)], key=[])\n@triton.jit\n"
@@ -850,7 +1052,9 @@ def test_a_file_is_read_as_a_part_of_its_package(tmp_path):
 def test_what_the_command_is_given_wrongly_is_said(tmp_path):
     with pytest.raises(CourseError, match="There is no file"):
         lower_file(tmp_path / "none.py", "k", [])
-    with pytest.raises(LowerError, match=r"There is no 'k' in .*: its kernels are add_kernel, square"):
+    with pytest.raises(
+        LowerError, match=r"There is no 'k' in .*: its kernels are add_kernel, square"
+    ):
         lower_file(kernels.__file__, "k", [])
     (tmp_path / "broken.py").write_text("import nothing_of_the_kind\n")
     with pytest.raises(LowerError, match="cannot be loaded: ModuleNotFoundError"):
@@ -868,7 +1072,9 @@ def test_signatures_are_split_outside_brackets():
 
 def test_a_launch_needs_the_target(add):
     if not course.MODE.gpu:
-        with pytest.raises(CourseError, match="A kernel for sm_90 cannot be launched here: CPU mode"):
+        with pytest.raises(
+            CourseError, match="A kernel for sm_90 cannot be launched here: CPU mode"
+        ):
             add.launch((1,))
 
 

@@ -48,7 +48,9 @@ def test_scalars(n, says):
 
 def test_options_of_the_compiler_make_another_kernel_where_they_are_not_the_usual_ones():
     usual = specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256)
-    assert specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warps=4) == usual
+    assert (
+        specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warps=4) == usual
+    )
     other = specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warps=8)
     assert other != usual
     assert other.parameters == usual.parameters
@@ -56,12 +58,17 @@ def test_options_of_the_compiler_make_another_kernel_where_they_are_not_the_usua
 
 
 def test_an_option_that_does_not_exist_is_a_sentence():
-    with pytest.raises(CourseError, match="num_warp: neither a parameter of the kernel nor an option of the compiler"):
+    with pytest.raises(
+        CourseError,
+        match="num_warp: neither a parameter of the kernel nor an option of the compiler",
+    ):
         specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warp=8)
 
 
 def test_too_few_arguments_are_a_sentence():
-    with pytest.raises(CourseError, match=r"do not fit the kernel add_kernel: add_kernel\(\) missing 3 required"):
+    with pytest.raises(
+        CourseError, match=r"do not fit the kernel add_kernel: add_kernel\(\) missing 3 required"
+    ):
         specialise(add_kernel, ALIGNED, ALIGNED)
 
 

@@ -36,13 +36,21 @@ def repository(tmp_path, monkeypatch):
         ("LOCK", "requirements.lock"), ("DEV_LOCK", "requirements-dev.lock"),
     ):  # fmt: skip
         monkeypatch.setattr(bootstrap, constant, str(folder / name))
-    (folder / "pyproject.toml").write_text("[tool.uv.pip]\nno-index = true\n")  # what is for making the locks
+    (folder / "pyproject.toml").write_text(
+        "[tool.uv.pip]\nno-index = true\n"
+    )  # what is for making the locks
     monkeypatch.chdir(folder)
     (folder / "requirements.lock").write_text("torch==2.15.0\nother==1.0\n")
-    (folder / "requirements-dev.lock").write_text("torch==2.15.0\nother==1.0\ntool==1.0\nuv==0.13.9\n")
+    (folder / "requirements-dev.lock").write_text(
+        "torch==2.15.0\nother==1.0\ntool==1.0\nuv==0.13.9\n"
+    )
     certificates = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
     for name in list(os.environ):
-        if name.startswith(("PIP_", "UV_")) or name.lower().endswith("_proxy") or name in certificates:
+        if (
+            name.startswith(("PIP_", "UV_"))
+            or name.lower().endswith("_proxy")
+            or name in certificates
+        ):
             monkeypatch.delenv(name)
     monkeypatch.delenv("TORCH", raising=False)
     for name, value in (
@@ -59,7 +67,9 @@ def repository(tmp_path, monkeypatch):
 def shared_venv(tmp_path_factory):
     """A real virtual environment with pip."""
     folder = tmp_path_factory.mktemp("shared") / "venv"
-    made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
+    made = subprocess.run(
+        [sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True
+    )
     if made.returncode:
         pytest.skip(f"this Python makes no virtual environment: {made.stdout.strip()[:200]}")
     return folder
@@ -82,7 +92,10 @@ class Index(http.server.ThreadingHTTPServer):
         def do_GET(self):
             index = self.server
             index.asked.append(self.path)
-            if self.path.endswith(".whl") and len([path for path in index.asked if path.endswith(".whl")]) in index.holds:
+            if (
+                self.path.endswith(".whl")
+                and len([path for path in index.asked if path.endswith(".whl")]) in index.holds
+            ):
                 index.held.set()
                 index.go_on.wait(60)
             super().do_GET()
@@ -119,13 +132,16 @@ class Index(http.server.ThreadingHTTPServer):
             archive.writestr(f"{name}/__init__.py", f"index = {index!r}\n")
             archive.writestr(f"{name}-{version}.dist-info/METADATA", metadata)
             archive.writestr(
-                f"{name}-{version}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+                f"{name}-{version}.dist-info/WHEEL",
+                "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
             )
             archive.writestr(f"{name}-{version}.dist-info/RECORD", "")
         if not whole:
             (folder / file).write_bytes((folder / file).read_bytes()[:40])
         with (folder / "index.html").open("a") as page:
-            page.write(f'<a href="{file.replace("+", "%2B")}" data-core-metadata="true">{file}</a>\n')
+            page.write(
+                f'<a href="{file.replace("+", "%2B")}" data-core-metadata="true">{file}</a>\n'
+            )
 
 
 @pytest.fixture
@@ -194,13 +210,18 @@ def site_packages() -> Path:
 
 def installed() -> dict[str, str]:
     """The packages of .venv with their versions, but for those that a new one has."""
-    found = (folder.name.removesuffix(".dist-info").split("-") for folder in site_packages().glob("*.dist-info"))
+    found = (
+        folder.name.removesuffix(".dist-info").split("-")
+        for folder in site_packages().glob("*.dist-info")
+    )
     return {name: version for name, version in found if name in ("torch", "other", "tool")}
 
 
 def test_an_old_python_3_can_read_the_script_and_it_imports_the_standard_library_alone():
     tree = ast.parse(SCRIPT.read_text(), feature_version=(3, 6))
-    imported = [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+    imported = [
+        name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+    ]
     imported += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     assert imported
     assert {name.split(".")[0] for name in imported} <= sys.stdlib_module_names
@@ -208,9 +229,14 @@ def test_an_old_python_3_can_read_the_script_and_it_imports_the_standard_library
 
 def test_a_failure_is_one_line_on_stderr_and_exit_code_1():
     command = [sys.executable, "-I", "-S", str(SCRIPT)]
-    ended = subprocess.run(command, env={**os.environ, "TORCH": "nonsense"}, capture_output=True, text=True)
+    ended = subprocess.run(
+        command, env={**os.environ, "TORCH": "nonsense"}, capture_output=True, text=True
+    )
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "Set-up: TORCH is 'nonsense': set it to cpu for PyTorch's CPU build, or leave it unset.\n"
+    assert (
+        ended.stderr
+        == "Set-up: TORCH is 'nonsense': set it to cpu for PyTorch's CPU build, or leave it unset.\n"
+    )
 
 
 @pytest.mark.parametrize("version", [bootstrap.OLDEST, (3, 12), bootstrap.NEWEST])
@@ -222,7 +248,9 @@ def test_a_fit_python_is_used(monkeypatch, version):
 # What a version manager leaves on PATH, and a script whose interpreter is missing.
 @pytest.mark.parametrize("shim", ["#!/bin/sh\nexit 127\n", "#!/nowhere/at/all\n"])
 @pytest.mark.parametrize(("version", "word"), [((3, 8, 1), "old"), ((3, 14, 0), "new")])
-def test_an_unfit_python_hands_over_to_one_that_starts_or_says_what_to_install(monkeypatch, tmp_path, version, word, shim):
+def test_an_unfit_python_hands_over_to_one_that_starts_or_says_what_to_install(
+    monkeypatch, tmp_path, version, word, shim
+):
     monkeypatch.setattr(sys, "version_info", version)
     monkeypatch.setenv("PATH", f"{tmp_path / 'shims'}{os.pathsep}{tmp_path / 'bin'}")
     for name in bootstrap.PYTHONS:
@@ -239,7 +267,12 @@ def test_an_unfit_python_hands_over_to_one_that_starts_or_says_what_to_install(m
 
 
 @pytest.mark.parametrize(
-    ("system", "words"), [("darwin", "for macOS: open"), ("win32", "WSL2 and run make lab"), ("freebsd14", "for freebsd14")]
+    ("system", "words"),
+    [
+        ("darwin", "for macOS: open"),
+        ("win32", "WSL2 and run make lab"),
+        ("freebsd14", "for freebsd14"),
+    ],
 )
 def test_a_system_without_wheels_is_pointed_to_the_dev_container(system, words):
     sentence = stops(bootstrap.check_system, system)
@@ -253,10 +286,16 @@ def test_an_unknown_machine_is_refused(monkeypatch):
     assert "this is riscv64" in stops(bootstrap.check_system, "linux")
 
 
-@pytest.mark.parametrize(("torch", "free", "enough"), [("", 7.9, 0), ("", 8.1, 1), ("cpu", 3.9, 0), ("cpu", 4.1, 1)])
+@pytest.mark.parametrize(
+    ("torch", "free", "enough"), [("", 7.9, 0), ("", 8.1, 1), ("cpu", 3.9, 0), ("cpu", 4.1, 1)]
+)
 def test_a_disk_too_full_is_noticed_before_anything_is_downloaded(monkeypatch, torch, free, enough):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(2**40, 2**39, free * 1e9))
-    monkeypatch.setattr(bootstrap, "check", lambda command: pytest.fail(f"not enough for {command}") if not enough else "")
+    monkeypatch.setattr(
+        bootstrap,
+        "check",
+        lambda command: pytest.fail(f"not enough for {command}") if not enough else "",
+    )
     if enough:
         bootstrap.make_venv(torch)
     else:
@@ -281,7 +320,9 @@ def test_without_a_gpu_no_compiler_and_no_headers_are_asked_for(bare_machine):
 
 
 @pytest.mark.parametrize("device", ["/dev/nvidiactl", "/dev/dxg"])
-def test_with_a_gpu_a_c_compiler_then_headers_are_asked_for(bare_machine, monkeypatch, tmp_path, device):
+def test_with_a_gpu_a_c_compiler_then_headers_are_asked_for(
+    bare_machine, monkeypatch, tmp_path, device
+):
     bare_machine(device)
     assert "apt-get install gcc" in stops(bootstrap.check_compiler)
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/clang" if name == "clang" else None)
@@ -316,15 +357,18 @@ def test_what_keeps_pip_and_uv_from_their_packages_is_told_apart(
     sentence = stops(install_with, installer, monkeypatch)
     assert words in sentence
     if "lacks" in words:
-        assert {"pip": "(No matching distribution found for uv==0.13.9)", "uv": "(Because other was not found"}[
-            installer
-        ] in sentence
+        assert {
+            "pip": "(No matching distribution found for uv==0.13.9)",
+            "uv": "(Because other was not found",
+        }[installer] in sentence
 
 
 def install_with(installer: str, monkeypatch) -> None:
     """Take the step of the set-up in which this program downloads."""
     if installer == "pip":
-        monkeypatch.setattr(bootstrap, "uv_program", lambda: os.path.join(bootstrap.BUILD, "uv", "bin", "uv"))
+        monkeypatch.setattr(
+            bootstrap, "uv_program", lambda: os.path.join(bootstrap.BUILD, "uv", "bin", "uv")
+        )
         bootstrap.install_uv()
     else:
         bootstrap.check(bootstrap.uv("other==1.0"), bootstrap.uv_settings())
@@ -339,7 +383,19 @@ def test_a_proxy_with_its_own_certificate_asks_for_it_and_is_content_with_it(
     both = tmp_path / "both.pem"
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
     subject += ["-addext", "basicConstraints=critical,CA:FALSE"]
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject, "-keyout", "-"]
+    make = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        *subject,
+        "-keyout",
+        "-",
+    ]
     both.write_bytes(subprocess.run(make, check=True, capture_output=True).stdout)
     monkeypatch.setenv("PIP_INDEX_URL", f"{serve(both).url}/simple")
     assert "PIP_CERT=/path/to/its/certificate.pem" in stops(install_with, installer, monkeypatch)
@@ -352,11 +408,17 @@ def test_a_proxy_with_its_own_certificate_asks_for_it_and_is_content_with_it(
     [
         ("because ensurepip is not available.  On Debian", f"{HERE}-venv"),
         ("/usr/bin/python3: No module named venv", f"{HERE}-venv"),
-        ("ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device", "The disk is full"),
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
+            "The disk is full",
+        ),
         ("connection error: [Errno 111] Connection refused", "cannot be reached"),
         ("connection error: Failed to resolve IP address for 'index.invalid'", "cannot be reached"),
         ("index.invalid didn't respond within 15.0 seconds", "cannot be reached"),
-        ("proxy connection error: ('Unable to connect to proxy', NewConnectionError())", "The proxy does not answer"),
+        (
+            "proxy connection error: ('Unable to connect to proxy', NewConnectionError())",
+            "The proxy does not answer",
+        ),
         ("ERROR: something new", "the last that it printed was: something new."),
         ("", "the last that it printed was: nothing."),
     ],
@@ -364,7 +426,9 @@ def test_a_proxy_with_its_own_certificate_asks_for_it_and_is_content_with_it(
 def test_what_was_printed_becomes_what_to_do(printed, words):
     assert words in bootstrap.explain(printed)
     if "connection" in printed:  # pip 26 goes on after it
-        assert words in bootstrap.explain(f"{printed} - skipping\nERROR: No matching distribution found for x")
+        assert words in bootstrap.explain(
+            f"{printed} - skipping\nERROR: No matching distribution found for x"
+        )
 
 
 def test_pip_s_settings_reach_uv(real_programs, monkeypatch, tmp_path):
@@ -390,7 +454,9 @@ def test_a_learner_gets_no_test_tools_and_they_are_added_to_what_is_there(index)
     assert [path for path in index.asked if "torch" in path or "other" in path] == []
 
 
-def test_the_cpu_build_comes_from_pytorchs_index_which_is_asked_for_torch_alone_and_once(index, monkeypatch, capsys):
+def test_the_cpu_build_comes_from_pytorchs_index_which_is_asked_for_torch_alone_and_once(
+    index, monkeypatch, capsys
+):
     index.add("cpu", "torch", "2.15.0+cpu")
     index.add("cpu", "other", "1.0")
     monkeypatch.setenv("TORCH", "cpu")
@@ -406,7 +472,11 @@ def test_the_cpu_build_comes_from_pytorchs_index_which_is_asked_for_torch_alone_
 
 @pytest.mark.parametrize(
     ("cpu_index", "words"),
-    [("silent", "did not answer within 1 s"), ("closed", "cannot be reached"), ("without", "has no torch==2.15.0+cpu for")],
+    [
+        ("silent", "did not answer within 1 s"),
+        ("closed", "cannot be reached"),
+        ("without", "has no torch==2.15.0+cpu for"),
+    ],
 )
 def test_where_pytorchs_index_gives_no_cpu_build_it_says_so_and_takes_the_ordinary_one(
     index, monkeypatch, capsys, closed_port, cpu_index, words
@@ -417,11 +487,19 @@ def test_where_pytorchs_index_gives_no_cpu_build_it_says_so_and_takes_the_ordina
     if cpu_index == "silent":
         monkeypatch.setattr(bootstrap, "ANSWER_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = {"silent": silent.getsockname()[1], "closed": closed_port, "without": index.server_port}[cpu_index]
+        port = {
+            "silent": silent.getsockname()[1],
+            "closed": closed_port,
+            "without": index.server_port,
+        }[cpu_index]
         monkeypatch.setattr(bootstrap, "CPU_INDEX", f"http://127.0.0.1:{port}/cpu")
         assert bootstrap.main([]) == 0
     assert installed() == {"torch": "2.15.0", "other": "1.0"}
-    (said,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("PyTorch's own index"))
+    (said,) = (
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("PyTorch's own index")
+    )
     assert words in said
     assert "ordinary build is installed" in said
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("it tried again"))
@@ -438,7 +516,9 @@ def test_a_cpu_build_that_breaks_off_is_not_replaced_by_gigabytes(index, monkeyp
     assert bootstrap.read_made() == {}
 
 
-def test_an_interrupted_set_up_says_one_sentence_and_downloads_nothing_twice(index, monkeypatch, capfd):
+def test_an_interrupted_set_up_says_one_sentence_and_downloads_nothing_twice(
+    index, monkeypatch, capfd
+):
     monkeypatch.setenv("UV_CONCURRENT_DOWNLOADS", "1")
     index.holds = {2}
     child = os.fork()
@@ -452,7 +532,9 @@ def test_an_interrupted_set_up_says_one_sentence_and_downloads_nothing_twice(ind
     os.kill(child, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
     (line,) = capfd.readouterr().err.splitlines()
-    assert line == "Set-up: stopped; the same command goes on from here, and downloads nothing twice."
+    assert (
+        line == "Set-up: stopped; the same command goes on from here, and downloads nothing twice."
+    )
     index.go_on.set()
     assert bootstrap.main([]) == 0
     assert installed() == {"torch": "2.15.0", "other": "1.0"}
@@ -489,7 +571,8 @@ def test_a_second_call_does_nothing_and_starts_no_process(made, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "changed", ["requirements.lock", "pyproject.toml", "TORCH", ".venv/course-made.json", ".venv/bin/python"]
+    "changed",
+    ["requirements.lock", "pyproject.toml", "TORCH", ".venv/course-made.json", ".venv/bin/python"],
 )
 def test_whatever_changed_the_next_call_makes_it_anew(made, monkeypatch, repository, changed):
     if changed == "TORCH":

@@ -67,7 +67,9 @@ def test_a_folder_that_others_can_write_is_refused_with_the_command_that_mends_i
 def test_a_folder_of_another_user_is_refused_and_one_of_ones_own_asked_for(monkeypatch, tmp_path):
     tmp_path.chmod(0o700)
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    with pytest.raises(CourseError, match=r"belongs to another user.+set COURSE_CACHE to a folder of your own\.$"):
+    with pytest.raises(
+        CourseError, match=r"belongs to another user.+set COURSE_CACHE to a folder of your own\.$"
+    ):
         private_folder(tmp_path)
 
 
@@ -99,7 +101,8 @@ def test_a_folder_that_all_can_replace_is_refused(tmp_path, way):
     assert private_folder(chosen) == chosen
     shared.chmod(0o777)
     with pytest.raises(
-        CourseError, match=r"is reached through .*/shared/(folder|link), which every user .+ set COURSE_CACHE to"
+        CourseError,
+        match=r"is reached through .*/shared/(folder|link), which every user .+ set COURSE_CACHE to",
     ):
         private_folder(chosen)
     shared.chmod(0o1777)  # as /tmp: each user's own stays
@@ -122,12 +125,17 @@ def test_in_a_sticky_folder_what_belongs_to_another_user_is_refused(monkeypatch,
 @pytest.mark.parametrize("cache", ["file", "file/below"])
 def test_a_folder_that_cannot_be_made_says_why_and_what_to_set(tmp_path, cache):
     (tmp_path / "file").touch()
-    with pytest.raises(CourseError, match=r"cannot be made \(.+\): set COURSE_CACHE to a folder that you can write\.$"):
+    with pytest.raises(
+        CourseError,
+        match=r"cannot be made \(.+\): set COURSE_CACHE to a folder that you can write\.$",
+    ):
         private_folder(tmp_path / cache)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
 def test_a_parent_that_cannot_be_written_says_why_and_what_to_set(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(CourseError, match=r"cannot be made \(Permission denied\): set COURSE_CACHE"):
+    with pytest.raises(
+        CourseError, match=r"cannot be made \(Permission denied\): set COURSE_CACHE"
+    ):
         private_folder(tmp_path / "cache")

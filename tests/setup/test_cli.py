@@ -26,7 +26,9 @@ def course(*arguments: str, mode: str = "cpu") -> subprocess.CompletedProcess[st
     """Run `course` as a reader does, in CPU mode."""
     command = [sys.executable, "-m", "course", *arguments]
     environ = {**os.environ, "COURSE_MODE": mode}
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
+    return subprocess.run(
+        command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=PATIENCE_S
+    )
 
 
 def refuses(ended: subprocess.CompletedProcess[str]) -> str:
@@ -58,7 +60,9 @@ def test_the_installed_command_and_the_module_are_one():
     installed = shutil.which("course", path=str(Path(sys.executable).parent))
     if installed is None:
         pytest.skip("the course is not installed here: make setup")
-    ended = subprocess.run([installed, "recorded", "vector_add"], capture_output=True, text=True, timeout=PATIENCE_S)
+    ended = subprocess.run(
+        [installed, "recorded", "vector_add"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert ended.stdout
     assert ended.stdout == course("recorded", "vector_add").stdout
 
@@ -115,7 +119,9 @@ def test_recorded_of_what_is_not_there_names_what_is(name):
 
 @pytest.mark.parametrize("arguments", [["verify", "vector_add"], ["bench"], ["lab", "--version"]])
 def test_a_mode_that_is_none_is_refused_in_a_sentence(arguments):
-    assert "COURSE_MODE is 'nonsense': set it to cpu or gpu" in refuses(course(*arguments, mode="nonsense"))
+    assert "COURSE_MODE is 'nonsense': set it to cpu or gpu" in refuses(
+        course(*arguments, mode="nonsense")
+    )
 
 
 def test_reset_of_no_lesson_is_refused_naming_those_there_are():
@@ -134,5 +140,8 @@ def test_an_error_of_the_file_system_that_no_command_foresaw_is_a_sentence(monke
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/file")
 
     monkeypatch.setattr(cli, "app", fails)
-    with pytest.raises(SystemExit, match=r"^course: /a/file: No space left on device: make room on the disk and try again\.$"):
+    with pytest.raises(
+        SystemExit,
+        match=r"^course: /a/file: No space left on device: make room on the disk and try again\.$",
+    ):
         cli.main()

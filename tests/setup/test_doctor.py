@@ -16,7 +16,20 @@ from course import doctor
 from tests.support.processes import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
-NAMES = {"mode", "Python", "torch", "GPU", "C compiler", "headers", "ptxas", "cuobjdump", "nvdisasm", "cache", "memory", "disk"}
+NAMES = {
+    "mode",
+    "Python",
+    "torch",
+    "GPU",
+    "C compiler",
+    "headers",
+    "ptxas",
+    "cuobjdump",
+    "nvdisasm",
+    "cache",
+    "memory",
+    "disk",
+}
 Usage = namedtuple("Usage", "total used free")
 
 
@@ -33,7 +46,12 @@ def run_doctor(home: Path, *options: str, **environ: str) -> subprocess.Complete
 def set_gpu(patch, capability=(9, 0), usable=(True, "an NVIDIA GPU answers"), cuda="13.2"):
     import torch
 
-    for name, answer in (("driver_devices", (1, "")), ("find_gpu", usable), ("torch_cuda", cuda), ("_driver", "580.1")):
+    for name, answer in (
+        ("driver_devices", (1, "")),
+        ("find_gpu", usable),
+        ("torch_cuda", cuda),
+        ("_driver", "580.1"),
+    ):
         patch.setattr(doctor, name, lambda answer=answer: answer)
     patch.setattr(torch.cuda, "get_device_name", lambda index: "NVIDIA Something")
     patch.setattr(torch.cuda, "get_device_capability", lambda index: capability)
@@ -80,7 +98,10 @@ def full(path):
 
 CPU_BUILD = {"usable": (False, "this PyTorch is the CPU build"), "cuda": None}
 OLD_DRIVER = {"usable": (False, "the NVIDIA driver supports CUDA 12.4 and this PyTorch needs 13.2")}
-OLDER_DRIVER = {"usable": (False, "the NVIDIA driver supports CUDA 11.8 and this PyTorch needs 12.8"), "cuda": "12.8"}
+OLDER_DRIVER = {
+    "usable": (False, "the NVIDIA driver supports CUDA 11.8 and this PyTorch needs 12.8"),
+    "cuda": "12.8",
+}
 
 # check, what is wrong, and of what it finds: the name, the level, words it says, words that mend it
 CASES = [
@@ -116,8 +137,14 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("check", "change", "name", "level", "says", "mend"), CASES, ids=[f"{c[0]}: {c[4]}" for c in CASES])
-def test_a_machine_like_this_is_described(monkeypatch, tmp_path, check, change, name, level, says, mend):
+@pytest.mark.parametrize(
+    ("check", "change", "name", "level", "says", "mend"),
+    CASES,
+    ids=[f"{c[0]}: {c[4]}" for c in CASES],
+)
+def test_a_machine_like_this_is_described(
+    monkeypatch, tmp_path, check, change, name, level, says, mend
+):
     with monkeypatch.context() as patch:
         patch.delenv("COURSE_MODE", raising=False)
         change(patch, tmp_path)
@@ -130,7 +157,9 @@ def test_a_machine_like_this_is_described(monkeypatch, tmp_path, check, change, 
 
 
 @pytest.mark.parametrize(("gpu", "level"), [(set_no_gpu, "note"), (set_gpu, "problem")])
-def test_a_missing_compiler_and_missing_headers_are_a_problem_only_with_a_gpu(monkeypatch, tmp_path, gpu, level):
+def test_a_missing_compiler_and_missing_headers_are_a_problem_only_with_a_gpu(
+    monkeypatch, tmp_path, gpu, level
+):
     gpu(monkeypatch)
     set_nothing_to_compile_with(monkeypatch, tmp_path)
     cc, headers = doctor.compiler()
@@ -147,7 +176,9 @@ def test_a_compiler_named_in_cc_that_is_not_there_is_missing(monkeypatch):
 
 @pytest.mark.parametrize("broken", ["torch", "triton"])
 def test_what_make_setup_would_skip_as_made_is_mended_by_making_it_anew(monkeypatch, broken):
-    set_versions(monkeypatch, *(None if name == broken else "2.15.0" for name in ("torch", "triton")))
+    set_versions(
+        monkeypatch, *(None if name == broken else "2.15.0" for name in ("torch", "triton"))
+    )
     (found,) = doctor.torch_and_triton()
     assert found.mend == "make clean setup"
 
@@ -164,7 +195,10 @@ def test_a_cache_of_another_user_is_mended_without_that_users_rights(monkeypatch
 def test_a_cache_on_a_network_is_slow(monkeypatch, tmp_path):
     set_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.setattr(doctor, "_file_system", lambda path: "nfs")
-    assert [(found.level, "slow" in found.says) for found in doctor.cache()] == [("ok", False), ("note", True)]
+    assert [(found.level, "slow" in found.says) for found in doctor.cache()] == [
+        ("ok", False),
+        ("note", True),
+    ]
 
 
 def test_this_machine_is_described_whole():
@@ -172,12 +206,17 @@ def test_this_machine_is_described_whole():
     assert {finding.name for finding in findings} - {"browser"} == NAMES
     assert {finding.level for finding in findings} <= {"ok", "note", "problem"}
     assert all(finding.says and "\n" not in finding.says for finding in findings)
-    assert [finding.name for finding in findings if finding.level == "problem" and not finding.mend] == []
+    assert [
+        finding.name for finding in findings if finding.level == "problem" and not finding.mend
+    ] == []
     assert findings[0] == doctor.Finding("mode", "ok", str(course.MODE))
 
 
 def test_text_and_json_hold_the_same_findings():
-    findings = [doctor.Finding("disk", "problem", "0 MiB free", "free a gigabyte"), doctor.Finding("Python", "ok", "3.12.1")]
+    findings = [
+        doctor.Finding("disk", "problem", "0 MiB free", "free a gigabyte"),
+        doctor.Finding("Python", "ok", "3.12.1"),
+    ]
     assert [doctor.Finding(**each) for each in json.loads(doctor.as_json(findings))] == findings
     lines = doctor.as_text(findings).splitlines()
     assert [line.split() for line in lines] == [

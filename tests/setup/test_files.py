@@ -19,30 +19,44 @@ LONG = "a long text, " * 1000
 
 def tree(folder) -> dict[str, str]:
     """Every file below a folder, hidden ones too."""
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def writes_a_picture(path):
     Picture(LONG.encode(), "a picture", 100).save(path)
 
 
-@pytest.mark.parametrize("write", [write_whole, write_page, recording._write, lambda path, _: writes_a_picture(path)])
+@pytest.mark.parametrize(
+    "write", [write_whole, write_page, recording._write, lambda path, _: writes_a_picture(path)]
+)
 def test_where_there_is_no_room_the_old_file_stays_and_the_error_says_what_to_do(tmp_path, write):
     path = tmp_path / "file"
     path.write_text("the old one")
     with room_for(5000), pytest.raises(CourseError) as refused:
         write(path, LONG)
     assert str(refused.value).startswith(f"{path} could not be written (")
-    assert str(refused.value).endswith("): nothing was changed; make room on the disk and try again.")
+    assert str(refused.value).endswith(
+        "): nothing was changed; make room on the disk and try again."
+    )
     assert tree(tmp_path) == {"file": "the old one"}
     write(path, LONG)
     assert tree(tmp_path) == {"file": LONG}
 
 
 @pytest.mark.parametrize("room", [0, 1, 500, 5000])
-def test_of_several_files_all_are_written_or_none_and_folders_made_for_them_are_removed(tmp_path, room):
+def test_of_several_files_all_are_written_or_none_and_folders_made_for_them_are_removed(
+    tmp_path, room
+):
     (tmp_path / "one").write_text("the old one")
-    files = {tmp_path / "one": "the new one", tmp_path / "two": "two", tmp_path / "a" / "b" / "three": LONG}
+    files = {
+        tmp_path / "one": "the new one",
+        tmp_path / "two": "two",
+        tmp_path / "a" / "b" / "three": LONG,
+    }
     with room_for(room), pytest.raises(CourseError, match="nothing was changed"):
         write_together(files)
     assert tree(tmp_path) == {"one": "the old one"}
@@ -53,7 +67,9 @@ def test_of_several_files_all_are_written_or_none_and_folders_made_for_them_are_
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, os.strerror(errno.EIO)), KeyboardInterrupt()])
 @pytest.mark.parametrize("fails_at", [1, 2, 3])
-def test_an_error_or_interrupt_while_files_are_moved_takes_back_those_before_it(tmp_path, monkeypatch, error, fails_at):
+def test_an_error_or_interrupt_while_files_are_moved_takes_back_those_before_it(
+    tmp_path, monkeypatch, error, fails_at
+):
     files = {tmp_path / name: f"new {name}" for name in ("one", "two", "three")}
     (tmp_path / "one").write_text("old one")
     plain, count = Path.replace, iter(range(1, 10))
@@ -79,7 +95,9 @@ def test_a_link_is_followed(tmp_path):
 def test_a_device_and_a_folder_are_not_replaced(tmp_path):
     (tmp_path / "link").symlink_to("/dev/null")
     for path in (Path("/dev/null"), tmp_path / "link", tmp_path):
-        with pytest.raises(CourseError, match=r"could not be written \(a folder or a device is there\)"):
+        with pytest.raises(
+            CourseError, match=r"could not be written \(a folder or a device is there\)"
+        ):
             write_whole(path, "text")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 

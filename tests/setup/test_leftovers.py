@@ -25,7 +25,9 @@ def leaves_files(how: str) -> None:
         pass
 
 
-@pytest.mark.parametrize(("how", "ends"), [("done", "finished"), ("killed", "crashed"), ("endless", "out of time")])
+@pytest.mark.parametrize(
+    ("how", "ends"), [("done", "finished"), ("killed", "crashed"), ("endless", "out of time")]
+)
 def test_a_task_leaves_nothing_however_it_ends(tmp_path, monkeypatch, how, ends):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert call(leaves_files, how, kind="compile", timeout_s=1).how == ends

@@ -23,7 +23,13 @@ def gpu_answers(monkeypatch):
 def run(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a fresh process, with nothing of ours in its environment but what is given."""
     base = {"PATH": "/usr/bin:/bin", "HOME": environ.pop("HOME"), "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-c", code], env=base | environ, capture_output=True, text=True, timeout=PATIENCE_S)
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=base | environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
 
 
 def test_a_gpu_that_answers_means_gpu_mode(gpu_answers):
@@ -48,7 +54,9 @@ def test_a_driver_too_old_for_this_pytorch_means_cpu_mode(gpu_answers, monkeypat
     assert "supports CUDA 12.4 and this PyTorch needs 13.0" in str(mode.choose({}))
 
 
-@pytest.mark.parametrize("environ", [{"COURSE_MODE": "cpu"}, {"COURSE_MODE": "CPU"}, {"TRITON_INTERPRET": "1"}])
+@pytest.mark.parametrize(
+    "environ", [{"COURSE_MODE": "cpu"}, {"COURSE_MODE": "CPU"}, {"TRITON_INTERPRET": "1"}]
+)
 def test_cpu_mode_can_be_asked_for_on_a_gpu(gpu_answers, environ):
     assert mode.choose(environ).name == "CPU"
 
@@ -59,7 +67,9 @@ def test_course_mode_outranks_triton_interpret(gpu_answers):
 
 def test_gpu_mode_asked_for_without_a_gpu_is_a_sentence(monkeypatch):
     monkeypatch.setattr(mode, "driver_devices", lambda: (0, "no NVIDIA driver is installed"))
-    with pytest.raises(CourseError, match="COURSE_MODE=gpu, but no NVIDIA driver is installed: unset COURSE_MODE"):
+    with pytest.raises(
+        CourseError, match="COURSE_MODE=gpu, but no NVIDIA driver is installed: unset COURSE_MODE"
+    ):
         mode.choose({"COURSE_MODE": "gpu"})
 
 
@@ -74,7 +84,10 @@ def test_a_child_does_what_it_is_told_on_any_machine(gpu_answers, kind, interpre
 
 
 def test_importing_course_loads_neither_torch_nor_triton(tmp_path):
-    result = run("import course, sys; print(sorted({'torch', 'triton', 'numpy'} & set(sys.modules)))", HOME=str(tmp_path))
+    result = run(
+        "import course, sys; print(sorted({'torch', 'triton', 'numpy'} & set(sys.modules)))",
+        HOME=str(tmp_path),
+    )
     assert result.stdout.strip() == "[]", result.stderr
 
 
@@ -85,9 +98,14 @@ def test_the_import_sets_what_triton_reads(tmp_path):
 
 
 def test_triton_imported_first_in_the_wrong_mode_is_a_sentence_at_first_use(tmp_path):
-    result = run("import triton, course\nfrom course import DEVICE", HOME=str(tmp_path), COURSE_MODE="cpu")
+    result = run(
+        "import triton, course\nfrom course import DEVICE", HOME=str(tmp_path), COURSE_MODE="cpu"
+    )
     assert result.returncode == 1
-    assert "Triton was imported before course, with its interpreter off, and this is CPU mode" in result.stderr
+    assert (
+        "Triton was imported before course, with its interpreter off, and this is CPU mode"
+        in result.stderr
+    )
 
 
 def test_triton_imported_first_in_the_right_mode_is_fine(tmp_path):
@@ -99,7 +117,9 @@ def test_a_cache_that_others_can_write_is_refused_at_first_use(tmp_path):
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(0o777)
-    result = run("from course import DEVICE", HOME=str(tmp_path), COURSE_MODE="cpu", COURSE_CACHE=str(folder))
+    result = run(
+        "from course import DEVICE", HOME=str(tmp_path), COURSE_MODE="cpu", COURSE_CACHE=str(folder)
+    )
     assert result.returncode == 1
     assert f"chmod 700 {folder}" in result.stderr
 

@@ -18,14 +18,20 @@ ROOT = Path(__file__).parents[2]
 
 
 def lines_of(lock: str) -> list[str]:
-    return [line for line in (ROOT / lock).read_text().splitlines() if line and not line.lstrip().startswith("#")]
+    return [
+        line
+        for line in (ROOT / lock).read_text().splitlines()
+        if line and not line.lstrip().startswith("#")
+    ]
 
 
 LINES, DEV_LINES = lines_of("requirements.lock"), lines_of("requirements-dev.lock")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 # The lock of the learner gives what builds the course too, so that the set-up downloads no build tools.
-ASKED = [Requirement(line) for line in PROJECT["dependencies"] + PYPROJECT["build-system"]["requires"]]
+ASKED = [
+    Requirement(line) for line in PROJECT["dependencies"] + PYPROJECT["build-system"]["requires"]
+]
 ASKED_TO_TEST = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
 PYTHONS = SpecifierSet(PROJECT["requires-python"])
 
@@ -37,7 +43,11 @@ def canonical(name: str) -> str:
 def locked(name: str, lines: list[str] = LINES) -> list[str]:
     """The versions that a lock gives for a package; several where they depend on the Python."""
     found = [Requirement(line) for line in lines]
-    return [str(each.specifier).removeprefix("==") for each in found if canonical(each.name) == canonical(name)]
+    return [
+        str(each.specifier).removeprefix("==")
+        for each in found
+        if canonical(each.name) == canonical(name)
+    ]
 
 
 def yaml_of(path: str):
@@ -46,9 +56,13 @@ def yaml_of(path: str):
 
 def recipe(target: str) -> str:
     """What make would run for a target."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
+    }
     command = ["make", "-n", target]
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize(
@@ -74,11 +88,17 @@ def test_the_lock_for_tests_is_the_learners_and_the_test_tools():
 
 def test_the_course_imports_no_test_tools():
     tools = {Requirement(line).name.replace("-", "_") for line in set(DEV_LINES) - set(LINES)}
-    files = [path for folder in ("course", "kernels", "solutions") for path in (ROOT / folder).rglob("*.py")]
+    files = [
+        path
+        for folder in ("course", "kernels", "solutions")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
     assert len(files) > 50
     for path in files:
         nodes = list(ast.walk(ast.parse(path.read_text())))
-        names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+        names = [
+            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+        ]
         names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
         assert [name for name in names if name.split(".")[0] in tools] == [], path
 
@@ -102,12 +122,19 @@ def test_the_lock_holds_exact_versions_that_any_index_and_both_torch_builds_can_
 
 
 def test_the_pythons_agree():
-    (oldest, newest) = (".".join(map(str, version)) for version in (bootstrap.OLDEST, bootstrap.NEWEST))
+    (oldest, newest) = (
+        ".".join(map(str, version)) for version in (bootstrap.OLDEST, bootstrap.NEWEST)
+    )
     beyond = f"{bootstrap.NEWEST[0]}.{bootstrap.NEWEST[1] + 1}"
     assert str(PYTHONS) == str(SpecifierSet(f">={oldest},<{beyond}"))
-    assert f"# PYTHON=…      the Python to set up with; {oldest}, 3.12 or {newest}\n" in (ROOT / "Makefile").read_text()
+    assert (
+        f"# PYTHON=…      the Python to set up with; {oldest}, 3.12 or {newest}\n"
+        in (ROOT / "Makefile").read_text()
+    )
     assert bootstrap.PYTHONS == ("python3.13", "python3.12", "python3.11")
-    image = re.search(r'"image": "\S+?python:([\d.]+)', (ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    image = re.search(
+        r'"image": "\S+?python:([\d.]+)', (ROOT / ".devcontainer" / "devcontainer.json").read_text()
+    )
     assert PYTHONS.contains(image[1])
 
 
@@ -115,7 +142,11 @@ def test_the_doctor_knows_the_pinned_pair():
     assert (locked("torch")[0], locked("triton")[0]) == doctor.PINNED
     torch, triton = doctor.PINNED
     assert triton.startswith(doctor.PAIRS[".".join(torch.split(".")[:2])])
-    assert doctor.SUPPORTED_TRITON[0] <= tuple(map(int, triton.split(".")[:2])) <= doctor.SUPPORTED_TRITON[1]
+    assert (
+        doctor.SUPPORTED_TRITON[0]
+        <= tuple(map(int, triton.split(".")[:2]))
+        <= doctor.SUPPORTED_TRITON[1]
+    )
 
 
 def test_conda_takes_the_lock_and_names_no_version_of_its_own():
@@ -129,10 +160,22 @@ def test_conda_takes_the_lock_and_names_no_version_of_its_own():
 
 
 def test_pip_can_read_what_conda_gives_it(tmp_path):
-    (pip,) = (each["pip"] for each in yaml_of("environment.yml")["dependencies"] if isinstance(each, dict))
+    (pip,) = (
+        each["pip"] for each in yaml_of("environment.yml")["dependencies"] if isinstance(each, dict)
+    )
     options = [each for each in pip if not each.startswith(("-r", "--editable"))]
     (tmp_path / "requirements.txt").write_text("\n".join([*options, "no-such-package-0.whl"]))
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps", "-r", "requirements.txt"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--dry-run",
+        "--no-index",
+        "--no-deps",
+        "-r",
+        "requirements.txt",
+    ]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "no such option" not in ended.stderr
     assert "no-such-package-0.whl" in ended.stderr
@@ -149,13 +192,17 @@ def test_pip_can_read_what_conda_gives_it(tmp_path):
         ("test-triton-versions", " --dev"),
     ],
 )
-def test_make_sets_up_before_everything_else_with_the_test_tools_where_they_are_needed(target, option):
+def test_make_sets_up_before_everything_else_with_the_test_tools_where_they_are_needed(
+    target, option
+):
     assert re.match(rf"\S+ course/bootstrap.py{option}\n", recipe(target))
 
 
 def test_make_tests_the_tritons_that_the_doctor_accepts():
     tested = re.findall(r"triton==(\d+)\.(\d+)", recipe("test-triton-versions"))
-    supported = [tuple(map(int, version)) for version in tested] + [tuple(map(int, doctor.PINNED[1].split(".")[:2]))]
+    supported = [tuple(map(int, version)) for version in tested] + [
+        tuple(map(int, doctor.PINNED[1].split(".")[:2]))
+    ]
     (major, oldest), (_, newest) = doctor.SUPPORTED_TRITON
     assert supported == [(major, minor) for minor in range(oldest, newest + 1)]
 

@@ -8,7 +8,11 @@ import triton.language as tl
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+    tl.store(
+        out_ptr + offsets,
+        tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask),
+        mask=mask,
+    )
 
 
 @triton.jit
@@ -30,7 +34,11 @@ def types_kernel(out_ptr, b, i8, i16, i32, i64, u8, u16, u32, u64, half, brain, 
 @triton.jit
 def many_kernel(p0, a1, a2, a3, a4, a5, a6, a7, a8, a9, n10, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
-    tl.store(p0 + offsets, (a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9).to(tl.float32), mask=offsets < n10)
+    tl.store(
+        p0 + offsets,
+        (a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9).to(tl.float32),
+        mask=offsets < n10,
+    )
 
 
 @triton.jit
@@ -39,7 +47,9 @@ def scale_kernel(x_ptr, scale, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
     if EVEN:
         tl.store(x_ptr + offsets, tl.load(x_ptr + offsets) * scale)
     else:
-        tl.store(x_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n) * scale, mask=offsets < n)
+        tl.store(
+            x_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n) * scale, mask=offsets < n
+        )
 
 
 @triton.jit
@@ -52,18 +62,34 @@ def softmax_kernel(x_ptr, out_ptr, n_cols, stride, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, scale, seqlen, BLOCK: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr):
+def attention_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    scale,
+    seqlen,
+    BLOCK: tl.constexpr,
+    D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     head = tl.program_id(axis=1) * seqlen * D
     dims = tl.arange(0, D)
-    q = tl.load(q_ptr + head + rows[:, None] * D + dims[None, :], mask=rows[:, None] < seqlen, other=0.0)
+    q = tl.load(
+        q_ptr + head + rows[:, None] * D + dims[None, :], mask=rows[:, None] < seqlen, other=0.0
+    )
     most = tl.full((BLOCK,), -float("inf"), tl.float32)
     total = tl.zeros((BLOCK,), tl.float32)
     acc = tl.zeros((BLOCK, D), tl.float32)
     for start in range(0, seqlen, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        k = tl.load(k_ptr + head + cols[:, None] * D + dims[None, :], mask=cols[:, None] < seqlen, other=0.0)
-        v = tl.load(v_ptr + head + cols[:, None] * D + dims[None, :], mask=cols[:, None] < seqlen, other=0.0)
+        k = tl.load(
+            k_ptr + head + cols[:, None] * D + dims[None, :], mask=cols[:, None] < seqlen, other=0.0
+        )
+        v = tl.load(
+            v_ptr + head + cols[:, None] * D + dims[None, :], mask=cols[:, None] < seqlen, other=0.0
+        )
         scores = tl.dot(q, tl.trans(k)) * scale
         if CAUSAL:
             scores = tl.where(rows[:, None] >= cols[None, :], scores, -float("inf"))
@@ -86,7 +112,8 @@ def large_kernel(a_ptr, b_ptr, out_ptr, k, BLOCK: tl.constexpr):
     for start in range(0, k, 64):
         inner = start + tl.arange(0, 64)
         acc += tl.dot(
-            tl.load(a_ptr + rows[:, None] * k + inner[None, :]), tl.load(b_ptr + inner[:, None] * BLOCK + rows[None, :])
+            tl.load(a_ptr + rows[:, None] * k + inner[None, :]),
+            tl.load(b_ptr + inner[:, None] * BLOCK + rows[None, :]),
         )
     tl.store(out_ptr + rows[:, None] * BLOCK + rows[None, :], acc)
 
@@ -99,9 +126,14 @@ def descriptor_kernel(x_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def awkward_kernel(int, stream, NULL, bits_x, cu_seqlens, größe, _x, INT32_MAX, size_t, BLOCK: tl.constexpr):
+def awkward_kernel(
+    int, stream, NULL, bits_x, cu_seqlens, größe, _x, INT32_MAX, size_t, BLOCK: tl.constexpr
+):
     """Its arguments' names mean something in C, or to the C that is written."""
-    tl.store(stream + tl.arange(0, BLOCK), int + NULL + bits_x + cu_seqlens + größe + _x + INT32_MAX + size_t)
+    tl.store(
+        stream + tl.arange(0, BLOCK),
+        int + NULL + bits_x + cu_seqlens + größe + _x + INT32_MAX + size_t,
+    )
 
 
 @triton.jit

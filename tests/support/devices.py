@@ -9,7 +9,11 @@ from course import MODE
 
 SHARED_KIB = {"matmul_v4": 227, "matmul_v5": 227, "flash_attention_v5": 227}
 """Shared memory that a program of these versions takes, whatever they are given. The others fit every GPU."""
-SHARED_KIB_OF_WIDE_HEADS = {"flash_attention_v1": (80, 160), "flash_attention_v2": (80, 160), "flash_attention_v4": (227, 227)}
+SHARED_KIB_OF_WIDE_HEADS = {
+    "flash_attention_v1": (80, 160),
+    "flash_attention_v2": (80, 160),
+    "flash_attention_v4": (227, 227),
+}
 """The same of those that keep whole heads, for up to 128 dimensions and for more."""
 SHARED_KIB_OF_V4 = 73
 """Of flash_attention_v4 with up to 64 dimensions."""
@@ -51,7 +55,9 @@ def needs_free_gib(gib: float) -> None:
 def needs_shared_kib(kib: int) -> None:
     """Skip where a program may have less shared memory."""
     if MODE.gpu and shared_kib() < kib:
-        pytest.skip(f"needs {kib} KiB of shared memory for a program, and this GPU has {shared_kib()}")
+        pytest.skip(
+            f"needs {kib} KiB of shared memory for a program, and this GPU has {shared_kib()}"
+        )
 
 
 def needs_capability(major: int, minor: int, what: str) -> None:

@@ -6,7 +6,11 @@ from triton.backends.compiler import GPUTarget
 
 def use(target):
     """From now on this process compiles for `target`, as "sm_90" or "gfx942"."""
-    gpu = GPUTarget("cuda", int(target[3:]), 32) if target.startswith("sm_") else GPUTarget("hip", target, 64)
+    gpu = (
+        GPUTarget("cuda", int(target[3:]), 32)
+        if target.startswith("sm_")
+        else GPUTarget("hip", target, 64)
+    )
 
     class Fixed:
         def __getattr__(self, name):

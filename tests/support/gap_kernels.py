@@ -66,14 +66,19 @@ def scaled_kernel(x_ptr, out_ptr, scale):
 def library_kernel(x_ptr, out_ptr):
     offsets = tl.arange(0, 64)
     x = tl.load(x_ptr + offsets)
-    tl.store(out_ptr + offsets, libdevice.exp(x) + libdevice.erf(x) + tanh(x) + cuda_libdevice.fast_expf(x))
+    tl.store(
+        out_ptr + offsets,
+        libdevice.exp(x) + libdevice.erf(x) + tanh(x) + cuda_libdevice.fast_expf(x),
+    )
 
 
 @triton.jit
 def assembly_kernel(x_ptr, out_ptr):
     offsets = tl.arange(0, 64)
     x = tl.load(x_ptr + offsets)
-    y = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
+    y = tl.inline_asm_elementwise(
+        "mov.b32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
     tl.store(out_ptr + offsets, y)
 
 

@@ -120,7 +120,9 @@ def library_kernel(x_ptr):
 @triton.jit
 def assembly_kernel(x_ptr):
     x = tl.load(x_ptr)
-    y = tl.inline_asm_elementwise("nonsense.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
+    y = tl.inline_asm_elementwise(
+        "nonsense.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1
+    )
     tl.store(x_ptr, y)
 
 

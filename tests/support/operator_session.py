@@ -37,7 +37,9 @@ def recorded(call: Any) -> dict[str, Any]:
     """The launches of a call, its results' shapes and addresses."""
     with standin.recorded() as calls:
         out, lse = call()
-    launches = [{**each.details, "result": each.result} for each in calls if each.name == "cuLaunchKernel"]
+    launches = [
+        {**each.details, "result": each.result} for each in calls if each.name == "cuLaunchKernel"
+    ]
     return {
         "launches": launches,
         "loads": sum(each.name == "cuLibraryLoadData" for each in calls),
@@ -69,25 +71,42 @@ found["not loaded"] = said(lambda: fmha(q, k, v, 0.125, False))
 del os.environ["COURSE_STANDIN_FAIL"]
 found["first"] = recorded(lambda: fmha(q, k, v, 0.125, False))
 found["inputs"] = [x.data_ptr() for x in (q, k, v)]
-rows = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v)]  # [batch, length, heads, head_dim] in memory
+rows = [
+    x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v)
+]  # [batch, length, heads, head_dim] in memory
 found["rows"] = recorded(lambda: fmha(*rows, 0.5, True))
 found["32"] = recorded(lambda: fmha(*[tensor(1, 2, 5, 32)] * 3, 1.0, False))
-odd = torch.ones(3 * 7 * 64, dtype=torch.float16).as_strided((1, 3, 7, 64), (5, 448, 64, 1))  # nothing is 5 elements apart
+odd = torch.ones(3 * 7 * 64, dtype=torch.float16).as_strided(
+    (1, 3, 7, 64), (5, 448, 64, 1)
+)  # nothing is 5 elements apart
 found["one batch"] = recorded(lambda: fmha(odd, odd, odd, 1.0, False))
 found["no keys"] = recorded(lambda: fmha(q, k[:, :, :0], v[:, :, :0], 1.0, False))
 found["no queries"] = recorded(lambda: fmha(q[:, :, :0], k, v, 1.0, False))
 exported = torch.export.export(Attend(), (q, k, v))
-found["exported"] = [str(node.target) for node in exported.graph.nodes if node.op == "call_function"]
+found["exported"] = [
+    str(node.target) for node in exported.graph.nodes if node.op == "call_function"
+]
 with FakeTensorMode():
-    traced = [torch.empty(sizes, dtype=torch.bfloat16) for sizes in ((2, 3, 200, 64), *[(2, 3, 333, 64)] * 2)]
-    found["fake"] = [[list(x.shape), str(x.dtype), str(x.device)] for x in fmha(*traced, 0.125, True)]
-found["fake dimensions"] = said(lambda: fmha(*[torch.empty(3, 200, 64, device="meta")] * 3, 0.125, True))
+    traced = [
+        torch.empty(sizes, dtype=torch.bfloat16)
+        for sizes in ((2, 3, 200, 64), *[(2, 3, 333, 64)] * 2)
+    ]
+    found["fake"] = [
+        [list(x.shape), str(x.dtype), str(x.device)] for x in fmha(*traced, 0.125, True)
+    ]
+found["fake dimensions"] = said(
+    lambda: fmha(*[torch.empty(3, 200, 64, device="meta")] * 3, 0.125, True)
+)
 compiled = torch.compile(Attend(), fullgraph=True, backend="aot_eager")
 found["compiled"] = list(compiled(q, k, v).shape)
-torch.library.opcheck(fmha.default, (q, k, v, 0.125, True), test_utils=("test_schema", "test_faketensor"))
+torch.library.opcheck(
+    fmha.default, (q, k, v, 0.125, True), test_utils=("test_schema", "test_faketensor")
+)
 
 in_thread: list[Any] = []
-thread = threading.Thread(target=lambda: in_thread.append(recorded(lambda: fmha(q, k, v, 0.125, False))))  # it has no context
+thread = threading.Thread(
+    target=lambda: in_thread.append(recorded(lambda: fmha(q, k, v, 0.125, False)))
+)  # it has no context
 thread.start()
 thread.join()
 found["thread"] = in_thread[0]["launches"][0]["result"] if in_thread else "it failed"
@@ -105,7 +124,9 @@ REFUSED = {
     "last stride": lambda: fmha(wide[..., ::2], k, v, 0.125, False),
     "stride": lambda: fmha(tensor(2, 3, 200, 72)[..., :64], k, v, 0.125, False),
     "address": lambda: fmha(shifted, k, v, 0.125, False),
-    "head_dim": lambda: fmha(tensor(2, 3, 9, 48), tensor(2, 3, 9, 48), tensor(2, 3, 9, 48), 0.125, False),
+    "head_dim": lambda: fmha(
+        tensor(2, 3, 9, 48), tensor(2, 3, 9, 48), tensor(2, 3, 9, 48), 0.125, False
+    ),
     "heads": lambda: fmha(q, k[:, :1], v[:, :1], 0.125, False),
     "lengths": lambda: fmha(q, k, v[:, :, :300], 0.125, False),
     "scale 0": lambda: fmha(q, k, v, 0.0, False),

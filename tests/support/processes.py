@@ -19,4 +19,7 @@ def computed_s() -> float:
     """CPU seconds of this process, of those that it has started, and of those that these have waited for."""
     import psutil
 
-    return sum(sum(process.cpu_times()[:4]) for process in [psutil.Process(), *psutil.Process().children(recursive=True)])
+    return sum(
+        sum(process.cpu_times()[:4])
+        for process in [psutil.Process(), *psutil.Process().children(recursive=True)]
+    )

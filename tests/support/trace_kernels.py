@@ -21,10 +21,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 @triton.jit
 def two_on_a_line_kernel(x_ptr, y_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    tl.store(
-        out_ptr + offsets,
-        tl.load(x_ptr + offsets) * tl.load(y_ptr + 2 * offsets),
-    )
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * tl.load(y_ptr + 2 * offsets))
 
 
 @triton.jit
@@ -122,7 +119,10 @@ def half_written_kernel(x_ptr, part_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr, tl.sum(parts, axis=0))
 
 
-@triton.autotune(configs=[triton.Config({"BLOCK_SIZE": 64}), triton.Config({"BLOCK_SIZE": 128})], key=["n_elements"])
+@triton.autotune(
+    configs=[triton.Config({"BLOCK_SIZE": 64}), triton.Config({"BLOCK_SIZE": 128})],
+    key=["n_elements"],
+)
 @triton.jit
 def tuned_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)

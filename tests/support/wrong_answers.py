@@ -45,10 +45,18 @@ def false_promise_kernel(x_ptr, out_ptr, stride, n_cols: tl.constexpr, BLOCK_SIZ
     row = tl.program_id(axis=0)
     cols = tl.arange(0, BLOCK_SIZE)
     start = tl.multiple_of(row * stride, 16)
-    tl.store(out_ptr + row * n_cols + cols, tl.load(x_ptr + start + cols, mask=cols < n_cols), mask=cols < n_cols)
+    tl.store(
+        out_ptr + row * n_cols + cols,
+        tl.load(x_ptr + start + cols, mask=cols < n_cols),
+        mask=cols < n_cols,
+    )
 
 
-@triton.autotune(configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)], key=["n_cols"], restore_value=[])
+@triton.autotune(
+    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],
+    key=["n_cols"],
+    restore_value=[],
+)
 @triton.jit
 def in_place_kernel(x_ptr, n_cols, BLOCK_N: tl.constexpr):
     cols = tl.arange(0, BLOCK_N)

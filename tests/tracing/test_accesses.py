@@ -20,7 +20,11 @@ ONE = [Case((Input((4096,)),))]
 @triton.jit
 def unmasked_load_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) + tl.load(y_ptr + offsets), mask=offsets < n_elements)
+    tl.store(
+        out_ptr + offsets,
+        tl.load(x_ptr + offsets) + tl.load(y_ptr + offsets),
+        mask=offsets < n_elements,
+    )
 
 
 @triton.jit
@@ -188,9 +192,14 @@ def test_what_is_right_on_a_gpu_is_right_here(name):
 
 def test_what_the_interpreter_lacks_for_bfloat16_is_left_to_the_gpu():
     cases = [Case((Input((4096,), dtype),)) for dtype in (torch.float32, torch.bfloat16)]
-    in_float32, in_bfloat16 = verify(total(atomic=True), torch.sum, cases, tolerance=Tolerance(1e-3)).outcomes
+    in_float32, in_bfloat16 = verify(
+        total(atomic=True), torch.sum, cases, tolerance=Tolerance(1e-3)
+    ).outcomes
     assert in_float32.verdict == "right"
-    assert (in_bfloat16.verdict, in_bfloat16.reason) == ("left to the GPU", "the interpreter cannot do this with bfloat16")
+    assert (in_bfloat16.verdict, in_bfloat16.reason) == (
+        "left to the GPU",
+        "the interpreter cannot do this with bfloat16",
+    )
 
 
 def test_the_interpreter_is_left_as_it_was():
@@ -199,7 +208,9 @@ def test_the_interpreter_is_left_as_it_was():
     before = interpreter.GridExecutor._init_args_hst
     verify(add_unmasked_loads, torch.add, SMALL[:2])
     assert interpreter.GridExecutor._init_args_hst is before
-    assert not {"create_masked_load", "create_masked_store"} & set(vars(interpreter.interpreter_builder))
+    assert not {"create_masked_load", "create_masked_store"} & set(
+        vars(interpreter.interpreter_builder)
+    )
 
 
 @triton.jit

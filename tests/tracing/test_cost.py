@@ -36,7 +36,11 @@ def test_a_vector_add_by_hand():
     found = cost(kernels.add_kernel, (4,), floats(n), floats(n), floats(n), n, BLOCK_SIZE=256)
     assert (found.bytes_loaded, found.bytes_stored) == (2 * 4 * n, 4 * n)
     assert (found.distinct_loaded, found.distinct_stored) == (2 * 4 * n, 4 * n)
-    assert sectors(found) == {("load", "x_ptr"): (126, 126), ("load", "y_ptr"): (126, 126), ("store", "out_ptr"): (126, 126)}
+    assert sectors(found) == {
+        ("load", "x_ptr"): (126, 126),
+        ("load", "y_ptr"): (126, 126),
+        ("store", "out_ptr"): (126, 126),
+    }
     assert found.simple == {"fp32": 4 * 256}  # the masked lanes compute too
     assert [each.masked for each in found.accesses] == [16, 16, 16]
     assert found.exact and found.programs == 4
@@ -56,13 +60,19 @@ def test_a_length_that_16_does_not_divide_costs_sectors_and_no_bytes():
 def test_row_sums_by_hand():
     found = cost(kernels.row_sum_kernel, (3,), floats(3, 100), floats(3), 100, BLOCK_SIZE=64)
     assert (found.bytes_loaded, found.bytes_stored) == (3 * 400, 3 * 4)
-    assert found.simple == {"fp32": 3 * 2 * (63 + 1)}  # two blocks a row: 63 additions in each, one to the total
+    assert found.simple == {
+        "fp32": 3 * 2 * (63 + 1)
+    }  # two blocks a row: 63 additions in each, one to the total
 
 
 def test_a_matmul_by_hand():
     n, block = 64, 32
-    found = cost(kernels.matmul_kernel, (2, 2), floats(n, n), floats(n, n), floats(n, n), n, BLOCK=block)
-    assert found.bytes_loaded == 2 * 4 * n * n * (n // block)  # each matrix once for every column of tiles of the other
+    found = cost(
+        kernels.matmul_kernel, (2, 2), floats(n, n), floats(n, n), floats(n, n), n, BLOCK=block
+    )
+    assert found.bytes_loaded == 2 * 4 * n * n * (
+        n // block
+    )  # each matrix once for every column of tiles of the other
     assert (found.distinct_loaded, found.distinct_stored) == (2 * 4 * n * n, 4 * n * n)
     assert found.dot == {"tf32": 2 * n**3}
     assert [roof.name for roof in found.roofs] == ["memory", "tensor cores"]
@@ -97,18 +107,30 @@ def test_a_misaligned_view_costs_more():
     found = cost(kernels.add_kernel, (1,), x[:1024], x[1:1025], floats(1024), 1024, BLOCK_SIZE=1024)
     aligned, beside = sectors(found)["load", "x_ptr"], sectors(found)["load", "y_ptr"]
     assert aligned == (128, 128)
-    assert beside[0] > 4 * 128  # four instructions for each group of four elements, and one sector more here and there
+    assert (
+        beside[0] > 4 * 128
+    )  # four instructions for each group of four elements, and one sector more here and there
 
 
 def test_two_loads_of_a_line_are_told_apart():
-    found = cost(kernels.two_on_a_line_kernel, (2,), floats(512), floats(1024), floats(512), BLOCK_SIZE=256)
+    found = cost(
+        kernels.two_on_a_line_kernel, (2,), floats(512), floats(1024), floats(512), BLOCK_SIZE=256
+    )
     assert [(each.kind, each.tensor, each.times) for each in found.accesses] == [
         ("load", "x_ptr", 1), ("load", "y_ptr", 4), ("store", "out_ptr", 1)
     ]  # fmt: skip
 
 
 def test_a_helper_called_twice_is_two_accesses():
-    found = cost(kernels.helper_twice_kernel, (1,), floats(1024), floats(2048), floats(1024), 1024, BLOCK_SIZE=1024)
+    found = cost(
+        kernels.helper_twice_kernel,
+        (1,),
+        floats(1024),
+        floats(2048),
+        floats(1024),
+        1024,
+        BLOCK_SIZE=1024,
+    )
     assert [(each.tensor, each.bytes, each.sectors) for each in found.accesses] == [
         ("x_ptr", 4096, 128), ("y_ptr", 4096, 1024), ("out_ptr", 4096, 128)
     ]  # fmt: skip
@@ -117,13 +139,22 @@ def test_a_helper_called_twice_is_two_accesses():
 def test_a_load_within_a_load():
     index = torch.arange(256)
     found = cost(kernels.gather_kernel, (1,), floats(256), index, floats(256), 256, BLOCK_SIZE=256)
-    assert [(each.tensor, each.times) for each in found.accesses] == [("index_ptr", 1), ("x_ptr", 2), ("out_ptr", 1)]
+    assert [(each.tensor, each.times) for each in found.accesses] == [
+        ("index_ptr", 1),
+        ("x_ptr", 2),
+        ("out_ptr", 1),
+    ]
 
 
 def test_every_warp_loads_a_scalar_and_one_stores_it():
-    found = cost(kernels.shared_total_kernel, (8,), floats(8), torch.zeros(1), ATOMIC=True, num_warps=2)
+    found = cost(
+        kernels.shared_total_kernel, (8,), floats(8), torch.zeros(1), ATOMIC=True, num_warps=2
+    )
     assert {each.kind: each.requests for each in found.accesses} == {"load": 8 * 2, "update": 8}
-    assert (found.bytes_loaded, found.bytes_stored) == (8 * 4 + 8 * 4, 8 * 4)  # an update counts as both
+    assert (found.bytes_loaded, found.bytes_stored) == (
+        8 * 4 + 8 * 4,
+        8 * 4,
+    )  # an update counts as both
 
 
 def test_a_gather_counts_what_it_reads():
@@ -136,11 +167,15 @@ def test_tensor_descriptors():
     x, out = floats(64, 64), floats(64, 64)
     blocks = [TensorDescriptor(each, [64, 64], [64, 1], [32, 64]) for each in (x, out)]
     found = cost(kernels.descriptor_kernel, (2,), *blocks, BLOCK=32)
-    assert [(each.bytes, each.sectors, each.by_descriptor) for each in found.accesses] == [(x.nbytes, x.nbytes // 32, True)] * 2
+    assert [(each.bytes, each.sectors, each.by_descriptor) for each in found.accesses] == [
+        (x.nbytes, x.nbytes // 32, True)
+    ] * 2
 
 
 def test_a_reduction_of_ones_own_is_counted():
-    assert cost(kernels.row_max_kernel, (1,), floats(64), floats(1), BLOCK_SIZE=64).simple == {"fp32": 63}
+    assert cost(kernels.row_max_kernel, (1,), floats(64), floats(1), BLOCK_SIZE=64).simple == {
+        "fp32": 63
+    }
 
 
 def test_the_argument_is_left_as_it_was():
@@ -151,7 +186,15 @@ def test_the_argument_is_left_as_it_was():
 
 def test_a_grid_too_large_is_sampled_and_said_so():
     x = torch.empty(2**28, device="meta")
-    found = cost(kernels.add_kernel, lambda meta: (2**28 // meta["BLOCK_SIZE"],), x, x, x, 2**28, BLOCK_SIZE=1024)
+    found = cost(
+        kernels.add_kernel,
+        lambda meta: (2**28 // meta["BLOCK_SIZE"],),
+        x,
+        x,
+        x,
+        2**28,
+        BLOCK_SIZE=1024,
+    )
     assert not found.exact and found.programs == MOST_PROGRAMS
     assert (found.bytes_loaded, found.distinct_stored) == (2 * 4 * 2**28, 4 * 2**28)
     assert "scaled up from 1,024 of them" in str(found)
@@ -172,7 +215,9 @@ def test_every_gpu_has_roofs(name):
     found = cost(kernels.matmul_kernel, (2, 2), x, x, floats(64, 64), 64, target=name, BLOCK=32)
     assert found.gpu.name == name
     assert found.least_us > 0
-    assert "tensor cores" in [roof.name for roof in found.roofs] or name == "T4"  # where Triton makes multiply-adds of it
+    assert (
+        "tensor cores" in [roof.name for roof in found.roofs] or name == "T4"
+    )  # where Triton makes multiply-adds of it
     assert found.resources.target == found.gpu.target
 
 
@@ -206,17 +251,24 @@ def test_an_fp8_dot_goes_by_fp16_where_the_tensor_cores_lack_fp8():
     x = floats(64, 64).to(torch.float8_e5m2)
     found = cost(kernels.small_dot_kernel, (1,), x, x, floats(64, 64), target="A100", BLOCK=64)
     assert found.dot == {"fp8e5": 2 * 64**3}
-    assert {roof.name: roof.us for roof in found.roofs}["tensor cores"] == pytest.approx(2 * 64**3 / 312e12 * 1e6)
+    assert {roof.name: roof.us for roof in found.roofs}["tensor cores"] == pytest.approx(
+        2 * 64**3 / 312e12 * 1e6
+    )
 
 
 def test_what_several_arguments_share_is_distinct_once():
     x, out = floats(1024), floats(1024)
     found = cost(kernels.add_kernel, (1,), x, x, out, 1024, BLOCK_SIZE=1024)
     assert (found.bytes_loaded, found.distinct_loaded) == (8192, 4096)
-    overlapping = cost(kernels.add_kernel, (1,), (y := floats(1025))[:1024], y[1:], out, 1024, BLOCK_SIZE=1024)
+    overlapping = cost(
+        kernels.add_kernel, (1,), (y := floats(1025))[:1024], y[1:], out, 1024, BLOCK_SIZE=1024
+    )
     assert overlapping.distinct_loaded == 4100
     meta = torch.empty(1024, device="meta")
-    assert cost(kernels.add_kernel, (1,), meta, meta, meta, 1024, BLOCK_SIZE=1024).distinct_sectors == 2 * 128
+    assert (
+        cost(kernels.add_kernel, (1,), meta, meta, meta, 1024, BLOCK_SIZE=1024).distinct_sectors
+        == 2 * 128
+    )
 
 
 def test_a_sample_does_not_count_twice_what_programs_share():
@@ -228,8 +280,12 @@ def test_a_sample_does_not_count_twice_what_programs_share():
 
 
 def test_scans_and_atomics_are_counted():
-    assert cost(kernels.scan_kernel, (1,), floats(64), floats(64), BLOCK_SIZE=64).simple == {"fp32": 63}
-    assert cost(kernels.shared_total_kernel, (8,), floats(8), torch.zeros(1), ATOMIC=True).simple == {"fp32": 8}
+    assert cost(kernels.scan_kernel, (1,), floats(64), floats(64), BLOCK_SIZE=64).simple == {
+        "fp32": 63
+    }
+    assert cost(
+        kernels.shared_total_kernel, (8,), floats(8), torch.zeros(1), ATOMIC=True
+    ).simple == {"fp32": 8}
 
 
 def test_a_launch_that_was_stopped_is_not_exact(monkeypatch):
@@ -241,7 +297,9 @@ def test_a_launch_that_was_stopped_is_not_exact(monkeypatch):
 
 def test_a_launch_that_was_stopped_before_it_began_is_a_sentence(monkeypatch):
     monkeypatch.setattr("course.tracing.traced.TRACE_S", 0.001)
-    with pytest.raises(CourseError, match=r"stopped after 0\.001 s, before a program ran: this machine may be busy"):
+    with pytest.raises(
+        CourseError, match=r"stopped after 0\.001 s, before a program ran: this machine may be busy"
+    ):
         cost(kernels.row_sum_kernel, (1,), floats(64), floats(64), 64, BLOCK_SIZE=64)
 
 
@@ -271,8 +329,19 @@ def test_integers_of_numpy_and_torch():
 
 
 def test_clusters_are_refused():
-    with pytest.raises(CourseError, match="cost follows programs that run by themselves, and num_ctas=2 joins them"):
-        cost(kernels.add_kernel, (2,), floats(64), floats(64), floats(64), 64, BLOCK_SIZE=32, num_ctas=2)
+    with pytest.raises(
+        CourseError, match="cost follows programs that run by themselves, and num_ctas=2 joins them"
+    ):
+        cost(
+            kernels.add_kernel,
+            (2,),
+            floats(64),
+            floats(64),
+            floats(64),
+            64,
+            BLOCK_SIZE=32,
+            num_ctas=2,
+        )
 
 
 @gluon.jit
@@ -282,24 +351,38 @@ def gluon_kernel(x_ptr):
 
 @pytest.mark.parametrize("function", [cost, replay])
 def test_gluon_is_refused_in_a_sentence(function):
-    with pytest.raises(CourseError, match="takes no Gluon kernels yet, as gluon_kernel is one: lower, explore"):
+    with pytest.raises(
+        CourseError, match="takes no Gluon kernels yet, as gluon_kernel is one: lower, explore"
+    ):
         function(gluon_kernel, (1,), floats(1))
     assert "tt.store" in lower(gluon_kernel, "*fp32", target="sm_90").ttgir
 
 
 def test_what_heuristics_choose():
-    assert cost(kernels.heuristic_kernel, (2,), floats(64), floats(64), 64, BLOCK_SIZE=32).bytes_loaded == 256
-    assert cost(kernels.heuristic_kernel, (2,), floats(64), floats(64), 50, BLOCK_SIZE=32).bytes_loaded == 200
+    assert (
+        cost(kernels.heuristic_kernel, (2,), floats(64), floats(64), 64, BLOCK_SIZE=32).bytes_loaded
+        == 256
+    )
+    assert (
+        cost(kernels.heuristic_kernel, (2,), floats(64), floats(64), 50, BLOCK_SIZE=32).bytes_loaded
+        == 200
+    )
 
 
 def test_a_function_as_an_argument_and_a_name_for_one_of_tritons():
-    assert cost(kernels.apply_kernel, (1,), floats(64), floats(64), kernels.half, BLOCK_SIZE=64).simple == {"fp32": 64}
-    assert cost(kernels.alias_kernel, (1,), floats(64), floats(64), BLOCK_SIZE=64).special == {"fp32": 64}
+    assert cost(
+        kernels.apply_kernel, (1,), floats(64), floats(64), kernels.half, BLOCK_SIZE=64
+    ).simple == {"fp32": 64}
+    assert cost(kernels.alias_kernel, (1,), floats(64), floats(64), BLOCK_SIZE=64).special == {
+        "fp32": 64
+    }
 
 
 def test_an_index_out_of_bounds_is_stopped_with_int64_arguments_too():
     index = torch.full((64,), 10**9)
-    with pytest.raises(CourseError, match=r"program 0, line \d+: Program 0 read memory that is none"):
+    with pytest.raises(
+        CourseError, match=r"program 0, line \d+: Program 0 read memory that is none"
+    ):
         cost(kernels.gather_kernel, (1,), floats(64), index, floats(64), 64, BLOCK_SIZE=64)
     beside = torch.full((64,), 64)
     with pytest.raises(CourseError, match="none of the kernel's arguments"):
@@ -308,17 +391,26 @@ def test_an_index_out_of_bounds_is_stopped_with_int64_arguments_too():
 
 @pytest.mark.parametrize("function", [cost, replay, draw.access])
 def test_an_unknown_option(function):
-    with pytest.raises(CourseError, match="bogus is neither a parameter of add_kernel nor an option of the compiler"):
-        function(kernels.add_kernel, (1,), floats(8), floats(8), floats(8), 8, BLOCK_SIZE=8, bogus=3)
+    with pytest.raises(
+        CourseError,
+        match="bogus is neither a parameter of add_kernel nor an option of the compiler",
+    ):
+        function(
+            kernels.add_kernel, (1,), floats(8), floats(8), floats(8), 8, BLOCK_SIZE=8, bogus=3
+        )
 
 
 def test_another_gpu_from_the_same_count():
-    found = cost(kernels.add_kernel, (4,), floats(1000), floats(1000), floats(1000), 1000, BLOCK_SIZE=256)
+    found = cost(
+        kernels.add_kernel, (4,), floats(1000), floats(1000), floats(1000), 1000, BLOCK_SIZE=256
+    )
     assert found.on("A100").least_us / found.least_us == pytest.approx(4.8 / 2.039)
 
 
 def test_a_kernel_that_fails_says_where():
-    with pytest.raises(CourseError, match=r"failing_kernel fails in program 0, line \d+: ValueError: .*\. replay"):
+    with pytest.raises(
+        CourseError, match=r"failing_kernel fails in program 0, line \d+: ValueError: .*\. replay"
+    ):
         cost(kernels.failing_kernel, (4,), floats(256), floats(256), BLOCK_SIZE=16)
 
 
@@ -362,11 +454,15 @@ def test_pictures():
     x = floats(1032)
     args = (x[:1024], x[1:1025], floats(1024), 1024)
     picture = draw.access(kernels.add_kernel, (1,), *args, BLOCK_SIZE=1024)
-    assert "load x_ptr: 8 requests of a warp, 128 sectors for 128 at least: coalesced" in picture.alt
+    assert (
+        "load x_ptr: 8 requests of a warp, 128 sectors for 128 at least: coalesced" in picture.alt
+    )
     assert "load y_ptr" in picture.alt and "times the least" in picture.alt
     total = draw.access(kernels.shared_total_kernel, (4,), floats(4), torch.zeros(1), ATOMIC=False)
     assert "red: written by several programs" in total.alt
-    half = draw.access(kernels.half_written_kernel, (4,), floats(256), torch.zeros(8), floats(1), BLOCK_SIZE=64)
+    half = draw.access(
+        kernels.half_written_kernel, (4,), floats(256), torch.zeros(8), floats(1), BLOCK_SIZE=64
+    )
     assert "yellow: read and written by nobody" in half.alt
     found = cost(kernels.add_kernel, (4,), *args, BLOCK_SIZE=256)
     assert "add_kernel" in draw.roofline(found).alt

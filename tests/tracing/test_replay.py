@@ -21,7 +21,9 @@ def floats(*shape):
 
 
 def add(n=1000, grid=(4,), **kwargs):
-    return replay(kernels.add_kernel, grid, floats(n), floats(n), floats(n), n, BLOCK_SIZE=256, **kwargs)
+    return replay(
+        kernels.add_kernel, grid, floats(n), floats(n), floats(n), n, BLOCK_SIZE=256, **kwargs
+    )
 
 
 def lines(found):
@@ -30,7 +32,11 @@ def lines(found):
 
 def numbers(found, value, program=None):
     """A value's cells."""
-    recorded = next(each for each in found.content["recorded"] if tuple(each["program"]) == (program or found.opened))
+    recorded = next(
+        each
+        for each in found.content["recorded"]
+        if tuple(each["program"]) == (program or found.opened)
+    )
     blob = Blob()
     blob.content += zlib.decompress(base64.b64decode(recorded["blob"]))
     return blob.read(value["data"])
@@ -56,18 +62,31 @@ def test_the_steps_of_a_program():
         "kind": "load", "lanes": 232, "masked": 24, "tensor": 0, "outside": 0, "first": "x_ptr[768]", "last": "x_ptr[999]"
     }  # fmt: skip
     assert store["touches"][0]["kind"] == "store" and store["sets"] == {}
-    assert np.allclose(numbers(found, store["touches"][0]["value"])[:232], 2 * floats(1000)[768:].numpy())
+    assert np.allclose(
+        numbers(found, store["touches"][0]["value"])[:232], 2 * floats(1000)[768:].numpy()
+    )
     assert y["touches"][0]["tensor"] == 1
 
 
 def test_who_wrote_an_element():
     assert add(element=("out_ptr", 999)).opened == (3, 0, 0)
     x = floats(64, 64)
-    found = replay(kernels.matmul_kernel, (2, 2), x, x, floats(64, 64), 64, BLOCK=32, element=("c_ptr", (40, 3)))
+    found = replay(
+        kernels.matmul_kernel,
+        (2, 2),
+        x,
+        x,
+        floats(64, 64),
+        64,
+        BLOCK=32,
+        element=("c_ptr", (40, 3)),
+    )
     assert found.opened == (1, 0, 0)
     assert found.trace["opened"]["at"] == {"tensor": 2, "cell": 40 * 64 + 3}
     writer = unpacked(found.trace["tensors"][2]["writer"]).reshape(64, 64)
-    assert (writer[::32, ::32] == [[1, 3], [2, 4]]).all()  # the first axis of the grid, the rows of tiles, is fastest
+    assert (
+        writer[::32, ::32] == [[1, 3], [2, 4]]
+    ).all()  # the first axis of the grid, the rows of tiles, is fastest
 
 
 @pytest.mark.parametrize(
@@ -87,10 +106,19 @@ def test_a_program_that_is_none(program):
 
 
 def test_a_loop_is_stepped_turn_by_turn():
-    found = replay(kernels.row_sum_kernel, (3,), floats(3, 100), floats(3), 100, BLOCK_SIZE=64, program=1)
+    found = replay(
+        kernels.row_sum_kernel, (3,), floats(3, 100), floats(3), 100, BLOCK_SIZE=64, program=1
+    )
     assert lines(found) == [1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7, 4, 8]
-    assert [step["sets"]["start"]["text"] for step in found.steps if "start" in step["sets"]] == ["0", "64"]
-    total = float(next(step for step in reversed(found.steps) if "total" in step["sets"])["sets"]["total"]["text"])
+    assert [step["sets"]["start"]["text"] for step in found.steps if "start" in step["sets"]] == [
+        "0",
+        "64",
+    ]
+    total = float(
+        next(step for step in reversed(found.steps) if "total" in step["sets"])["sets"]["total"][
+            "text"
+        ]
+    )
     assert total == pytest.approx(floats(3, 100)[1].sum().item(), rel=1e-4)
     first, last = found.trace["loops"][0]
     assert (first, last) == (4, 7)
@@ -106,11 +134,15 @@ def test_a_helper_is_stepped_into():
 def test_what_a_reduction_combines_with_is_no_step():
     found = replay(kernels.row_max_kernel, (1,), floats(64), floats(1), BLOCK_SIZE=64)
     assert len(found.steps) == 4
-    assert float(found.steps[2]["sets"]["most"]["text"]) == pytest.approx(floats(64).max().item(), rel=1e-5)
+    assert float(found.steps[2]["sets"]["most"]["text"]) == pytest.approx(
+        floats(64).max().item(), rel=1e-5
+    )
 
 
 def test_a_call_over_several_lines_is_one_step():
-    found = replay(kernels.two_on_a_line_kernel, (2,), floats(512), floats(1024), floats(512), BLOCK_SIZE=256)
+    found = replay(
+        kernels.two_on_a_line_kernel, (2,), floats(512), floats(1024), floats(512), BLOCK_SIZE=256
+    )
     assert lines(found) == [1, 2, 3]
     assert [touch["tensor"] for touch in found.steps[-1]["touches"]] == [0, 1, 2]
 
@@ -139,15 +171,24 @@ def test_only_what_a_load_gives_has_its_mask():
 
 def test_an_element_written_by_another_name():
     x = floats(64)
-    assert replay(kernels.double_in_place_kernel, (4,), x, x, BLOCK_SIZE=16, element=("out_ptr", 40)).opened == (2, 0, 0)
-    assert replay(kernels.double_in_place_kernel, (4,), x, x, BLOCK_SIZE=16, element=("x_ptr", 40)).opened == (2, 0, 0)
+    assert replay(
+        kernels.double_in_place_kernel, (4,), x, x, BLOCK_SIZE=16, element=("out_ptr", 40)
+    ).opened == (2, 0, 0)
+    assert replay(
+        kernels.double_in_place_kernel, (4,), x, x, BLOCK_SIZE=16, element=("x_ptr", 40)
+    ).opened == (2, 0, 0)
 
 
 def test_lanes_before_a_tensor_are_outside_it():
     memory = floats(64)
     found = replay(kernels.before_kernel, (1,), memory[20:30], floats(16), BLOCK_SIZE=16)
     touch = next(touch for step in found.steps for touch in step["touches"])
-    assert (touch["tensor"], touch["outside"], touch["first"], touch["last"]) == (0, 6, "x_ptr[0]", "x_ptr[9]")
+    assert (touch["tensor"], touch["outside"], touch["first"], touch["last"]) == (
+        0,
+        6,
+        "x_ptr[0]",
+        "x_ptr[9]",
+    )
 
 
 @pytest.mark.parametrize("index", ["abc", None, slice(3), 1.5])
@@ -194,7 +235,9 @@ def test_programs_that_write_the_same_element_are_marked():
 
 
 def test_reads_of_what_nobody_wrote_are_marked():
-    found = replay(kernels.half_written_kernel, (4,), floats(256), torch.zeros(8), floats(1), BLOCK_SIZE=64)
+    found = replay(
+        kernels.half_written_kernel, (4,), floats(256), torch.zeros(8), floats(1), BLOCK_SIZE=64
+    )
     assert "4 elements of part_ptr were read, and written by nobody." in found.trace["notes"]
 
 
@@ -209,7 +252,9 @@ def test_a_grid_too_large_runs_a_sample_and_the_program_asked_for():
     x = torch.empty(2**24, device="meta")
     found = replay(kernels.add_kernel, (2**20,), x, x, x, 2**24, BLOCK_SIZE=16, program=777_777)
     assert found.opened == (777_777, 0, 0)
-    assert any("Of 1,048,576 programs a sample of 1,025 was run." in note for note in found.trace["notes"])
+    assert any(
+        "Of 1,048,576 programs a sample of 1,025 was run." in note for note in found.trace["notes"]
+    )
 
 
 def test_the_tensors_are_left_as_they_were():
@@ -222,7 +267,14 @@ def test_programs_of_64_times_the_elements_take_little_longer():
     def traced_s(block_size):
         n, start = 256 * block_size, computed_s()
         x = floats(n)
-        assert len(replay(kernels.add_kernel, (256,), x, x, x.clone(), n, BLOCK_SIZE=block_size).content["ran"]) == 256
+        assert (
+            len(
+                replay(
+                    kernels.add_kernel, (256,), x, x, x.clone(), n, BLOCK_SIZE=block_size
+                ).content["ran"]
+            )
+            == 256
+        )
         return computed_s() - start
 
     add()  # starts the child
@@ -237,18 +289,29 @@ def test_what_is_saved_is_small(tmp_path):
     n = 256 * 1024
     x = floats(n)
     found = replay(kernels.add_kernel, (256,), x, x, x.clone(), n, BLOCK_SIZE=1024)
-    assert [each["program"] for each in found.trace["programs"]] == [[0, 0, 0], [1, 0, 0], [255, 0, 0]]
+    assert [each["program"] for each in found.trace["programs"]] == [
+        [0, 0, 0],
+        [1, 0, 0],
+        [255, 0, 0],
+    ]
     assert saved_size(found, tmp_path) < 200_000
 
 
 def test_a_long_program_is_saved_in_part(tmp_path):
     x = floats(256, 4096)
-    found = replay(kernels.row_sum_kernel, (2,), floats(2, 200 * 1024), floats(2), 200 * 1024, BLOCK_SIZE=1024)
+    found = replay(
+        kernels.row_sum_kernel, (2,), floats(2, 200 * 1024), floats(2), 200 * 1024, BLOCK_SIZE=1024
+    )
     saved = found.trace["programs"][0]
     assert len(saved["steps"]) < len(found.steps) == saved["part"]
     assert saved_size(found, tmp_path) < 500_000
     blob = zlib.decompress(base64.b64decode(saved["blob"]))
-    assert max(each["data"][1] for step in saved["steps"] for each in step["sets"].values() if "data" in each) < len(blob)
+    assert max(
+        each["data"][1]
+        for step in saved["steps"]
+        for each in step["sets"].values()
+        if "data" in each
+    ) < len(blob)
     assert x.shape == (256, 4096)
 
 
@@ -299,7 +362,8 @@ def test_a_tuner_that_remembers_can_be_stepped_through(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "shape", [(), (1,), (7,), (1000,), (5000,), (3, 5), (100, 3), (200, 300), (2, 3, 4), (70_000,), (1, 1)]
+    "shape",
+    [(), (1,), (7,), (1000,), (5000,), (3, 5), (100, 3), (200, 300), (2, 3, 4), (70_000,), (1, 1)],
 )
 def test_panels_have_a_cell_for_every_element(shape):
     panel = Panel(shape)
@@ -321,7 +385,11 @@ def test_panels_have_a_cell_for_every_element(shape):
 def test_addresses_are_told_apart_by_element(tensor):
     address = tensor.data_ptr() or 4096  # PyTorch says 0 for an empty one
     argument = Argument("x", "float32", tuple(tensor.shape), tensor.stride(), address, 4)
-    index = np.indices(tensor.shape).reshape(tensor.ndim, -1) if tensor.ndim else np.zeros((0, 1), dtype=int)
+    index = (
+        np.indices(tensor.shape).reshape(tensor.ndim, -1)
+        if tensor.ndim
+        else np.zeros((0, 1), dtype=int)
+    )
     places = address + 4 * (np.array(tensor.stride(), dtype=int) @ index)
     found = argument.numbers(np.atleast_1d(places).astype(np.uint64))
     expected = np.arange(tensor.numel())
@@ -336,4 +404,6 @@ def test_elements_between_those_of_a_view_are_none_of_it():
     x = floats(6, 8)
     view = x[:, ::2]
     argument = Argument("x", "float32", tuple(view.shape), view.stride(), view.data_ptr(), 4)
-    assert argument.numbers(np.array([x[2, 3].data_ptr(), x[2, 4].data_ptr()], dtype=np.uint64)).tolist() == [-1, 2 * 4 + 2]
+    assert argument.numbers(
+        np.array([x[2, 3].data_ptr(), x[2, 4].data_ptr()], dtype=np.uint64)
+    ).tolist() == [-1, 2 * 4 + 2]

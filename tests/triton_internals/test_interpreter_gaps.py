@@ -60,7 +60,11 @@ def test_what_can_be_made_to_run_runs(name):
 
 
 def test_a_number_with_a_point_is_a_float32_as_on_a_gpu():
-    out = verify(kernels.launcher(kernels.scaled_kernel, 0.1), lambda x: x * 0.1, [Case((Input((64,), torch.float16),))])
+    out = verify(
+        kernels.launcher(kernels.scaled_kernel, 0.1),
+        lambda x: x * 0.1,
+        [Case((Input((64,), torch.float16),))],
+    )
     assert out.right, out  # float16 times float32 is computed in float32
     assert lower(kernels.scaled_kernel, "*fp16", "*fp16", 0.1).ttir.count("arith.extf") == 1
 
@@ -109,15 +113,22 @@ def test_replay_and_cost_do_not_blame_a_kernel_for_what_the_interpreter_lacks():
         cost(*args)
     first, compiled, registers, *_ = str(refused.value).splitlines()
     line = kernels.assembly_kernel.fn.__code__.co_firstlineno + 4
-    assert first == f"{CANNOT}inline assembly, but a GPU can: cost cannot follow assembly_kernel beyond line {line}."
+    assert (
+        first
+        == f"{CANNOT}inline assembly, but a GPU can: cost cannot follow assembly_kernel beyond line {line}."
+    )
     assert compiled == "Compiled for sm_90:"
     assert "registers" in registers
 
 
-@pytest.mark.parametrize("kernel", [kernels.indexed_kernel, kernels.assigned_kernel], ids=["loaded", "stored"])
+@pytest.mark.parametrize(
+    "kernel", [kernels.indexed_kernel, kernels.assigned_kernel], ids=["loaded", "stored"]
+)
 def test_only_an_index_is_called_one(kernel):
     words = (
-        "a pointer is not indexed" if kernel is kernels.indexed_kernel else "elements are not assigned by index: use tl.store"
+        "a pointer is not indexed"
+        if kernel is kernels.indexed_kernel
+        else "elements are not assigned by index: use tl.store"
     )
     assert words in str(verify(kernels.launcher(kernel), torch.clone, [CASE]))
     with pytest.raises(CourseError, match=words):
@@ -135,19 +146,53 @@ def test_a_function_of_the_language_outside_a_kernel_is_no_index_and_no_gap():
 
 
 SAME_IN_PYTORCH = (
-    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "floor", "ceil", "trunc", "erf", "erfc"),
-    *("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
+    *(
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "floor",
+        "ceil",
+        "trunc",
+        "erf",
+        "erfc",
+    ),
+    *(
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asin",
+        "acos",
+        "atan",
+        "asinh",
+        "acosh",
+        "atanh",
+    ),
 )
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of what is infinite or not a number
+@pytest.mark.filterwarnings(
+    "ignore::RuntimeWarning"
+)  # NumPy's, of what is infinite or not a number
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_libdevice_is_what_pytorch_computes(dtype):
-    x = torch.tensor([-2.5, -1.5, -0.5, -0.0, 0.25, 0.5, 1.5, 3.0, float("inf"), float("nan")], dtype=dtype)
+    x = torch.tensor(
+        [-2.5, -1.5, -0.5, -0.0, 0.25, 0.5, 1.5, 3.0, float("inf"), float("nan")], dtype=dtype
+    )
     letter = "f" if dtype == torch.float32 else ""
     for name in SAME_IN_PYTORCH:
         function = elementwise(f"__nv_{name}{letter}", x.numpy().dtype)
-        torch.testing.assert_close(torch.from_numpy(function(x.numpy())), getattr(torch, name)(x), equal_nan=True)
+        torch.testing.assert_close(
+            torch.from_numpy(function(x.numpy())), getattr(torch, name)(x), equal_nan=True
+        )
     rounded = elementwise(f"__nv_round{letter}", x.numpy().dtype)(x[:8].numpy())
     assert rounded.tolist() == [-3.0, -2.0, -1.0, 0.0, 0.0, 1.0, 2.0, 3.0]
     even = elementwise(f"__nv_rint{letter}", x.numpy().dtype)(x[:8].numpy())
@@ -162,7 +207,9 @@ def assembly_answer(x_ptr, out_ptr, n):
     offsets = tl.arange(0, 8)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask)
-    x = tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
+    x = tl.inline_asm_elementwise(
+        "add.f32 $0, $1, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
     tl.store(out_ptr + offsets, x, mask=mask)
 
 
@@ -179,7 +226,9 @@ def test_an_answer_that_only_a_gpu_can_run_is_neither_right_nor_wrong_and_no_try
 
 @triton.jit
 def broken_assembly_answer(x_ptr, out_ptr, n):
-    x = tl.inline_asm_elementwise("add.f32 $0, $1, $1;", "=f,f", [tl.load(x_ptr)], dtype=tl.float32, is_pure=True, pack=1)
+    x = tl.inline_asm_elementwise(
+        "add.f32 $0, $1, $1;", "=f,f", [tl.load(x_ptr)], dtype=tl.float32, is_pure=True, pack=1
+    )
     tl.store(out_ptr + tl.arange(0, 7), x)
 
 
@@ -188,7 +237,11 @@ def test_what_does_not_compile_is_not_left_to_the_gpu():
 
 
 @triton.autotune(
-    [triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)], ["n_cols"], restore_value=["x_ptr"], warmup=1, rep=1
+    [triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],
+    ["n_cols"],
+    restore_value=["x_ptr"],
+    warmup=1,
+    rep=1,
 )
 @triton.jit
 def timed_kernel(x_ptr, n_cols, BLOCK_N: tl.constexpr):
@@ -200,7 +253,10 @@ def timed_kernel(x_ptr, n_cols, BLOCK_N: tl.constexpr):
 
 
 @triton.autotune(
-    [triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)], ["n_cols"], restore_value=["x_ptr"], use_cuda_graph=True
+    [triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],
+    ["n_cols"],
+    restore_value=["x_ptr"],
+    use_cuda_graph=True,
 )
 @triton.jit
 def graphed_kernel(x_ptr, n_cols, BLOCK_N: tl.constexpr):
@@ -291,7 +347,9 @@ def test_a_module_that_needs_a_driver_while_it_loads_is_told_of_the_target(tmp_p
 
 
 def slowly(x):
-    return kernels.launcher(kernels.slow_kernel, 2**18 if x.numel() > 64 else 64)(x[:64].contiguous())
+    return kernels.launcher(kernels.slow_kernel, 2**18 if x.numel() > 64 else 64)(
+        x[:64].contiguous()
+    )
 
 
 CASES = [Case((Input((size,)),)) for size in (64, 65, 100, 64)]
@@ -300,10 +358,19 @@ CASES = [Case((Input((size,)),)) for size in (64, 65, 100, 64)]
 def test_a_case_that_takes_the_interpreter_too_long_is_left_to_the_gpu():
     assert verify(slowly, lambda x: x[:64], CASES[:1]).right  # what is loaded once is loaded
     result = verify(slowly, lambda x: x[:64], CASES, case_s=1)  # of some 20 that the slow ones take
-    assert [outcome.verdict for outcome in result.outcomes] == ["right", "left to the GPU", "left to the GPU", "right"]
-    assert "since the interpreter had not ended it after 1 s of computing: 65 float32." in str(result)
+    assert [outcome.verdict for outcome in result.outcomes] == [
+        "right",
+        "left to the GPU",
+        "left to the GPU",
+        "right",
+    ]
+    assert "since the interpreter had not ended it after 1 s of computing: 65 float32." in str(
+        result
+    )
     assert "since the interpreter would take long: 100 float32." in str(result)
-    assert verify(kernels.launcher(kernels.imported_kernel), torch.exp, [CASE]).right  # nothing is left of it
+    assert verify(
+        kernels.launcher(kernels.imported_kernel), torch.exp, [CASE]
+    ).right  # nothing is left of it
 
 
 def waiting(x):
@@ -318,7 +385,9 @@ def test_a_case_is_not_stopped_for_time_in_which_it_does_not_compute():
 
 def test_in_another_thread_nothing_is_stopped():
     found = []
-    other = threading.Thread(target=lambda: found.append(verify(torch.clone, torch.clone, [CASE], case_s=0)))
+    other = threading.Thread(
+        target=lambda: found.append(verify(torch.clone, torch.clone, [CASE], case_s=0))
+    )
     other.start()
     other.join()
     assert found[0].right

@@ -92,7 +92,10 @@ def test_a_promise_that_holds_is_let_be(promise):
             "more than an allocation's address",
             "by tl.multiple_of that an address is a multiple of 512 bytes, and it lies 256 past one",
         ),
-        ("runs of eight", "by tl.max_contiguous that lane 4 holds the neighbour of what lane 3 holds"),
+        (
+            "runs of eight",
+            "by tl.max_contiguous that lane 4 holds the neighbour of what lane 3 holds",
+        ),
         ("columns", "by tl.max_contiguous that lane 1 holds the neighbour of what lane 0 holds"),
         ("eight alike", "by tl.max_constancy that lane 4 holds the same as lane 3"),
         ("a false condition", "by tl.assume what is false"),
@@ -105,7 +108,9 @@ def test_a_false_promise_is_wrong_whatever_the_result(promise, says):
 
 
 def test_a_promise_about_addresses_is_false_where_the_tensor_begins_elsewhere():
-    assert "16 bytes, and it lies 4 past one" in str(found("addresses count bytes", "offset by one element"))
+    assert "16 bytes, and it lies 4 past one" in str(
+        found("addresses count bytes", "offset by one element")
+    )
 
 
 def test_outside_verify_the_interpreter_goes_by_no_promise():

@@ -8,14 +8,26 @@ from course.errors import CourseError
 from course.verifying.guarded_memory import GuardedAllocations, guarded, is_poison
 from course.verifying.inputs import LAYOUTS, Case, Input, heads, matrix_pairs, vectors
 
-DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int32, torch.int64]
+DTYPES = [
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.int8,
+    torch.int32,
+    torch.int64,
+]
 
 
 def test_vectors_cover_lengths_dtypes_layouts_and_values():
     inputs = [case.inputs[0] for case in vectors(2)]
     assert {0, 1, 1023, 1024, 1025, 98_432} <= {each.shape[0] for each in inputs}
     assert {each.dtype for each in inputs} == {torch.float32, torch.float16, torch.bfloat16}
-    assert {each.layout for each in inputs} == {"contiguous", "offset by one element", "every second element"}
+    assert {each.layout for each in inputs} == {
+        "contiguous",
+        "offset by one element",
+        "every second element",
+    }
     assert {each.values for each in inputs} == {"normal", "NaN and inf", "large"}
     assert all(len(case.inputs) == 2 for case in vectors(2))
 
@@ -29,9 +41,13 @@ def test_matrix_pairs_can_be_multiplied_and_are_no_multiples_of_blocks():
 
 
 @pytest.mark.parametrize("make", [matrix_pairs, heads])
-@pytest.mark.parametrize("dtypes", [torch.float16, (), ("float16",), "float16", (torch.int32,), None])
+@pytest.mark.parametrize(
+    "dtypes", [torch.float16, (), ("float16",), "float16", (torch.int32,), None]
+)
 def test_cases_of_what_are_no_floats_are_a_sentence(make, dtypes):
-    with pytest.raises(CourseError, match=f"{make.__name__} takes a tuple of floating-point dtypes"):
+    with pytest.raises(
+        CourseError, match=f"{make.__name__} takes a tuple of floating-point dtypes"
+    ):
         make(dtypes=dtypes)
 
 
@@ -40,7 +56,11 @@ def test_heads_cover_dtypes_odd_lengths_and_both_kinds_of_unequal_ones():
     assert {each.dtype for inputs in cases for each in inputs} == {torch.float16, torch.bfloat16}
     assert all(k == v and (q.shape[0], q.shape[2]) == (k.shape[0], k.shape[2]) for q, k, v in cases)
     lengths = {(q.shape[1], k.shape[1]) for q, k, _ in cases}
-    assert any(m < n for m, n in lengths) and any(m > n for m, n in lengths) and any(m == n > 1 for m, n in lengths)
+    assert (
+        any(m < n for m, n in lengths)
+        and any(m > n for m, n in lengths)
+        and any(m == n > 1 for m, n in lengths)
+    )
     assert any(m % 2 and n % 64 for m, n in lengths)
 
 
@@ -67,7 +87,10 @@ def test_layouts_are_what_they_say(layout):
 
 
 def test_values_are_what_they_say():
-    make = lambda values: Input((100,), torch.float16, values=values).make(DEVICE, torch.Generator(DEVICE)).tensor  # noqa: E731
+    def make(values):
+        given = Input((100,), torch.float16, values=values)
+        return given.make(DEVICE, torch.Generator(DEVICE)).tensor
+
     assert make("normal").isfinite().all()
     assert make("NaN and inf").isnan().any() and make("NaN and inf").isinf().any()
     large = make("large")
@@ -85,7 +108,9 @@ def test_a_fresh_guarded_tensor_is_poison_and_has_no_stray_writes(dtype, shape):
     made = guarded(shape, stride, dtype, DEVICE)
     assert is_poison(made.tensor).all()
     assert made.stray_writes() == []
-    if 0 not in shape:  # the same in every run, so that what is promised of it holds always or never
+    if (
+        0 not in shape
+    ):  # the same in every run, so that what is promised of it holds always or never
         assert made.tensor.data_ptr() % 512 == 256
 
 
@@ -140,7 +165,10 @@ def test_what_is_filled_is_guarded_too_and_stays_filled(allocate, value):
 
 
 def test_inputs_and_outputs_lie_between_different_patterns():
-    read, written = (guarded((4,), (1,), torch.float32, DEVICE, for_reading=for_reading) for for_reading in (True, False))
+    read, written = (
+        guarded((4,), (1,), torch.float32, DEVICE, for_reading=for_reading)
+        for for_reading in (True, False)
+    )
     assert read.pattern != written.pattern
     written.buffer.copy_(read.buffer)  # as a kernel does that has no mask at all
     assert written.stray_writes()

@@ -15,7 +15,9 @@ from course.verifying.inputs import Case, Input, vectors
 from course.verifying.tolerances import Tolerance, tolerance_for
 from kernels.vector_add import add, add_kernel
 
-SMALL = [case for case in vectors(2, dtypes=(torch.float32, torch.float16)) if case.elements <= 4096]
+SMALL = [
+    case for case in vectors(2, dtypes=(torch.float32, torch.float16)) if case.elements <= 4096
+]
 
 
 @triton.jit
@@ -66,14 +68,20 @@ def no_mask_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 def off_by_one_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets <= n_elements
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+    tl.store(
+        out_ptr + offsets,
+        tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask),
+        mask=mask,
+    )
 
 
 def into_zeros(x, y):
     x, y = x.contiguous(), y.contiguous()
     out = torch.zeros_like(x)
     if out.numel():
-        unmasked_store_kernel[(triton.cdiv(out.numel(), 1024),)](x, y, out, out.numel(), BLOCK_SIZE=1024)
+        unmasked_store_kernel[(triton.cdiv(out.numel(), 1024),)](
+            x, y, out, out.numel(), BLOCK_SIZE=1024
+        )
     return out
 
 
@@ -123,7 +131,13 @@ def test_a_mistake_is_found_for_its_own_reason(name):
 
 @pytest.mark.parametrize(
     "function",
-    [add, torch.add, lambda x, y: y + x, lambda x, y: torch.stack([x, y]).sum(0), launcher(add_kernel)],
+    [
+        add,
+        torch.add,
+        lambda x, y: y + x,
+        lambda x, y: torch.stack([x, y]).sum(0),
+        launcher(add_kernel),
+    ],
     ids=["the course's", "torch.add", "other order", "by a sum", "no checks"],
 )
 def test_right_answers_of_any_kind_are_accepted(function):
@@ -151,7 +165,11 @@ def extreme_kernel(x_ptr, out_ptr, n, FOLD: tl.constexpr, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("fold", ["max", "min", "sum"])
 def test_masked_lanes_are_undefined_without_other(fold, dtype):
     def folded(x, block):
-        out = torch.empty(1, dtype=x.dtype if fold != "sum" or x.is_floating_point() else torch.int64, device=x.device)
+        out = torch.empty(
+            1,
+            dtype=x.dtype if fold != "sum" or x.is_floating_point() else torch.int64,
+            device=x.device,
+        )
         extreme_kernel[(1,)](x, out, len(x), fold, block)
         return out
 
@@ -163,7 +181,10 @@ def test_masked_lanes_are_undefined_without_other(fold, dtype):
     assert not verify(lambda x: folded(x, 16), reference, [half]).right
     # Of a single lane a maximum or a minimum cannot tell, whichever it holds: the next load fills it the other way.
     assert not verify(lambda x: folded(x, 16), reference, [lacks_one]).right or fold == "min"
-    assert not verify(lambda x: (folded(x, 16), folded(x, 16))[1], reference, [lacks_one]).right or fold == "max"
+    assert (
+        not verify(lambda x: (folded(x, 16), folded(x, 16))[1], reference, [lacks_one]).right
+        or fold == "max"
+    )
 
 
 @triton.jit
@@ -181,17 +202,23 @@ def gather_kernel(x_ptr, index_ptr, counts_ptr, out_ptr, n, BLOCK: tl.constexpr)
 def test_masked_lanes_without_other_that_do_not_matter_are_let_be():
     def gathered(x, index, counts):
         out = torch.empty(index.shape, dtype=x.dtype, device=x.device)
-        gather_kernel[(4,)](x, index.contiguous(), counts, out, len(index), 8)  # the last program has no element
+        gather_kernel[(4,)](
+            x, index.contiguous(), counts, out, len(index), 8
+        )  # the last program has no element
         return out
 
     cases = [Case((Input((200,)), Input((19,), torch.int64), Input((4,), torch.int32)))]
-    result = verify(gathered, lambda x, index, counts: _sums(x, index, counts), cases, absolute=1e-5)
+    result = verify(
+        gathered, lambda x, index, counts: _sums(x, index, counts), cases, absolute=1e-5
+    )
     assert result.right, result
 
 
 def _sums(x, index, counts):
     counts = counts.repeat_interleave(8)[: len(index)]
-    return torch.stack([x[start : start + count].sum() for start, count in zip(index, counts, strict=True)])
+    return torch.stack(
+        [x[start : start + count].sum() for start, count in zip(index, counts, strict=True)]
+    )
 
 
 def test_what_a_lane_without_other_did_is_said():
@@ -203,7 +230,9 @@ def test_what_a_lane_without_other_did_is_said():
         return out
 
     if not MODE.gpu:
-        assert "undefined, and hold infinities here" in str(verify(total, lambda x: x.sum(0, keepdim=True), [case]))
+        assert "undefined, and hold infinities here" in str(
+            verify(total, lambda x: x.sum(0, keepdim=True), [case])
+        )
 
 
 def test_an_element_never_written_is_found_even_where_nan_is_expected():
@@ -229,9 +258,14 @@ def test_cpu_mode_leaves_large_cases_to_the_gpu_and_says_so():
 def test_bfloat16_that_the_interpreter_gets_wrong_is_left_to_the_gpu():
     case = Case((Input((100,), torch.bfloat16),) * 2)
     (outcome,) = verify(add, torch.add, [case]).outcomes
-    assert (outcome.verdict, outcome.reason) == ("left to the GPU", "the interpreter's bfloat16 arithmetic is wrong")
+    assert (outcome.verdict, outcome.reason) == (
+        "left to the GPU",
+        "the interpreter's bfloat16 arithmetic is wrong",
+    )
     assert verify(torch.add, torch.add, [case]).right
-    assert not verify(MISTAKES["the store has no mask"][0], torch.add, [case]).right  # addresses are known there too
+    assert not verify(
+        MISTAKES["the store has no mask"][0], torch.add, [case]
+    ).right  # addresses are known there too
 
 
 def test_only_cases_that_ran_make_a_function_right(monkeypatch):
@@ -244,14 +278,13 @@ def test_only_cases_that_ran_make_a_function_right(monkeypatch):
 
 @pytest.mark.parametrize(
     "call",
-    [
-        lambda: verify(add, torch.add, vectors(1)),
-        lambda: verify(add, None, vectors(2)),
-    ],
+    [lambda: verify(add, torch.add, vectors(1)), lambda: verify(add, None, vectors(2))],
     ids=["too few inputs", "no function"],
 )
 def test_a_reference_that_fails_is_a_sentence(call):
-    with pytest.raises(CourseError, match=r"The reference failed on .* verify takes your function first"):
+    with pytest.raises(
+        CourseError, match=r"The reference failed on .* verify takes your function first"
+    ):
         call()
 
 
@@ -265,7 +298,11 @@ def test_cases_that_are_no_list_are_a_sentence():
 
 
 def test_out_arguments_are_allowed():
-    assert verify(lambda x, y: torch.add(x, y, out=torch.empty(0, dtype=x.dtype, device=x.device)), torch.add, SMALL).right
+    assert verify(
+        lambda x, y: torch.add(x, y, out=torch.empty(0, dtype=x.dtype, device=x.device)),
+        torch.add,
+        SMALL,
+    ).right
 
 
 def test_no_cases_is_a_sentence():

@@ -27,8 +27,13 @@ def header(algorithms: Sequence[Algorithm], sources: Sequence[str]) -> str:
     first = algorithms[0].functions[0]
     name = first.out_name
     guard = f"COURSE_AOT_{name}_H"
-    content = {"linked": name, "functions": [each.to_json() for one in algorithms for each in one.functions]}
-    listed = "".join(f" *   {number}: {c_text(str(each))}\n" for number, each in enumerate(algorithms))
+    content = {
+        "linked": name,
+        "functions": [each.to_json() for one in algorithms for each in one.functions],
+    }
+    listed = "".join(
+        f" *   {number}: {c_text(str(each))}\n" for number, each in enumerate(algorithms)
+    )
     return f"""\
 {_first_line(first)}
 {json_line({**content, "sources": [*sources]})}
@@ -74,7 +79,10 @@ def source(algorithms: Sequence[Algorithm], header_name: str) -> str:
         [
             f'{_first_line(first)}\n#include "{header_name}"\n',
             "/* The variants. */",
-            *(f"{each.prototype};\nCUresult load_{each.name}(void);\nCUresult unload_{each.name}(void);" for each in functions),
+            *(
+                f"{each.prototype};\nCUresult load_{each.name}(void);\nCUresult unload_{each.name}(void);"
+                for each in functions
+            ),
             "",
             *(_algorithm(number, each) for number, each in enumerate(algorithms)),
             f"{_prototype(first, name, 'int algo_id')} {{",
@@ -102,7 +110,9 @@ def _algorithm(number: int, algorithm: Algorithm) -> str:
     lines, conditions = [f"/* {c_text(str(algorithm))} */"], ""
     lines.append(f"static {_prototype(algorithm.functions[0], f'algorithm_{number}')} {{")
     for function in algorithm.functions:
-        conditions = " && ".join(holds(each, function.c_names) for each in function.runtime if each.hint)
+        conditions = " && ".join(
+            holds(each, function.c_names) for each in function.runtime if each.hint
+        )
         call = f"return {function.name}({', '.join(['stream', *(function.c_names[each.name] for each in function.passed)])});"
         lines.append(f"    if ({conditions})\n        {call}" if conditions else f"    {call}")
     if conditions:
@@ -111,11 +121,16 @@ def _algorithm(number: int, algorithm: Algorithm) -> str:
 
 
 def _all_of(verb: str, name: str, functions: Sequence[Function], what: str) -> str:
-    lines = [f"/* {verb.capitalize()}s every variant: {what}. */", f"CUresult {verb}_{name}(void) {{"]
+    lines = [
+        f"/* {verb.capitalize()}s every variant: {what}. */",
+        f"CUresult {verb}_{name}(void) {{",
+    ]
     lines.append("    CUresult result = CUDA_SUCCESS;")
     for each in functions:
         if verb == "load":
             lines.append(f"    if (result == CUDA_SUCCESS) result = load_{each.name}();")
         else:
-            lines.append(f"    {{ CUresult one = unload_{each.name}(); if (result == CUDA_SUCCESS) result = one; }}")
+            lines.append(
+                f"    {{ CUresult one = unload_{each.name}(); if (result == CUDA_SUCCESS) result = one; }}"
+            )
     return "\n".join([*lines, "    return result;", "}\n"])

@@ -69,7 +69,11 @@ def _documentation(function: Function) -> str:
     lines = [
         f"{c_text(function.kernel)}, over a grid of {c_text(function.grid)}.",
         "",
-        *(f"  {function.c_names[each.name]}: {_promise(each)}" for each in function.arguments if _promise(each)),
+        *(
+            f"  {function.c_names[each.name]}: {_promise(each)}"
+            for each in function.arguments
+            if _promise(each)
+        ),
         f"Constants: {constants or 'none'}.",
         f"{function.options}; {counted(function.registers, 'register')} per thread, "
         f"{function.shared_bytes} bytes of shared memory per program.",
@@ -86,7 +90,9 @@ def _promise(argument: Argument) -> str:
     words = ["a multiple of 16"] if argument.hint == 16 else []
     if argument.type is not None and argument.type.pointer:
         access = ", only read" if argument.type.name.startswith("*k") else ""
-        words.insert(0, f"device memory, {argument.type.name.lstrip('*').removeprefix('k')}{access}")
+        words.insert(
+            0, f"device memory, {argument.type.name.lstrip('*').removeprefix('k')}{access}"
+        )
     elif argument.type is not None and argument.type.boolean:
         words.insert(0, "0 or 1")
     elif argument.type is not None and argument.type.bits_c:
@@ -103,14 +109,22 @@ def source(function: Function, cubin: Cubin, header_name: str) -> str:
     """What loads and launches the kernel, and its machine code."""
     grid = parse_grid(function.grid, function.arguments)
     x, y, z = grid.c(function.c_names)
-    converted = sorted({each.type.name for each in function.passed if each.type and each.type.bits_c})
+    converted = sorted(
+        {each.type.name for each in function.passed if each.type and each.type.bits_c}
+    )
     helpers = [GRID[name] for name in sorted(grid.functions)] + [BITS[name] for name in converted]
     large = function.shared_bytes > PLAIN_SHARED_BYTES
     capability = TARGETS[function.target].triton.arch
-    allow = SHARED.format(major=capability // 10, minor=capability % 10, shared=function.shared_bytes) if large else ""
+    allow = (
+        SHARED.format(major=capability // 10, minor=capability % 10, shared=function.shared_bytes)
+        if large
+        else ""
+    )
     load = LOADING.format(
         name=function.name,
-        symbol="".join(f"\\{byte:03o}" if byte > 127 else chr(byte) for byte in cubin.symbol.encode()),
+        symbol="".join(
+            f"\\{byte:03o}" if byte > 127 else chr(byte) for byte in cubin.symbol.encode()
+        ),
         allow="    if (result == CUDA_SUCCESS) result = allow_shared(found);\n" if large else "",
     )
     names = function.c_names

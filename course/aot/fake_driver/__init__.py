@@ -51,14 +51,19 @@ class Call:
         return x, y, z
 
     def __str__(self) -> str:
-        return f"{self.name} -> {self.result}  " + ", ".join(f"{name} {value}" for name, value in self.details.items())
+        return f"{self.name} -> {self.result}  " + ", ".join(
+            f"{name} {value}" for name, value in self.details.items()
+        )
 
     __repr__ = __str__
 
 
 def path() -> Path:
     """The library, built if it is not there yet or is damaged. Raises CourseError where there is no C compiler."""
-    texts = [(include_folder() / "cuda.h").read_bytes(), *(each.read_bytes() for each in sorted(FOLDER.glob("*.[ch]")))]
+    texts = [
+        (include_folder() / "cuda.h").read_bytes(),
+        *(each.read_bytes() for each in sorted(FOLDER.glob("*.[ch]"))),
+    ]
     name = hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
     library = private_folder(cache_folder() / "standin") / name / "libcuda.so.1"
     if not library.is_file() or not intact(library.read_bytes()):

@@ -27,7 +27,9 @@ def _study(name: str, dtype: torch.dtype) -> Study:
         x_name=f"rows of {COLUMNS:,} {str(dtype).removeprefix('torch.')}",
         xs=[2**k for k in range(4, 17, 2)],
         make=make,
-        bytes=lambda x, bias: 2 * x.nbytes + bias.nbytes,  # x and bias read once, the result written once
+        bytes=lambda x, bias: (
+            2 * x.nbytes + bias.nbytes
+        ),  # x and bias read once, the result written once
         series={
             "bias_gelu": lambda rows: bias_gelu,
             "bias_gelu_v1": lambda rows: bias_gelu_v1,

@@ -30,7 +30,9 @@ def _reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
     scores = q @ k.mT * q.shape[-1] ** -0.5
     if causal:
-        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril(k.shape[2] - q.shape[2])
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril(
+            k.shape[2] - q.shape[2]
+        )
         scores = scores.masked_fill(~seen, -math.inf)
     return torch.softmax(scores, -1).masked_fill(scores == -math.inf, 0) @ v
 
@@ -47,10 +49,16 @@ def _cases() -> list[Case]:
                 (33, 63, 128),
                 (20, 70, 256),
             ):
-                q, kv = Input((1, 4, queries, head_dim), dtype), Input((1, 2, keys, head_dim), dtype)
+                q, kv = (
+                    Input((1, 4, queries, head_dim), dtype),
+                    Input((1, 2, keys, head_dim), dtype),
+                )
                 found.append(Case((q, kv, kv), seed=queries, scalars=(causal,)))
             for queries, keys, head_dim in ((1000, 4097, 64), (1024, 2048, 128), (1024, 640, 256)):
-                q, kv = Input((2, 4, queries, head_dim), dtype), Input((2, 4, keys, head_dim), dtype)
+                q, kv = (
+                    Input((2, 4, queries, head_dim), dtype),
+                    Input((2, 4, keys, head_dim), dtype),
+                )
                 found.append(Case((q, kv, kv), seed=queries, scalars=(causal,)))
     return found
 
@@ -79,9 +87,17 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype = torch.float16) -> S
 
     kind = "_causal" if causal else ""
     kind += "_bfloat16" if dtype == torch.bfloat16 else ""
-    series: dict[str, Callable[[int], Function | None]] = {"flash_attention": ours(cast(Function, flash_attention))}
-    if head_dim == 128 and dtype == torch.float16:  # one head dimension shows what each version and each way of torch gains
-        series |= {version.__name__: ours(version) for version in VERSIONS if version.__name__ not in series}
+    series: dict[str, Callable[[int], Function | None]] = {
+        "flash_attention": ours(cast(Function, flash_attention))
+    }
+    if (
+        head_dim == 128 and dtype == torch.float16
+    ):  # one head dimension shows what each version and each way of torch gains
+        series |= {
+            version.__name__: ours(version)
+            for version in VERSIONS
+            if version.__name__ not in series
+        }
         series |= {"torch, math": lambda length: _by(SDPBackend.MATH, causal)}
         series |= {"torch, efficient": lambda length: _by(SDPBackend.EFFICIENT_ATTENTION, causal)}
     series |= {"torch, flash": lambda length: _by(SDPBackend.FLASH_ATTENTION, causal)}
@@ -91,7 +107,9 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype = torch.float16) -> S
         x_name="length",
         xs=[2**k for k in range(9, 15)],
         make=make,
-        bytes=lambda q, k, v: 2 * q.nbytes + k.nbytes + v.nbytes,  # q, k and v read once, the result written once
+        bytes=lambda q, k, v: (
+            2 * q.nbytes + k.nbytes + v.nbytes
+        ),  # q, k and v read once, the result written once
         operations=lambda q, k, v: operations_of(q.shape[2], causal),
         series=series,
     )
@@ -101,7 +119,13 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype = torch.float16) -> S
 # gives it those, and the rest to v4.
 VERSIONS = [
     cast(Function, version)
-    for version in (flash_attention_v1, flash_attention_v2, flash_attention_v3, flash_attention_v4, flash_attention)
+    for version in (
+        flash_attention_v1,
+        flash_attention_v2,
+        flash_attention_v3,
+        flash_attention_v4,
+        flash_attention,
+    )
 ]
 
 OPERATION = Operation(

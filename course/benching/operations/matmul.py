@@ -39,18 +39,39 @@ def _cases() -> list[Case]:
     """Shapes that blocks do not divide, every pair of layouts, nothing to add up, and NaN beyond what must be read."""
 
     def case(
-        m: int, n: int, k: int, dtype: torch.dtype, layouts: tuple[str, str] = ("contiguous",) * 2, values: str = "normal"
+        m: int,
+        n: int,
+        k: int,
+        dtype: torch.dtype,
+        layouts: tuple[str, str] = ("contiguous",) * 2,
+        values: str = "normal",
     ):
         a, b = Input((m, k), dtype, layouts[0], values), Input((k, n), dtype, layouts[1], values)
         return Case((a, b), seed=m + n + k)
 
-    found = [case(m, n, k, torch.float32) for m, n, k in ((0, 5, 7), (5, 0, 7), (5, 7, 0), (0, 0, 0), (1, 1, 1))]
+    found = [
+        case(m, n, k, torch.float32)
+        for m, n, k in ((0, 5, 7), (5, 0, 7), (5, 7, 0), (0, 0, 0), (1, 1, 1))
+    ]
     for dtype in FLOATS:
         found += [
-            case(m, n, k, dtype) for m, n, k in ((64, 64, 64), (128, 256, 64), (1, 300, 70), (300, 1, 70), (129, 257, 65))
+            case(m, n, k, dtype)
+            for m, n, k in (
+                (64, 64, 64),
+                (128, 256, 64),
+                (1, 300, 70),
+                (300, 1, 70),
+                (129, 257, 65),
+            )
         ]
-        found += [case(72, 40, 136, dtype, (ours, "contiguous")) for ours in ("transposed", "offset by one element")]
-        found += [case(72, 40, 136, dtype, ("contiguous", theirs)) for theirs in ("transposed", "every second element")]
+        found += [
+            case(72, 40, 136, dtype, (ours, "contiguous"))
+            for ours in ("transposed", "offset by one element")
+        ]
+        found += [
+            case(72, 40, 136, dtype, ("contiguous", theirs))
+            for theirs in ("transposed", "every second element")
+        ]
         found += [
             case(65, 33, 47, dtype, ("transposed", "left part of a wider one")),
             case(72, 40, 136, dtype, ("transposed",) * 2),
@@ -64,14 +85,18 @@ def _cases() -> list[Case]:
 def _study(name: str, dtype: torch.dtype, torchs: Function) -> Study:
     def make(n: int) -> tuple[torch.Tensor, torch.Tensor]:
         m, k = (4097, 4099) if n == 4101 else (n, n)
-        return torch.randn(m, k, dtype=dtype, device="cuda"), torch.randn(k, n, dtype=dtype, device="cuda")
+        return torch.randn(m, k, dtype=dtype, device="cuda"), torch.randn(
+            k, n, dtype=dtype, device="cuda"
+        )
 
     return Study(
         name=name,
         x_name=f"N of {str(dtype).removeprefix('torch.')}",
         xs=(1024, 2048, 4096, 4101, 8192),
         make=make,
-        bytes=lambda a, b: (a.numel() + b.numel() + a.shape[0] * b.shape[1]) * a.itemsize,  # read once, written once
+        bytes=lambda a, b: (
+            (a.numel() + b.numel() + a.shape[0] * b.shape[1]) * a.itemsize
+        ),  # read once, written once
         operations=lambda a, b: 2 * a.numel() * b.shape[1],
         series={
             "matmul": lambda n: matmul,

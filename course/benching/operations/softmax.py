@@ -47,7 +47,9 @@ def _cases() -> list[Case]:
 
 def _study(name: str, dtype: torch.dtype) -> Study:
     def make(columns: int) -> tuple[torch.Tensor]:
-        return (torch.randn(X_BYTES // (columns * dtype.itemsize), columns, dtype=dtype, device="cuda"),)
+        return (
+            torch.randn(X_BYTES // (columns * dtype.itemsize), columns, dtype=dtype, device="cuda"),
+        )
 
     return Study(
         name=name,
@@ -80,7 +82,9 @@ DEPTHS = Study(
     name="softmax_depths",
     x_name="pipeline depth",
     xs=(1, 2, 3, 4),
-    make=lambda depth: (torch.randn(X_BYTES // (2 * 8192), 8192, dtype=torch.bfloat16, device="cuda"),),
+    make=lambda depth: (
+        torch.randn(X_BYTES // (2 * 8192), 8192, dtype=torch.bfloat16, device="cuda"),
+    ),
     bytes=lambda x: 2 * x.nbytes,
     series={
         "persistent": _at_depth,

@@ -30,7 +30,9 @@ OPERATION = Operation(
     name="vector_add",
     ladder={"add_v1": add_v1, "add_v2": add_v2, "add": add},
     reference=torch.add,
-    cases=vectors(2, dtypes=(torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32)),
+    cases=vectors(
+        2, dtypes=(torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32)
+    ),
     studies=(
         Study(
             name="vector_add",

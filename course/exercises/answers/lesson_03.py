@@ -2,9 +2,13 @@ from . import Mistake, Other
 
 MISTAKES = {
     "03.1": [
-        Mistake("TTIR for TTGIR", "ptx, ttgir, sass, ttir, llir", "wrong", "only TTGIR has layouts"),
+        Mistake(
+            "TTIR for TTGIR", "ptx, ttgir, sass, ttir, llir", "wrong", "only TTGIR has layouts"
+        ),
         Mistake("PTX for SASS", "sass, ttir, ptx, ttgir, llir", "wrong", "registers begin with %"),
-        Mistake("LLVM IR for PTX", "llir, ttir, sass, ttgir, ptx", "wrong", "getelementptr is LLVM's"),
+        Mistake(
+            "LLVM IR for PTX", "llir, ttir, sass, ttgir, ptx", "wrong", "getelementptr is LLVM's"
+        ),
         Mistake("one too few", "ptx, ttir, sass, ttgir", "wrong", "It is not"),
     ],
     "03.2": [
@@ -14,16 +18,29 @@ MISTAKES = {
     ],
     "03.3": [
         Mistake(
-            "no promise", {"tl.multiple_of(row * stride, 4)": "row * stride"}, "wrong", "8 of 8 loads in the PTX are narrow"
+            "no promise",
+            {"tl.multiple_of(row * stride, 4)": "row * stride"},
+            "wrong",
+            "8 of 8 loads in the PTX are narrow",
         ),
-        Mistake("a promise of something else", {"row * stride, 4": "row * stride, 2"}, "wrong", "loads in the PTX are narrow"),
+        Mistake(
+            "a promise of something else",
+            {"row * stride, 4": "row * stride, 2"},
+            "wrong",
+            "loads in the PTX are narrow",
+        ),
         Mistake(
             "a promise of too much",
             {"row * stride, 4": "row * stride, 1024"},
             "wrong",
             "Program 1 promises by tl.multiple_of that 1,004 is a multiple of 1,024",
         ),
-        Mistake("a promise of 16", {"row * stride, 4": "row * stride, 16"}, "wrong", "1,004 is a multiple of 16"),
+        Mistake(
+            "a promise of 16",
+            {"row * stride, 4": "row * stride, 16"},
+            "wrong",
+            "1,004 is a multiple of 16",
+        ),
         Mistake(
             "a promise of the row",
             {"tl.multiple_of(row * stride, 4)": "tl.multiple_of(row, 4) * stride"},
@@ -38,12 +55,21 @@ MISTAKES = {
         ),
         Mistake(
             "a promise of neighbours",
-            {"    cols = tl.arange(0, BLOCK_SIZE)": "    cols = tl.max_contiguous(tl.arange(0, BLOCK_SIZE) // 2 * 2, 4)"},
+            {
+                "    cols = tl.arange(0, BLOCK_SIZE)": "    cols = tl.max_contiguous(tl.arange(0, BLOCK_SIZE) // 2 * 2, 4)"
+            },
             "wrong",
             "Program 0 promises by tl.max_contiguous that lane 1 holds the neighbour of what lane 0 holds",
         ),
-        Mistake("one stride alone", {"row * stride, 4": "row * 1004, 4"}, "wrong", "2 x 1,020 float32"),
-        Mistake("no mask", {"start + cols, mask=cols < n_cols": "start + cols"}, "reads outside", "outside input 0"),
+        Mistake(
+            "one stride alone", {"row * stride, 4": "row * 1004, 4"}, "wrong", "2 x 1,020 float32"
+        ),
+        Mistake(
+            "no mask",
+            {"start + cols, mask=cols < n_cols": "start + cols"},
+            "reads outside",
+            "outside input 0",
+        ),
         Mistake(
             "rows as far apart in the output",
             {"out_ptr + row * n_cols": "out_ptr + row * stride"},
@@ -53,7 +79,9 @@ MISTAKES = {
     ],
     "03.4": [
         Mistake("the conversion", "convert-triton-to-tritongpu", "wrong", "one element a thread"),
-        Mistake("the one that makes them", "tritongpu-coalesce", "wrong", "puts the conversions in"),
+        Mistake(
+            "the one that makes them", "tritongpu-coalesce", "wrong", "puts the conversions in"
+        ),
         Mistake("a guess", "canonicalize", "wrong", "It is not"),
     ],
     "03.5": [

@@ -4,9 +4,14 @@ ROW = "x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=0.0"
 
 MISTAKES = {
     "04.1": [
-        Mistake("no mask", {", mask=cols < n_cols, other=0.0": ""}, "reads outside", "outside input 0"),
         Mistake(
-            "the width for the row stride", {"row * stride_xm": "row * n_cols"}, "reads outside", "left part of a wider one"
+            "no mask", {", mask=cols < n_cols, other=0.0": ""}, "reads outside", "outside input 0"
+        ),
+        Mistake(
+            "the width for the row stride",
+            {"row * stride_xm": "row * n_cols"},
+            "reads outside",
+            "left part of a wider one",
         ),
         Mistake("every row the first", {"row * stride_xm + ": ""}, "wrong", "At [1]"),
         Mistake("masked lanes add one", {"other=0.0": "other=1.0"}, "wrong", "At [0]"),
@@ -14,7 +19,9 @@ MISTAKES = {
         Mistake("a mean", {"tl.sum(x, axis=0)": "tl.sum(x, axis=0) / n_cols"}, "wrong", "At [0]"),
         Mistake(
             "all of the block",
-            {"tl.store(out_ptr + row, tl.sum(x, axis=0))": "tl.store(out_ptr + row + cols, tl.sum(x, axis=0))"},
+            {
+                "tl.store(out_ptr + row, tl.sum(x, axis=0))": "tl.store(out_ptr + row + cols, tl.sum(x, axis=0))"
+            },
             "writes outside",
             "outside its output",
         ),
@@ -23,27 +30,57 @@ MISTAKES = {
         Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong", "At ["),
         Mistake("no other", {', other=float("-inf")': ""}, "wrong", "At ["),
         Mistake(
-            "the width for the row stride", {"row * stride_xm": "row * n_cols"}, "reads outside", "left part of a wider one"
+            "the width for the row stride",
+            {"row * stride_xm": "row * n_cols"},
+            "reads outside",
+            "left part of a wider one",
         ),
-        Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""}, "reads outside", "outside input 0"),
+        Mistake(
+            "no mask",
+            {', mask=cols < n_cols, other=float("-inf")': ""},
+            "reads outside",
+            "outside input 0",
+        ),
         *(
-            Mistake(f"{number}, which seems small enough", {'float("-inf")': number}, "wrong", "near the minimum")
+            Mistake(
+                f"{number}, which seems small enough",
+                {'float("-inf")': number},
+                "wrong",
+                "near the minimum",
+            )
             for number in ("-100.0", "-1e4", "-65504.0", "-1e5", "-1e30")
         ),
-        Mistake("the largest absolute value", {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"}, "wrong", "At [0]"),
+        Mistake(
+            "the largest absolute value",
+            {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"},
+            "wrong",
+            "At [0]",
+        ),
     ],
     "04.3": [
         Mistake(
             "the logarithm of softmax",
             {
-                "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))": "    power = tl.exp(shifted)\n    out = tl.log(power / tl.sum(power, axis=0))",
+                "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))": "    power = tl.exp(shifted)\n    out = tl.log(power / tl.sum(power, axis=0))"
             },
             "wrong",
             "far apart",
         ),
-        Mistake("no maximum", {"shifted = x - tl.max(x, axis=0)": "shifted = x"}, "wrong", "far apart"),
-        Mistake("the sum's logarithm twice", {"shifted - tl.log": "shifted - 2 * tl.log"}, "wrong", "At [0, 0]"),
-        Mistake("no mask on the store", {"out, mask=cols < n_cols": "out"}, "writes outside", "outside its output"),
+        Mistake(
+            "no maximum", {"shifted = x - tl.max(x, axis=0)": "shifted = x"}, "wrong", "far apart"
+        ),
+        Mistake(
+            "the sum's logarithm twice",
+            {"shifted - tl.log": "shifted - 2 * tl.log"},
+            "wrong",
+            "At [0, 0]",
+        ),
+        Mistake(
+            "no mask on the store",
+            {"out, mask=cols < n_cols": "out"},
+            "writes outside",
+            "outside its output",
+        ),
         Mistake(
             "the output's rows by the input's stride",
             {"out_ptr + row * n_cols": "out_ptr + row * stride_xm"},
@@ -57,12 +94,31 @@ MISTAKES = {
         Mistake("base two", {"tl.log(": "tl.log2("}, "wrong", "At [0, 0]"),
     ],
     "04.4": [
-        Mistake("added unscaled", {"sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "sum1 + sum2"}, "wrong", "At [1, "),
-        Mistake("NaN for two empty halves", {'tl.where(m == float("-inf"), 0.0, m)': "m"}, "wrong", "some empty"),
+        Mistake(
+            "added unscaled",
+            {"sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "sum1 + sum2"},
+            "wrong",
+            "At [1, ",
+        ),
+        Mistake(
+            "NaN for two empty halves",
+            {'tl.where(m == float("-inf"), 0.0, m)': "m"},
+            "wrong",
+            "some empty",
+        ),
         Mistake("one half scaled", {"sum2 * tl.exp(m2 - safe)": "sum2"}, "wrong", "At [1, "),
-        Mistake("scaled the wrong way", {"tl.exp(m1 - safe)": "tl.exp(safe - m1)"}, "wrong", "At [1, "),
-        Mistake("the smaller maximum", {"tl.maximum(m1, m2)": "tl.minimum(m1, m2)"}, "wrong", "At [0, "),
-        Mistake("one row of results", {"    tl.store(out_ptr + n + rows, total, mask=mask)\n": ""}, "wrong", "never written"),
+        Mistake(
+            "scaled the wrong way", {"tl.exp(m1 - safe)": "tl.exp(safe - m1)"}, "wrong", "At [1, "
+        ),
+        Mistake(
+            "the smaller maximum", {"tl.maximum(m1, m2)": "tl.minimum(m1, m2)"}, "wrong", "At [0, "
+        ),
+        Mistake(
+            "one row of results",
+            {"    tl.store(out_ptr + n + rows, total, mask=mask)\n": ""},
+            "wrong",
+            "never written",
+        ),
     ],
     "04.5": [
         Mistake("two sweeps", 536.9, "wrong", "reads the row twice"),
@@ -77,8 +133,15 @@ MISTAKES = {
     ],
     "04.7": [
         Mistake("an empty list", {'["x_ptr"]': "[]"}, "wrong", "At [0, 0]"),
-        Mistake("as it is", {'    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n"}, "wrong", "At [0, 0]"),
-        Mistake("cleared", {'restore_value=["x_ptr"]': 'reset_to_zero=["x_ptr"]'}, "wrong", "At [0, 0]"),
+        Mistake(
+            "as it is",
+            {'    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n"},
+            "wrong",
+            "At [0, 0]",
+        ),
+        Mistake(
+            "cleared", {'restore_value=["x_ptr"]': 'reset_to_zero=["x_ptr"]'}, "wrong", "At [0, 0]"
+        ),
         Mistake(
             "a key in its place",
             {
@@ -99,7 +162,7 @@ MISTAKES = {
         Mistake(
             "no tuner left",
             {
-                '@triton.autotune(\n    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],\n    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n    # to here\n)\n': "",
+                '@triton.autotune(\n    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],\n    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n    # to here\n)\n': ""
             },
             "wrong",
             "does not try 2 configurations",
@@ -116,7 +179,7 @@ MISTAKES = {
             "load, add, store",
             {
                 "    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)": "    before = tl.load(out_ptr + cols, mask=cols < n_cols)\n"
-                "    tl.store(out_ptr + cols, before + tl.sum(x, axis=0), mask=cols < n_cols)",
+                "    tl.store(out_ptr + cols, before + tl.sum(x, axis=0), mask=cols < n_cols)"
             },
             "race",
             "wrote different values",
@@ -124,7 +187,12 @@ MISTAKES = {
         Mistake("not zeroed", {"torch.zeros(": "torch.empty("}, "wrong", "At [0]"),
         Mistake("masked lanes add one", {", other=0.0": ", other=1.0"}, "wrong", "At [0]"),
         Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]"),
-        Mistake("no mask on the atomic", {"axis=0), mask=cols < n_cols": "axis=0)"}, "writes outside", "its output"),
+        Mistake(
+            "no mask on the atomic",
+            {"axis=0), mask=cols < n_cols": "axis=0)"},
+            "writes outside",
+            "its output",
+        ),
         Mistake(
             "the wrong axis",
             {
@@ -136,10 +204,18 @@ MISTAKES = {
             "At [0]",
         ),
         Mistake("a store", {"tl.atomic_add(": "tl.store("}, "race", "wrote different values"),
-        Mistake("strides forgotten", {"    x = x.contiguous()\n": ""}, "reads outside", "left part of a wider one"),
+        Mistake(
+            "strides forgotten",
+            {"    x = x.contiguous()\n": ""},
+            "reads outside",
+            "left part of a wider one",
+        ),
         Mistake(
             "tiles of four rows",
-            {"BLOCK_M=32, BLOCK_N=64": "BLOCK_M=4, BLOCK_N=64", "x.shape[0], 32)": "x.shape[0], 4)"},
+            {
+                "BLOCK_M=32, BLOCK_N=64": "BLOCK_M=4, BLOCK_N=64",
+                "x.shape[0], 32)": "x.shape[0], 4)",
+            },
             "wrong",
             "bytes where",
         ),
@@ -151,10 +227,25 @@ MISTAKES = {
         ),
     ],
     "04.9": [
-        Mistake("the row sum forgotten", {"(d_out - tl.sum(out * d_out, axis=0))": "d_out"}, "wrong", "At [0, 0]"),
-        Mistake("the sum of d_out", {"tl.sum(out * d_out, axis=0)": "tl.sum(d_out, axis=0)"}, "wrong", "At [0, 0]"),
+        Mistake(
+            "the row sum forgotten",
+            {"(d_out - tl.sum(out * d_out, axis=0))": "d_out"},
+            "wrong",
+            "At [0, 0]",
+        ),
+        Mistake(
+            "the sum of d_out",
+            {"tl.sum(out * d_out, axis=0)": "tl.sum(d_out, axis=0)"},
+            "wrong",
+            "At [0, 0]",
+        ),
         Mistake("plus", {"d_out - tl.sum": "d_out + tl.sum"}, "wrong", "At [0, 0]"),
-        Mistake("no mask", {"mask = cols < n_cols": "mask = cols < BLOCK_N"}, "reads outside", "outside input 0"),
+        Mistake(
+            "no mask",
+            {"mask = cols < n_cols": "mask = cols < BLOCK_N"},
+            "reads outside",
+            "outside input 0",
+        ),
         Mistake("no other", {", other=0.0": ""}, "wrong", "At [0, 0]"),
     ],
 }
@@ -178,7 +269,7 @@ OTHERS = {
         Other(
             "the maximum added back",
             {
-                "    shifted = x - tl.max(x, axis=0)\n    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))": "    largest = tl.max(x, axis=0)\n    out = x - (largest + tl.log(tl.sum(tl.exp(x - largest), axis=0)))",
+                "    shifted = x - tl.max(x, axis=0)\n    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))": "    largest = tl.max(x, axis=0)\n    out = x - (largest + tl.log(tl.sum(tl.exp(x - largest), axis=0)))"
             },
         ),
         Other(
@@ -192,7 +283,7 @@ OTHERS = {
         Other(
             "the factors by where",
             {
-                '    safe = tl.where(m == float("-inf"), 0.0, m)\n    total = sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)': '    f1 = tl.where(m1 == float("-inf"), 0.0, tl.exp(m1 - m))\n    f2 = tl.where(m2 == float("-inf"), 0.0, tl.exp(m2 - m))\n    total = sum1 * f1 + sum2 * f2',
+                '    safe = tl.where(m == float("-inf"), 0.0, m)\n    total = sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)': '    f1 = tl.where(m1 == float("-inf"), 0.0, tl.exp(m1 - m))\n    f2 = tl.where(m2 == float("-inf"), 0.0, tl.exp(m2 - m))\n    total = sum1 * f1 + sum2 * f2'
             },
         ),
         Other(
@@ -204,7 +295,9 @@ OTHERS = {
         ),
         Other(
             "the other way round",
-            {"sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "tl.exp(m2 - safe) * sum2 + tl.exp(m1 - safe) * sum1"},
+            {
+                "sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "tl.exp(m2 - safe) * sum2 + tl.exp(m1 - safe) * sum1"
+            },
         ),
     ],
     "04.5": [Other("a whole number", 805), Other("as computed", 3 * 4 * 2**26 / 1e6)],
@@ -263,7 +356,13 @@ def column_sum(x):""",
                 "    column_sum_kernel[grid](x, out, *x.shape, BLOCK_M=32, BLOCK_N=64)": "    parts = torch.empty(grid[0], x.shape[1], dtype=x.dtype, device=x.device)\n    column_sum_kernel[grid](x, parts, *x.shape, BLOCK_M=16, BLOCK_N=64)\n    add_parts_kernel[(grid[1],)](parts, out, len(parts), x.shape[1], BLOCK_N=64)",
             },
         ),
-        Other("bigger tiles", {"BLOCK_M=32, BLOCK_N=64": "BLOCK_M=128, BLOCK_N=64", "x.shape[0], 32)": "x.shape[0], 128)"}),
+        Other(
+            "bigger tiles",
+            {
+                "BLOCK_M=32, BLOCK_N=64": "BLOCK_M=128, BLOCK_N=64",
+                "x.shape[0], 32)": "x.shape[0], 128)",
+            },
+        ),
     ],
     "04.9": [
         Other(

@@ -2,34 +2,73 @@ from . import Mistake, Other
 
 MISTAKES = {
     "05.1": [
-        Mistake("the shape of a", {"tl.zeros([BLOCK_M, BLOCK_N]": "tl.zeros([BLOCK_M, BLOCK_K]"}, "does not compile", ""),
-        Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"}, "reads outside", "read memory"),
+        Mistake(
+            "the shape of a",
+            {"tl.zeros([BLOCK_M, BLOCK_N]": "tl.zeros([BLOCK_M, BLOCK_K]"},
+            "does not compile",
+            "",
+        ),
+        Mistake(
+            "steps of BLOCK_N",
+            {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"},
+            "reads outside",
+            "read memory",
+        ),
         Mistake(
             "pointers go on by BLOCK_N",
-            {"a_ptrs += BLOCK_K": "a_ptrs += BLOCK_N", "b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_N * N"},
+            {
+                "a_ptrs += BLOCK_K": "a_ptrs += BLOCK_N",
+                "b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_N * N",
+            },
             "wrong",
             "At [0, 0]",
         ),
         Mistake(
             "@",
-            {"acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)": "acc += tl.load(a_ptrs) @ tl.load(b_ptrs)"},
+            {
+                "acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)": "acc += tl.load(a_ptrs) @ tl.load(b_ptrs)"
+            },
             "does not compile",
             "tl.dot(a, b) multiplies blocks",
         ),
-        Mistake("acc = 0", {"tl.zeros([BLOCK_M, BLOCK_N], tl.float32)": "0"}, "does not compile", "acc"),
-        Mistake("the pointers of a stay", {"        a_ptrs += BLOCK_K\n": ""}, "wrong", "64 x 128"),
-        Mistake("the pointers of b stay", {"        b_ptrs += BLOCK_K * N\n": ""}, "wrong", "64 x 128"),
-        Mistake("b goes on within its rows", {"b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_K"}, "wrong", "At [0, 0]"),
         Mistake(
-            "added up in float16",
-            {"tl.float32)": "tl.float16)", "tl.load(b_ptrs), acc)": "tl.load(b_ptrs), acc, out_dtype=tl.float16)"},
+            "acc = 0", {"tl.zeros([BLOCK_M, BLOCK_N], tl.float32)": "0"}, "does not compile", "acc"
+        ),
+        Mistake("the pointers of a stay", {"        a_ptrs += BLOCK_K\n": ""}, "wrong", "64 x 128"),
+        Mistake(
+            "the pointers of b stay", {"        b_ptrs += BLOCK_K * N\n": ""}, "wrong", "64 x 128"
+        ),
+        Mistake(
+            "b goes on within its rows",
+            {"b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_K"},
             "wrong",
             "At [0, 0]",
         ),
-        Mistake("every product in place of the sum", {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs))"}, "wrong", "64 x 128"),
-        Mistake("one step", {"range(0, K, BLOCK_K)": "range(0, BLOCK_K, BLOCK_K)"}, "wrong", "64 x 128"),
+        Mistake(
+            "added up in float16",
+            {
+                "tl.float32)": "tl.float16)",
+                "tl.load(b_ptrs), acc)": "tl.load(b_ptrs), acc, out_dtype=tl.float16)",
+            },
+            "wrong",
+            "At [0, 0]",
+        ),
+        Mistake(
+            "every product in place of the sum",
+            {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs))"},
+            "wrong",
+            "64 x 128",
+        ),
+        Mistake(
+            "one step", {"range(0, K, BLOCK_K)": "range(0, BLOCK_K, BLOCK_K)"}, "wrong", "64 x 128"
+        ),
         Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"}, "reads outside", "read memory"),
-        Mistake("rounded at the end", {"tl.store(c_ptrs, acc)": "tl.store(c_ptrs, acc.to(tl.float16))"}, "wrong", "At ["),
+        Mistake(
+            "rounded at the end",
+            {"tl.store(c_ptrs, acc)": "tl.store(c_ptrs, acc.to(tl.float16))"},
+            "wrong",
+            "At [",
+        ),
         Mistake(
             "operands exchanged",
             {"tl.load(a_ptrs), tl.load(b_ptrs)": "tl.load(b_ptrs), tl.load(a_ptrs)"},
@@ -40,23 +79,31 @@ MISTAKES = {
     "05.2": [
         Mistake(
             "a mask on a alone",
-            {"mask=left[:, None] & (cols < N)[None, :], other=0.0": "mask=(cols < N)[None, :], other=0.0"},
+            {
+                "mask=left[:, None] & (cols < N)[None, :], other=0.0": "mask=(cols < N)[None, :], other=0.0"
+            },
             "reads outside",
             "outside input 1",
         ),
         Mistake(
             "a mask on b alone",
-            {"mask=(rows < M)[:, None] & left[None, :], other=0.0": "mask=(rows < M)[:, None], other=0.0"},
+            {
+                "mask=(rows < M)[:, None] & left[None, :], other=0.0": "mask=(rows < M)[:, None], other=0.0"
+            },
             "reads outside",
             "outside input 0",
         ),
-        Mistake("masks along K alone", {"(rows < M)[:, None] & left": "left"}, "reads outside", "outside input 0"),
-        Mistake("K for what is left", {"ks < K - start": "ks < K"}, "reads outside", "outside input"),
         Mistake(
-            "no other for a",
-            {"left[None, :], other=0.0": "left[None, :]"},
-            "wrong",
-            "At [0, 0]",
+            "masks along K alone",
+            {"(rows < M)[:, None] & left": "left"},
+            "reads outside",
+            "outside input 0",
+        ),
+        Mistake(
+            "K for what is left", {"ks < K - start": "ks < K"}, "reads outside", "outside input"
+        ),
+        Mistake(
+            "no other for a", {"left[None, :], other=0.0": "left[None, :]"}, "wrong", "At [0, 0]"
         ),
         Mistake(
             "ones",
@@ -68,7 +115,12 @@ MISTAKES = {
             "At [0, 0]",
         ),
         Mistake("no sum", {"tl.dot(a, b, acc)": "tl.dot(a, b)"}, "wrong", "20 x 70"),
-        Mistake("start forgotten, the other way", {"ks < K - start": "ks + start < N"}, "wrong", "At [0, 0]"),
+        Mistake(
+            "start forgotten, the other way",
+            {"ks < K - start": "ks + start < N"},
+            "wrong",
+            "At [0, 0]",
+        ),
     ],
     "05.3": [
         Mistake(
@@ -77,7 +129,12 @@ MISTAKES = {
             "does not compile",
             "K >= 16",
         ),
-        Mistake("rows 16 apart", {"i[:, None] * 8": "i[:, None] * 16"}, "reads outside", "outside input 0"),
+        Mistake(
+            "rows 16 apart",
+            {"i[:, None] * 8": "i[:, None] * 16"},
+            "reads outside",
+            "outside input 0",
+        ),
         Mistake(
             "no masks on the loads",
             {"mask=inside, other=0.0": "mask=i[:, None] < 8, other=0.0"},
@@ -85,10 +142,17 @@ MISTAKES = {
             "outside input",
         ),
         Mistake("no other", {", mask=inside, other=0.0": ", mask=inside"}, "wrong", "At [0, 0]"),
-        Mistake("no mask on the store", {"tl.dot(a, b), mask=inside": "tl.dot(a, b)"}, "writes outside", "outside its output"),
+        Mistake(
+            "no mask on the store",
+            {"tl.dot(a, b), mask=inside": "tl.dot(a, b)"},
+            "writes outside",
+            "outside its output",
+        ),
         Mistake(
             "no dot",
-            {"tl.dot(a, b)": "tl.sum(a[:, :, None].to(tl.float32) * b[None, :, :].to(tl.float32), axis=1)"},
+            {
+                "tl.dot(a, b)": "tl.sum(a[:, :, None].to(tl.float32) * b[None, :, :].to(tl.float32), axis=1)"
+            },
             "wrong",
             "without tl.dot",
         ),
@@ -126,7 +190,9 @@ MISTAKES = {
         ),
         Mistake(
             "cut off before the bias",
-            {"acc = tl.maximum(acc + bias[None, :], 0.0)": "acc = tl.maximum(acc, 0.0) + bias[None, :]"},
+            {
+                "acc = tl.maximum(acc + bias[None, :], 0.0)": "acc = tl.maximum(acc, 0.0) + bias[None, :]"
+            },
             "wrong",
             "At [",
         ),
@@ -140,7 +206,10 @@ MISTAKES = {
             "At [",
         ),
         Mistake(
-            "cut off at every step", {"acc = tl.dot(x, w, acc)": "acc = tl.maximum(tl.dot(x, w, acc), 0.0)"}, "wrong", "At ["
+            "cut off at every step",
+            {"acc = tl.dot(x, w, acc)": "acc = tl.maximum(tl.dot(x, w, acc), 0.0)"},
+            "wrong",
+            "At [",
         ),
         Mistake(
             "added in float16",
@@ -151,7 +220,10 @@ MISTAKES = {
             "float16",
         ),
         Mistake(
-            "the width for the row stride", {"rows[:, None] * stride_xm": "rows[:, None] * K"}, "reads outside", "left part"
+            "the width for the row stride",
+            {"rows[:, None] * stride_xm": "rows[:, None] * K"},
+            "reads outside",
+            "left part",
         ),
         Mistake(
             "no mask along K",
@@ -159,7 +231,12 @@ MISTAKES = {
             "reads outside",
             "outside input 0",
         ),
-        Mistake("PyTorch does the rest", {"    return out": "    return torch.relu(out)"}, "wrong", "computes with PyTorch"),
+        Mistake(
+            "PyTorch does the rest",
+            {"    return out": "    return torch.relu(out)"},
+            "wrong",
+            "computes with PyTorch",
+        ),
     ],
 }
 

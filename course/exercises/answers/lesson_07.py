@@ -34,7 +34,12 @@ MISTAKES = {
             "wrong",
             "x_ptr is *fp32, and must be *fp16",
         ),
-        Mistake("no constants", "*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, i32:1", "wrong", "has 7 parts"),
+        Mistake(
+            "no constants",
+            "*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, i32:1",
+            "wrong",
+            "has 7 parts",
+        ),
         Mistake(
             "other blocks",
             "*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, i32:1, 8, 1024",
@@ -49,10 +54,25 @@ MISTAKES = {
         ),
     ],
     "07.2": [
-        Mistake("rounded down", "seqlen_q / 128, batch * nheads", "wrong", "a grid of 1 x 6 x 1, and it must be 2 x 6 x 1"),
+        Mistake(
+            "rounded down",
+            "seqlen_q / 128, batch * nheads",
+            "wrong",
+            "a grid of 1 x 6 x 1, and it must be 2 x 6 x 1",
+        ),
         Mistake("one too many", "seqlen_q / 128 + 1, batch * nheads", "wrong", "seqlen_q = 128"),
-        Mistake("no batch", "cdiv(seqlen_q, BLOCK_M), nheads", "wrong", "a grid of 2 x 3 x 1, and it must be 2 x 6 x 1"),
-        Mistake("the axes swapped", "batch * nheads, cdiv(seqlen_q, BLOCK_M)", "wrong", "a grid of 6 x 2 x 1"),
+        Mistake(
+            "no batch",
+            "cdiv(seqlen_q, BLOCK_M), nheads",
+            "wrong",
+            "a grid of 2 x 3 x 1, and it must be 2 x 6 x 1",
+        ),
+        Mistake(
+            "the axes swapped",
+            "batch * nheads, cdiv(seqlen_q, BLOCK_M)",
+            "wrong",
+            "a grid of 6 x 2 x 1",
+        ),
         Mistake(
             "Python's cdiv",
             "triton.cdiv(seqlen_q, 128), batch * nheads",
@@ -60,16 +80,42 @@ MISTAKES = {
             "cdiv, as in cdiv(n, 128), is the only function",
         ),
         Mistake(
-            "Python's division", "(seqlen_q + 127) // 128, batch * nheads", "wrong", "write / alone, which rounds down here"
+            "Python's division",
+            "(seqlen_q + 127) // 128, batch * nheads",
+            "wrong",
+            "write / alone, which rounds down here",
         ),
-        Mistake("an unknown name", "cdiv(n_queries, 128), batch * nheads", "wrong", "no argument of that name"),
-        Mistake("a tuple", (1, 2, 3), "no answer", "It must be a text"),
-        Mistake("one less than rounds up", "(seqlen_q + 126) / 128, batch * nheads", "wrong", "seqlen_q = 129"),
-        Mistake("a sign", "0 - (-seqlen_q / BLOCK_M), batch * nheads", "wrong", "no sign stands before a number"),
         Mistake(
-            "the rows of Lse", "seqlen_q_rounded / BLOCK_M, batch * nheads", "wrong", "seqlen_q_rounded = 1,024 the driver"
+            "an unknown name",
+            "cdiv(n_queries, 128), batch * nheads",
+            "wrong",
+            "no argument of that name",
         ),
-        Mistake("nothing", "seqlen_q / 1000, batch * nheads", "wrong", "nothing is launched: the grid has a 0 in it"),
+        Mistake("a tuple", (1, 2, 3), "no answer", "It must be a text"),
+        Mistake(
+            "one less than rounds up",
+            "(seqlen_q + 126) / 128, batch * nheads",
+            "wrong",
+            "seqlen_q = 129",
+        ),
+        Mistake(
+            "a sign",
+            "0 - (-seqlen_q / BLOCK_M), batch * nheads",
+            "wrong",
+            "no sign stands before a number",
+        ),
+        Mistake(
+            "the rows of Lse",
+            "seqlen_q_rounded / BLOCK_M, batch * nheads",
+            "wrong",
+            "seqlen_q_rounded = 1,024 the driver",
+        ),
+        Mistake(
+            "nothing",
+            "seqlen_q / 1000, batch * nheads",
+            "wrong",
+            "nothing is launched: the grid has a 0 in it",
+        ),
         Mistake("another block", "cdiv(seqlen_q, 129), batch * nheads", "wrong", "seqlen_q = "),
     ],
     "07.3": [
@@ -90,7 +136,9 @@ MISTAKES = {
             "wrong",
             "a multiple of 16; in signature 2 n_elements is promised to be 1",
         ),
-        Mistake("one alone, wide", [WIDE], "wrong", "n_elements is promised to be a multiple of 16"),
+        Mistake(
+            "one alone, wide", [WIDE], "wrong", "n_elements is promised to be a multiple of 16"
+        ),
         Mistake("one alone, narrow", NARROW, "wrong", "a silent slow path"),
         Mistake(
             "the length forgotten",

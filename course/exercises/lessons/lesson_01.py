@@ -39,9 +39,14 @@ EXERCISES = (
         "01.1",
         parameters=("out_ptr", "value", "n_elements", "BLOCK_SIZE"),
         reference=torch.full_like,
-        cases=tuple(_vector(n, value) for n, value in ((300, 0.1), (128, -1.0), (1, 7.0), (129, 0.0), (1000, 1.0))),
+        cases=tuple(
+            _vector(n, value)
+            for n, value in ((300, 0.1), (128, -1.0), (1, 7.0), (129, 0.0), (1000, 1.0))
+        ),
         launch=_fill,
-        most_bytes=lambda x, value: x.nbytes + 4 * 128,  # lanes past the end may write the last element again
+        most_bytes=lambda x, value: (
+            x.nbytes + 4 * 128
+        ),  # lanes past the end may write the last element again
     ),
     Launcher(
         "01.2",
@@ -78,7 +83,10 @@ EXERCISES = (
         because="2 bytes are read and 2 written for each element; a and b are two numbers and no vectors.",
         slips=(
             (2 * 2**26 / 1e6, "One way only: the vector is read, and the result is written."),
-            (3 * 2 * 2**26 / 1e6, "Three vectors would be too many: only x is read, and the result written."),
+            (
+                3 * 2 * 2**26 / 1e6,
+                "Three vectors would be too many: only x is read, and the result written.",
+            ),
             (2 * 4 * 2**26 / 1e6, "That is float32. A bfloat16 has 2 bytes."),
             (2 * 2 * 2**26 / 2**20, "Those are MiB, of 2^20 bytes. A MB has 10^6."),
         ),
@@ -89,7 +97,10 @@ EXERCISES = (
         unit="us",
         because="Three vectors read and one written: 16 bytes an element.",
         slips=(
-            (3 * 4 * 2**24 / 4.25e12 * 1e6, "One vector is missing: three are read and one is written."),
+            (
+                3 * 4 * 2**24 / 4.25e12 * 1e6,
+                "One vector is missing: three are read and one is written.",
+            ),
             (4 * 2**24 / 4.25e12 * 1e6, "That is one vector. Three are read and one is written."),
             (
                 6 * 4 * 2**24 / 4.25e12 * 1e6,

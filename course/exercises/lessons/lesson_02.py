@@ -14,7 +14,9 @@ def _outer_sum(kernel: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     m, n = len(x), len(y)
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
     block_m, block_n = (16, 32) if m < 30 else (8, 4)
-    kernel[(triton.cdiv(m, block_m), triton.cdiv(n, block_n))](x, y, out, m, n, BLOCK_M=block_m, BLOCK_N=block_n)
+    kernel[(triton.cdiv(m, block_m), triton.cdiv(n, block_n))](
+        x, y, out, m, n, BLOCK_M=block_m, BLOCK_N=block_n
+    )
     return out
 
 
@@ -36,7 +38,10 @@ EXERCISES = (
         "02.1",
         parameters=("x_ptr", "y_ptr", "out_ptr", "m", "n", "BLOCK_M", "BLOCK_N"),
         reference=lambda x, y: x[:, None] + y[None, :],
-        cases=tuple(Case((Input((m,)), Input((n,))), seed=m) for m, n in ((20, 70), (16, 32), (1, 1), (33, 5), (3, 100))),
+        cases=tuple(
+            Case((Input((m,)), Input((n,))), seed=m)
+            for m, n in ((20, 70), (16, 32), (1, 1), (33, 5), (3, 100))
+        ),
         launch=_outer_sum,
     ),
     Launcher(
@@ -62,7 +67,8 @@ EXERCISES = (
         parameters=("x",),
         reference=lambda x: x.transpose(1, 2).contiguous(),
         cases=tuple(
-            Case((Input(shape),), seed=sum(shape)) for shape in ((3, 20, 70), (1, 64, 64), (2, 33, 5), (5, 1, 40), (4, 65, 33))
+            Case((Input(shape),), seed=sum(shape))
+            for shape in ((3, 20, 70), (1, 64, 64), (2, 33, 5), (5, 1, 40), (4, 65, 33))
         ),
         longer=lambda n: Case((Input((1, *_square(n))),), seed=n),
         may_copy=False,
@@ -76,9 +82,15 @@ EXERCISES = (
         relative=0.0,
         because="The threads are 16 bytes apart, so two share a sector.",
         slips=(
-            (32, "8 elements of float16 are 16 bytes, so a sector holds the elements of two threads."),
+            (
+                32,
+                "8 elements of float16 are 16 bytes, so a sector holds the elements of two threads.",
+            ),
             (8, "A sector has 32 bytes, and the threads are 16 bytes apart."),
-            (4, "That would be neighbouring float32 elements; these are 8 elements of float16 apart."),
+            (
+                4,
+                "That would be neighbouring float32 elements; these are 8 elements of float16 apart.",
+            ),
             (2, "That would be neighbouring elements; these are 8 apart."),
             (512, "Those are the bytes from the first element to the last."),
         ),

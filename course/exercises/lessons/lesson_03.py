@@ -10,7 +10,9 @@ from course.verifying.inputs import Case, Input
 
 
 def _copy_rows(kernel: Any, x: torch.Tensor) -> torch.Tensor:
-    n_cols = x.stride(0) - 4  # not the same for all cases, so that a kernel must go by what it is given
+    n_cols = (
+        x.stride(0) - 4
+    )  # not the same for all cases, so that a kernel must go by what it is given
     out = torch.empty(len(x), n_cols, dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.stride(0), n_cols, BLOCK_SIZE=1024)
     return out
@@ -19,7 +21,11 @@ def _copy_rows(kernel: Any, x: torch.Tensor) -> torch.Tensor:
 def _all_loads_are_wide(stages: dict[str, str]) -> str:
     loads = re.findall(r"\bld\.global\S*", stages["ptx"])
     narrow = [load for load in loads if ".v4." not in load]
-    return f"The values are right, but {len(narrow)} of {len(loads)} loads in the PTX are narrow." if narrow else ""
+    return (
+        f"The values are right, but {len(narrow)} of {len(loads)} loads in the PTX are narrow."
+        if narrow
+        else ""
+    )
 
 
 EXERCISES = (
@@ -40,8 +46,14 @@ EXERCISES = (
         relative=0.0,
         because="2,048 elements over 2 x 32 threads.",
         slips=(
-            (4, "That is sizePerThread: the pattern covers 4 x 32 x 2 = 256 elements and is laid eight times."),
-            (16, "That is with 4 warps, or with half the block. Here 2 warps share 2,048 elements."),
+            (
+                4,
+                "That is sizePerThread: the pattern covers 4 x 32 x 2 = 256 elements and is laid eight times.",
+            ),
+            (
+                16,
+                "That is with 4 warps, or with half the block. Here 2 warps share 2,048 elements.",
+            ),
             (8, "That is with 4 warps and a block of 1,024."),
             (64, "That is with one warp."),
             (1024, "That is the elements of a warp."),
@@ -51,7 +63,10 @@ EXERCISES = (
         "03.3",
         parameters=("x_ptr", "out_ptr", "stride", "n_cols", "BLOCK_SIZE"),
         reference=lambda x: x[:, :-4].clone(),
-        cases=tuple(Case((Input((rows, stride)),), seed=rows) for rows, stride in ((5, 1004), (2, 1020), (3, 604))),
+        cases=tuple(
+            Case((Input((rows, stride)),), seed=rows)
+            for rows, stride in ((5, 1004), (2, 1020), (3, 604))
+        ),
         launch=_copy_rows,
         compiled=_all_loads_are_wide,
     ),
@@ -85,6 +100,9 @@ EXERCISES = (
         unit="threads",
         relative=0.0,
         because="8 warps of 64 threads.",
-        slips=((256, "That is with warps of 32; a warp has 64 threads there."), (64, "That is one warp.")),
+        slips=(
+            (256, "That is with warps of 32; a warp has 64 threads there."),
+            (64, "That is one warp."),
+        ),
     ),
 )

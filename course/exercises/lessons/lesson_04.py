@@ -41,7 +41,11 @@ def _merge(kernel: Any, m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
 def _merged(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     """[maxima, sums] of whole rows from those of their halves. An empty half has the maximum -inf and the sum 0."""
     largest = m.max(dim=0).values
-    scale = torch.where(m == -torch.inf, torch.zeros_like(m), torch.exp(m - torch.where(largest.isinf(), 0, largest)))
+    scale = torch.where(
+        m == -torch.inf,
+        torch.zeros_like(m),
+        torch.exp(m - torch.where(largest.isinf(), 0, largest)),
+    )
     return torch.stack([largest, (total * scale).sum(dim=0)])
 
 

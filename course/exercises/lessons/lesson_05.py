@@ -24,14 +24,18 @@ def _in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def _by_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Whole tiles of 32 x 16 x 64: three sizes, so that none can stand for another."""
     c = torch.empty(a.shape[0], b.shape[1], device=a.device)
-    kernel[(len(a) // 32, b.shape[1] // 16)](a, b, c, b.shape[1], a.shape[1], BLOCK_M=32, BLOCK_N=16, BLOCK_K=64)
+    kernel[(len(a) // 32, b.shape[1] // 16)](
+        a, b, c, b.shape[1], a.shape[1], BLOCK_M=32, BLOCK_N=16, BLOCK_K=64
+    )
     return c
 
 
 def _by_masked_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty(m, n, device=a.device)
-    kernel[(triton.cdiv(m, 16), triton.cdiv(n, 16))](a, b, c, m, n, k, BLOCK_M=16, BLOCK_N=16, BLOCK_K=32)
+    kernel[(triton.cdiv(m, 16), triton.cdiv(n, 16))](
+        a, b, c, m, n, k, BLOCK_M=16, BLOCK_N=16, BLOCK_K=32
+    )
     return c
 
 
@@ -43,11 +47,18 @@ def _small(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def _uses_dot(stages: dict[str, str]) -> str:
     # Not the TTIR, where the compiler has made a dot of a sum of products, though none for tensor cores.
-    return "" if "tt.dot" in stages["source"] else "It multiplies without tl.dot, and so without tensor cores."
+    return (
+        ""
+        if "tt.dot" in stages["source"]
+        else "It multiplies without tl.dot, and so without tensor cores."
+    )
 
 
 def _linear(m: int, n: int, k: int, x_layout: str = "contiguous", seed: int = 0) -> Case:
-    return Case((Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF)), seed=m + n + k + seed)
+    return Case(
+        (Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF)),
+        seed=m + n + k + seed,
+    )
 
 
 EXERCISES = (
@@ -65,7 +76,13 @@ EXERCISES = (
         "05.2",
         parameters=("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
         reference=_in_float32,
-        cases=(_product(20, 33, 70), _product(16, 16, 64), _product(7, 16, 33), _product(16, 5, 31), _product(1, 1, 1)),
+        cases=(
+            _product(20, 33, 70),
+            _product(16, 16, 64),
+            _product(7, 16, 33),
+            _product(16, 5, 31),
+            _product(1, 1, 1),
+        ),
         launch=_by_masked_tiles,
         absolute=1e-4,
         in_float32=True,
@@ -87,7 +104,10 @@ EXERCISES = (
         unit="rows and columns of tiles",
         because="132 programs are 22 columns of 6: 6 rows of tiles of a and 22 columns of tiles of b.",
         slips=(
-            (44, "That is row after row: 4 rows and all 40 columns. Groups of 6 rows go down first."),
+            (
+                44,
+                "That is row after row: 4 rows and all 40 columns. Groups of 6 rows go down first.",
+            ),
             (264, "That is one row and one column for each program; neighbours share them."),
             (132, "That is the tiles of c. Which rows of a and columns of b do they take?"),
             (46, "That is 6 rows and all 40 columns: 132 programs do not get so far."),
@@ -115,7 +135,12 @@ EXERCISES = (
         "05.6",
         parameters=("x", "w", "bias"),
         reference=lambda x, w, bias: torch.relu(x @ w.T + bias),
-        cases=(_linear(33, 50, 70), _linear(16, 32, 64), _linear(5, 70, 40, "left part of a wider one"), _linear(1, 1, 16)),
+        cases=(
+            _linear(33, 50, 70),
+            _linear(16, 32, 64),
+            _linear(5, 70, 40, "left part of a wider one"),
+            _linear(1, 1, 16),
+        ),
         absolute=2e-3,  # products of either sign cancel, and the result is rounded to float16
         most_launches=1,
         in_float32=True,

@@ -15,8 +15,17 @@ ROUNDED = 2e-3
 """Shares are rounded to float16, and their products with values cancel."""
 
 
-def _case(queries: int, keys: int, head_dim: int = 32, scalars: tuple[int, ...] = (), values: str = "normal") -> Case:
-    q, k = Input((queries, head_dim), torch.float16, values=values), Input((keys, head_dim), torch.float16)
+def _case(
+    queries: int,
+    keys: int,
+    head_dim: int = 32,
+    scalars: tuple[int, ...] = (),
+    values: str = "normal",
+) -> Case:
+    q, k = (
+        Input((queries, head_dim), torch.float16, values=values),
+        Input((keys, head_dim), torch.float16),
+    )
     return Case((q, k, k), seed=queries + keys, scalars=scalars)
 
 
@@ -57,19 +66,35 @@ def _grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 def _one_tile(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     out, (block_m, d) = torch.empty_like(q), q.shape
-    kernel[(1,)](q, k, v, out, len(k), d**-0.5, D=d, BLOCK_M=block_m, BLOCK_N=max(16, triton.next_power_of_2(len(k))))
+    kernel[(1,)](
+        q,
+        k,
+        v,
+        out,
+        len(k),
+        d**-0.5,
+        D=d,
+        BLOCK_M=block_m,
+        BLOCK_N=max(16, triton.next_power_of_2(len(k))),
+    )
     return out
 
 
-def _loop(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *window: int) -> torch.Tensor:
+def _loop(
+    kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *window: int
+) -> torch.Tensor:
     out, (queries, d) = torch.empty_like(q), q.shape
-    kernel[(triton.cdiv(queries, BLOCK),)](q, k, v, out, queries, len(k), *window, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK)
+    kernel[(triton.cdiv(queries, BLOCK),)](
+        q, k, v, out, queries, len(k), *window, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
+    )
     return out
 
 
 def _lse(kernel: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     lse, (queries, d) = torch.empty(len(q), dtype=torch.float32, device=q.device), q.shape
-    kernel[(triton.cdiv(queries, BLOCK),)](q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK)
+    kernel[(triton.cdiv(queries, BLOCK),)](
+        q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
+    )
     return lse
 
 
@@ -90,7 +115,9 @@ def _least_bytes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int 
     for first_row in range(0, len(q), BLOCK):
         end = min(first_row + BLOCK, len(q)) + last
         start = max(0, first_row + last - window + 1) // BLOCK * BLOCK
-        moved += max(0, min(triton.cdiv(end, BLOCK) * BLOCK, len(k)) - start) * (k[0].nbytes + v[0].nbytes)
+        moved += max(0, min(triton.cdiv(end, BLOCK) * BLOCK, len(k)) - start) * (
+            k[0].nbytes + v[0].nbytes
+        )
     return moved
 
 

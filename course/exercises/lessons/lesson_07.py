@@ -12,7 +12,9 @@ def _rows(n_rows: int, n_cols: int, stride_xm: int, grid: tuple[int, int, int]) 
     return Launch({**tensors, **numbers}, grid, frozenset({*tensors, "stride_xn"}))
 
 
-STRIDES = [f"stride_{of}{along}" for of in "qkvo" for along in ("b", "h", "n" if of in "kv" else "m")]
+STRIDES = [
+    f"stride_{of}{along}" for of in "qkvo" for along in ("b", "h", "n" if of in "kv" else "m")
+]
 ATTENTION = {
     **dict.fromkeys(("Q", "K", "V", "Out"), "*fp16"), "Lse": "*fp32", "TMP": "*fp32", "softmax_scale": "fp32",
     **dict.fromkeys(("batch", "nheads", *STRIDES, "seqlen_q", "seqlen_k", "seqlen_q_rounded", "head_dim"), "i32"),
@@ -23,7 +25,13 @@ ATTENTION = {
 def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int]) -> Launch:
     values: dict[str, Any] = dict.fromkeys(ATTENTION, 16) | {"softmax_scale": 0.25}
     values |= {name: tensor("float16") for name in ("Q", "K", "V", "Out")}
-    values |= {"Lse": tensor("float32"), "TMP": tensor("float32"), "EVEN_M": 0, "EVEN_N": 0, "EVEN_HEADDIM": 1}
+    values |= {
+        "Lse": tensor("float32"),
+        "TMP": tensor("float32"),
+        "EVEN_M": 0,
+        "EVEN_N": 0,
+        "EVEN_HEADDIM": 1,
+    }
     counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q, "seqlen_q_rounded": 1024}
     return Launch({**values, **counts}, grid, shown=tuple(counts))
 
@@ -31,7 +39,9 @@ def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int
 def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Launch:
     """past: the vector that begins 4 bytes past a multiple of 16."""
     names = ("x_ptr", "y_ptr", "out_ptr")
-    values = {name: tensor("float32", 4 if name == past else 0) for name in names} | {"n_elements": n_elements}
+    values = {name: tensor("float32", 4 if name == past else 0) for name in names} | {
+        "n_elements": n_elements
+    }
     return Launch(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
 
 
@@ -44,7 +54,11 @@ EXERCISES = (
             **dict.fromkeys(("x_ptr", "bias_ptr", "out_ptr"), "*fp16"),
             **dict.fromkeys(("n_rows", "n_cols", "stride_xm", "stride_xn"), "i32"),
         },
-        launches=(_rows(33, 1000, 1004, (9, 1, 1)), _rows(64, 1024, 1024, (16, 1, 1)), _rows(5, 1025, 1040, (2, 2, 1))),
+        launches=(
+            _rows(33, 1000, 1004, (9, 1, 1)),
+            _rows(64, 1024, 1024, (16, 1, 1)),
+            _rows(5, 1025, 1040, (2, 2, 1)),
+        ),
         grid="cdiv(n_rows, BLOCK_M), cdiv(n_cols, BLOCK_N)",
         may_be_constant={"stride_xn": 1},
         because="It promises what always holds, and nothing more: it was called with three inputs, and took each.",
@@ -65,7 +79,9 @@ EXERCISES = (
                 (3, 1, 258, 3),
             )
         ),
-        signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18 + "i1, i1, i1, 0, 16, 128, 16",
+        signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, "
+        + "i32, " * 18
+        + "i1, i1, i1, 0, 16, 128, 16",
         because="Whatever the number of queries, every one has a program.",
     ),
     Choice(

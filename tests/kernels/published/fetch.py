@@ -30,16 +30,27 @@ def wheel(package: Package, folder: Path = FOLDER) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as new:
         pinned = f"{package.name}=={package.version}"
-        options = ["--no-deps", "--only-binary=:all:", "--retries=0", "--timeout=15", "--disable-pip-version-check", "-q"]
+        options = [
+            "--no-deps",
+            "--only-binary=:all:",
+            "--retries=0",
+            "--timeout=15",
+            "--disable-pip-version-check",
+            "-q",
+        ]
         command = [sys.executable, "-m", "pip", "download", *options, "-d", new, pinned]
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise NotFetchedError(f"{pinned} was not fetched: it took more than {TIMEOUT_S} s") from None
+            raise NotFetchedError(
+                f"{pinned} was not fetched: it took more than {TIMEOUT_S} s"
+            ) from None
         found = [path for path in Path(new).iterdir() if _hash(path) == package.sha256]
         if not found:
             said = [line for line in ended.stderr.splitlines() if line.startswith("ERROR")][:1]
-            raise NotFetchedError(f"{pinned} was not fetched: {' '.join(said) or 'what came has another hash'}")
+            raise NotFetchedError(
+                f"{pinned} was not fetched: {' '.join(said) or 'what came has another hash'}"
+            )
         return found[0].replace(folder / found[0].name)
 
 
