@@ -173,11 +173,8 @@ def _is_stub(source: Source, exercise_id: str) -> bool:
         for node in ast.parse(statement.stub).body
         if isinstance(node, ast.FunctionDef)
     }
-    ours = {
-        node.name: ast.dump(node)
-        for each in source.definitions
-        for node in ast.parse(each.text).body
-    }  # type: ignore[attr-defined]
+    nodes = [node for each in source.definitions for node in ast.parse(each.text).body]
+    ours = {node.name: ast.dump(node) for node in nodes if isinstance(node, ast.FunctionDef)}
     asked = set(stub) & set(ours)
     return bool(asked) and all(stub[name] == ours[name] for name in asked)
 
