@@ -11,7 +11,7 @@ from typing import Any
 
 from course.errors import CourseError
 from course.files import write_together
-from course.isolate.pool import run_command
+from course.isolate.commands import run_command
 
 from .exporting import Exported
 from .identifiers import check_out

@@ -15,7 +15,7 @@ from course import MODE, pins
 from course.errors import CourseError
 from course.gpus.copy_bandwidth import copy_tb_s
 from course.gpus.timing import launch_us, times_ms
-from course.isolate.pool import run_source
+from course.isolate.commands import run_source
 from course.progress_bar import track
 
 from .result import Machine, Speeds, Timing

@@ -11,9 +11,11 @@ from typing import Any, get_args
 
 from course import MODE
 from course.errors import CourseError
+from course.isolate import UnreadableError
+from course.isolate.ended import Ended, Kind
 from course.isolate.function_source import Source, source_of
 from course.isolate.limits import child_memory_bytes
-from course.isolate.pool import Ended, Kind, call, cancel
+from course.isolate.pool import call, cancel
 from course.lessons.statements import statements
 from course.tracing.launching import value_of
 from course.tracing.replay import Replay
@@ -275,6 +277,8 @@ def _died(ended: Ended, what: str) -> Judged | None:
     """The verdict where a child did not come to its end."""
     if ended.how == "finished":
         return None
+    if isinstance(ended.error, UnreadableError):
+        return NO_VERDICT
     if ended.starved:
         again = "check it again when this machine is less busy, unless it waits for something that never comes"
         return (

@@ -1,1 +1,14 @@
-"""Code that may crash, hang or fill the memory runs in a process of its own; how it ended is a value."""
+"""Code that may crash, hang or fill the memory runs in a process of its own; how it ended is a value.
+
+@runs_in("compile", timeout_s=120)
+def registers_of(kernel: KernelReference, target: str) -> Registers: ...
+
+registers_of(kernel, "sm_90")           # in a child: the value, or a CourseError
+registers_of.ended(kernel, "sm_90")     # how the child ended
+"""
+
+from .border import ChildError, runs_in
+from .ended import Ended, Kind
+from .pool import UnreadableError, cancel
+
+__all__ = ["ChildError", "Ended", "Kind", "UnreadableError", "cancel", "runs_in"]

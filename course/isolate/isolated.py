@@ -9,8 +9,9 @@ from typing import Any
 from course import MODE
 from course.errors import CourseError
 
+from .border import runs_in
+from .ended import Ended, Kind
 from .function_source import Source, source_of
-from .pool import Ended, Kind, call
 
 
 def apart(
@@ -28,15 +29,16 @@ def apart(
     if not callable(function) or not hasattr(function, "__code__") or function.__code__.co_argcount:
         raise CourseError("apart takes a function with no arguments, as in: apart(read_far_away)")
     kind: Kind = "interpret" if interpret or MODE.interpreting else "launch"
-    ended = call(_there, source_of(function).to_json(), typed, kind=kind, timeout_s=timeout_s)
+    ended = _there.ended(source_of(function), typed, kind=kind, timeout_s=timeout_s)
     if ended.stdout:
         print(ended.stdout, end="" if ended.stdout.endswith("\n") else "\n")
     print(_verdict(ended))
 
 
-def _there(source: dict[str, Any], typed: str) -> None:
-    """In the child."""
-    function = Source.from_json(source).load()
+@runs_in("interpret")
+def _there(source: Source, typed: str) -> None:
+    """In the child: call the function, with a debugger that is given the typed lines."""
+    function = source.load()
     if typed:
         debugger = pdb.Pdb(
             stdin=_Typist(typed.rstrip("\n") + "\n"), stdout=sys.stdout, nosigint=True, readrc=False
@@ -59,16 +61,8 @@ class _Typist(io.StringIO):
         return line
 
 
-def _verdict(ended: Ended) -> str:
+def _verdict(ended: Ended[None]) -> str:
     if ended.how == "finished":
         return "The process finished."
-    if ended.stopped:
-        why = (
-            ": this machine is too busy, or it waits for something that never comes"
-            if ended.starved
-            else ""
-        )
-        return f"The process was stopped {ended.stopped}{why}. This session goes on."
-    if ended.how == "crashed":
-        return f"The process was killed by {ended.signal}. This session goes on."
-    return f"The process failed: {ended.exception.rstrip('.') or f'exit code {ended.code}'}. This session goes on."
+    busy = ": this machine is too busy, or it waits for something that never comes"
+    return f"{ended.sentence('The process')}{busy if ended.starved else ''}. This session goes on."

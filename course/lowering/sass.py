@@ -9,7 +9,7 @@ import triton
 from course.errors import CourseError
 from course.files import scratch
 from course.gpus.limits import MOST_THREADS, Target
-from course.isolate.pool import run_command
+from course.isolate.commands import run_command
 from course.triton_internals.compiler import refuse_full, refuse_half
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"

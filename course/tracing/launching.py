@@ -12,7 +12,8 @@ import torch
 
 from course.errors import CourseError
 from course.gpus.limits import MOST_GRID
-from course.isolate.pool import Ended, call
+from course.isolate.ended import Ended
+from course.isolate.pool import call
 from course.lowering.arguments import describe
 from course.lowering.kernel_reference import Reference, reference_of
 from course.triton_internals.jit_functions import (

@@ -24,7 +24,8 @@ from course.aot.scalars import SCALARS, Scalar
 from course.aot.signature import parse_signature
 from course.cli import app
 from course.errors import CourseError
-from course.isolate.pool import call, run_source, stop_workers
+from course.isolate.commands import run_source
+from course.isolate.pool import call, stop_workers
 from course.lowering.api import lower_file
 from tests.support import aot_kernels as kernels
 from tests.support import aot_tasks

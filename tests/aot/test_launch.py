@@ -20,7 +20,7 @@ from course.aot import fake_driver as standin
 from course.aot.building import compile_library, include_folder
 from course.aot.c.templates import BITS
 from course.errors import CourseError
-from course.isolate.pool import run_source
+from course.isolate.commands import run_source
 from tests.support import aot_kernels as kernels
 
 # One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.

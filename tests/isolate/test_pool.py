@@ -12,8 +12,11 @@ import psutil
 import pytest
 
 from course.errors import CourseError
+from course.isolate.commands import run_source
+from course.isolate.environment import child_environment
 from course.isolate.fork_server import MOST_PROCESSES, _Limits
-from course.isolate.pool import Worker, _environment, call, cancel, run_source
+from course.isolate.messages import Task, pack_arguments, unpack_outcome
+from course.isolate.pool import Worker, call, cancel
 from tests.support import child_tasks as tasks
 from tests.support.processes import PATIENCE_S, python_path
 
@@ -44,7 +47,7 @@ def test_a_value_comes_back_and_what_was_printed():
         (tasks.leave, ["a sentence"], "failed", 1),
         (tasks.leave_at_once, [7], "failed", 7),
         (tasks.fail, [], "failed", 1),
-        (tasks.give_what_json_cannot_say, [], "failed", 1),
+        (tasks.give_what_cannot_be_packed, [], "failed", 1),
     ],
 )
 def test_every_end_is_a_value_and_the_worker_stays(function, args, how, code):
@@ -123,8 +126,8 @@ def test_what_else_is_written_to_the_pipe_of_the_value_is_not_the_value():
     assert ask(tasks.forge_a_value).value >= 1
 
 
-def test_a_value_that_is_no_json_is_a_failure():
-    ended = ask(tasks.break_what_writes_json)
+def test_a_value_that_cannot_be_read_is_a_failure():
+    ended = ask(tasks.break_what_packs)
     assert (ended.how, ended.value) == ("failed", None)
     assert ask(tasks.give_back, 7).value == 7
 
@@ -146,8 +149,8 @@ def test_very_many_processes_are_ended():
         def pids(self):
             return list(range(MOST_PROCESSES + 1))
 
-    limits = _Limits({"timeout_s": 1, "wall_s": 1, "memory_bytes": 1}, Many(), time.monotonic())
-    assert limits.over() == {"how": "out of memory", "stopped": "at 512 processes"}
+    limits = _Limits(task(tasks.hang, memory_bytes=1), Many(), time.monotonic())
+    assert limits.over() == ("out of memory", "at 512 processes", False)
 
 
 def test_output_without_end_is_cut():
@@ -181,18 +184,27 @@ def test_the_child_sees_this_moments_environment_and_leaves_it_alone(monkeypatch
     assert dict(os.environ) == before
 
 
-def request(function, *args):
-    return {
-        "function": f"tests.support.child_tasks:{function.__name__}", "args": args, "environ": _environment("interpret"),
-        "folder": os.getcwd(), "path": sys.path, "timeout_s": 60, "wall_s": 600, "memory_bytes": 2**32,
-    }  # fmt: skip
+def task(function, *args, **limits):
+    return Task(
+        function=f"tests.support.child_tasks:{function.__name__}",
+        arguments=pack_arguments(args),
+        environ=child_environment("interpret"),
+        folder=os.getcwd(),
+        path=sys.path,
+        **{"timeout_s": 60, "wall_s": 600, "memory_bytes": 2**32} | limits,
+    )
+
+
+def value_of(worker, function, *args):
+    _, outcome = worker.call(task(function, *args))
+    return unpack_outcome(function, outcome)[0]
 
 
 def test_an_idle_worker_ends_and_the_next_call_starts_one():
     worker = Worker("interpret", idle_s=0.3)
-    first = worker.call(request(tasks.pid_of_worker)).value
+    first = value_of(worker, tasks.pid_of_worker)
     assert worker.process.wait(PATIENCE_S) == 0
-    assert worker.call(request(tasks.pid_of_worker)).value != first
+    assert value_of(worker, tasks.pid_of_worker) != first
     worker.stop()
 
 
@@ -207,7 +219,7 @@ def interrupts():
 def test_an_interrupted_call_ends_its_task(tmp_path, interrupts):
     """As when a reader presses Kernel > Interrupt."""
     worker = Worker("interpret")
-    worker.call(request(tasks.give_back, 1))
+    worker.call(task(tasks.give_back, 1))
     pids = tmp_path / "pids"
 
     def interrupt():
@@ -216,9 +228,9 @@ def test_an_interrupted_call_ends_its_task(tmp_path, interrupts):
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
-        worker.call(request(tasks.hang_with_a_child, str(pids)))
+        worker.call(task(tasks.hang_with_a_child, str(pids)))
     assert all(gone(int(pid)) for pid in pids.read_text().split())
-    assert worker.call(request(tasks.give_back, 2)).value == 2
+    assert value_of(worker, tasks.give_back, 2) == 2
     worker.stop()
 
 

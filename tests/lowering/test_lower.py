@@ -23,7 +23,7 @@ from course import lower
 from course.aot.worker import compile_variants
 from course.cli import app, split_signature
 from course.errors import CourseError
-from course.isolate.pool import run_source
+from course.isolate.commands import run_source
 from course.lowering import api as lower_module
 from course.lowering.api import LowerError, call_compiler, lower_file, refuse_problem
 from course.lowering.layouts import Layout, Layouts, Value

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from course.errors import CourseError
-from course.isolate.pool import run_source
+from course.isolate.commands import run_source
 from course.lowering.specialisation import specialise
 from kernels.vector_add import add_kernel
 

@@ -1,13 +1,14 @@
 """Functions for a child to run, each of which ends it in its own way."""
 
 import ctypes
-import json
 import os
 import signal
 import stat
 import subprocess
 import sys
 import time
+
+import msgspec
 
 
 def give_back(value):
@@ -143,8 +144,8 @@ def forge_a_value():
     return write_where_it_can('"forged"', stat.S_ISFIFO)
 
 
-def break_what_writes_json():
-    json.JSONEncoder.encode = lambda *_: "no JSON"
+def break_what_packs():
+    msgspec.msgpack.encode = lambda *_: b"no msgpack"
 
 
 def return_from_a_fork_too():
@@ -164,7 +165,7 @@ def threads():
     return torch.get_num_threads()
 
 
-def give_what_json_cannot_say():
+def give_what_cannot_be_packed():
     return object()
 
 

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from course import MODE, CourseError, check, cost, lower, replay
 from course.exercises import learner
-from course.isolate.pool import run_source
+from course.isolate.commands import run_source
 from course.lowering.api import lower_file
 from course.triton_internals.libdevice import elementwise
 from course.verifying.api import verify

@@ -1,0 +1,86 @@
+"""Functions that run in a child: what they take and return crosses as their type hints say."""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from course.errors import CourseError
+
+from .ended import Ended, Kind
+from .pool import call
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ChildError(CourseError):
+    """A child that did not come to its end. `ended` says how it ended."""
+
+    def __init__(self, message: str, ended: "Ended[Any] | None" = None) -> None:
+        super().__init__(message)
+        self.ended = ended
+
+
+class InChild(Generic[P, R]):
+    """A function at the top of a module that runs in a warm child of one kind.
+
+    Its parameters and its result are of types that `msgspec` knows: dataclasses, tuples, lists and
+    dicts of them, bytes, texts, numbers. A CourseError that it raises is raised in the caller.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        kind: Kind,
+        timeout_s: float,
+        prepare: Callable[[], None] | None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.here = function
+        """The function itself, in this process."""
+        self.kind: Kind = kind
+        self.timeout_s = timeout_s
+        self.prepare = prepare
+        """What a worker does once, before it runs the function for the first time."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """What the function returns in a child. Raises ChildError if it does not come to its end."""
+        if os.environ.get("COURSE_CHILD") == self.kind:
+            return self.here(*args, **kwargs)
+        bound = inspect.signature(self.here).bind(*args, **kwargs)
+        bound.apply_defaults()
+        ended = self.ended(*bound.args)
+        if ended.error is not None:
+            raise ended.error
+        if ended.how != "finished":
+            name = self.__name__.replace("_", " ").strip()  # type: ignore[attr-defined]
+            raise ChildError(f"{ended.sentence(f'The process for {name!r}')}.", ended)
+        return ended.value  # type: ignore[return-value]
+
+    def ended(
+        self,
+        *args: object,
+        kind: Kind | None = None,
+        timeout_s: float | None = None,
+        memory_bytes: int | None = None,
+    ) -> Ended[R]:
+        """Run the function in a child, and say how that ended. For the limits see `pool.call`."""
+        return call(
+            self.here,
+            *args,
+            kind=kind or self.kind,
+            timeout_s=timeout_s or self.timeout_s,
+            memory_bytes=memory_bytes,
+        )
+
+
+def runs_in(
+    kind: Kind, *, timeout_s: float = 60, prepare: Callable[[], None] | None = None
+) -> Callable[[Callable[P, R]], InChild[P, R]]:
+    """Decorate a function that runs in a child of this kind. See `InChild`.
+
+    timeout_s: CPU time that a call may take. prepare: what a worker does once before the first call.
+    """
+    return lambda function: InChild(function, kind, timeout_s, prepare)

@@ -1,0 +1,29 @@
+"""The environment variables of a child."""
+
+import os
+from pathlib import Path
+
+from .ended import Kind
+
+
+def child_environment(kind: Kind | None) -> dict[str, str]:
+    """The variables of this moment, for a child of a kind; with None it chooses its mode anew."""
+    environ = dict(os.environ)
+    environ.pop("COURSE_CHILD", None)
+    if kind is not None:
+        # Importing course in the child would otherwise choose the mode anew.
+        environ["COURSE_CHILD"] = kind
+        environ["TRITON_INTERPRET"] = "1" if kind == "interpret" else "0"
+    root = str(Path(__file__).resolve().parents[2])
+    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environ.get("PYTHONPATH")]))
+    return environ
+
+
+def worker_environment(kind: Kind) -> dict[str, str]:
+    """The variables of a worker of a kind, which its tasks do not change."""
+    environ = child_environment(kind)
+    if kind != "launch":
+        # Several threads that compute for one tensor wait for one another, and take more CPU time
+        # the busier the machine is.
+        environ["OMP_NUM_THREADS"] = "1"
+    return environ

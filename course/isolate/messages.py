@@ -1,0 +1,132 @@
+"""What a session and its workers tell each other: msgpack, each message behind its length."""
+
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO, get_type_hints
+
+import msgspec
+
+from course.errors import CourseError
+
+from .ended import How
+
+LENGTH_BYTES = 8
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A function to call in a fork, and its limits."""
+
+    function: str
+    """Its module and name, as "course.lowering.worker:compile_kernel"."""
+    arguments: bytes
+    """Packed: see `pack_arguments`."""
+    environ: dict[str, str]
+    folder: str
+    path: list[str]
+    """For sys.path."""
+    timeout_s: float
+    """CPU time that it may take, with all that it starts."""
+    wall_s: float
+    """Seconds by the clock after which it is ended, for what sleeps or hangs."""
+    memory_bytes: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """How a task ended; the fields are those of `Ended`."""
+
+    how: How
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+    stopped: str = ""
+    starved: bool = False
+    outcome: bytes = b""
+    """An `Outcome`, packed; empty if the function did not come to its end."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a call: a value, or a CourseError that was raised."""
+
+    value: msgspec.Raw = msgspec.Raw(b"\xc0")  # msgpack's None
+    error: "Raised | None" = None
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """A CourseError on its way to another process: its class, and what it was made of."""
+
+    module: str
+    name: str
+    arguments: list[Any]
+
+
+def send(channel: socket.socket, message: msgspec.Struct) -> None:
+    """Send a message, behind its length."""
+    packed = msgspec.msgpack.encode(message)
+    channel.sendall(len(packed).to_bytes(LENGTH_BYTES, "big") + packed)
+
+
+def receive(stream: BinaryIO, kind: type[Any]) -> Any:
+    """The next message, of this kind; None at the end of the stream, also within a message."""
+    length = int.from_bytes(stream.read(LENGTH_BYTES), "big")
+    packed = stream.read(length)
+    return msgspec.msgpack.decode(packed, type=kind) if length and len(packed) == length else None
+
+
+def pack_arguments(arguments: tuple[Any, ...]) -> bytes:
+    """A call's arguments as msgpack. Raises TypeError for what it cannot say."""
+    return msgspec.msgpack.encode(arguments)
+
+
+def call_packed(function: Callable[..., Any], packed: bytes) -> bytes:
+    """Call a function with packed arguments, as its type hints have them; its `Outcome`, packed.
+
+    A CourseError that it raises is an outcome; any other exception is raised here.
+    """
+    arguments = msgspec.msgpack.decode(packed, type=list[msgspec.Raw])
+    try:
+        value = function(*map(_unpack, arguments, _parameter_types(function, len(arguments))))
+        outcome = Outcome(value=msgspec.Raw(msgspec.msgpack.encode(value)))
+    except CourseError as error:
+        outcome = Outcome(error=_raised(error))
+    return msgspec.msgpack.encode(outcome)
+
+
+def unpack_outcome(function: Callable[..., Any], packed: bytes) -> tuple[Any, CourseError | None]:
+    """What a function returned, as its type hints have it, or the CourseError that it raised.
+
+    Raises msgspec.DecodeError if the bytes are neither.
+    """
+    outcome = msgspec.msgpack.decode(packed, type=Outcome)
+    if outcome.error is not None:
+        return None, _error(outcome.error)
+    return _unpack(outcome.value, get_type_hints(function).get("return", Any)), None
+
+
+def _parameter_types(function: Callable[..., Any], count: int) -> list[Any]:
+    hints = get_type_hints(function)
+    code = getattr(function, "__code__", None)  # built-in functions have none
+    types = [hints.get(name, Any) for name in code.co_varnames[: code.co_argcount]] if code else []
+    return types + [Any] * (count - len(types))  # *args
+
+
+def _unpack(packed: msgspec.Raw, kind: Any) -> Any:
+    return msgspec.msgpack.decode(packed, type=Any if kind is None else kind)
+
+
+def _raised(error: CourseError) -> Raised:
+    kind = type(error)
+    try:
+        msgspec.msgpack.encode(error.args)
+    except TypeError:
+        return Raised(CourseError.__module__, CourseError.__name__, [str(error)])
+    return Raised(kind.__module__, kind.__name__, list(error.args))
+
+
+def _error(raised: Raised) -> CourseError:
+    """The error again. Nothing is imported for it: a class that is not there becomes a CourseError."""
+    kind = getattr(sys.modules.get(raised.module), raised.name, None)
+    if isinstance(kind, type) and issubclass(kind, CourseError):
+        return kind(*raised.arguments)
+    return CourseError(*map(str, raised.arguments[:1]))
