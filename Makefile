@@ -1,6 +1,8 @@
 # make lab      set up, copy the lessons to work/, open JupyterLab at the first one
-# make test     set up, add the test tools, then run everything that this machine can test
+# make test     set up, add the test tools, then run everything that this machine can test, but for the slow
+#               tests on which nothing has changed since they passed (tests/support/unchanged.py)
 #
+# make test-all               those too; notes in tests/passed.json what has passed
 # make test-triton-versions   the older Tritons: all of tests/ on 3.8, lowering and export on 3.6 and 3.7
 #
 # TORCH=cpu     take PyTorch's CPU build (a machine with no NVIDIA GPU; gigabytes smaller)
@@ -23,7 +25,7 @@ PYTEST = -m pytest -n auto --dist loadfile $(PART)
 
 export TORCH REQUIRE
 
-.PHONY: setup setup-dev lab test test-gpu test-triton-versions record lint notebooks lock clean
+.PHONY: setup setup-dev lab test test-all test-gpu test-triton-versions record lint notebooks lock clean
 
 setup:
 	@$(PYTHON) course/bootstrap.py
@@ -36,6 +38,9 @@ lab: setup
 
 test: setup-dev
 	COURSE_MODE=cpu $(VENV) $(PYTEST) $(TEST)
+
+test-all: setup-dev
+	COURSE_MODE=cpu $(VENV) $(PYTEST) --all-groups
 
 # One GPU serves one process at a time here: no -n. All of it takes long; in parts, each of minutes:
 #   PART=tests/gpu   PART="tests/[a-e]*"   PART="tests/gpus tests/[i-l]*"   PART="tests/[s-v]*"

@@ -20,8 +20,9 @@ CELL_TIMEOUT_S = 1800
 """A session that has died is noticed at once, so this only ends a cell without end."""
 
 HAS_NBVAL = importlib.util.find_spec("nbval") is not None
+pytest_plugins = ["pytester", "tests.support.unchanged"]
 if HAS_NBVAL:
-    pytest_plugins = ["tests.support.notebook_sessions"]
+    pytest_plugins.append("tests.support.notebook_sessions")
 
 
 def pytest_configure(config):

@@ -1,0 +1,89 @@
+"""What has not changed since it passed is left out, and only that."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFTEST = """
+import pytest
+from pathlib import Path
+import unchanged
+
+unchanged.ROOT = Path(__file__).parent
+unchanged.PASSED = unchanged.ROOT / "passed.json"
+unchanged.ALWAYS = ()
+pytest_plugins = ["unchanged"]
+"""
+TESTS = """
+import pytest
+from pathlib import Path
+
+@pytest.mark.unless_unchanged("numbers", "data")
+@pytest.mark.parametrize("number", [1, 2])
+def test_number(number):
+    assert number < int(Path(__file__).with_name("data").joinpath("most").read_text())
+
+def test_other():
+    pass
+"""
+
+
+@pytest.fixture
+def project(pytester, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tests" / "support")
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(test_numbers=TESTS)
+    (pytester.path / "data").mkdir()
+    (pytester.path / "data" / "most").write_text("3")
+    return pytester.path
+
+
+@pytest.fixture
+def run(project, pytester):
+    """Run pytest with options; how many tests have passed, failed, and were skipped."""
+
+    def run(*options):
+        result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist", *options)
+        return {
+            name: number
+            for name, number in result.parseoutcomes().items()
+            if name in ("passed", "failed", "skipped")
+        }
+
+    return run
+
+
+def test_it_runs_until_a_run_of_all_has_passed_and_again_when_a_file_changes(project, run):
+    assert run() == run() == {"passed": 3}
+    assert run("--all-groups") == {"passed": 3}
+    assert run() == {"passed": 1, "skipped": 2}
+    assert run("--all-groups") == {"passed": 3}
+    (project / "data" / "most").write_text("4")
+    assert run() == {"passed": 3}
+
+
+def test_a_change_to_the_test_itself_counts(project, run):
+    run("--all-groups")
+    (project / "test_numbers.py").write_text(TESTS + "\n# more\n")
+    assert run() == {"passed": 3}
+
+
+def test_a_group_of_which_one_fails_is_not_noted_and_forgotten_if_it_was(project, run):
+    run("--all-groups")
+    (project / "data" / "most").write_text("2")
+    assert run("--all-groups") == {"failed": 1, "passed": 2}
+    assert json.loads((project / "passed.json").read_text()) == {}
+    assert run() == {"failed": 1, "passed": 2}
+
+
+def test_a_part_of_the_tests_is_not_noted_as_the_whole(project, pytester, capfd):
+    pytester.runpytest_inprocess("-p", "no:xdist", "--all-groups", "-k", "number")
+    assert "leave out -k and -m" in capfd.readouterr().err
+
+
+def test_a_path_with_nothing_there_is_refused(project, pytester, capfd):
+    (project / "data" / "most").unlink()
+    pytester.runpytest_inprocess("-p", "no:xdist")
+    assert "there is nothing at 'data'" in capfd.readouterr().err
