@@ -1,4 +1,5 @@
-"""Code that may crash, hang or fill the memory runs in a process of its own; how it ended is a value.
+"""Code that may crash, hang or fill the memory runs in a process of its own; how it ended is a
+value.
 
 @runs_in("compile", timeout_s=120)
 def registers_of(kernel: KernelReference, target: str) -> Registers: ...

@@ -46,7 +46,8 @@ class InChild(Generic[P, R]):
         """What a worker does once, before it runs the function for the first time."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the function returns in a child. Raises ChildError if it does not come to its end."""
+        """What the function returns in a child. Raises ChildError if it does not come to its
+        end."""
         if os.environ.get("COURSE_CHILD") == self.kind:
             return self.here(*args, **kwargs)
         bound = inspect.signature(self.here).bind(*args, **kwargs)
@@ -81,6 +82,7 @@ def runs_in(
 ) -> Callable[[Callable[P, R]], InChild[P, R]]:
     """Decorate a function that runs in a child of this kind. See `InChild`.
 
-    timeout_s: CPU time that a call may take. prepare: what a worker does once before the first call.
+    timeout_s: CPU time that a call may take. prepare: what a worker does once before the first
+        call.
     """
     return lambda function: InChild(function, kind, timeout_s, prepare)

@@ -1,4 +1,5 @@
-"""What a process has started: how long it computes, how much memory it takes, and how all of it ends."""
+"""The processes that a process has started: their CPU time, their memory, and how all of them
+end."""
 
 import contextlib
 import ctypes
@@ -9,13 +10,14 @@ import time
 
 PR_SET_CHILD_SUBREAPER = 36
 KILL_S = 5
-"""After so long, what cannot be killed is left alone: a process of another user's, for example."""
+"""Seconds after which what cannot be killed is left alone, as another user's process is."""
 
 
 class Descendants:
-    """The processes that come from this one, in so far as they were started after this object was made.
+    """The processes that this one, and they, have started since this object was made.
 
-    One whose parent has ended becomes a child of this process, and so stays among them, in whichever session it is.
+    One whose parent has ended becomes a child of this process, and so stays among them, whatever
+    its session.
     """
 
     def __init__(self) -> None:
@@ -24,18 +26,20 @@ class Descendants:
         self._computed_before_s = _reaped_s()
 
     def pids(self) -> list[int]:
-        found = [pid for pid in _children(os.getpid()) if pid not in self._before]
-        for pid in found:  # grows on the way
-            found += _children(pid)
-        return found
+        """Their process ids, parents before their children."""
+        pids = [pid for pid in _children(os.getpid()) if pid not in self._before]
+        for pid in pids:  # grows on the way
+            pids += _children(pid)
+        return pids
 
     def computed_s(self, pids: list[int]) -> float:
         """Seconds of CPU time that they have taken, and those among them that have ended."""
         return _reaped_s() - self._computed_before_s + sum(map(_cpu_s, pids))
 
     def memory_bytes(self, pids: list[int], limit: int) -> int:
-        """How much memory they take. A page that several share counts once, where the sum could exceed `limit`."""
-        # Pages that are shared count for each process here; the exact figure takes milliseconds a process.
+        """The memory that they take. A page that several share counts once if that decides on
+        `limit`."""
+        # Shared pages count for each process here; the exact figure takes milliseconds a process.
         resident = sum(map(_resident_bytes, pids))
         return resident if resident <= limit else sum(map(_proportional_bytes, pids))
 
@@ -47,20 +51,19 @@ class Descendants:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             for pid in pids:
-                with contextlib.suppress(
-                    ChildProcessError
-                ):  # a child's child, which becomes ours when its parent has ended
+                # A child's child is not ours until its parent has ended.
+                with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             time.sleep(0.002)
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children") as children:
-                found += map(int, children.read().split())
-    return found
+                pids += map(int, children.read().split())
+    return pids
 
 
 def _reaped_s() -> float:
@@ -69,7 +72,7 @@ def _reaped_s() -> float:
 
 
 def _cpu_s(pid: int) -> float:
-    """Of a process and of those of its children that it has waited for."""
+    """Seconds of CPU time of a process, and of those of its children that it has waited for."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
             fields = stat.read().rpartition(")")[2].split()  # the name before it may hold spaces

@@ -29,7 +29,8 @@ class Ended(Generic[T]):
     error: CourseError | None = None
     """The CourseError that the function raised, if it raised one."""
     stopped: str = ""
-    """The limit at which it was stopped, as in "after 10 s of computing"; empty if it ended by itself."""
+    """The limit at which it was stopped, as in "after 10 s of computing"; empty if it ended by
+    itself."""
     starved: bool = False
     """Whether the clock on the wall stopped it before it had computed for as long as it may: the
     machine is too busy, or it waits for something. Nothing follows from that."""
@@ -49,8 +50,8 @@ class Ended(Generic[T]):
         return next((line for line in lines if not line.startswith(" ")), "")
 
     def sentence(self, subject: str) -> str:
-        """How it ended, in a sentence about `subject`, as "The process". Its end is left to the caller
-        to add to, so there is no full stop."""
+        """How it ended, in a sentence about `subject`, as "The process". Its end is left to the
+        caller to add to, so there is no full stop."""
         if self.how == "finished":
             return f"{subject} finished"
         if self.stopped:

@@ -1,10 +1,9 @@
 """A warm process that does one task at a time, each in a fork of its own. Started by `pool` alone.
 
-It has PyTorch and Triton imported, so a task begins in milliseconds; and since the task runs in a fork, it may crash,
-hang or fill the memory, and the next one finds nothing of that. The fork is killed with all that it started. The worker
-ends when its parent does, when the parent hangs up, and when nothing was asked of it for a while.
-
-Tasks and answers go over a socket, as `messages` has them.
+It has PyTorch and Triton imported, so a task begins in milliseconds. The task runs in a fork: it
+may crash, hang or fill the memory, and the next one finds nothing of that. The fork is killed with
+all that it started. The worker ends when its parent does, when the parent hangs up, and when
+nothing was asked of it for a while. Tasks and answers go over a socket, as `messages` has them.
 """
 
 import contextlib
@@ -21,30 +20,20 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from .descendants import Descendants
 from .ended import How
 from .messages import Answer, Task, call_packed, receive, send
+from .task_limits import POLL_S, Limits, Stop
 
 MOST_OUTPUT_BYTES = 200_000
 """Kept of stdout and of stderr each; what comes after is read and dropped."""
 MOST_VALUE_BYTES = 100_000_000
 """For what a task returns, packed."""
-MOST_PROCESSES = 512
-"""A task that starts more is ended: looking after them would take too long."""
-POLL_S = 0.05
 PR_SET_PDEATHSIG = 1
 
 Streams = dict[str, bytearray]
-
-
-class Stop(NamedTuple):
-    """Why a task was killed: the fields of `Ended` that say so."""
-
-    how: How
-    stopped: str
-    starved: bool = False
 
 
 def serve(control: socket.socket, idle_s: float) -> None:
@@ -68,7 +57,8 @@ def serve(control: socket.socket, idle_s: float) -> None:
 
 @contextlib.contextmanager
 def _own_folder(environ: dict[str, str]) -> Iterator[None]:
-    """Give a task a temporary folder of its own, and remove it: a task that is killed cannot do so itself."""
+    """Give a task a temporary folder of its own, and remove it: a task that is killed cannot do so
+    itself."""
     around = next((environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name)), None)
     try:
         folder = tempfile.TemporaryDirectory(
@@ -82,7 +72,8 @@ def _own_folder(environ: dict[str, str]) -> Iterator[None]:
 
 
 def _prepare(name: str) -> None:
-    """Do once, and not in each fork, what a function needs: import its module, and what it prepares."""
+    """Do once, and not in each fork, what a function needs: import its module, and what it
+    prepares."""
     if name in _prepared:
         return
     _prepared.add(name)
@@ -123,7 +114,7 @@ def _run(task: Task, control: socket.socket) -> Answer | None:
     readers = {read_end: name for name, (read_end, _) in pipes.items()}
     ended = os.pidfd_open(pid)
     try:
-        stop = _watch(ended, control, readers, streams, _Limits(task, descendants, start))
+        stop = _watch(ended, control, readers, streams, Limits(task, descendants, start))
     except HungUpError:
         return None
     finally:
@@ -161,45 +152,11 @@ class HungUpError(Exception):
     """The parent is there no more."""
 
 
-class _Limits:
-    """What a task may take. `over` is why one that takes more is stopped."""
-
-    def __init__(self, task: Task, descendants: Descendants, start: float) -> None:
-        self.timeout_s, self.wall_s = task.timeout_s, task.wall_s
-        self.memory_bytes = task.memory_bytes
-        self.descendants, self.start = descendants, start
-        self.next_look = start
-
-    def over(self) -> Stop | None:
-        looked = time.monotonic()
-        if looked < self.next_look:
-            return None
-        stop = self._look(looked - self.start)
-        # Many processes take long to look at: most of the time is to be left to them.
-        self.next_look = time.monotonic() + max(POLL_S, 4 * (time.monotonic() - looked))
-        return stop
-
-    def _look(self, elapsed_s: float) -> Stop | None:
-        pids = self.descendants.pids()
-        if len(pids) > MOST_PROCESSES:
-            return Stop("out of memory", f"at {MOST_PROCESSES} processes")
-        # Watched here and not by a limit on address space, which CUDA exceeds from its start.
-        if self.descendants.memory_bytes(pids, self.memory_bytes) > self.memory_bytes:
-            return Stop("out of memory", f"at {self.memory_bytes / 2**30:.2g} GiB of memory")
-        # CPU time, so that a busy machine changes nothing. Threads that compute side by side count once.
-        computed_s = min(self.descendants.computed_s(pids), elapsed_s)
-        if computed_s >= self.timeout_s:
-            return Stop("out of time", f"after {self.timeout_s:g} s of computing")
-        if elapsed_s >= self.wall_s:
-            after = f"after {self.wall_s:g} s, in which it computed for {computed_s:.1f} s"
-            return Stop("out of time", after, starved=True)
-        return None
-
-
 def _watch(
-    ended: int, control: socket.socket, readers: dict[int, str], streams: Streams, limits: _Limits
+    ended: int, control: socket.socket, readers: dict[int, str], streams: Streams, limits: Limits
 ) -> Stop | None:
-    """Read what the task writes until it ends; why it must be killed, or None if it ended by itself.
+    """Read what the task writes until it ends; why it must be killed, or None if it ended by
+    itself.
 
     Raises HungUpError if the parent has hung up.
     """
@@ -271,6 +228,7 @@ if __name__ == "__main__":
     ):  # what takes seconds, once; course picks the mode before Triton is read
         importlib.import_module(module)
 
-    # Until here it ends at once when it is told to; from here on it ends its task first, when the parent hangs up.
+    # Until here it ends at once when it is told to; from here on it ends its task first, when the
+    # parent hangs up.
     signal.signal(signal.SIGTERM, lambda *_: None)
     serve(socket.socket(fileno=int(sys.argv[1])), idle_s=float(sys.argv[2]))

@@ -1,7 +1,8 @@
 """A function and all it uses, in a form that another process can define again.
 
-It takes along, by name: kernels and jitted helpers, plain functions, imported modules and what was imported from
-them, and constants. What lives only in this process (a tensor, an open file, a closure) is named in an error.
+Kernels and jitted helpers, plain functions, imported modules and what was imported from them, and
+constants go along by name. What lives in this process alone (a tensor, an open file, a closure) is
+named in an error.
 """
 
 import ast
@@ -60,92 +61,105 @@ class Source:
         return cls(tuple(content["imports"]), tuple(content["constants"]), definitions)
 
     def load(self) -> Callable[..., Any]:
-        """Define it here, in a module of its own, and return the function. Its lines keep their numbers."""
+        """Define it here, in a module of its own, and return the function; its lines keep their
+        numbers."""
         module = ModuleType("course_answer")
         sys.modules[module.__name__] = module  # where inspect and dataclasses look
+        names = vars(module)
         for line in (*self.imports, *self.constants):
-            exec(line, vars(module))
-        if (
-            course.MODE.interpreting
-        ):  # which cannot multiply a block by a constexpr in a helper, as the compiler can
-            vars(module).setdefault(
-                "_language", triton.language
-            )  # which it asks every function for, and not all name it
-            for name, value in vars(module).items():
-                if isinstance(value, triton.language.constexpr):
-                    setattr(module, name, value.value)
+            exec(line, names)
+        if course.MODE.interpreting:
+            _suit_the_interpreter(names)
         for definition in self.definitions:
-            _keep_lines(definition)
-            text = "\n" * (definition.line - 1) + definition.text + "\n"
-            own_name = _parsed(definition.text).name
-            other = vars(module).get(
-                own_name
-            )  # two functions may have been defined under one name, one after the other
-            exec(compile(text, definition.file, "exec"), vars(module))
-            made = vars(module)[own_name]
-            vars(module)[definition.name] = (
-                made.__func__ if isinstance(made, staticmethod) else made
-            )
-            if other is not None and own_name != definition.name:
-                vars(module)[own_name] = other
-        return vars(module)[self.definitions[-1].name]
+            _define(definition, names)
+        function: Callable[..., Any] = names[self.definitions[-1].name]
+        return function
+
+
+def _suit_the_interpreter(names: dict[str, Any]) -> None:
+    """Change a module's names as the interpreter needs them, and the compiler does not."""
+    # It asks every function for the language, and not every function names it.
+    names.setdefault("_language", triton.language)
+    # It cannot multiply a block by a constexpr in a helper.
+    for name, value in names.items():
+        if isinstance(value, triton.language.constexpr):
+            names[name] = value.value
+
+
+def _define(definition: Definition, names: dict[str, Any]) -> None:
+    """Define a function among a module's names, under the name by which it is used."""
+    _keep_lines(definition)
+    text = "\n" * (definition.line - 1) + definition.text + "\n"
+    own_name = _parsed(definition.text).name
+    # Two functions may have been defined under one name, one after the other.
+    earlier = names.get(own_name)
+    exec(compile(text, definition.file, "exec"), names)
+    function = names[own_name]
+    names[definition.name] = function.__func__ if isinstance(function, staticmethod) else function
+    if earlier is not None and own_name != definition.name:
+        names[own_name] = earlier
 
 
 def _keep_lines(definition: Definition) -> None:
     """Have the text found by file and line, as Triton and tracebacks look for it."""
-    lines = list(
-        linecache.getlines(definition.file)
-    )  # of a real file all of them: others of its functions may be imported
+    # All lines of a real file: others of its functions may be imported.
+    lines = list(linecache.getlines(definition.file))
     new = [f"{line}\n" for line in definition.text.split("\n")]
     first, last = definition.line - 1, definition.line - 1 + len(new)
     if textwrap.dedent("".join(lines[first:last])).rstrip() == definition.text:
-        return  # indented, where it stands in another function: so the lines below it do not become a part of it
+        # it is indented, as part of another function, to which the lines below must not belong
+        return
     lines += ["\n"] * (last - len(lines))
     lines[first:last] = new
     linecache.cache[definition.file] = (sum(map(len, lines)), None, lines, definition.file)
 
 
 def source_of(value: Any, kernels_as_text: bool = False) -> Source:
-    """The source of a function, plain or under @triton.jit, with all it uses from its own module or notebook.
+    """The source of a function, plain or under @triton.jit, with all it uses from its own module or
+    notebook.
 
-    kernels_as_text: of other modules too, so that their lines can be shown, and that each run defines them anew. By default
-        they are imported there, and keep the names of their own module.
-    Raises CourseError naming what cannot be taken along.
+    kernels_as_text: take kernels of other modules as text too, so that their lines can be shown and
+        each run defines them anew. By default they are imported there, and keep their module's
+        names.
+    Raises CourseError that names what cannot go along.
     """
-    into = _Collected({}, {}, {}, {}, kernels_as_text)
+    into = _Collection({}, {}, {}, {}, kernels_as_text)
     function = plain_function(value) or inspect.unwrap(value)
-    into.meant[function.__name__] = value
+    into.values[function.__name__] = value
     _collect_function(function.__name__, value, function, into)
     # course goes first: importing it picks the mode, which must come before Triton is imported.
-    first = sorted(into.imports, key=lambda line: "course" not in line.split()[1].split(".")[0])
-    definitions = tuple(
-        definition for definition in into.definitions.values() if definition is not None
-    )
-    return Source(("import course", *first), tuple(into.constants.values()), definitions)
+    imports = sorted(into.imports, key=lambda line: not line.split()[1].startswith("course"))
+    definitions = tuple(filter(None, into.definitions.values()))
+    return Source(("import course", *imports), tuple(into.constants.values()), definitions)
 
 
 @dataclass
-class _Collected:
-    """What was found, in order, each once: import lines, and by name constants and functions; what each name means."""
+class _Collection:
+    """What goes along, in order, each once."""
 
     imports: dict[str, None]
+    """Import lines."""
     constants: dict[str, str]
+    """By name the line that sets it."""
     definitions: dict[str, Definition | None]
-    meant: dict[str, Any]
+    """By name; None for a function that is being collected."""
+    values: dict[str, Any]
+    """What each name means."""
     kernels_as_text: bool
 
 
-def _collect(name: str, value: Any, into: _Collected, advice: str) -> None:
-    """advice: what to do where the value cannot go along."""
-    if not _same(into.meant.setdefault(name, value), value):
+def _collect(name: str, value: Any, into: _Collection, advice: str) -> None:
+    """Take along what a name means. advice: what to do if it cannot go along."""
+    if not _same(into.values.setdefault(name, value), value):
         raise CourseError(
-            f"{name} means one thing in one module and another in the next: give one of them another name."
+            f"{name} means one thing in one module and another in the next: "
+            "give one of them another name."
         )
     if name in into.definitions:
         return
-    function = plain_function(value) or (
-        inspect.unwrap(value) if inspect.isfunction(value) else None
-    )
+    function = plain_function(value)
+    if function is None and inspect.isfunction(value):
+        function = inspect.unwrap(value)
     if isinstance(value, ModuleType):
         into.imports[f"import {value.__name__} as {name}"] = None
     elif name in ("DEVICE", "MODE") and value == getattr(course, name):
@@ -158,8 +172,9 @@ def _collect(name: str, value: Any, into: _Collected, advice: str) -> None:
     elif function is not None:
         _collect_function(name, value, function, into)
     else:
+        kind = type(value).__name__
         raise CourseError(
-            f"{name} is a {type(value).__name__}, which cannot go along into another process: {advice}."
+            f"{name} is a {kind}, which cannot go along into another process: {advice}."
         )
 
 
@@ -170,46 +185,44 @@ def _is_own_kernel(value: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
+    """Whether two values are one kernel, one constant, or one thing."""
     function, text = plain_function(one), constant_text(one)
-    return (function is not None and function is plain_function(other)) or (
-        text is not None and text == constant_text(other)
-    )
+    if function is not None:
+        return function is plain_function(other)
+    return one is other or (text is not None and text == constant_text(other))
 
 
 def _collect_function(
-    name: str, value: Any, function: Callable[..., Any], into: _Collected
+    name: str, value: Any, function: Callable[..., Any], into: _Collection
 ) -> None:
-    closure = _closure(function, is_kernel=plain_function(value) is not None)
+    is_kernel = plain_function(value) is not None
+    closure = _closure(function, is_kernel)
     into.definitions[name] = None  # holds its place against a cycle
     definition = _definition(name, function)
     parsed = _parsed(definition.text)
-    if plain_function(value) is not None and not parsed.decorator_list:
+    if is_kernel and not parsed.decorator_list:
         raise CourseError(
-            f"{name} was made by a call: write @triton.jit in the line above `def {parsed.name}` instead."
+            f"{name} was made by a call: "
+            f"write @triton.jit in the line above `def {parsed.name}` instead."
         )
     if parsed.name != function.__name__:
         raise CourseError(
-            f"{function.__name__} is no longer what its file has there: start a new session, which reads it again."
+            f"{function.__name__} is no longer what its file has there: "
+            "start a new session, which reads it again."
         )
-    in_code = _globals_in_code(function.__code__) | set(function.__code__.co_freevars)
+    in_body = _globals_in_code(function.__code__) | set(function.__code__.co_freevars)
     outside = function.__globals__ | closure
-    for used in sorted(in_code | _names_in_head(parsed)):
-        if used in outside:
-            inside = used in in_code
-            advice = (
-                "make it inside the function that uses it"
-                if inside
-                else f"write it out in the lines above {parsed.name}"
-            )
-            _collect(used, outside[used], into, advice)
+    for used in sorted((in_body | _names_in_head(parsed)) & set(outside)):
+        advice = f"write it out in the lines above {parsed.name}"
+        if used in in_body:
+            advice = "make it inside the function that uses it"
+        _collect(used, outside[used], into, advice)
     del into.definitions[name]  # after what it uses
     into.definitions[name] = definition
 
 
 DEEPEST = 10
-"""How far lists may hold lists: one may hold itself."""
+"""Lists in lists that are followed: one may hold itself."""
 
 
 def constant_text(value: Any, depth: int = 0) -> str | None:
@@ -226,10 +239,10 @@ def constant_text(value: Any, depth: int = 0) -> str | None:
     if isinstance(value, torch.device):
         return f"__import__('torch').device({str(value)!r})"
     if depth < DEEPEST and type(value) in (tuple, list):
-        inside = [constant_text(each, depth + 1) for each in value]
-        return (
-            None if None in inside else f"{type(value).__name__}([{', '.join(map(str, inside))}])"
-        )
+        items = [constant_text(item, depth + 1) for item in value]
+        if None in items:
+            return None
+        return f"{type(value).__name__}([{', '.join(map(str, items))}])"
     if depth < DEEPEST and type(value) is dict:
         pairs = constant_text(list(value.items()), depth + 1)
         return pairs and f"dict({pairs})"
@@ -237,49 +250,48 @@ def constant_text(value: Any, depth: int = 0) -> str | None:
 
 
 def importable(value: Any) -> bool:
-    """Whether another process can import it: it stands in a module, and not in a notebook or script."""
+    """Whether another process can import it: it stands in a module, and not in a notebook or
+    script."""
     named = plain_function(value) or value  # an interpreted kernel is of Triton's own module
     home, name = getattr(named, "__module__", None), getattr(named, "__name__", None)
-    return (
-        home not in (None, "__main__")
-        and name is not None
-        and getattr(sys.modules.get(home), name, None) is value
-    )
+    if home in (None, "__main__") or name is None:
+        return False
+    return getattr(sys.modules.get(home), name, None) is value
 
 
 def _globals_in_code(code: CodeType) -> set[str]:
-    names = {
-        i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
-    return names.union(
-        *(_globals_in_code(inner) for inner in code.co_consts if isinstance(inner, CodeType))
-    )
+    """The global names that a function's code reads, with the functions inside it."""
+    reads = [i for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return {read.argval for read in reads}.union(*map(_globals_in_code, inner))
 
 
 def _names_in_head(definition: ast.FunctionDef) -> set[str]:
-    """Names in decorators, annotations and defaults, which are evaluated outside the function's own code."""
-    heads = [
-        *definition.decorator_list,
-        definition.args,
-        *([definition.returns] if definition.returns else []),
-    ]
+    """Names in decorators, annotations and defaults, which are evaluated outside the function's
+    code."""
+    returns = [definition.returns] if definition.returns else []
+    heads = [*definition.decorator_list, definition.args, *returns]
     return {node.id for head in heads for node in ast.walk(head) if isinstance(node, ast.Name)}
 
 
 def _closure(function: Callable[..., Any], is_kernel: bool) -> dict[str, Any]:
-    """What a function takes from the one around it, by name: modules and kernels. Raises CourseError naming anything else."""
-    found = inspect.getclosurevars(function).nonlocals
+    """The modules and kernels that a function takes from the one around it, by name.
+
+    Raises CourseError that names anything else.
+    """
+    outer = dict(inspect.getclosurevars(function).nonlocals)
     live = [
-        name for name in function.__code__.co_freevars
-        if not isinstance(found.get(name), ModuleType) and plain_function(found.get(name)) is None
-    ]  # fmt: skip
+        name
+        for name in function.__code__.co_freevars
+        if not isinstance(outer.get(name), ModuleType) and plain_function(outer.get(name)) is None
+    ]
     if live:
         advice = "define it" if is_kernel else "pass it as an argument, or define it"
         raise CourseError(
-            f"{function.__name__} uses {', '.join(live)} from the function around it, which cannot go along into another "
-            f"process: {advice} outside."
+            f"{function.__name__} uses {', '.join(live)} from the function around it, "
+            f"which cannot go along into another process: {advice} outside."
         )
-    return dict(found)
+    return outer
 
 
 def _definition(name: str, function: Callable[..., Any]) -> Definition:
@@ -289,14 +301,16 @@ def _definition(name: str, function: Callable[..., Any]) -> Definition:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise CourseError(
-            f"The source of {function.__name__} cannot be read (it was made by exec, perhaps): define it in a cell or a file."
+            f"The source of {function.__name__} cannot be read (it was made by exec, perhaps): "
+            "define it in a cell or a file."
         ) from error
     text = textwrap.dedent("".join(lines)).rstrip()
     return Definition(name, text, _stable_file(name, function), first)
 
 
 def _stable_file(name: str, function: Callable[..., Any]) -> str:
-    """The path of a function's file; for a cell, whose file name changes with the session, a name of our own."""
+    """The path of a function's file; for a cell, whose path changes with the session, a name of
+    ours."""
     file = function.__code__.co_filename
     is_cell = "ipykernel_" in file or not os.path.exists(file)
     return f"<cell of {name}>" if is_cell else file

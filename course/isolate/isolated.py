@@ -19,7 +19,8 @@ def apart(
 ) -> None:
     """Call `function()` in a process of its own and print what it prints, and how it ended.
 
-    function: takes no arguments; what it uses from the notebook (kernels, helpers, constants) goes along.
+    function: takes no arguments; what it uses from the notebook (kernels, helpers, constants) goes
+        along.
     interpret: run kernels in the interpreter, in GPU mode too.
     typed: the lines typed at a `breakpoint()` in the function or its kernels.
     timeout_s: for how long it may compute.
@@ -53,7 +54,8 @@ def _there(source: Source, typed: str) -> None:
 
 
 class _Typist(io.StringIO):
-    """Gives the lines to the debugger and shows each after its prompt, as a person's typing would."""
+    """Gives the lines to the debugger and shows each after its prompt, as a person's typing
+    would."""
 
     def readline(self, *limit: int) -> str:  # type: ignore[override]
         line = super().readline(*limit)

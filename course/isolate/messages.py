@@ -125,7 +125,8 @@ def _raised(error: CourseError) -> Raised:
 
 
 def _error(raised: Raised) -> CourseError:
-    """The error again. Nothing is imported for it: a class that is not there becomes a CourseError."""
+    """The error again. Nothing is imported for it: a class that is not there becomes a
+    CourseError."""
     kind = getattr(sys.modules.get(raised.module), raised.name, None)
     if isinstance(kind, type) and issubclass(kind, CourseError):
         return kind(*raised.arguments)

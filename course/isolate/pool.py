@@ -43,12 +43,14 @@ def call(
     wall_s: float | None = None,
     memory_bytes: int | None = None,
 ) -> Ended[Any]:
-    """Call `function(*args)` in a warm child. `border.runs_in` is the way to declare such functions.
+    """Call `function(*args)` in a warm child. `border.runs_in` is the way to declare such
+    functions.
 
     function: at the top of an importable module; its type hints say what the arguments become there
         and what its value becomes here (without them: lists, dicts, texts, numbers, bytes).
     timeout_s: CPU time that it may take, which a busy machine does not change.
-    wall_s: seconds by the clock to wait at most, for what sleeps or hangs; by default `limits.wall_s`.
+    wall_s: seconds by the clock to wait at most, for what sleeps or hangs; by default
+        `limits.wall_s`.
     memory_bytes: how much memory it may take; by default `limits.child_memory_bytes`.
 
     At a limit the child is killed, and whatever it has started.
@@ -100,7 +102,8 @@ class Worker:
     def call(self, task: Task) -> tuple[Ended[Any], bytes]:
         """How a task ended, and its packed `Outcome`, empty if there is none."""
         with self._lock:
-            # Once more if it was there before: it may just have ended, being idle or killed by somebody.
+            # Once more if it was there before: it may just have ended, being idle or killed by
+            # somebody.
             for _ in range(1 if self.process is None else 2):
                 if self.process is None:
                     self._start()
@@ -153,7 +156,8 @@ class Worker:
             raise
 
     def _wake(self) -> None:
-        """Let the worker go on if its task has stopped it, by SIGSTOP: else nobody would keep the limits."""
+        """Let the worker go on if its task has stopped it, by SIGSTOP: else nobody would keep the
+        limits."""
         assert self.process is not None
         with contextlib.suppress(OSError, IndexError):
             stat = Path(f"/proc/{self.process.pid}/stat").read_text()
@@ -161,7 +165,8 @@ class Worker:
                 self.process.send_signal(signal.SIGCONT)
 
     def _stop(self) -> str:
-        """Hang up, at which the worker kills its task and ends; the last line that it wrote on stderr."""
+        """Hang up, at which the worker kills its task and ends; the last line that it wrote on
+        stderr."""
         if self.process is None or self._socket is None:
             return ""
         self._answers.close()

@@ -14,9 +14,9 @@ import pytest
 from course.errors import CourseError
 from course.isolate.commands import run_source
 from course.isolate.environment import child_environment
-from course.isolate.fork_server import MOST_PROCESSES, _Limits
 from course.isolate.messages import Task, pack_arguments, unpack_outcome
 from course.isolate.pool import Worker, call, cancel
+from course.isolate.task_limits import MOST_PROCESSES, Limits
 from tests.support import child_tasks as tasks
 from tests.support.processes import PATIENCE_S, python_path
 
@@ -149,7 +149,7 @@ def test_very_many_processes_are_ended():
         def pids(self):
             return list(range(MOST_PROCESSES + 1))
 
-    limits = _Limits(task(tasks.hang, memory_bytes=1), Many(), time.monotonic())
+    limits = Limits(task(tasks.hang, memory_bytes=1), Many(), time.monotonic())
     assert limits.over() == ("out of memory", "at 512 processes", False)
 
 
@@ -210,7 +210,8 @@ def test_an_idle_worker_ends_and_the_next_call_starts_one():
 
 @pytest.fixture
 def interrupts():
-    """Python raises KeyboardInterrupt at SIGINT, which a process in the background may have been started to ignore."""
+    """Python raises KeyboardInterrupt at SIGINT, which a process in the background may have been
+    started to ignore."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,0 +1,57 @@
+"""What a task may take: CPU time, memory, processes, and time by the clock."""
+
+import time
+from typing import NamedTuple
+
+from .descendants import Descendants
+from .ended import How
+from .messages import Task
+
+MOST_PROCESSES = 512
+"""A task that starts more is ended: looking after them would take too long."""
+POLL_S = 0.05
+"""How often a task is looked at."""
+
+
+class Stop(NamedTuple):
+    """Why a task was killed: the fields of `Ended` that say so."""
+
+    how: How
+    stopped: str
+    starved: bool = False
+
+
+class Limits:
+    """What a task may take. `over` is why one that takes more is stopped."""
+
+    def __init__(self, task: Task, descendants: Descendants, start: float) -> None:
+        self.timeout_s, self.wall_s = task.timeout_s, task.wall_s
+        self.memory_bytes = task.memory_bytes
+        self.descendants, self.start = descendants, start
+        self.next_look = start
+
+    def over(self) -> Stop | None:
+        looked = time.monotonic()
+        if looked < self.next_look:
+            return None
+        stop = self._look(looked - self.start)
+        # Many processes take long to look at: most of the time is to be left to them.
+        self.next_look = time.monotonic() + max(POLL_S, 4 * (time.monotonic() - looked))
+        return stop
+
+    def _look(self, elapsed_s: float) -> Stop | None:
+        pids = self.descendants.pids()
+        if len(pids) > MOST_PROCESSES:
+            return Stop("out of memory", f"at {MOST_PROCESSES} processes")
+        # Watched here and not by a limit on address space, which CUDA exceeds from its start.
+        if self.descendants.memory_bytes(pids, self.memory_bytes) > self.memory_bytes:
+            return Stop("out of memory", f"at {self.memory_bytes / 2**30:.2g} GiB of memory")
+        # CPU time, so that a busy machine changes nothing. Threads that compute side by side count
+        # once.
+        computed_s = min(self.descendants.computed_s(pids), elapsed_s)
+        if computed_s >= self.timeout_s:
+            return Stop("out of time", f"after {self.timeout_s:g} s of computing")
+        if elapsed_s >= self.wall_s:
+            after = f"after {self.wall_s:g} s, in which it computed for {computed_s:.1f} s"
+            return Stop("out of time", after, starved=True)
+        return None
