@@ -1,4 +1,5 @@
-"""pytest for tests/ and notebooks/: the mode, a Triton cache for each test, and what must not be skipped."""
+"""pytest for tests/ and notebooks/: the mode, a Triton cache for each test, and what must not be
+skipped."""
 
 import importlib.util
 import os
@@ -27,7 +28,8 @@ if HAS_NBVAL:
 
 def pytest_configure(config):
     if HAS_NBVAL:
-        # Every notebook under nbval, whichever way pytest was started; only tagged cells compare their outputs.
+        # Every notebook under nbval, whichever way pytest was started; only tagged cells compare
+        # their outputs.
         config.option.nbval_lax = True
         config.option.nbval_current_env = True
         config.option.nbval_cell_timeout = config.option.nbval_kernel_startup_timeout = (

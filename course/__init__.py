@@ -1,8 +1,10 @@
-"""The helpers of the course. Importing this package picks the mode; do it before Triton is imported.
+"""The helpers of the course. Importing this package picks the mode; do it before Triton is
+imported.
 
     from course import DEVICE, MODE, bench, draw, recorded, verify
 
-The other names are loaded when they are first asked for, so that the import itself takes milliseconds.
+The other names are loaded when they are first asked for, so that the import itself takes
+milliseconds.
 """
 
 import importlib
@@ -20,7 +22,8 @@ try:
     activate(MODE, os.environ)
     DEVICE = MODE.device  # where a lesson puts its tensors: "cuda" in GPU mode, "cpu" in CPU mode
 except CourseError as error:
-    # Raised when a name is asked for, and not here: `course doctor` must be able to start and explain it.
+    # Raised when a name is asked for, and not here: `course doctor` must be able to start and
+    # explain it.
     _problem = error
 
 # name -> the module that holds it, and what it is called there (nothing: the module itself)

@@ -1,7 +1,9 @@
-"""Make .venv with the locked versions: the first half of `make lab` and, with --dev, of `make test`.
+"""Make .venv with the locked versions: the first half of `make lab` and, with --dev, of `make
+test`.
 
-It is run as a script by whatever Python is there, before anything is installed, so it uses the standard library
-alone, imports nothing of the course, and is written so that an old Python 3 can read it far enough to say so.
+It is run as a script by whatever Python is there, before anything is installed, so it uses the
+standard library alone, imports nothing of the course, and is written so that an old Python 3 can
+read it far enough to say so.
 """
 
 import ast
@@ -76,8 +78,8 @@ def check_system(system):
     if not system.startswith("linux"):
         name = {"darwin": "macOS", "win32": "Windows"}.get(system, system)
         raise Stop(
-            "Triton has no wheels for %s: open this folder as a dev container (VS Code: Dev Containers: Reopen in "
-            "Container)%s."
+            "Triton has no wheels for %s: open this folder as a dev container (VS Code: Dev"
+            " Containers: Reopen in Container)%s."
             % (
                 name,
                 ", or clone it inside WSL2 and run make lab there" if system == "win32" else "",
@@ -91,7 +93,8 @@ def check_system(system):
 
 
 def choose_python():
-    """None where this Python serves, else the path of one on PATH that does. Raises Stop where there is none."""
+    """None where this Python serves, else the path of one on PATH that does. Raises Stop where
+    there is none."""
     if OLDEST <= sys.version_info[:2] <= NEWEST:
         return None
     for name in PYTHONS:
@@ -100,8 +103,8 @@ def choose_python():
             if path and is_fit(path):
                 return path
     raise Stop(
-        "Python %d.%d is too %s and no other was found: install Python 3.12 (Debian, Ubuntu: apt-get install "
-        "python3.12-venv), or name one with make lab PYTHON=/path/to/python3.12."
+        "Python %d.%d is too %s and no other was found: install Python 3.12 (Debian, Ubuntu:"
+        " apt-get install python3.12-venv), or name one with make lab PYTHON=/path/to/python3.12."
         % (
             sys.version_info[0],
             sys.version_info[1],
@@ -111,7 +114,8 @@ def choose_python():
 
 
 def is_fit(python):
-    """Whether this file starts and is a Python that serves: a version manager puts names on PATH that start nothing."""
+    """Whether this file starts and is a Python that serves: a version manager puts names on PATH
+    that start nothing."""
     code = "import sys; sys.exit(not %r <= sys.version_info[:2] <= %r)" % (OLDEST, NEWEST)
     try:
         return (
@@ -131,12 +135,13 @@ def check_compiler():
     compilers = [name for name in (os.environ.get("CC"), "gcc", "clang", "cc") if name]
     if not any(shutil.which(name) for name in compilers):
         raise Stop(
-            "Triton needs a C compiler to launch kernels on this GPU: install one (Debian, Ubuntu: apt-get install gcc)."
+            "Triton needs a C compiler to launch kernels on this GPU: install one (Debian, Ubuntu:"
+            " apt-get install gcc)."
         )
     if not os.path.isfile(os.path.join(sysconfig.get_paths()["include"], "Python.h")):
         raise Stop(
-            "Triton needs Python's headers to launch kernels on this GPU: install them (Debian, Ubuntu: apt-get install "
-            "python%d.%d-dev)." % sys.version_info[:2]
+            "Triton needs Python's headers to launch kernels on this GPU: install them (Debian,"
+            " Ubuntu: apt-get install python%d.%d-dev)." % sys.version_info[:2]
         )
 
 
@@ -156,7 +161,8 @@ def check_disk(torch):
 
 
 def describe(torch, locks):
-    """What .venv is made from: of each lock and of pyproject.toml a hash, and which Python and which torch."""
+    """What .venv is made from: of each lock and of pyproject.toml a hash, and which Python and
+    which torch."""
     wanted = {"python": sys.version, "torch": torch}
     for path in [PROJECT, *locks]:
         with open(path, "rb") as file:
@@ -184,8 +190,9 @@ def venv_python():
 def make(made, wanted):
     """Bring .venv from what it was made from to what is wanted.
 
-    What it was made from is forgotten meanwhile: where this ends early, packages may lack files without a sign of
-    it, so the next call starts with an empty .venv. That costs seconds, as uv keeps what it has downloaded.
+    What it was made from is forgotten meanwhile: where this ends early, packages may lack files
+    without a sign of it, so the next call starts with an empty .venv. That costs seconds, as uv
+    keeps what it has downloaded.
     """
     torch = wanted["torch"]
     if any(made.get(name) != wanted[name] for name in ("python", "torch")):
@@ -217,7 +224,8 @@ def make_venv(torch):
 
 
 def install_uv():
-    """Have pip fetch uv, which installs the rest: in parallel, and out of its cache where it has downloaded it before."""
+    """Have pip fetch uv, which installs the rest: in parallel, and out of its cache where it has
+    downloaded it before."""
     if not os.path.exists(uv_program()):
         say("Downloading uv %s, which installs the rest" % pinned("uv"))
         target = os.path.dirname(os.path.dirname(uv_program()))
@@ -243,7 +251,8 @@ def pinned(package):
 
 
 def install_cpu_torch(settings):
-    """Install PyTorch's CPU build from PyTorch's own index; where that gives none, say so and leave torch to the lock."""
+    """Install PyTorch's CPU build from PyTorch's own index; where that gives none, say so and leave
+    torch to the lock."""
     wanted = "torch==%s+cpu" % pinned("torch")
     say("Asking %s for %s" % (CPU_INDEX, wanted))
     command = uv("--no-deps", "--default-index", CPU_INDEX, wanted)
@@ -256,8 +265,8 @@ def install_cpu_torch(settings):
         else:
             reason = "did not answer within %d s" % ANSWER_S if code < 0 else "cannot be reached"
         say(
-            "PyTorch's own index %s, so PyTorch's ordinary build is installed, which runs without a GPU too and is "
-            "gigabytes larger (`make clean setup TORCH=cpu` asks again)." % reason
+            "PyTorch's own index %s, so PyTorch's ordinary build is installed, which runs without a"
+            " GPU too and is gigabytes larger (`make clean setup TORCH=cpu` asks again)." % reason
         )
         check_disk("")
 
@@ -286,7 +295,8 @@ UV_NAMES = {
 def uv_settings():
     """The environment for uv: with what pip is configured with, by a file or by PIP_… variables.
 
-    Bytecode is compiled now, for all later imports, with no limit of time, which a busy machine would exceed.
+    Bytecode is compiled now, for all later imports, with no limit of time, which a busy machine
+    would exceed.
     """
     settings = {
         "UV_COMPILE_BYTECODE": "1",
@@ -310,7 +320,8 @@ def check(command, settings=()):
 
 
 def run(command, settings=(), answer_s=threading.TIMEOUT_MAX):
-    """Run a command, with its progress on the terminal; return its exit code and all that it printed.
+    """Run a command, with its progress on the terminal; return its exit code and all that it
+    printed.
 
     With answer_s, uv is killed where it does not know after that long what the index has.
     """
@@ -339,37 +350,58 @@ def run(command, settings=(), answer_s=threading.TIMEOUT_MAX):
         limit.cancel()
 
 
-# What venv, pip (until 25, then since 26) or uv printed when it failed -> what to do. The first that is found counts.
+# What venv, pip (until 25, then since 26) or uv printed when it failed -> what to do. The first
+# that is found counts.
 FAILURES = (
     (
         "ensurepip is not available|No module named venv",
-        "This Python has no venv module: install it (Debian, Ubuntu: apt-get install python{version}-venv).",
+        (
+            "This Python has no venv module: install it (Debian, Ubuntu: apt-get install"
+            " python{version}-venv)."
+        ),
     ),
     (
         "No space left on device",
-        "The disk is full: make room in {root} and in {temporary} (`{uv} cache clean` often helps), then run this again.",
+        (
+            "The disk is full: make room in {root} and in {temporary} (`{uv} cache clean` often"
+            " helps), then run this again."
+        ),
     ),
     (
         "CERTIFICATE_VERIFY_FAILED|invalid peer certificate",
-        "A proxy here signs with its own certificate: run this again with PIP_CERT=/path/to/its/certificate.pem set.",
+        (
+            "A proxy here signs with its own certificate: run this again with"
+            " PIP_CERT=/path/to/its/certificate.pem set."
+        ),
     ),
     (
         "407 Proxy|proxy authorization required",
-        "The proxy wants a name and password: set https_proxy=http://name:password@host:port, then run this again.",
+        (
+            "The proxy wants a name and password: set https_proxy=http://name:password@host:port,"
+            " then run this again."
+        ),
     ),
     (
         "ProxyError|proxy connection error|tunnel error",
         "The proxy does not answer: check https_proxy, then run this again.",
     ),
     (
-        "NewConnectionError|NameResolutionError|ConnectTimeoutError|Read timed out|Connection reset|IncompleteRead"
-        "|connection error:|didn't respond within"
-        "|Failed to fetch|Failed to download",
-        "The package index cannot be reached: check the network, or set https_proxy or PIP_INDEX_URL, then run this again.",
+        (
+            "NewConnectionError|NameResolutionError|ConnectTimeoutError|Read timed out|Connection"
+            " reset|IncompleteRead|connection error:|didn't respond within|Failed to fetch|Failed"
+            " to download"
+        ),
+        (
+            "The package index cannot be reached: check the network, or set https_proxy or"
+            " PIP_INDEX_URL, then run this again."
+        ),
     ),
     (
         "No matching distribution found|No solution found",
-        "The package index lacks a locked version ({last}): an index of your own must mirror all of requirements.lock.",
+        (
+            "The package index lacks a locked version ({last}): an index of your own must mirror"
+            " all of requirements.lock."
+        ),
     ),
     ("", "The set-up failed, and the last that it printed was: {last}."),
 )
@@ -385,9 +417,11 @@ def explain(output):
         temporary=tempfile.gettempdir(),
         uv=uv_program(),
         version="%d.%d" % sys.version_info[:2],
-        last=because[0].rstrip(".")
-        if because
-        else re.sub("^(ERROR|error): ", "", (errors or lines)[-1]).rstrip("."),
+        last=(
+            because[0].rstrip(".")
+            if because
+            else re.sub("^(ERROR|error): ", "", (errors or lines)[-1]).rstrip(".")
+        ),
     )
 
 

@@ -9,7 +9,8 @@ NO_BITS = 8
 def sections(code: bytes) -> dict[str, bytes]:
     """By name the sections of a 64-bit ELF file.
 
-    Raises KeyError where it is none, struct.error where its end is missing, and IndexError or ValueError where it is damaged.
+    Raises KeyError where it is none, struct.error where its end is missing, and IndexError or
+    ValueError where it is damaged.
     """
     if code[:5] != b"\x7fELF\x02":
         raise KeyError("ELF header")

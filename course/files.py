@@ -45,57 +45,62 @@ class _Change:
     new: Path
     """The new content, beside its place. Once it is in place, nothing is here any more."""
     old: Path | None = None
-    """A copy of what was there before, with which the change can be undone without room on the disk."""
+    """A copy of what was there before, with which the change can be undone without room on the
+    disk."""
 
 
 def write_together(contents: Mapping[Path, str | bytes]) -> None:
-    """Write these files and make the folders they lie in; on an error everything is as it was before.
+    """Write these files and make the folders they lie in; on an error everything is as it was
+    before.
 
     Every file is written beside its place first, and all are moved once there was room for all.
     Raises CourseError where it cannot be done: the disk is full, the folder read-only.
     """
     changes: list[_Change] = []
-    made: list[Path] = []
+    folders: list[Path] = []
     named = Path()
     try:
         for named, content in contents.items():
             path = Path(os.path.realpath(named))
             if path.exists() and not path.is_file():  # moving a file there would take a device away
                 raise FileExistsError(errno.EEXIST, "a folder or a device is there")
-            _make_folders(path.parent, made)
+            _make_folders(path.parent, folders)
             changes.append(_Change(named, path, _beside(path, content)))
         for change in changes if len(changes) > 1 else ():
             named = change.named
-            change.old = (
-                _beside(change.path, change.path.read_bytes()) if change.path.exists() else None
-            )
+            if change.path.exists():
+                change.old = _beside(change.path, change.path.read_bytes())
         for change in changes:
             named = change.named
             change.new.replace(change.path)
     except BaseException as error:
-        _undo(changes, made)
+        _undo(changes, folders)
         if isinstance(error, OSError):
             raise CourseError(
-                f"{named} could not be written ({error.strerror}): nothing was changed; {advice(error)}."
+                f"{named} could not be written ({error.strerror}): nothing was changed;"
+                f" {advice(error)}."
             ) from error
         raise
     _remove(change.old for change in changes)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those it lies in that are missing, for this user alone, whatever the umask."""
+    """Make a folder, and those it lies in that are missing, for this user alone, whatever the
+    umask."""
     _make_folders(folder, [], 0o700)
 
 
-def _make_folders(folder: Path, made: list[Path], mode: int = 0o777) -> None:
-    for each in reversed([folder, *folder.parents]):
-        if not each.is_dir():
-            each.mkdir(mode, exist_ok=True)  # another process may have just made it
-            made.append(each)
+def _make_folders(folder: Path, new: list[Path], mode: int = 0o777) -> None:
+    """Make a folder and those around it; the ones that were missing are added to `new`."""
+    for path in reversed([folder, *folder.parents]):
+        if not path.is_dir():
+            path.mkdir(mode, exist_ok=True)  # another process may have just made it
+            new.append(path)
 
 
 def _beside(path: Path, content: str | bytes) -> Path:
-    """A file of another name in the folder of `path`, with this content; on an error there is none."""
+    """A file of another name in the folder of `path`, with this content; on an error there is
+    none."""
     beside = path.with_name(f".course-{secrets.token_hex(8)}")
     try:
         with beside.open("xb") as file:
@@ -106,7 +111,7 @@ def _beside(path: Path, content: str | bytes) -> Path:
     return beside
 
 
-def _undo(changes: list[_Change], made: list[Path]) -> None:
+def _undo(changes: list[_Change], folders: list[Path]) -> None:
     for change in changes:
         with contextlib.suppress(OSError):
             if not change.new.exists():  # it is in place already
@@ -114,8 +119,8 @@ def _undo(changes: list[_Change], made: list[Path]) -> None:
                     change.old.replace(change.path)
                 else:
                     change.path.unlink()
-    _remove(each for change in changes for each in (change.new, change.old))
-    for folder in reversed(made):
+    _remove(path for change in changes for path in (change.new, change.old))
+    for folder in reversed(folders):
         with contextlib.suppress(OSError):
             folder.rmdir()
 
@@ -129,7 +134,8 @@ def _remove(paths: Iterable[Path | None]) -> None:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """A temporary folder for files of our own alone. Raises CourseError where they cannot be written."""
+    """A temporary folder for files of our own alone. Raises CourseError where they cannot be
+    written."""
     try:
         with tempfile.TemporaryDirectory(prefix="course-") as folder:
             yield Path(folder)

@@ -3,9 +3,9 @@
 - GPU mode: an NVIDIA GPU answers and PyTorch can use it. Kernels are compiled and launched.
 - CPU mode: none does. Triton's interpreter runs the kernels, on the CPU.
 
-Triton reads TRITON_INTERPRET when it is imported and when a kernel is decorated, so the mode is chosen when
-`course` is imported, which must come before `import triton`. Asking costs milliseconds: neither PyTorch nor Triton is
-imported for it.
+Triton reads TRITON_INTERPRET when it is imported and when a kernel is decorated, so the mode is
+chosen when `course` is imported, which must come before `import triton`. Asking costs milliseconds:
+neither PyTorch nor Triton is imported for it.
 """
 
 import ctypes
@@ -31,7 +31,8 @@ class Mode:
     device: Literal["cuda", "cpu"]
     """Where a lesson puts its tensors."""
     interpreting: bool
-    """Whether a kernel decorated here is interpreted. False in GPU mode and in a child that compiles."""
+    """Whether a kernel decorated here is interpreted. False in GPU mode and in a child that
+    compiles."""
 
     @property
     def gpu(self) -> bool:
@@ -44,17 +45,16 @@ class Mode:
 def choose(environ: MutableMapping[str, str]) -> Mode:
     """Choose the mode from the environment and the machine.
 
-    COURSE_MODE=cpu or gpu decides; then TRITON_INTERPRET=1, which means CPU mode; then whether a GPU answers.
-    COURSE_CHILD, set by `course.isolate.pool` alone, tells a child process what it is for.
+    COURSE_MODE=cpu or gpu decides; then TRITON_INTERPRET=1, which means CPU mode; then whether a
+    GPU answers. COURSE_CHILD, set by `course.isolate` alone, tells a child process what it is for.
     """
     child = environ.get("COURSE_CHILD")
     if child == "compile":
         return Mode("CPU", "this process compiles and runs nothing", "cpu", interpreting=False)
     if child == "interpret":
         return Mode("CPU", "this process interprets kernels", "cpu", interpreting=True)
-    if (
-        child == "launch"
-    ):  # not asked of the driver: a process that has used it cannot fork children that use it
+    if child == "launch":
+        # The driver is not asked: a process that has used it cannot fork children that use it.
         return Mode("GPU", "this process launches kernels", "cuda", interpreting=False)
 
     asked = environ.get("COURSE_MODE", "").lower()
@@ -70,7 +70,8 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
         return Mode("GPU", reason, "cuda", interpreting=False)
     if asked == "gpu":
         raise CourseError(
-            f"COURSE_MODE=gpu, but {reason}: unset COURSE_MODE, or run `course doctor` to see what is missing."
+            f"COURSE_MODE=gpu, but {reason}: unset COURSE_MODE, or run `course doctor` to see what"
+            " is missing."
         )
     return Mode("CPU", reason, "cpu", interpreting=True)
 
@@ -85,15 +86,14 @@ def find_gpu() -> tuple[bool, str]:
         return False, "this PyTorch is the CPU build"
     supports = driver_cuda()
     if supports[0] < int(needs.split(".")[0]):
-        return (
-            False,
-            f"the NVIDIA driver supports CUDA {supports[0]}.{supports[1]} and this PyTorch needs {needs}",
-        )
+        newest = f"{supports[0]}.{supports[1]}"
+        return False, f"the NVIDIA driver supports CUDA {newest} and this PyTorch needs {needs}"
     return True, "an NVIDIA GPU answers" if count == 1 else f"{count} NVIDIA GPUs answer"
 
 
 def driver_devices() -> tuple[int, str]:
-    """How many GPUs the CUDA driver shows this process (CUDA_VISIBLE_DEVICES applies), and the reason for none."""
+    """How many GPUs the CUDA driver shows this process (CUDA_VISIBLE_DEVICES applies), and the
+    reason for none."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -117,7 +117,8 @@ def driver_cuda() -> tuple[int, int]:
 
 
 def torch_cuda() -> str | None:
-    """The CUDA version that the installed PyTorch is built for; None for a CPU build and for no PyTorch.
+    """The CUDA version that the installed PyTorch is built for; None for a CPU build and for no
+    PyTorch.
 
     Read from its version file: importing PyTorch takes a second.
     """
@@ -142,7 +143,8 @@ def activate(mode: Mode, environ: MutableMapping[str, str]) -> None:
         environ["TRITON_INTERPRET"] = "1"
     else:
         environ.pop("TRITON_INTERPRET", None)
-    # Triton 3.9 warns on stderr unless this is set, and its default flips in 3.10: one setting for all versions.
+    # Triton 3.9 warns on stderr unless this is set, and its default flips in 3.10: one setting for
+    # all versions.
     environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     chosen = environ.get("TRITON_CACHE_DIR")
     if chosen is None:
@@ -152,7 +154,8 @@ def activate(mode: Mode, environ: MutableMapping[str, str]) -> None:
 
 
 def refuse_wrong_import(mode: Mode) -> None:
-    """Raise CourseError where Triton is in this process already and its library was decorated for the other mode."""
+    """Raise CourseError where Triton is in this process already and its library was decorated for
+    the other mode."""
     language, jit = sys.modules.get("triton.language"), sys.modules.get("triton.runtime.jit")
     library_function = getattr(language, "cdiv", None)
     if jit is None or library_function is None:
@@ -161,6 +164,7 @@ def refuse_wrong_import(mode: Mode) -> None:
     if interpreted != mode.interpreting:
         was, needs = ("on", "off") if interpreted else ("off", "on")
         raise CourseError(
-            f"Triton was imported before course, with its interpreter {was}, and this is {mode.name} mode, which needs "
-            f"it {needs}: restart the session (Kernel > Restart) and put the course import first."
+            f"Triton was imported before course, with its interpreter {was}, and this is"
+            f" {mode.name} mode, which needs it {needs}: restart the session (Kernel > Restart) and"
+            " put the course import first."
         )

@@ -1,4 +1,5 @@
-"""A progress bar on work that lasts, where somebody is looking: in a terminal or a notebook, not in a log."""
+"""A progress bar on work that lasts, where somebody is looking: in a terminal or a notebook, not in
+a log."""
 
 import os
 import sys

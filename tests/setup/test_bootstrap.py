@@ -28,7 +28,8 @@ Usage = namedtuple("Usage", "total used free")
 
 @pytest.fixture(autouse=True)
 def repository(tmp_path, monkeypatch):
-    """A folder with locks to set up in place of the real one, and none of this machine's settings."""
+    """A folder with locks to set up in place of the real one, and none of this machine's
+    settings."""
     folder = tmp_path / "repository"
     folder.mkdir()
     for constant, name in (
@@ -162,7 +163,8 @@ def serve(tmp_path):
 
 @pytest.fixture
 def index(serve, monkeypatch, repository, shared_venv, real_programs):
-    """The ordinary index, with all of the locks, and PyTorch's own, empty, on one server; .venv can be made from them."""
+    """The ordinary index, with all of the locks, and PyTorch's own, empty, on one server; .venv can
+    be made from them."""
     index = serve()
     for name, version in (("torch", "2.15.0"), ("other", "1.0"), ("tool", "1.0"), ("uv", "0.13.9")):
         index.add("ordinary", name, version)
@@ -235,7 +237,8 @@ def test_a_failure_is_one_line_on_stderr_and_exit_code_1():
     assert (ended.returncode, ended.stdout) == (1, "")
     assert (
         ended.stderr
-        == "Set-up: TORCH is 'nonsense': set it to cpu for PyTorch's CPU build, or leave it unset.\n"
+        == "Set-up: TORCH is 'nonsense': set it to cpu for PyTorch's CPU build, or leave it"
+        " unset.\n"
     )
 
 
@@ -409,7 +412,10 @@ def test_a_proxy_with_its_own_certificate_asks_for_it_and_is_content_with_it(
         ("because ensurepip is not available.  On Debian", f"{HERE}-venv"),
         ("/usr/bin/python3: No module named venv", f"{HERE}-venv"),
         (
-            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
+            (
+                "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on"
+                " device"
+            ),
             "The disk is full",
         ),
         ("connection error: [Errno 111] Connection refused", "cannot be reached"),
@@ -433,8 +439,9 @@ def test_what_was_printed_becomes_what_to_do(printed, words):
 
 def test_pip_s_settings_reach_uv(real_programs, monkeypatch, tmp_path):
     (tmp_path / "pip.conf").write_text(
-        "[global]\nindex-url = https://of.file/simple\nextra-index-url =\n    https://one/simple\n    https://two/simple\n"
-        "find-links = /one /two\nproxy = http://proxy:1\ntrusted-host = one\ncert = /its.pem\ntimeout = 9\n"
+        "[global]\nindex-url = https://of.file/simple\nextra-index-url =\n    https://one/simple\n "
+        "   https://two/simple\nfind-links = /one /two\nproxy = http://proxy:1\ntrusted-host ="
+        " one\ncert = /its.pem\ntimeout = 9\n"
     )
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     monkeypatch.setenv("PIP_INDEX_URL", "https://of.variable/simple")

@@ -85,7 +85,8 @@ def test_a_link_is_refused_only_where_others_can_write_its_folder(tmp_path):
 
 @pytest.mark.parametrize("way", ["folder", "folder below", "link", "link below", "link to a link"])
 def test_a_folder_that_all_can_replace_is_refused(tmp_path, way):
-    """Whoever can write the folder that it lies in, or that a link on the way lies in, can put another one there."""
+    """Whoever can write the folder that it lies in, or that a link on the way lies in, can put
+    another one there."""
     shared, mine = tmp_path / "shared", tmp_path / "mine"
     for folder in (shared, mine, mine / "cache", shared / "folder"):
         folder.mkdir(mode=0o700)
@@ -102,7 +103,9 @@ def test_a_folder_that_all_can_replace_is_refused(tmp_path, way):
     shared.chmod(0o777)
     with pytest.raises(
         CourseError,
-        match=r"is reached through .*/shared/(folder|link), which every user .+ set COURSE_CACHE to",
+        match=(
+            r"is reached through .*/shared/(folder|link), which every user .+ set COURSE_CACHE to"
+        ),
     ):
         private_folder(chosen)
     shared.chmod(0o1777)  # as /tmp: each user's own stays

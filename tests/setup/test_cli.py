@@ -1,4 +1,5 @@
-"""Each command does its one thing, and an error meant for a person is one sentence without a traceback."""
+"""Each command does its one thing, and an error meant for a person is one sentence without a
+traceback."""
 
 import dataclasses
 import errno
@@ -42,7 +43,8 @@ def refuses(ended: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.fixture
 def vector_add(monkeypatch):
-    """Vector add with its first cases alone; give it another ladder to let `course verify` see that."""
+    """Vector add with its first cases alone; give it another ladder to let `course verify` see
+    that."""
     whole = studies.operation("vector_add")
     few = dataclasses.replace(whole, cases=whole.cases[:4])
     given = [few]

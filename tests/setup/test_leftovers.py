@@ -36,7 +36,10 @@ def test_a_task_leaves_nothing_however_it_ends(tmp_path, monkeypatch, how, ends)
 
 
 def test_a_task_leaves_nothing_when_its_session_is_killed(tmp_path):
-    source = "from course.isolate.pool import call; from tests.setup.test_leftovers import leaves_files\n"
+    source = (
+        "from course.isolate.pool import call; from tests.setup.test_leftovers import"
+        " leaves_files\n"
+    )
     source += "call(leaves_files, 'endless', kind='compile', timeout_s=600)"
     environ = {**os.environ, "PYTHONPATH": python_path(), "TMPDIR": str(tmp_path)}
     session = subprocess.Popen([sys.executable, "-c", source], env=environ)

@@ -92,7 +92,10 @@ def test_importing_course_loads_neither_torch_nor_triton(tmp_path):
 
 
 def test_the_import_sets_what_triton_reads(tmp_path):
-    code = "import course, os; print(os.environ['TRITON_INTERPRET'], os.environ['TRITON_DEFAULT_FP_FUSION'])"
+    code = (
+        "import course, os; print(os.environ['TRITON_INTERPRET'],"
+        " os.environ['TRITON_DEFAULT_FP_FUSION'])"
+    )
     assert run(code, HOME=str(tmp_path), COURSE_MODE="cpu").stdout.split() == ["1", "1"]
     assert (tmp_path / ".cache" / "triton-course").stat().st_mode & 0o777 == 0o700
 

@@ -1,4 +1,5 @@
-"""Makefile, the locks, pyproject.toml, environment.yml, CI and the doctor tell one set of versions."""
+"""Makefile, the locks, pyproject.toml, environment.yml, CI and the doctor tell one set of
+versions."""
 
 import ast
 import os
@@ -28,7 +29,8 @@ def lines_of(lock: str) -> list[str]:
 LINES, DEV_LINES = lines_of("requirements.lock"), lines_of("requirements-dev.lock")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
-# The lock of the learner gives what builds the course too, so that the set-up downloads no build tools.
+# The lock of the learner gives what builds the course too, so that the set-up downloads no build
+# tools.
 ASKED = [
     Requirement(line) for line in PROJECT["dependencies"] + PYPROJECT["build-system"]["requires"]
 ]
@@ -122,7 +124,7 @@ def test_the_lock_holds_exact_versions_that_any_index_and_both_torch_builds_can_
 
 
 def test_the_pythons_agree():
-    (oldest, newest) = (
+    oldest, newest = (
         ".".join(map(str, version)) for version in (bootstrap.OLDEST, bootstrap.NEWEST)
     )
     beyond = f"{bootstrap.NEWEST[0]}.{bootstrap.NEWEST[1] + 1}"

@@ -2,12 +2,13 @@
 
     @pytest.mark.unless_unchanged("answers of lesson 01", "solutions/01-*", "course/exercises")
 
-names a group of tests, all in one file, and the files, folders and globs on which their outcome depends. The test's own
-file, the files beside it that are no tests, tests/support and the locked versions count always.
+names a group of tests, all in one file, and the files, folders and globs on which their outcome
+depends. The test's own file, the files beside it that are no tests, tests/support and the locked
+versions count always.
 
 An ordinary run leaves a group out if the hash in tests/passed.json is that of these files now.
-`make test-all` runs every group, and it alone writes that file: a group's hash is written if each of
-its tests has just passed (or was skipped for want of a GPU), and is removed if one has failed.
+`make test-all` runs every group, and it alone writes that file: a group's hash is written if each
+of its tests has just passed (or was skipped for want of a GPU), and is removed if one has failed.
 """
 
 import hashlib
@@ -89,7 +90,8 @@ def read() -> dict[str, str]:
 
 @cache
 def hash_of(test: Path, paths: tuple[str, ...]) -> str:
-    """A hash of the files that a test's outcome depends on. Raises UsageError for a path with none."""
+    """A hash of the files that a test's outcome depends on. Raises UsageError for a path with
+    none."""
     folder = test.parent.relative_to(ROOT).as_posix() if test.is_relative_to(ROOT) else ""
     beside = [path for path in test.parent.glob("*.py") if not path.name.startswith("test_")]
     files = {test, *(beside if folder.startswith("tests") else [])}
