@@ -8,12 +8,18 @@ GRID_LIMIT = 65_535
 
 
 def check_tensors(operation: str, **tensors: object) -> None:
-    """Raise TypeError where one of the named arguments is not a tensor, and ValueError where it is a sparse one."""
+    """Raise TypeError where one of the named arguments is not a tensor, and ValueError where it is
+    a sparse one."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{operation}: {name} is a {type(tensor).__name__}, and must be a torch.Tensor.")
+            raise TypeError(
+                f"{operation}: {name} is a {type(tensor).__name__}, and must be a torch.Tensor."
+            )
         if tensor.layout != torch.strided:
-            raise ValueError(f"{operation}: {name} has layout {tensor.layout}, and must be dense: call .to_dense() first.")
+            raise ValueError(
+                f"{operation}: {name} has layout {tensor.layout}, and must be dense: call "
+                ".to_dense() first."
+            )
 
 
 def check_same(operation: str, **tensors: torch.Tensor) -> None:
@@ -25,8 +31,8 @@ def check_same(operation: str, **tensors: torch.Tensor) -> None:
             if ours != theirs:
                 show = tuple if what == "shape" else str
                 raise ValueError(
-                    f"{operation}: {first_name} has {what} {show(ours)} and {name} has {what} {show(theirs)}; "
-                    f"both must have the same {what}."
+                    f"{operation}: {first_name} has {what} {show(ours)} and {name} has {what} "
+                    f"{show(theirs)}; both must have the same {what}."
                 )
 
 
@@ -37,6 +43,7 @@ def check_runs_on(operation: str, kernel: object, tensor: torch.Tensor) -> None:
     """
     if isinstance(kernel, triton.JITFunction) and not tensor.is_cuda:
         raise ValueError(
-            f"{operation}: the inputs are on {tensor.device}, and this kernel is compiled for a GPU: move them there "
-            'with .to("cuda"), or set TRITON_INTERPRET=1 before Triton is imported.'
+            f"{operation}: the inputs are on {tensor.device}, and this kernel is compiled for a "
+            'GPU: move them there with .to("cuda"), or set TRITON_INTERPRET=1 before '
+            "Triton is imported."
         )

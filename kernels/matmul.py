@@ -1,15 +1,27 @@
 """Matrix product: c[m, n] = sum over k of a[m, k] * b[k, n], added up in float32 and rounded once.
 
-The ladder. 2 * M * N * K operations, and with s bytes an element s * (M * K + K * N + M * N) bytes that must move. A tile of
-BLOCK_M x BLOCK_N elements of c reads BLOCK_M rows of a and BLOCK_N columns of b, so that programs ask for
-s * M * N * K * (1 / BLOCK_M + 1 / BLOCK_N) bytes: 2 * BLOCK_M * BLOCK_N / (BLOCK_M + BLOCK_N) / s operations for a byte.
+    for each tile of BLOCK_M x BLOCK_N elements of c, in parallel:
+        acc = 0                                              # [BLOCK_M, BLOCK_N], in registers
+        for each BLOCK_K of the K columns of a and rows of b:
+            acc += a[rows of the tile, ks] @ b[ks, columns of the tile]
+        c[tile] = acc
+
+The ladder. 2 * M * N * K operations, and with s bytes an element s * (M * K + K * N + M * N) bytes
+that must move. A tile reads BLOCK_M rows of a and BLOCK_N columns of b, so that programs ask for
+s * M * N * K * (1 / BLOCK_M + 1 / BLOCK_N) bytes: 2 / s * BLOCK_M * BLOCK_N / (BLOCK_M + BLOCK_N)
+operations for a byte.
 
     v1  matmul_v1  a tile of 64 x 64 a program      32 operations for a byte of 16-bit operands
-    v2  matmul_v2  as v1, programs in groups        the same, more of it from the L2 cache: P programs at a time in a row of
-                                                    tiles read 1 row and P columns of tiles; in groups of 8, 8 and P / 8
-    v3  matmul_v3  as v2, larger tiles, from TILES  85 operations for a byte at 128 x 256, and more stages on their way
-    v4  matmul_v4  as v3, by tensor descriptors     the same; the GPU's copy engine computes addresses, where threads did
-    v5  matmul_v5  as v4, persistent programs       the same; the next tile is being loaded while this one is written
+    v2  matmul_v2  as v1, programs in groups        the same, more of it from the L2 cache: P
+                                                    programs at a time in a row of tiles read 1
+                                                    row and P columns of tiles; in groups of 8,
+                                                    8 rows and P / 8 columns
+    v3  matmul_v3  as v2, larger tiles, from TILES  85 operations for a byte at 128 x 256, and more
+                                                    stages on their way
+    v4  matmul_v4  as v3, by tensor descriptors     the same; the GPU's copy engine computes
+                                                    addresses, where threads did
+    v5  matmul_v5  as v4, persistent programs       the same; the next tile is being loaded while
+                                                    this one is written
         matmul     picks v3, v4 or v5 by the GPU, the strides and the size of c
 """
 
@@ -43,11 +55,13 @@ def store_tile(c_ptr, acc, tile_m, tile_n, M, N, BLOCK_M: tl.constexpr, BLOCK_N:
 @triton.jit
 def product_of(
     a_ptr, b_ptr, c_ptr, tile_m, tile_n, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Compute and store the tile (tile_m, tile_n) of c, which is contiguous: BLOCK_M rows by BLOCK_N columns.
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
+):
+    """Compute and store the tile (tile_m, tile_n) of c, a contiguous [M, N].
 
-    Beyond K both operands are 0: were only one, a NaN or an infinity that happens to lie behind the other would make 0 * NaN.
+    Beyond K both operands are 0: were only one, a NaN or an infinity that happens to lie behind the
+    other would make 0 * NaN.
     """
     rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
     cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
@@ -68,20 +82,22 @@ def product_of(
 @triton.jit
 def matmul_kernel_v1(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
+):
     """Program p owns tile p of c, counted row of tiles after row of tiles."""
     pid = tl.program_id(axis=0)
     tiles_n = tl.cdiv(N, BLOCK_N)
     product_of(
-        a_ptr, b_ptr, c_ptr, pid // tiles_n, pid % tiles_n, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+        a_ptr, b_ptr, c_ptr, pid // tiles_n, pid % tiles_n, M, N, K,
+        stride_am, stride_ak, stride_bk, stride_bn,
         BLOCK_M, BLOCK_N, BLOCK_K, INPUT_PRECISION,
-    )  # fmt: skip
+    )
 
 
 @triton.jit
 def grouped(tile, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
-    """The row and column of a tile, counted down the columns of a group of GROUP_M rows of tiles, group after group."""
+    """A tile's row and column, counted down the columns of a group of GROUP_M rows of tiles."""
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     first_m = tile // (GROUP_M * tiles_n) * GROUP_M
     rows = min(tiles_m - first_m, GROUP_M)  # the last group may be lower
@@ -94,18 +110,18 @@ def matmul_kernel_v2(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     """Program p owns tile p of c, counted in groups: see `grouped`."""
     tile_m, tile_n = grouped(tl.program_id(axis=0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
     product_of(
         a_ptr, b_ptr, c_ptr, tile_m, tile_n, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
         BLOCK_M, BLOCK_N, BLOCK_K, INPUT_PRECISION,
-    )  # fmt: skip
+    )
 
 
 @triton.jit
 def load_tile(desc, row, col, TURNED: tl.constexpr):
-    """The tile whose first element is (row, col) of a matrix that `desc` describes, or describes the transpose of."""
+    """The tile from (row, col) of the matrix that `desc` describes, or of its transpose: TURNED."""
     if TURNED:
         return desc.load([col, row]).T
     else:
@@ -115,10 +131,14 @@ def load_tile(desc, row, col, TURNED: tl.constexpr):
 @triton.jit
 def matmul_kernel_v4(
     a_desc, b_desc, c_ptr, M, N, K,
-    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
-    """As v2, but one thread asks for a whole tile; what lies outside a described matrix is read as 0, along K in both."""
+):
+    """As v2, but one thread asks for a whole tile.
+
+    What lies outside a described matrix is read as 0, along K in both.
+    """
     tile_m, tile_n = grouped(tl.program_id(axis=0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for start in range(0, K, BLOCK_K):
@@ -131,13 +151,15 @@ def matmul_kernel_v4(
 @triton.jit
 def matmul_kernel_v5(
     a_desc, b_desc, c_desc, M, N, K,
-    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
+):
     """Program p owns tiles p, p + P, p + 2 P … of P programs, one after the other.
 
-    Both loops become one, so that the next tile's first loads are on their way while this one is written. c is written by
-    halves of a tile, whose place in shared memory leaves room for another stage of the pipeline.
+    Both loops become one, so that the next tile's first loads are on their way while this one is
+    written. c is written by halves of a tile, whose place in shared memory leaves room for another
+    stage of the pipeline.
     """
     n_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
     for tile in tl.range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0), flatten=True):
@@ -147,7 +169,8 @@ def matmul_kernel_v5(
             a = load_tile(a_desc, tile_m * BLOCK_M, start, A_TURNED)  # [BLOCK_M, BLOCK_K]
             b = load_tile(b_desc, start, tile_n * BLOCK_N, B_TURNED)  # [BLOCK_K, BLOCK_N]
             acc = tl.dot(a, b, acc, input_precision=INPUT_PRECISION)
-        left, right = acc.reshape(BLOCK_M, 2, BLOCK_N // 2).permute(0, 2, 1).split()  # [BLOCK_M, BLOCK_N / 2] each
+        # [BLOCK_M, BLOCK_N / 2] each
+        left, right = acc.reshape(BLOCK_M, 2, BLOCK_N // 2).permute(0, 2, 1).split()
         c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N], left.to(c_desc.dtype))
         c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N + BLOCK_N // 2], right.to(c_desc.dtype))
 
@@ -172,20 +195,23 @@ class Tiles(NamedTuple):
         return {"num_warps": self.num_warps, "num_stages": self.num_stages}
 
     def count(self, c: torch.Tensor) -> int:
-        """The tiles of c. In whole numbers here: triton.cdiv, made for kernels too, takes longer than all of this."""
+        """The tiles of c. triton.cdiv, made for kernels too, would take longer than all this."""
         return -(-c.shape[0] // self.block_m) * -(-c.shape[1] // self.block_n)
 
 
 SMALL = {
     "16 bits": Tiles(64, 64, 32, num_warps=8, num_stages=3),
     "tf32": Tiles(64, 64, 32, num_warps=8, num_stages=3),
-    "ieee": Tiles(64, 64, 16, num_warps=8, num_stages=3),  # with 32 along K a register spills on sm_90
+    # With 32 along K a register spills on sm_90.
+    "ieee": Tiles(64, 64, 16, num_warps=8, num_stages=3),
 }
 """What is multiplied -> the tiles of v1 and v2: they fit every GPU."""
 
-# KiB of shared memory that a program may have, and what is multiplied -> (the most elements of c, settings), for pointers.
-# 227: the fastest of those tried on an H200; at 8192 x 8192 x 8192 in float16, 128 x 256 tiles reached 640 TFLOP/s, 128 x 128
-# ones 505, where torch had 680. 64 and 99: what compiles without a spill for sm_75, sm_80 and sm_89, not timed.
+# KiB of shared memory that a program may have, and what is multiplied -> (the most elements of c,
+# settings), for pointers. 227: the fastest of those tried on an H200 with Triton 3.7.1 on
+# 2026-11-20; at 8192 x 8192 x 8192 in float16, 128 x 256 tiles reached 640 TFLOP/s, 128 x 128 ones
+# 505, where torch had 680. 64 and 99: what compiles without a spill for sm_75, sm_80 and sm_89, not
+# timed.
 TILES: dict[tuple[int, str], tuple[tuple[float, Tiles], ...]] = {
     (64, "16 bits"): ((math.inf, Tiles(64, 64, 32, 8, 2)),),
     (64, "tf32"): ((math.inf, Tiles(64, 64, 16, 4, 2)),),
@@ -194,14 +220,10 @@ TILES: dict[tuple[int, str], tuple[tuple[float, Tiles], ...]] = {
     (99, "tf32"): ((2**21, Tiles(64, 64, 32, 4, 3)), (math.inf, Tiles(128, 128, 32, 8, 3))),
     (99, "ieee"): ((math.inf, Tiles(64, 64, 16, 4, 3)),),
     (227, "16 bits"): (
-        (2**21, Tiles(64, 128, 128, 4, 4)),
-        (2**23, Tiles(128, 256, 64, 8, 3)),
+        (2**21, Tiles(64, 128, 128, 4, 4)), (2**23, Tiles(128, 256, 64, 8, 3)),
         (math.inf, Tiles(128, 256, 64, 8, 4)),
     ),
-    (227, "tf32"): (
-        (2**21, Tiles(64, 128, 32, 4, 4)),
-        (math.inf, Tiles(128, 128, 32, 8, 4)),
-    ),
+    (227, "tf32"): ((2**21, Tiles(64, 128, 32, 4, 4)), (math.inf, Tiles(128, 128, 32, 8, 4))),
     (227, "ieee"): ((math.inf, Tiles(64, 128, 16, 4, 3)),),
 }
 
@@ -211,25 +233,39 @@ def _check(a: torch.Tensor, b: torch.Tensor, input_precision: str) -> None:
     check_runs_on("matmul", matmul_kernel_v1, a)
     for name, tensor in (("a", a), ("b", b)):
         if tensor.ndim != 2:
-            raise ValueError(f"matmul: {name} has shape {tuple(tensor.shape)}; it must have two dimensions.")
+            raise ValueError(
+                f"matmul: {name} has shape {tuple(tensor.shape)}; it must have two dimensions."
+            )
         if tensor.dtype not in DTYPES:
-            raise ValueError(f"matmul: {name} is {tensor.dtype}; this kernel takes float16, bfloat16 and float32.")
+            raise ValueError(
+                f"matmul: {name} is {tensor.dtype}; this kernel takes float16, bfloat16 and "
+                "float32."
+            )
         if max(tensor.shape) > MOST_ELEMENTS:
             raise ValueError(
-                f"matmul: {name} has shape {tuple(tensor.shape)}; one dimension may have {MOST_ELEMENTS:,} elements."
+                f"matmul: {name} has shape {tuple(tensor.shape)}; one dimension may have "
+                f"{MOST_ELEMENTS:,} elements."
             )
     for what in ("device", "dtype"):
         if getattr(a, what) != getattr(b, what):
             raise ValueError(
-                f"matmul: a has {what} {getattr(a, what)} and b has {what} {getattr(b, what)}; both must have the same {what}."
+                f"matmul: a has {what} {getattr(a, what)} and b has {what} {getattr(b, what)}; "
+                f"both must have the same {what}."
             )
     if a.shape[1] != b.shape[0]:
-        raise ValueError(f"matmul: a has {a.shape[1]:,} columns and b has {b.shape[0]:,} rows; there must be as many.")
+        raise ValueError(
+            f"matmul: a has {a.shape[1]:,} columns and b has {b.shape[0]:,} rows; there must be as "
+            "many."
+        )
     if input_precision not in PRECISIONS:
-        raise ValueError(f"matmul: input_precision is {input_precision!r}, and must be 'tf32' or 'ieee'.")
+        raise ValueError(
+            f"matmul: input_precision is {input_precision!r}, and must be 'tf32' or 'ieee'."
+        )
 
 
-def _prepare(a: torch.Tensor, b: torch.Tensor, input_precision: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _prepare(
+    a: torch.Tensor, b: torch.Tensor, input_precision: str
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Check a and b; return them and c, with nothing written."""
     _check(a, b, input_precision)
     # A negative bit is no part of the memory that a kernel reads.
@@ -242,7 +278,7 @@ def _kind(a: torch.Tensor, input_precision: str) -> str:
 
 @functools.cache
 def _properties(device: torch.device) -> tuple[int, int]:
-    """A GPU's row of TILES, and its multiprocessors; asked once, as each answer takes microseconds."""
+    """A GPU's row of TILES, and its multiprocessors; asked once, since that takes microseconds."""
     found = torch.cuda.get_device_properties(device)
     return _row(found.shared_memory_per_block_optin // 1024), found.multi_processor_count
 
@@ -253,12 +289,12 @@ def _row(shared_kib: int) -> int:
 
 
 def _shared_kib(x: torch.Tensor) -> int:
-    """Shared memory that a program may have, rounded down to a row of TILES. As on an H200 in the interpreter."""
+    """Shared memory for a program, rounded down to a row of TILES (an H200's in CPU mode)."""
     return _properties(x.device)[0] if x.is_cuda else 227
 
 
 def _programs(x: torch.Tensor) -> int:
-    """One for each multiprocessor. As on an H200 in the interpreter."""
+    """One for each multiprocessor (an H200's in CPU mode)."""
     return _properties(x.device)[1] if x.is_cuda else 132
 
 
@@ -266,17 +302,22 @@ def _tiles(c: torch.Tensor, kind: str) -> Tiles:
     return next(tiles for most, tiles in TILES[_shared_kib(c), kind] if c.numel() <= most)
 
 
-def _launch_v2(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, tiles: Tiles) -> torch.Tensor:
+def _launch_v2(
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, tiles: Tiles
+) -> torch.Tensor:
     if c.numel():
         with torch.cuda.device_of(c):
             matmul_kernel_v2[(tiles.count(c),)](
-                a, b, c, *c.shape, a.shape[1], *a.stride(), *b.stride(), **tiles.blocks, GROUP_M=tiles.group_m,
+                a, b, c, *c.shape, a.shape[1], *a.stride(), *b.stride(),
+                **tiles.blocks, GROUP_M=tiles.group_m,
                 INPUT_PRECISION=input_precision, **tiles.compiled_with,
-            )  # fmt: skip
+            )
     return c
 
 
-def matmul_v1(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None) -> torch.Tensor:
+def matmul_v1(
+    a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None
+) -> torch.Tensor:
     """v1 of the ladder: a tile a program."""
     a, b, c = _prepare(a, b, input_precision)
     tiles = tiles or SMALL[_kind(a, input_precision)]
@@ -285,17 +326,21 @@ def matmul_v1(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", t
             matmul_kernel_v1[(tiles.count(c),)](
                 a, b, c, *c.shape, a.shape[1], *a.stride(), *b.stride(), **tiles.blocks,
                 INPUT_PRECISION=input_precision, **tiles.compiled_with,
-            )  # fmt: skip
+            )
     return c
 
 
-def matmul_v2(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None) -> torch.Tensor:
+def matmul_v2(
+    a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None
+) -> torch.Tensor:
     """v2 of the ladder: programs in groups."""
     a, b, c = _prepare(a, b, input_precision)
     return _launch_v2(a, b, c, input_precision, tiles or SMALL[_kind(a, input_precision)])
 
 
-def matmul_v3(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None) -> torch.Tensor:
+def matmul_v3(
+    a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None
+) -> torch.Tensor:
     """v3 of the ladder: tiles from TILES."""
     a, b, c = _prepare(a, b, input_precision)
     return _launch_v2(a, b, c, input_precision, tiles or _tiles(c, _kind(a, input_precision)))
@@ -308,15 +353,15 @@ class Plan(NamedTuple):
     persistent: bool = False
     """v5, not v4."""
     turn_b: bool = False
-    """Copy b transposed where its columns are not contiguous: TF32 operands must lie so for the tensor cores."""
+    """Copy b transposed where its columns are not contiguous: tensor cores want TF32 so."""
 
 
-# Element size in bytes -> (the most elements of c, plan): the fastest of those tried on an H200. In float32, b turned first
-# makes four times the speed, copy included.
+# Element size in bytes -> (the most elements of c, plan): the fastest of those tried on an H200
+# with Triton 3.7.1 on 2026-11-20. In float32, b transposed first makes four times the speed, copy
+# included.
 PLANS: dict[int, tuple[tuple[float, Plan], ...]] = {
     2: (
-        (2**21, Plan(Tiles(64, 128, 128, 4, 4))),
-        (2**23, Plan(Tiles(128, 128, 64, 8, 3))),
+        (2**21, Plan(Tiles(64, 128, 128, 4, 4))), (2**23, Plan(Tiles(128, 128, 64, 8, 3))),
         (math.inf, Plan(Tiles(128, 256, 64, 8, 4), persistent=True)),
     ),
     4: (
@@ -330,11 +375,15 @@ PLANS: dict[int, tuple[tuple[float, Plan], ...]] = {
 LARGE = {size: rows[-1][1] for size, rows in PLANS.items()}
 
 MOST_BY_POINTERS = 2**23
-"""Elements of a 16-bit c up to which pointers do: the GPU takes as long with them, and the CPU 15 µs less."""
+"""Elements of a 16-bit c up to which pointers do: as fast on the GPU, and 15 µs less on the CPU."""
 
-# At 64 times as much, 4097 x 4099 by 4099 x 4101 in float16, copies make almost five times the speed.
+# At 64 times as much, 4097 x 4099 by 4099 x 4101 in float16, copies make almost five times the
+# speed.
 LEAST_TO_COPY = 2**30
-"""M * N * K from which on copies that descriptors take cost less than pointers that read element by element: an estimate."""
+"""M * N * K from which on copying for descriptors costs less than reading element by element.
+
+An estimate.
+"""
 
 
 def _turned(x: torch.Tensor) -> bool | None:
@@ -361,7 +410,8 @@ def _aligned(x: torch.Tensor) -> torch.Tensor:
 def _by_columns(x: torch.Tensor) -> torch.Tensor:
     """A copy of x whose transpose a descriptor takes.
 
-    Where it can be, by the kernel of transpose alone: its launcher, for any number of dimensions, takes the CPU twice as long.
+    By the kernel of transpose where it can be. Its launcher, which takes any number of dimensions,
+    would take the CPU twice as long.
     """
     rows, cols = x.shape
     grid = -(-rows // 64), -(-cols // 64)
@@ -372,10 +422,13 @@ def _by_columns(x: torch.Tensor) -> torch.Tensor:
     return turned.mT
 
 
-def _describe(x: torch.Tensor, rows: int, cols: int, turn: bool = False) -> tuple[TensorDescriptor, bool]:
-    """A descriptor of x for tiles of [rows, cols], or of its transpose, and whether it is the transpose's.
+def _describe(
+    x: torch.Tensor, rows: int, cols: int, turn: bool = False
+) -> tuple[TensorDescriptor, bool]:
+    """A descriptor of x or its transpose for tiles of [rows, cols], and whether it is the latter.
 
-    x is copied where no descriptor takes it as it lies; turn: also where its transpose has no contiguous rows.
+    x is copied where no descriptor takes it as it lies; turn: also where its transpose has no
+    contiguous rows.
     """
     turned = _turned(x)
     if turn and not turned:
@@ -383,24 +436,44 @@ def _describe(x: torch.Tensor, rows: int, cols: int, turn: bool = False) -> tupl
     elif turned is None:
         x, turned = _aligned(x), False
     matrix, block = (x.mT, [cols, rows]) if turned else (x, [rows, cols])
-    # Tensor cores cut float32 to TF32, whose error is twice that of rounding, which the copy engine does on the way.
+    # Tensor cores cut float32 to TF32, whose error is twice that of rounding, which the copy engine
+    # does on the way.
     rounds = x.dtype == torch.float32
-    return TensorDescriptor(matrix, [*matrix.shape], [*matrix.stride()], block, round_f32_to_tf32=rounds), turned
+    return (
+        TensorDescriptor(
+            matrix, [*matrix.shape], [*matrix.stride()], block, round_f32_to_tf32=rounds
+        ),
+        turned,
+    )
 
 
-def _launch_described(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, plan: Plan) -> torch.Tensor:
-    """v4 or v5. Left to v3: exact float32, and what has nothing to describe; left to v4: a c that no descriptor takes."""
+def _launch_described(
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, plan: Plan
+) -> torch.Tensor:
+    """v4 or v5.
+
+    Exact float32 and empty operands are left to v3, and to v4 a c that no descriptor takes.
+    """
     if not a.numel() or not b.numel() or _kind(a, input_precision) == "ieee":
         return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
     tiles, persistent = plan.tiles, plan.persistent and _turned(c) is False
     with torch.cuda.device_of(c):
         a_desc, a_turned = _describe(a, tiles.block_m, tiles.block_k)
         b_desc, b_turned = _describe(b, tiles.block_k, tiles.block_n, plan.turn_b)
-        settings = {"A_TURNED": a_turned, "B_TURNED": b_turned, **tiles.blocks, "GROUP_M": tiles.group_m, **tiles.compiled_with}
+        settings = {
+            "A_TURNED": a_turned,
+            "B_TURNED": b_turned,
+            **tiles.blocks,
+            "GROUP_M": tiles.group_m,
+            **tiles.compiled_with,
+        }
         if persistent:
-            c_desc = TensorDescriptor(c, [*c.shape], [*c.stride()], [tiles.block_m, tiles.block_n // 2])
+            c_desc = TensorDescriptor(
+                c, [*c.shape], [*c.stride()], [tiles.block_m, tiles.block_n // 2]
+            )
             matmul_kernel_v5[(min(tiles.count(c), _programs(c)),)](
-                a_desc, b_desc, c_desc, *c.shape, a.shape[1], INPUT_PRECISION=input_precision, **settings
+                a_desc, b_desc, c_desc, *c.shape, a.shape[1], INPUT_PRECISION=input_precision,
+                **settings,
             )
         else:
             matmul_kernel_v4[(tiles.count(c),)](
@@ -409,44 +482,59 @@ def _launch_described(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_p
     return c
 
 
-def matmul_v4(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", plan: Plan | None = None) -> torch.Tensor:
-    """v4 of the ladder: tensor descriptors of a and b, which are copied where they lie so that no descriptor takes them."""
+def matmul_v4(
+    a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", plan: Plan | None = None
+) -> torch.Tensor:
+    """v4 of the ladder: tensor descriptors of a and b, or of copies that descriptors take."""
     a, b, c = _prepare(a, b, input_precision)
-    return _launch_described(a, b, c, input_precision, plan or LARGE[c.itemsize]._replace(persistent=False))
+    return _launch_described(
+        a, b, c, input_precision, plan or LARGE[c.itemsize]._replace(persistent=False)
+    )
 
 
-def matmul_v5(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", plan: Plan | None = None) -> torch.Tensor:
+def matmul_v5(
+    a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", plan: Plan | None = None
+) -> torch.Tensor:
     """v5 of the ladder: persistent programs."""
     a, b, c = _prepare(a, b, input_precision)
-    return _launch_described(a, b, c, input_precision, plan or LARGE[c.itemsize]._replace(persistent=True))
+    return _launch_described(
+        a, b, c, input_precision, plan or LARGE[c.itemsize]._replace(persistent=True)
+    )
 
 
 def _by_vectors(x: torch.Tensor) -> bool:
-    """Whether pointers read x by vectors: Triton takes note only of sizes and strides that are multiples of 16."""
+    """Whether pointers read x by vectors: Triton notes only which sizes and strides 16 divides."""
     (rows, cols), (down, along) = x.shape, x.stride()
     length, step = (cols, down) if along == 1 else (rows, along)
     return 1 in (down, along) and length % 16 == step % 16 == x.data_ptr() % 16 == 0
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> torch.Tensor:
-    """The matrix product of a and b, as a new contiguous tensor; added up in float32, rounded once. Forward only.
+    """The matrix product of a and b, as a new contiguous tensor, forward only.
 
-    a: [M, K], any strides. b: [K, N], any strides. Where a GPU has a copy engine for tiles and M * N * K is large, they are
-        copied if their rows do not begin at multiples of 16 bytes; float32 b also if its columns are not contiguous.
-    input_precision: of float32 operands. "tf32", Triton's default, multiplies them in tensor cores that have it, with 10 bits
-        of mantissa: rounded where descriptors read them, cut where pointers do, with 2.6 times the error. "ieee" multiplies
-        with all 23, without tensor cores.
+    It is added up in float32 and rounded once.
 
-    Raises TypeError for what is no tensor; ValueError for another number of dimensions than two, another dtype than DTYPES,
-    dtypes, devices or shapes that do not match, another precision than PRECISIONS, a dimension of more than MOST_ELEMENTS,
-    and CPU tensors where the kernel is compiled for a GPU.
+    a: [M, K], any strides. b: [K, N], any strides. Where a GPU has a copy engine for tiles and M *
+        N * K is large, they are copied if their rows do not begin at multiples of 16 bytes; float32
+        b also if its columns are not contiguous.
+    input_precision: of float32 operands. "tf32", Triton's default, multiplies them in tensor cores
+        that have it, with 10 bits of mantissa: rounded where descriptors read them, cut where
+        pointers do, with 2.6 times the error. "ieee" multiplies with all 23, without tensor cores.
+
+    Raises TypeError for what is no tensor; ValueError for another number of dimensions than two,
+    another dtype than DTYPES, dtypes, devices or shapes that do not match, another precision than
+    PRECISIONS, a dimension of more than MOST_ELEMENTS, and CPU tensors where the kernel is compiled
+    for a GPU.
     """
     a, b, c = _prepare(a, b, input_precision)
-    by_pointers = (
+    use_pointers = (
         _shared_kib(a) < 227
         or (c.itemsize == 2 and c.numel() <= MOST_BY_POINTERS and _by_vectors(a) and _by_vectors(b))
         or (c.numel() * a.shape[1] < LEAST_TO_COPY and None in (_turned(a), _turned(b)))
     )
-    if by_pointers:
+    if use_pointers:
         return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
-    return _launch_described(a, b, c, input_precision, next(plan for most, plan in PLANS[c.itemsize] if c.numel() <= most))
+    return _launch_described(
+        a, b, c, input_precision,
+        next(plan for most, plan in PLANS[c.itemsize] if c.numel() <= most),
+    )

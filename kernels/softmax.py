@@ -1,22 +1,38 @@
 """Softmax over the last axis: out[m, n] = exp(x[m, n] - max(x[m])) / sum(exp(x[m] - max(x[m]))).
 
-The ladder, in bytes for x of M x N elements of s bytes. Each element must be read once and written once: 2 * M * N * s.
-A second reading may come from a cache, so what is asked for and what memory moves differ.
+    for each row of x, in parallel:
+        row_max, row_sum = -inf, 0
+        for each block x of BLOCK_N elements:              # a sweep
+            new_max = max(row_max, max(x))
+            row_sum = row_sum * exp(row_max - new_max) + sum(exp(x - new_max))
+            row_max = new_max
+        for each block x of BLOCK_N elements:              # another, unless registers hold the row
+            out[block] = exp(x - row_max) / row_sum
 
-    v1  softmax_v1  a row a program, in three sweeps        asks for 4 * M * N * s: for maximum, sum and result
-    v2  softmax_v2  a row a program, kept in registers      2 * M * N * s; as wide as the registers
-    v3  softmax_v3  maximum and sum in one sweep            asks for 3 * M * N * s; any width
-    v4  softmax_v4  several rows a program, in registers    2 * M * N * s; narrow rows fill a program
-    v5  softmax_v5  as v2, by whole vectors of 16 bytes     2 * M * N * s; also where rows begin anywhere
-    v6  softmax_v6  as v3, its second sweep from the cache  asks for 3 * M * N * s; memory moves 2 * M * N * s while
-                                                            the rows being worked on fit the caches
-    v7  softmax_v7  as v6, several programs share a row     the same, and 16 bytes a program for what they tell one another
-    v8  softmax_v8  as v2, a program takes row after row    2 * M * N * s; persistent, the next rows' loads in flight
+The ladder, in bytes for x of M x N elements of s bytes. Each element must be read once and written
+once: 2 * M * N * s. A second reading may come from a cache, so what is asked for and what memory
+moves differ.
+
+    v1  softmax_v1  a row a program, in three sweeps    asks for 4 * M * N * s: for maximum, sum
+                                                        and result
+    v2  softmax_v2  a row a program, in registers       2 * M * N * s; as wide as the registers
+    v3  softmax_v3  maximum and sum in one sweep        asks for 3 * M * N * s; any width
+    v4  softmax_v4  several rows a program, in          2 * M * N * s; narrow rows fill a program
+                    registers
+    v5  softmax_v5  as v2, by whole vectors of          2 * M * N * s; also where rows begin
+                    16 bytes                            anywhere
+    v6  softmax_v6  as v3, its second sweep from        asks for 3 * M * N * s; memory moves
+                    the cache                           2 * M * N * s while the rows being worked
+                                                        on fit the caches
+    v7  softmax_v7  as v6, several programs share       the same, and 16 bytes a program for what
+                    a row                               they tell one another
+    v8  softmax_v8  as v2, a program takes row          2 * M * N * s; persistent, the next rows'
+                    after row                           loads in flight
         softmax     picks v4, v5, v6 or v7 by the width
 
-What costs speed besides bytes: a program that holds its row while it waits (so v6 and v7 read twice and hold nothing),
-threads that poll memory (so one warp does), and persistent programs, slower on an H200 for the same bytes (so `softmax`
-does not take v8).
+What costs speed besides bytes: a program that holds its row while it waits (so v6 and v7 read twice
+and hold nothing), threads that poll memory (so one warp does), and persistent programs, slower on
+an H200 for the same bytes (so `softmax` does not take v8).
 """
 
 import math
@@ -32,9 +48,10 @@ from kernels.checks import check_runs_on, check_same, check_tensors
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 MOST_COLUMNS = 2**30
 MOST_WAITING_BYTES = 2**16
-"""Of rows that v8 has in shared memory before their turn: every GPU has that much."""
+"""Shared memory for the rows that v8 has loaded before their turn: every GPU has that much."""
 
-# exp(t) = exp2(t * LOG2E), and exp2 is what the hardware has. t is x minus a maximum: x * LOG2E alone could overflow.
+# exp(t) = exp2(t * LOG2E), and exp2 is what the hardware has. t is x minus a maximum: x * LOG2E
+# alone could overflow.
 LOG2E = tl.constexpr(1.4426950408889634)
 
 
@@ -45,17 +62,24 @@ def softmax_kernel_v1(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     row_max = -float("inf")
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)  # [BLOCK_N]
-        x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf")).to(tl.float32)
+        x = tl.load(
+            x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf")
+        ).to(tl.float32)
         row_max = tl.maximum(row_max, tl.max(x))
     row_sum = 0.0
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf")).to(tl.float32)
+        x = tl.load(
+            x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf")
+        ).to(tl.float32)
         row_sum += tl.sum(tl.exp2((x - row_max) * LOG2E))
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
         x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols).to(tl.float32)
-        tl.store(out_ptr + row * n_cols + cols, tl.exp2((x - row_max) * LOG2E) / row_sum, mask=cols < n_cols)
+        tl.store(
+            out_ptr + row * n_cols + cols, tl.exp2((x - row_max) * LOG2E) / row_sum,
+            mask=cols < n_cols,
+        )
 
 
 @triton.jit
@@ -63,14 +87,19 @@ def softmax_kernel_v2(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     """Program m owns row m, and keeps it in registers: BLOCK_N >= n_cols."""
     row = tl.program_id(axis=0).to(tl.int64)
     cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
-    x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf")).to(tl.float32)
-    power = tl.exp2((x - tl.max(x)) * LOG2E)
-    tl.store(out_ptr + row * n_cols + cols, power / tl.sum(power), mask=cols < n_cols)
+    x = tl.load(
+        x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf")
+    ).to(tl.float32)
+    numerator = tl.exp2((x - tl.max(x)) * LOG2E)
+    tl.store(out_ptr + row * n_cols + cols, numerator / tl.sum(numerator), mask=cols < n_cols)
 
 
 @triton.jit
 def finite(maximum):
-    """What to subtract before exp2: the maximum, but 0 where all was -inf, since -inf - -inf is NaN and must be exp2(-inf)."""
+    """What to subtract before exp2: the maximum, but 0 where all was -inf.
+
+    -inf - -inf is NaN, and the result must be exp2(-inf).
+    """
     return tl.where(maximum == -float("inf"), 0.0, maximum)
 
 
@@ -85,7 +114,9 @@ def softmax_kernel_v3(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     row_sum = 0.0
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)  # [BLOCK_N]
-        x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf")).to(tl.float32)
+        x = tl.load(
+            x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf")
+        ).to(tl.float32)
         new_max = tl.maximum(row_max, tl.max(x))
         row_sum *= tl.exp2((row_max - finite(new_max)) * LOG2E)
         row_sum += tl.sum(tl.exp2((x - finite(new_max)) * LOG2E))
@@ -93,47 +124,55 @@ def softmax_kernel_v3(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
         x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols).to(tl.float32)
-        tl.store(out_ptr + row * n_cols + cols, tl.exp2((x - row_max) * LOG2E) / row_sum, mask=cols < n_cols)
+        tl.store(
+            out_ptr + row * n_cols + cols, tl.exp2((x - row_max) * LOG2E) / row_sum,
+            mask=cols < n_cols,
+        )
 
 
-# From here on the loads and stores carry hints: keep what is read in the cache, let what is written go first. ALIGN is a
-# number of elements that n_cols and stride_xm are multiples of; dividing and multiplying by it tells the compiler so.
+# From here on the loads and stores carry hints: keep what is read in the cache, let what is written
+# go first. ALIGN is a number of elements that n_cols and stride_xm are multiples of; dividing and
+# multiplying by it tells the compiler so.
 
 
 @triton.jit
 def softmax_kernel_v4(
     x_ptr, out_ptr, n_rows, n_cols, stride_xm,
     ALIGN: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
-    """Program i owns the BLOCK_M rows from i * BLOCK_M, and keeps them in registers: BLOCK_N >= n_cols."""
+):
+    """Program i owns BLOCK_M rows from i * BLOCK_M on, in registers: BLOCK_N >= n_cols."""
     n_cols, stride_xm = n_cols // ALIGN * ALIGN, stride_xm // ALIGN * ALIGN
     rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
     cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
     mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)  # [BLOCK_M, BLOCK_N]
     x_ptrs = x_ptr + rows[:, None] * stride_xm + cols[None, :]
     x = tl.load(x_ptrs, mask=mask, other=-float("inf"), eviction_policy="evict_last").to(tl.float32)
-    power = tl.exp2((x - tl.max(x, axis=1)[:, None]) * LOG2E)
+    numerator = tl.exp2((x - tl.max(x, axis=1)[:, None]) * LOG2E)
     out_ptrs = out_ptr + rows[:, None] * n_cols + cols[None, :]
-    tl.store(out_ptrs, power / tl.sum(power, axis=1)[:, None], mask=mask, eviction_policy="evict_first")
+    tl.store(
+        out_ptrs, numerator / tl.sum(numerator, axis=1)[:, None], mask=mask,
+        eviction_policy="evict_first",
+    )
 
 
 @triton.jit
-def body_of(row, n_cols, stride, VECTOR: tl.constexpr, RAGGED: tl.constexpr):
-    """The offset of the row's first whole vector, the columns before it, and the columns in whole vectors.
+def aligned_columns(row, n_cols, stride, VECTOR: tl.constexpr, RAGGED: tl.constexpr):
+    """The columns of a row that whole vectors of VECTOR elements hold: its body.
 
-    RAGGED: rows begin anywhere. Otherwise all of the row is body.
+    Return the body's offset, how many columns stand before it (the head), and how many it has.
+    RAGGED: rows begin anywhere. Otherwise the body is the whole row.
     """
     if RAGGED:
         head = ((VECTOR - row * stride % VECTOR) % VECTOR).to(tl.int32)
-        # Rounding changes nothing here, but tells the compiler that the offset is a multiple of VECTOR.
+        # Rounding changes nothing here, but tells the compiler that VECTOR divides the offset.
         return (row * stride + head) // VECTOR * VECTOR, head, (n_cols - head) // VECTOR * VECTOR
     else:
         return row * stride, 0, n_cols
 
 
 @triton.jit
-def ends_of(head, n_body, n_cols, VECTOR: tl.constexpr):
-    """The columns before the body and after it, fewer than VECTOR each, and the mask of those that are there."""
+def unaligned_columns(head, n_body, n_cols, VECTOR: tl.constexpr):
+    """The columns before a row's body and after it, fewer than VECTOR each, and their mask."""
     lanes = tl.arange(0, 2 * VECTOR)  # [2 * VECTOR]
     cols = tl.where(lanes < VECTOR, lanes, lanes - VECTOR + head + n_body)
     return cols, ((lanes < head) | (lanes >= VECTOR)) & (cols < n_cols)
@@ -143,51 +182,73 @@ def ends_of(head, n_body, n_cols, VECTOR: tl.constexpr):
 def softmax_kernel_v5(
     x_ptr, out_ptr, n_cols, stride_xm,
     ALIGN: tl.constexpr, VECTOR: tl.constexpr, RAGGED: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
+):
     """Program m owns row m, and keeps it in registers: BLOCK_N >= n_cols.
 
-    A load of VECTOR elements must begin at a multiple of 16 bytes. A RAGGED row does not: its body does, from the first
-    such place on, and the columns before and after are read and written one by one.
+    A load of VECTOR elements must begin at a multiple of 16 bytes. A RAGGED row does not: its body
+    does, from the first such place on, and the columns before and after are read and written one by
+    one.
     """
     n_cols, stride_xm = n_cols // ALIGN * ALIGN, stride_xm // ALIGN * ALIGN
     row = tl.program_id(axis=0).to(tl.int64)
-    x_start, head, n_body = body_of(row, n_cols, stride_xm, VECTOR, RAGGED)
-    out_start, _, _ = body_of(row, n_cols, n_cols, VECTOR, RAGGED)
+    x_start, head, n_body = aligned_columns(row, n_cols, stride_xm, VECTOR, RAGGED)
+    out_start, _, _ = aligned_columns(row, n_cols, n_cols, VECTOR, RAGGED)
     cols = tl.arange(0, BLOCK_N)  # [BLOCK_N], from the body's first one
-    x = tl.load(x_ptr + x_start + cols, mask=cols < n_body, other=-float("inf"), eviction_policy="evict_last").to(tl.float32)
+    x = tl.load(
+        x_ptr + x_start + cols, mask=cols < n_body, other=-float("inf"),
+        eviction_policy="evict_last",
+    ).to(tl.float32)
     row_max = tl.max(x)
     if RAGGED:
-        end_cols, end_mask = ends_of(head, n_body, n_cols, VECTOR)
-        end = tl.load(x_ptr + row * stride_xm + end_cols, mask=end_mask, other=-float("inf")).to(tl.float32)
+        end_cols, end_mask = unaligned_columns(head, n_body, n_cols, VECTOR)
+        end = tl.load(
+            x_ptr + row * stride_xm + end_cols, mask=end_mask, other=-float("inf")
+        ).to(tl.float32)
         row_max = tl.maximum(row_max, tl.max(end))
-    power = tl.exp2((x - row_max) * LOG2E)
-    row_sum = tl.sum(power)
+    numerator = tl.exp2((x - row_max) * LOG2E)
+    row_sum = tl.sum(numerator)
     if RAGGED:
-        end_power = tl.exp2((end - row_max) * LOG2E)
-        row_sum += tl.sum(end_power)
-        tl.store(out_ptr + row * n_cols + end_cols, end_power / row_sum, mask=end_mask)
-    tl.store(out_ptr + out_start + cols, power * (1.0 / row_sum), mask=cols < n_body, eviction_policy="evict_first")
+        end_numerator = tl.exp2((end - row_max) * LOG2E)
+        row_sum += tl.sum(end_numerator)
+        tl.store(out_ptr + row * n_cols + end_cols, end_numerator / row_sum, mask=end_mask)
+    tl.store(
+        out_ptr + out_start + cols, numerator * (1.0 / row_sum), mask=cols < n_body,
+        eviction_policy="evict_first",
+    )
 
 
 @triton.jit
 def pack(maximum, total):
-    """Two float32 in one int64, which is written at once. Never 0: a sum is 0 only where the maximum is -inf."""
-    return (maximum.to(tl.int32, bitcast=True).to(tl.int64) << 32) | total.to(tl.uint32, bitcast=True).to(tl.int64)
+    """Two float32 in one int64, which is written at once.
+
+    Never 0: a sum is 0 only where the maximum is -inf.
+    """
+    return (
+        (maximum.to(tl.int32, bitcast=True).to(tl.int64) << 32)
+        | total.to(tl.uint32, bitcast=True).to(tl.int64)
+    )
 
 
 @triton.jit
 def unpack(word):
     """The two float32 of `pack`."""
-    return (word >> 32).to(tl.int32).to(tl.float32, bitcast=True), word.to(tl.int32).to(tl.float32, bitcast=True)
+    return (
+        (word >> 32).to(tl.int32).to(tl.float32, bitcast=True),
+        word.to(tl.int32).to(tl.float32, bitcast=True),
+    )
 
 
 @triton.jit
-def exchange(words_ptr, part, part_max, part_sum, PARTS: tl.constexpr, PUBLISH: tl.constexpr, FINISH: tl.constexpr):
-    """Tell the row's other programs this part's maximum and sum, wait for theirs, and return those of the row.
+def exchange(
+    words_ptr, part, part_max, part_sum,
+    PARTS: tl.constexpr, PUBLISH: tl.constexpr, FINISH: tl.constexpr,
+):
+    """Publish this part's maximum and sum, wait for the row's other parts, return the row's.
 
-    words_ptr: a word for each part, 0 until it is published. One that is published never changes, so that no order between
-    words matters. They are read by atomics, for those are done by one warp and handed to the others: if each thread
-    polled, the polls would take more of the L2 cache's time than the data.
+    words_ptr: a word for each part, 0 until it is published. A published word never changes, so no
+        order between words matters. They are read by atomics, which one warp does for all: if each
+        thread polled, the polls would take more of the L2 cache's time than the data.
+    PUBLISH, FINISH: see softmax_kernel_v6.
     """
     parts = tl.arange(0, triton.next_power_of_2(PARTS))  # [PARTS, rounded up]
     slots = words_ptr + parts % PARTS
@@ -211,30 +272,38 @@ def softmax_kernel_v6(
     x_ptr, out_ptr, words_ptr, n_cols, stride_xm, n_blocks,
     ALIGN: tl.constexpr, VECTOR: tl.constexpr, RAGGED: tl.constexpr, BLOCK_N: tl.constexpr,
     PARTS: tl.constexpr = 1, PUBLISH: tl.constexpr = True, FINISH: tl.constexpr = True,
-):  # fmt: skip
-    """Program m * PARTS + p owns part p of row m: n_blocks * BLOCK_N columns. It sweeps them twice, as v3 does.
+):
+    """Program m * PARTS + p owns part p of row m, n_blocks * BLOCK_N columns; two sweeps.
 
-    Maxima and sums are kept for each vector, which one thread holds, so that no thread waits for another within a sweep.
-    The second sweep goes backwards: what was read last is still in the L1 cache.
+    Maxima and sums are kept for each vector, which one thread holds, so that no thread waits for
+    another within a sweep. The second sweep goes backwards: what was read last is still in the
+    L1 cache.
 
-    PARTS > 1 (v7): programs of a row wait for one another. That ends where programs start in the order of their numbers,
-    so that those of the first unfinished row are all there, if as many as PARTS fit the GPU at once. GPUs keep that order;
-    CUDA does not promise it, and a counter that each program draws its number from costs about 5 % here.
-    PUBLISH, FINISH: both. Only the interpreter, which runs one program after the other, lets all publish, then all finish.
+    PARTS > 1 (v7): programs of a row wait for one another. That ends where programs start in the
+    order of their numbers, so that those of the first unfinished row are all there, if as many as
+    PARTS fit the GPU at once. GPUs keep that order; CUDA does not promise it, and a counter that
+    each program draws its number from costs about 5 % here.
+
+    PUBLISH, FINISH: both. Only the interpreter, which runs one program after the other, lets all
+    publish, then all finish.
     """
     n_cols, stride_xm = n_cols // ALIGN * ALIGN, stride_xm // ALIGN * ALIGN
     row = tl.program_id(axis=0).to(tl.int64) // PARTS
     part = tl.program_id(axis=0) % PARTS
-    x_start, head, n_body = body_of(row, n_cols, stride_xm, VECTOR, RAGGED)
-    out_start, _, _ = body_of(row, n_cols, n_cols, VECTOR, RAGGED)
+    x_start, head, n_body = aligned_columns(row, n_cols, stride_xm, VECTOR, RAGGED)
+    out_start, _, _ = aligned_columns(row, n_cols, n_cols, VECTOR, RAGGED)
     vectors = tl.arange(0, BLOCK_N // VECTOR)  # [BLOCK_N / VECTOR]
-    first = part * n_blocks * BLOCK_N + vectors[:, None] * VECTOR + tl.arange(0, VECTOR)[None, :]  # [BLOCK_N / VECTOR, VECTOR]
+    # [BLOCK_N / VECTOR, VECTOR]
+    first = part * n_blocks * BLOCK_N + vectors[:, None] * VECTOR + tl.arange(0, VECTOR)[None, :]
 
     maxima = tl.full([BLOCK_N // VECTOR], -float("inf"), tl.float32)
     sums = tl.zeros([BLOCK_N // VECTOR], tl.float32)
     for block in range(n_blocks):
         cols = first + block * BLOCK_N
-        x = tl.load(x_ptr + x_start + cols, mask=cols < n_body, other=-float("inf"), eviction_policy="evict_last")
+        x = tl.load(
+            x_ptr + x_start + cols, mask=cols < n_body, other=-float("inf"),
+            eviction_policy="evict_last",
+        )
         x = x.to(tl.float32)
         new_maxima = tl.maximum(maxima, tl.max(x, axis=1))
         sums *= tl.exp2((maxima - finite(new_maxima)) * LOG2E)
@@ -242,33 +311,47 @@ def softmax_kernel_v6(
         maxima = new_maxima
     row_max = tl.max(maxima)
     if RAGGED:
-        # The last part's alone. Not by `end_mask & …`: Triton 3.9's interpreter takes no block & scalar.
-        end_cols, end_mask = ends_of(head, n_body, tl.where(part == PARTS - 1, n_cols, 0), VECTOR)
-        end = tl.load(x_ptr + row * stride_xm + end_cols, mask=end_mask, other=-float("inf")).to(tl.float32)
+        # The last part's only. Not by `end_mask & …`: Triton 3.9's interpreter takes no
+        # block & scalar.
+        end_cols, end_mask = unaligned_columns(
+            head, n_body, tl.where(part == PARTS - 1, n_cols, 0), VECTOR
+        )
+        end = tl.load(
+            x_ptr + row * stride_xm + end_cols, mask=end_mask, other=-float("inf")
+        ).to(tl.float32)
         row_max = tl.maximum(row_max, tl.max(end))
     row_sum = tl.sum(sums * tl.exp2((maxima - finite(row_max)) * LOG2E))
     if RAGGED:
         row_sum += tl.sum(tl.exp2((end - finite(row_max)) * LOG2E))
     if PARTS > 1:
-        row_max, row_sum = exchange(words_ptr + row * PARTS, part, row_max, row_sum, PARTS, PUBLISH, FINISH)
+        row_max, row_sum = exchange(
+            words_ptr + row * PARTS, part, row_max, row_sum, PARTS, PUBLISH, FINISH
+        )
 
     if FINISH:
         scale = 1.0 / row_sum
         for block in range(n_blocks):
             cols = first + (n_blocks - 1 - block) * BLOCK_N
-            x = tl.load(x_ptr + x_start + cols, mask=cols < n_body, eviction_policy="evict_first").to(tl.float32)
+            x = tl.load(
+                x_ptr + x_start + cols, mask=cols < n_body, eviction_policy="evict_first"
+            ).to(tl.float32)
             out = tl.exp2((x - row_max) * LOG2E) * scale
-            tl.store(out_ptr + out_start + cols, out, mask=cols < n_body, eviction_policy="evict_first")
+            tl.store(
+                out_ptr + out_start + cols, out, mask=cols < n_body, eviction_policy="evict_first"
+            )
         if RAGGED:
-            tl.store(out_ptr + row * n_cols + end_cols, tl.exp2((end - row_max) * LOG2E) * scale, mask=end_mask)
+            tl.store(
+                out_ptr + row * n_cols + end_cols, tl.exp2((end - row_max) * LOG2E) * scale,
+                mask=end_mask,
+            )
 
 
 @triton.jit
 def softmax_kernel_v8(
     x_ptr, out_ptr, n_rows, n_cols, stride_xm,
     ALIGN: tl.constexpr, BLOCK_N: tl.constexpr, DEPTH: tl.constexpr,
-):  # fmt: skip
-    """Program i owns rows i, i + P, i + 2 P … of P programs, one after the other: BLOCK_N >= n_cols.
+):
+    """Program i of P owns rows i, i + P, i + 2 P …, one after the other: BLOCK_N >= n_cols.
 
     While one row is computed, the loads of the next DEPTH - 1 are on their way into shared memory.
     """
@@ -279,8 +362,8 @@ def softmax_kernel_v8(
         row = first + start
         mask = cols < tl.where(row < n_rows, n_cols, 0)
         x = tl.load(x_ptr + row * stride_xm + cols, mask=mask, other=-float("inf")).to(tl.float32)
-        power = tl.exp2((x - finite(tl.max(x))) * LOG2E)
-        tl.store(out_ptr + row * n_cols + cols, power / tl.sum(power), mask=mask)
+        numerator = tl.exp2((x - finite(tl.max(x))) * LOG2E)
+        tl.store(out_ptr + row * n_cols + cols, numerator / tl.sum(numerator), mask=mask)
 
 
 def _check(kernel: object, x: torch.Tensor) -> None:
@@ -289,12 +372,19 @@ def _check(kernel: object, x: torch.Tensor) -> None:
     if x.ndim < 1:
         raise ValueError("softmax: x is a scalar; it must have one dimension or more.")
     if x.dtype not in DTYPES:
-        raise ValueError(f"softmax: x is {x.dtype}; this kernel takes float16, bfloat16 and float32.")
+        raise ValueError(
+            f"softmax: x is {x.dtype}; this kernel takes float16, bfloat16 and float32."
+        )
     if x.shape[-1] > MOST_COLUMNS:
-        raise ValueError(f"softmax: {x.shape[-1]:,} columns are more than the {MOST_COLUMNS:,} that 32 bits are sure to count.")
+        raise ValueError(
+            f"softmax: {x.shape[-1]:,} columns are more than the {MOST_COLUMNS:,} that 32 bits are "
+            "sure to count."
+        )
 
 
-def _prepare(kernel: object, x: torch.Tensor, out: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+def _prepare(
+    kernel: object, x: torch.Tensor, out: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Check the inputs; return x as a matrix whose rows are contiguous, and the output."""
     _check(kernel, x)
     if out is None:
@@ -303,7 +393,10 @@ def _prepare(kernel: object, x: torch.Tensor, out: torch.Tensor | None) -> tuple
         check_tensors("softmax", out=out)
         check_same("softmax", x=x, out=out)
         if not out.is_contiguous() or out.is_neg():
-            raise ValueError(f"softmax: out has strides {out.stride()}, and must be contiguous, without a negative bit.")
+            raise ValueError(
+                f"softmax: out has strides {out.stride()}, and must be contiguous, without a "
+                "negative bit."
+            )
     x = x.resolve_neg()  # a negative bit is no part of the memory that a kernel reads
     matrix = x.reshape(-1, x.shape[-1]) if x.numel() else x.new_empty((0, x.shape[-1]))
     return matrix if matrix.stride(1) == 1 else matrix.contiguous(), out
@@ -313,7 +406,10 @@ def _vectors(x: torch.Tensor, out: torch.Tensor) -> dict[str, int]:
     """ALIGN, VECTOR and RAGGED for the matrix x and its output."""
     vector = 16 // x.itemsize
     align = math.gcd(x.shape[1], x.stride(0), vector)
-    same_start = x.stride(0) % vector == x.shape[1] % vector and x.data_ptr() % 16 == out.data_ptr() % 16 == 0
+    same_start = (
+        x.stride(0) % vector == x.shape[1] % vector
+        and x.data_ptr() % 16 == out.data_ptr() % 16 == 0
+    )
     return {"ALIGN": align, "VECTOR": vector, "RAGGED": align < vector and same_start}
 
 
@@ -322,38 +418,54 @@ def _warps(num_warps: int, block_n: int) -> int:
     return min(32, max(num_warps, block_n // 2048))
 
 
-def softmax_v1(x: torch.Tensor, out: torch.Tensor | None = None, block_n: int = 4096, num_warps: int = 8) -> torch.Tensor:
+def softmax_v1(
+    x: torch.Tensor, out: torch.Tensor | None = None, block_n: int = 4096, num_warps: int = 8
+) -> torch.Tensor:
     """v1 of the ladder: three sweeps over a row."""
     x, out = _prepare(softmax_kernel_v1, x, out)
     if out.numel():
         with torch.cuda.device_of(x):
-            softmax_kernel_v1[(x.shape[0],)](x, out, x.shape[1], x.stride(0), BLOCK_N=block_n, num_warps=num_warps)
+            softmax_kernel_v1[(x.shape[0],)](
+                x, out, x.shape[1], x.stride(0), BLOCK_N=block_n, num_warps=num_warps
+            )
     return out
 
 
-def softmax_v2(x: torch.Tensor, out: torch.Tensor | None = None, num_warps: int = 8) -> torch.Tensor:
+def softmax_v2(
+    x: torch.Tensor, out: torch.Tensor | None = None, num_warps: int = 8
+) -> torch.Tensor:
     """v2 of the ladder: a row in registers, which hold 32,768 columns before they spill."""
     x, out = _prepare(softmax_kernel_v2, x, out)
     if out.numel():
         block_n = triton.next_power_of_2(x.shape[1])
         with torch.cuda.device_of(x):
             softmax_kernel_v2[(x.shape[0],)](
-                x, out, x.shape[1], x.stride(0), BLOCK_N=block_n, num_warps=_warps(num_warps, block_n)
+                x, out, x.shape[1], x.stride(0), BLOCK_N=block_n,
+                num_warps=_warps(num_warps, block_n),
             )
     return out
 
 
-def softmax_v3(x: torch.Tensor, out: torch.Tensor | None = None, block_n: int = 4096, num_warps: int = 8) -> torch.Tensor:
+def softmax_v3(
+    x: torch.Tensor, out: torch.Tensor | None = None, block_n: int = 4096, num_warps: int = 8
+) -> torch.Tensor:
     """v3 of the ladder: maximum and sum in one sweep over a row."""
     x, out = _prepare(softmax_kernel_v3, x, out)
     if out.numel():
         with torch.cuda.device_of(x):
-            softmax_kernel_v3[(x.shape[0],)](x, out, x.shape[1], x.stride(0), BLOCK_N=block_n, num_warps=num_warps)
+            softmax_kernel_v3[(x.shape[0],)](
+                x, out, x.shape[1], x.stride(0), BLOCK_N=block_n, num_warps=num_warps
+            )
     return out
 
 
-def softmax_v4(x: torch.Tensor, out: torch.Tensor | None = None, tile: int = 2048, num_warps: int = 2) -> torch.Tensor:
-    """v4 of the ladder: as many rows a program as `tile` elements hold, of a width rounded up to a power of two."""
+def softmax_v4(
+    x: torch.Tensor, out: torch.Tensor | None = None, tile: int = 2048, num_warps: int = 2
+) -> torch.Tensor:
+    """v4 of the ladder: as many rows a program as `tile` elements hold.
+
+    Rows count as wide as the next power of two.
+    """
     x, out = _prepare(softmax_kernel_v4, x, out)
     if out.numel():
         block_n = triton.next_power_of_2(x.shape[1])
@@ -361,55 +473,58 @@ def softmax_v4(x: torch.Tensor, out: torch.Tensor | None = None, tile: int = 204
         align = _vectors(x, out)["ALIGN"]
         with torch.cuda.device_of(x):
             softmax_kernel_v4[(triton.cdiv(x.shape[0], block_m),)](
-                x,
-                out,
-                *x.shape,
-                x.stride(0),
-                ALIGN=align,
-                BLOCK_M=block_m,
-                BLOCK_N=block_n,
+                x, out, *x.shape, x.stride(0), ALIGN=align, BLOCK_M=block_m, BLOCK_N=block_n,
                 num_warps=_warps(num_warps, block_n),
             )
     return out
 
 
-def softmax_v5(x: torch.Tensor, out: torch.Tensor | None = None, num_warps: int = 8) -> torch.Tensor:
+def softmax_v5(
+    x: torch.Tensor, out: torch.Tensor | None = None, num_warps: int = 8
+) -> torch.Tensor:
     """v5 of the ladder: a row in registers, by whole vectors."""
     x, out = _prepare(softmax_kernel_v5, x, out)
     if out.numel():
         block_n = triton.next_power_of_2(x.shape[1])
         with torch.cuda.device_of(x):
             softmax_kernel_v5[(x.shape[0],)](
-                x, out, x.shape[1], x.stride(0), **_vectors(x, out), BLOCK_N=block_n, num_warps=_warps(num_warps, block_n)
+                x, out, x.shape[1], x.stride(0), **_vectors(x, out), BLOCK_N=block_n,
+                num_warps=_warps(num_warps, block_n),
             )
     return out
 
 
-def softmax_v6(x: torch.Tensor, out: torch.Tensor | None = None, block_n: int = 8192, num_warps: int = 16) -> torch.Tensor:
+def softmax_v6(
+    x: torch.Tensor, out: torch.Tensor | None = None, block_n: int = 8192, num_warps: int = 16
+) -> torch.Tensor:
     """v6 of the ladder: two sweeps, the second from the cache."""
     x, out = _prepare(softmax_kernel_v6, x, out)
     if out.numel():
         n_blocks = triton.cdiv(x.shape[1], block_n)
         with torch.cuda.device_of(x):
             softmax_kernel_v6[(x.shape[0],)](
-                x, out, None, x.shape[1], x.stride(0), n_blocks, **_vectors(x, out), BLOCK_N=block_n, num_warps=num_warps
+                x, out, None, x.shape[1], x.stride(0), n_blocks, **_vectors(x, out),
+                BLOCK_N=block_n, num_warps=num_warps,
             )
     return out
 
 
 def softmax_v7(
-    x: torch.Tensor, out: torch.Tensor | None = None, block_n: int = 4096, part_n: int = 4096, num_warps: int = 4
+    x: torch.Tensor, out: torch.Tensor | None = None, block_n: int = 4096, part_n: int = 4096,
+    num_warps: int = 4,
 ) -> torch.Tensor:
     """v7 of the ladder: a program for each part_n columns of a row, a multiple of block_n.
 
-    Raises ValueError where a row has more parts than the GPU has multiprocessors: its programs might wait for ever. So might
-    those of more such launches at the same time, on streams of their own, than programs fit a multiprocessor.
+    Raises ValueError where a row has more parts than the GPU has multiprocessors: its programs
+    might wait for ever. So might those of more such launches at the same time, on streams of their
+    own, than programs fit a multiprocessor.
     """
     x, out = _prepare(softmax_kernel_v6, x, out)
     parts = triton.cdiv(x.shape[1], part_n)
     if parts > _most_parts(x):
         raise ValueError(
-            f"softmax: {parts} programs a row are more than this GPU is sure to run at once; take a larger part_n."
+            f"softmax: {parts} programs a row are more than this GPU is sure to run at once; take "
+            "a larger part_n."
         )
     if out.numel():
         waits = isinstance(softmax_kernel_v6, triton.JITFunction)
@@ -417,17 +532,21 @@ def softmax_v7(
         with torch.cuda.device_of(x):
             for publish, finish in [(True, True)] if waits else [(True, False), (False, True)]:
                 softmax_kernel_v6[(x.shape[0] * parts,)](
-                    x, out, words, x.shape[1], x.stride(0), part_n // block_n, **_vectors(x, out), BLOCK_N=block_n,
+                    x, out, words, x.shape[1], x.stride(0), part_n // block_n,
+                    **_vectors(x, out), BLOCK_N=block_n,
                     PARTS=parts, PUBLISH=publish, FINISH=finish, num_warps=num_warps,
-                )  # fmt: skip
+                )
     return out
 
 
 def softmax_v8(
-    x: torch.Tensor, out: torch.Tensor | None = None, depth: int = 2, programs: int = 4, num_warps: int = 8
+    x: torch.Tensor, out: torch.Tensor | None = None, depth: int = 2, programs: int = 4,
+    num_warps: int = 8,
 ) -> torch.Tensor:
-    """v8 of the ladder: `programs` programs for each multiprocessor, each with `depth` rows on the way, or as many as
-    MOST_WAITING_BYTES hold."""
+    """v8 of the ladder: `programs` programs a multiprocessor, each with `depth` rows in flight.
+
+    Fewer rows where MOST_WAITING_BYTES do not hold as many.
+    """
     x, out = _prepare(softmax_kernel_v8, x, out)
     if out.numel():
         block_n = triton.next_power_of_2(x.shape[1])
@@ -437,12 +556,12 @@ def softmax_v8(
             softmax_kernel_v8[(min(x.shape[0], programs * _most_parts(x)),)](
                 x, out, *x.shape, x.stride(0),
                 ALIGN=align, BLOCK_N=block_n, DEPTH=depth, num_warps=_warps(num_warps, block_n),
-            )  # fmt: skip
+            )
     return out
 
 
 def _most_parts(x: torch.Tensor) -> int:
-    """The programs that certainly run at once: one on each multiprocessor. As on an H200 in the interpreter."""
+    """Programs that surely run at once: one on each multiprocessor (an H200's in CPU mode)."""
     return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 132
 
 
@@ -453,15 +572,14 @@ class Plan(NamedTuple):
     settings: dict[str, int]
 
 
-# Element size in bytes -> (the widest rows, version, settings): the fastest of those tried on an H200 with Triton 3.9.0. Beyond
-# 16,384 columns those were 10 to 18 of v7 a width, and v5 with a row over a cluster of 2, 4 or 8 multiprocessors: its row stays
-# in registers, its reductions cross the cluster, and it reached 0.5 to 0.9 of a copy where v7 reached 0.91 to 1.
+# Element size in bytes -> (the widest rows, version, settings): the fastest of those tried on an
+# H200 with Triton 3.9.0 on 2026-11-22. Beyond 16,384 columns these were 10 to 18 settings of v7 for
+# each width, and v5 with a row over a cluster of 2, 4 or 8 multiprocessors, which keeps its row in
+# registers and reduces across the cluster: it reached 0.5 to 0.9 of a copy, and v7 0.91 to 1.
 PLANS: dict[int, tuple[tuple[float, Callable[..., torch.Tensor], dict[str, int]], ...]] = {
     2: (
-        (512, softmax_v4, {"tile": 2048, "num_warps": 2}),
-        (1024, softmax_v5, {"num_warps": 1}),
-        (2048, softmax_v5, {"num_warps": 2}),
-        (4096, softmax_v5, {"num_warps": 4}),
+        (512, softmax_v4, {"tile": 2048, "num_warps": 2}), (1024, softmax_v5, {"num_warps": 1}),
+        (2048, softmax_v5, {"num_warps": 2}), (4096, softmax_v5, {"num_warps": 4}),
         (8192, softmax_v5, {"num_warps": 8}),
         (16384, softmax_v6, {"block_n": 8192, "num_warps": 16}),
         (32768, softmax_v7, {"block_n": 4096, "part_n": 4096, "num_warps": 4}),
@@ -472,10 +590,8 @@ PLANS: dict[int, tuple[tuple[float, Callable[..., torch.Tensor], dict[str, int]]
         (math.inf, softmax_v6, {"block_n": 16384, "num_warps": 32}),
     ),
     4: (
-        (512, softmax_v4, {"tile": 1024, "num_warps": 2}),
-        (1024, softmax_v5, {"num_warps": 2}),
-        (2048, softmax_v5, {"num_warps": 4}),
-        (4096, softmax_v5, {"num_warps": 8}),
+        (512, softmax_v4, {"tile": 1024, "num_warps": 2}), (1024, softmax_v5, {"num_warps": 2}),
+        (2048, softmax_v5, {"num_warps": 4}), (4096, softmax_v5, {"num_warps": 8}),
         (8192, softmax_v5, {"num_warps": 16}),
         (16384, softmax_v6, {"block_n": 16384, "num_warps": 32}),
         (262144, softmax_v7, {"block_n": 8192, "part_n": 8192, "num_warps": 8}),
@@ -493,24 +609,30 @@ def softmax_plan(n_cols: int, dtype: torch.dtype) -> Plan:
 
 
 def _planned(n_cols: int, dtype: torch.dtype) -> tuple[Callable[..., torch.Tensor], dict[str, int]]:
-    return next((version, settings) for most, version, settings in PLANS[dtype.itemsize] if n_cols <= most)
+    return next(
+        (version, settings) for most, version, settings in PLANS[dtype.itemsize] if n_cols <= most
+    )
 
 
 def softmax(x: torch.Tensor, dim: int = -1, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Softmax over the last dimension of x, in one kernel; computed in float32, rounded once. Forward only.
+    """Softmax over the last dimension of x, in one kernel, forward only.
 
-    x: one dimension or more, any strides. Where its rows are not contiguous, or no strides join its leading dimensions, it
-        is copied first.
+    It is computed in float32 and rounded once.
+
+    x: one dimension or more, any strides. Where its rows are not contiguous, or no strides join its
+        leading dimensions, it is copied first.
     dim: the last dimension, as -1 or by its number.
     out: where to write the result, contiguous, of x's shape, dtype and device; it may be x itself.
 
-    Raises TypeError for what is no tensor; ValueError for a scalar, another dtype than DTYPES, another dimension than the
-    last, an output that does not fit, and a CPU tensor where the kernel is compiled for a GPU.
+    Raises TypeError for what is no tensor; ValueError for a scalar, another dtype than DTYPES,
+    another dimension than the last, an output that does not fit, and a CPU tensor where the kernel
+    is compiled for a GPU.
     """
     _check(softmax_kernel_v6, x)
     if dim not in (-1, x.ndim - 1):
         raise ValueError(
-            f"softmax: dim is {dim}, and must be the last one of {x.ndim}: move it there with x.movedim({dim}, -1)."
+            f"softmax: dim is {dim}, and must be the last one of {x.ndim}: move it there with "
+            f"x.movedim({dim}, -1)."
         )
     version, settings = _planned(x.shape[-1], x.dtype)
     if version is softmax_v7 and triton.cdiv(x.shape[-1], settings["part_n"]) > _most_parts(x):

@@ -1,10 +1,17 @@
 """Vector add: out = x + y, for two tensors of the same shape.
 
-The ladder. Every version reads x and y once and writes out once: 3 * n * itemsize bytes for n elements.
+    for each block of BLOCK_SIZE elements, in parallel:
+        out[block] = x[block] + y[block]
 
-    v1  add_v1   one element a program           n programs, each of them a whole program for one element
-    v2  add_v2   a block of elements a program   n / 1,024 programs; offsets in 32 bits, so n must stay below 2**31
-    v3  add      offsets in 64 bits              any n; block size and warps from the recorded measurement
+The ladder. Every version reads x and y once and writes out once: 3 * n * itemsize bytes for n
+elements.
+
+    v1  add_v1   one element a program           n programs, each of them a whole program for one
+                                                 element
+    v2  add_v2   a block of elements a program   n / 1,024 programs; offsets in 32 bits, so n must
+                                                 stay below 2**31
+    v3  add      offsets in 64 bits              any n; block size and warps as measured: see
+                                                 `course recorded vector_add_blocks`
 """
 
 import torch
@@ -16,7 +23,7 @@ from kernels.checks import check_runs_on, check_same, check_tensors
 DTYPES = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
     torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64,
-)  # fmt: skip
+)
 
 
 @triton.jit
@@ -49,21 +56,33 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offsets, x + y, mask=mask)
 
 
-def _prepare(kernel: object, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Check the inputs; return both as contiguous tensors, and an output of their shape with nothing written."""
+def _prepare(
+    kernel: object, x: torch.Tensor, y: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Check the inputs; return both as contiguous tensors, and an output of their shape with
+    nothing written."""
     check_tensors("add", x=x, y=y)
     check_same("add", x=x, y=y)
     check_runs_on("add", kernel, x)
     if x.dtype not in DTYPES:
-        raise ValueError(f"add: the inputs are {x.dtype}, which this kernel does not take; convert them first.")
+        raise ValueError(
+            f"add: the inputs are {x.dtype}, which this kernel does not take; convert them first."
+        )
     if kernel is not add_kernel and x.numel() >= 2**31:
-        raise ValueError(f"add: {x.numel():,} elements are more than v1 and v2 can count in 32 bits; use add, the v3.")
-    x, y = x.resolve_neg().contiguous(), y.resolve_neg().contiguous()  # a negative bit is no part of the memory
+        raise ValueError(
+            f"add: {x.numel():,} elements are more than v1 and v2 can count in 32 bits; use add, "
+            "the v3."
+        )
+    x, y = (
+        x.resolve_neg().contiguous(),
+        y.resolve_neg().contiguous(),
+    )  # a negative bit is no part of the memory
     return x, y, torch.empty_like(x)
 
 
 def add_v1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """v1 of the ladder: one element a program, for fewer than 2**31 elements (the limit of a grid)."""
+    """v1 of the ladder: one element a program, for fewer than 2**31 elements (the limit of a
+    grid)."""
     x, y, out = _prepare(add_kernel_v1, x, y)
     if out.numel():
         with torch.cuda.device_of(x):
@@ -71,24 +90,33 @@ def add_v1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def add_v2(x: torch.Tensor, y: torch.Tensor, block_size: int = 1024, num_warps: int = 4) -> torch.Tensor:
+def add_v2(
+    x: torch.Tensor, y: torch.Tensor, block_size: int = 1024, num_warps: int = 4
+) -> torch.Tensor:
     """v2 of the ladder: a block of elements a program, for fewer than 2**31 elements."""
     return _launch_blocks(add_kernel_v2, x, y, block_size, num_warps)
 
 
-def add(x: torch.Tensor, y: torch.Tensor, block_size: int = 1024, num_warps: int = 4) -> torch.Tensor:
+def add(
+    x: torch.Tensor, y: torch.Tensor, block_size: int = 1024, num_warps: int = 4
+) -> torch.Tensor:
     """x + y, element by element, in one launch. Forward only: no gradient flows through it.
 
-    x, y: tensors of one shape, dtype and device. Contiguous ones are read as they lie; others are copied first.
-    block_size: elements a program, a power of two. num_warps: warps a program, a power of two up to 32.
+    x, y: tensors of one shape, dtype and device. Contiguous ones are read as they lie; others are
+    copied first.
+    block_size: elements a program, a power of two. num_warps: warps a program, a power of two up to
+    32.
 
-    Raises TypeError for what is no tensor; ValueError where the inputs differ in device, dtype or shape, where their
-    dtype is none of DTYPES, or where they lie on the CPU and the kernel is compiled for a GPU.
+    Raises TypeError for what is no tensor; ValueError where the inputs differ in device, dtype or
+    shape, where their dtype is none of DTYPES, or where they lie on the CPU and the kernel is
+    compiled for a GPU.
     """
     return _launch_blocks(add_kernel, x, y, block_size, num_warps)
 
 
-def _launch_blocks(kernel, x: torch.Tensor, y: torch.Tensor, block_size: int, num_warps: int) -> torch.Tensor:
+def _launch_blocks(
+    kernel, x: torch.Tensor, y: torch.Tensor, block_size: int, num_warps: int
+) -> torch.Tensor:
     x, y, out = _prepare(kernel, x, y)
     n_elements = out.numel()
     if n_elements:  # else there is nothing to launch, nor to compile

@@ -839,7 +839,7 @@ for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
 
 # %% [markdown]
 # The first two. Which of those that fit is fastest nobody computes: one measures, as in lesson 04.
-# The table in [kernels/flash_attention.py](../kernels/flash_attention.py) has a line for each amount
+# The table in [kernels/flash_attention_settings.py](../kernels/flash_attention_settings.py) has a line for each amount
 # of shared memory, with an entry for each head dimension.
 #
 # Depth 3, as the compiler has laid it out. Look at what happens within one step.

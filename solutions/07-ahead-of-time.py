@@ -24,7 +24,7 @@
 # %%
 from course import DEVICE, MODE, CourseError, aot, check, handed, hint, launch_costs, specialise
 from course import stock
-from kernels.flash_attention import _fwd_kernel
+from kernels.flash_attention_export import _fwd_kernel
 import os
 import tempfile
 from pathlib import Path
@@ -220,7 +220,7 @@ print([handed(down_library, x, out, 0.5, n_elements).grid for n_elements in (204
 # ### Exercise 07.2 · A grid (core)
 #
 # A program of `_fwd_kernel`, the attention in
-# [kernels/flash_attention.py](../kernels/flash_attention.py), owns 128 queries of one head (`BLOCK_M`
+# [kernels/flash_attention_export.py](../kernels/flash_attention_export.py), owns 128 queries of one head (`BLOCK_M`
 # is 128). Along x the grid counts blocks of queries, along y all heads of all batches. Its
 # arguments are called `seqlen_q`, `nheads` and `batch`. Write the grid.
 
@@ -397,7 +397,7 @@ check("07.4", answer)
 # declare the scale as a `double`.
 #
 # ```sh
-# course aot compile kernels/flash_attention.py -n _fwd_kernel \
+# course aot compile kernels/flash_attention_export.py -n _fwd_kernel \
 #     -o aot/fp16/fmha_kernel_d64_fp16 --out-name fmha_d64_fp16 -w 4 -ns 1 \
 #     -s "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, i32, i32, …, i1, i1, i1, 1, 64, 128, 128" \
 #     -g "(seqlen_q + 127) / 128, batch * nheads, 1"

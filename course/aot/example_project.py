@@ -136,7 +136,8 @@ def _softmax(target: Target) -> Spec:
 
 def _attention(target: Target) -> Spec:
     """With EVEN_M, EVEN_N and EVEN_HEADDIM at run time, so that one kernel takes every length."""
-    from kernels.flash_attention import _fwd_kernel, settings_for
+    from kernels.flash_attention_export import _fwd_kernel
+    from kernels.flash_attention_settings import settings_for
 
     head_dim = 64
     settings = settings_for(head_dim, target.shared_bytes // 1024)

@@ -129,7 +129,7 @@ def build_operator(
 
 def _hash(*asked: Any) -> str:
     """Of all that goes into the library."""
-    from kernels import flash_attention
+    import kernels
 
     texts = [
         *(
@@ -138,7 +138,7 @@ def _hash(*asked: Any) -> str:
             for each in sorted(folder.iterdir())
             if each.is_file()
         ),
-        Path(flash_attention.__file__).read_bytes(),
+        *(each.read_bytes() for each in sorted(Path(kernels.__path__[0]).glob("*.py"))),
         repr((asked, triton.__version__, torch.__version__)).encode(),
     ]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
@@ -196,7 +196,7 @@ def _includes(folder: Path) -> list[str]:
 
 def _export(folder: Path, head_dims: Sequence[int], dtype: str, target: Target) -> Linked:
     """Per head dimension two algorithms, without and with a causal mask, in this order: fmha.cpp counts on it."""
-    from kernels.flash_attention import _fwd_kernel
+    from kernels.flash_attention_export import _fwd_kernel
 
     variant = partial(_variant, dtype, shared_kb=target.shared_bytes // 1024)
     variants = [variant(head_dim, causal) for head_dim in head_dims for causal in (False, True)]
@@ -215,7 +215,7 @@ def _export(folder: Path, head_dims: Sequence[int], dtype: str, target: Target) 
 
 def _variant(dtype: str, head_dim: int, causal: bool, shared_kb: int) -> Variant:
     """Strides have 64 bits, since a tensor may have more than 2**31 elements. The operator checks what is promised here."""
-    from kernels.flash_attention import settings_for
+    from kernels.flash_attention_settings import settings_for
 
     settings = settings_for(head_dim, shared_kb)
     parts = [

@@ -18,7 +18,7 @@ from typing import Any
 
 from course.gpus.limits import target_of
 from course.triton_internals.compiler import compile_as_told
-from kernels import flash_attention, matmul, softmax, vector_add
+from kernels import flash_attention_export, matmul, softmax, vector_add
 
 TARGET = "sm_90"
 ROUNDS = 5
@@ -36,7 +36,7 @@ KERNELS: tuple[tuple[Any, str, dict[str, Any], dict[str, int]], ...] = (
         {"num_warps": 8},
     ),
     (
-        flash_attention._fwd_kernel,
+        flash_attention_export._fwd_kernel,
         "*fp16 *fp16 *fp16 *fp16 *fp32 *fp32 fp32" + 18 * " i32",
         {"EVEN_M": True, "EVEN_N": True, "EVEN_HEADDIM": True, "IS_CAUSAL": True,
          "BLOCK_HEADDIM": 128, "BLOCK_M": 128, "BLOCK_N": 64},

@@ -24,7 +24,8 @@ def code_hash(functions: Iterable[Callable[..., Any]]) -> str:
     """The first 16 hex digits of the SHA-256 of the code of functions at the top of their modules, in this order."""
     definitions = _Definitions()
     for function in functions:
-        definitions.number(_module(function.__module__), function.__name__)
+        number = definitions.number(_module(function.__module__), function.__name__)
+        assert number is not None, f"{function.__module__} does not define {function.__name__}"
     return hashlib.sha256("\n".join(definitions.texts).encode()).hexdigest()[:16]
 
 

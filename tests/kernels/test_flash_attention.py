@@ -12,15 +12,18 @@ import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course import DEVICE, MODE, lower
-from kernels import flash_attention as module
+from kernels import flash_attention_settings as table
 from kernels.flash_attention import (
     flash_attention,
+    flash_attention_kernel,
+    flash_attention_kernel_v5,
     flash_attention_v1,
     flash_attention_v2,
     flash_attention_v3,
     flash_attention_v4,
     flash_attention_v5,
 )
+from kernels.flash_attention_export import _fwd_kernel
 from tests.support.devices import dtypes_of, lacking, needs, needs_free_gib
 from tests.support.processes import PATIENCE_S
 
@@ -316,7 +319,7 @@ def test_a_gpu_too_small_is_a_sentence():
     with pytest.raises(
         ValueError, match="this GPU has 48 KB of shared memory for a program, and 64 are needed"
     ):
-        module.settings_for(64, 48)
+        table.settings_for(64, 48)
 
 
 @pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
@@ -335,7 +338,7 @@ def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
             TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, settings.block_n, head_dim])
         ] * 2
     return lower(
-        module.flash_attention_kernel, "*fp16:16", *keys, "*fp16:16", "*fp32:16", "fp32", "i32", *["i32:16"] * 16,
+        flash_attention_kernel, "*fp16:16", *keys, "*fp16:16", "*fp32:16", "fp32", "i32", *["i32:16"] * 16,
         EVEN_M=even, EVEN_N=even, EVEN_HEADDIM=even, IS_CAUSAL=causal, BLOCK_HEADDIM=head_dim,
         BLOCK_M=settings.block_m, BLOCK_N=settings.block_n, HEADS_PER_KEY_HEAD=1, DESCRIPTORS=descriptors,
         num_warps=settings.num_warps, num_stages=settings.num_stages, target=target,
@@ -349,7 +352,7 @@ def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
 def test_the_settings_fit_the_gpu_and_spill_nothing(target, shared_kb, head_dim):
     for causal, even in itertools.product([False, True], [True, False]):
         resources = compiled(
-            target, head_dim, causal, module.settings_for(head_dim, shared_kb), even
+            target, head_dim, causal, table.settings_for(head_dim, shared_kb), even
         ).resources
         assert resources.fits, resources
         most = (
@@ -361,7 +364,7 @@ def test_the_settings_fit_the_gpu_and_spill_nothing(target, shared_kb, head_dim)
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
     for causal, even in itertools.product([False, True], [True, False]):
-        settings = module.DESCRIPTOR_SETTINGS[head_dim]
+        settings = table.DESCRIPTOR_SETTINGS[head_dim]
         made = compiled("sm_90", head_dim, causal, settings, even, descriptors=True)
         assert made.resources.fits, made.resources
         assert made.resources.spill_bytes == 0, (causal, even, made.resources)
@@ -373,11 +376,11 @@ def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("head_dim", [128, 256])
 def test_loads_and_halves_of_a_tile_get_warps_of_their_own(head_dim, causal):
-    settings = module.SPECIALIZED_SETTINGS[head_dim]
+    settings = table.SPECIALIZED_SETTINGS[head_dim]
     made = lower(
-        module.flash_attention_kernel_v5, *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 3, *["i32:16"] * 18,
+        flash_attention_kernel_v5, *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 3, *["i32:16"] * 18,
         IS_CAUSAL=causal, HEADDIM=head_dim, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n, HEADS_PER_KEY_HEAD=1,
-        PERSISTENT=head_dim in module.PERSISTENT, num_warps=settings.num_warps, num_stages=settings.num_stages, target="sm_90",
+        PERSISTENT=head_dim in table.PERSISTENT, num_warps=settings.num_warps, num_stages=settings.num_stages, target="sm_90",
     )  # fmt: skip
     assert made.resources.fits, made.resources
     assert made.resources.spill_bytes == 0, made.resources
@@ -388,13 +391,13 @@ def test_loads_and_halves_of_a_tile_get_warps_of_their_own(head_dim, causal):
 
 
 def test_the_loop_without_a_mask_compares_nothing():
-    made = compiled("sm_90", 64, False, module.settings_for(64, 227))
+    made = compiled("sm_90", 64, False, table.settings_for(64, 227))
     assert made.ptx.count("wgmma.mma_async") > 0
     assert "setp.le" not in made.ptx
 
 
 def test_the_exported_kernel_takes_the_arguments_that_callers_in_c_pass():
-    names = module._fwd_kernel.arg_names
+    names = _fwd_kernel.arg_names
     strides = [
         f"stride_{x}{axis}"
         for x, row in (("q", "m"), ("k", "n"), ("v", "n"), ("o", "m"))
@@ -418,7 +421,7 @@ RUN_TIME_FLAGS = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from kernels.flash_attention import _fwd_kernel
+from kernels.flash_attention_export import _fwd_kernel
 
 names = _fwd_kernel.arg_names
 types = ["*fp16"] * 4 + ["*fp32"] * 2 + ["fp32"] + ["i32"] * 18 + ["i1"] * 3 + ["constexpr"] * 4

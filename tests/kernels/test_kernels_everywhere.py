@@ -10,12 +10,30 @@ import triton
 import course
 from course import lower
 from course.gpus.limits import MOST_THREADS, TARGETS
-from kernels import bias_gelu, flash_attention, matmul, softmax, transpose, vector_add
+from kernels import (
+    bias_gelu,
+    flash_attention,
+    flash_attention_settings,
+    flash_attention_specialized,
+    matmul,
+    softmax,
+    transpose,
+    vector_add,
+)
 
 pytestmark = pytest.mark.skipif(
     course.MODE.gpu, reason="compiling is the same in both modes, and CPU mode does it"
 )
 
+MODULES = (
+    vector_add,
+    transpose,
+    bias_gelu,
+    softmax,
+    matmul,
+    flash_attention,
+    flash_attention_specialized,
+)
 MULTIPROCESSORS = 40
 """Of the smallest GPU here, a T4: what a row of softmax may be cut into."""
 ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120", "gfx942", "gfx1100")
@@ -85,7 +103,7 @@ def launched(monkeypatch):
         def __getitem__(self, grid):
             return lambda *args, **kwargs: found.append((self.kernel, args, kwargs))
 
-    for module in (vector_add, transpose, bias_gelu, softmax, matmul, flash_attention):
+    for module in MODULES:
         for name in [
             name
             for name, value in vars(module).items()
@@ -102,8 +120,10 @@ def be(monkeypatch, target):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
     monkeypatch.setattr(matmul, "_properties", lambda device: (matmul._row(kib), MULTIPROCESSORS))
     monkeypatch.setattr(softmax, "_most_parts", lambda x: MULTIPROCESSORS)
-    monkeypatch.setattr(flash_attention, "_shared_kb_of", lambda device: kib)
-    monkeypatch.setattr(flash_attention, "_multiprocessors_of", lambda device: MULTIPROCESSORS)
+    monkeypatch.setattr(flash_attention_settings, "shared_kb_of", lambda device: kib)
+    monkeypatch.setattr(
+        flash_attention_specialized, "_multiprocessors_of", lambda device: MULTIPROCESSORS
+    )
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -135,10 +155,9 @@ def test_no_kernel_is_forgotten(launched, monkeypatch):
         if "sm_90" in where:
             launch()
     compiled = {kernel.__name__ for kernel, _, _ in launched}
-    modules = (vector_add, transpose, bias_gelu, softmax, matmul, flash_attention)
     kernels = {
         name
-        for module in modules
+        for module in MODULES
         for name in vars(module)
         if "kernel" in name and not name.startswith("_")
     }

@@ -256,7 +256,7 @@ int main() {
 @pytest.fixture
 def folder(tmp_path):
     """A folder with the kernel in a file of the text's name."""
-    shutil.copy(ROOT / "kernels" / "flash_attention.py", tmp_path / "fmha_triton.py")
+    shutil.copy(ROOT / "kernels" / "flash_attention_export.py", tmp_path / "fmha_triton.py")
     return tmp_path
 
 
@@ -316,7 +316,7 @@ def test_every_deviation_is_of_something_that_a_text_has():
 
 
 def test_the_kernel_is_declared_as_in_the_text():
-    from kernels.flash_attention import _fwd_kernel
+    from kernels.flash_attention_export import _fwd_kernel
 
     first, last = (
         re.findall(r"\b[A-Z]\w*|\b[a-z_]\w+\b(?!\.)", part)
@@ -336,7 +336,7 @@ def test_the_texts_commands_give_the_texts_tree_of_files(folder):
 
 
 def test_tritons_own_linker_runs_as_it_was_written_on_what_its_own_compiler_wrote(folder):
-    from kernels.flash_attention import _fwd_kernel
+    from kernels.flash_attention_export import _fwd_kernel
 
     signature, grid = export_texts(STOCK)
     out = folder / "aot/fp16/fmha_kernel_d64_fp16"

@@ -66,7 +66,7 @@ EXERCISES = (
     ),
     Exported(
         "07.2",
-        kernel="kernels/flash_attention.py:_fwd_kernel",
+        kernel="kernels/flash_attention_export.py:_fwd_kernel",
         asks="grid",
         types=ATTENTION,
         launches=tuple(
