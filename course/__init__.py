@@ -40,7 +40,7 @@ _LAZY = {
     "handed": ("course.aot.captured_launch", "handed"),
     "heads": ("course.verifying.inputs", "heads"),
     "hint": ("course.exercises.hints", "hint"),
-    "launch_costs": ("course.benching.launch_overhead", "launch_costs"),
+    "launch_costs": ("course.benching.launch_costs", "launch_costs"),
     "lower": ("course.lowering.api", "lower"),
     "matrices": ("course.verifying.inputs", "matrices"),
     "matrix_pairs": ("course.verifying.inputs", "matrix_pairs"),

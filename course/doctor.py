@@ -276,7 +276,7 @@ def _major_minor(version: str) -> tuple[int, int]:
 
 
 def _driver() -> str:
-    from .benching.api import driver_version
+    from .gpus.recorded import driver_version
 
     return driver_version()
 

@@ -1,6 +1,5 @@
-"""What only a GPU shows: races, programs in no order, how exact tl.dot is, and the softmax that torch.compile writes."""
+"""What only a GPU shows: a race, programs in no order, errors of tl.dot, torch.compile's softmax."""
 
-import json
 import re
 from dataclasses import dataclass
 
@@ -10,9 +9,10 @@ import triton.language as tl
 
 from course import MODE
 from course.errors import CourseError
+from course.gpus.recorded import Recorded, this_machine
 
-from .api import require_gpu, this_machine
-from .result import FOLDER, Machine, from_content, to_content
+from .api import require_gpu
+from .result import FOLDER
 
 PROGRAMS = 1024
 SHOWN = 16
@@ -22,20 +22,18 @@ PRODUCT = 1024
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observed(Recorded):
     """One run on one machine; another run gives other numbers."""
 
-    machine: Machine
     race_total: int
     """What PROGRAMS programs made of one total, each adding 1,024 to it without an atomic."""
     first_programs: tuple[int, ...]
     """The programs that drew the first SHOWN tickets of a shared counter."""
     softmax_by_compile: str
-    """The Triton kernel that torch.compile writes for the softmax of SOFTMAX_ROWS x SOFTMAX_COLUMNS in bfloat16."""
+    """The Triton kernel that torch.compile writes for a softmax in bfloat16."""
     dot_errors: dict[str, float]
-    """What tl.dot multiplies, and in what it adds up -> the error of a product of PRODUCT x PRODUCT normal numbers: the root
-    of the sum of its squares over that of the result's."""
-    recorded: bool = False
+    """What tl.dot multiplies, and in what it adds up -> the error of a product of PRODUCT x PRODUCT
+    normal numbers: the root of the sum of its squares over that of the result's."""
 
     @property
     def race(self) -> str:
@@ -54,21 +52,13 @@ class Observed:
         )
 
     def _where(self) -> str:
-        return f"{'Recorded' if self.recorded else 'Seen now'} on {self.machine.gpu}, {self.machine.date}:"
+        when = "Recorded" if self.recorded else "Seen now"
+        return f"{when} on {self.machine.gpu}, {self.machine.date}:"
 
     def __str__(self) -> str:
         return f"{self.race}\n{self.order}\n{self.dots}"
 
     __repr__ = __str__
-
-    def to_json(self) -> str:
-        return json.dumps(to_content(self)) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> "Observed":
-        content = json.loads(text)
-        content["first_programs"] = tuple(content["first_programs"])
-        return from_content(cls, content)
 
 
 @triton.jit
@@ -94,20 +84,20 @@ def observe() -> Observed:
     counter = torch.zeros(1, dtype=torch.int32, device="cuda")
     order = torch.empty(PROGRAMS, dtype=torch.int32, device="cuda")
     order_kernel[(PROGRAMS,)](counter, order)
-    first = tuple(order[:SHOWN].tolist())
-    return Observed(this_machine(), int(total.item()), first, _softmax_by_compile(), _dot_errors())
+    return Observed(
+        machine=this_machine(),
+        race_total=int(total.item()),
+        first_programs=tuple(order[:SHOWN].tolist()),
+        softmax_by_compile=_softmax_by_compile(),
+        dot_errors=_dot_errors(),
+    )
 
 
 @triton.jit
 def product_kernel(
-    a_ptr,
-    b_ptr,
-    c_ptr,
-    N: tl.constexpr,
-    BLOCK: tl.constexpr,
-    PRECISION: tl.constexpr,
-    SUM: tl.constexpr,
-):
+    a_ptr, b_ptr, c_ptr,
+    N: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, SUM: tl.constexpr,
+):  # fmt: skip
     """c = a @ b for contiguous [N, N], a tile of BLOCK x BLOCK a program, added up in the type SUM."""
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
@@ -147,18 +137,15 @@ def _softmax_by_compile() -> str:
     x = torch.randn(SOFTMAX_ROWS, SOFTMAX_COLUMNS, dtype=torch.bfloat16, device="cuda")
     compiled = torch.compile(lambda x: torch.softmax(x, dim=-1), dynamic=False)
     _, codes = run_and_get_code(compiled, x)
-    found = re.search(
-        r"^@triton\.jit\n(.*?)^(?:\'\'\'|$(?=\n\S))", codes[0], re.MULTILINE | re.DOTALL
-    )
-    if found is None:
+    kernel = r"^@triton\.jit\n(.*?)^(?:\'\'\'|$(?=\n\S))"
+    match = re.search(kernel, codes[0], re.MULTILINE | re.DOTALL)
+    if match is None:
         raise CourseError("torch.compile wrote no Triton kernel for a softmax.")
-    return found[0].rstrip("'\n ")
+    return match[0].rstrip("'\n ")
 
 
 def observed() -> Observed:
     """This GPU's own in GPU mode; the recorded one in CPU mode."""
-    return (
-        observe()
-        if MODE.gpu
-        else Observed.from_json((FOLDER / "observed" / "programs.json").read_text())
-    )
+    if MODE.gpu:
+        return observe()
+    return Observed.from_json((FOLDER / "observed" / "programs.json").read_text())

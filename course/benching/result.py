@@ -1,47 +1,14 @@
-"""Measured speeds, as dataclasses and as JSON: what `bench` returns, what `make record` writes, what lessons show."""
+"""Measured speeds, as dataclasses and as JSON: what `bench` returns, what `make record` writes, what
+lessons show."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 from course.errors import CourseError
-
-R = TypeVar("R")
+from course.gpus.recorded import Recorded
 
 FOLDER = Path(__file__).parent / "recorded"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where and when a result was measured."""
-
-    gpu: str
-    driver: str
-    torch: str
-    """The PyTorch that ran."""
-    triton: str
-    date: str
-    pinned_torch: str = ""
-    """The PyTorch that the course pinned at the time; it may be newer than the machine's."""
-
-    def __str__(self) -> str:
-        torch = self.torch
-        if self.pinned_torch not in ("", torch.partition("+")[0]):
-            torch += f" (the course pins {self.pinned_torch})"
-        return f"{self.gpu}, driver {self.driver}, torch {torch}, triton {self.triton}, {self.date}"
-
-
-def to_content(result: Any) -> dict[str, Any]:
-    """A result as JSON takes it. `recorded` is not kept: what is read from a file is recorded."""
-    content = asdict(result)
-    del content["recorded"]
-    return content
-
-
-def from_content(kind: type[R], content: dict[str, Any]) -> R:
-    """The result of this kind, with a `machine` and marked as `recorded`, that `to_content` was given."""
-    return kind(**content | {"machine": Machine(**content["machine"]), "recorded": True})
 
 
 @dataclass(frozen=True)
@@ -75,31 +42,28 @@ class Timing:
 
     @property
     def work(self) -> int:
-        """What its speed counts: the operations, or the bytes where none are given."""
+        """What its speed counts: the operations, or else the bytes."""
         return self.operations or self.bytes
 
     @property
     def speed(self) -> float:
-        """In the unit of `Speeds.unit`."""
+        """Terabytes or teraflops a second: see `Speeds.unit`."""
         return self.work / self.ms / 1e9
 
 
 @dataclass(frozen=True)
-class Speeds:
+class Speeds(Recorded):
     """The timings of several functions in one run on one machine. Prints as a table."""
 
     name: str
     x_name: str
     timings: tuple[Timing, ...]
     copy_tb_s: float
-    """The copy roof: bytes read and written by a large device-to-device copy, measured in the same run."""
-    machine: Machine
+    """The copy roof: bytes read and written by a large copy on the device, measured in the same run."""
     launch_us: dict[str, float]
-    """Time the CPU spends on one call, in microseconds, by function; and named first calls, which compile."""
+    """Microseconds the CPU spends on one call, by function; and named first calls, which compile."""
     source_hash: str = ""
     """`code_hash` of the operation's functions."""
-    recorded: bool = False
-    """Read from a file, and not measured just now."""
 
     @property
     def unit(self) -> str:
@@ -114,35 +78,28 @@ class Speeds:
         return [timing for timing in self.timings if timing.series == series]
 
     def at(self, series: str, x: int) -> Timing:
-        """The timing of one series at one size. KeyError where there is none."""
+        """The timing of one series at one size. Raises KeyError where it was not measured."""
         for timing in self.timings:
             if (timing.series, timing.x) == (series, x):
                 return timing
         raise KeyError((series, x))
 
     def __str__(self) -> str:
-        xs = sorted({timing.x for timing in self.timings})
-        width = max(len(self.x_name), len(f"{xs[-1]:,}"))
-        columns = [max(len(name), 12) for name in self.series]
         roof = self.copy_tb_s if self.unit == "TB/s" else None
-        lines = [
-            f"{self.name}: {self.unit}"
-            + (f" (share of the copy roof, {roof:.2f} TB/s)" if roof else ""),
-            "  ".join(
-                [
-                    self.x_name.rjust(width),
-                    *(name.rjust(w) for name, w in zip(self.series, columns, strict=True)),
-                ]
-            ),
-        ]
-        for x in xs:
-            cells = []
-            for name, w in zip(self.series, columns, strict=True):
-                found = [t for t in self.of(name) if t.x == x]
-                cells.append(self._cell(found[0], roof).rjust(w) if found else "".rjust(w))
-            lines.append("  ".join([f"{x:,}".rjust(width), *cells]))
-        lines.append(f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}.")
-        return "\n".join(lines)
+        share = f" (share of the copy roof, {roof:.2f} TB/s)" if roof else ""
+        cells = {(t.series, t.x): self._cell(t, roof) for t in self.timings}
+        xs = sorted({timing.x for timing in self.timings})
+        rows = [(self.x_name, self.series)]
+        rows += [(f"{x:,}", [cells.get((name, x), "") for name in self.series]) for x in xs]
+        width = max(len(first) for first, _ in rows)
+        widths = [max(len(name), 12) for name in self.series]
+        return "\n".join(
+            [
+                f"{self.name}: {self.unit}{share}",
+                *("  ".join([x.rjust(width), *map(str.rjust, row, widths)]) for x, row in rows),
+                self.source,
+            ]
+        )
 
     __repr__ = __str__
 
@@ -152,16 +109,11 @@ class Speeds:
 
     def to_json(self) -> str:
         """As JSON text, a timing a line."""
-        content = to_content(self)
-        timings = ",\n".join("    " + json.dumps(timing) for timing in content.pop("timings"))
-        head = json.dumps(content, indent=2)
-        return head[: -len("\n}")] + ',\n  "timings": [\n' + timings + "\n  ]\n}\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> "Speeds":
-        content = json.loads(text)
-        content["timings"] = tuple(Timing(**timing) for timing in content["timings"])
-        return from_content(cls, content)
+        content = self._content()
+        del content["timings"]
+        timings = ",\n".join(f"    {json.dumps(vars(timing))}" for timing in self.timings)
+        head = json.dumps(content, indent=2).removesuffix("\n}")
+        return f'{head},\n  "timings": [\n{timings}\n  ]\n}}\n'
 
 
 def recorded(name: str) -> Speeds:

@@ -172,8 +172,7 @@ def doctor(
 
 
 def _measure(as_json: bool) -> None:
-    from course.gpus.own_gpu import measure_own_gpu
-    from course.gpus.peaks import own_file
+    from course.gpus.own_gpu import measure_own_gpu, own_file
 
     facts = measure_own_gpu()
     print(
@@ -186,7 +185,7 @@ def _measure(as_json: bool) -> None:
 @app.command()
 def verify(names: Names = None) -> None:
     """Compare every version of an operation with its reference."""
-    from course.benching.studies import operation, operation_names
+    from course.benching.benchmarks import operation, operation_names
     from course.verifying.api import verify as verify_function
 
     wrong = False
@@ -204,8 +203,9 @@ def verify(names: Names = None) -> None:
 @app.command()
 def bench(names: Names = None) -> None:
     """Time an operation on this GPU against its peers."""
-    from course.benching.api import require_gpu, run_study
-    from course.benching.studies import operation, operation_names
+    from course.benching.api import require_gpu
+    from course.benching.benchmarks import operation, operation_names
+    from course.benching.run_study import run_study
 
     found = [operation(name) for name in names or operation_names()]
     require_gpu(found[0].name)
@@ -231,10 +231,9 @@ def record(
     ] = None,
 ) -> None:
     """On a GPU: verify and time operations, and write the results that the lessons show as recorded."""
-    from course.benching import recording
-    from course.benching import result as records
+    from course.benching.record import record_all
 
-    for path in recording.record_all(names or [], out or records.FOLDER):
+    for path in record_all(names or [], out):
         print(path)
 
 

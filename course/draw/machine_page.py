@@ -1,9 +1,8 @@
 """The machine on one page: where data lies on a GPU, how much fits there and how fast it comes."""
 
-from course.benching.result import to_content
 from course.display.picture import PALETTE, Picture, ink, new_figure
 from course.gpus.measured import GpuFacts, gpu_facts, recorded_facts
-from course.gpus.peaks import measured_gpu, own_gpu
+from course.gpus.own_gpu import measured_gpu, own_gpu
 
 
 def machine(facts: GpuFacts | None = None) -> Picture:
@@ -77,7 +76,7 @@ def machine(facts: GpuFacts | None = None) -> Picture:
 
 def _others(facts: GpuFacts) -> list[str]:
     """A sentence about each GPU, other than that of `facts`, whose speeds are at hand."""
-    recorded, own = measured_gpu(to_content(recorded_facts())), own_gpu()
+    recorded, own = measured_gpu(recorded_facts()), own_gpu()
     found = [
         (gpu, how)
         for gpu, how in ((recorded, "recorded"), (own, "measured"))

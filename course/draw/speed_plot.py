@@ -6,7 +6,8 @@ from dataclasses import replace
 from course.benching.result import Speeds
 from course.display.picture import GREY, PALETTE, Picture, new_figure
 from course.errors import CourseError
-from course.gpus.peaks import Gpu, own_gpu
+from course.gpus.own_gpu import own_gpu
+from course.gpus.peaks import Gpu
 
 MARKERS = "osD^vP*X"
 

@@ -9,9 +9,9 @@ from course.errors import CourseError
 
 KIB = 1024
 MOST_THREADS = 1024
-"""Of a program, on every GPU."""
+"""The most threads of a program, on every GPU."""
 MOST_GRID = (2**31 - 1, 65_535, 65_535)
-"""Programs along each axis of a grid (CUDA programming guide)."""
+"""The most programs along each axis of a grid (CUDA programming guide)."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Target:
 
     @property
     def copies(self) -> str:
-        """How an NVIDIA GPU loads into shared memory while a program computes: "none", "cp.async" or "TMA"."""
+        """How it loads into shared memory while a program computes: "none", "cp.async" or "TMA"."""
         return "none" if self.capability < 80 else "cp.async" if self.capability < 90 else "TMA"
 
     @property
@@ -89,7 +89,9 @@ TARGETS = {target.name: target for target in _ALL}
 
 
 def target_of(name: str | None) -> Target:
-    """The target of this name, as "sm_90" or "gfx942"; by default this machine's GPU, and sm_90 where there is none.
+    """The target of this name, as "sm_90" or "gfx942".
+
+    name: by default this machine's GPU, and sm_90 in CPU mode.
 
     Raises CourseError where it is not known.
     """

@@ -1,7 +1,8 @@
 """The machine a kernel runs on: sizes as the driver reports them, speeds as measured by moving data."""
 
-import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -10,11 +11,11 @@ import triton
 import triton.language as tl
 
 from course import MODE
-from course.benching.api import this_machine
-from course.benching.result import FOLDER, Machine, from_content, to_content
 
-from .copy_bandwidth import copy_tb_s
+from .recorded import Recorded, this_machine
+from .timing import copy_tb_s
 
+FOLDER = Path(__file__).parent / "recorded"
 SHOWN_WITHOUT_GPU = "NVIDIA H200"
 
 
@@ -24,10 +25,9 @@ def file_name(gpu: str) -> str:
 
 
 @dataclass(frozen=True)
-class GpuFacts:
+class GpuFacts(Recorded):
     """Sizes and speeds of one GPU. Prints as a table."""
 
-    machine: Machine
     multiprocessors: int
     memory_bytes: int
     l2_bytes: int
@@ -36,7 +36,7 @@ class GpuFacts:
     register_bytes: int
     """Registers of one multiprocessor."""
     warps: int
-    """Warps that one multiprocessor holds at a time, at most."""
+    """The most warps that one multiprocessor holds at a time."""
     memory_tb_s: float
     """A large copy: bytes read and written."""
     l2_tb_s: float
@@ -45,54 +45,34 @@ class GpuFacts:
     """8,192 x 8,192 x 8,192 in float16, by PyTorch's library."""
     bf16_matmul_tflop_s: float | None = None
     """The same in bfloat16; None where the GPU lacks it, and in older records."""
-    recorded: bool = False
 
     def __str__(self) -> str:
+        product = f"{self.matmul_tflop_s:.0f} TFLOP/s, float16 matrix product"
+        copy = f"{self.memory_tb_s:.1f} TB/s, read and written"
         rows = [
-            (
-                "device memory",
-                f"{self.memory_bytes / 2**30:.0f} GiB",
-                f"{self.memory_tb_s:.1f} TB/s, read and written",
-            ),
+            ("device memory", f"{self.memory_bytes / 2**30:.0f} GiB", copy),
             ("L2 cache", f"{self.l2_bytes / 2**20:.0f} MiB", f"{self.l2_tb_s:.1f} TB/s, read"),
-            (
-                "multiprocessors",
-                str(self.multiprocessors),
-                f"{self.matmul_tflop_s:.0f} TFLOP/s, float16 matrix product",
-            ),
+            ("multiprocessors", str(self.multiprocessors), product),
             ("  shared memory in each", f"{self.shared_bytes / 2**10:.0f} KiB", ""),
             ("  registers in each", f"{self.register_bytes / 2**10:.0f} KiB", ""),
             ("  warps in each, at most", str(self.warps), "32 threads a warp"),
         ]
-        if self.bf16_matmul_tflop_s is not None:
-            rows.insert(
-                3, ("", "", f"{self.bf16_matmul_tflop_s:.0f} TFLOP/s, bfloat16 matrix product")
-            )
+        if (rate := self.bf16_matmul_tflop_s) is not None:
+            rows.insert(3, ("", "", f"{rate:.0f} TFLOP/s, bfloat16 matrix product"))
         lines = [f"{what:26}{size:>10}   {speed}".rstrip() for what, size, speed in rows]
-        return "\n".join(
-            [*lines, f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."]
-        )
+        return "\n".join([*lines, self.source])
 
     __repr__ = __str__
-
-    def to_json(self) -> str:
-        return json.dumps(to_content(self), indent=2) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> "GpuFacts":
-        return from_content(cls, json.loads(text))
 
 
 def gpu_facts() -> GpuFacts:
     """This GPU's facts in GPU mode (about two seconds); the recorded ones of an H200 in CPU mode."""
-    if MODE.gpu:
-        return measure_gpu()
-    return recorded_facts()
+    return measure_gpu() if MODE.gpu else recorded_facts()
 
 
 def recorded_facts() -> GpuFacts:
     """The recorded facts of an H200."""
-    return GpuFacts.from_json((FOLDER / "gpus" / file_name(SHOWN_WITHOUT_GPU)).read_text())
+    return GpuFacts.from_json((FOLDER / file_name(SHOWN_WITHOUT_GPU)).read_text())
 
 
 def measure_gpu() -> GpuFacts:
@@ -113,24 +93,24 @@ def measure_gpu() -> GpuFacts:
     )
 
 
-def _milliseconds(call) -> float:
+def _milliseconds(call: Callable[[], Any]) -> float:
     return median(triton.testing.do_bench(call, warmup=20, rep=100, return_mode="all"))
 
 
 @triton.jit
 def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE: tl.constexpr):
-    """Each program reads BLOCKS_READ blocks of x, in an order of its own; their sum keeps the loads alive.
+    """Each program reads BLOCKS_READ blocks of x, in an order of its own; their sum is stored.
 
-    Neighbours in the grid may share a multiprocessor: the strides keep one from finding in L1 what another has just read.
+    Neighbours in the grid may share a multiprocessor: the strides keep one from finding in L1 what
+    another has just read. The sum keeps the loads from being removed.
     """
     pid = tl.program_id(axis=0)
     offsets = tl.arange(0, BLOCK_SIZE)
     total = tl.zeros([BLOCK_SIZE], dtype=tl.int32)
     for i in range(BLOCKS_READ):
         block = (pid * 61 + i * 131) % n_blocks
-        total += tl.load(
-            x_ptr + block * BLOCK_SIZE + offsets, cache_modifier=".cg"
-        )  # from L2, past L1
+        # from L2, past L1
+        total += tl.load(x_ptr + block * BLOCK_SIZE + offsets, cache_modifier=".cg")
     tl.store(out_ptr + pid, tl.sum(total))
 
 
@@ -142,14 +122,8 @@ def _l2_tb_s(multiprocessors: int, l2_bytes: int) -> float:
     out = torch.empty(programs, dtype=torch.int32, device="cuda")
 
     def call() -> None:
-        sweep_kernel[(programs,)](
-            x,
-            out,
-            x.numel() // block_size,
-            BLOCKS_READ=blocks_read,
-            BLOCK_SIZE=block_size,
-            num_warps=4,
-        )
+        n_blocks = x.numel() // block_size
+        sweep_kernel[(programs,)](x, out, n_blocks, blocks_read, block_size, num_warps=4)
 
     return programs * blocks_read * block_size * x.element_size() / _milliseconds(call) / 1e9
 

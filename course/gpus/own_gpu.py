@@ -1,19 +1,30 @@
-"""`course doctor --measure`: measure the reader's own GPU once, and keep what was found."""
+"""The reader's own GPU: `course doctor --measure` measures it once, and plots and `cost` show it."""
 
+import math
+from pathlib import Path
+
+import msgspec
 import torch
 
 from course import MODE
+from course.cache import data_folder
 from course.errors import CourseError
 from course.files import write_whole
 
 from .measured import GpuFacts, measure_gpu
-from .peaks import own_file
+from .peaks import Gpu
+
+
+def own_file() -> Path:
+    """Where `course doctor --measure` keeps what it has measured: the JSON of `GpuFacts`."""
+    return data_folder() / "gpu.json"
 
 
 def measure_own_gpu() -> GpuFacts:
-    """Measure this machine's GPU, which takes seconds, and keep the result for plots and `cost` to show.
+    """Measure this machine's GPU, which takes seconds, and keep the result.
 
-    Raises CourseError in CPU mode, where the GPU has too little free memory, and where the result cannot be kept.
+    Raises CourseError in CPU mode, where the GPU has too little free memory, and where the result
+    cannot be kept.
     """
     if not MODE.gpu:
         raise CourseError(f"There is nothing to measure, since this is {MODE}.")
@@ -27,3 +38,50 @@ def measure_own_gpu() -> GpuFacts:
         ) from error
     write_whole(own_file(), facts.to_json())
     return facts
+
+
+def own_gpu() -> Gpu | None:
+    """The reader's own GPU as it was measured.
+
+    None where none was measured, and where this machine has another one by now. Raises CourseError
+    where the file is damaged.
+    """
+    try:
+        own = measured_gpu(GpuFacts.from_json(own_file().read_text()))
+    except OSError:  # the usual case: nothing was measured
+        return None
+    except (ValueError, msgspec.DecodeError) as error:
+        raise CourseError(
+            f"{own_file()} is damaged ({error}): run `course doctor --measure` again, or delete "
+            "that file."
+        ) from error
+    return own if not MODE.gpu or own.name == torch.cuda.get_device_name() else None
+
+
+def measured_gpu(facts: GpuFacts) -> Gpu:
+    """A GPU by what was measured on it: the copy roof, and PyTorch's matrix products.
+
+    Raises ValueError where a speed is none.
+    """
+    dot = {"fp16": _speed(facts.matmul_tflop_s)}
+    if facts.bf16_matmul_tflop_s is not None:
+        dot["bf16"] = _speed(facts.bf16_matmul_tflop_s)
+    name = facts.machine.gpu
+    return Gpu(
+        name,
+        device_names=(name,),
+        target="",
+        memory=_speed(facts.memory_tb_s),
+        vector={},
+        dot=dot,
+        multiprocessors=facts.multiprocessors,
+        clock_mhz=0,
+        special_published=False,
+        measured=facts.machine.date,
+    )
+
+
+def _speed(value: float) -> float:
+    if not 0 < value < math.inf:
+        raise ValueError(f"{value!r} is no speed")
+    return value

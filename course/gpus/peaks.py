@@ -1,28 +1,24 @@
-"""Peak figures of GPUs, as their makers publish them: what bounds a kernel from below, and no machine quite reaches. And
-those of the reader's own GPU, which `course doctor --measure` has measured.
+"""Peak figures of GPUs, as their makers publish them: what bounds a kernel from below, and no machine
+quite reaches.
 
 Dense rates, a fused multiply-add counted as two operations. Sources:
     A100 (SXM, 80 GB)   NVIDIA A100 Tensor Core GPU Architecture (2020) and A100 datasheet
     H100 (SXM5)         NVIDIA H100 Tensor Core GPU Architecture (tables of the final clocks)
-    H200 (SXM)          NVIDIA H200 datasheet; vector rates in 16 bits as the H100's, which has the same multiprocessors
-    B200 (HGX)          NVIDIA Blackwell Architecture Technical Brief and HGX B200 specification, per GPU, sparse rates halved
-    RTX 4090            NVIDIA Ada GPU Architecture, appendix A (v2.02, which corrects the rates in fp8)
-    T4                  NVIDIA Turing GPU Architecture (2018) and T4 datasheet (which rounds the bandwidth to 0.3 TB/s)
+    H200 (SXM)          NVIDIA H200 datasheet; vector rates in 16 bits as the H100's, which has the
+                        same multiprocessors
+    B200 (HGX)          NVIDIA Blackwell Architecture Technical Brief and HGX B200 specification, per
+                        GPU, sparse rates halved
+    RTX 4090            NVIDIA Ada GPU Architecture, appendix A (v2.02, which corrects the fp8 rates)
+    T4                  NVIDIA Turing GPU Architecture (2018) and T4 datasheet (which rounds the
+                        bandwidth to 0.3 TB/s)
     MI300X              AMD CDNA 3 white paper and MI300X data sheet
-Special functions: 16 results a clock and multiprocessor (NVIDIA, CUDA programming guide, throughput of native arithmetic
-instructions) at the boost clock; AMD publishes none.
+Special functions: 16 results a clock and multiprocessor (NVIDIA, CUDA programming guide, throughput
+of native arithmetic instructions) at the boost clock; AMD publishes none.
 """
 
-import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import torch
-
-from course import MODE
-from course.cache import data_folder
 from course.errors import CourseError
 
 from .limits import KIB, TARGETS
@@ -36,30 +32,28 @@ class Gpu:
 
     name: str
     device_names: tuple[str, ...]
-    """What PyTorch calls it. Others of the name have other figures: less memory, another bus."""
+    """What PyTorch calls it. Other GPUs of that name have less memory or another bus."""
     target: str
     """What to compile for; empty where that was not noted."""
     memory: float
     vector: dict[str, float]
     """Outside the tensor cores, by type."""
     dot: dict[str, float]
-    """Of tl.dot, by the type of what it multiplies."""
+    """tl.dot in the tensor cores, by the type of what it multiplies."""
     multiprocessors: int
     clock_mhz: int
     special_published: bool = True
     memory_gb: int = 0
-    """Of 10^9 bytes, as it is sold; 0 where it was not noted."""
+    """Memory in 10^9 bytes, as it is sold; 0 where it was not noted."""
     measured: str = ""
     """The day on which memory and dot were measured; empty where they are published peaks."""
 
     @property
     def special(self) -> float | None:
         """Exponentials and the like, in 10^12 a second; None where nothing is published."""
-        return (
-            SPECIAL_A_CLOCK * self.multiprocessors * self.clock_mhz / 1e6
-            if self.special_published
-            else None
-        )
+        if not self.special_published:
+            return None
+        return SPECIAL_A_CLOCK * self.multiprocessors * self.clock_mhz / 1e6
 
     def vector_rate(self, kind: str) -> float:
         """Infinite where nothing is known, so that it bounds nothing."""
@@ -69,29 +63,58 @@ class Gpu:
         """None where the tensor cores do not take the type, and ordinary multiply-adds do the work."""
         if self.measured:
             return self.dot.get(kind)
-        if kind.startswith("fp8"):
-            return self.dot.get(
-                "fp8", self.dot.get("fp16")
-            )  # where they lack fp8, the compiler converts it to fp16
+        if kind.startswith("fp8"):  # where they lack fp8, the compiler converts it to fp16
+            return self.dot.get("fp8", self.dot.get("fp16"))
         return self.dot.get("tf32" if kind == "tf32x3" else kind)
 
 
+_HALF_H100 = {"bf16": 133.8, "fp16": 133.8}
+_TENSOR_H100 = {"tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}
+
 # Three products of tf32 make one of tf32x3: the rate of tf32 bounds that too.
 _ALL = (
-    Gpu("A100", ("NVIDIA A100-SXM4-80GB",), "sm_80", 2.039, {"fp64": 9.7, "fp32": 19.5, "bf16": 39, "fp16": 78},
-        {"fp64": 19.5, "tf32": 156, "bf16": 312, "fp16": 312, "int8": 624}, 108, 1410, memory_gb=80),
-    Gpu("H100", ("NVIDIA H100 80GB HBM3",), "sm_90", 3.35, {"fp64": 33.5, "fp32": 66.9, "bf16": 133.8, "fp16": 133.8},
-        {"fp64": 66.9, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}, 132, 1980, memory_gb=80),
-    Gpu("H200", ("NVIDIA H200",), "sm_90", 4.8, {"fp64": 34, "fp32": 67, "bf16": 133.8, "fp16": 133.8},
-        {"fp64": 67, "tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}, 132, 1980, memory_gb=141),
-    Gpu("B200", ("NVIDIA B200",), "sm_100", 8.0, {"fp64": 40, "fp32": 80, "bf16": 160, "fp16": 160},
-        {"fp64": 40, "tf32": 1100, "bf16": 2250, "fp16": 2250, "fp8": 4500, "int8": 4500}, 148, 1980, memory_gb=180),
-    Gpu("RTX 4090", ("NVIDIA GeForce RTX 4090",), "sm_89", 1.008, {"fp64": 1.29, "fp32": 82.6, "bf16": 82.6, "fp16": 82.6},
-        {"tf32": 82.6, "bf16": 165.2, "fp16": 330.3, "fp8": 660.6, "int8": 660.6}, 128, 2520, memory_gb=24),
-    Gpu("T4", ("Tesla T4", "NVIDIA T4"), "sm_75", 0.32, {"fp64": 0.254, "fp32": 8.1, "fp16": 16.2}, {}, 40, 1590, memory_gb=16),
-    Gpu("MI300X", ("AMD Instinct MI300X",), "gfx942", 5.3, {"fp64": 81.7, "fp32": 163.4},
-        {"fp64": 163.4, "tf32": 653.7, "bf16": 1307.4, "fp16": 1307.4, "fp8": 2614.9, "int8": 2614.9}, 304, 2100,
-        special_published=False, memory_gb=192),
+    Gpu(
+        "A100", ("NVIDIA A100-SXM4-80GB",), "sm_80", memory=2.039,
+        vector={"fp64": 9.7, "fp32": 19.5, "bf16": 39, "fp16": 78},
+        dot={"fp64": 19.5, "tf32": 156, "bf16": 312, "fp16": 312, "int8": 624},
+        multiprocessors=108, clock_mhz=1410, memory_gb=80,
+    ),
+    Gpu(
+        "H100", ("NVIDIA H100 80GB HBM3",), "sm_90", memory=3.35,
+        vector={"fp64": 33.5, "fp32": 66.9, **_HALF_H100},
+        dot={"fp64": 66.9, **_TENSOR_H100},
+        multiprocessors=132, clock_mhz=1980, memory_gb=80,
+    ),
+    Gpu(
+        "H200", ("NVIDIA H200",), "sm_90", memory=4.8,
+        vector={"fp64": 34, "fp32": 67, **_HALF_H100},
+        dot={"fp64": 67, **_TENSOR_H100},
+        multiprocessors=132, clock_mhz=1980, memory_gb=141,
+    ),
+    Gpu(
+        "B200", ("NVIDIA B200",), "sm_100", memory=8.0,
+        vector={"fp64": 40, "fp32": 80, "bf16": 160, "fp16": 160},
+        dot={"fp64": 40, "tf32": 1100, "bf16": 2250, "fp16": 2250, "fp8": 4500, "int8": 4500},
+        multiprocessors=148, clock_mhz=1980, memory_gb=180,
+    ),
+    Gpu(
+        "RTX 4090", ("NVIDIA GeForce RTX 4090",), "sm_89", memory=1.008,
+        vector={"fp64": 1.29, "fp32": 82.6, "bf16": 82.6, "fp16": 82.6},
+        dot={"tf32": 82.6, "bf16": 165.2, "fp16": 330.3, "fp8": 660.6, "int8": 660.6},
+        multiprocessors=128, clock_mhz=2520, memory_gb=24,
+    ),
+    Gpu(
+        "T4", ("Tesla T4", "NVIDIA T4"), "sm_75", memory=0.32,
+        vector={"fp64": 0.254, "fp32": 8.1, "fp16": 16.2}, dot={},
+        multiprocessors=40, clock_mhz=1590, memory_gb=16,
+    ),
+    Gpu(
+        "MI300X", ("AMD Instinct MI300X",), "gfx942", memory=5.3,
+        vector={"fp64": 81.7, "fp32": 163.4},
+        dot={"fp64": 163.4, "tf32": 653.7, "bf16": 1307.4, "fp16": 1307.4, "fp8": 2614.9,
+             "int8": 2614.9},
+        multiprocessors=304, clock_mhz=2100, special_published=False, memory_gb=192,
+    ),
 )  # fmt: skip
 GPUS = {gpu.name: gpu for gpu in _ALL}
 
@@ -111,48 +134,6 @@ def _plain(name: str) -> str:
     return "".join(str(name).lower().split())
 
 
-def own_file() -> Path:
-    """Where `course doctor --measure` keeps what it has measured: the JSON of `GpuFacts`."""
-    return data_folder() / "gpu.json"
-
-
-def own_gpu() -> Gpu | None:
-    """The reader's own GPU as it was measured. None where none was, or where this machine has another one by now.
-
-    Raises CourseError where the file is damaged.
-    """
-    try:
-        own = measured_gpu(json.loads(own_file().read_text()))
-    except OSError:  # the usual case: nothing was measured
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise CourseError(
-            f"{own_file()} is damaged ({error}): run `course doctor --measure` again, or delete that file."
-        ) from error
-    return own if not MODE.gpu or own.name == torch.cuda.get_device_name() else None
-
-
-def measured_gpu(facts: dict[str, Any]) -> Gpu:
-    """A GPU by what was measured on it: the copy roof, and the matrix products of PyTorch's library.
-
-    facts: the JSON of `GpuFacts`. Raises ValueError, KeyError or TypeError where it is not.
-    """
-    dot = {"fp16": _speed(facts["matmul_tflop_s"])}
-    if (rate := facts.get("bf16_matmul_tflop_s")) is not None:
-        dot["bf16"] = _speed(rate)
-    name, day = str(facts["machine"]["gpu"]), str(facts["machine"]["date"])
-    return Gpu(
-        name, (name,), "", _speed(facts["memory_tb_s"]), {}, dot, facts["multiprocessors"], 0,
-        special_published=False, measured=day,
-    )  # fmt: skip
-
-
-def _speed(value: Any) -> float:
-    if not 0 < float(value) < math.inf:
-        raise ValueError(f"{value!r} is no speed")
-    return float(value)
-
-
 LISTED = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 SERIES = {"sm_86": "RTX 30 series", "sm_120": "RTX 50 series"}
 """Architectures of many GPUs, whose memory differs."""
@@ -162,39 +143,19 @@ class GpuLimits:
     """What GPUs of each NVIDIA architecture have. Prints as a table."""
 
     def __str__(self) -> str:
-        rows = [
-            (
-                "",
-                "GPU",
-                "memory",
-                "bandwidth",
-                "shared memory",
-                "loads while",
-                "tl.dot becomes",
-                "bfloat16",
-            )
-        ]
-        rows.append(("", "", "", "", "of a program", "it computes", "", ""))
+        rows: list[tuple[str, ...]] = [
+            ("", "GPU", "memory", "bandwidth", "shared memory", "loads while", "tl.dot becomes", "bfloat16"),
+            ("", "", "", "", "of a program", "it computes", "", ""),
+        ]  # fmt: skip
         for target in map(TARGETS.__getitem__, LISTED):
-            gpus = [each for each in _ALL if each.target == target.name]
+            gpus = [gpu for gpu in _ALL if gpu.target == target.name]
             sold = [(gpu.name, f"{gpu.memory_gb} GB", f"{gpu.memory:.2f} TB/s") for gpu in gpus]
-            for names in sold or [(SERIES[target.name], "", "")]:
-                bfloat16 = "yes" if target.capability >= 80 else "no"
-                rows.append(
-                    (
-                        target.name,
-                        *names,
-                        f"{target.shared_bytes // KIB} KiB",
-                        target.copies,
-                        target.dot,
-                        bfloat16,
-                    )
-                )
+            shared = f"{target.shared_bytes // KIB} KiB"
+            bfloat16 = "yes" if target.capability >= 80 else "no"
+            for columns in sold or [(SERIES[target.name], "", "")]:
+                rows.append((target.name, *columns, shared, target.copies, target.dot, bfloat16))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        )
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
     __repr__ = __str__
 

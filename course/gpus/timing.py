@@ -1,4 +1,4 @@
-"""Times of single calls on the GPU, without what the CPU takes to launch them; and what it takes."""
+"""Times on this GPU: of single calls, of their launches by the CPU, and of the copy that is the roof."""
 
 import time
 from collections.abc import Callable
@@ -6,22 +6,27 @@ from statistics import median
 from typing import Any
 
 import torch
+from triton.testing import do_bench
+
+Call = Callable[..., Any]
 
 LEAST_HELD_S, MOST_HELD_S, HELD_LAUNCHES = 2e-4, 1e-2, 5
-"""The GPU spins before each call, as long as HELD_LAUNCHES of them take the CPU: by then the call's kernels stand in its queue,
-one behind the other, also where the CPU was late."""
+"""The GPU spins before each call, as long as HELD_LAUNCHES of them take the CPU: by then the call's
+kernels stand in its queue, one behind the other, also where the CPU was late."""
 CYCLES_A_SECOND = 2e9
-"""Of a GPU's clock, about; a slower one spins longer."""
+"""A GPU's clock, about; a slower one spins longer."""
 MOST_CALLS = 200
 ROUNDS_OF_LAUNCHES = 9
+ROOF_BYTES = 2**32
+"""Read and written together by the copy that measures the roof: far more than any cache holds."""
 
 
 def times_ms(
-    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], budget_ms: float = 40
+    function: Call, inputs: tuple[torch.Tensor, ...], budget_ms: float = 40
 ) -> list[float]:
-    """Milliseconds of calls of function(*inputs), as many as take about budget_ms together, after a few that warm up.
+    """Milliseconds of calls of function(*inputs), as many as take about budget_ms together.
 
-    The L2 cache is emptied before each.
+    A few calls before warm up. The L2 cache is emptied before each call.
     """
     cache = torch.empty(2**28, dtype=torch.int8, device="cuda")  # larger than any GPU's L2 cache
     for _ in range(2):
@@ -32,31 +37,28 @@ def times_ms(
         function(*inputs)
     launch_s = (time.perf_counter() - start) / 3
     held = int(min(MOST_HELD_S, max(LEAST_HELD_S, HELD_LAUNCHES * launch_s)) * CYCLES_A_SECOND)
-    estimate = min(_timed(function, inputs, cache, held) for _ in range(3))
-    return [
-        _timed(function, inputs, cache, held)
-        for _ in range(max(3, min(MOST_CALLS, int(budget_ms / estimate))))
-    ]
 
+    def time_ms() -> float:
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        cache.zero_()
+        torch.cuda._sleep(held)
+        start.record()
+        function(*inputs)
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end)
 
-def _timed(
-    function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], cache: torch.Tensor, held: int
-) -> float:
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    cache.zero_()
-    torch.cuda._sleep(held)
-    start.record()
-    function(*inputs)
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end)
+    estimate_ms = min(time_ms() for _ in range(3))
+    calls = max(3, min(MOST_CALLS, int(budget_ms / estimate_ms)))
+    return [time_ms() for _ in range(calls)]
 
 
 def launch_us(call: Callable[[], Any], at_most: int = 200) -> float:
     """Microseconds the CPU spends on one call: the median of ROUNDS_OF_LAUNCHES rounds.
 
-    The calls of a round, at_most so many, fit into the launch queue, so that it never waits; and the GPU is done with them in
-    100 ms or so: at 200 calls each, those that take it 50 ms would be timed for minutes.
+    The calls of a round, at_most so many, fit into the launch queue, so that it never waits; and
+    the GPU is done with them in 100 ms or so: at 200 calls each, those that take it 50 ms would be
+    timed for minutes.
     """
     call()
     torch.cuda.synchronize()
@@ -72,3 +74,24 @@ def launch_us(call: Callable[[], Any], at_most: int = 200) -> float:
         rounds.append((time.perf_counter() - start) / calls * 1e6)
         torch.cuda.synchronize()
     return median(rounds)
+
+
+def copy_tb_s() -> float:
+    """The copy roof of this GPU: bytes read and written in a second, in 10^12.
+
+    Takes at most a quarter of the free memory.
+    """
+    free, _ = torch.cuda.mem_get_info()
+    moved = min(ROOF_BYTES, free // 4 // 8 * 8)
+    return moved / median(do_bench(copy_of(moved), warmup=20, rep=150, return_mode="all")) / 1e9
+
+
+def copy_of(moved_bytes: int) -> Callable[..., torch.Tensor]:
+    """A function that copies on the GPU, moving `moved_bytes` in all: half are read, half written.
+
+    It takes any arguments and ignores them, so that it can stand as a peer of any function.
+    """
+    # Random bits: a GPU moves zeros with less power, and so faster, than real data.
+    source = torch.randint(0, 2**31 - 1, (moved_bytes // 8,), dtype=torch.int32, device="cuda")
+    target = torch.empty_like(source)
+    return lambda *_: target.copy_(source)

@@ -9,7 +9,8 @@ import torch
 from course import MODE
 from course.errors import CourseError
 from course.gpus.limits import target_of
-from course.gpus.peaks import Gpu, gpu_of, own_gpu
+from course.gpus.own_gpu import own_gpu
+from course.gpus.peaks import Gpu, gpu_of
 from course.lowering.memory_requests import SECTOR_BYTES
 from course.lowering.sass import Resources
 

@@ -7,21 +7,22 @@ import pytest
 import torch
 
 from course import pins
-from course.benching import launch_overhead as launches
+from course.benching import launch_costs as launches
 from course.benching import result as records
-from course.benching.launch_overhead import LaunchCosts
-from course.benching.result import Machine, Speeds, Timing, recorded
-from course.benching.source_hash import code_hash
-from course.benching.studies import operation, operation_names, study
+from course.benching.benchmarks import operation, operation_names, study
+from course.benching.launch_costs import LaunchCosts
+from course.benching.record.source_hash import code_hash
+from course.benching.result import Speeds, Timing, recorded
 from course.errors import CourseError
 from course.gpus.measured import GpuFacts, gpu_facts
+from course.gpus.recorded import Machine
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02", pinned_torch="2.15.0")
 SPEEDS = Speeds(
     "example", "elements",
     (Timing("ours", 1024, 12_288_000, 0.01, 0.009, 0.02), Timing("peer", 1024, 12_288_000, 0.02, 0.019, 0.03),
      Timing("ours", 2048, 24_576_000, 0.01, 0.009, 0.02)),
-    4.0, MACHINE, {"ours": 10.0}, "abc",
+    4.0, {"ours": 10.0}, "abc", machine=MACHINE,
 )  # fmt: skip
 
 
@@ -190,7 +191,7 @@ def test_exported_c_takes_the_cpu_little_more_than_the_driver_alone_and_a_fracti
 
 
 def test_launch_costs_say_where_they_are_from_and_json_keeps_them():
-    costs = LaunchCosts(MACHINE, {"one way": 12.25, "another": 0.5})
+    costs = LaunchCosts(machine=MACHINE, us={"one way": 12.25, "another": 0.5})
     assert str(costs).splitlines()[:2] == ["one way   12.25 us", "another    0.50 us"]
     assert LaunchCosts.from_json(costs.to_json()) == dataclasses.replace(costs, recorded=True)
     assert "Measured now on A GPU" in str(costs)

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from course.benching import source_hash
-from course.benching.source_hash import code_hash
+from course.benching.record import source_hash
+from course.benching.record.source_hash import code_hash
 
 CODE = """
 LIMIT = 4

@@ -9,12 +9,12 @@ from PIL import Image
 
 from course import draw, lower, recorded
 from course.errors import CourseError
-from course.gpus.measured import FOLDER, SHOWN_WITHOUT_GPU, GpuFacts, file_name
+from course.gpus.measured import recorded_facts
 from course.lowering.bank_conflicts import access
 from course.lowering.layouts import Layout
 from tests.support import lower_kernels as kernels
 
-H200 = GpuFacts.from_json((FOLDER / "gpus" / file_name(SHOWN_WITHOUT_GPU)).read_text())
+H200 = recorded_facts()
 
 PICTURES = {
     "programs": (

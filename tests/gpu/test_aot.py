@@ -8,7 +8,7 @@ import torch
 import triton
 
 from course import aot
-from course.benching.launch_overhead import measure_launches
+from course.benching.launch_costs import measure_launches
 from course.errors import CourseError
 from kernels.softmax import softmax_kernel_v2
 from kernels.vector_add import add_kernel

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from course.benching.studies import operation
+from course.benching.benchmarks import operation
 from course.verifying.inputs import FLOATS
 from kernels.matmul import matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
 from tests.support.devices import needs_capability, needs_free_gib, needs_shared_kib

@@ -8,8 +8,8 @@ import torch
 import course
 from course import CourseError, cost, draw
 from course.benching.result import recorded
-from course.gpus.own_gpu import measure_own_gpu
-from course.gpus.peaks import gpu_of, own_gpu
+from course.gpus.own_gpu import measure_own_gpu, own_gpu
+from course.gpus.peaks import gpu_of
 from tests.support import trace_kernels as kernels
 
 pytestmark = pytest.mark.gpu

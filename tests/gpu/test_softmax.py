@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course.benching.studies import operation
+from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from course.verifying.inputs import FLOATS, Case, Input
 from kernels.softmax import softmax, softmax_v7

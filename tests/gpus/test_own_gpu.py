@@ -14,7 +14,8 @@ from course import CourseError, cost, draw, gpu_limits
 from course.benching.result import recorded
 from course.gpus import own_gpu as own_gpu_module
 from course.gpus.measured import recorded_facts
-from course.gpus.peaks import gpu_of, own_file, own_gpu
+from course.gpus.own_gpu import own_file, own_gpu
+from course.gpus.peaks import gpu_of
 from course.lessons import notebooks
 from course.tracing import cost as cost_module
 from tests.support import trace_kernels as kernels
@@ -105,7 +106,7 @@ def test_a_gpu_without_peak_figures_goes_by_what_was_measured(data, monkeypatch)
 
 
 def test_another_gpu_than_the_one_measured_is_not_taken_for_it(own, monkeypatch):
-    from course.gpus import peaks as gpus
+    from course.gpus import own_gpu as gpus
 
     monkeypatch.setattr(gpus, "MODE", dataclasses.replace(course.MODE, name="GPU"))
     for name, measured in (("Tesla T4", True), ("NVIDIA L4", False)):
@@ -176,7 +177,7 @@ def test_an_h200_is_not_compared_with_itself(data):
 
 
 def test_notebooks_are_built_without_the_reader_s_own_gpu(own, tmp_path):
-    cell = "from course.gpus.peaks import own_gpu\nprint(own_gpu())"
+    cell = "from course.gpus.own_gpu import own_gpu\nprint(own_gpu())"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
     notebooks.run(notebook, tmp_path)
     assert notebook.cells[0].outputs[0].text == "None\n"
@@ -198,6 +199,7 @@ def test_without_a_gpu_there_is_nothing_to_measure(data):
 def with_gpu(monkeypatch, measure):
     monkeypatch.setattr(own_gpu_module, "MODE", dataclasses.replace(course.MODE, name="GPU"))
     monkeypatch.setattr(own_gpu_module, "measure_gpu", measure)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: T4.machine.gpu)
 
 
 def test_what_was_measured_is_kept_whole(data, monkeypatch):
@@ -232,16 +234,8 @@ def test_a_gpu_whose_memory_is_taken_is_a_sentence(data, monkeypatch):
 
 def test_the_table_of_limits_has_every_architecture_and_what_a_small_one_lacks():
     table = [line.split() for line in str(gpu_limits()).split("\n")[2:]]
-    assert [row[0] for row in table] == [
-        "sm_75",
-        "sm_80",
-        "sm_86",
-        "sm_89",
-        "sm_90",
-        "sm_90",
-        "sm_100",
-        "sm_120",
-    ]
+    architectures = "sm_75 sm_80 sm_86 sm_89 sm_90 sm_90 sm_100 sm_120"
+    assert [row[0] for row in table] == architectures.split()
     rows = {row[1]: row for row in table}
     assert rows["T4"][2:] == [
         "16",

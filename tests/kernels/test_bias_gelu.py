@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import gelu
 
 from course import DEVICE, MODE
-from course.benching.studies import operation
+from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from course.verifying.inputs import matrices
 from kernels.bias_gelu import bias_gelu, bias_gelu_v1

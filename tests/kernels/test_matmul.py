@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course import DEVICE, MODE, lower
-from course.benching.studies import operation
+from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from kernels import matmul as module
 from kernels.matmul import (

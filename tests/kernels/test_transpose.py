@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course import DEVICE, MODE
-from course.benching.studies import operation
+from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from kernels import transpose as module
 from kernels.transpose import transpose, transpose_v1

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course import DEVICE
-from course.benching.studies import operation
+from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from kernels.vector_add import DTYPES, add, add_v1, add_v2
 

@@ -14,8 +14,8 @@ import torch
 from typer.testing import CliRunner
 
 from course import cli
+from course.benching import benchmarks
 from course.benching import result as records
-from course.benching import studies
 from course.cli import app
 from tests.support.processes import PATIENCE_S
 
@@ -45,10 +45,10 @@ def refuses(ended: subprocess.CompletedProcess[str]) -> str:
 def vector_add(monkeypatch):
     """Vector add with its first cases alone; give it another ladder to let `course verify` see
     that."""
-    whole = studies.operation("vector_add")
+    whole = benchmarks.operation("vector_add")
     few = dataclasses.replace(whole, cases=whole.cases[:4])
     given = [few]
-    monkeypatch.setattr(studies, "operation", lambda name: {"vector_add": given[-1]}[name])
+    monkeypatch.setattr(benchmarks, "operation", lambda name: {"vector_add": given[-1]}[name])
     return few, given.append
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from course.benching import recording
+from course.benching import record as recording
 from course.display.picture import Picture
 from course.display.widget import write_page
 from course.errors import CourseError

@@ -11,7 +11,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import course
 from course import CourseError, draw, lower, replay
-from course.benching.ncu_counters import add_row_kernel
+from course.benching.record.ncu_counters import add_row_kernel
 from course.gpus.peaks import GPUS, gpu_of
 from course.tracing.observer import MOST_PROGRAMS, sample
 from kernels.transpose import transpose_kernel, transpose_kernel_v1

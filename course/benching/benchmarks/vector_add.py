@@ -4,8 +4,8 @@ from functools import partial
 
 import torch
 
-from course.benching.studies import Operation, Study
-from course.gpus.copy_bandwidth import copy_of
+from course.benching.benchmarks import Operation, Study
+from course.gpus.timing import copy_of
 from course.verifying.inputs import vectors
 from kernels.vector_add import add, add_v1, add_v2
 

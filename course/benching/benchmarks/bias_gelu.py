@@ -3,8 +3,8 @@
 import torch
 from torch.nn.functional import gelu
 
-from course.benching.studies import Operation, Study
-from course.gpus.copy_bandwidth import copy_of
+from course.benching.benchmarks import Operation, Study
+from course.gpus.timing import copy_of
 from course.verifying.inputs import matrices
 from kernels.bias_gelu import bias_gelu, bias_gelu_v1
 

@@ -1,19 +1,19 @@
-"""What `course verify`, `course bench` and `make record` do for one operation of kernels/."""
+"""What is verified and timed: a module for each operation of kernels/, with its cases, reference, peers
+and sizes."""
 
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from course.errors import CourseError
 from course.verifying.inputs import Case
 
-from . import operations
-
 Function = Callable[..., torch.Tensor]
+Series = dict[str, Callable[[int], Function | None]]
+"""Name -> (x -> the function to time, or None to leave that x out)."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,15 @@ class Study:
     """x -> the inputs of a call, on the GPU."""
     bytes: Callable[..., int]
     """The inputs -> bytes a call must move."""
-    series: dict[str, Callable[[int], Function | None]]
-    """Name -> (x -> the function to time, or None to leave that x out). The first is the course's own."""
+    series: Series
+    """The first is the course's own function."""
     operations: Callable[..., int] | None = None
-    """The inputs -> additions and multiplications of a call, where these and not the bytes are what takes the time."""
+    """The inputs -> additions and multiplications of a call, where these take the time, not bytes."""
+
+    def functions(self, x: int) -> dict[str, Function]:
+        """The functions to time at x, by their series' names."""
+        built = ((name, build(x)) for name, build in self.series.items())
+        return {name: function for name, function in built if function is not None}
 
 
 @dataclass(frozen=True)
@@ -47,31 +52,33 @@ class Operation:
     absolute: float = 0.0
     """Error allowed on top of the dtype's tolerance, for results that cancel."""
     first_call: str = ""
-    """Python that makes the first call in a fresh process; it is timed with an empty cache and with a filled one."""
+    """Python that defines `call`, the first call in a fresh process, timed with an empty cache and
+    with a filled one."""
 
 
 def operation_names() -> list[str]:
     """The operations the course can verify and bench."""
-    return sorted(module.name for module in pkgutil.iter_modules(operations.__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def operation(name: str) -> Operation:
-    """The operation of this name. Raises CourseError, naming all, where there is none."""
+    """The operation of this name. Raises CourseError, naming all, for others."""
     if name not in operation_names():
         raise CourseError(
             f"There is no operation {name!r}: there is {', '.join(operation_names())}."
         )
-    found: Any = importlib.import_module(f"{operations.__name__}.{name}").OPERATION
-    assert isinstance(found, Operation)
-    return found
+    module = importlib.import_module(f"{__name__}.{name}")
+    assert isinstance(module.OPERATION, Operation)
+    return module.OPERATION
 
 
 def study(name: str) -> tuple[Operation, Study]:
-    """The study of this name and its operation. Raises CourseError, naming all, where there is none."""
-    every = [(each, found) for each in map(operation, operation_names()) for found in each.studies]
-    for each, found in every:
-        if found.name == name:
-            return each, found
-    raise CourseError(
-        f"There is no study {name!r}: there is {', '.join(found.name for _, found in every)}."
-    )
+    """The study of this name and its operation. Raises CourseError, naming all, for others."""
+    studies = {
+        study.name: (owner, study)
+        for owner in map(operation, operation_names())
+        for study in owner.studies
+    }
+    if name not in studies:
+        raise CourseError(f"There is no study {name!r}: there is {', '.join(studies)}.")
+    return studies[name]

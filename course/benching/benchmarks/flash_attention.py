@@ -9,7 +9,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from course.benching.studies import Function, Operation, Study
+from course.benching.benchmarks import Function, Operation, Study
 from course.verifying.inputs import Case, Input
 from kernels.flash_attention import (
     flash_attention,

@@ -4,7 +4,7 @@ from functools import wraps
 
 import torch
 
-from course.benching.studies import Function, Operation, Study
+from course.benching.benchmarks import Function, Operation, Study
 from course.verifying.inputs import FLOATS, Case, Input
 from kernels.matmul import matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from course.benching.studies import Operation, Study
-from course.gpus.copy_bandwidth import copy_of
+from course.benching.benchmarks import Operation, Study
+from course.gpus.timing import copy_of
 from course.verifying.inputs import matrices
 from kernels.transpose import transpose, transpose_v1
 

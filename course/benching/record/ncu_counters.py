@@ -1,10 +1,11 @@
 """Sectors as `cost` counts them against the GPU's own counters, which Nsight Compute reads.
 
-python -m course.benching.ncu_counters folder      writes folder/sectors.json; needs `ncu` and the right to use the counters
+    python -m course.benching.record.ncu_counters folder
+
+writes folder/sectors.json; it needs `ncu` and the right to use the counters.
 """
 
 import csv
-import json
 import shutil
 import subprocess
 import sys
@@ -18,14 +19,14 @@ import triton
 import triton.language as tl
 
 from course import DEVICE
+from course.benching.api import require_gpu
+from course.benching.result import FOLDER
 from course.errors import CourseError
 from course.files import write_whole
+from course.gpus.recorded import Recorded, this_machine
 from course.tracing.cost import cost
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from kernels.vector_add import add_kernel
-
-from .api import require_gpu, this_machine
-from .result import FOLDER, Machine, from_content, to_content
 
 METRICS = {
     "loaded": (
@@ -37,8 +38,18 @@ METRICS = {
 """ldgsts: a copy to shared memory that passes the registers by, as in a pipelined loop."""
 FILE = FOLDER / "observed" / "sectors.json"
 
-Case = Callable[[], tuple[Any, tuple[int, ...], tuple[Any, ...], dict[str, Any]]]
-"""A kernel, its grid, its arguments and its constants."""
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with its grid, its arguments and its constants."""
+
+    kernel: Any
+    grid: tuple[int, ...]
+    args: tuple[Any, ...]
+    constants: dict[str, int]
+
+
+Case = Callable[[], Launch]
 
 
 @triton.jit
@@ -80,50 +91,44 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
 
 
 def _floats(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.randn(*shape, device=DEVICE, generator=torch.Generator(DEVICE).manual_seed(0)).to(
-        dtype
-    )
+    generator = torch.Generator(DEVICE).manual_seed(0)
+    return torch.randn(*shape, device=DEVICE, generator=generator).to(dtype)
 
 
-def _vector_add(n: int, shift: int = 0, dtype: torch.dtype = torch.float32) -> Any:
+def _vector_add(n: int, shift: int = 0, dtype: torch.dtype = torch.float32) -> Launch:
     x, y = _floats(n, dtype=dtype), _floats(n + shift, dtype=dtype)[shift:]
-    return add_kernel, (triton.cdiv(n, 1024),), (x, y, torch.empty_like(x), n), {"BLOCK_SIZE": 1024}
+    args = (x, y, torch.empty_like(x), n)
+    return Launch(add_kernel, (triton.cdiv(n, 1024),), args, {"BLOCK_SIZE": 1024})
 
 
-def _strided(stride: int) -> Any:
+def _strided(stride: int) -> Launch:
     n = 2**18
-    return (
-        copy_strided_kernel,
-        (n // 1024,),
-        (_floats(n * stride), _floats(n), n, stride),
-        {"BLOCK_SIZE": 1024},
-    )
+    args = (_floats(n * stride), _floats(n), n, stride)
+    return Launch(copy_strided_kernel, (n // 1024,), args, {"BLOCK_SIZE": 1024})
 
 
-def _transpose(kernel: Any, grid: tuple[int, ...], **blocks: int) -> Any:
+def _transpose(kernel: Any, grid: tuple[int, ...], **blocks: int) -> Launch:
     rows, cols = 512, 768
-    return (
-        kernel,
-        grid,
-        (_floats(rows, cols), _floats(cols, rows), rows, cols, rows * cols, cols, 1),
-        blocks,
-    )
+    args = (_floats(rows, cols), _floats(cols, rows), rows, cols, rows * cols, cols, 1)
+    return Launch(kernel, grid, args, blocks)
 
 
-def _gather() -> Any:
+def _add_row(rows: int, block_m: int, block_n: int) -> Launch:
+    args = (_floats(rows, block_n), _floats(block_n), _floats(rows, block_n))
+    return Launch(add_row_kernel, (64,), args, {"BLOCK_M": block_m, "BLOCK_N": block_n})
+
+
+def _gather() -> Launch:
     n = 2**16
     index = torch.randperm(n, generator=torch.Generator().manual_seed(0)).to(DEVICE)
-    return gather_kernel, (n // 512,), (_floats(n), index, _floats(n)), {"BLOCK_SIZE": 512}
+    args = (_floats(n), index, _floats(n))
+    return Launch(gather_kernel, (n // 512,), args, {"BLOCK_SIZE": 512})
 
 
-def _matmul(dtype: torch.dtype) -> Any:
+def _matmul(dtype: torch.dtype) -> Launch:
     n = 512
-    return (
-        matmul_kernel,
-        (n // 64, n // 64),
-        (_floats(n, n, dtype=dtype), _floats(n, n, dtype=dtype), _floats(n, n), n),
-        {"BLOCK": 64},
-    )
+    args = (_floats(n, n, dtype=dtype), _floats(n, n, dtype=dtype), _floats(n, n), n)
+    return Launch(matmul_kernel, (n // 64, n // 64), args, {"BLOCK": 64})
 
 
 CASES: dict[str, Case] = {
@@ -132,19 +137,17 @@ CASES: dict[str, Case] = {
     "vector add, y begins one element late": lambda: _vector_add(2**20, shift=1),
     "vector add in bfloat16": lambda: _vector_add(2**20, dtype=torch.bfloat16),
     "transpose, a row a program": lambda: _transpose(transpose_kernel_v1, (512, 1), BLOCK_N=1024),
-    "transpose, a tile a program": lambda: _transpose(transpose_kernel, (8, 12, 1), BLOCK_M=64, BLOCK_N=64),
+    "transpose, a tile a program": lambda: _transpose(
+        transpose_kernel, (8, 12, 1), BLOCK_M=64, BLOCK_N=64
+    ),
     "copy of every second element": lambda: _strided(2),
     "copy of every 16th element": lambda: _strided(16),
-    "a row added to all rows": lambda: (
-        add_row_kernel, (64,), (_floats(1024, 64), _floats(64), _floats(1024, 64)), {"BLOCK_M": 16, "BLOCK_N": 64}
-    ),
-    "a row of 8 added to all rows": lambda: (
-        add_row_kernel, (64,), (_floats(4096, 8), _floats(8), _floats(4096, 8)), {"BLOCK_M": 64, "BLOCK_N": 8}
-    ),
+    "a row added to all rows": lambda: _add_row(1024, block_m=16, block_n=64),
+    "a row of 8 added to all rows": lambda: _add_row(4096, block_m=64, block_n=8),
     "a gather": _gather,
     "matmul in float16": lambda: _matmul(torch.float16),
     "matmul in float32": lambda: _matmul(torch.float32),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -168,91 +171,72 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Sectors:
+class Sectors(Recorded):
     """All cases on one machine. Prints as a table."""
 
-    machine: Machine
     compared: tuple[Compared, ...]
-    recorded: bool = False
 
     def __str__(self) -> str:
-        lines = [
-            f"{'Recorded' if self.recorded else 'Measured'} on {self.machine}",
-            f"{'':46}{'loaded':>22}{'stored':>22}",
-        ]
-        for each in self.compared:
-            loaded = f"{each.counted_loaded:,} / {each.measured_loaded:,}"
-            stored = f"{each.counted_stored:,} / {each.measured_stored:,}"
-            lines.append(f"{each.case:46}{loaded:>22}{stored:>22}  {each.error:.1%}")
+        lines = [self.source, f"{'':46}{'loaded':>22}{'stored':>22}"]
+        for row in self.compared:
+            loaded = f"{row.counted_loaded:,} / {row.measured_loaded:,}"
+            stored = f"{row.counted_stored:,} / {row.measured_stored:,}"
+            lines.append(f"{row.case:46}{loaded:>22}{stored:>22}  {row.error:.1%}")
         return "\n".join(lines)
 
     __repr__ = __str__
 
-    def to_json(self) -> str:
-        return json.dumps(to_content(self), indent=1) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> "Sectors":
-        content = json.loads(text)
-        content["compared"] = tuple(Compared(**each) for each in content["compared"])
-        return from_content(cls, content)
-
 
 def counted(case: Case) -> tuple[int, int]:
     """The sectors that `cost` counts: loaded, stored."""
-    kernel, grid, args, constants = case()
-    found = cost(kernel, grid, *args, target="H200", **constants)
-    assert found.exact
-    return found.sectors_loaded, found.sectors_stored
+    launch = case()
+    counts = cost(launch.kernel, launch.grid, *launch.args, target="H200", **launch.constants)
+    assert counts.exact
+    return counts.sectors_loaded, counts.sectors_stored
 
 
 def compare() -> Sectors:
-    """Count every case, and read the GPU's counters for it. Raises CourseError without a GPU or without `ncu`."""
+    """Count every case, and read the GPU's counters for it.
+
+    Raises CourseError without a GPU or without `ncu`.
+    """
     require_gpu()
     ncu = shutil.which("ncu")
     if ncu is None:
         raise CourseError("Nsight Compute (ncu) is not on the path: it reads the GPU's counters.")
-    metrics = [name for names in METRICS.values() for name in names]
-    command = [
-        ncu,
-        "--csv",
-        "--clock-control",
-        "none",
-        "--profile-from-start",
-        "off",
-        "--metrics",
-        ",".join(metrics),
-    ]
+    metrics = ",".join(name for names in METRICS.values() for name in names)
+    options = ["--csv", "--clock-control", "none", "--profile-from-start", "off"]
+    launches = [sys.executable, "-m", "course.benching.record.ncu_counters"]
     done = subprocess.run(
-        [*command, sys.executable, "-m", "course.benching.ncu_counters"],
+        [ncu, *options, "--metrics", metrics, *launches],
         capture_output=True,
         text=True,
         check=False,
         timeout=500,
     )
-    found = _read(done.stdout)
-    if done.returncode or len(found) != len(CASES):
+    counters = _read(done.stdout)
+    if done.returncode or len(counters) != len(CASES):
         raise CourseError(
-            f"Nsight Compute has read {len(found)} of {len(CASES)} launches. It said: {(done.stderr or done.stdout)[-500:]}"
+            f"Nsight Compute has read {len(counters)} of {len(CASES)} launches. It said: "
+            f"{(done.stderr or done.stdout)[-500:]}"
         )
     compared = []
-    for (name, case), measured in zip(CASES.items(), found, strict=True):
+    for (name, case), values in zip(CASES.items(), counters, strict=True):
         loaded, stored = counted(case)
-        sums = {kind: sum(measured.get(metric, 0) for metric in METRICS[kind]) for kind in METRICS}
+        sums = {kind: sum(values.get(metric, 0) for metric in METRICS[kind]) for kind in METRICS}
         compared.append(Compared(name, loaded, sums["loaded"], stored, sums["stored"]))
-    return Sectors(this_machine(), tuple(compared))
+    return Sectors(machine=this_machine(), compared=tuple(compared))
 
 
 def _read(text: str) -> list[dict[str, int]]:
     """The metrics of each launch, in order, from Nsight Compute's table."""
     lines = [line for line in text.splitlines() if line.startswith('"')]
-    found: dict[str, dict[str, int]] = {}
+    launches: dict[str, dict[str, int]] = {}
     for row in csv.DictReader(lines):
-        value = row["Metric Value"].replace(",", "")
-        found.setdefault(row["ID"], {})[row["Metric Name"]] = (
-            int(float(value)) if value.replace(".", "").isdigit() else 0
-        )
-    return list(found.values())
+        text = row["Metric Value"].replace(",", "")
+        value = int(float(text)) if text.replace(".", "").isdigit() else 0
+        launches.setdefault(row["ID"], {})[row["Metric Name"]] = value
+    return list(launches.values())
 
 
 def sectors() -> Sectors:
@@ -263,10 +247,10 @@ def sectors() -> Sectors:
 def _launch_all() -> None:
     """Launch each case once, under the profiler's eyes."""
     for case in CASES.values():
-        kernel, grid, args, constants = case()
+        launch = case()
         torch.cuda.synchronize()
         torch.cuda.cudart().cudaProfilerStart()
-        kernel[grid](*args, **constants)
+        launch.kernel[launch.grid](*launch.args, **launch.constants)
         torch.cuda.synchronize()
         torch.cuda.cudart().cudaProfilerStop()
 

@@ -13,14 +13,13 @@ import importlib.util
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 PACKAGE = "kernels"
 UNHASHED = f"{PACKAGE}.checks"
 """Its functions raise where an input does not fit; they compute nothing."""
 
 
-def code_hash(functions: Iterable[Callable[..., Any]]) -> str:
+def code_hash(functions: Iterable[Callable[..., object]]) -> str:
     """The first 16 hex digits of the SHA-256 of the code of functions at the top of their modules, in this order."""
     definitions = _Definitions()
     for function in functions:
@@ -48,8 +47,8 @@ def _module(name: str) -> _Module:
     for statement in ast.parse(Path(spec.origin).read_text()).body:
         if isinstance(statement, ast.ImportFrom) and statement.module:
             if statement.module.split(".")[0] == PACKAGE and statement.module != UNHASHED:
-                for each in statement.names:
-                    imported[each.asname or each.name] = (statement.module, each.name)
+                for alias in statement.names:
+                    imported[alias.asname or alias.name] = (statement.module, alias.name)
         else:
             statements |= dict.fromkeys(_bound_by(statement), statement)
     return _Module(statements, imported)
@@ -109,17 +108,14 @@ class _Text:
         if isinstance(value, ast.ClassDef):
             return self._fields(value, body=_without_docstrings(value.body), name=None)
         if isinstance(value, ast.arg):
-            is_constant = value.annotation is not None and "constexpr" in ast.unparse(
-                value.annotation
-            )
-            return value.arg + ":constexpr" * is_constant
+            return value.arg + ":constexpr" * _is_constexpr(value.annotation)
         return self._fields(value)
 
     def _function(self, function: ast.FunctionDef) -> str:
         outside = self.of(function.decorator_list)
         body = _without_docstrings(function.body)
         arguments = function.args
-        parameters = {each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)}
+        parameters = {node.arg for node in ast.walk(arguments) if isinstance(node, ast.arg)}
         bound = dict.fromkeys(name for statement in body for name in _bound_by(statement))
         self._locals.append(
             {name: number for number, name in enumerate(bound) if name not in parameters}
@@ -140,17 +136,23 @@ class _Text:
         # By hand and not by ast.dump, whose text differs between versions of Python.
         fields = dict(ast.iter_fields(node)) | instead
         fields.pop("ctx", None)
-        if isinstance(node, ast.AnnAssign) and "constexpr" not in ast.unparse(node.annotation):
+        if isinstance(node, ast.AnnAssign) and not _is_constexpr(node.annotation):
             del fields["annotation"]
-        shown = [
+        texts = [
             f"{name}={self.of(value)}" for name, value in fields.items() if value not in (None, [])
         ]
-        return f"{type(node).__name__}({','.join(shown)})"
+        return f"{type(node).__name__}({','.join(texts)})"
+
+
+def _is_constexpr(annotation: ast.expr | None) -> bool:
+    return annotation is not None and "constexpr" in ast.unparse(annotation)
 
 
 def _without_docstrings(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements without strings that stand alone: they document a function, a class or an attribute."""
-    return [
-        each for each in body
-        if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str))
-    ]  # fmt: skip
+    """The statements without strings on their own, which document a function or an attribute."""
+    return [statement for statement in body if not _is_docstring(statement)]
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)

@@ -1,4 +1,6 @@
-"""What a compilation takes the CPU, by version of Triton: `python -m course.benching.compile_times FOLDER FOLDER …`.
+"""What a compilation takes the CPU, by version of Triton.
+
+    python -m course.benching.record.compile_times FOLDER FOLDER …
 
 Each folder holds one Triton (`pip install --no-deps --target FOLDER triton==VERSION`). The versions take
 turns, round after round, each in a process of its own, so that a change of the machine's pace hits all
@@ -23,7 +25,7 @@ from kernels import flash_attention_export, matmul, softmax, vector_add
 TARGET = "sm_90"
 ROUNDS = 5
 COMPILATIONS = 3
-"""Of each kernel in a process, after one that warms up."""
+"""Compilations of each kernel in a process, after one that warms up."""
 
 # Kernel, the types of its arguments, its constants, the compiler's options.
 KERNELS: tuple[tuple[Any, str, dict[str, Any], dict[str, int]], ...] = (
@@ -48,18 +50,14 @@ KERNELS: tuple[tuple[Any, str, dict[str, Any], dict[str, int]], ...] = (
 def compile_all() -> Iterator[tuple[str, float]]:
     """Each kernel and the CPU milliseconds of its compilation to a cubin, by this process's Triton."""
     for kernel, types, constants, options in KERNELS:
-        signature = dict(
-            zip(kernel.arg_names, [*types.split(), *["constexpr"] * len(constants)], strict=True)
-        )
-        divisible = [
-            name for name, type_ in signature.items() if type_ == "i32" or type_.startswith("*")
-        ]
+        every_type = [*types.split(), *["constexpr"] * len(constants)]
+        signature = dict(zip(kernel.arg_names, every_type, strict=True))
+        divisible = [name for name, kind in signature.items() if kind == "i32" or kind[0] == "*"]
+        target = target_of(TARGET).triton
         times = []
         for _ in range(COMPILATIONS + 1):
             start = _cpu_ms()
-            compile_as_told(
-                kernel, signature, constants, divisible, target_of(TARGET).triton, options
-            )
+            compile_as_told(kernel, signature, constants, divisible, target, options)
             times.append(_cpu_ms() - start)
         yield kernel.__name__, median(times[1:])
 
@@ -77,7 +75,7 @@ def compare(folders: list[str]) -> str:
             rounds[folder].append(_in_a_process(folder))
     lines = [f"CPU ms for {TARGET}   " + "".join(f"{Path(folder).name:>16}" for folder in folders)]
     for name in rounds[folders[0]][0]:
-        medians = (median(each[name] for each in rounds[folder]) for folder in folders)
+        medians = (median(times[name] for times in rounds[folder]) for folder in folders)
         lines.append(f"{name:20}" + "".join(f"{ms:16.0f}" for ms in medians))
     return "\n".join(lines)
 
@@ -89,11 +87,9 @@ def _in_a_process(folder: str) -> dict[str, float]:
             "TRITON_INTERPRET": "0",
             "TRITON_ALWAYS_COMPILE": "1",
             "TRITON_CACHE_DIR": cache,
-            "PYTHONPATH": os.pathsep.join(
-                [str(Path(folder).resolve()), os.environ.get("PYTHONPATH", "")]
-            ),
+            "PYTHONPATH": f"{Path(folder).resolve()}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
         }
-        command = [sys.executable, "-m", "course.benching.compile_times"]
+        command = [sys.executable, "-m", "course.benching.record.compile_times"]
         done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
     times: dict[str, float] = json.loads(done.stdout)
     return times

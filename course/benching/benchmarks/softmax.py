@@ -2,8 +2,8 @@
 
 import torch
 
-from course.benching.studies import Function, Operation, Study
-from course.gpus.copy_bandwidth import copy_of
+from course.benching.benchmarks import Function, Operation, Study
+from course.gpus.timing import copy_of
 from course.verifying.inputs import FLOATS, Case, Input, matrices
 from kernels.softmax import (
     softmax,

@@ -1,0 +1,108 @@
+"""Run a study: time each of its functions at each of its sizes."""
+
+import tempfile
+from functools import partial
+from statistics import median, quantiles
+
+import torch
+
+from course.errors import CourseError
+from course.gpus.recorded import this_machine
+from course.gpus.timing import copy_tb_s, launch_us, times_ms
+from course.isolate.commands import run_source
+from course.progress_bar import track
+
+from .benchmarks import Function, Study
+from .result import Speeds, Timing
+
+ROUNDS = 3
+"""The turns in which each function is timed with its peers, so that a drift of the clock hits all."""
+
+
+def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Speeds:
+    """Time every series of a study at every x, up to the first x that does not fit into memory.
+
+    first_call: Python for a fresh process, of which `call()` is timed; see `Operation`.
+    """
+    timings: list[Timing] = []
+    for x in track(list(study.xs), f"Timing {study.name}"):
+        try:
+            timings += _timings_at(study, x)
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            break
+    if not timings:
+        raise CourseError(
+            f"{study.name} does not fit into this GPU's memory at {study.x_name} "
+            f"{study.xs[0]:,}: take less."
+        )
+    smallest = min(study.xs)
+    inputs = study.make(smallest)
+    costs_us = {
+        name: launch_us(partial(function, *inputs))
+        for name, function in study.functions(smallest).items()
+    }
+    if first_call:
+        costs_us |= _first_calls_us(first_call)
+    return Speeds(
+        machine=this_machine(),
+        name=study.name,
+        x_name=study.x_name,
+        timings=tuple(timings),
+        copy_tb_s=copy_tb_s(),
+        launch_us=costs_us,
+        source_hash=source_hash,
+    )
+
+
+def _timings_at(study: Study, x: int) -> list[Timing]:
+    inputs = study.make(x)
+    bytes_moved = study.bytes(*inputs)
+    operations = study.operations(*inputs) if study.operations else 0
+    times = _times(study.functions(x), inputs)
+    return [Timing(name, x, bytes_moved, *_spread(ms), operations) for name, ms in times.items()]
+
+
+def _times(
+    functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]
+) -> dict[str, list[float]]:
+    """Milliseconds of single calls on the GPU, for each function, gathered in turns."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(ROUNDS):
+        for name, function in functions.items():
+            times[name] += times_ms(function, inputs)
+    return times
+
+
+def _spread(times: list[float]) -> tuple[float, float, float]:
+    """The median, and the 20th and 80th percentile."""
+    if len(times) == 1:
+        return times[0], times[0], times[0]
+    fifths = quantiles(times, n=5, method="inclusive")
+    return median(times), fifths[0], fifths[3]
+
+
+FIRST_CALL = """
+import os
+os.environ["TRITON_CACHE_DIR"] = {cache!r}
+import course
+{prepare}
+import time
+start = time.perf_counter()
+call()
+print((time.perf_counter() - start) * 1e6)
+"""
+
+
+def _first_calls_us(prepare: str) -> dict[str, float]:
+    """Microseconds of the first call in a fresh process: with an empty cache, then with a filled one."""
+    costs_us = {}
+    with tempfile.TemporaryDirectory() as cache:
+        for name in ("first call, empty cache", "first call, kernel in the disk cache"):
+            ended = run_source(FIRST_CALL.format(cache=cache, prepare=prepare), timeout_s=120)
+            if ended.how != "finished":
+                raise CourseError(
+                    f"The first call could not be timed: {ended.stderr.strip()[-300:]}"
+                )
+            costs_us[name] = float(ended.stdout)
+    return costs_us

@@ -1,0 +1,83 @@
+"""Results that were measured on a GPU: on which machine, now or earlier, and as JSON."""
+
+import datetime
+import json
+import subprocess
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+import msgspec
+
+from course import pins
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and when a result was measured."""
+
+    gpu: str
+    driver: str
+    torch: str
+    """The PyTorch that ran."""
+    triton: str
+    date: str
+    pinned_torch: str = ""
+    """The PyTorch that the course pinned at the time; it may be newer than the machine's."""
+
+    def __str__(self) -> str:
+        torch = self.torch
+        if self.pinned_torch not in ("", torch.partition("+")[0]):
+            torch += f" (the course pins {self.pinned_torch})"
+        return f"{self.gpu}, driver {self.driver}, torch {torch}, triton {self.triton}, {self.date}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """What one run on one machine gave. JSON keeps all of it."""
+
+    machine: Machine
+    recorded: bool = False
+    """Whether it was read from a file, and not measured just now. JSON does not keep it."""
+
+    @property
+    def source(self) -> str:
+        """When and where it was measured, as a sentence."""
+        return f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."
+
+    def to_json(self) -> str:
+        return json.dumps(self._content(), indent=2) + "\n"
+
+    def _content(self) -> dict[str, object]:
+        content = asdict(self)
+        del content["recorded"]
+        return content
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The result that `to_json` wrote. Raises msgspec.DecodeError where it is none."""
+        return replace(msgspec.json.decode(text, type=cls), recorded=True)
+
+
+def this_machine() -> Machine:
+    """The GPU and the versions of this process."""
+    import torch
+    import triton
+
+    return Machine(
+        gpu=torch.cuda.get_device_name(),
+        driver=driver_version(),
+        torch=torch.__version__,
+        triton=triton.__version__,
+        date=datetime.date.today().isoformat(),
+        pinned_torch=pins.TORCH,
+    )
+
+
+def driver_version() -> str:
+    """The NVIDIA driver's version, or "unknown"."""
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return answer.stdout.splitlines()[0].strip()
