@@ -180,7 +180,7 @@ def _work_problem(exercise: Code, case: Case, work: Work) -> str:
 def _place(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
     reason = problem.reason.split(". ")[0].rstrip(".")
-    found = problem.within([(each.text, each.line) for each in definitions])
+    found = problem.within(definitions)
     return (
         f"Line {found.line} of {definitions[found.which].place}:  {found.text}\n{reason}."
         if found

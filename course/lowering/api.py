@@ -81,7 +81,8 @@ class Lowered:
     """The stages that are text, in order."""
     binary: bytes = field(repr=False)
     metadata: dict[str, Any] = field(repr=False)
-    """Signature, constants and options, as the compiler was told them, and what it says of the result."""
+    """Signature, constants and options, as the compiler was told them, and what it says of the
+    result."""
     listing: list[dict[str, Any]] = field(repr=False)
     """The texts of the kernel and of the jitted functions that it calls, with their places."""
     assembler: list[str] = field(repr=False)
@@ -184,7 +185,8 @@ class Lowered:
         )
 
     def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":
-        """What became of the kernel's line that holds `text`, in these stages (in all, where none is named).
+        """What became of the kernel's line that holds `text`, in these stages (in all, where none
+        is named).
 
         most: lines shown of a stage. Raises CourseError where no line, or more than one, holds the text.
         """
@@ -207,7 +209,8 @@ class Lowered:
         return Followed(found[0], shown, most)
 
     def replace(self, *, ttir: str | None = None, ttgir: str | None = None) -> "Lowered":
-        """Take an edited stage through the stages after it. Raises LowerError where it does not compile."""
+        """Take an edited stage through the stages after it. Raises LowerError where it does not
+        compile."""
         edited = {
             name: text for name, text in (("ttir", ttir), ("ttgir", ttgir)) if text is not None
         }
@@ -243,14 +246,16 @@ class Lowered:
             compiled[(*grid, 1, 1)[:3]](*args)
 
     def diff(self, other: "Lowered", stage: str) -> str:
-        """What differs between this one and another in a stage, as a unified diff without source locations."""
+        """What differs between this one and another in a stage, as a unified diff without source
+        locations."""
         one, two = (passes_module.without_locations(each._text(stage)) for each in (self, other))
         return passes_module.diff(
             one, two, f"{self.kernel}, {self.target.name}", f"{other.kernel}, {other.target.name}"
         )
 
     def dump(self, folder: str | Path) -> list[Path]:
-        """Write each stage to a file of its own, named after the kernel, and metadata.json; return the paths.
+        """Write each stage to a file of its own, named after the kernel, and metadata.json; return
+        the paths.
 
         Raises CourseError, and has written nothing, where one of them cannot be written.
         """
@@ -269,7 +274,8 @@ class Lowered:
         return list(files)
 
     def summary(self) -> dict[str, Any]:
-        """What there is to say of it as JSON: target, resources, counts and metadata, without the stages themselves."""
+        """What there is to say of it as JSON: target, resources, counts and metadata, without the
+        stages themselves."""
         return {
             "kernel": self.kernel,
             "target": self.target.name,
@@ -302,7 +308,8 @@ class Lowered:
         return self.target.nvidia and self.target.name != "sm_70"
 
     def _statement(self, line: SourceLine) -> tuple[int, int]:
-        """The first and last line of the statement that a line belongs to: a call may be written over several."""
+        """The first and last line of the statement that a line belongs to: a call may be written
+        over several."""
         for file, node in self._statements():
             last = node.end_lineno or node.lineno
             if (
@@ -368,7 +375,8 @@ class Followed:
 
 
 def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:
-    """Compile `kernel` for `target`, specialised as a launch with these arguments would be, and keep every stage.
+    """Compile `kernel` for `target`, specialised as a launch with these arguments would be, and
+    keep every stage.
 
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors, constants,
         options of the compiler such as num_warps and num_stages. In place of a tensor or number a text may describe it:
@@ -389,7 +397,8 @@ def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> 
 def lower_file(
     file: str | Path, name: str, signature: list[str], target: str | None = None, **options: Any
 ) -> Lowered:
-    """Compile the kernel `name` of a file. signature: a text for each argument, in order; those of constexprs are literals."""
+    """Compile the kernel `name` of a file. signature: a text for each argument, in order; those of
+    constexprs are literals."""
     if not Path(file).is_file():
         raise CourseError(f"There is no file {file}.")
     reference = {"file": str(Path(file).resolve()), "name": name}
@@ -450,7 +459,8 @@ _VAGUE = re.compile(
 
 
 def _clearer(vague: str, details: str) -> str:
-    """What the compiler wrote beside words that say nothing: its first error, or the pass that failed."""
+    """What the compiler wrote beside words that say nothing: its first error, or the pass that
+    failed."""
     if error := re.search(r"\berror: (.+?)\.?$", details, re.MULTILINE):
         return error[1]
     failed = re.search(r"Pipeline failed while executing \[`(\w+)`", details)
@@ -458,7 +468,8 @@ def _clearer(vague: str, details: str) -> str:
 
 
 def call_compiler(function: Any, *args: Any) -> Any:
-    """What a function returns that compiles in a child. Raises LowerError where the child did not come to its end."""
+    """What a function returns that compiles in a child. Raises LowerError where the child did not
+    come to its end."""
     ended = call(function, *args, kind="compile", timeout_s=TIMEOUT_S)
     words = ended.stderr.strip()
     if ended.how == "finished":

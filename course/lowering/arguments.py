@@ -146,7 +146,8 @@ def make(described: Described, is_constexpr: bool, kept: Sequence[torch.Tensor] 
 
 
 def told_type(text: str, is_constexpr: bool) -> tuple[str, Any] | None:
-    """The type that the JIT must be told of since the value from `make` does not show it, and "D" or None; None for others.
+    """The type that the JIT must be told of since the value from `make` does not show it, and "D"
+    or None; None for others.
 
     is_constexpr: of a parameter that is a constant, which a type makes an argument.
     """
@@ -170,7 +171,8 @@ def _tensor(dtype: torch.dtype, beyond_16: int, storage_bytes: int) -> torch.Ten
 
 
 def _of_type(text: str) -> Any:
-    """A value of the type that a text names: "*fp32:16", "*bf16 large", "i32:16", "i64:1", "tensordesc<fp16[64, 64]>"."""
+    """A value of the type that a text names: "*fp32:16", "*bf16 large", "i32:16", "i64:1",
+    "tensordesc<fp16[64, 64]>"."""
     if text in ("None", "nullptr"):
         return None
     if match := DESCRIPTOR.fullmatch(text):

@@ -35,7 +35,8 @@ class Access:
 
 
 def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
-    """How a warp moves a block between shared memory and registers, which need layouts of the same shape.
+    """How a warp moves a block between shared memory and registers, which need layouts of the same
+    shape.
 
     The access is as wide as neighbours in a thread's registers are neighbours in shared memory. (`ldmatrix` and the like,
     by which a warp loads for tensor cores, move rows of 16 bytes in the same goes of 128.)
@@ -70,7 +71,8 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
 
 
 def _vector(offsets: list[list[int]], most: int) -> int:
-    """How many first registers of every thread lie side by side in shared memory: a power of two."""
+    """How many first registers of every thread lie side by side in shared memory: a power of
+    two."""
     width = 1
     while width * 2 <= min(most, len(offsets[0])) and all(
         each[register] == each[0] + register for each in offsets for register in range(width * 2)

@@ -1,4 +1,5 @@
-"""The calls in a kernel's source that touch memory, and which of them a place in the source belongs to."""
+"""The calls in a kernel's source that touch memory, and which of them a place in the source belongs
+to."""
 
 import ast
 import textwrap
@@ -33,13 +34,15 @@ class Calls:
                     self._calls.setdefault(function["file"], []).append((start, end, node))
 
     def path(self, chain: Chain, kind: str) -> CallPath:
-        """The calls that the places of a chain stand in: the innermost one of a kind, the others of any."""
+        """The calls that the places of a chain stand in: the innermost one of a kind, the others of
+        any."""
         return tuple(
             self._around(place, kind if depth == 0 else None) for depth, place in enumerate(chain)
         )
 
     def _around(self, place: Place, kind: str | None) -> Call:
-        """The innermost call around a place. The compiler tells the place of a call's last argument, or of the call itself."""
+        """The innermost call around a place. The compiler tells the place of a call's last
+        argument, or of the call itself."""
         around = [
             (start, end)
             for start, end, node in self._calls.get(place[0], [])

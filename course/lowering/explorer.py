@@ -67,7 +67,8 @@ class Explorer(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def to_html(self, path: str | Path) -> Path:
-        """Write one file that needs neither a session nor the network, with linking alive; return its path."""
+        """Write one file that needs neither a session nor the network, with linking alive; return
+        its path."""
         state = {"panes": self.panes, "overview": self.overview}
         page = page_of(SCRIPT, self.lowered.kernel, state, static_html(self.panes, self.overview))
         return write_page(path, page)
@@ -87,7 +88,8 @@ class Explorer(anywidget.AnyWidget):
             }
 
     def _answer(self, _: Any, content: dict[str, Any], __: Any) -> None:
-        """What the script asks for: another setting, the list of passes, or what one of them changed."""
+        """What the script asks for: another setting, the list of passes, or what one of them
+        changed."""
         try:
             if "hello" in content:  # what is saved has switches only where a session answers
                 self.send({"hello": True})
@@ -136,7 +138,8 @@ def again(made: Lowered, target: str, num_warps: int, num_stages: int) -> Lowere
 
 
 def panes_of(made: Lowered, open_first: list[str]) -> list[Pane]:
-    """What the script draws: for each stage its coloured lines, their numbers, and the line of the source each came from.
+    """What the script draws: for each stage its coloured lines, their numbers, and the line of the
+    source each came from.
 
     groups: an index into the source's lines, or -1.
     """

@@ -41,7 +41,8 @@ def reference_of(kernel: Any, asker: str) -> Reference:
 
 
 def kernel_at(reference: Reference, target: GPUTarget = SM_90) -> Any:
-    """The kernel. Raises CourseError where its file holds none of that name, and what loading it raises.
+    """The kernel. Raises CourseError where its file holds none of that name, and what loading it
+    raises.
 
     target: what its module is told where it asks Triton's driver for the GPU while it is loaded, and none is there.
     """
@@ -50,7 +51,8 @@ def kernel_at(reference: Reference, target: GPUTarget = SM_90) -> Any:
     except RuntimeError as error:
         if "active drivers" not in str(error):
             raise
-    # Not told from the first: there are modules that then go on to ask PyTorch, which knows of no GPU.
+    # Not told from the first: there are modules that then go on to ask PyTorch, which knows of no
+    # GPU.
     with driver_of(target, runs_trials=False):
         return _loaded(reference)
 
@@ -105,7 +107,8 @@ def _module_at(path: Path) -> Any:
 
 
 def listing_of(*kernels: Any) -> list[dict[str, Any]]:
-    """The text of kernels and of every jitted function of the user's that they can call: name, file, first line, text."""
+    """The text of kernels and of every jitted function of the user's that they can call: name,
+    file, first line, text."""
     found: dict[Any, dict[str, Any]] = {}
     waiting = [plain_function(kernel) for kernel in reversed(kernels)]
     while waiting:

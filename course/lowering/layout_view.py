@@ -1,4 +1,5 @@
-"""A layout as a picture: the block with each element in the colour of its warp, or of its bank of shared memory."""
+"""A layout as a picture: the block with each element in the colour of its warp, or of its bank of
+shared memory."""
 
 import itertools
 import re

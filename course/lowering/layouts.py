@@ -1,4 +1,5 @@
-"""Which warp, thread and register holds which element of a block, or where in shared memory it lies.
+"""Which warp, thread and register holds which element of a block, or where in shared memory it
+lies.
 
 The compiler itself turns every layout into a linear layout: bases, one for each bit of the register, the thread, the warp
 and the program in its cluster, each saying by how much that bit moves the element (K. Zhou and others, *Linear Layouts*,
@@ -63,12 +64,14 @@ class Layout:
     element: str
     """The type of an element: `f32`."""
     bases: Bases = field(repr=False)
-    """For registers "register", "lane", "warp", "block"; for shared memory "offset"; empty where this Triton gives none."""
+    """For registers "register", "lane", "warp", "block"; for shared memory "offset"; empty where
+    this Triton gives none."""
     values: tuple[Value, ...] = field(repr=False)
 
     @property
     def kind(self) -> str:
-        """blocked, slice, linear, nvidia_mma, dot_op, amd_mfma, amd_wmma, swizzled_shared, nvmma_shared …"""
+        """blocked, slice, linear, nvidia_mma, dot_op, amd_mfma, amd_wmma, swizzled_shared,
+        nvmma_shared …"""
         return self.attribute.partition(".")[2].partition("<")[0]
 
     @property
@@ -108,7 +111,8 @@ class Layout:
 
     @property
     def registers(self) -> int:
-        """How many elements a thread holds, those counted more than once that lie in several registers."""
+        """How many elements a thread holds, those counted more than once that lie in several
+        registers."""
         return 2 ** len(self._registers["register"])
 
     @property
@@ -128,7 +132,8 @@ class Layout:
         return [_combine(start, bases["register"], register) for register in range(self.registers)]
 
     def holders(self, *index: int) -> list[Holder]:
-        """Every place that holds the element of this index; more than one where the layout keeps copies."""
+        """Every place that holds the element of this index; more than one where the layout keeps
+        copies."""
         if len(index) != len(self.shape):
             raise CourseError(
                 f"The shape is {self.shape}: an element has {len(self.shape)} numbers."
@@ -136,7 +141,8 @@ class Layout:
         return self._holders[self._checked(index)]
 
     def offset(self, *index: int) -> int:
-        """Where in shared memory the element lies, in elements from the start; of a part of a buffer, the part at the start."""
+        """Where in shared memory the element lies, in elements from the start; of a part of a
+        buffer, the part at the start."""
         return self._offsets[self._checked(index)]
 
     def bank(self, *index: int) -> int:
@@ -246,7 +252,8 @@ def _combine(start: Index, bases: list[list[int]], number: int) -> Index:
 
 
 class Layouts(Sequence[Layout]):
-    """Every layout of a TTGIR. A text gives the one of that name, `#blocked`, or of a variable, `x`."""
+    """Every layout of a TTGIR. A text gives the one of that name, `#blocked`, or of a variable,
+    `x`."""
 
     def __init__(self, layouts: list[Layout]) -> None:
         self._all = layouts
@@ -264,7 +271,8 @@ class Layouts(Sequence[Layout]):
             raise CourseError(
                 f"Nothing is called {key!r} in the TTGIR: there is {names or 'no layout'}."
             )
-        # Of a variable's values, the block itself rather than its addresses, its mask or its copy in shared memory.
+        # Of a variable's values, the block itself rather than its addresses, its mask or its copy
+        # in shared memory.
         best = [
             each
             for each in found
@@ -275,10 +283,12 @@ class Layouts(Sequence[Layout]):
         return max(best or found, key=lambda each: each.last(key))
 
     def all(self, key: str) -> list[Layout]:
-        """All of that name: a variable's values may have several layouts. `[key]` gives that of the last value."""
+        """All of that name: a variable's values may have several layouts. `[key]` gives that of the
+        last value."""
         if found := [each for each in self._all if key in (each.name, *each.names)]:
             return found
-        # The result of a call has the name that the function gives it; it is the last of what the call has made.
+        # The result of a call has the name that the function gives it; it is the last of what the
+        # call has made.
         called = [each for each in self._all if any(key in value.callers for value in each.values)]
         return [max(called, key=lambda each: each.last(key))] if called else []
 
@@ -296,7 +306,8 @@ class Layouts(Sequence[Layout]):
 
 
 def from_json(found: list[dict[str, Any]], origin_of: Callable[[str, str], Origin]) -> Layouts:
-    """From what the child has found; `origin_of` says where a value comes from, by its two locations."""
+    """From what the child has found; `origin_of` says where a value comes from, by its two
+    locations."""
     merged: dict[tuple[str, Index, str, str], dict[str, Any]] = {}
     for order, each in enumerate(found):
         # A part of a buffer lies otherwise than a buffer of the part's shape.

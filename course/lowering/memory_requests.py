@@ -1,4 +1,5 @@
-"""How a compiled kernel goes to global memory: which elements of a block each warp asks for at once.
+"""How a compiled kernel goes to global memory: which elements of a block each warp asks for at
+once.
 
 A load or store of a block becomes instructions of one warp each. What an instruction asks for follows from the layout of
 the block of addresses in the TTGIR, and from how many bytes of each thread one instruction moves, which the assembly says.
@@ -29,18 +30,21 @@ class Requests:
     """The call in the kernel's source, and the calls that led there."""
     shape: tuple[int, ...]
     bases: dict[str, list[list[int]]]
-    """Of the layout, as `layouts.Layout.bases`; empty for what has none, a scalar or a tensor descriptor's block."""
+    """Of the layout, as `layouts.Layout.bases`; empty for what has none, a scalar or a tensor
+    descriptor's block."""
     bytes_per_thread: int
     """Of one instruction."""
     num_warps: int
     """Of a program."""
     merged: bool = False
-    """Whether a thread has several instructions for one address in PTX: NVIDIA's assembler makes one of them."""
+    """Whether a thread has several instructions for one address in PTX: NVIDIA's assembler makes
+    one of them."""
     by_descriptor: bool = False
     """Whether a tensor memory accelerator moves it, which asks for whole rows of the block."""
 
     def numbers(self, itemsize: int) -> np.ndarray:
-        """[requests, lanes x elements]: by number, along the rows of the block, the element of each lane; -1 for none.
+        """[requests, lanes x elements]: by number, along the rows of the block, the element of each
+        lane; -1 for none.
 
         itemsize: bytes of an element.
         """
@@ -56,7 +60,8 @@ class Requests:
 
     @cached_property
     def _held(self) -> tuple[np.ndarray, np.ndarray]:
-        """[warps, lanes, registers] elements by number, and [warps, lanes] whether the thread asks for its own."""
+        """[warps, lanes, registers] elements by number, and [warps, lanes] whether the thread asks
+        for its own."""
         if not self.bases:  # a scalar: every thread loads it, and the first one stores it
             warps = self.num_warps if self.kind == "load" else 1
             return np.zeros((warps, 1, 1), dtype=np.int64), np.ones((warps, 1), dtype=bool)
@@ -67,7 +72,8 @@ class Requests:
         }
 
         def combined(name: str) -> np.ndarray:
-            # Bits of different bases never overlap in a block's number, since sizes are powers of two.
+            # Bits of different bases never overlap in a block's number, since sizes are powers of
+            # two.
             found = np.zeros(1, dtype=np.int64)
             for base in numbers[name]:
                 found = np.concatenate([found, found ^ base])
@@ -99,7 +105,8 @@ _BLOCK = re.compile(
 )  # of the addresses, or of AMD's offsets
 _KINDS: dict[str, Kind] = {"store": "store", "local_to_global": "store", "atomic": "update"}
 
-# NVIDIA: ld.global.v4.b32, st.global.b16, atom.global.…, and the number of bytes that cp.async names.
+# NVIDIA: ld.global.v4.b32, st.global.b16, atom.global.…, and the number of bytes that cp.async
+# names.
 _PTX = re.compile(
     r"\b(ld|st|atom|red)\.(?:\w+\.)*?global(?:\.\w+)*?(?:\.v(\d))?\.[bfus](\d+)"
     r"|cp\.async\.\w+\.shared\.global[^,]*,[^,]*, (\w+)"
@@ -112,7 +119,8 @@ _GCN_BYTES = {"dword": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
 
 
 def requests_of(lowered: Lowered) -> list[Requests]:
-    """For every access to global memory in the TTGIR, in its order, the instructions that it became."""
+    """For every access to global memory in the TTGIR, in its order, the instructions that it
+    became."""
     calls = Calls(lowered.listing)
     rows = lowered.ttgir.split("\n")
     widths, merged = _widths(lowered, calls)
@@ -149,7 +157,8 @@ Key = tuple[CallPath, Kind]
 
 
 def _widths(lowered: Lowered, calls: Calls) -> tuple[dict[Key, int], set[Key]]:
-    """For each call the bytes of each thread that the widest of its instructions moves; and the calls of which several load
+    """For each call the bytes of each thread that the widest of its instructions moves; and the
+    calls of which several load
     from one address."""
     stage = "ptx" if lowered.target.nvidia else "amdgcn"
     rows = lowered.texts[stage].split("\n")
@@ -171,7 +180,8 @@ def _widths(lowered: Lowered, calls: Calls) -> tuple[dict[Key, int], set[Key]]:
 
 
 def _bytes(instruction: str) -> tuple[Kind, int] | None:
-    """What an instruction does to global memory, and how many bytes of each thread it moves; None for others."""
+    """What an instruction does to global memory, and how many bytes of each thread it moves; None
+    for others."""
     if match := _PTX.search(instruction):
         if match[4]:  # into shared memory
             return "load", int(match[4], 0)

@@ -31,7 +31,8 @@ class Pass:
     """The name of its class."""
     before: str
     after: str
-    """Without source locations, as `before`; empty for the last one, which is followed by another language."""
+    """Without source locations, as `before`; empty for the last one, which is followed by another
+    language."""
 
     @property
     def changed(self) -> bool:
@@ -48,7 +49,8 @@ class Pass:
 
 
 class Passes(Sequence[Pass]):
-    """All passes, in order. A name gives the first pass of that name. Prints those that changed something."""
+    """All passes, in order. A name gives the first pass of that name. Prints those that changed
+    something."""
 
     def __init__(self, passes: list[Pass]) -> None:
         self._all = passes

@@ -1,4 +1,5 @@
-"""How the compiler pipelines a loop: at which of the loop's steps each operation works, and on which iteration."""
+"""How the compiler pipelines a loop: at which of the loop's steps each operation works, and on
+which iteration."""
 
 import re
 from dataclasses import dataclass
@@ -47,7 +48,8 @@ class Schedule:
 
 
 def schedules(passes: Passes) -> list[Schedule]:
-    """The schedule of every innermost loop that loads or multiplies, in order. Raises CourseError where there is none."""
+    """The schedule of every innermost loop that loads or multiplies, in order. Raises CourseError
+    where there is none."""
     planned = [each for each in passes if "loop.stage" in each.before]
     if planned:
         found = _loops(planned[-1].before)

@@ -1,4 +1,5 @@
-"""A software pipeline as a picture: which iteration each load and each product of a loop works on, step by step."""
+"""A software pipeline as a picture: which iteration each load and each product of a loop works on,
+step by step."""
 
 from matplotlib.patches import Rectangle
 
@@ -12,7 +13,8 @@ ITERATIONS = 6
 
 
 def pipeline(made: Lowered, loop: int = 0) -> Picture:
-    """The schedule of a loop of a kernel from `lower`: a row an operation, a column a step of the loop.
+    """The schedule of a loop of a kernel from `lower`: a row an operation, a column a step of the
+    loop.
 
     loop: which one, where the kernel has several. Every box is one iteration's turn, in its colour and with its number.
     """

@@ -1,4 +1,5 @@
-"""What a compiled kernel's binary says: SASS, registers, spills. Asks the disassemblers that come with Triton."""
+"""What a compiled kernel's binary says: SASS, registers, spills. Asks the disassemblers that come
+with Triton."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ RESERVED_SHARED_BYTES = 1024
 
 @dataclass(frozen=True)
 class Resources:
-    """What one program of a kernel needs, and how many fit a multiprocessor. Prints as a few lines."""
+    """What one program of a kernel needs, and how many fit a multiprocessor. Prints as a few
+    lines."""
 
     target: str
     num_warps: int
@@ -33,7 +35,8 @@ class Resources:
     most_shared_bytes: int
     """What a program may have on the target."""
     programs_per_sm: int | None
-    """None where it is not computed here, on AMD and for clusters; 0 where a program does not fit."""
+    """None where it is not computed here, on AMD and for clusters; 0 where a program does not
+    fit."""
     limit: str
     """What keeps more programs out: registers, shared memory, warps or programs."""
     occupancy: float | None
@@ -70,7 +73,8 @@ class Resources:
 
 
 def sass_of(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> str:
-    """The machine code of a cubin as text, with a comment for each source line that instructions come from.
+    """The machine code of a cubin as text, with a comment for each source line that instructions
+    come from.
 
     ptx: what the cubin was assembled from, with the locations that are wanted; assembler: the command that did so. It is
     assembled once more for the sake of the locations, which do not touch the code.

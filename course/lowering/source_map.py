@@ -1,4 +1,5 @@
-"""Which line of a kernel became which lines of each stage, from the locations that the compiler writes into them.
+"""Which line of a kernel became which lines of each stage, from the locations that the compiler
+writes into them.
 
 A location may be a chain: a line of Triton's own library, called from a line of the reader's. What counts is the innermost
 line that is the reader's own.
@@ -39,7 +40,8 @@ class LineMap:
     """
 
     def __init__(self, source: list[SourceLine], stages: dict[str, Callable[[], str]]) -> None:
-        """stages: what gives the text of each, by its name; asked when first needed, since disassembling takes long."""
+        """stages: what gives the text of each, by its name; asked when first needed, since
+        disassembling takes long."""
         self.source = source
         self.stages = list(stages)
         self._texts = stages
@@ -48,7 +50,8 @@ class LineMap:
         self._forward: dict[str, dict[Frame, list[int]]] = {}
 
     def of(self, line: int, file: str | None = None) -> dict[str, list[int]]:
-        """The lines of each stage that came from this line of the kernel; a stage that has none is left out."""
+        """The lines of each stage that came from this line of the kernel; a stage that has none is
+        left out."""
         named = {
             each.file
             for each in self.source
@@ -59,12 +62,14 @@ class LineMap:
         return {stage: rows for stage, rows in found.items() if rows}
 
     def back(self, stage: str, row: int) -> SourceLine | None:
-        """The line of the kernel that a stage's line came from; None for a line that came from none."""
+        """The line of the kernel that a stage's line came from; None for a line that came from
+        none."""
         frame = self._read(stage)._back[stage].get(row)
         return self._own[frame] if frame else None
 
     def places(self, stage: str) -> Iterator[tuple[int, Chain]]:
-        """For each line of a stage the places in the kernel that it came from: where it stands, and whence that was called."""
+        """For each line of a stage the places in the kernel that it came from: where it stands, and
+        whence that was called."""
         for row, chain in READERS[stage](self._texts[stage]()):
             own = tuple(each for each in chain if each[:2] in self._own)
             if own:
@@ -125,7 +130,8 @@ class Origin:
 
 
 def origin_of(location: str, named: str, own: dict[Frame, int], returns: set[Frame]) -> Origin:
-    """The origin of a value by its location, which MLIR prints in full: `loc("x"("kernel.py":10:26))`.
+    """The origin of a value by its location, which MLIR prints in full:
+    `loc("x"("kernel.py":10:26))`.
 
     named: the location that names it. own: the reader's own lines, with their numbers. returns: those of `return` statements,
         whose values are the caller's.
@@ -140,7 +146,8 @@ def origin_of(location: str, named: str, own: dict[Frame, int], returns: set[Fra
 
 
 def _printed(location: str) -> list[tuple[Frame, str]]:
-    """The frames of a printed location, from the innermost, each with the variable that is assigned to there."""
+    """The frames of a printed location, from the innermost, each with the variable that is assigned
+    to there."""
     return [((match[2], int(match[3])), match[1] or "") for match in _PRINTED.finditer(location)]
 
 
@@ -250,8 +257,10 @@ def _fields(text: str) -> dict[str, str]:
     return dict(re.findall(r'(\w+): ("[^"]*"|[^,]+)', text))
 
 
-# PTX and AMD's assembly: `.loc 1 5 10` holds for the instructions after it, `.file 1 "…"` names the file, and a comment
-# tells from where that line was called: `standard.py:263:15 @[ standard.py:293:36 @[ kernel.py:12:13 ] ]`. From Triton 3.8 on
+# PTX and AMD's assembly: `.loc 1 5 10` holds for the instructions after it, `.file 1 "…"` names the
+# file, and a comment
+# tells from where that line was called: `standard.py:263:15 @[ standard.py:293:36 @[
+# kernel.py:12:13 ] ]`. From Triton 3.8 on
 # PTX says `inlined_at 1 12 13` instead, which names the caller alone.
 
 _ASSEMBLER_FILE = re.compile(r'\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"')
@@ -275,7 +284,8 @@ def _locations(lines: list[str]) -> Iterator[tuple[int, Chain]]:
     in_inline_assembly = False
     for row, line in enumerate(lines):
         if match := _LOC.search(line):
-            # LLVM counts on from line to line of inline assembly, which is all from one line of the kernel.
+            # LLVM counts on from line to line of inline assembly, which is all from one line of the
+            # kernel.
             if not in_inline_assembly:
                 outer: Chain = tuple(
                     (paths.get(file, file), int(number), int(at))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.errors import CourseError
-from course.triton_internals.jit_functions import jit_specialise, plain_function
+from course.triton_internals.jit_functions import ParameterType, jit_specialise, plain_function
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class Parameter:
 
     name: str
     type: str
-    """Triton's name of the type: `*fp32` is a pointer to float32, `i32` an integer, `constexpr` a constant."""
+    """Triton's name of the type: `*fp32` is a pointer to float32, `i32` an integer, `constexpr` a
+    constant."""
     constant: Any = None
     """The value of a constexpr; 1 for an integer equal to 1."""
     divisible_by_16: bool = False
@@ -29,30 +30,33 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Specialisation:
-    """All parameters of a kernel as the compiler is told of them. Equal ones share a compiled kernel."""
+    """All parameters of a kernel as the compiler is told of them. Equal ones share a compiled
+    kernel."""
 
     kernel: str
     parameters: tuple[Parameter, ...]
     options: tuple[tuple[str, Any], ...] = ()
-    """Options of the compiler that are not the usual ones, such as num_warps."""
+    """Options of the compiler that are not the usual ones, such as num_warps, with their values."""
 
     def __str__(self) -> str:
         options = (f"{name}: the option {value!r}" for name, value in self.options)
-        return "\n".join([self.kernel, *(f"    {each}" for each in (*self.parameters, *options))])
+        return "\n    ".join([self.kernel, *map(str, self.parameters), *options])
 
     __repr__ = __str__
 
 
-def specialise(kernel: object, *args: Any, **meta: Any) -> Specialisation:
-    """Ask Triton how it would specialise `kernel` for these arguments, for an NVIDIA GPU. Compiles nothing.
+def specialise(kernel: Any, *args: Any, **meta: Any) -> Specialisation:
+    """Ask Triton how it would specialise `kernel` for these arguments, for an NVIDIA GPU. Compiles
+    nothing.
 
     kernel: a function under @triton.jit. args, meta: what a launch would be given, without the grid.
     Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
     """
     function = plain_function(kernel)
     if function is None:
+        kind = type(kernel).__name__
         raise CourseError(
-            f"specialise takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}."
+            f"specialise takes a kernel, a function under @triton.jit; this is a {kind}."
         )
     try:
         entries, options = jit_specialise(function, args, meta)
@@ -62,12 +66,11 @@ def specialise(kernel: object, *args: Any, **meta: Any) -> Specialisation:
             f"The arguments do not fit the kernel {function.__name__}: {reason}."
         ) from error
     return Specialisation(
-        function.__name__,
-        tuple(
-            Parameter(name, kind, constant=attribute)
-            if kind == "constexpr"
-            else Parameter(name, kind, divisible_by_16=attribute == "D")
-            for name, kind, attribute in entries
-        ),
-        tuple(options.items()),
+        function.__name__, tuple(map(_parameter, entries)), tuple(options.items())
     )
+
+
+def _parameter(entry: ParameterType) -> Parameter:
+    if entry.type == "constexpr":
+        return Parameter(entry.name, entry.type, constant=entry.attribute)
+    return Parameter(entry.name, entry.type, divisible_by_16=entry.attribute == "D")

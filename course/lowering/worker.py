@@ -62,7 +62,8 @@ def compile_kernel(
             assembler_watched() as commands,
             types_told(kernel, told),
         ):
-            # A cache of its own: Triton's would give back what was compiled from the same text in another file.
+            # A cache of its own: Triton's would give back what was compiled from the same text in
+            # another file.
             os.environ["TRITON_CACHE_DIR"] = cache
             kernel[(1,)](*given_args, **given_kwargs)
             return _result(found.kernels[0], listing, commands)
@@ -112,7 +113,8 @@ def compile_again(
 def passes_of(
     reference: Json, args: list[Json], kwargs: dict[str, Json], target: str, literal: bool
 ) -> Json:
-    """What `compile_kernel` returns, with "dump": the compiler's print of the IR before every pass."""
+    """What `compile_kernel` returns, with "dump": the compiler's print of the IR before every
+    pass."""
     with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
         dump = Path(folder) / "dump.mlir"
         os.environ |= {"MLIR_ENABLE_DUMP": "1", "MLIR_DUMP_PATH": str(dump)}
@@ -121,7 +123,8 @@ def passes_of(
 
 
 def layouts_of(ttgir: str, target: str) -> list[Json]:
-    """Every value of a TTGIR that has a layout, those in registers first: see `private.ir.values_with_layouts`."""
+    """Every value of a TTGIR that has a layout, those in registers first: see
+    `private.ir.values_with_layouts`."""
     aliases = dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
     found = []
     with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
@@ -139,7 +142,8 @@ def layouts_of(ttgir: str, target: str) -> list[Json]:
 
 
 def _encoding(type: str) -> str:
-    """The layout in a type: `#ttg.slice<{dim = 1, parent = #ttg.blocked<{…}>}>` of `tensor<64xi32, #ttg.slice<…>>`."""
+    """The layout in a type: `#ttg.slice<{dim = 1, parent = #ttg.blocked<{…}>}>` of `tensor<64xi32,
+    #ttg.slice<…>>`."""
     start, depth = type.index(", #") + 2, 0
     for end in range(start, len(type)):
         depth += {"<": 1, ">": -1}.get(type[end], 0)
@@ -156,7 +160,8 @@ def _expanded(text: str, aliases: dict[str, str]) -> str:
 def _bind(
     given: Any, kernel: Any, args: list[Json], kwargs: dict[str, Json], literal: bool
 ) -> tuple[list[Any], Json, Told]:
-    """What a launch would be given, by place and by name, and the types that the JIT is to be told of.
+    """What a launch would be given, by place and by name, and the types that the JIT is to be told
+    of.
 
     given: the kernel as it was found, perhaps under `@triton.heuristics`.
     """
@@ -199,7 +204,8 @@ def _bind(
             told[name] = "constexpr", make(each, True)
         bound[name] = make(each, is_constant and name not in told)
     _check_options({name: value for name, value in bound.items() if name not in names})
-    # By place as far as it goes: a parameter may be called self, as an argument of the JIT's own is.
+    # By place as far as it goes: a parameter may be called self, as an argument of the JIT's own
+    # is.
     first = next((place for place, name in enumerate(names) if name not in bound), len(names))
     return [bound.pop(name) for name in names[:first]], bound, told
 
@@ -255,7 +261,8 @@ def _with_constants(problem: Json, kernel: Any, args: list[Json], kwargs: dict[s
 
 
 def _literal(text: str) -> Any:
-    """The constant that a text writes: a Python literal, a type such as tl.float32 or fp32, or the text itself."""
+    """The constant that a text writes: a Python literal, a type such as tl.float32 or fp32, or the
+    text itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -323,7 +330,8 @@ def problem_of(error: CompileError, listing: list[Json]) -> Json:
 
 
 def disk_problem(error: OSError) -> Json:
-    """What an OSError of the compiler's says: of the disk, or of a library of Triton's that cannot be loaded."""
+    """What an OSError of the compiler's says: of the disk, or of a library of Triton's that cannot
+    be loaded."""
     if error.errno is None:
         return {
             "problem": f"Triton lacks a part of its own ({error}): install it anew, as `make clean setup` does."

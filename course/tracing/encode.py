@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from course.triton_internals.interpreter import interpreted_array
+
 from .address_map import Arguments
 from .downsample import Panel
 
@@ -49,14 +51,10 @@ class Block:
 
 def block_of(value: Any, arguments: Arguments, name: str = "") -> Block | None:
     """What an interpreted tensor holds; None for what is none. name: the variable's."""
-    handle = getattr(value, "handle", None)
-    data = getattr(handle, "data", None)
-    dtype = getattr(value, "dtype", None)
-    if not isinstance(data, np.ndarray) or dtype is None:
+    data = interpreted_array(value)
+    if data is None:
         return None
-    data = data.reshape(
-        [int(size) for size in getattr(value, "shape", ())] if value.type.is_block() else ()
-    )
+    dtype = value.dtype
     if dtype.is_ptr():
         return _addresses(data, f"*{dtype.element_ty}", arguments, name)
     return Block(str(dtype), numbers_of(data, str(dtype)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from course.triton_internals.interpreter import Access, Program
+from course.triton_internals.interpreter import Access, Program, combines_elements
 
 from .address_map import Arguments
 from .downsample import Panel
@@ -85,11 +85,11 @@ class Recorder:
 
     def _call(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         # What a reduction combines with is called for every pair of elements: it is no line that the kernel runs.
-        combining = frame.f_back is not None and frame.f_back.f_code.co_name in (
-            "generic_reduce",
-            "generic_scan",
-        )
-        if event != "call" or combining or not self._listing.holds(frame.f_code):
+        if (
+            event != "call"
+            or combines_elements(frame.f_back)
+            or not self._listing.holds(frame.f_code)
+        ):
             return None
         # Arguments are known from the start: they are shown as set by the line of the `def`.
         self._frames[frame] = _Frame(

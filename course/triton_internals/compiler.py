@@ -7,7 +7,7 @@ import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,50 +21,56 @@ from course.elf import is_whole
 
 from .driver import driver_of
 from .errors import CompileError, compile_problem
+from .patching import patched
 
 
 def prepare_compiler() -> None:
-    """Do what the first compilation in a process does: hash all of Triton's own files, and import what it needs."""
+    """Do what the first compilation in a process does: hash all of Triton's own files, and import
+    what it needs."""
     triton_key()
     for name in ("compiler.code_generator", "experimental.gluon", "language.extra.libdevice"):
         with contextlib.suppress(ImportError):
             importlib.import_module(f"triton.{name}")
 
 
-@contextlib.contextmanager
-def assembler_watched() -> Iterator[list[tuple[list[str], str]]]:
-    """While active, note how Triton calls NVIDIA's assembler. Yields the list that (command, what it said) are added to.
+@dataclass(frozen=True)
+class AssemblerCall:
+    """One call of NVIDIA's assembler."""
 
-    Where the temporary folder is full the assembler may fail without a word, or write half of its output and succeed, which
-    Triton would keep in its cache: both raise OSError.
+    command: list[str] = field(default_factory=list)
+    log: str = ""
+    """What it said."""
+
+
+@contextlib.contextmanager
+def assembler_watched() -> Iterator[list[AssemblerCall]]:
+    """While active, note how Triton calls NVIDIA's assembler. Yields the list that calls are added
+    to.
+
+    Where the temporary folder is full the assembler may fail without a word, or write half of its
+    output and succeed, which Triton would keep in its cache: both raise OSError.
     """
-    calls: list[tuple[list[str], str]] = []
-    plain_run = subprocess.run
+    calls: list[AssemblerCall] = []
+    own_run = subprocess.run
 
     def run(command: Any, *args: Any, **kwargs: Any) -> Any:
-        if not (
-            isinstance(command, list)
-            and "ptxas" in os.path.basename(command[0])
-            and "-o" in command
-        ):
-            return plain_run(command, *args, **kwargs)
+        is_ptxas = isinstance(command, list) and "ptxas" in Path(command[0]).name
+        if not is_ptxas or "-o" not in command:
+            return own_run(command, *args, **kwargs)
         output = Path(command[command.index("-o") + 1])
         try:
-            done = plain_run(command, *args, **kwargs)
+            done = own_run(command, *args, **kwargs)
         except subprocess.CalledProcessError:
             refuse_full(output.parent)
             raise
         refuse_half(output)
         log = getattr(kwargs.get("stderr"), "name", None)  # Triton has it write into a file
-        said = Path(log).read_text() if isinstance(log, str) else ""
-        calls.append(([str(word) for word in command], said))
+        text = Path(log).read_text() if isinstance(log, str) else ""
+        calls.append(AssemblerCall([str(word) for word in command], text))
         return done
 
-    subprocess.run = run  # type: ignore[assignment]
-    try:
+    with patched(subprocess, run=run):
         yield calls
-    finally:
-        subprocess.run = plain_run
 
 
 def refuse_full(folder: Path) -> None:
@@ -74,7 +80,8 @@ def refuse_full(folder: Path) -> None:
 
 
 def refuse_half(binary: Path) -> None:
-    """Raise OSError where machine code was not written to its end, which happens for want of room."""
+    """Raise OSError where machine code was not written to its end, which happens for want of
+    room."""
     if not is_whole(binary.read_bytes()):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(binary))
 
@@ -88,35 +95,29 @@ class CompiledLaunches:
     """Also those that the launcher has caught."""
 
 
-Told = dict[str, tuple[str, Any]]
-"""By parameter the type that it is compiled for, whatever its value is, and what that promises: "D" for a multiple of 16, None
-for nothing, the value for a "constexpr"."""
+FixedTypes = dict[str, tuple[str, Any]]
+"""By parameter the type that it is compiled for, whatever its value is, and what that promises: "D"
+for a multiple of 16, None for nothing, the value for a "constexpr"."""
 
 
 @contextlib.contextmanager
-def types_told(kernel: JITFunction[Any], told: Told) -> Iterator[None]:
-    """While active, the JIT specialises these parameters of a kernel as it is told, and the others by their values."""
-    before = kernel.device_caches
+def types_fixed(kernel: JITFunction[Any], types: FixedTypes) -> Iterator[None]:
+    """While active, the JIT specialises these parameters of a kernel for these types, and the
+    others by their values."""
     names = [parameter.name for parameter in kernel.params]
 
     def create_binder() -> Any:
         *rest, bind = kernel.create_binder()
 
-        def bind_told(*args: Any, **kwargs: Any) -> Any:
+        def bind_fixed(*args: Any, **kwargs: Any) -> Any:
             bound, entries, options = bind(*args, **kwargs)
-            return (
-                bound,
-                [told.get(name, entry) for name, entry in zip(names, entries, strict=True)],
-                options,
-            )
+            pairs = zip(names, entries, strict=True)
+            return bound, [types.get(name, entry) for name, entry in pairs], options
 
-        return *rest, bind_told
+        return *rest, bind_fixed
 
-    kernel.device_caches = defaultdict(create_binder)
-    try:
+    with patched(kernel, device_caches=defaultdict(create_binder)):
         yield
-    finally:
-        kernel.device_caches = before
 
 
 @contextlib.contextmanager
@@ -126,27 +127,23 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
     A launch that does not compile raises CompileError. Only where Triton's interpreter is off.
     """
     launches = CompiledLaunches([], [])
-    compiled, failed = launches.kernels, launches.problems
-    plain_run = JITFunction.run
+    own_run = JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
         try:
             with assembler_watched():
-                kernel = plain_run(self, *args, grid=grid, warmup=True, **kwargs)
+                kernel = own_run(self, *args, grid=grid, warmup=True, **kwargs)
         except (TypeError, OSError):
             raise  # the arguments do not fit, the disk is full: nothing that the compiler says
         except Exception as error:
-            failed.append(CompileError(compile_problem(error)))
-            raise failed[-1] from error
-        compiled.append(kernel)
+            problem = CompileError(compile_problem(error))
+            launches.problems.append(problem)
+            raise problem from error
+        launches.kernels.append(kernel)
         return kernel
 
-    JITFunction.run = run
-    try:
-        with driver_of(target, runs_trials=True):
-            yield launches
-    finally:
-        JITFunction.run = plain_run
+    with patched(JITFunction, run=run), driver_of(target, runs_trials=True):
+        yield launches
 
 
 def compile_as_told(
@@ -159,13 +156,14 @@ def compile_as_told(
 ) -> CompiledKernel:
     """Compile a kernel for types that are named and not taken from values. Raises CompileError.
 
-    signature: by argument its type, "constexpr" for each in `constants`. divisible: the arguments that are divisible by 16.
+    signature: each argument's type, "constexpr" for those in `constants`. divisible: the arguments
+        that are divisible by 16.
     A parameter annotated tl.constexpr may have a type too, and any other be a constant.
     """
     attributes = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
     try:
         with driver_of(target, runs_trials=False), assembler_watched():
-            kernel.create_binder()  # sets the next line's class, which is another one for a kernel in Gluon
+            kernel.create_binder()  # sets the next line's class, another one for a kernel in Gluon
             source = kernel.ASTSource(kernel, signature, constants, attributes)
             return triton.compile(source, target=target, options=options)
     except OSError:

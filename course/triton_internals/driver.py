@@ -1,4 +1,4 @@
-"""A driver for Triton where no GPU is, or where none is to be used."""
+"""A driver for Triton where there is no GPU, or where none is to be used."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -9,16 +9,20 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime.autotuner import Autotuner
 
+from .patching import patched
+
 Benchmarker = Callable[..., list[float]]
 
 
 class FixedDriver:
-    """Answers what Triton asks of a GPU's driver while it compiles, for a GPU that need not be there."""
+    """Answers what Triton asks of a GPU's driver while it compiles, for a GPU that need not be
+    there."""
 
     def __init__(self, target: GPUTarget, runs_trials: bool) -> None:
-        """runs_trials: whether `@triton.autotune` runs each of its configurations once, or just takes the first."""
+        """runs_trials: whether `@triton.autotune` runs each of its configurations once, or just
+        takes the first."""
         self.target, self.runs_trials = target, runs_trials
-        # Kernels are kept in memory by device: a number for each target, or one target's would do for another.
+        # Triton keeps kernels by device: with one number for all, one target's would serve another.
         self.device = abs(hash((target.backend, target.arch))) % 10**6 + 1000
 
     def get_current_target(self) -> GPUTarget:
@@ -36,26 +40,36 @@ class FixedDriver:
     def get_benchmarker(self) -> Benchmarker:
         return _benchmarker(self.runs_trials)
 
+    def map_python_to_cpp_type(self, type: str) -> str:
+        """The C type for one of Triton's, as NVIDIA's own driver names it."""
+        from triton.backends.nvidia import driver
+
+        # A function of the class in some versions of Triton, and of the module in others.
+        to_cpp = getattr(driver, "ty_to_cpp", None) or driver.CudaDriver.map_python_to_cpp_type
+        return str(to_cpp(type))
+
 
 @contextlib.contextmanager
 def driver_of(target: GPUTarget, runs_trials: bool) -> Iterator[None]:
     """While active, Triton's driver is a FixedDriver, and `@triton.autotune` measures nothing."""
-    driver_before, tuner_before = triton.runtime.driver._active, vars(Autotuner)["do_bench"]
-    triton.runtime.driver.set_active(FixedDriver(target, runs_trials))
-    do_not_measure(runs_trials)
-    try:
+    with (
+        patched(triton.runtime.driver, _active=FixedDriver(target, runs_trials)),
+        patched(Autotuner, do_bench=_do_bench(runs_trials)),
+    ):
         yield
-    finally:
-        triton.runtime.driver._active = driver_before
-        Autotuner.do_bench = tuner_before
 
 
 def do_not_measure(runs_trials: bool) -> None:
-    """From now on `@triton.autotune` asks neither a driver nor PyTorch for times, however it was told to measure.
+    """From now on `@triton.autotune` asks neither a driver nor PyTorch for times, however it was
+    told to measure.
 
     runs_trials: whether it runs each of its configurations once, or just takes the first.
     """
-    Autotuner.do_bench = property(lambda _: _benchmarker(runs_trials))
+    Autotuner.do_bench = _do_bench(runs_trials)
+
+
+def _do_bench(runs_trials: bool) -> property:
+    return property(lambda _: _benchmarker(runs_trials))
 
 
 def _benchmarker(runs_trials: bool) -> Benchmarker:

@@ -2,12 +2,24 @@
 
 import re
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FrameType
+from typing import Protocol
 
 import triton
 from triton.compiler.errors import CompilationError
 from triton.runtime.errors import InterpreterError
+
+
+class FunctionText(Protocol):
+    """The source of a function."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def line(self) -> int:
+        """The line of its file at which the text begins."""
 
 
 @dataclass(frozen=True)
@@ -15,9 +27,9 @@ class Place:
     """A line of one of several functions."""
 
     which: int
-    """The function's number among them."""
+    """The function's index among them."""
     line: int
-    """In its file."""
+    """The line's number in the function's file."""
     text: str
 
 
@@ -27,22 +39,22 @@ class CompileProblem:
 
     reason: str
     places: tuple[tuple[str, int], ...] = ()
-    """Where the compiler stopped, from the innermost call to the outermost: a function's text, from its `def`, and the line
-    in it, from 1."""
+    """Where the compiler stopped, from the innermost call to the outermost: a function's text, from
+    its `def`, and the line in it, from 1."""
 
-    def within(self, functions: list[tuple[str, int]]) -> Place | None:
-        """The innermost place in one of these functions, each given as its text and the line of its file it begins in."""
+    def within(self, functions: Sequence[FunctionText]) -> Place | None:
+        """The innermost place in one of these functions."""
         for source, row in self.places:
-            for which, (text, first_line) in enumerate(functions):
-                before, found, _ = text.partition(source.rstrip())
+            source = source.rstrip()
+            for which, function in enumerate(functions):
+                before, found, _ = function.text.partition(source)
                 if found:
-                    lines = source.rstrip().split("\n")
+                    lines = source.split("\n")
                     row = min(
                         row, len(lines)
-                    )  # of a call of a noinline function Triton says the line after it
-                    return Place(
-                        which, first_line + before.count("\n") + row - 1, lines[row - 1].strip()
-                    )
+                    )  # at a call of a noinline function Triton says one more
+                    line = function.line + before.count("\n") + row - 1
+                    return Place(which, line, lines[row - 1].strip())
         return None
 
 
@@ -61,39 +73,41 @@ class CompileError(Exception):
 def compile_problem(error: Exception) -> CompileProblem:
     """What an exception from a compilation says."""
     chain = causes(error)
-    located = [
-        each
-        for each in chain
-        if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src
-    ]
-    words = [getattr(each, "error_message", None) or _own_words(each) for each in chain]
-    below = [
-        line for line in str(error).strip().splitlines()[-1:] if line.strip("^ ")
-    ]  # the source, what is wrong with it
-    reason = next(
-        (text for text in [*reversed(words), *below] if text), "the compiler gives no reason"
-    )
+    texts = [getattr(each, "error_message", None) or _own_words(each) for each in chain]
+    # Triton's own error shows the source, and below it what is wrong with it.
+    last_line = [line for line in str(error).strip().splitlines()[-1:] if line.strip("^ ")]
+    known = (text for text in [*reversed(texts), *last_line] if text)
+    reason = next(known, "the compiler gives no reason")
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
     reason = _indexing(chain[-1]) or _CLEARER.get(reason, reason)
     if match := _MANGLED.fullmatch(reason):
         reason = f"{match[1]} calls itself, and a kernel cannot"
-    return CompileProblem(reason, tuple((each.src, each.node.lineno) for each in reversed(located)))
+    located = [
+        (each.src, each.node.lineno)
+        for each in reversed(chain)
+        if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src
+    ]
+    return CompileProblem(reason, tuple(located))
 
 
 _MANGLED = re.compile(r"(?:\w+\.)*(\w+?)__\w*")
-"""A function's name with its types, which is all that Triton says of one that is called before it is compiled."""
+"""A function's name with its types, which is all that Triton says of one that is called before it
+is compiled."""
 _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
-"""How Triton refuses a function of the language that is called without a compiler or an interpreter."""
+"""How Triton refuses a function of the language that is called without a compiler or an
+interpreter."""
 _NO_MATMUL = "a kernel has no @: tl.dot(a, b) multiplies blocks"
+_NO_GRID = "a kernel was called without a grid: write kernel[grid](…)"
 
 _CLEARER = {
     "__setitem__ is not supported in triton": "elements are not assigned by index: use tl.store",
-    # What Triton says at a call of a kernel without a grid.
-    "'InterpreterBuilder' object has no attribute 'grid_idx'": "a kernel was called without a grid: write kernel[grid](…)",
+    "'InterpreterBuilder' object has no attribute 'grid_idx'": _NO_GRID,
     "'MatMult' object has no attribute '__name__'": _NO_MATMUL,
     "AST binary operator 'MatMult' is not (currently) implemented.": _NO_MATMUL,  # in Triton 3.9
-    "object of type 'int' has no len()": "the grid is a number, and must be a tuple: write kernel[(programs,)](…)",
+    "object of type 'int' has no len()": (
+        "the grid is a number, and must be a tuple: write kernel[(programs,)](…)"
+    ),
 }
 
 
@@ -108,27 +122,38 @@ def causes(error: Exception) -> list[Exception]:
     return [error, *(causes(cause) if isinstance(cause, Exception) else [])]
 
 
+def raised_in_kernel(error: Exception) -> Exception:
+    """What a kernel raised, where the interpreter has raised an error of its own from it; else the
+    error itself."""
+    return causes(error)[-1] if isinstance(error, InterpreterError) else error
+
+
+def lacks_bfloat16(error: Exception) -> bool:
+    """Whether the interpreter stopped for want of bfloat16: it has no constants of it, and no
+    atomics on it."""
+    return "get_bf16" in str(error) or "Unsupported data type" in str(error)
+
+
 def lacking(error: Exception) -> str:
     """What Triton's interpreter lacks, where a kernel failed for want of it; else nothing."""
     chain = causes(error)
     last = chain[-1]
     if isinstance(last, CannotInterpretError):
         return str(last)
-    if (
-        isinstance(last, AttributeError)
-        and type(last.obj).__name__ == "InterpreterBuilder"
-        and last.name != "grid_idx"
-    ):
-        return _language_function(last) or str(last.name)
-    if isinstance(last, AttributeError) and getattr(last.obj, "__triton_aggregate__", False):
-        return f"{last.name}, a method of an @aggregate class"
+    if isinstance(last, AttributeError):
+        of_builder = type(last.obj).__name__ == "InterpreterBuilder"
+        if of_builder and last.name != "grid_idx":
+            return _language_function(last) or str(last.name)
+        if getattr(last.obj, "__triton_aggregate__", False):
+            return f"{last.name}, a method of an @aggregate class"
     if isinstance(last, NotImplementedError) and "interpreter" in str(last):
         return _language_function(last) or str(last)
-    # The interpreter gives its own functions of the language to a kernel: one that refuses is another's.
+    # The interpreter gives its own functions of the language to a kernel: one that refuses is
+    # another's.
     in_a_kernel = any(isinstance(each, InterpreterError) for each in chain)
     if in_a_kernel and str(last).startswith(_OUTSIDE_A_KERNEL) and not _indexing(last):
-        refusing = _frames(last)[-1].f_locals["fn"]
-        return f"{refusing.__module__}.{refusing.__name__}"
+        function = _frames(last)[-1].f_locals["fn"]
+        return f"{function.__module__}.{function.__name__}"
     return ""
 
 
@@ -144,16 +169,17 @@ def _frames(error: Exception) -> list[FrameType]:
 
 def _language_function(error: Exception) -> str:
     """The function of Triton's language in which an error was raised, as a kernel names it."""
-    named = [
-        frame.f_code.co_name
-        for frame in _frames(error)
-        if frame.f_code.co_filename == triton.language.core.__file__
-    ]
-    return next((f"tl.{name}" for name in named if hasattr(triton.language, name)), "")
+    for frame in _frames(error):
+        name = frame.f_code.co_name
+        in_language = frame.f_code.co_filename == triton.language.core.__file__
+        if in_language and hasattr(triton.language, name):
+            return f"tl.{name}"
+    return ""
 
 
 def _indexing(error: Exception) -> str:
-    """What is to be done instead, where an error was raised while a pointer or a block was indexed; else nothing."""
+    """What is to be done instead, where an error was raised while a pointer or a block was indexed;
+    else nothing."""
     for frame in _frames(error):
         if frame.f_code is triton.language.tensor.__getitem__.__wrapped__.__code__:
             if frame.f_locals["self"].type.scalar.is_ptr():
@@ -164,5 +190,5 @@ def _indexing(error: Exception) -> str:
 
 
 def _own_words(error: Exception) -> str:
-    """What an error says, where it does not only show the source."""
+    """What an error says, unless it only shows the source."""
     return "" if isinstance(error, CompilationError) else str(error)

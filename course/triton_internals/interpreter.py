@@ -1,25 +1,30 @@
-"""The interpreter, watched."""
+"""Triton's interpreter, with an observer that is told of every launch, program and access."""
 
 import contextlib
 import inspect
-import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from types import FrameType
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 from triton.backends.compiler import GPUTarget
+from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
+from .patching import as_method, patched
+from .undefined_lanes import fill_undefined
 
 Program = tuple[int, int, int]
 Grid = tuple[int, int, int]
+Kind = Literal["load", "store", "update"]
+"""What an access does. An update is atomic."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +42,19 @@ class Launch:
         return [tensor for _, tensor in self.named_tensors()]
 
     def named_tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for name, value in self.arguments.items():
-            found = list(_tensors([value]))
-            yield from (
-                (f"{name}[{i}]" if len(found) > 1 else name, tensor)
-                for i, tensor in enumerate(found)
-            )
+        """Each tensor with its parameter's name, or `name[0]`, `name[1]` … where that has
+        several."""
+        for name, argument in self.arguments.items():
+            tensors = list(_tensors([argument]))
+            for i, tensor in enumerate(tensors):
+                yield f"{name}[{i}]" if len(tensors) > 1 else name, tensor
 
 
 @dataclass(frozen=True)
 class Access:
     """What a program is about to do to memory with one tl.load, tl.store or atomic."""
 
-    kind: Literal["load", "store", "update"]
-    """An update is atomic."""
+    kind: Kind
     program: Program
     pointers: np.ndarray
     """uint64 addresses, of the block's shape."""
@@ -61,13 +65,13 @@ class Access:
     values: np.ndarray | None
     """What is stored, of the same shape."""
     dtype: str = ""
-    """Of what is stored, Triton's name."""
+    """The type of what is stored, by Triton's name."""
     undefined: bool = False
     """Whether lanes that a mask keeps out of a load are left without a value."""
 
     @cached_property
     def addresses(self) -> np.ndarray:
-        """Of the active lanes, 1-D."""
+        """The addresses of the active lanes, 1-D."""
         return self.pointers[self.active]
 
     @property
@@ -97,213 +101,211 @@ Sample = Callable[[Grid], list[Program]]
 
 @contextlib.contextmanager
 def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Iterator[None]:
-    """While active, the interpreter tells `observer` of every launch, every program, and every access before it is made.
+    """While active, the interpreter tells `observer` of every launch, program and access, before it
+    is made.
 
-    What the interpreter lacks is filled: see `gaps.gaps_filled`. And it raises where a kernel asks whether a block of several
-    lanes is true, and makes extremes of what the language leaves undefined: a masked lane that no `other` was given for, where
-    the interpreter by itself puts 0.
-    sample: of a grid, the programs to run, in order; by default all.
+    What the interpreter lacks is filled: see `gaps_filled`. It raises where a kernel asks whether a
+    block of several lanes is true, and puts extremes where the language leaves a value undefined: in
+    a masked lane for which no `other` was given, where the interpreter by itself puts 0.
+
+    sample: from a grid, the programs to run, in order; by default all run.
     """
-    from triton.runtime import interpreter
+    watched = WatchedInterpreter(observer, sample)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(gaps_filled())
+        stack.enter_context(driver_of(GPUTarget("cuda", 90, 32), runs_trials=True))
+        stack.enter_context(watched.installed())
+        yield
 
-    builder, executor = interpreter.interpreter_builder, interpreter.GridExecutor
-    plain = {name: getattr(builder, name) for name in ("create_masked_load", "create_masked_store")}
-    plain |= {
-        name: getattr(builder, name)
-        for name in ("create_atomic_rmw", "create_atomic_cas", "create_splat")
-    }
-    plain_arguments, plain_restore = executor._init_args_hst, executor._restore_args_dev
-    plain_patch = interpreter._patch_lang_tensor
-    bound: list[tuple[str, dict[str, Any]]] = []  # of the launch that is being prepared
-    chosen: list[Program] = []
-    turns = itertools.count()  # of what is undefined
 
-    def tell(
-        kind: Literal["load", "store", "update"],
-        pointers: Any,
-        mask: Any,
-        value: Any = None,
-        undefined: bool = False,
-    ) -> None:
-        element = pointers.get_element_ty()
-        itemsize = max(1, getattr(element, "primitive_bitwidth", 64) // 8)  # a pointer has none
-        shape = pointers.data.shape
-        # A scalar's condition joined with a block's gives integers, which would pick lanes by number.
-        active = (
-            np.ones(shape, dtype=bool)
-            if mask is None
-            else np.broadcast_to(mask.data, shape).astype(bool)
-        )
-        values = np.broadcast_to(value.data, shape) if value is not None else None
-        dtype = str(value.dtype.scalar) if value is not None else ""
-        observer.access(
-            Access(
-                kind, builder.grid_idx, pointers.data, active, itemsize, values, dtype, undefined
-            )
-        )
+class WatchedInterpreter:
+    """What takes the place of functions of Triton's interpreter: it tells the observer, and calls
+    them."""
 
-    def load(pointers: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
-        undefined = other is None
-        tell("load", pointers, mask, undefined=undefined)
-        return defined(
-            plain["create_masked_load"](pointers, mask, other, *rest, **named),
-            mask if undefined else None,
-        )
+    def __init__(self, observer: Observer, sample: Sample | None) -> None:
+        self._observer, self._sample = observer, sample
+        self._builder = interpreter.interpreter_builder
+        methods: list[tuple[Any, dict[str, Callable[..., Any]]]] = [
+            (
+                self._builder,
+                {
+                    "create_masked_load": self._load,
+                    "create_masked_store": self._store,
+                    "create_atomic_rmw": self._update,
+                    "create_atomic_cas": self._compare_and_swap,
+                    "create_splat": self._splat,
+                    "set_grid_dim": self._set_grid,
+                    "set_grid_idx": self._set_program,
+                },
+            ),
+            (
+                interpreter.GridExecutor,
+                {
+                    "__call__": as_method(self._run),
+                    "_init_args_hst": as_method(self._copy_arguments),
+                    "_restore_args_dev": as_method(self._copy_back),
+                },
+            ),
+            (interpreter, {"_patch_lang_tensor": self._patch_tensor}),
+        ]
+        self._methods = methods
+        self._own = {name: getattr(owner, name) for owner, names in methods for name in names}
+        self._kernel, self._arguments = "", dict[str, Any]()
+        """The launch that is being prepared."""
+        self._sampled_grid: Grid = (1, 1, 1)
+        self._sampled_programs: list[Program] = []
+        self._undefined_blocks = 0
 
-    def defined(block: Any, mask: Any) -> Any:
-        if mask is not None:
-            _undefine(
-                block,
-                ~np.broadcast_to(mask.data, block.data.shape).astype(bool),
-                next(turns) % 2 == 0,
-            )
-        return block
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """While active, the interpreter calls these methods in place of its own."""
+        with contextlib.ExitStack() as stack:
+            for owner, methods in self._methods:
+                stack.enter_context(patched(owner, **methods))
+            yield
 
-    def store(pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        tell("store", pointers, mask, value)
-        return plain["create_masked_store"](pointers, value, mask, *rest, **named)
+    # A launch
 
-    def update(
-        operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any
-    ) -> Any:
-        tell("update", pointers, mask)
-        return defined(
-            plain["create_atomic_rmw"](operation, pointers, value, mask, *rest, **named), mask
-        )
+    def _run(self, executor: Any, *args: Any, **kwargs: Any) -> None:
+        if self._sample:
+            grid = executor.grid
 
-    def compare_and_swap(pointers: Any, *rest: Any, **named: Any) -> Any:
-        tell("update", pointers, None)
-        return plain["create_atomic_cas"](pointers, *rest, **named)
+            def sampled_grid(arguments: dict[str, Any]) -> tuple[int]:
+                assert self._sample is not None
+                whole = grid(arguments) if callable(grid) else grid
+                self._sampled_grid = (*whole, 1, 1, 1)[:3]
+                self._sampled_programs = self._sample(self._sampled_grid)
+                return (len(self._sampled_programs),)
 
-    def splat(block_type: Any, value: Any) -> Any:
-        # The interpreter makes integers of a scalar's condition, and from 3.9 on refuses them as a mask.
-        made = plain["create_splat"](block_type, value)
-        made.data = made.data.astype(bool) if value.data.dtype == bool else made.data
-        return made
+            executor.grid = sampled_grid
+        self._own["__call__"](executor, *args, **kwargs)
 
-    def arguments(self: Any, args: Any, kwargs: Any) -> Any:
+    def _copy_arguments(self, executor: Any, args: Any, kwargs: Any) -> Any:
         with _disable_current_modes():  # its copies are no work of the function that launches
-            args, kwargs = plain_arguments(self, args, kwargs)
-        bound[:] = [(self.fn.__name__, inspect.getcallargs(self.fn, *args, **kwargs))]
+            args, kwargs = self._own["_init_args_hst"](executor, args, kwargs)
+        self._kernel = executor.fn.__name__
+        self._arguments = inspect.getcallargs(executor.fn, *args, **kwargs)
         return args, kwargs
 
-    def set_grid_dim(*sizes: int) -> None:
-        builder.grid_dim = sizes
-        kernel, given = bound[0]
-        observer.launch(Launch(kernel, sizes, given))  # type: ignore[arg-type]  # three of them
-
-    def set_grid_idx(*indices: int) -> None:
-        # A sample's programs stand along the first axis, one after the other.
-        builder.grid_idx = chosen[indices[0]] if sample else indices
-        observer.program(builder.grid_idx)
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> None:
-        if sample:
-            whole = self.grid
-
-            def of_sample(given: Any) -> tuple[int]:
-                sizes = (*(whole(given) if callable(whole) else whole), 1, 1, 1)[:3]
-                chosen[:] = sample(sizes)
-                builder.set_grid_dim = lambda *_: set_grid_dim(*sizes)
-                return (len(chosen),)
-
-            self.grid = of_sample
-        plain_call(self, *args, **kwargs)
-
-    def restore(self: Any, args: Any, *rest: Any) -> None:
-        if all(tensor.device.type == "cpu" for tensor in _tensors([*args, *rest[1].values()])):
+    def _copy_back(self, executor: Any, args: Any, args_hst: Any, kwargs: Any, *rest: Any) -> None:
+        if all(tensor.device.type == "cpu" for tensor in _tensors([*args, *kwargs.values()])):
             return  # the interpreter has used the tensors themselves, and would copy their memory onto itself
         with _disable_current_modes():
-            plain_restore(self, args, *rest)
+            self._own["_restore_args_dev"](executor, args, args_hst, kwargs, *rest)
 
-    def patch(tensor: Any, scope: Any) -> None:
-        plain_patch(tensor, scope)
-        scope.set_attr(tensor, "__bool__", _truth)
-        scope.set_attr(tensor, "__setitem__", _refused_assignment)
-        # Triton 3.6 asks NumPy for the number in an array of one, which NumPy 2.4 refuses: no loop to an argument would run.
-        scope.set_attr(tensor, "__index__", lambda block: int(block.handle.data.squeeze()))
+    def _set_grid(self, x: int, y: int, z: int) -> None:
+        grid = self._sampled_grid if self._sample else (x, y, z)
+        self._builder.grid_dim = grid
+        self._observer.launch(Launch(self._kernel, grid, self._arguments))
 
-    plain_call = executor.__call__
-    watched: dict[str, Callable[..., Any]] = {
-        "create_masked_load": load,
-        "create_masked_store": store,
-    }
-    watched |= {
-        "create_atomic_rmw": update,
-        "create_atomic_cas": compare_and_swap,
-        "create_splat": splat,
-    }
-    watched |= {"set_grid_dim": set_grid_dim, "set_grid_idx": set_grid_idx}
-    replaced = {name: value for name, value in vars(builder).items() if name in watched}
-    others = contextlib.ExitStack()
-    try:
-        others.enter_context(gaps_filled())
-        others.enter_context(driver_of(GPUTarget("cuda", 90, 32), runs_trials=True))
-        executor._init_args_hst, executor._restore_args_dev, executor.__call__ = (
-            arguments,
-            restore,
-            call,
+    def _set_program(self, x: int, y: int, z: int) -> None:
+        # A sample's programs stand along the first axis, one after the other.
+        program = self._sampled_programs[x] if self._sample else (x, y, z)
+        self._builder.grid_idx = program
+        self._observer.program(program)
+
+    # An access
+
+    def _load(self, pointers: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
+        undefined = other is None
+        self._tell("load", pointers, mask, undefined=undefined)
+        block = self._own["create_masked_load"](pointers, mask, other, *rest, **named)
+        return self._undefine(block, mask) if undefined else block
+
+    def _store(self, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        self._tell("store", pointers, mask, value)
+        return self._own["create_masked_store"](pointers, value, mask, *rest, **named)
+
+    def _update(
+        self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any
+    ) -> Any:
+        self._tell("update", pointers, mask)
+        create = self._own["create_atomic_rmw"]
+        return self._undefine(create(operation, pointers, value, mask, *rest, **named), mask)
+
+    def _compare_and_swap(self, pointers: Any, *rest: Any, **named: Any) -> Any:
+        self._tell("update", pointers, None)
+        return self._own["create_atomic_cas"](pointers, *rest, **named)
+
+    def _tell(
+        self, kind: Kind, pointers: Any, mask: Any, value: Any = None, undefined: bool = False
+    ) -> None:
+        # A pointer has no width of its own.
+        itemsize = max(1, getattr(pointers.get_element_ty(), "primitive_bitwidth", 64) // 8)
+        shape = pointers.data.shape
+        # A scalar's condition joined with a block's gives integers, which would pick lanes by
+        # number.
+        lanes = True if mask is None else mask.data.astype(bool)
+        access = Access(
+            kind,
+            self._builder.grid_idx,
+            pointers.data,
+            np.broadcast_to(lanes, shape),
+            itemsize,
+            None if value is None else np.broadcast_to(value.data, shape),
+            "" if value is None else str(value.dtype.scalar),
+            undefined,
         )
-        interpreter._patch_lang_tensor = patch
-        for name, function in watched.items():
-            setattr(builder, name, function)
-        yield
-    finally:
-        executor._init_args_hst, executor._restore_args_dev = plain_arguments, plain_restore
-        executor.__call__ = plain_call
-        interpreter._patch_lang_tensor = plain_patch
-        others.close()
-        for name in watched:
-            delattr(builder, name)  # the class's own shows again, …
-            if name in replaced:
-                setattr(builder, name, replaced[name])  # … or another watcher's
+        self._observer.access(access)
 
+    def _undefine(self, block: Any, mask: Any) -> Any:
+        if mask is not None:
+            fill_undefined(block, mask, largest_first=self._undefined_blocks % 2 == 0)
+            self._undefined_blocks += 1
+        return block
 
-def _undefine(block: Any, lanes: np.ndarray, largest_first: bool) -> None:
-    """Fill these lanes with the largest and the smallest there is, in turns: no sum, maximum, minimum or product hides both."""
-    data, largest, smallest = block.data, *_extremes(block)
-    if not data.ndim or data.size == 1:
-        largest_first = False  # it may be how often a loop runs
-    turns = np.cumsum(lanes).reshape(lanes.shape) % 2 == largest_first
-    data[lanes & turns], data[lanes & ~turns] = largest, smallest
+    # Mended on the way
 
+    def _splat(self, block_type: Any, value: Any) -> Any:
+        # The interpreter makes integers of a scalar's condition, and from 3.9 on refuses them as a
+        # mask.
+        block = self._own["create_splat"](block_type, value)
+        if value.data.dtype == bool:
+            block.data = block.data.astype(bool)
+        return block
 
-def _extremes(block: Any) -> tuple[Any, Any]:
-    """The largest and the smallest of a block's type; of one without numbers below 0, nothing near 0 either."""
-    dtype, name = block.data.dtype, str(block.dtype.scalar)
-    if dtype.kind == "f":
-        return np.inf, -np.inf
-    if name == "bf16":  # which the interpreter keeps as bits, as it does fp8
-        return 0x7F80, 0xFF80
-    if name.startswith("fp8"):
-        return 0x7F, 0x7F  # NaN
-    if dtype.kind == "b":
-        return True, True
-    most = np.iinfo(dtype).max
-    if dtype.kind == "u":
-        return most, most - 1
-    if (
-        dtype.itemsize == 8
-    ):  # less, since an offset of so many elements in bytes would come round to 0
-        return most // 16, -most // 16
-    return most, np.iinfo(dtype).min
+    def _patch_tensor(self, tensor: Any, scope: Any) -> None:
+        self._own["_patch_lang_tensor"](tensor, scope)
+        scope.set_attr(tensor, "__bool__", _truth)
+        scope.set_attr(tensor, "__setitem__", _refuse_assignment)
+        # Triton 3.6 asks NumPy for the number in an array of one, which NumPy 2.4 refuses: no loop
+        # up to an argument would run.
+        scope.set_attr(tensor, "__index__", lambda block: int(block.handle.data.squeeze()))
 
 
 def _truth(block: Any) -> bool:
-    """The truth of an interpreted value. The interpreter by itself takes every block for true, and `a and b` for b."""
+    """The truth of an interpreted value.
+
+    The interpreter by itself takes every block for true, and `a and b` for b.
+    """
     data = block.handle.data
     if data.size > 1:
         if sys._getframe(1).f_globals.get("__name__", "").startswith("triton."):
-            return True  # Triton's own code means "is it given?"
+            return True  # Triton's own code means "is there one?"
         raise ValueError(
-            f"A block of {data.size} lanes is neither true nor false: in place of `if` give tl.load and tl.store a mask, "
-            "and join conditions by & and |, not by `and` and `or`"
+            f"A block of {data.size} lanes is neither true nor false: in place of `if` give tl.load "
+            "and tl.store a mask, and join conditions by & and |, not by `and` and `or`"
         )
     return bool(data)
 
 
-def _refused_assignment(*_: Any) -> None:
+def _refuse_assignment(*_: Any) -> None:
     raise NotImplementedError("__setitem__ is not supported in triton")  # in the compiler's words
+
+
+def combines_elements(frame: FrameType | None) -> bool:
+    """Whether a frame is the interpreter's loop over pairs of elements, in a reduction or a
+    scan."""
+    return frame is not None and frame.f_code.co_name in ("generic_reduce", "generic_scan")
+
+
+def interpreted_array(value: Any) -> np.ndarray | None:
+    """What the interpreter keeps of a tensor, in the tensor's shape; None for a value that is no
+    tensor of its."""
+    data = getattr(getattr(value, "handle", None), "data", None)
+    if not isinstance(data, np.ndarray) or getattr(value, "dtype", None) is None:
+        return None
+    return data.reshape([int(size) for size in value.shape] if value.type.is_block() else ())
 
 
 def _tensors(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -313,7 +315,5 @@ def _tensors(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors(argument)
         elif isinstance(argument, torch.Tensor):
             yield argument
-        elif isinstance(argument, TensorDescriptor) or hasattr(
-            argument, "base"
-        ):  # or a tensor seen as another dtype
-            yield from _tensors([argument.base])
+        elif isinstance(argument, TensorDescriptor) or hasattr(argument, "base"):
+            yield from _tensors([argument.base])  # `base` of a tensor seen as another dtype, too

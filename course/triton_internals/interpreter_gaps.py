@@ -14,8 +14,12 @@ from triton.runtime import interpreter
 
 from .errors import CannotInterpretError
 from .libdevice import elementwise
+from .patching import patched
 
 language = triton.language
+_MISSING = object()
+
+Function = Callable[..., Any]
 
 
 @contextlib.contextmanager
@@ -31,67 +35,55 @@ def gaps_filled() -> Iterator[None]:
     if interpreter._implicit_cvt is _converted:
         yield  # within another
         return
-    externals = dict(_externals())
-    renamed = _Renamed(
-        {(module.__name__, name): late for (module, name), late in externals.items()}
-    )
+    libraries = _libdevice_functions()
+    taken_over = _TakenOverNames(libraries)
 
     def patch_language(function: Any) -> Any:
-        renamed.rebind(function.__globals__)
-        scope = _plain_patch(function)
+        taken_over.rebind(function.__globals__)
+        scope = _own_patch_lang(function)
         unrolled = language.static_range
-        scope.set_attr(
-            language, "static_range", lambda *args, **kwargs: tuple(unrolled(*args, **kwargs))
-        )
+        scope.set_attr(language, "static_range", lambda *a, **k: tuple(unrolled(*a, **k)))
         return scope
 
-    with contextlib.ExitStack() as stack:
-        for owner, name, value in (
-            (interpreter, "_patch_lang", patch_language),
-            (interpreter, "_implicit_cvt", _converted),
-            (interpreter, _course_counted.__name__, _course_counted),
-            (interpreter.FunctionRewriter, "ast_transformer", _Loops()),
-            (interpreter.InterpretedFunction, "rewritten_fn", _rewritten),
-            (interpreter.InterpreterBuilder, "create_inline_asm", _inline_assembly),
-            (interpreter.InterpreterBuilder, "create_extern_elementwise", _library_function),
-            *((module, name, late) for (module, name), late in externals.items()),
-        ):
-            stack.enter_context(replaced(owner, name, value))
-        stack.callback(renamed.restore)
+    with (
+        contextlib.ExitStack() as stack,
+        patched(interpreter, _patch_lang=patch_language, _implicit_cvt=_converted),
+        patched(interpreter, **{_course_counted.__name__: _course_counted}),
+        patched(interpreter.FunctionRewriter, ast_transformer=_LoopTransformer()),
+        patched(interpreter.InterpretedFunction, rewritten_fn=_rewritten),
+        patched(interpreter.InterpreterBuilder, create_inline_asm=_lacking("inline assembly")),
+        patched(interpreter.InterpreterBuilder, create_extern_elementwise=_library_function),
+    ):
+        for module, functions in libraries:
+            stack.enter_context(patched(module, **functions))
+        stack.callback(taken_over.restore)
         yield
 
 
-_plain_patch, _plain_conversion = interpreter._patch_lang, interpreter._implicit_cvt
-_rewritten: dict[Callable[..., Any], Callable[..., Any]] = {}
-"""Kernels as the interpreter has rewritten them here, apart from those that it rewrites elsewhere."""
-_MISSING = object()
+_own_patch_lang, _own_conversion = interpreter._patch_lang, interpreter._implicit_cvt
+_rewritten: dict[Function, Function] = {}
+"""Kernels as the interpreter has rewritten them here, apart from those that it rewrites
+elsewhere."""
+
+Libraries = list[tuple[ModuleType, dict[str, Function]]]
+"""Modules of libdevice, each with the functions that take the place of its own, by name."""
 
 
-@contextlib.contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """While active, an attribute has this value; afterwards it is as before, or not there if it was not."""
-    before = vars(owner).get(name, _MISSING)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if before is _MISSING:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)
-
-
-class _Renamed:
+class _TakenOverNames:
     """Names in modules of kernels that stand for functions of the language.
 
-    The interpreter replaces those functions in Triton's own modules alone, and only while it runs a kernel.
+    The interpreter replaces those functions in Triton's own modules alone, and only while it runs a
+    kernel.
     """
 
-    def __init__(self, externals: dict[tuple[str, str], Callable[..., Any]]) -> None:
-        """externals: by module and name, what is to be called in place of a function of libdevice. Some packages load
-        libdevice once more by themselves, so that its functions are other objects there."""
-        self._externals = externals
-        self._known = {
+    def __init__(self, libraries: Libraries) -> None:
+        # Libdevice by names: a package may load it once more for itself, with functions of its own.
+        self._libdevice = {
+            (module.__name__, name): function
+            for module, functions in libraries
+            for name, function in functions.items()
+        }
+        self._language = {
             id(value): _looked_up(home, name)
             for home in (language.math, language)
             for name, value in vars(home).items()
@@ -101,19 +93,20 @@ class _Renamed:
         self._seen: set[int] = set()
 
     def rebind(self, names: dict[str, Any]) -> None:
-        """Have what a module took over from Triton be looked up when it is called; and the language be found there."""
+        """Have what a module took over from Triton be looked up when it is called; and the language
+        be found there."""
         if id(names) in self._seen:
             return
         self._seen.add(id(names))
-        found = {name: self._replacement(value) for name, value in names.items()}
-        new = {name: value for name, value in found.items() if value is not None}
+        replacements = {name: self._replacement(value) for name, value in names.items()}
+        new = {name: value for name, value in replacements.items() if value is not None}
         for name, value in {**new, "_language": language}.items():
             self._before.append((names, name, names.get(name, _MISSING)))
             names[name] = value
 
-    def _replacement(self, value: Any) -> Callable[..., Any] | None:
+    def _replacement(self, value: Any) -> Function | None:
         place = (getattr(value, "__module__", ""), getattr(value, "__name__", ""))
-        return self._known.get(id(value)) or self._externals.get(place)
+        return self._language.get(id(value)) or self._libdevice.get(place)
 
     def restore(self) -> None:
         for names, name, value in self._before:
@@ -123,45 +116,37 @@ class _Renamed:
                 names[name] = value
 
 
-def _looked_up(home: ModuleType, name: str) -> Callable[..., Any]:
+def _looked_up(home: ModuleType, name: str) -> Function:
     return lambda *args, **kwargs: getattr(home, name)(*args, **kwargs)
 
 
-def _externals() -> Iterator[tuple[tuple[ModuleType, str], Callable[..., Any]]]:
-    """The functions of libdevice, by module and name: those for every GPU, which are empty, and those for NVIDIA's."""
-    compiled = {
-        name: value
+def _libdevice_functions() -> Libraries:
+    """The functions of libdevice: those for every GPU, which are empty, and those for NVIDIA's."""
+    nvidia = {
+        name: _with_semantic(value)
         for name, value in vars(cuda_libdevice).items()
         if language.core.is_builtin(value)
     }
-    for name, function in compiled.items():
-        yield (cuda_libdevice, name), _with_semantic(function)
-    for name, value in vars(libdevice).items():
-        if callable(value):
-            yield (
-                (libdevice, name),
-                _with_semantic(compiled[name])
-                if name in compiled
-                else _lacking(f"libdevice.{name}"),
-            )
+    common = {
+        name: nvidia.get(name) or _lacking(f"libdevice.{name}")
+        for name, value in vars(libdevice).items()
+        if callable(value)
+    }
+    return [(cuda_libdevice, nvidia), (libdevice, common)]
 
 
-def _with_semantic(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_semantic(function: Function) -> Function:
     def call(*args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
         return function(*args, **kwargs, _semantic=interpreter.interpreter_semantic)
 
     return call
 
 
-def _lacking(what: str) -> Callable[..., Any]:
+def _lacking(what: str) -> Function:
     def call(*_: Any, **__: Any) -> Any:
         raise CannotInterpretError(what)
 
     return call
-
-
-def _inline_assembly(*_: Any) -> Any:
-    raise CannotInterpretError("inline assembly")
 
 
 def _library_function(
@@ -173,19 +158,22 @@ def _library_function(
     function = elementwise(symbol, interpreter._get_np_dtype(result.scalar))
     if function is None:
         raise CannotInterpretError(f"the library function {symbol}")
-    return interpreter.TensorHandle(function(*(each.data for each in arguments)), result.scalar)
+    arrays = (argument.data for argument in arguments)
+    return interpreter.TensorHandle(function(*arrays), result.scalar)
 
 
 def _converted(argument: Any) -> Any:
-    """An argument of a kernel. The interpreter by itself leaves a number that is no integer as it is."""
+    """An argument of a kernel. The interpreter by itself leaves a number that is no integer as it
+    is."""
     if isinstance(argument, float):
         handle = interpreter.TensorHandle(np.array([argument], dtype=np.float32), language.float32)
         return language.tensor(handle, language.float32)
-    return _plain_conversion(argument)
+    return _own_conversion(argument)
 
 
-class _Loops(interpreter.ASTTransformer):
-    """The interpreter's own changes to a kernel's text; and what a loop counts is a scalar, and not Python's number."""
+class _LoopTransformer(interpreter.ASTTransformer):
+    """The interpreter's own changes to a kernel's text; and what a loop counts is a scalar, not
+    Python's number."""
 
     def visit_For(self, node: ast.For) -> ast.For:  # noqa: N802  as NodeVisitor calls it
         self.generic_visit(node)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,8 +14,8 @@ from triton.runtime.jit import JITFunction, create_function_from_signature
 from course.errors import CourseError
 
 
-def plain_function(kernel: object) -> Callable[..., Any] | None:
-    """The Python function under `@triton.jit` (and `@triton.autotune` and the like), or None for anything else.
+def plain_function(kernel: Any) -> Callable[..., Any] | None:
+    """The Python function under `@triton.jit` (and `@triton.autotune` and the like), or None.
 
     Answers alike for compiled and interpreted kernels.
     """
@@ -39,7 +40,8 @@ def parameters_of(kernel: Any) -> list[str]:
 
 
 def inner_kernel(kernel: Any) -> Any:
-    """The kernel itself, compiled or interpreted, under `@triton.autotune`, `@triton.heuristics` and the like."""
+    """The kernel itself, compiled or interpreted, under `@triton.autotune`, `@triton.heuristics`
+    and the like."""
     while not inspect.isfunction(kernel.fn):
         kernel = kernel.fn
     return kernel
@@ -58,63 +60,69 @@ def chosen_by_heuristics(
     kernel: Any, names: list[str], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """What `@triton.heuristics` chooses for a launch, by name."""
-    given, chosen = dict(zip(names, args, strict=False)) | kwargs, {}
+    arguments = dict(zip(names, args, strict=False)) | kwargs
+    choices: dict[str, Any] = {}
     while not inspect.isfunction(kernel):
         for name, choose in getattr(kernel, "values", {}).items():
-            if name not in given:
-                try:
-                    given[name] = chosen[name] = choose(given)
-                except Exception as error:
-                    raise CourseError(
-                        f"@triton.heuristics could not choose {name} from these arguments ({type(error).__name__}: {error}): "
-                        "give it by name."
-                    ) from error
+            if name in arguments:
+                continue
+            try:
+                arguments[name] = choices[name] = choose(arguments)
+            except Exception as error:
+                raise CourseError(
+                    f"@triton.heuristics could not choose {name} from these arguments "
+                    f"({type(error).__name__}: {error}): give it by name."
+                ) from error
         kernel = kernel.fn
-    return chosen
+    return choices
 
 
 def jit_function(kernel: Any) -> JITFunction[Any]:
-    """The kernel itself, under `@triton.autotune`, `@triton.heuristics` and the like. Where the interpreter is off.
+    """The kernel itself, under `@triton.autotune`, `@triton.heuristics` and the like. Where the
+    interpreter is off.
 
     Raises CourseError for what is no kernel.
     """
     while not isinstance(kernel, JITFunction):
         if type(kernel).__name__ == "InterpretedFunction":
             raise CourseError(
-                f"{kernel.fn.__name__} is interpreted: its file sets TRITON_INTERPRET, and must leave that to others."
+                f"{kernel.fn.__name__} is interpreted: its file sets TRITON_INTERPRET, and must leave "
+                "that to others."
             )
         if not isinstance(kernel, triton.runtime.jit.KernelInterface):
-            name = getattr(kernel, "__name__", repr(kernel))
-            raise CourseError(
-                f"{name} is a {type(kernel).__name__} and no kernel, a function under @triton.jit."
-            )
+            name, kind = getattr(kernel, "__name__", repr(kernel)), type(kernel).__name__
+            raise CourseError(f"{name} is a {kind} and no kernel, a function under @triton.jit.")
         kernel = kernel.fn
     return kernel
 
 
-def jit_specialise(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    capability: int = 90,
-) -> tuple[list[tuple[str, str, Any]], dict[str, Any]]:
-    """What the JIT would specialise for these arguments: (parameter, type, attribute), in the kernel's order.
+@dataclass(frozen=True)
+class ParameterType:
+    """A parameter as the JIT specialises it."""
 
-    The type is Triton's own ("*fp32", "i32", "constexpr"); the attribute is "D" where the value is divisible by 16,
-    "" or None where not, and the value itself for a constexpr (an integer equal to 1 becomes one).
-    """
+    name: str
+    type: str
+    """Triton's own name: "*fp32", "i32", "constexpr"."""
+    attribute: Any
+    """"D" where the value is divisible by 16, "" or None where not, and the value itself for a
+    constexpr (an integer equal to 1 becomes one)."""
+
+
+def jit_specialise(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[ParameterType], dict[str, Any]]:
+    """What the JIT would specialise for these arguments on sm_90, and the options that are not the
+    usual ones."""
     jit = JITFunction(function)
-    backend = make_backend(GPUTarget("cuda", capability, 32))
+    backend = make_backend(GPUTarget("cuda", 90, 32))
     bind = create_function_from_signature(jit.signature, jit.params, backend)
     _, specialisation, options = bind(*args, **kwargs)
     known = vars(backend.parse_options(options))
-    if unknown := set(options) - set(known):
+    if unknown := ", ".join(sorted(set(options) - set(known))):
         raise TypeError(
-            f"{', '.join(sorted(unknown))}: neither a parameter of the kernel nor an option of the compiler"
+            f"{unknown}: neither a parameter of the kernel nor an option of the compiler"
         )
     usual = vars(backend.parse_options({}))
     unusual = {name: known[name] for name in sorted(options) if known[name] != usual[name]}
-    return [
-        (parameter.name, *entry)
-        for parameter, entry in zip(jit.params, specialisation, strict=True)
-    ], unusual
+    entries = zip(jit.params, specialisation, strict=True)
+    return [ParameterType(parameter.name, *entry) for parameter, entry in entries], unusual

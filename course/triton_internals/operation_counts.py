@@ -2,147 +2,131 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from triton.runtime import interpreter
 
 from .interpreter_gaps import gaps_filled
+from .patching import patched
 
-SIMPLE = (
-    "fadd",
-    "fsub",
-    "fmul",
-    "fdiv",
-    "precise_divf",
-    "frem",
-    "minimumf",
-    "minnumf",
-    "maximumf",
-    "maxnumf",
-    "fabs",
-)
-SIMPLE_OF_TWO = {"fma": 2, "clampf": 2}
+SIMPLE = {
+    **dict.fromkeys(("fadd", "fsub", "fmul", "fdiv", "precise_divf", "frem", "fabs"), 1),
+    **dict.fromkeys(("minimumf", "minnumf", "maximumf", "maxnumf"), 1),
+    "fma": 2,
+    "clampf": 2,
+}
+"""The builder's simple operations, by how many each counts for."""
 SPECIAL = (
-    "exp",
-    "exp2",
-    "log",
-    "log2",
-    "sin",
-    "cos",
-    "sqrt",
-    "precise_sqrt",
-    "rsqrt",
-    "erf",
+    *("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf"),
     "extern_elementwise",
 )
 
 
 @dataclass
 class Operations:
-    """Of floating point: how many results, by the type that they are computed in, as Triton names it."""
+    """Floating-point results, counted by the type that they are computed in, as Triton names it."""
 
     simple: Counter[str] = field(default_factory=Counter)
-    """Additions, multiplications, divisions, minima and maxima, one for each element; a fused multiply-add is two, an atomic
-    addition one for each lane."""
+    """Additions, multiplications, divisions, minima and maxima, one per element; a fused
+    multiply-add counts for two, an atomic addition for one per lane."""
     special: Counter[str] = field(default_factory=Counter)
     """Exponentials, logarithms, roots and the like."""
     dot: Counter[str] = field(default_factory=Counter)
-    """Multiplications and additions of tl.dot, by the type of what it multiplies (with its input precision for fp32)."""
+    """Multiplications and additions of tl.dot, by its operands' type (for fp32 by its
+    precision)."""
 
 
 @contextlib.contextmanager
 def operations_counted() -> Iterator[Operations]:
-    """While active, count what interpreted kernels compute. Comparisons, conversions and integers are not counted."""
-    from triton.runtime import interpreter
+    """While active, count what interpreted kernels compute, without comparisons, conversions and
+    integers."""
+    with gaps_filled():  # which gives the builder some of what is counted
+        counter = _CountedArithmetic()
+        with (
+            patched(interpreter.interpreter_builder, **counter.builder_functions()),
+            patched(interpreter.ReduceOps, **counter.reductions()),
+            patched(interpreter.ScanOps, **counter.scans()),
+        ):
+            yield counter.operations
 
-    gaps = contextlib.ExitStack()
-    gaps.enter_context(gaps_filled())  # which gives the builder what is counted too
-    builder, reductions, scans = (
-        interpreter.interpreter_builder,
-        interpreter.ReduceOps,
-        interpreter.ScanOps,
-    )
-    found = Operations()
-    plain_sum, plain_min_max, plain_cumsum, plain_cumprod = (
-        reductions.sum,
-        reductions.min_max,
-        scans.cumsum,
-        scans.cumprod,
-    )
-    before = {name: value for name, value in vars(builder).items() if name.startswith("create_")}
 
-    def counted(name: str, into: Counter[str], weight: int) -> Any:
-        plain = getattr(builder, name)
+class _CountedArithmetic:
+    """What takes the place of the interpreter's arithmetic: it calls that, and counts."""
 
-        def create(*args: Any, **kwargs: Any) -> Any:
-            made = plain(*args, **kwargs)
-            if made.dtype.scalar.is_floating():
-                into[str(made.dtype.scalar)] += weight * made.data.size
-            return made
+    def __init__(self) -> None:
+        self.operations = Operations()
+        builder = interpreter.interpreter_builder
+        self._dot, self._atomic = builder.create_dot, builder.create_atomic_rmw
 
-        return create
+    def builder_functions(self) -> dict[str, Callable[..., Any]]:
+        simple, special = self.operations.simple, self.operations.special
+        return {
+            **{f"create_{name}": _counted(name, simple, weight) for name, weight in SIMPLE.items()},
+            **{f"create_{name}": _counted(name, special, 1) for name in SPECIAL},
+            "create_dot": self.dot,
+            "create_atomic_rmw": self.atomic,
+        }
 
-    def dot(a: Any, b: Any, d: Any, precision: Any, *rest: Any, **named: Any) -> Any:
-        made = plain_dot(a, b, d, precision, *rest, **named)
+    def reductions(self) -> dict[str, Callable[..., Any]]:
+        return {name: self._reduction(name) for name in ("sum", "min_max")}
+
+    def scans(self) -> dict[str, Callable[..., Any]]:
+        return {name: self._scan(name) for name in ("cumsum", "cumprod")}
+
+    def dot(self, a: Any, b: Any, d: Any, precision: Any, *rest: Any, **named: Any) -> Any:
+        result = self._dot(a, b, d, precision, *rest, **named)
         kind = str(a.dtype.scalar)
         if kind == "fp32":
             kind = str(precision).rpartition(".")[2].lower()  # tf32, tf32x3 or ieee
-        found.dot[kind] += 2 * made.data.size * a.data.shape[-1]
-        return made
+        self.operations.dot[kind] += 2 * result.data.size * a.data.shape[-1]
+        return result
 
-    def reduced(plain: Any) -> Any:
-        def reduce(self: Any, block: Any, *rest: Any, **named: Any) -> Any:
-            made = plain(self, block, *rest, **named)
-            first = block[0] if isinstance(block, tuple) else block
-            results = made[0] if isinstance(made, tuple) else made
+    def atomic(
+        self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any
+    ) -> Any:
+        if value.dtype.scalar.is_floating():
+            lanes = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
+            self.operations.simple[str(value.dtype.scalar)] += int(lanes.sum())
+        return self._atomic(operation, pointers, value, mask, *rest, **named)
+
+    def _reduction(self, name: str) -> Callable[..., Any]:
+        own = getattr(interpreter.ReduceOps, name)
+
+        def reduce(reduction: Any, block: Any, *rest: Any, **named: Any) -> Any:
+            result = own(reduction, block, *rest, **named)
+            (first, *_) = block if isinstance(block, tuple) else (block,)
+            (reduced, *_) = result if isinstance(result, tuple) else (result,)
             if first.dtype.is_floating():
-                found.simple[str(first.dtype)] += first.handle.data.size - results.handle.data.size
-            return made
+                fewer = first.handle.data.size - reduced.handle.data.size
+                self.operations.simple[str(first.dtype)] += fewer
+            return result
 
         return reduce
 
-    def scanned(plain: Any) -> Any:
-        def scan(self: Any, block: Any) -> Any:
-            shape = block.handle.data.shape
-            if block.dtype.is_floating() and block.handle.data.size:
-                found.simple[str(block.dtype)] += (
-                    block.handle.data.size - block.handle.data.size // shape[self.axis]
-                )
-            return plain(self, block)
+    def _scan(self, name: str) -> Callable[..., Any]:
+        own = getattr(interpreter.ScanOps, name)
+
+        def scan(scanned: Any, block: Any) -> Any:
+            data = block.handle.data
+            if block.dtype.is_floating() and data.size:
+                rows = data.size // data.shape[scanned.axis]
+                self.operations.simple[str(block.dtype)] += data.size - rows
+            return own(scanned, block)
 
         return scan
 
-    def atomic(
-        operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any
-    ) -> Any:
-        if value.dtype.scalar.is_floating():
-            found.simple[str(value.dtype.scalar)] += int(
-                np.broadcast_to(mask.data, pointers.data.shape).astype(bool).sum()
-            )
-        return plain_atomic(operation, pointers, value, mask, *rest, **named)
 
-    plain_dot, plain_atomic = builder.create_dot, builder.create_atomic_rmw
-    watched = {f"create_{name}": counted(f"create_{name}", found.simple, 1) for name in SIMPLE}
-    watched |= {
-        f"create_{name}": counted(f"create_{name}", found.simple, n)
-        for name, n in SIMPLE_OF_TWO.items()
-    }
-    watched |= {f"create_{name}": counted(f"create_{name}", found.special, 1) for name in SPECIAL}
-    watched |= {"create_dot": dot, "create_atomic_rmw": atomic}
-    try:
-        for name, function in watched.items():
-            setattr(builder, name, function)
-        reductions.sum, reductions.min_max = reduced(plain_sum), reduced(plain_min_max)
-        scans.cumsum, scans.cumprod = scanned(plain_cumsum), scanned(plain_cumprod)
-        yield found
-    finally:
-        gaps.close()
-        reductions.sum, reductions.min_max = plain_sum, plain_min_max
-        scans.cumsum, scans.cumprod = plain_cumsum, plain_cumprod
-        for name in watched:
-            if name in before:
-                setattr(builder, name, before[name])
-            else:
-                delattr(builder, name)
+def _counted(name: str, counter: Counter[str], weight: int) -> Callable[..., Any]:
+    """The builder's function of this name, with its results counted."""
+    own = getattr(interpreter.interpreter_builder, f"create_{name}")
+
+    def create(*args: Any, **kwargs: Any) -> Any:
+        result = own(*args, **kwargs)
+        if result.dtype.scalar.is_floating():
+            counter[str(result.dtype.scalar)] += weight * result.data.size
+        return result
+
+    return create

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton.runtime import interpreter
 
 from .interpreter import Program
-from .interpreter_gaps import replaced
+from .patching import patched
 
-Broken = Callable[[np.ndarray, int, int], str]
-"""Of values, of which neighbours lie along the last axis, of how far apart neighbours are, and of a
-promised size: what is promised and does not hold, or nothing."""
+Rule = Callable[[np.ndarray, int, int], str]
+"""Says how values break a promise; an empty text where they keep it. It takes the values, of which
+neighbours lie along the last axis; by how much neighbours differ; and the promised size."""
 
 
 @contextlib.contextmanager
@@ -25,21 +26,19 @@ def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
 
     refuse: takes the program and what it promises, to be read after "program 3 promises".
     """
-    from triton.runtime import interpreter
+    builder, own_patch_lang_core = interpreter.interpreter_builder, interpreter._patch_lang_core
 
-    builder, plain_patch = interpreter.interpreter_builder, interpreter._patch_lang_core
+    def patch_core(lang: Any, scope: Any) -> None:
+        own_patch_lang_core(lang, scope)
+        for name, rule in RULES.items():
+            scope.set_attr(lang, name, held(name, getattr(lang, name), rule))
 
-    def patch(lang: Any, scope: Any) -> None:
-        plain_patch(lang, scope)
-        for name, broken in PROMISES.items():
-            scope.set_attr(lang, name, held(name, getattr(lang, name), broken))
-
-    def held(name: str, plain: Callable[..., Any], broken: Broken) -> Callable[..., Any]:
+    def held(name: str, own: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
         def promise(input: Any, values: Any) -> Any:
-            made = plain(input, values)
-            if text := _broken(broken, input, values):
+            promised = own(input, values)
+            if text := _broken(rule, input, values):
                 refuse(builder.grid_idx, f"by tl.{name} that {text}")
-            return made
+            return promised
 
         return promise
 
@@ -47,16 +46,13 @@ def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
         if not condition.data.all():
             refuse(builder.grid_idx, "by tl.assume what is false")
 
-    with (
-        replaced(interpreter, "_patch_lang_core", patch),
-        replaced(builder, "create_assume", assume),
-    ):
+    with patched(interpreter, _patch_lang_core=patch_core), patched(builder, create_assume=assume):
         yield
 
 
-def _broken(broken: Broken, value: Any, sizes: Any) -> str:
-    """How a value breaks a promise of these sizes, one for each axis, or nothing."""
-    listed = sizes if isinstance(sizes, (list, tuple)) else [sizes]
+def _broken(rule: Rule, value: Any, sizes: Any) -> str:
+    """How a value breaks a promise of these sizes, one for each axis; empty where it keeps it."""
+    sizes = sizes if isinstance(sizes, (list, tuple)) else [sizes]
     data, step = np.array(value), 1  # a number of Python's own, such as a loop's
     if isinstance(value, tl.tensor):
         data = value.handle.data if value.type.is_block() else value.handle.data.reshape(())
@@ -65,8 +61,8 @@ def _broken(broken: Broken, value: Any, sizes: Any) -> str:
         return ""
     data = data.astype(np.int64)  # an address is below 2^63
     axes = [np.moveaxis(data, axis, -1) for axis in range(data.ndim)] or [data[None]]
-    for lines, size in zip(axes, listed, strict=True):
-        if text := broken(lines, step, getattr(size, "value", size)):
+    for lines, size in zip(axes, sizes, strict=True):
+        if text := rule(lines, step, getattr(size, "value", size)):
             return text
     return ""
 
@@ -77,17 +73,17 @@ def _bytes_between_neighbours(dtype: Any) -> int:
 
 
 def _not_a_multiple(lines: np.ndarray, step: int, size: int) -> str:
-    """How `size` fails to divide the first value of a run of neighbours; of addresses, in bytes."""
+    """How `size` fails to divide the first value of a run of neighbours; for addresses, in
+    bytes."""
     first = np.ones(lines.shape, dtype=bool)
     first[..., 1:] = np.diff(lines) != step
     wrong = lines[first & (lines % size != 0)]
     if not wrong.size:
         return ""
-    if step > 1:
-        return (
-            f"an address is a multiple of {size:,} bytes, and it lies {wrong[0] % size:,} past one"
-        )
-    return f"{wrong[0]:,} is a multiple of {size:,}"
+    if step == 1:
+        return f"{wrong[0]:,} is a multiple of {size:,}"
+    past = wrong[0] % size
+    return f"an address is a multiple of {size:,} bytes, and it lies {past:,} past one"
 
 
 def _not_contiguous(lines: np.ndarray, step: int, size: int) -> str:
@@ -103,11 +99,11 @@ def _not_constant(lines: np.ndarray, step: int, size: int) -> str:
 def _first_break(differs: np.ndarray, size: int) -> int | None:
     """The first lane that `differs` from the one before in its group of `size`, if any does."""
     lanes = np.arange(1, differs.shape[-1] + 1)
-    found = (differs & (lanes % size != 0)).any(axis=tuple(range(differs.ndim - 1)))
-    return int(lanes[found][0]) if found.any() else None
+    breaks = (differs & (lanes % size != 0)).any(axis=tuple(range(differs.ndim - 1)))
+    return int(lanes[breaks][0]) if breaks.any() else None
 
 
-PROMISES = {
+RULES: dict[str, Rule] = {
     "multiple_of": _not_a_multiple,
     "max_contiguous": _not_contiguous,
     "max_constancy": _not_constant,

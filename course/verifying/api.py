@@ -15,7 +15,14 @@ from course.errors import CourseError
 from course.progress_bar import track
 from course.tracing.accesses import AccessLog, FoundError, Problem, Region, refuse_promise
 from course.tracing.observer import Stopped, limited
-from course.triton_internals.errors import cannot_run, causes, interpreter_words, lacking
+from course.triton_internals.errors import (
+    cannot_run,
+    causes,
+    interpreter_words,
+    lacking,
+    lacks_bfloat16,
+    raised_in_kernel,
+)
 from course.triton_internals.interpreter import interpreter_watched
 from course.triton_internals.promises import promises_held
 
@@ -318,16 +325,14 @@ def _regions(inputs: list[Guarded], allocated: GuardedAllocations) -> list[Regio
 
 def _for_want_of_bfloat16(case: Case, error: Exception) -> bool:
     """Whether the interpreter stopped at something it lacks for bfloat16: constants of it, and atomics on it."""
-    lacks = "get_bf16" in str(error) or "Unsupported data type" in str(error)
-    return lacks and any(each.dtype == torch.bfloat16 for each in case.inputs)
+    return lacks_bfloat16(error) and any(each.dtype == torch.bfloat16 for each in case.inputs)
 
 
 def _what_was_raised(error: Exception) -> Problem:
     for each in causes(error):  # the interpreter raises its own from what a kernel raised
         if isinstance(each, FoundError):
             return each.problem
-    if type(error).__name__ == "InterpreterError":
-        error = causes(error)[-1]
+    error = raised_in_kernel(error)
     lost = (
         " This session can use the GPU no more: restart it." if MODE.gpu and _gpu_is_lost() else ""
     )

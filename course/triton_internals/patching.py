@@ -1,0 +1,32 @@
+"""One way to replace what belongs to Triton for a while."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_MISSING = object()
+
+
+@contextlib.contextmanager
+def patched(owner: Any, /, **values: Any) -> Iterator[None]:
+    """While active, these attributes of a module, class or object have these values.
+
+    Afterwards each is as before, or missing if it was missing.
+    """
+    before = {name: vars(owner).get(name, _MISSING) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(owner, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that a class binds to its objects. A method bound already would not be told of
+    them."""
+    return lambda instance, *args, **kwargs: function(instance, *args, **kwargs)
