@@ -14,7 +14,7 @@ from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target, target_of
 from course.lowering.api import call_compiler, refuse_problem
-from course.lowering.kernel_reference import Reference, reference_of
+from course.lowering.kernel_reference import InFile, Reference, reference_of
 
 from .c import kernel as code
 from .cubin import Cubin, read_cubin
@@ -193,7 +193,7 @@ def _reference(kernel: Any) -> Reference:
         raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
     if not Path(file).is_file():
         raise CourseError(f"There is no file {file}.")
-    return {"file": str(Path(file).resolve()), "name": name}
+    return InFile(str(Path(file).resolve()), name)
 
 
 def nvidia_target(text: str | None) -> Target:

@@ -17,7 +17,7 @@ from triton.backends.compiler import GPUTarget
 from course.errors import CourseError
 from course.gpus.limits import target_of
 from course.lowering.api import call_compiler, refuse_problem
-from course.lowering.kernel_reference import Reference, loaded_at, reference_of
+from course.lowering.kernel_reference import AsText, InFile, Reference, loaded_at, reference_of
 from course.triton_internals.driver import FixedDriver
 from course.triton_internals.jit_functions import jit_function
 
@@ -79,7 +79,7 @@ def compile(
     """
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     file, _, function = kernel.rpartition(":") if isinstance(kernel, str) else ("", "", "")
-    reference = {"file": file, "name": function} if file else reference_of(kernel, "stock.compile")
+    reference = InFile(file, function) if file else reference_of(kernel, "stock.compile")
     found = call_compiler(
         _compile, reference, signature, grid, name, str(out), num_warps, num_stages, target
     )
@@ -119,13 +119,9 @@ def _compile(
         return {"problem": str(error)}
     triton.runtime.driver.set_active(_Driver(gpu, runs_trials=False))
     path = Path(kernel.fn.__code__.co_filename)
-    if "source" in reference:  # the tool takes a file
-        path, source = Path(f"{out}.py"), reference["source"]
-        texts = [
-            *source["imports"],
-            *source["constants"],
-            *(each["text"] for each in source["definitions"]),
-        ]
+    if isinstance(reference, AsText):  # the tool takes a file
+        path, source = Path(f"{out}.py"), reference.source
+        texts = [*source.imports, *source.constants, *(each.text for each in source.definitions)]
         path.write_text("\n\n".join(texts) + "\n")
     arguments = CompileArgs(
         path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid, num_warps=num_warps,

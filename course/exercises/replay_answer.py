@@ -1,6 +1,6 @@
 """Step through the launch in which an answer goes wrong, in a child process."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -44,7 +44,7 @@ def steps(
     programs: to be recorded instead of the one that does it.
     """
     exercise, text, found = code_exercise(exercise_id), Source.from_json(source), Where(**where)
-    kernels = [asdict(each) for each in text.definitions if each.text.startswith("@")]
+    kernels = tuple(each for each in text.definitions if each.text.startswith("@"))
     launch, opened, element = found.launch, found.program, None
     record = {(launch, tuple(each)) for each in programs or [opened] if each}
     for _ in range(2):  # once more where the program to be shown turns out to be another one

@@ -20,7 +20,9 @@ PATTERNS: dict[str, dict[str, str]] = {
         "shared allocations": r"\bttg\.local_alloc\b",
         "shared loads": r"\bttg\.local_load\b",
         "shared stores": r"\bttg\.local_store\b",
-        "asynchronous copies": r"\bttg\.async_copy_global_to_local\b|\bttng\.async_tma_copy_global_to_local\b",
+        "asynchronous copies": (
+            r"\bttg\.async_copy_global_to_local\b|\bttng\.async_tma_copy_global_to_local\b"
+        ),
     },
     "llir": {
         "fp additions": r"= fadd\b",
@@ -82,7 +84,7 @@ COMMENT = re.compile(r"^\s*(?://|;|#|!)|^\s*declare ")
 
 
 class Counts(dict[str, dict[str, int]]):
-    """For each stage, each instruction and how often it stands there. Prints those that occur."""
+    """For each stage, how often each instruction stands there. Prints those that occur."""
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -90,20 +92,19 @@ class Counts(dict[str, dict[str, int]]):
     __repr__ = __str__
 
     def _lines(self) -> Iterator[str]:
-        for stage, found in self.items():
+        for stage, numbers in self.items():
             yield stage
-            yield from (f"    {count:5}  {name}" for name, count in found.items() if count)
+            yield from (f"    {number:5}  {name}" for name, number in numbers.items() if number)
 
 
 def count(stages: dict[str, str]) -> Counts:
-    """stages: the text of each, by its name."""
-    counts = Counts()
-    for stage, text in stages.items():
-        code = [
-            re.sub(r"/\*.*?\*/", "", line) for line in text.split("\n") if not COMMENT.match(line)
-        ]
-        counts[stage] = {
-            name: sum(len(re.findall(pattern, line)) for line in code)
-            for name, pattern in PATTERNS[stage].items()
-        }
-    return counts
+    """The instructions of each stage. stages: the text of each, by its name."""
+    return Counts({stage: _counted(text, PATTERNS[stage]) for stage, text in stages.items()})
+
+
+def _counted(text: str, patterns: dict[str, str]) -> dict[str, int]:
+    code = [re.sub(r"/\*.*?\*/", "", line) for line in text.split("\n") if not COMMENT.match(line)]
+    return {
+        name: sum(len(re.findall(pattern, line)) for line in code)
+        for name, pattern in patterns.items()
+    }

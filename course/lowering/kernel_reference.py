@@ -1,4 +1,5 @@
-"""Where a kernel is, so that another process finds it: in a module, in a file, or in its source."""
+"""Where a kernel is, so that another process finds it: in a module, in a file, or in its own
+text."""
 
 import importlib
 import importlib.util
@@ -8,87 +9,108 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 from triton.backends.compiler import GPUTarget
 
 from course.errors import CourseError
-from course.isolate.function_source import Source, importable, source_of
+from course.isolate.function_source import Definition, Source, importable, source_of
 from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import is_gluon, plain_function
 
 SM_90 = GPUTarget("cuda", 90, 32)
 
-Reference = dict[str, Any]
-"""{"module": …, "name": …}, {"file": …, "name": …} or {"source": …}."""
+
+class InModule(msgspec.Struct, frozen=True, tag=True):
+    """A kernel of a module that can be imported."""
+
+    module: str
+    name: str
+
+    def load(self) -> Any:
+        return _named(importlib.import_module(self.module), self.name, self.module)
 
 
-def reference_of(kernel: Any, asker: str) -> Reference:
-    """The kernel's module where it stands in one that can be imported, else its source.
+class InFile(msgspec.Struct, frozen=True, tag=True):
+    """A kernel of a file, which is executed to find it."""
 
-    asker: the function that takes the kernel, for the CourseError that says that this is none.
+    file: str
+    name: str
+
+    def load(self) -> Any:
+        return _named(_module_at(Path(self.file)), self.name, self.file)
+
+
+class AsText(msgspec.Struct, frozen=True, tag=True):
+    """A kernel of a notebook or script, with the text of all that it uses."""
+
+    source: Source
+
+    def load(self) -> Any:
+        return self.source.load()
+
+
+KernelReference = InModule | InFile | AsText
+Reference = KernelReference
+
+
+def reference_of(kernel: Any, asker: str) -> KernelReference:
+    """Where a kernel is: in its module if that can be imported, else its text.
+
+    asker: the function that takes the kernel, for the CourseError if it cannot be taken.
     """
     function = plain_function(kernel)
     if function is None:
+        kind = type(kernel).__name__
         raise CourseError(
-            f"{asker} takes a kernel, a function under @triton.jit; this is a {type(kernel).__name__}."
+            f"{asker} takes a kernel, a function under @triton.jit; this is a {kind}."
         )
     if is_gluon(kernel) and asker != "lower":
         raise CourseError(
-            f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore and draw.layout do."
+            f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore and "
+            "draw.layout do."
         )
     if importable(kernel):
-        return {"module": function.__module__, "name": function.__name__}
-    return {"source": source_of(kernel).to_json()}
+        return InModule(function.__module__, function.__name__)
+    return AsText(source_of(kernel))
 
 
-def kernel_at(reference: Reference, target: GPUTarget = SM_90) -> Any:
-    """The kernel. Raises CourseError where its file holds none of that name, and what loading it
-    raises.
+def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> Any:
+    """The kernel. Raises CourseError if its file has none of that name, and what loading it raises.
 
-    target: what its module is told where it asks Triton's driver for the GPU while it is loaded, and none is there.
+    target: what its module is told if it asks Triton's driver for the GPU while it is loaded, and
+        there is none.
     """
     try:
-        return _loaded(reference)
+        return reference.load()
     except RuntimeError as error:
         if "active drivers" not in str(error):
             raise
-    # Not told from the first: there are modules that then go on to ask PyTorch, which knows of no
-    # GPU.
+    # Not told from the first: some modules then go on to ask PyTorch, which knows of no GPU.
     with driver_of(target, runs_trials=False):
-        return _loaded(reference)
+        return reference.load()
 
 
-def _loaded(reference: Reference) -> Any:
-    if "source" in reference:
-        return Source.from_json(reference["source"]).load()
-    name = reference["name"]
-    module = (
-        importlib.import_module(reference["module"])
-        if "module" in reference
-        else _module_at(Path(reference["file"]))
-    )
-    if not hasattr(module, name):
-        kernels = [
-            each for each, value in vars(module).items() if plain_function(value) is not None
-        ]
-        raise CourseError(
-            f"There is no {name!r} in {reference.get('file')}: its kernels are {', '.join(kernels) or 'none'}."
-        )
-    return getattr(module, name)
-
-
-def loaded_at(reference: Reference, target: GPUTarget = SM_90) -> Any:
-    """The kernel as `kernel_at` gives it, where whatever loading it raises is a CourseError."""
+def loaded_at(reference: KernelReference, target: GPUTarget = SM_90) -> Any:
+    """The kernel as `kernel_at` gives it, but whatever loading it raises is a CourseError."""
     try:
         return kernel_at(reference, target)
     except CourseError:
         raise
     except (Exception, SystemExit) as error:
-        file = reference.get("file", "The kernel")
-        raise CourseError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+        what = reference.file if isinstance(reference, InFile) else "The kernel"
+        raise CourseError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
-def _module_at(path: Path) -> Any:
-    """The module in a file, as a part of its package where it stands in one."""
+def _named(module: ModuleType, name: str, place: str) -> Any:
+    if hasattr(module, name):
+        return getattr(module, name)
+    kernels = [known for known, value in vars(module).items() if plain_function(value) is not None]
+    listed = ", ".join(kernels) or "none"
+    raise CourseError(f"There is no {name!r} in {place}: its kernels are {listed}.")
+
+
+def _module_at(path: Path) -> ModuleType:
+    """The module in a file, as a part of its package if it stands in one."""
     path = path.resolve()
     parts, folder = [path.stem], path.parent
     while (folder / "__init__.py").exists():
@@ -106,35 +128,34 @@ def _module_at(path: Path) -> Any:
     return module
 
 
-def listing_of(*kernels: Any) -> list[dict[str, Any]]:
-    """The text of kernels and of every jitted function of the user's that they can call: name,
-    file, first line, text."""
-    found: dict[Any, dict[str, Any]] = {}
+Listing = tuple[Definition, ...]
+"""The text of a kernel and of every jitted function of the reader's own that it can call."""
+
+
+def listing_of(*kernels: Any) -> Listing:
+    """The text of these kernels and of what they can call, each once."""
+    listing: dict[Any, Definition] = {}
     waiting = [plain_function(kernel) for kernel in reversed(kernels)]
     while waiting:
         function = waiting.pop()
-        if function is None or function in found:
+        if function is None or function in listing:
             continue
         lines, first = inspect.getsourcelines(function)
-        found[function] = {
-            "name": function.__name__,
-            "file": function.__code__.co_filename,
-            "line": first,
-            "text": "".join(lines).rstrip("\n"),
-        }
-        names = function.__code__.co_names
-        values = [function.__globals__[name] for name in names if name in function.__globals__]
-        values += [
-            getattr(each, name, None)
-            for each in values
-            if isinstance(each, ModuleType)
-            for name in names
-        ]
-        values += [
-            inner for each in values if isinstance(each, type) for inner in vars(each).values()
-        ]
-        used = [plain_function(value) for value in values]
+        text, file = "".join(lines).rstrip("\n"), function.__code__.co_filename
+        listing[function] = Definition(function.__name__, text, file, first)
+        called = map(plain_function, _used_values(function))
         waiting += [
-            each for each in used if each is not None and not each.__module__.startswith("triton.")
+            other for other in called if other and not other.__module__.startswith("triton.")
         ]
-    return list(found.values())
+    return tuple(listing.values())
+
+
+def _used_values(function: Any) -> list[Any]:
+    """What a function may call: its globals, what it takes of modules among them, methods of
+    classes."""
+    names = function.__code__.co_names
+    values = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [value for value in values if isinstance(value, ModuleType)]
+    values += [getattr(module, name, None) for module in modules for name in names]
+    classes = [value for value in values if isinstance(value, type)]
+    return values + [member for kind in classes for member in vars(kind).values()]

@@ -1,19 +1,23 @@
 """How a compiled kernel goes to global memory: which elements of a block each warp asks for at
 once.
 
-A load or store of a block becomes instructions of one warp each. What an instruction asks for follows from the layout of
-the block of addresses in the TTGIR, and from how many bytes of each thread one instruction moves, which the assembly says.
+A load or store of a block becomes instructions of one warp each. What an instruction asks for follows
+from the layout of the block of addresses in the TTGIR, and from how many bytes of each thread one
+instruction moves, which the assembly says.
 """
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from .api import Lowered
-from .call_sites import CallPath, Calls
+from course.triton_internals.ir import Bases, block_types
+
+from .call_sites import CallPath, CallSites
+from .result import Lowered
 
 SECTOR_BYTES = 32
 """What an NVIDIA GPU moves at least, aligned (Nsight Compute, profiling guide)."""
@@ -29,13 +33,13 @@ class Requests:
     path: CallPath
     """The call in the kernel's source, and the calls that led there."""
     shape: tuple[int, ...]
-    bases: dict[str, list[list[int]]]
-    """Of the layout, as `layouts.Layout.bases`; empty for what has none, a scalar or a tensor
-    descriptor's block."""
+    bases: Bases
+    """The layout's, as `layouts.Layout.bases`; empty for a scalar or a tensor descriptor's
+    block."""
     bytes_per_thread: int
-    """Of one instruction."""
+    """Bytes of each thread that one instruction moves."""
     num_warps: int
-    """Of a program."""
+    """Warps of a program."""
     merged: bool = False
     """Whether a thread has several instructions for one address in PTX: NVIDIA's assembler makes
     one of them."""
@@ -48,15 +52,12 @@ class Requests:
 
         itemsize: bytes of an element.
         """
-        held, asks = self._held
-        vector = max(1, min(self.bytes_per_thread // itemsize, held.shape[2]))
-        found = np.where(asks[:, :, None], held, -1)
-        warps, lanes, registers = found.shape
-        return (
-            found.reshape(warps, lanes, registers // vector, vector)
-            .swapaxes(1, 2)
-            .reshape(-1, lanes * vector)
-        )
+        elements, asks = self._held
+        warps, lanes, registers = elements.shape
+        vector = max(1, min(self.bytes_per_thread // itemsize, registers))
+        elements = np.where(asks[:, :, None], elements, -1)
+        by_instruction = elements.reshape(warps, lanes, registers // vector, vector)
+        return by_instruction.swapaxes(1, 2).reshape(-1, lanes * vector)
 
     @cached_property
     def _held(self) -> tuple[np.ndarray, np.ndarray]:
@@ -66,43 +67,46 @@ class Requests:
             warps = self.num_warps if self.kind == "load" else 1
             return np.zeros((warps, 1, 1), dtype=np.int64), np.ones((warps, 1), dtype=bool)
         weights = np.cumprod([1, *self.shape[:0:-1]])[::-1]
-        numbers = {
-            name: [int(np.dot(base, weights)) for base in found]
-            for name, found in self.bases.items()
+        steps = {
+            name: [int(np.dot(base, weights)) for base in bases]
+            for name, bases in self.bases.items()
         }
-
-        def combined(name: str) -> np.ndarray:
-            # Bits of different bases never overlap in a block's number, since sizes are powers of
-            # two.
-            found = np.zeros(1, dtype=np.int64)
-            for base in numbers[name]:
-                found = np.concatenate([found, found ^ base])
-            return found
-
-        warp, lane, register = combined("warp"), combined("lane"), combined("register")
-        held = warp[:, None, None] ^ lane[None, :, None] ^ register[None, None, :]
-        # Of threads that hold the same element all load it, and one stores it.
+        warp, lane, register = (_combinations(steps[name]) for name in ("warp", "lane", "register"))
+        elements = warp[:, None, None] ^ lane[None, :, None] ^ register[None, None, :]
+        # All threads that hold the same element load it, and one stores it.
         asks = np.ones((len(warp), len(lane)), dtype=bool)
         if self.kind != "load":
-            asks &= _first(numbers["warp"])[:, None] & _first(numbers["lane"])[None, :]
-        return held, asks
+            asks &= _is_first(steps["warp"])[:, None] & _is_first(steps["lane"])[None, :]
+        return elements, asks
 
 
-def _first(bases: list[int]) -> np.ndarray:
-    """Of the 2^n combinations of bases, those that use none that moves nothing."""
-    found = np.ones(1, dtype=bool)
-    for base in bases:
-        found = np.concatenate([found, found & (base != 0)])
-    return found
+def _combinations(steps: list[int]) -> np.ndarray:
+    """The 2^n elements that a layout's bases lead to, each base by how far it moves along the
+    block.
+
+    Bits of different bases never overlap in such a number, since sizes are powers of two.
+    """
+    elements = np.zeros(1, dtype=np.int64)
+    for step in steps:
+        elements = np.concatenate([elements, elements ^ step])
+    return elements
+
+
+def _is_first(steps: list[int]) -> np.ndarray:
+    """Which of the 2^n combinations are the first to lead to their element.
+
+    Those that use a base of 0 lead where the combination without it does.
+    """
+    first = np.ones(1, dtype=bool)
+    for step in steps:
+        first = np.concatenate([first, first & (step != 0)])
+    return first
 
 
 _OPERATION = re.compile(
-    r"(tt\.load|tt\.store|tt\.atomic_rmw|tt\.atomic_cas|ttg\.async_copy_global_to_local|amdg\.buffer_load|amdg\.buffer_store"
-    r"|ttng\.async_tma_copy_\w+|tt\.descriptor_\w+)\b"
+    r"(tt\.load|tt\.store|tt\.atomic_rmw|tt\.atomic_cas|ttg\.async_copy_global_to_local"
+    r"|amdg\.buffer_load|amdg\.buffer_store|ttng\.async_tma_copy_\w+|tt\.descriptor_\w+)\b"
 )
-_BLOCK = re.compile(
-    r"tensor<((?:\d+x)+)(?:!tt\.ptr<[^>]*>|\w+), (#\w+)>"
-)  # of the addresses, or of AMD's offsets
 _KINDS: dict[str, Kind] = {"store": "store", "local_to_global": "store", "atomic": "update"}
 
 # NVIDIA: ld.global.v4.b32, st.global.b16, atom.global.…, and the number of bytes that cp.async
@@ -113,7 +117,8 @@ _PTX = re.compile(
 )
 # AMD: global_load_dwordx4, buffer_store_short, global_load_b128.
 _GCN = re.compile(
-    r"\b(?:global|buffer|flat)_(load|store|atomic)\w*?_(?:(dword|short|ushort|byte|ubyte)(?:x(\d))?|b(\d+))"
+    r"\b(?:global|buffer|flat)_(load|store|atomic)\w*?_"
+    r"(?:(dword|short|ushort|byte|ubyte)(?:x(\d))?|b(\d+))"
 )
 _GCN_BYTES = {"dword": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
 
@@ -121,65 +126,65 @@ _GCN_BYTES = {"dword": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
 def requests_of(lowered: Lowered) -> list[Requests]:
     """For every access to global memory in the TTGIR, in its order, the instructions that it
     became."""
-    calls = Calls(lowered.listing)
+    calls = CallSites(lowered.listing)
     rows = lowered.ttgir.split("\n")
     widths, merged = _widths(lowered, calls)
-    found = []
+    requests = []
     for row, chain in lowered.lines.places("ttgir"):
         operation = _OPERATION.search(rows[row - 1])
         if operation is None:
             continue
         kind: Kind = next((kind for word, kind in _KINDS.items() if word in operation[0]), "load")
         path = calls.path(chain, kind)
-        block = _BLOCK.search(rows[row - 1])
         by_descriptor = "tma" in operation[0] or "descriptor" in operation[0]
-        shape: tuple[int, ...] = ()
-        bases: dict[str, list[list[int]]] = {}
-        if block and not by_descriptor:
-            shape = tuple(int(size) for size in block[1].split("x")[:-1])
-            known = [
-                each
-                for each in lowered.layouts.all(block[2])
-                if each.shape == shape and "register" in each.bases
-            ]
-            bases = known[0].bases if known else {}
+        shape, bases = ((), Bases()) if by_descriptor else _address_layout(lowered, rows[row - 1])
         width = 0 if by_descriptor else widths.get((path, kind), 0)
         num_warps = lowered.metadata["options"]["num_warps"]
-        found.append(
-            Requests(
-                kind, path, shape, bases, width, num_warps, (path, kind) in merged, by_descriptor
-            )
+        is_merged = (path, kind) in merged
+        requests.append(
+            Requests(kind, path, shape, bases, width, num_warps, is_merged, by_descriptor)
         )
-    return found
+    return requests
+
+
+def _address_layout(lowered: Lowered, row: str) -> tuple[tuple[int, ...], Bases]:
+    """The shape and the bases of the block of addresses (or of AMD's offsets) in a line of
+    TTGIR."""
+    for type in block_types(row):
+        if not type.shared and "<" not in type.layout:
+            for layout in lowered.layouts.all(type.layout):
+                if layout.shape == type.shape and "register" in layout.bases:
+                    return type.shape, layout.bases
+            return type.shape, {}
+    return (), {}
 
 
 Key = tuple[CallPath, Kind]
 
 
-def _widths(lowered: Lowered, calls: Calls) -> tuple[dict[Key, int], set[Key]]:
-    """For each call the bytes of each thread that the widest of its instructions moves; and the
-    calls of which several load
-    from one address."""
+def _widths(lowered: Lowered, calls: CallSites) -> tuple[dict[Key, int], set[Key]]:
+    """For each call the bytes of each thread that the widest of its instructions moves.
+
+    And the calls of which several instructions load from one address.
+    """
     stage = "ptx" if lowered.target.nvidia else "amdgcn"
-    rows = lowered.texts[stage].split("\n")
-    widths: dict[Key, int] = {}
-    instructions: dict[Key, list[str]] = {}
+    rows = lowered.text(stage).split("\n")
+    widths: dict[Key, int] = defaultdict(int)
+    addresses: dict[Key, list[str]] = defaultdict(list)
     for row, chain in lowered.lines.places(stage):
-        if moved := _bytes(rows[row - 1]):
+        if moved := _moved_bytes(rows[row - 1]):
             kind, width = moved
             key = calls.path(chain, kind), kind
-            widths[key] = max(width, widths.get(key, 0))
+            widths[key] = max(width, widths[key])
             guard = rows[row - 1].split("ld.global")[0].strip()
-            instructions.setdefault(key, []).append(guard + rows[row - 1].partition("[")[2])
-    twice = {
-        key
-        for key, found in instructions.items()
-        if key[1] == "load" and len(set(found)) < len(found)
-    }
-    return widths, twice if lowered.target.nvidia else set()
+            addresses[key].append(guard + rows[row - 1].partition("[")[2])
+    if not lowered.target.nvidia:
+        return widths, set()
+    loads = {key: texts for key, texts in addresses.items() if key[1] == "load"}
+    return widths, {key for key, texts in loads.items() if len(set(texts)) < len(texts)}
 
 
-def _bytes(instruction: str) -> tuple[Kind, int] | None:
+def _moved_bytes(instruction: str) -> tuple[Kind, int] | None:
     """What an instruction does to global memory, and how many bytes of each thread it moves; None
     for others."""
     if match := _PTX.search(instruction):

@@ -11,18 +11,20 @@ from course.errors import CourseError
 # `… Before TritonGPUCoalesce (tritongpu-coalesce) ('builtin.module' operation)`; from Triton 3.8 on
 # `… Before TritonGPUCoalesce: tritongpu-coalesce{options} ('builtin.module' operation)`.
 HEADER = re.compile(
-    r"^// -----// IR Dump Before ([^\s:]+):? (?:\(([^)]*)\)|([\w-]+)\S*.*?) \('([\w.]+)' operation.*$",
+    r"^// -----// IR Dump Before ([^\s:]+):? (?:\(([^)]*)\)|([\w-]+)\S*.*?) "
+    r"\('([\w.]+)' operation.*$",
     re.MULTILINE,
 )
 TITLE = re.compile(r"^// -----// ", re.MULTILINE)
 LOCATION = re.compile(
     r" ?loc\((?:#loc\d*|unknown|callsite\(.*?\)|\"[^\"]*\"(?:\(#loc\d*\)|:\d+:\d+)?)\)"
 )
+DEBUG_NODE = re.compile(r", !dbg !\d+")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pass:
-    """One pass of the compiler over a kernel."""
+    """One pass of the compiler over a kernel. The IR is without source locations."""
 
     number: int
     name: str
@@ -31,8 +33,7 @@ class Pass:
     """The name of its class."""
     before: str
     after: str
-    """Without source locations, as `before`; empty for the last one, which is followed by another
-    language."""
+    """Empty for the last one, which is followed by another language."""
 
     @property
     def changed(self) -> bool:
@@ -53,50 +54,47 @@ class Passes(Sequence[Pass]):
     something."""
 
     def __init__(self, passes: list[Pass]) -> None:
-        self._all = passes
+        self._passes = passes
 
     @overload
     def __getitem__(self, key: int | str) -> Pass: ...
     @overload
     def __getitem__(self, key: slice) -> list[Pass]: ...
     def __getitem__(self, key: int | str | slice) -> Pass | list[Pass]:
-        if isinstance(key, str):
-            found = next((each for each in self._all if key in (each.name, each.title)), None)
-            if found is None:
-                raise CourseError(
-                    f"No pass is called {key!r}: `passes` prints those that changed something."
-                )
-            return found
-        return self._all[key]
+        if not isinstance(key, str):
+            return self._passes[key]
+        for each in self._passes:
+            if key in (each.name, each.title):
+                return each
+        raise CourseError(
+            f"No pass is called {key!r}: `passes` prints those that changed something."
+        )
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._passes)
 
     @property
     def changed(self) -> list[Pass]:
         """Those that changed something."""
-        return [each for each in self._all if each.changed]
+        return [each for each in self._passes if each.changed]
 
     def diff(self, first: int | str, second: int | str) -> str:
-        """What changed from after the one pass to after the other."""
+        """What changed from after one pass to after another."""
         one, other = self[first], self[second]
         return diff(one.after, other.after, f"after {one.name}", f"after {other.name}")
 
     def __str__(self) -> str:
         changed = self.changed
-        return "\n".join(
-            [f"{len(changed)} of {len(self)} passes changed something:", *map(str, changed)]
-        )
+        head = f"{len(changed)} of {len(self)} passes changed something:"
+        return "\n".join([head, *map(str, changed)])
 
     __repr__ = __str__
 
 
 def diff(one: str, other: str, one_name: str, other_name: str) -> str:
     """A unified diff of two texts."""
-    lines = difflib.unified_diff(
-        one.splitlines(), other.splitlines(), one_name, other_name, lineterm=""
-    )
-    return "\n".join(lines)
+    lines = one.splitlines(), other.splitlines()
+    return "\n".join(difflib.unified_diff(*lines, one_name, other_name, lineterm=""))
 
 
 def without_locations(text: str) -> str:
@@ -105,16 +103,16 @@ def without_locations(text: str) -> str:
     return "\n".join(LOCATION.sub("", line).rstrip() for line in lines).strip()
 
 
-def without_location_only(line: str) -> str:
-    """A line without what it says of its place."""
-    return re.sub(r", !dbg !\d+|\s*// \S+\.py:\d+:\d+.*$", "", LOCATION.sub("", line)).rstrip()
-
-
 def without_location(line: str) -> str:
-    """A line of any stage without what it says of its place, its indentation and its address."""
-    line = LOCATION.sub("", line)
-    line = re.sub(r", !dbg !\d+|\s*//.*$|^\s*/\*[0-9a-f]{4,}\*/\s*", "", line)
-    return " ".join(line.split())
+    """A line of any stage without its source location, and as it is otherwise."""
+    line = DEBUG_NODE.sub("", LOCATION.sub("", line))
+    return re.sub(r"\s*// \S+\.py:\d+:\d+.*$", "", line).rstrip()
+
+
+def bare(line: str) -> str:
+    """A line of any stage without its source location, comments, indentation and address."""
+    line = DEBUG_NODE.sub("", LOCATION.sub("", line))
+    return " ".join(re.sub(r"\s*//.*$|^\s*/\*[0-9a-f]{4,}\*/\s*", "", line).split())
 
 
 def read(dump: str) -> Passes:
@@ -123,19 +121,11 @@ def read(dump: str) -> Passes:
 
 
 def _read(dump: str) -> Iterator[Pass]:
-    headers = list(HEADER.finditer(dump))
-    if not headers:
-        return
     # Passes over one function run inside the inliner, and are a part of it.
-    whole = [header for header in headers if header[4] == "builtin.module"]
+    headers = [header for header in HEADER.finditer(dump) if header[4] == "builtin.module"]
     # Some passes print their own steps after the IR before them, under other titles.
-    titles = ((header.end(), TITLE.search(dump, header.end())) for header in whole)
-    texts = [
-        without_locations(dump[start : title.start() if title else len(dump)])
-        for start, title in titles
-    ]
-    for number, header in enumerate(whole):
+    titles = ((header.end(), TITLE.search(dump, header.end())) for header in headers)
+    texts = [without_locations(dump[i : title.start() if title else None]) for i, title in titles]
+    for number, (header, text) in enumerate(zip(headers, texts, strict=True)):
         after = texts[number + 1] if number + 1 < len(texts) else ""
-        yield Pass(
-            number, header[2] or header[3], header[1].removesuffix("Pass"), texts[number], after
-        )
+        yield Pass(number, header[2] or header[3], header[1].removesuffix("Pass"), text, after)

@@ -1,21 +1,25 @@
-"""How the compiler pipelines a loop: at which of the loop's steps each operation works, and on
-which iteration."""
+"""How the compiler pipelines a loop: at which of its steps each operation works, and on which
+iteration."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from course.errors import CourseError
 
 from .passes import Passes
 
-OPERATION = re.compile(r"^\s*(?:%(\w+)[^=]*= )?\"?([\w.]+)\"?\b.*loop\.stage = (\d+)")
-LOADS = ("tt.load", "tt.descriptor_load", "tt.experimental_descriptor_load", "amdg.buffer_load")
-DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled")
-STORES = ("tt.store", "tt.descriptor_store")
+OPERATION = re.compile(r"^\s*(?:%(\w+)[^=]*= )?\"?([\w.]+)\"?\b(?:.*loop\.stage = (\d+))?")
+KINDS = {
+    **dict.fromkeys(("tt.load", "tt.descriptor_load", "amdg.buffer_load"), "load"),
+    "tt.experimental_descriptor_load": "load",
+    **dict.fromkeys(("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled"), "dot"),
+    **dict.fromkeys(("tt.store", "tt.descriptor_store"), "store"),
+}
 
 
 @dataclass(frozen=True)
-class Scheduled:
+class ScheduledOperation:
     """An operation of a loop's body."""
 
     name: str
@@ -27,19 +31,14 @@ class Scheduled:
     @property
     def kind(self) -> str:
         """load, dot, store, or nothing for the rest."""
-        kinds = {
-            **dict.fromkeys(LOADS, "load"),
-            **dict.fromkeys(DOTS, "dot"),
-            **dict.fromkeys(STORES, "store"),
-        }
-        return kinds.get(self.operation, "")
+        return KINDS.get(self.operation, "")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The operations of one loop. Where nothing is pipelined all are of stage 0."""
+    """The operations of one loop. If nothing is pipelined all are of stage 0."""
 
-    operations: tuple[Scheduled, ...]
+    operations: tuple[ScheduledOperation, ...]
 
     @property
     def depth(self) -> int:
@@ -49,44 +48,35 @@ class Schedule:
 
 def schedules(passes: Passes) -> list[Schedule]:
     """The schedule of every innermost loop that loads or multiplies, in order. Raises CourseError
-    where there is none."""
-    planned = [each for each in passes if "loop.stage" in each.before]
+    if there is none."""
+    planned = [each.before for each in passes if "loop.stage" in each.before]
     if planned:
-        found = _loops(planned[-1].before)
+        loops = _loops(planned[-1], planned=True)
     else:  # nothing was pipelined: the loops as they stand where that would have happened
-        found = _loops(
-            next((each.before for each in passes if each.name.endswith("pipeline")), ""),
-            unplanned=True,
-        )
-    found = [
-        each
-        for each in found
-        if any(operation.kind in ("load", "dot") for operation in each.operations)
-    ]
-    if not found:
+        before = (each.before for each in passes if each.name.endswith("pipeline"))
+        loops = _loops(next(before, ""), planned=False)
+    working = [loop for loop in loops if {"load", "dot"} & {each.kind for each in loop.operations}]
+    if not working:
         raise CourseError(
             "This kernel has no loop that loads or multiplies, so there is nothing to pipeline."
         )
-    return found
+    return working
 
 
-def _loops(text: str, unplanned: bool = False) -> list[Schedule]:
-    done: list[Schedule] = []
-    open_loops: list[tuple[int, list[Scheduled]]] = []
-    for line in text.split("\n"):
+def _loops(ir: str, planned: bool) -> Iterator[Schedule]:
+    """The loops of a module, an inner one before the one around it.
+
+    planned: whether to take only the operations that have a stage.
+    """
+    open_loops: list[tuple[int, list[ScheduledOperation]]] = []
+    for line in ir.split("\n"):
         indent = len(line) - len(line.lstrip())
         while open_loops and indent <= open_loops[-1][0] and line.strip().startswith("}"):
             operations = open_loops.pop()[1]
             if operations:
-                done.append(Schedule(tuple(operations)))
+                yield Schedule(tuple(operations))
         if "scf.for" in line:
             open_loops.append((indent, []))
-        elif open_loops and (match := OPERATION.match(line)):
-            open_loops[-1][1].append(Scheduled(match[1] or "", match[2], int(match[3])))
-        elif (
-            open_loops
-            and unplanned
-            and (match := re.match(r"^\s*(?:%(\w+)[^=]*= )?([\w.]+)\b", line))
-        ):
-            open_loops[-1][1].append(Scheduled(match[1] or "", match[2], 0))
-    return done
+        elif open_loops and (match := OPERATION.match(line)) and (match[3] or not planned):
+            name, operation, stage = match.groups()
+            open_loops[-1][1].append(ScheduledOperation(name or "", operation, int(stage or 0)))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from course.lowering.arguments import make
+from course.lowering.arguments import Described, Function, make
 from course.lowering.kernel_reference import Reference, kernel_at, listing_of
 from course.triton_internals.interpreter import Grid
 from course.triton_internals.jit_functions import inner_kernel
@@ -24,7 +24,7 @@ MOST_MOVED = 2**28
 
 
 def launching(
-    reference: Reference, args: list[Json], kwargs: dict[str, Json], grid: Grid, file: str
+    reference: Reference, args: list[Described], kwargs: dict[str, Described], grid: Grid, file: str
 ) -> tuple[Any, Listing]:
     """A function that launches a kernel once, each time on copies of its own; and the text of what it may run.
 
@@ -38,7 +38,9 @@ def launching(
         given = {name: make(each, True, kept) for name, each in kwargs.items() if name in names}
         kernel[grid](*(make(each, True, kept) for each in args), **given)
 
-    functions = [make(each, True) for each in (*args, *kwargs.values()) if "function" in each]
+    functions = [
+        make(each, True) for each in (*args, *kwargs.values()) if isinstance(each, Function)
+    ]
     return launch, Listing(listing_of(kernel, *functions))
 
 

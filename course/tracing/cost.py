@@ -12,7 +12,7 @@ from course.gpus.limits import target_of
 from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import Gpu, gpu_of
 from course.lowering.memory_requests import SECTOR_BYTES
-from course.lowering.sass import Resources
+from course.lowering.occupancy import Resources
 
 from .launch_time import measured_us
 from .traced import traced

@@ -6,9 +6,9 @@ import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import Any
 
-from course.lowering.call_sites import Call, CallPath, Calls, kind_of
+from course.lowering.call_sites import CallPath, CallSite, CallSites, kind_of
+from course.lowering.kernel_reference import Listing as Functions
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,20 @@ class Site:
 class Listing:
     """The text of a kernel and of the jitted functions that it calls."""
 
-    def __init__(self, functions: list[dict[str, Any]]) -> None:
+    def __init__(self, functions: Functions) -> None:
         self.functions = functions
         self._known: dict[CodeType, bool] = {}
         self._statements: dict[tuple[str, int], int] = {}
-        self._calls = Calls(functions)
+        self._calls = CallSites(functions)
         self.loaded: dict[tuple[str, int], str] = {}
         """By file and line of `name = tl.load(…)` or `name = tl.load(…).to(…)`: the name."""
         self.loops: list[tuple[str, int, int]] = []
         """File, the line of the header, and the last line."""
         for function in functions:
-            offset = function["line"] - 1
-            for node in ast.walk(ast.parse(textwrap.dedent(function["text"]))):
+            offset = function.line - 1
+            for node in ast.walk(ast.parse(textwrap.dedent(function.text))):
                 if isinstance(node, ast.stmt):
-                    self._add(function["file"], node, offset)
+                    self._add(function.file, node, offset)
 
     def _add(self, file: str, node: ast.stmt, offset: int) -> None:
         body = getattr(node, "body", None)
@@ -66,8 +66,8 @@ class Listing:
         """Whether a code object is one of these functions."""
         if code not in self._known:
             self._known[code] = any(
-                each["name"] == code.co_name and each["file"] == code.co_filename
-                and each["line"] <= code.co_firstlineno <= each["line"] + each["text"].count("\n")
+                each.name == code.co_name and each.file == code.co_filename
+                and each.line <= code.co_firstlineno <= each.line + each.text.count("\n")
                 for each in self.functions
             )  # fmt: skip
         return self._known[code]
@@ -78,7 +78,7 @@ class Listing:
 
     def site(self) -> Site:
         """The innermost call of the kernel's own that is running, and the calls that led there."""
-        path: list[Call] = []
+        path: list[CallSite] = []
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if self.holds(frame.f_code):

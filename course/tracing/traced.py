@@ -5,9 +5,8 @@ from typing import Any
 
 from course.errors import CourseError
 from course.lowering.api import Lowered, LowerError, Request, lower_again
-from course.lowering.arguments import describe
 from course.lowering.memory_requests import requests_of
-from course.lowering.sass import Resources
+from course.lowering.occupancy import Resources
 
 from . import worker as tasks
 from .launching import TRACE_S, Asked, asked, run
@@ -35,8 +34,7 @@ def traced(
     asker: the function that was called, for its messages.
     """
     launch = asked(asker, kernel, grid, args, kwargs)
-    described = {name: describe(value) for name, value in launch.kwargs.items()}
-    request = Request(launch.reference, [*map(describe, launch.args)], described, literal=False)
+    request = Request.of(launch.reference, launch.args, launch.kwargs)
     requests: list[dict[str, Any]] = []
     lowered: Lowered | None = None
     resources, texts, notes = None, {}, []

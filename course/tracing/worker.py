@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course.lowering.arguments import Described
 from course.lowering.kernel_reference import Reference
 from course.lowering.memory_requests import Requests
 from course.triton_internals.interpreter import Program
@@ -29,8 +30,8 @@ UNDEFINED = (
 
 def survey(
     reference: Reference,
-    args: Any,
-    kwargs: Any,
+    args: list[Described],
+    kwargs: dict[str, Described],
     grid: Any,
     file: str,
     requests: Any,
@@ -49,7 +50,7 @@ def survey(
     if failure is not None and failure.lacking:
         return {"lacking": failure.text.rstrip("."), "line": failure.line}
     if failure is not None and not failure.stopped:
-        place = f"{listing.functions[0]['name']} fails in program {name_of(failure.program)}, line {failure.line}"
+        place = f"{listing.functions[0].name} fails in program {name_of(failure.program)}, line {failure.line}"
         return {
             "problem": f"{place}: {failure.text.rstrip('.')}. replay, with the same arguments, opens there."
         }
@@ -99,8 +100,8 @@ def _panel(panel: Panel, noted: Any) -> Json:
 
 def replay(
     reference: Reference,
-    args: Any,
-    kwargs: Any,
+    args: list[Described],
+    kwargs: dict[str, Described],
     grid: Any,
     file: str,
     programs: Any,

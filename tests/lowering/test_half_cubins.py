@@ -23,9 +23,13 @@ def add():
 def assembler(add, tmp_path):
     """One that ends well and leaves 4,096 bytes of what it is to write."""
     script = tmp_path / "ptxas-half"
-    script.write_text(
-        f'#!/bin/sh\n"{add.assembler[0]}" "$@" || exit\nfor last; do :; done\n[ ! -f "$last" ] || truncate -s 4096 "$last"\n'
+    lines = (
+        "#!/bin/sh",
+        f'"{add.assembler.command[0]}" "$@" || exit',
+        "for last; do :; done",
+        '[ ! -f "$last" ] || truncate -s 4096 "$last"',
     )
+    script.write_text("\n".join(lines) + "\n")
     script.chmod(0o700)
     return str(script)
 
@@ -64,7 +68,7 @@ def test_sass_is_not_read_from_half_a_file(add, assembler):
         CourseError,
         match=r"^The temporary folder .+ could not be used \(No space left on device\): make room",
     ):
-        sass_of(add.cubin, add.ptx, [assembler, *add.assembler[1:]], add.target)
+        sass_of(add.cubin, add.ptx, [assembler, *add.assembler.command[1:]], add.target)
 
 
 def test_a_file_cut_off_anywhere_is_not_whole(add):

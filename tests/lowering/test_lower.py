@@ -24,11 +24,13 @@ from course.aot.worker import compile_variants
 from course.cli import app, split_signature
 from course.errors import CourseError
 from course.isolate.commands import run_source
-from course.lowering import api as lower_module
-from course.lowering.api import LowerError, call_compiler, lower_file, refuse_problem
+from course.lowering import worker
+from course.lowering.api import LowerError, lower_file
+from course.lowering.former import call_compiler
+from course.lowering.kernel_reference import InFile
 from course.lowering.layouts import Layout, Layouts, Value
 from course.lowering.passes import without_locations
-from course.lowering.worker import disk_problem
+from course.lowering.problems import clearer, disk_error
 from tests.support import lower_kernels as kernels
 from tests.support.processes import python_path
 
@@ -314,18 +316,18 @@ def test_a_readers_own_function_has_lines_of_its_own():
 
 def test_the_methods_of_an_aggregate_have_lines_too():
     made = lower(kernels.aggregate_kernel, "*fp32:16", "i32", 64, target="sm_90")
-    assert [each["name"] for each in made.listing] == ["aggregate_kernel", "of"]
+    assert [each.name for each in made.listing] == ["aggregate_kernel", "of"]
     assert "return self.first + tl.arange(0, BLOCK)" in str(made.lines)
 
 
 def test_the_code_behind_the_lines_is_the_code_that_runs(add):
     """SASS comes from a second run of the assembler, for its locations: the instructions must be those of the cubin."""
-    from course.lowering.sass import _tool
+    from course.lowering.sass import nvidia_tool
 
     code = [line.split("*/")[1] for line in add.sass.split("\n") if "/*" in line and ";" in line]
     plain = [
         line.split("*/")[1]
-        for line in _tool("nvdisasm", add.cubin, "-c", "-ndf").split("\n")
+        for line in nvidia_tool("nvdisasm", add.cubin, "-c", "-ndf").split("\n")
         if "/*" in line and ";" in line
     ]
     assert code == plain
@@ -747,9 +749,7 @@ SIGNATURES = [
 @pytest.mark.parametrize(("kernel", "signature"), SIGNATURES)
 def test_a_signature_gives_the_code_that_an_export_of_it_has(kernel, signature):
     variant = {"signature": signature, "options": {"num_warps": 4, "num_stages": 3}}
-    exported = call_compiler(
-        compile_variants, {"file": KERNELS, "name": kernel}, [variant], "1", "sm_90"
-    )
+    exported = call_compiler(compile_variants, InFile(KERNELS, kernel), [variant], "1", "sm_90")
     assert "problem" not in exported
     made = lower_file(KERNELS, kernel, split_signature(signature), "sm_90")
     assert made.cubin == base64.b64decode(exported["compiled"][0]["code"])
@@ -835,11 +835,7 @@ def test_what_the_compiler_writes_beside_its_exception_is_said():
     ],
 )
 def test_a_failed_pass_is_named(details, says):
-    with pytest.raises(LowerError) as raised:
-        refuse_problem(
-            {"problem": "It does not compile: PassManager::run failed.", "details": details}
-        )
-    assert str(raised.value).endswith(says)
+    assert clearer("It does not compile: PassManager::run failed.", details).endswith(says)
 
 
 def test_arguments_that_are_none_of_a_kernels_are_named():
@@ -938,14 +934,14 @@ def test_a_triton_py_in_the_current_folder_does_no_harm(tmp_path, monkeypatch):
 
 
 def test_a_compiler_that_does_not_end_is_ended(monkeypatch):
-    monkeypatch.setattr(lower_module, "TIMEOUT_S", 2)
+    monkeypatch.setattr(worker.compile_kernel, "timeout_s", 2)
     with pytest.raises(LowerError, match="was stopped after 2 s of computing"):
         lower(kernels.endless_kernel, "*fp32")
     assert lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64)
 
 
 def test_a_file_that_does_not_end_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(lower_module, "TIMEOUT_S", 2)
+    monkeypatch.setattr(worker.compile_kernel, "timeout_s", 2)
     (tmp_path / "endless.py").write_text("while True:\n    pass\n")
     with pytest.raises(
         LowerError,
@@ -965,7 +961,7 @@ def test_a_compiler_that_aborts_is_an_error(add):
 
 
 def test_a_library_that_triton_lacks_is_no_matter_of_the_disk():
-    said = disk_problem(OSError("libLLVM.so: cannot open shared object file"))["problem"]
+    said = str(disk_error(OSError("libLLVM.so: cannot open shared object file")))
     assert said.startswith(
         "Triton lacks a part of its own (libLLVM.so: cannot open shared object file): install it anew"
     )
