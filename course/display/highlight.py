@@ -1,8 +1,11 @@
-"""Colour the text of every stage: tokens of a few classes, by line. Pygments does the work; MLIR and SASS have lexers here."""
+"""The text of every stage in colour: tokens of a few classes, line by line.
+
+Pygments does the work; the lexers for MLIR and SASS, which it lacks, are here.
+"""
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pygments.lexer import Lexer, RegexLexer, bygroups
 from pygments.lexers import get_lexer_by_name
@@ -22,12 +25,16 @@ from pygments.token import (
 Line = list[tuple[str, str]]
 """A line as (class, text), in order. The classes stand in CLASSES, and in code.css."""
 
+MLIR_KEYWORDS = (
+    "module|func|loc|attributes|public|private|dense|true|false|unit|to|step|iter_args|else"
+)
+
 
 class MlirLexer(RegexLexer):
     """MLIR as Triton prints it."""
 
     name = "MLIR"
-    tokens: ClassVar[dict[str, Any]] = {
+    tokens: ClassVar = {
         "root": [
             (r"//.*?$", Comment),
             (r'"[^"]*"', String),
@@ -39,10 +46,7 @@ class MlirLexer(RegexLexer):
             (r"\b(tensor|memref|vector|index|none|i\d+|f\d+|bf16|f8\w+|tf32)\b", Keyword.Type),
             (r"\b\d+(x\d+)*x(?=[!#a-z])", Number),
             (r"-?\b\d+(\.\d+)?(e[+-]?\d+)?\b", Number),
-            (
-                r"\b(module|func|loc|attributes|public|private|dense|true|false|unit|to|step|iter_args|else)\b",
-                Keyword,
-            ),
+            (rf"\b({MLIR_KEYWORDS})\b", Keyword),
             (r"\b[a-z_]\w*\.[\w.]+", Name.Builtin),
             (r"[A-Za-z_]\w*", Text),
             (r"\s+", Text),
@@ -55,7 +59,7 @@ class SassLexer(RegexLexer):
     """NVIDIA's machine code as nvdisasm prints it."""
 
     name = "SASS"
-    tokens: ClassVar[dict[str, Any]] = {
+    tokens: ClassVar = {
         "root": [
             (r"//.*?$", Comment),
             (r"/\*.*?\*/", Comment),
@@ -110,17 +114,17 @@ def _class(kind: _TokenType) -> str:
 
 
 def lines(text: str, stage: str) -> list[Line]:
-    """The text of a stage ("source" is Python), line by line, coloured. Joined again it is the text."""
-    found: list[Line] = [[]]
+    """The text of a stage ("source" is Python) in colour. Its lines, joined, are the text."""
+    coloured: list[Line] = [[]]
     for kind, piece in _lexer(stage).get_tokens(text):
+        name = _class(kind)
         for number, part in enumerate(piece.split("\n")):
             if number:
-                found.append([])
-            if part:
-                name = _class(kind)
-                if found[-1] and found[-1][-1][0] == name:
-                    found[-1][-1] = (name, found[-1][-1][1] + part)
-                else:
-                    found[-1].append((name, part))
-    wanted = text.count("\n") + 1
-    return found[:wanted] + [[] for _ in range(wanted - len(found))]
+                coloured.append([])
+            line = coloured[-1]
+            if part and line and line[-1][0] == name:
+                line[-1] = (name, line[-1][1] + part)
+            elif part:
+                line.append((name, part))
+    count = text.count("\n") + 1  # lexers may add or drop a line at the end
+    return coloured[:count] + [[] for _ in range(count - len(coloured))]

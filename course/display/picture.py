@@ -4,7 +4,7 @@ import base64
 import html
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from course.files import write_whole
 
@@ -36,19 +36,20 @@ class Picture:
     def of(cls, figure: "Figure", alt: str, colours: int = 64) -> "Picture":
         """Render a matplotlib figure. The bytes depend on the figure alone: no date, no version.
 
-        colours: a palette of 64 looks the same in a third of the bytes; of 24, where all is flat, in a fourth.
+        colours: a palette of 64 looks the same in a third of the bytes; of 24, if all is flat, in
+            a fourth.
         """
         from PIL import Image
 
-        drawn, out = io.BytesIO(), io.BytesIO()
-        figure.savefig(drawn, format="png", dpi=200, facecolor="white", metadata={"Software": None})
-        Image.open(drawn).convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(
-            out, format="png", optimize=True
-        )
-        return cls(out.getvalue(), alt, width=int(figure.get_figwidth() * 100))
+        rendered, small = io.BytesIO(), io.BytesIO()
+        plain = {"Software": None}
+        figure.savefig(rendered, format="png", dpi=200, facecolor="white", metadata=plain)
+        image = Image.open(rendered).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+        image.save(small, format="png", optimize=True)
+        return cls(small.getvalue(), alt, width=int(figure.get_figwidth() * 100))
 
     def save(self, path: str | Path) -> None:
-        """Write the PNG. Raises CourseError where it cannot be written."""
+        """Write the PNG. Raises CourseError if it cannot be written."""
         write_whole(Path(path), self.png)
 
     @property
@@ -56,9 +57,10 @@ class Picture:
         """The PNG as a data URL."""
         return f"data:image/png;base64,{base64.b64encode(self.png).decode()}"
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         # JupyterLab shows a bare image/png without its alternative text, so the image goes in HTML.
-        image = f'<img src="{self.source}" alt="{html.escape(self.alt)}" width="{self.width}" style="max-width:100%">'
+        size = f'width="{self.width}" style="max-width:100%"'
+        image = f'<img src="{self.source}" alt="{html.escape(self.alt)}" {size}>'
         return {"text/html": image, "text/plain": self.alt}
 
     def __repr__(self) -> str:
@@ -66,7 +68,10 @@ class Picture:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """A figure of this size in inches, at 100 CSS pixels an inch; not known to pyplot, so nothing shows it twice."""
+    """A figure of this size in inches, at 100 CSS pixels an inch.
+
+    pyplot does not know it, so nothing shows it twice.
+    """
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

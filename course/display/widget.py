@@ -1,8 +1,9 @@
-"""What the widgets share: their script and style, what a notebook keeps of them, and pages that need no notebook."""
+"""What the widgets share: script and style, what a notebook keeps, pages that need no notebook."""
 
 import html
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +26,25 @@ def _joined(own: Path, suffix: str) -> str:
     return "\n".join(path.with_suffix(suffix).read_text(encoding="utf-8") for path in (SHARED, own))
 
 
-def with_static(static: dict[str, str], widget: Any) -> Any:
+def with_static(static: dict[str, str], widget_bundle: Callable[[], Any]) -> Any:
     """A widget's MIME bundle with HTML and text that need neither script nor session.
 
-    widget: a function that gives anywidget's own bundle. For notebooks that are kept (COURSE_STATIC=1) it is left out: a
-    widget's id differs from run to run.
+    widget_bundle: gives anywidget's own bundle, which is left out of notebooks that are kept
+    (COURSE_STATIC=1): a widget's id differs from run to run.
     """
     if os.environ.get("COURSE_STATIC") == "1":
         return static
-    made = widget()
-    bundle, metadata = made if isinstance(made, tuple) else (made, {})
+    own = widget_bundle()
+    bundle, metadata = own if isinstance(own, tuple) else (own, {})
     return {**static, **(bundle or {}), "text/plain": static["text/plain"]}, metadata
 
 
-def page_of(own: Path, title: str, state: dict[str, Any], static: str) -> str:
+def page_of(own: Path, title: str, state: Mapping[str, object], static: str) -> str:
     """A page of its own: the widget's script and style, with its state as data in it.
 
-    static: HTML for where no script runs.
+    state: the widget's traits. static: HTML for a browser that runs no script.
     """
-    # A "<" could end the script element, or begin what hides its end, wherever it stands in a kernel's strings.
+    # A "<" in a kernel's strings could end the script element, or begin what hides its end.
     data = json.dumps(state).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
@@ -67,7 +68,7 @@ widget.render({{ model, el: document.getElementById("widget") }});
 
 
 def write_page(path: str | Path, page: str) -> Path:
-    """Write a page. Raises CourseError where it cannot be written."""
+    """Write a page. Raises CourseError if it cannot be written."""
     path = Path(path)
     write_whole(path, page)
     return path

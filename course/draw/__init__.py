@@ -1,31 +1,37 @@
-"""The pictures a lesson draws: draw.machine(), draw.programs(…), draw.layout(…), draw.access(…), draw.speeds(…) …"""
+"""The pictures a lesson draws: draw.machine(), draw.programs(…), draw.layout(…), draw.access(…) …
 
-from course.lowering.layout_view import layout
-from course.lowering.pipeline_view import pipeline
-from course.tracing.access_view import access
+Each is loaded when it is first asked for, so that one picture does not load every tool.
+"""
 
-from .attention_grid import attention
-from .machine_page import machine
-from .online_softmax import online
-from .program_grid import programs, queue
-from .program_order import order
-from .roofline_plot import roofline
-from .slider import slide
-from .speed_plot import speeds
-from .tile_walk import tiles
+import importlib
+from typing import Any
 
-__all__ = [
-    "access",
-    "attention",
-    "layout",
-    "machine",
-    "online",
-    "order",
-    "pipeline",
-    "programs",
-    "queue",
-    "roofline",
-    "slide",
-    "speeds",
-    "tiles",
-]
+# The module that holds each. None bears its function's name: importing it would hide the function.
+_MODULES = {
+    "access": "course.tracing.access_view",
+    "attention": "course.draw.attention_grid",
+    "layout": "course.lowering.layout_view",
+    "machine": "course.draw.machine_page",
+    "online": "course.draw.vector_sketches",
+    "order": "course.draw.tile_sketches",
+    "pipeline": "course.lowering.pipeline_view",
+    "programs": "course.draw.vector_sketches",
+    "queue": "course.draw.vector_sketches",
+    "roofline": "course.draw.roofline_plot",
+    "slide": "course.draw.slider",
+    "speeds": "course.draw.speed_plot",
+    "tiles": "course.draw.tile_sketches",
+}
+
+__all__ = [*_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'course.draw' has no attribute {name!r}")
+    globals()[name] = function = getattr(importlib.import_module(_MODULES[name]), name)
+    return function
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])

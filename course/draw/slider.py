@@ -1,4 +1,4 @@
-"""slide: a slider over the values of one setting, and the picture for each. Works in a saved notebook too."""
+"""slide: a picture for each value of one setting, and a slider; in a saved notebook too."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -12,30 +12,31 @@ from course.display.picture import Picture
 from course.display.widget import with_static
 from course.errors import CourseError
 
+Frame = tuple[str, str, str, int]
+"""A value, its picture as a data URL, the picture's alternative text and its width."""
+
 
 def slide(picture: Callable[[Any], Picture], /, **values: Sequence[Any]) -> "Slide":
     """Show `picture(value)` for each value of the one setting named, with a slider to choose.
 
-    As in slide(lambda num_warps: draw.layout(lower(kernel, …, num_warps=num_warps), "x"), num_warps=[1, 2, 4, 8]).
+    As in slide(lambda warps: draw.layout(lower(kernel, …, num_warps=warps), "x"), warps=[1, 2, 4]).
     """
-    if (
-        len(values) != 1
-        or not isinstance(next(iter(values.values())), (list, tuple, range))
-        or not callable(picture)
-    ):
+    name, choices = next(iter(values.items()), ("", None))
+    if len(values) != 1 or not isinstance(choices, (list, tuple, range)) or not callable(picture):
         raise CourseError("draw.slide takes one setting with its values, as num_warps=[1, 2, 4].")
-    ((name, choices),) = values.items()
     if not choices:
         raise CourseError(f"draw.slide needs values of {name} to choose from.")
-    frames = []
-    for value in choices:
-        shown = picture(value)
-        if not isinstance(shown, Picture):
-            raise CourseError(
-                f"draw.slide needs a function that returns a picture, as draw.layout does; it returned {shown!r:.60}."
-            )
-        frames.append([str(value), shown.source, shown.alt, shown.width])
-    return Slide(name, frames)
+    return Slide(name, [_frame(picture, value) for value in choices])
+
+
+def _frame(picture: Callable[[Any], Picture], value: Any) -> Frame:
+    drawing = picture(value)
+    if not isinstance(drawing, Picture):
+        raise CourseError(
+            "draw.slide needs a function that returns a picture, as draw.layout does; "
+            f"it returned {drawing!r:.60}."
+        )
+    return str(value), drawing.source, drawing.alt, drawing.width
 
 
 class Slide(anywidget.AnyWidget):
@@ -44,10 +45,9 @@ class Slide(anywidget.AnyWidget):
     _esm = Path(__file__).with_suffix(".js")
 
     name = traitlets.Unicode().tag(sync=True)
-    frames: Any = traitlets.List().tag(sync=True)
-    """One a value: the value, the picture as a data URL, its alternative text, its width."""
+    frames: traitlets.List[Frame] = traitlets.List().tag(sync=True)
 
-    def __init__(self, name: str, frames: list[list[Any]]) -> None:
+    def __init__(self, name: str, frames: list[Frame]) -> None:
         super().__init__(name=name, frames=frames)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:

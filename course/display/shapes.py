@@ -1,0 +1,42 @@
+"""Rectangles and labels, of which most pictures are made."""
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from .picture import GREY, ink
+
+
+def box(
+    axes: Axes, x: float, y: float, width: float, height: float, colour: str, **style: Any
+) -> None:
+    """A filled rectangle, without an edge unless `style` has one. x, y: its lower left corner."""
+    style = {"edgecolor": "none", **style}
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, **style))
+
+
+def frame(axes: Axes, x: float, y: float, width: float, height: float, **style: Any) -> None:
+    """A rectangle's edge."""
+    axes.add_patch(Rectangle((x, y), width, height, fill=False, **style))
+
+
+def label(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """A text around a point, in 8 points unless `style` says otherwise."""
+    axes.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": 8, **style})
+
+
+def cell(
+    axes: Axes, x: float, y: float, colour: str, text: str = "", width: float = 1, size: int = 8
+) -> None:
+    """An element as a rectangle of height 1, with its text in a colour that can be read on it."""
+    box(axes, x, y, width, 1, colour, edgecolor="white", lw=0.8)
+    if text:
+        label(axes, x + width / 2, y + 0.5, text, color=ink(colour), fontsize=size)
+
+
+def masked_cell(axes: Axes, x: float, y: float, text: str = "") -> None:
+    """A lane that a mask keeps out: hatched."""
+    box(axes, x, y, 1, 1, "white", edgecolor=GREY, hatch="////", lw=0.8)
+    if text:
+        label(axes, x + 0.5, y + 0.5, text, color="#555555")

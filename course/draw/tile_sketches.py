@@ -1,0 +1,109 @@
+"""Sketches of matrices in tiles: which program owns which element, and in what order they come."""
+
+import math
+
+from course.display.picture import LIGHT, PALETTE, Picture, new_figure
+from course.display.shapes import cell, label, masked_cell
+from course.errors import CourseError
+
+MOST_TILES = 16
+"""Rows and columns, of elements or of tiles."""
+
+
+def tiles(
+    n_rows: int,
+    n_cols: int,
+    block_m: int,
+    block_n: int,
+    stride_m: int | None = None,
+    stride_n: int = 1,
+) -> Picture:
+    """A matrix in tiles of block_m x block_n: one colour a program, lanes past the edge hatched.
+
+    Each element shows its offset, row * stride_m + column * stride_n, in elements; stride_m is
+    n_cols by default.
+    """
+    sizes = (n_rows, n_cols, block_m, block_n)
+    if min(sizes) < 1 or max(sizes) > MOST_TILES:
+        raise CourseError(
+            f"draw.tiles shows up to {MOST_TILES} rows and columns, and blocks of 1 to "
+            f"{MOST_TILES}: take smaller numbers."
+        )
+    stride_m = n_cols if stride_m is None else stride_m
+    tiles_m, tiles_n = math.ceil(n_rows / block_m), math.ceil(n_cols / block_n)
+    height, width = tiles_m * block_m, tiles_n * block_n
+    figure = new_figure(0.55 * width + 1.2, 0.42 * height + 0.8)
+    axes = figure.subplots()
+    for row in range(height):
+        for col in range(width):
+            if row < n_rows and col < n_cols:
+                colour = PALETTE[(row // block_m + 2 * (col // block_n)) % 4]
+                cell(axes, col, -row, colour, str(row * stride_m + col * stride_n))
+            else:
+                masked_cell(axes, col, -row)
+    for i in range(tiles_m):
+        label(axes, -0.2, 1 - (i + 0.5) * block_m, f"axis 0: {i}", ha="right", fontsize=9)
+    for j in range(tiles_n):
+        axes.text((j + 0.5) * block_n, 1.3, f"axis 1: {j}", ha="center", fontsize=9)
+    axes.set_xlim(-2.2, width + 0.1)
+    axes.set_ylim(0.8 - height, 2)
+    axes.axis("off")
+    masked = height * width - n_rows * n_cols
+    alt = (
+        f"A matrix of {n_rows} x {n_cols} in tiles of {block_m} x {block_n}: a grid of {tiles_m} x "
+        f"{tiles_n} programs. The element in row r and column c has offset r * {stride_m} + "
+        f"c * {stride_n}. {masked} lanes past the edges are masked."
+    )
+    return Picture.of(figure, alt)
+
+
+def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Picture:
+    """The tiles of c = a @ b with their programs, and what the first `programs` of them read.
+
+    tiles_m, tiles_n: rows and columns of tiles in c. group_m: rows of tiles in a group; programs
+    are counted down the columns of a group, group after group. 1 counts row after row.
+    At the left stand the rows of tiles of a, at the top the columns of tiles of b.
+    """
+    _check("tiles_m", tiles_m, MOST_TILES)
+    _check("tiles_n", tiles_n, MOST_TILES)
+    _check("group_m", group_m, None)
+    _check("programs", programs, tiles_m * tiles_n)
+    places = [_place(program, tiles_m, tiles_n, group_m) for program in range(tiles_m * tiles_n)]
+    rows, cols = ({*axis} for axis in zip(*places[:programs], strict=True))
+    figure = new_figure(max(0.44 * (tiles_n + 3), 4.2), 0.36 * (tiles_m + 2.5))
+    axes = figure.subplots()
+    for program, (row, col) in enumerate(places):
+        cell(axes, col, -row, PALETTE[5] if program < programs else LIGHT, str(program))
+    for row in range(tiles_m):
+        cell(axes, -1.4, -row, PALETTE[1] if row in rows else LIGHT)
+    for col in range(tiles_n):
+        cell(axes, col, 1.4, PALETTE[2] if col in cols else LIGHT)
+    label(axes, -1.6, 1 - tiles_m / 2, "a", ha="right", fontsize=11)
+    axes.text(tiles_n / 2, 2.6, "b", ha="center", fontsize=11)
+    total = f"{len(rows)} rows of a + {len(cols)} columns of b = {len(rows) + len(cols)}"
+    axes.text(-2.2, -tiles_m + 0.6, f"read by the first {programs}: {total}", va="top", fontsize=9)
+    axes.set_xlim(-2.4, tiles_n + 0.1)
+    axes.set_ylim(-tiles_m - 0.2, 3.4)
+    axes.axis("off")
+    alt = (
+        f"{tiles_m} x {tiles_n} tiles of c, in groups of {group_m} rows of tiles. The first "
+        f"{programs} programs own tiles in {len(rows)} rows and {len(cols)} columns: they read "
+        f"{len(rows)} rows of tiles of a and {len(cols)} columns of b."
+    )
+    return Picture.of(figure, alt, colours=24)
+
+
+def _check(name: str, value: int, most: int | None) -> None:
+    if type(value) is not int or value < 1 or (most and value > most):
+        limits = f"to {most}." if most else "or more."
+        raise CourseError(
+            f"draw.order: {name} is {value!r}, and must be a whole number of 1 {limits}"
+        )
+
+
+def _place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
+    """The row and the column of a program's tile."""
+    first_m = program // (group_m * tiles_n) * group_m
+    height = min(tiles_m - first_m, group_m)
+    within = program % (group_m * tiles_n)
+    return first_m + within % height, within // height

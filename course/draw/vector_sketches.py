@@ -1,0 +1,124 @@
+"""Sketches of vectors: which program owns which element, how programs queue, a running maximum."""
+
+import heapq
+import math
+from collections.abc import Sequence
+
+from course.display.picture import LIGHT, PALETTE, Picture, new_figure
+from course.display.shapes import cell, label, masked_cell
+from course.errors import CourseError
+
+MOST_ELEMENTS = 64
+MOST_PROGRAMS = 64
+MOST_MULTIPROCESSORS = 8
+MOST_NUMBERS = 16
+MOST_NUMBERED = 40
+"""Cells of a vector that are wide enough for a number."""
+
+
+def programs(n_elements: int, block_size: int) -> Picture:
+    """A vector in blocks: one colour a program, the masked tail of the last one hatched."""
+    if n_elements < 1 or block_size < 1 or n_elements > MOST_ELEMENTS:
+        raise CourseError(
+            f"draw.programs shows 1 to {MOST_ELEMENTS} elements and a block of at least 1: "
+            "take smaller numbers."
+        )
+    count = math.ceil(n_elements / block_size)
+    cells = count * block_size
+    figure = new_figure(8, 1.7)
+    axes = figure.subplots()
+    for i in range(cells):
+        text = str(i) if cells <= MOST_NUMBERED else ""
+        if i < n_elements:
+            cell(axes, i, 0, PALETTE[i // block_size % 4], text)
+        else:
+            masked_cell(axes, i, 0, text)
+    for program in range(count):
+        middle = (program + 0.5) * block_size
+        axes.text(middle, 1.25, f"program {program}", ha="center", fontsize=9, color="black")
+    masked = cells - n_elements
+    axes.text(0, -0.6, f"{n_elements} elements", fontsize=9, va="center")
+    if masked:
+        label(axes, cells, -0.6, f"{masked} masked lanes", ha="right", fontsize=9)
+    axes.set_xlim(-0.1, cells + 0.1)
+    axes.set_ylim(-1, 1.8)
+    axes.axis("off")
+    alt = (
+        f"{n_elements} elements in blocks of {block_size}: {count} programs, program i owning "
+        f"elements i * {block_size} to i * {block_size} + {block_size - 1}; the last one has "
+        f"{masked} masked lanes past the end."
+    )
+    return Picture.of(figure, alt)
+
+
+def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
+    """How a GPU works through a grid: a multiprocessor that has finished takes the next program.
+
+    Durations are made up: on a real GPU a multiprocessor holds several programs at a time.
+    """
+    fits = 1 <= n_programs <= MOST_PROGRAMS and 1 <= multiprocessors <= MOST_MULTIPROCESSORS
+    if not fits:
+        raise CourseError(
+            f"draw.queue shows 1 to {MOST_PROGRAMS} programs on 1 to {MOST_MULTIPROCESSORS} "
+            "multiprocessors: take smaller numbers."
+        )
+    free = [(0.0, row) for row in range(multiprocessors)]
+    figure = new_figure(8, 0.45 * multiprocessors + 0.9)
+    axes = figure.subplots()
+    end = 0.0
+    for program in range(n_programs):
+        start, row = heapq.heappop(free)
+        duration = 1 + 0.35 * math.sin(12.9898 * (program + 1))  # uneven, and the same each time
+        cell(axes, start, -row, PALETTE[program % 4], str(program), width=duration)
+        heapq.heappush(free, (start + duration, row))
+        end = max(end, start + duration)
+    for row in range(multiprocessors):
+        label(axes, -0.1, -row + 0.5, f"multiprocessor {row}", ha="right", fontsize=9)
+    axes.axvline(end, color=LIGHT)
+    axes.set_xlim(-1.6 * end / 8, end * 1.02)
+    axes.set_ylim(-multiprocessors + 0.4, 1.2)
+    axes.set_yticks([])
+    axes.set_xticks([])
+    axes.set_xlabel("time (a sketch)")
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    alt = (
+        f"A sketch of {n_programs} programs on {multiprocessors} multiprocessors: each takes the "
+        "next program in line when it has finished one, so programs that stand side by side in the "
+        "tensor run at different times and places."
+    )
+    return Picture.of(figure, alt)
+
+
+def online(values: Sequence[float], block: int) -> Picture:
+    """A row in tiles of `block` elements; after each the maximum m and the total of exp(x - m).
+
+    The total so far is scaled by exp(old m - new m) before the tile's own terms are added.
+    (M. Milakov and N. Gimelshein, *Online normalizer calculation for softmax*, arXiv:1805.02867.)
+    """
+    row = [float(value) for value in values]
+    if not 1 <= len(row) <= MOST_NUMBERS or block < 1 or not all(map(math.isfinite, row)):
+        raise CourseError(
+            f"draw.online shows 1 to {MOST_NUMBERS} finite numbers in blocks of 1 or more."
+        )
+    figure = new_figure(8, 1.75)
+    axes = figure.subplots()
+    maximum, total, sentences = -math.inf, 0.0, []
+    for tile, start in enumerate(range(0, len(row), block)):
+        part = row[start : start + block]
+        new_maximum = max(maximum, *part)
+        scale = math.exp(maximum - new_maximum)
+        added = sum(math.exp(x - new_maximum) for x in part)
+        total, maximum = total * scale + added, new_maximum
+        for offset, x in enumerate(part):
+            cell(axes, start + offset, 0, PALETTE[tile % 4], f"{x:g}", size=9)
+        sum_text = f"total · {scale:.3f} + {added:.3f}\n= {total:.3f}"
+        text = f"m = {maximum:g}\n" + (sum_text if tile else f"total = {total:.3f}")
+        label(axes, start + len(part) / 2, -0.35, text, va="top", fontsize=9)
+        scaled = f", the old total times {scale:.3f}" if tile else ""
+        sentences.append(f"after tile {tile} m = {maximum:g} and total = {total:.3f}{scaled}")
+    axes.set_xlim(-0.1, len(row) + 0.1)
+    axes.set_ylim(-1.6, 1.1)
+    axes.axis("off")
+    alt = f"{len(row)} numbers in tiles of {block}: {'; '.join(sentences)}."
+    return Picture.of(figure, alt, colours=24)
