@@ -39,7 +39,7 @@ _LAZY = {
     "gpu_limits": ("course.gpus.peaks", "gpu_limits"),
     "handed": ("course.aot.captured_launch", "handed"),
     "heads": ("course.verifying.inputs", "heads"),
-    "hint": ("course.exercises.hints", "hint"),
+    "hint": ("course.exercises.api", "hint"),
     "launch_costs": ("course.benching.launch_costs", "launch_costs"),
     "lower": ("course.lowering.api", "lower"),
     "matrices": ("course.verifying.inputs", "matrices"),

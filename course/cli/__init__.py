@@ -56,7 +56,7 @@ def check(
 ) -> None:
     """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise of it is right."""
     from course.exercises import grade_notebook as grading
-    from course.exercises.api import printable
+    from course.exercises.result import printable
 
     results = {}
     for lesson in lessons:
@@ -135,7 +135,7 @@ def lower(
 @app.command()
 def hint(exercise: Annotated[str, typer.Argument(help="An exercise, as 01.2.")]) -> None:
     """Show the hints to an exercise."""
-    from course.exercises.hints import all_hints
+    from course.exercises.api import all_hints
 
     print("\n".join(all_hints(exercise)))
 

@@ -1,37 +1,40 @@
-"""Every exercise by its id."""
+"""Every exercise by its id. Finding one loads its own lesson's exercises and no others."""
 
 import importlib
 from pathlib import Path
 
 from course.errors import CourseError
 
-from .export_exercise import Exported
-from .kinds import Code
-from .kinds import Exercise as Plain
+from .kinds import Code, Exercise
 
-Exercise = Plain | Exported
+LESSONS = Path(__file__).parent / "lessons"
 
 
 def exercises() -> dict[str, Exercise]:
-    """All exercises of the course by id, in order. Their data stands in lessons/, a module a lesson."""
-    found: dict[str, Exercise] = {}
-    for path in sorted((Path(__file__).parent / "lessons").glob("lesson_*.py")):
-        for exercise in importlib.import_module(f"course.exercises.lessons.{path.stem}").EXERCISES:
-            found[exercise.id] = exercise
-    return found
+    """All exercises of the course by id, in order."""
+    by_id: dict[str, Exercise] = {}
+    for path in sorted(LESSONS.glob("lesson_*.py")):
+        by_id |= lesson_exercises(path.stem.removeprefix("lesson_"))
+    return by_id
+
+
+def lesson_exercises(lesson: str) -> dict[str, Exercise]:
+    """The exercises of a lesson, as "01", by id and in order; none where there is no such lesson."""
+    if not (LESSONS / f"lesson_{lesson}.py").is_file():
+        return {}
+    module = importlib.import_module(f"course.exercises.lessons.lesson_{lesson}")
+    return {exercise.id: exercise for exercise in module.EXERCISES}
 
 
 def find(exercise_id: str) -> Exercise:
-    """The exercise of this id, as "01.2". Raises CourseError where there is none."""
-    found = exercises()
+    """The exercise of this id, as "01.2" or "1.2". Raises CourseError for an unknown one."""
     lesson, _, number = str(exercise_id).strip().partition(".")
-    wanted = f"{lesson.zfill(2)}.{number}"
-    if wanted not in found:
-        same = [each for each in found if each.startswith(f"{lesson.zfill(2)}.")]
-        raise CourseError(
-            f"There is no exercise {exercise_id!r}: there is {', '.join(same or found)}."
-        )
-    return found[wanted]
+    lesson = lesson.zfill(2)
+    known = lesson_exercises(lesson) if lesson.isdigit() else {}
+    if exercise := known.get(f"{lesson}.{number}"):
+        return exercise
+    listed = ", ".join(known or exercises())
+    raise CourseError(f"There is no exercise {exercise_id!r}: there is {listed}.")
 
 
 def code_exercise(exercise_id: str) -> Code:

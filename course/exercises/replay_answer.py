@@ -1,99 +1,92 @@
-"""Step through the launch in which an answer goes wrong, in a child process."""
+"""Step through the launch in which an answer goes wrong, traced in a child process."""
 
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
+from course.errors import CourseError
+from course.isolate import runs_in
 from course.isolate.function_source import Source
 from course.tracing.accesses import refuse_promise
 from course.tracing.observer import Failure, Watch, watched
+from course.tracing.replay import Replay
 from course.tracing.sites import Listing
 from course.tracing.worker import content_of
 from course.triton_internals.interpreter import Program
 from course.triton_internals.promises import promises_held
 from course.verifying.inputs import Case
 
-from .kinds import Code
+from .kinds import Function
 from .registry import code_exercise
+from .worker import Where, with_longer_case
 
 STEPS_S = 10
 
 
-@dataclass(frozen=True)
-class Where:
-    """Where an answer goes wrong."""
+def replay_answer(exercise_id: str, source: Source, where: Where, reason: str) -> Replay:
+    """The program that went wrong, to be stepped through, with the reason beside it."""
 
-    case: int
-    """The number of the exercise's case."""
-    program: Program | None
-    """The program that did it, where one is known, …"""
-    launch: int
-    """… in the launch of this number."""
-    index: tuple[int, ...] | None
-    """The first wrong element of the result."""
-    longer: int | None = None
-    """What `exercise.longer` was given, whose case then comes third."""
+    def trace(programs: list[Any], element: Any) -> dict[str, Any]:
+        return trace_answer(exercise_id, source, where, programs)
+
+    return Replay(trace, {**trace([], None), "notes": reason.splitlines()})
 
 
-def steps(
-    exercise_id: str, source: dict[str, Any], where: dict[str, Any], programs: list[Any]
+@runs_in("interpret", timeout_s=4 * STEPS_S)
+def trace_answer(
+    exercise_id: str, source: Source, where: Where, programs: list[Program]
 ) -> dict[str, Any]:
-    """What `tracing.tasks.content_of` says of the launch in which an answer goes wrong. In a child that interprets.
+    """What `content_of` says of the launch in which an answer goes wrong.
 
     programs: to be recorded instead of the one that does it.
     """
-    exercise, text, found = code_exercise(exercise_id), Source.from_json(source), Where(**where)
-    kernels = tuple(each for each in text.definitions if each.text.startswith("@"))
-    launch, opened, element = found.launch, found.program, None
-    record = {(launch, tuple(each)) for each in programs or [opened] if each}
+    exercise = code_exercise(exercise_id)
+    case = with_longer_case(exercise, where.reach)[where.case]
+    kernels = [asdict(each) for each in source.definitions if each.text.startswith("@")]
+    launch, opened, element = where.launch, where.program, None
+    record = {(launch, program) for program in programs or [opened] if program}
     for _ in range(2):  # once more where the program to be shown turns out to be another one
         watch = Watch(Listing(kernels), record=record)
         # Defined anew: a tuner remembers what it has tried.
-        result, failure = _run(watch, exercise.function(text.load()), _case(exercise, found))
+        result, failure = _run(watch, exercise.function(source.load()), case)
         if failure is not None and not failure.line:
             failure = None  # no kernel's fault
         if not watch.surveys:
-            return {"problem": "It launched no kernel: there is nothing to step through."}
+            raise CourseError("It launched no kernel: there is nothing to step through.")
         if failure is not None:
             launch, opened = len(watch.surveys) - 1, failure.program
-        elif found.index is not None and isinstance(result, torch.Tensor):
-            launch, opened, element = _writer(watch, result, found.index)
-        if record and all(tuple(each) in watch.recorded for _, each in record):
+        elif where.index is not None and isinstance(result, torch.Tensor):
+            launch, opened, element = _writer(watch, result, where.index)
+        if record and all(program in watch.recorded for _, program in record):
             break
-        record = {(launch, tuple(opened or (0, 0, 0)))}
+        record = {(launch, opened or (0, 0, 0))}
     return content_of(watch, launch, failure, opened, element)
 
 
-def _case(exercise: Code, where: Where) -> Case:
-    cases = list(exercise.cases)
-    if exercise.longer and where.longer is not None:
-        cases.insert(2, exercise.longer(where.longer))
-    return cases[where.case]
-
-
-def _run(watch: Watch, function: Any, case: Case) -> tuple[Any, Failure | None]:
+def _run(watch: Watch, function: Function, case: Case) -> tuple[Any, Failure | None]:
     """What an answer returns on a case, and why it did not come to its end, if it did not."""
-    inputs, results = case.make("cpu"), []
+    tensors = [guarded.tensor for guarded in case.make("cpu")]
+    result = None
 
     def launch() -> None:
-        results.append(function(*(each.tensor for each in inputs), *case.scalars))
+        nonlocal result
+        result = function(*tensors, *case.scalars)
 
     with promises_held(refuse_promise):
         failure = watched(watch, launch, STEPS_S)
-    return (results or [None])[0], failure
+    return result, failure
 
 
-def _writer(watch: Watch, result: torch.Tensor, index: tuple[int, ...]) -> tuple[int, Program, Any]:
-    """The launch and the program that wrote an element of the result last, and which element of which tensor that is.
-
-    Where nobody wrote it, the last launch's first program.
-    """
-    place = result.data_ptr() + result.element_size() * sum(
-        i * step for i, step in zip(index, result.stride(), strict=True)
-    )
+def _writer(
+    watch: Watch, result: torch.Tensor, index: tuple[int, ...]
+) -> tuple[int, Program, list[Any] | None]:
+    """The launch and the program that wrote an element of the result last, and which element of
+    which tensor that is. If nobody wrote it: the last launch's first program, and None."""
+    strides = zip(index, result.stride(), strict=True)
+    address = result.data_ptr() + result.element_size() * sum(i * stride for i, stride in strides)
     for launch, survey in reversed(list(enumerate(watch.surveys))):
-        if written := survey.last_writer(place):
+        if written := survey.last_writer(address):
             argument, number, program = written
             return launch, program, [argument.name, list(argument.index(number))]
     return len(watch.surveys) - 1, watch.last.programs[0], None

@@ -1,4 +1,4 @@
-"""What a lesson says of its exercises: title, stub and hints, read from the notebooks that readers get."""
+"""What a lesson says of its exercises: title, stub and hints, read from the readers' notebooks."""
 
 import json
 import re
@@ -25,31 +25,34 @@ class Statement:
     hints: tuple[str, ...]
 
 
-def statements(notebooks: Path = NOTEBOOKS) -> dict[str, Statement]:
-    """The statement of every exercise by its id, in order."""
-    found: dict[str, Statement] = {}
-    for path in sorted(notebooks.glob("[0-9][0-9]-*.ipynb")):
-        cells = [
-            (cell["cell_type"], "".join(cell["source"]))
-            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
-        ]
-        found |= {each.id: each for each in read(cells)}
-    return found
+def statements(notebooks: Path = NOTEBOOKS, lesson: str = "[0-9][0-9]") -> dict[str, Statement]:
+    """The statement of every exercise by its id, in order; of one lesson where it is named."""
+    by_id: dict[str, Statement] = {}
+    for path in sorted(notebooks.glob(f"{lesson}-*.ipynb")):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+        by_id |= {statement.id: statement for statement in read(cells)}
+    return by_id
+
+
+def statement_of(exercise_id: str) -> Statement | None:
+    """The statement of the exercise of this id, as "01.2"; reads its own lesson alone."""
+    return statements(lesson=exercise_id[:2]).get(exercise_id)
 
 
 def read(cells: list[tuple[str, str]]) -> list[Statement]:
-    """The exercises of a lesson, from its cells as (type, text). The four cells of each lie side by side."""
-    found = []
-    for (_, statement), (_, stub), _, (_, hints) in zip(
-        cells, cells[1:], cells[2:], cells[3:], strict=False
-    ):
-        heading, first_line = HEADING.search(statement), EXERCISE.match(stub.split("\n")[0])
-        if heading and first_line and heading[1] == first_line[1]:
+    """The exercises of a lesson, from its cells as (type, text).
+
+    The four cells of an exercise lie side by side: statement, stub, check and hints.
+    """
+    exercises = []
+    texts = [text for _, text in cells]
+    for statement, stub, _, hints in zip(texts, texts[1:], texts[2:], texts[3:], strict=False):
+        heading, marker = HEADING.search(statement), EXERCISE.match(stub.split("\n")[0])
+        if heading and marker and heading[1] == marker[1]:
             folded = HINTS.search(hints)
-            items = (
-                tuple(" ".join(item.split()) for item in ITEM.split(folded[1])[1:])
-                if folded
-                else ()
-            )
-            found.append(Statement(heading[1], heading[2], heading[3] == "core", stub, items))
-    return found
+            items = ITEM.split(folded[1])[1:] if folded else []
+            one_line_each = tuple(" ".join(item.split()) for item in items)
+            core = heading[3] == "core"
+            exercises.append(Statement(heading[1], heading[2], core, stub, one_line_each))
+    return exercises

@@ -1,0 +1,224 @@
+"""Check an answer that is code: it is compiled and run in child processes, never here."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from course import MODE
+from course.errors import CourseError
+from course.isolate import Ended, cancel
+from course.isolate.function_source import Source, source_of
+from course.isolate.limits import child_memory_bytes
+from course.lessons.statements import statement_of
+from course.triton_internals.jit_functions import plain_function
+
+from .kinds import Code, Kernel
+from .result import Checked, Judged, shortened
+from .worker import Compilation, Trial, compile_answer, run_answer
+
+TARGET = "sm_90"
+"""What an answer is compiled for where there is no GPU."""
+
+MOST_PRINTED_LINES = 10
+NO_MEMORY = re.compile(
+    r"MemoryError|can't allocate memory|not enough memory|out of memory", re.IGNORECASE
+)
+"""What NumPy, PyTorch and CUDA say where memory is refused."""
+
+LESS_MEMORY = (
+    "look for a tensor that is larger than it must be, "
+    "or close what else takes memory here and check it again"
+)
+LESS_COMPUTING = (
+    "look for a loop without end or for very many programs, "
+    "or check it again if this machine is busy"
+)
+LATER = (
+    "check it again when this machine is less busy, "
+    "unless it waits for something that never comes"
+)
+NO_VERDICT = Judged(
+    "crashed", "What came back from its process is no verdict: does it change what `check` uses?"
+)
+
+
+def check_code(exercise: Code, answer: Any) -> Checked:
+    """Judge a kernel or a launcher."""
+    if problem := _form_problem(exercise, answer):
+        return Checked(exercise.id, "no answer", problem)
+    try:
+        source = source_of(answer, kernels_as_text=True)
+    except CourseError as error:
+        return Checked(exercise.id, "no answer", str(error))
+    if _is_stub(source, exercise.id):
+        return Checked(exercise.id, "to do")
+    trial = _try(exercise, source)
+    checked = Checked(exercise.id, *trial.judged, trial.notes)
+    if trial.where is None:
+        return checked
+    from .replay_answer import replay_answer  # it loads the widget
+
+    name = (plain_function(answer) or answer).__name__
+    note = f'See it step by step: check("{exercise.id}", {name}).replay()'
+    stepper = partial(replay_answer, exercise.id, source, trial.where, trial.judged.reason)
+    return replace(checked, notes=[*trial.notes, note], stepper=stepper)
+
+
+def _form_problem(exercise: Code, answer: Any) -> str:
+    """Why an answer is not of the exercise's form: no such function, or other parameters."""
+    is_kernel = plain_function(answer) is not None
+    function = plain_function(answer) or answer
+    if not inspect.isfunction(function) or is_kernel != isinstance(exercise, Kernel):
+        return f"It must be {exercise.form}; this is {_form_of(answer)}."
+    parameters = inspect.signature(function).parameters
+    names, wanted = tuple(parameters), exercise.parameters
+    needed_too = [name for name in names[len(wanted) :] if not _has_default(parameters[name])]
+    if names[: len(wanted)] == wanted and not needed_too:
+        return ""
+    takes = f"{function.__name__} takes ({', '.join(names)})"
+    return f"{takes}, and the exercise gives it ({', '.join(wanted)})."
+
+
+def _form_of(answer: Any) -> str:
+    if plain_function(answer) is not None:
+        return "a kernel"
+    if inspect.isfunction(answer):
+        return "a plain function"
+    called = "" if callable(answer) else "; give it without calling it"
+    return f"a {type(answer).__name__}{called}"
+
+
+def _has_default(parameter: inspect.Parameter) -> bool:
+    return parameter.default is not inspect.Parameter.empty
+
+
+def _is_stub(source: Source, exercise_id: str) -> bool:
+    """Whether nothing was added to the functions of the stub. Comments and blank lines do not count."""
+    statement = statement_of(exercise_id)
+    if statement is None:
+        return False
+    stub = _functions(statement.stub)
+    answer = _functions("\n".join(definition.text for definition in source.definitions))
+    shared = set(stub) & set(answer)
+    return bool(shared) and all(stub[name] == answer[name] for name in shared)
+
+
+def _functions(text: str) -> dict[str, str]:
+    """The functions at the top of a text, by name, without comments and blank lines."""
+    body = ast.parse(text).body
+    return {node.name: ast.dump(node) for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def _try(exercise: Code, source: Source) -> Trial:
+    """Compile an answer, meanwhile run it in the interpreter, and then on a GPU if there is one."""
+    compiling, running = _in_both_children(exercise, source)
+    if problem := _early_end(compiling, "The compiler"):
+        # What crashes before it launches anything crashes in both: then running it says more.
+        return Trial(_early_end(running, "It") or problem, _printed(running))
+    assert compiling.value is not None
+    compilation, trial = compiling.value, _trial(running)
+    for objection in _objections(compilation, trial):
+        return objection
+    if MODE.gpu:
+        return _on_this_gpu(_trial(_in_child(exercise, source, "launch")))
+    return _without_gpu(compilation, trial)
+
+
+def _in_both_children(
+    exercise: Code, source: Source
+) -> tuple[Ended[Compilation], Ended[Trial]]:
+    """Compile an answer in one child and run it in another, side by side."""
+    with ThreadPoolExecutor(1) as other:
+        compiling = other.submit(_in_child, exercise, source, "compile")
+        try:
+            running = _in_child(exercise, source, "interpret")
+            return compiling.result(), running
+        except BaseException:  # an interrupted check does not wait for the other child either
+            cancel("compile")
+            raise
+
+
+def _in_child(exercise: Code, source: Source, kind: Kind) -> Ended[Any]:
+    # What the answer does in both children, it may do only once: each has half of the memory.
+    limits: _Limits = {
+        "timeout_s": exercise.timeout_s,
+        "memory_bytes": child_memory_bytes() // 2,
+    }
+    try:
+        if kind == "compile":
+            return compile_answer.ended(exercise.id, source, TARGET, **limits)
+        return run_answer.ended(exercise.id, source, kind=kind, **limits)
+    except CourseError as error:  # it has taken its worker with it
+        return Ended("failed", 1, "", "", 0.0, error=error)
+
+
+def _objections(compilation: Compilation, trial: Trial) -> Iterator[Trial]:
+    """What speaks against an answer; the first says most."""
+    if compilation.judged.verdict == "does not compile":
+        yield Trial(compilation.judged)
+    # It may have raised because the interpreter lacks something not known to be missing: a GPU tells.
+    told = trial.judged.verdict not in ("right", "left to the GPU")
+    if told and not (trial.raised and MODE.gpu):
+        yield trial
+    if compilation.judged.verdict != "right":
+        yield Trial(compilation.judged)
+
+
+def _on_this_gpu(trial: Trial) -> Trial:
+    verdict, reason = trial.judged
+    said = f"{reason}, on this GPU." if verdict == "right" else reason
+    return Trial(Judged(verdict, said), trial.notes)
+
+
+def _without_gpu(compilation: Compilation, trial: Trial) -> Trial:
+    """The verdict of an answer that nothing speaks against, with what is known of compiling it."""
+    verdict, reason = trial.judged
+    untold = f"hether it compiles could not be told ({shortened(compilation.untold)})"
+    if verdict == "left to the GPU":
+        known = f"W{untold}" if compilation.untold else f"It compiles for {TARGET}"
+        return Trial(Judged(verdict, f"{reason}\n{known}: check it in GPU mode."))
+    known = f"; w{untold}." if compilation.untold else f", and it compiles for {TARGET}."
+    return Trial(Judged("right", reason + known), trial.notes)
+
+
+def _trial(ended: Ended[Trial]) -> Trial:
+    """What came of a run; if it did not come to its end, how it ended is the verdict."""
+    printed = _printed(ended)
+    if problem := _early_end(ended, "It"):
+        return Trial(problem, printed)
+    assert ended.value is not None
+    trial = ended.value
+    if trial.raised and NO_MEMORY.search(trial.judged.reason):
+        unknown = f"{trial.judged.reason}\nSo nothing is known of your answer: {LESS_MEMORY}."
+        return Trial(Judged("stopped", unknown), printed, raised=True)
+    return trial if trial.judged.verdict == "right" else replace(trial, notes=printed)
+
+
+def _early_end(ended: Ended[Any], what: str) -> Judged | None:
+    """The verdict for a child that did not come to its end; None for one that did."""
+    if ended.how == "finished":
+        return None
+    stopped = f"{what} was stopped {ended.stopped}"
+    if ended.starved:
+        return Judged("stopped", f"{stopped}, so nothing is known of your answer: {LATER}.")
+    if ended.how == "out of time":
+        return Judged("stopped", f"{stopped}: {LESS_COMPUTING}.")
+    if ended.how == "out of memory":
+        return Judged("stopped", f"{stopped}: {LESS_MEMORY}.")
+    if ended.how == "crashed":
+        return Judged("crashed", f"{ended.sentence(what)}. Your session is untouched.")
+    if isinstance(ended.error, UnreadableError):
+        return NO_VERDICT
+    why = ended.error or ended.exception or f"it left with exit code {ended.code}"
+    return Judged("crashed", f"{what} ended early: {why}")
+
+
+def _printed(ended: Ended[Any]) -> list[str]:
+    """The last lines that an answer printed."""
+    lines = ended.stdout.splitlines()[-MOST_PRINTED_LINES:]
+    return [f"It printed: {line}" for line in lines]

@@ -1,0 +1,51 @@
+"""What is wrong with the way in which an answer gets the right values: waste, or PyTorch's work."""
+
+from collections.abc import Iterator
+
+from course.tracing.accesses import FREE_PROGRAMS
+from course.verifying.api import Work
+from course.verifying.inputs import Case
+
+from .kinds import Code, Launcher
+
+
+def work_problem(exercise: Code, case: Case, work: Work) -> str:
+    """The first thing to say against an answer's work on a case; empty if there is nothing."""
+    return next(_problems(exercise, case, work), "")
+
+
+def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
+    if isinstance(exercise, Launcher) and case.elements:
+        yield from _launcher_problems(exercise, case, work)
+    right_but = "The values are right, but"
+    most_launches = exercise.most_launches
+    if most_launches is not None and work.launches > most_launches:
+        yield f"{right_but} it took {work.launches} launches where {most_launches} will do."
+    if work.idle_programs > max(FREE_PROGRAMS, 8 * work.busy_programs):
+        programs = work.idle_programs + work.busy_programs
+        busy = f"of {programs:,} programs {work.busy_programs:,} had an element to work on"
+        yield f"{right_but} {busy}: look at the grid."
+    if exercise.most_bytes is not None:
+        tensors = (guarded.tensor for guarded in case.make("cpu"))
+        most = exercise.most_bytes(*tensors, *case.scalars)
+        if work.bytes_moved > most:
+            yield f"{right_but} it moved {work.bytes_moved:,} bytes where {most:,} will do."
+
+
+def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[str]:
+    if work.torch_operations:
+        names = ", ".join(dict.fromkeys(work.torch_operations))
+        yield f"It computes with PyTorch ({names}): let the kernel do that."
+    if work.torch_copies and not exercise.may_copy:
+        instead = "let the kernel read the elements where they lie"
+        yield f"It copies with PyTorch (`.contiguous()`, perhaps): {instead}."
+    if not work.launches:
+        yield "It launched no kernel."
+    if not work.result_stored:
+        yield "What it returned was stored by no kernel."
+    if case is exercise.cases[0] and work.launches <= exercise.trials:
+        yield (
+            "The values are right, but its first call does not try "
+            f"{exercise.trials} configurations: keep @triton.autotune as it is, "
+            "and mend what it does to the arguments."
+        )

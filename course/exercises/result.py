@@ -1,0 +1,82 @@
+"""What a check returns: a verdict with its reason, in a sentence or a few."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from course.errors import CourseError
+
+if TYPE_CHECKING:
+    from course.tracing.replay import Replay
+
+Verdict = Literal[
+    "right", "wrong", "does not compile", "race", "reads outside", "writes outside", "crashed",
+    "stopped", "left to the GPU", "no answer", "to do",
+]  # fmt: skip
+"""`no answer`: not what the exercise asks for, such as a tensor for a number. `stopped`: at a
+limit of time or memory, so that nothing is known. `left to the GPU`: the interpreter cannot run it,
+and there is no GPU."""
+
+NO_TRY: tuple[Verdict, ...] = ("to do", "no answer", "stopped", "left to the GPU")
+"""Verdicts that say nothing of what the learner knows: they do not count as a try."""
+
+MIME = "application/vnd.triton-course.checked+json"
+MOST_COLUMNS = 300
+
+
+class Judged(NamedTuple):
+    """A verdict, and why: a sentence or a few lines."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of a check. Prints as a sentence or a few."""
+
+    exercise: str
+    verdict: Verdict
+    reason: str = ""
+    notes: list[str] = field(default_factory=list)
+    stepper: Callable[[], "Replay"] | None = field(default=None, repr=False, compare=False)
+    """Traces the launch in which it goes wrong."""
+
+    def replay(self) -> "Replay":
+        """Step through the program that went wrong. Raises CourseError where none did."""
+        if self.stepper is None:
+            raise CourseError(f"{self.exercise}: {self.verdict}. There is nothing to step through.")
+        return self.stepper()
+
+    @property
+    def right(self) -> bool:
+        return self.verdict == "right"
+
+    def __str__(self) -> str:
+        # "right, in 8 cases, …" is one sentence; any other reason has lines of its own.
+        if self.right and self.reason.startswith("in "):
+            head, lines = f"{self.exercise}: right, {self.reason}", self.notes
+        else:
+            head = f"{self.exercise}: {self.verdict}."
+            lines = [*self.reason.splitlines(), *self.notes]
+        return "\n".join([head, *(f"    {shortened(line)}" for line in lines)])
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        # The second is for `course check`, which reads it from the notebook.
+        row = {"exercise": self.exercise, "verdict": self.verdict, "text": str(self)}
+        return {"text/plain": str(self), MIME: row}
+
+
+def shortened(line: str) -> str:
+    """A line short enough to read, without what would steer a terminal."""
+    shown = printable(line, kept="\t")
+    return shown if len(shown) <= MOST_COLUMNS else shown[:MOST_COLUMNS] + " …"
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """A text whose control characters, but those `kept`, are written out: a terminal obeys them."""
+    return "".join(
+        char if char.isprintable() or char in kept else repr(char)[1:-1] for char in text
+    )
