@@ -11,18 +11,16 @@ from typing import Any
 
 from course import MODE
 from course.errors import CourseError
-from course.isolate import Ended, cancel
+from course.isolate import Ended, Kind, cancel
 from course.isolate.function_source import Source, source_of
 from course.isolate.limits import child_memory_bytes
+from course.isolate.pool import UnreadableError
 from course.lessons.statements import statement_of
 from course.triton_internals.jit_functions import plain_function
 
 from .kinds import Code, Kernel
 from .result import Checked, Judged, shortened
-from .worker import Compilation, Trial, compile_answer, run_answer
-
-TARGET = "sm_90"
-"""What an answer is compiled for where there is no GPU."""
+from .worker import TARGET, Compilation, Trial, compile_answer, run_answer
 
 MOST_PRINTED_LINES = 10
 NO_MEMORY = re.compile(
@@ -39,8 +37,7 @@ LESS_COMPUTING = (
     "or check it again if this machine is busy"
 )
 LATER = (
-    "check it again when this machine is less busy, "
-    "unless it waits for something that never comes"
+    "check it again when this machine is less busy, unless it waits for something that never comes"
 )
 NO_VERDICT = Judged(
     "crashed", "What came back from its process is no verdict: does it change what `check` uses?"
@@ -129,9 +126,7 @@ def _try(exercise: Code, source: Source) -> Trial:
     return _without_gpu(compilation, trial)
 
 
-def _in_both_children(
-    exercise: Code, source: Source
-) -> tuple[Ended[Compilation], Ended[Trial]]:
+def _in_both_children(exercise: Code, source: Source) -> tuple[Ended[Compilation], Ended[Trial]]:
     """Compile an answer in one child and run it in another, side by side."""
     with ThreadPoolExecutor(1) as other:
         compiling = other.submit(_in_child, exercise, source, "compile")
@@ -144,15 +139,16 @@ def _in_both_children(
 
 
 def _in_child(exercise: Code, source: Source, kind: Kind) -> Ended[Any]:
-    # What the answer does in both children, it may do only once: each has half of the memory.
-    limits: _Limits = {
-        "timeout_s": exercise.timeout_s,
-        "memory_bytes": child_memory_bytes() // 2,
-    }
     try:
-        if kind == "compile":
-            return compile_answer.ended(exercise.id, source, TARGET, **limits)
-        return run_answer.ended(exercise.id, source, kind=kind, **limits)
+        function = compile_answer if kind == "compile" else run_answer
+        return function.ended(
+            exercise.id,
+            source,
+            kind=kind,
+            timeout_s=exercise.timeout_s,
+            # What the answer does in both children, it may do only once: each has half of it.
+            memory_bytes=child_memory_bytes() // 2,
+        )
     except CourseError as error:  # it has taken its worker with it
         return Ended("failed", 1, "", "", 0.0, error=error)
 

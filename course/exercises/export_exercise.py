@@ -14,7 +14,7 @@ from course.aot.signature import Argument
 from course.errors import CourseError
 from course.lowering.api import LowerError
 
-from .kinds import Judged
+from .result import Judged
 
 ROOT = Path(__file__).parents[2]
 TARGET = "sm_90"
@@ -79,49 +79,44 @@ class Exported:
         }[self.asks]
 
     def judge(self, answer: Any) -> Judged:
-        given = [answer] if isinstance(answer, str) else answer
-        texts = (
-            isinstance(given, (list, tuple))
-            and given
-            and all(isinstance(each, str) for each in given)
-        )
-        if not texts or (self.asks != "signatures" and len(given) > 1):
-            said = repr(answer)
-            return (
-                "no answer",
-                f"It must be {self.form}; this is {said if len(said) <= 60 else said[:59] + '…'}.",
-            )
+        texts = [answer] if isinstance(answer, str) else answer
+        is_list = isinstance(texts, (list, tuple)) and all(isinstance(t, str) for t in texts)
+        if not is_list or not texts or (self.asks != "signatures" and len(texts) > 1):
+            shown = repr(answer)
+            shown = shown if len(shown) <= 60 else shown[:59] + "…"
+            return Judged("no answer", f"It must be {self.form}; this is {shown}.")
         signatures, grid = (
-            ([self.signature], given[0]) if self.asks == "grid" else (list(given), self.grid)
+            ([self.signature], texts[0]) if self.asks == "grid" else (texts, self.grid)
         )
         with tempfile.TemporaryDirectory(prefix="course-exercise-") as folder:
             try:
-                return self._tried(signatures, grid, Path(folder))
+                problem = self._problem(signatures, grid, Path(folder))
             except LowerError as error:
-                return ("does not compile" if "does not compile" in str(error) else "wrong"), str(
-                    error
-                )
+                refused = "does not compile" in str(error)
+                return Judged("does not compile" if refused else "wrong", str(error))
             except CourseError as error:
-                return "wrong", str(error)
+                problem = str(error)
+        return Judged("wrong", problem) if problem else Judged("right", self.because)
 
-    def _tried(self, signatures: Sequence[str], grid: str, folder: Path) -> Judged:
+    def _problem(self, signatures: Sequence[str], grid: str, folder: Path) -> str:
+        """What is wrong with the function that the answer exports; empty if nothing is."""
         exported = aot.export(
             f"{ROOT / self.kernel}", signatures, grid, "answer", folder / "answer", target=TARGET
         )
         for function in exported.functions:
             for problem in self._type_problems(function):
-                return "wrong", problem
+                return problem
         linked = aot.link(exported, folder / "linked")
-        names = [each.name for each in exported.functions[0].runtime]
-        calls = [[each.values[name] for name in names] for each in self.launches]
+        names = [argument.name for argument in exported.functions[0].runtime]
+        calls = [[launch.values[name] for name in names] for launch in self.launches]
         found = handed_all(aot.build(linked), calls)
         for launch, each in zip(self.launches, found, strict=True):
             if "problem" in each:
-                return "wrong", self._refusal(launch, exported.functions, each["problem"])
+                return self._refusal(launch, exported.functions, each["problem"])
             function = next(one for one in exported.functions if one.name == each["function"])
             for problem in self._launch_problems(launch, from_json(each), function):
-                return "wrong", problem
-        return "right", self.because
+                return problem
+        return ""
 
     def _type_problems(self, function: Function) -> Iterator[str]:
         for each in function.arguments:

@@ -13,7 +13,7 @@ from course.lessons.workspace import WORK
 from course.progress_bar import track
 
 from . import learner
-from .api import MIME
+from .result import MIME
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

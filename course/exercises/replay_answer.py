@@ -45,7 +45,8 @@ def trace_answer(
     case = with_longer_case(exercise, where.reach)[where.case]
     kernels = [asdict(each) for each in source.definitions if each.text.startswith("@")]
     launch, opened, element = where.launch, where.program, None
-    record = {(launch, program) for program in programs or [opened] if program}
+    shown = programs or ([opened] if opened else [])
+    record = {(launch, program) for program in shown}
     for _ in range(2):  # once more where the program to be shown turns out to be another one
         watch = Watch(Listing(kernels), record=record)
         # Defined anew: a tuner remembers what it has tried.

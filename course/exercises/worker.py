@@ -19,6 +19,9 @@ from .kinds import Code, Function
 from .registry import code_exercise
 from .result import Judged
 
+TARGET = "sm_90"
+"""What an answer is compiled for."""
+
 
 @dataclass(frozen=True)
 class Where:
@@ -67,9 +70,9 @@ def _prepare() -> None:
 
 
 @runs_in("compile", prepare=_prepare)
-def compile_answer(exercise_id: str, source: Source, target_name: str) -> Compilation:
-    """Compile whatever the answer launches on the exercise's cases, for a target such as "sm_90"."""
-    exercise, target = code_exercise(exercise_id), target_of(target_name)
+def compile_answer(exercise_id: str, source: Source) -> Compilation:
+    """Compile whatever the answer launches on the exercise's cases, for `TARGET`."""
+    exercise, target = code_exercise(exercise_id), target_of(TARGET)
     function = exercise.function(source.load())
     untold = ""
     with launches_compiled(target.triton) as launches:
@@ -146,9 +149,7 @@ def with_longer_case(exercise: Code, reach: int | None) -> tuple[Case, ...]:
     return (*exercise.cases[:2], exercise.longer(reach), *exercise.cases[2:])
 
 
-def _verified(
-    exercise: Code, function: Function, cases: tuple[Case, ...]
-) -> tuple[Outcome, ...]:
+def _verified(exercise: Code, function: Function, cases: tuple[Case, ...]) -> tuple[Outcome, ...]:
     if not cases:
         return ()
     return verify(

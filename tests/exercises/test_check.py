@@ -29,9 +29,9 @@ from course.cli import app
 from course.errors import CourseError
 from course.exercises import grade_notebook as grading
 from course.exercises import learner
-from course.exercises.api import MIME
 from course.exercises.kinds import Choice, Number, Text
 from course.exercises.registry import find
+from course.exercises.result import MIME
 from course.isolate.ended import Ended
 from course.isolate.pool import stop_workers
 from tests.support.disk import room_for
@@ -274,7 +274,7 @@ def test_of_an_answer_that_is_stopped_by_the_clock_nothing_is_said(monkeypatch):
         stopped="after 60 s, in which it computed for 0.8 s",
         starved=True,
     )
-    monkeypatch.setattr("course.exercises.api.call", lambda *_, **__: starved)
+    monkeypatch.setattr("course.exercises.check_code._in_child", lambda *_: starved)
     checked = check("01.2", noisy)
     assert checked.verdict == "stopped"
     assert (
@@ -292,7 +292,7 @@ def test_thirty_gigabytes_are_refused_or_stopped():
 
 
 def test_an_answer_has_its_memory_once_and_not_in_each_child(monkeypatch):
-    monkeypatch.setattr("course.exercises.api.child_memory_bytes", lambda: 2**30)
+    monkeypatch.setattr("course.exercises.check_code.child_memory_bytes", lambda: 2**30)
     assert "It was stopped at 0.5 GiB of memory" in str(check("01.2", growing))  # it takes 0.75
 
 
@@ -417,7 +417,7 @@ def test_the_folder_of_the_history_is_the_learners_alone_whatever_the_umask(tmp_
 
 
 def test_hints_come_one_after_the_other_and_then_all(capsys, monkeypatch):
-    monkeypatch.setattr("course.exercises.hints._given", {})
+    monkeypatch.setattr("course.exercises.api._shown_hints", {})
     for _ in range(3):
         hint("01.6")
     first, second, *again = capsys.readouterr().out.splitlines()
