@@ -1,8 +1,10 @@
-"""Wrong answers that people give to each exercise, and right ones written another way: data, tried by test_exercises.py.
+"""Wrong answers that people give to each exercise, with what they mean, and other right ones: data.
 
-Each is a change to the lesson's own solution: a text to find there and the text to put in its place.
+For code an answer is a change to the lesson's own solution: texts to find there, and what to put in
+their place. Tests try every answer; who leads a workshop reads what a mistake means.
 """
 
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,8 @@ class Mistake:
     verdict: str
     says: str
     """Part of the reason: a mistake must be caught for what it is."""
+    means: str
+    """What somebody who makes it believes that is not so, as one colleague says it to another."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,22 @@ class Other:
 
     name: str
     answer: dict[str, str] | Any
+
+
+def mistakes(exercise_id: str) -> list[Mistake]:
+    """The usual wrong answers to the exercise of this id, as "01.2"."""
+    answers: list[Mistake] = _lesson(exercise_id).MISTAKES[exercise_id]
+    return answers
+
+
+def others(exercise_id: str) -> list[Other]:
+    """Right answers to the exercise of this id that are not the lesson's."""
+    answers: list[Other] = _lesson(exercise_id).OTHERS[exercise_id]
+    return answers
+
+
+def _lesson(exercise_id: str) -> Any:
+    return importlib.import_module(f"{__name__}.lesson_{exercise_id[:2]}")
 
 
 def changed(solution: str, replace: dict[str, str]) -> str:

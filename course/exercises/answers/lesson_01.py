@@ -1,124 +1,315 @@
+"""The usual mistakes in lesson 01, and other right answers."""
+
 import numpy as np
 
 from . import Mistake, Other
 
 MISTAKES = {
     "01.1": [
-        Mistake("the last program is believed to stop", {", mask=offsets < n_elements": ""}, "writes outside", "at [300]"),
-        Mistake(
-            "an if for a mask",
-            {
-                "    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)": "    if offsets < n_elements:\n"
-                "        tl.store(out_ptr + offsets, value)"
-            },
-            "does not compile",
-            "if offsets < n_elements:",
-        ),
-        Mistake("every program fills the first block", {"pid * BLOCK_SIZE + ": ""}, "wrong", "At [128]"),
-        Mistake("a step of one element", {"pid * BLOCK_SIZE": "pid"}, "wrong", "was never written"),
-        Mistake("one too many", {"offsets < n_elements": "offsets <= n_elements"}, "writes outside", "at [300]"),
-        Mistake("one block size alone", {"pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)": "pid * 128 + tl.arange(0, 128)"}, "wrong", "never written"),
+        Mistake("the last program is believed to stop", {
+            ", mask=offsets < n_elements": "",
+        }, "writes outside", "at [300]",
+            means="They think that launching cdiv programs is enough; the last one still has a "
+            "whole block of lanes."),
+        Mistake("an if for a mask", {
+            "    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)":
+            "    if offsets < n_elements:\n"
+            "        tl.store(out_ptr + offsets, value)",
+        }, "does not compile", "if offsets < n_elements:",
+            means="They think of one element a program; a block of offsets gives a block of "
+            "answers, which only a mask can hold."),
+        Mistake("every program fills the first block", {
+            "pid * BLOCK_SIZE + ": "",
+        }, "wrong", "At [128]",
+            means="They forget that all programs run the same lines: only the program's number "
+            "tells them apart."),
+        Mistake("a step of one element", {"pid * BLOCK_SIZE": "pid"}, "wrong", "was never written",
+            means="They take the program's number for its first element; the number counts "
+            "blocks, not elements."),
+        Mistake("one too many", {
+            "offsets < n_elements": "offsets <= n_elements",
+        }, "writes outside", "at [300]",
+            means="They count n_elements as the last valid offset; it is the first one outside."),
+        Mistake("one block size alone", {
+            "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)": "pid * 128 + tl.arange(0, 128)",
+        }, "wrong", "never written",
+            means="They take 128 for a fact, where BLOCK_SIZE is whatever the launch says."),
         Mistake("every program fills everything", {
             "    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)":
             "    for start in range(0, n_elements, BLOCK_SIZE):\n"
             "        each = start + tl.arange(0, BLOCK_SIZE)\n"
             "        tl.store(out_ptr + each, value, mask=each < n_elements)",
-        }, "wrong", "bytes where"),
-        Mistake("the value in float16", {"offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),"}, "wrong", "expected 0.1, got 0.09997559"),
-        Mistake("the value as a pointer", {"out_ptr + offsets, value": "out_ptr + offsets, tl.load(value)"}, "does not compile", ""),
+        }, "wrong", "bytes where",
+            means="They see the right values and no harm; every program writes the whole vector, "
+            "so the work grows as its square."),
+        Mistake("the value in float16", {
+            "offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),",
+        }, "wrong", "expected 0.1, got 0.09997559",
+            means="They give the block any type; float16 rounds the value before it reaches a "
+            "float32 vector."),
+        Mistake("the value as a pointer", {
+            "out_ptr + offsets, value": "out_ptr + offsets, tl.load(value)",
+        }, "does not compile", "",
+            means="They think that every argument arrives as a pointer; a number is passed as "
+            "itself."),
     ],
     "01.2": [
-        Mistake(
-            "a is a Python global", {"a * x + b": "A * x + b", "@triton.jit": "A = 2.0\n\n\n@triton.jit"}, "does not compile",
-            "Cannot access global variable A",
-        ),
-        Mistake("a grid that rounds down", {"triton.cdiv(x.numel(), 1024)": "x.numel() // 1024"}, "wrong", "At [1,024]"),
-        Mistake("a mask on the load only", {"a * x + b, mask=mask": "a * x + b"}, "writes outside", "outside its output"),
-        Mistake("a mask on the store only", {"x_ptr + offsets, mask=mask": "x_ptr + offsets"}, "reads outside", "outside input 0"),
-        Mistake("strides forgotten", {"    x = x.contiguous()\n": ""}, "reads outside", "every second element"),
-        Mistake("a and b swapped", {"x, out, a, b": "x, out, b, a"}, "wrong", "The case: 1,025 float32, 2.0, -0.5."),
-        Mistake("PyTorch does it", {"    return out": "    return a * x + b"}, "wrong", "It computes with PyTorch (mul, add)"),
-        Mistake("a program for each element", {"(triton.cdiv(x.numel(), 1024),)": "(x.numel(),)"}, "wrong", "It starts 1,025 programs where 2 blocks of 1,024 elements would do"),
-        Mistake("a program for each element, of one lane", {"1024": "1"}, "wrong", "It starts 1,025 programs where 2 blocks"),
+        Mistake("a is a Python global", {
+            "a * x + b": "A * x + b",
+            "@triton.jit": "A = 2.0\n\n\n@triton.jit",
+        }, "does not compile", "Cannot access global variable A",
+            means="They expect a kernel to read Python's globals as a function does; it is "
+            "compiled once, and takes arguments."),
+        Mistake("a grid that rounds down", {
+            "triton.cdiv(x.numel(), 1024)": "x.numel() // 1024",
+        }, "wrong", "At [1,024]",
+            means="They divide and forget the rest: the elements after the last whole block have "
+            "no program."),
+        Mistake("a mask on the load only", {
+            "a * x + b, mask=mask": "a * x + b",
+        }, "writes outside", "outside its output",
+            means="They think that a masked load takes the lane out of the program; the store "
+            "still writes in every lane."),
+        Mistake("a mask on the store only", {
+            "x_ptr + offsets, mask=mask": "x_ptr + offsets",
+        }, "reads outside", "outside input 0",
+            means="They think that only writes can do harm; a read past the end is outside too, "
+            "and may end the process."),
+        Mistake("strides forgotten", {
+            "    x = x.contiguous()\n": "",
+        }, "reads outside", "every second element",
+            means="They think that a tensor's elements always lie side by side; a slice with a "
+            "step is a view of a longer one."),
+        Mistake("a and b swapped", {
+            "x, out, a, b": "x, out, b, a",
+        }, "wrong", "The case: 1,025 float32, 2.0, -0.5.",
+            means="They trust the names; positional arguments go by their place alone."),
+        Mistake("PyTorch does it", {
+            "    return out": "    return a * x + b",
+        }, "wrong", "It computes with PyTorch (mul, add)",
+            means="They check the result and not who computed it: the kernel's output is never "
+            "returned."),
+        Mistake("a program for each element", {
+            "(triton.cdiv(x.numel(), 1024),)": "(x.numel(),)",
+        }, "wrong", "It starts 1,025 programs where 2 blocks of 1,024 elements would do",
+            means="They think of a program as a CUDA thread; a program owns a whole block, and "
+            "the grid counts blocks."),
+        Mistake("a program for each element, of one lane", {
+            "1024": "1",
+        }, "wrong", "It starts 1,025 programs where 2 blocks",
+            means="They use Triton as if it were one thread an element; a program of one lane "
+            "leaves the rest of its warp idle."),
         Mistake("a launch for each element", {
             "    affine_kernel[grid](x, out, a, b, x.numel(), BLOCK_SIZE=1024)":
-            "    for i in range(x.numel()):\n        affine_kernel[(1,)](x[i:], out[i:], a, b, 1, BLOCK_SIZE=1)",
-        }, "wrong", "It starts 257 programs in 257 launches where 2 blocks"),
+            "    for i in range(x.numel()):\n"
+            "        affine_kernel[(1,)](x[i:], out[i:], a, b, 1, BLOCK_SIZE=1)",
+        }, "wrong", "It starts 257 programs in 257 launches where 2 blocks",
+            means="They take a launch for a function call; each costs microseconds, more than "
+            "thousands of elements."),
         Mistake("far too many programs, caught", {
             "    affine_kernel[grid](x, out, a, b, x.numel(), BLOCK_SIZE=1024)":
-            "    try:\n        affine_kernel[(10**6,)](x, out, a, b, x.numel(), BLOCK_SIZE=1024)\n    except Exception:\n        pass",
-        }, "wrong", "It starts 1,000,000 programs"),
-        Mistake("programs without an element", {"(triton.cdiv(x.numel(), 1024),)": "(triton.cdiv(x.numel(), 16),)"}, "wrong", "of 313 programs 5 had"),
-        Mistake("a grid of 32 programs", {"(triton.cdiv(x.numel(), 1024),)": "(32,)"}, "wrong", "At [32,768]"),
-        Mistake("a grid of 256 programs", {"(triton.cdiv(x.numel(), 1024),)": "(256,)"}, "wrong", "At [262,144]"),
-        Mistake("one program of 8,192", {"(triton.cdiv(x.numel(), 1024),)": "(1,)", "1024": "8192"}, "wrong", "At [8,192]"),
+            "    try:\n"
+            "        affine_kernel[(10**6,)](x, out, a, b, x.numel(), BLOCK_SIZE=1024)\n"
+            "    except Exception:\n"
+            "        pass",
+        }, "wrong", "It starts 1,000,000 programs",
+            means="They hide an error instead of asking why the grid was refused."),
+        Mistake("programs without an element", {
+            "(triton.cdiv(x.numel(), 1024),)": "(triton.cdiv(x.numel(), 16),)",
+        }, "wrong", "of 313 programs 5 had",
+            means="They change the block size in one place; grid and kernel must agree on it, or "
+            "most programs find nothing to do."),
+        Mistake("a grid of 32 programs", {
+            "(triton.cdiv(x.numel(), 1024),)": "(32,)",
+        }, "wrong", "At [32,768]",
+            means="They sized the grid for the vectors they tried; it must follow from the "
+            "length."),
+        Mistake("a grid of 256 programs", {
+            "(triton.cdiv(x.numel(), 1024),)": "(256,)",
+        }, "wrong", "At [262,144]",
+            means="They think that a generous grid is enough for any length; some vector is "
+            "always longer."),
+        Mistake("one program of 8,192", {
+            "(triton.cdiv(x.numel(), 1024),)": "(1,)",
+            "1024": "8192",
+        }, "wrong", "At [8,192]",
+            means="They think that a large block does away with the grid; it covers its own size "
+            "and no more."),
         Mistake("a promise of the pointers", {
             "tl.load(x_ptr + offsets": "tl.load(tl.multiple_of(x_ptr + offsets, 16)",
-        }, "wrong", "Program 0 promises by tl.multiple_of that an address is a multiple of 16 bytes, and it lies 4 past one"),
-        Mistake("more threads than there are", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_warps=64"}, "does not compile", "2,048 threads"),
-        Mistake("a misspelt option", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_wraps=8"}, "does not compile", "num_wraps"),
-        Mistake("numpy does it first", {"    # about 2 lines": "    x = torch.from_numpy(a * x.numpy() + b)\n    a, b = 1.0, 0.0\n    # about 2 lines"}, "wrong", "numpy"),
-        Mistake("numpy does it", {"    return out": "    return torch.from_numpy(a * x.numpy() + b)"}, "wrong", "numpy"),
+        }, "wrong",
+            "Program 0 promises by tl.multiple_of that an address is a multiple of 16 bytes, "
+            "and it lies 4 past one",
+            means="They think that tl.multiple_of aligns an address; it only tells the compiler, "
+            "and must be true."),
+        Mistake("more threads than there are", {
+            "BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_warps=64",
+        }, "does not compile", "2,048 threads",
+            means="They think that more warps are always faster; a program may have 1,024 "
+            "threads at most."),
+        Mistake("a misspelt option", {
+            "BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_wraps=8",
+        }, "does not compile", "num_wraps",
+            means="They expect an unknown option to be ignored: it is taken for an argument of "
+            "the kernel."),
+        Mistake("numpy does it first", {
+            "    # about 2 lines":
+            "    x = torch.from_numpy(a * x.numpy() + b)\n"
+            "    a, b = 1.0, 0.0\n"
+            "    # about 2 lines",
+        }, "wrong", "numpy",
+            means="They compute on the CPU and let the kernel copy: the values are right, and "
+            "nothing was learnt."),
+        Mistake("numpy does it", {
+            "    return out": "    return torch.from_numpy(a * x.numpy() + b)",
+        }, "wrong", "numpy",
+            means="They compute the result beside the kernel; what the kernel stored is thrown "
+            "away."),
         Mistake("a refusal by the compiler that is caught", {
             "a * x + b": "[a * x + b for _ in range(1)][0]",
             "    affine_kernel[grid]": "    try:\n        affine_kernel[grid]",
-            "BLOCK_SIZE=1024)": "BLOCK_SIZE=1024)\n    except Exception:\n        pass",
-        }, "does not compile", "comprehension"),
-        Mistake("a grid that is a number", {"(triton.cdiv(x.numel(), 1024),)": "triton.cdiv(x.numel(), 1024)"}, "wrong", "It raised"),
+            "BLOCK_SIZE=1024)":
+            "BLOCK_SIZE=1024)\n"
+            "    except Exception:\n"
+            "        pass",
+        }, "does not compile", "comprehension",
+            means="They take Triton for all of Python; comprehensions are not in it, and "
+            "catching the error changes nothing."),
+        Mistake("a grid that is a number", {
+            "(triton.cdiv(x.numel(), 1024),)": "triton.cdiv(x.numel(), 1024)",
+        }, "wrong", "It raised",
+            means="They think that one axis needs no tuple; a grid is a tuple, of one number if "
+            "need be."),
     ],
     "01.3": [
-        Mistake("based at n", {"n_elements - 1 - offsets": "n_elements - offsets"}, "reads outside", "at [300]"),
-        Mistake("bytes for elements", {"- 1 - offsets": "- 1 - 4 * offsets"}, "reads outside", "at [-"),
-        Mistake("no mask on the load", {"- offsets, mask=mask": "- offsets"}, "reads outside", "at [-1]"),
-        Mistake("forwards", {"x_ptr + n_elements - 1 - offsets": "x_ptr + offsets"}, "wrong", "At [0]"),
-        Mistake(
-            "each block reversed where it is", {"n_elements - 1 - offsets": "tl.program_id(axis=0) * BLOCK_SIZE + BLOCK_SIZE - 1 "
-            "- tl.arange(0, BLOCK_SIZE)"}, "reads outside", "Program 2 read outside input 0",
-        ),
+        Mistake("based at n", {
+            "n_elements - 1 - offsets": "n_elements - offsets",
+        }, "reads outside", "at [300]",
+            means="They reverse to n - i; the last element is n - 1."),
+        Mistake("bytes for elements", {
+            "- 1 - offsets": "- 1 - 4 * offsets",
+        }, "reads outside", "at [-",
+            means="They count in bytes, as C programmers do with char pointers; Triton's offsets "
+            "count elements."),
+        Mistake("no mask on the load", {
+            "- offsets, mask=mask": "- offsets",
+        }, "reads outside", "at [-1]",
+            means="They mask the store and forget that lanes past the end read at negative "
+            "offsets here."),
+        Mistake("forwards", {
+            "x_ptr + n_elements - 1 - offsets": "x_ptr + offsets",
+        }, "wrong", "At [0]",
+            means="They wrote a copy: the input's index is the one that must run backwards."),
+        Mistake("each block reversed where it is", {
+            "n_elements - 1 - offsets":
+            "tl.program_id(axis=0) * BLOCK_SIZE + BLOCK_SIZE - 1 - tl.arange(0, BLOCK_SIZE)",
+        }, "reads outside", "Program 2 read outside input 0",
+            means="They reverse inside each block; the blocks change places too."),
     ],
     "01.4": [
-        Mistake("one result too few", {"(x.numel() + 1) // 2": "x.numel() // 2"}, "wrong", "The result has shape (512,)"),
-        Mistake("based at n", {"n_elements - 1 - 2": "n_elements - 2"}, "reads outside", "at [1,025]"),
-        Mistake("every element", {"2 * offsets": "offsets"}, "wrong", "At [1]"),
-        Mistake("reversed by PyTorch", {"    out = None": "    x = x.flip(0)\n    out = None", "n_elements - 1 - 2": "2"}, "wrong", "PyTorch (flip)"),
-        Mistake("copied by PyTorch", {"    out = None": "    x = x[::1].clone()\n    out = None"}, "wrong", "It copies with PyTorch"),
-        Mistake("no kernel", {"    return out": "    return torch.flip(x, (0,))[::2].contiguous()"}, "wrong", "PyTorch (flip)"),
-        Mistake("a grid of 5 programs", {"(triton.cdiv(n_out, 512),)": "(5,)"}, "wrong", "At [2,560]"),
-        Mistake("a grid of 256 programs", {"(triton.cdiv(n_out, 512),)": "(256,)"}, "wrong", "At [131,072]"),
-        Mistake("the input's mask", {"offsets < n_out": "offsets < n_elements"}, "reads outside", "input 0"),
+        Mistake("one result too few", {
+            "(x.numel() + 1) // 2": "x.numel() // 2",
+        }, "wrong", "The result has shape (512,)",
+            means="They halve the length; of an odd number of elements the middle one is taken "
+            "as well."),
+        Mistake("based at n", {
+            "n_elements - 1 - 2": "n_elements - 2",
+        }, "reads outside", "at [1,025]",
+            means="They count the last element as n; it is n - 1."),
+        Mistake("every element", {"2 * offsets": "offsets"}, "wrong", "At [1]",
+            means="They forget that a step of two in the input is a factor of two on the offsets."),
+        Mistake("reversed by PyTorch", {
+            "    out = None": "    x = x.flip(0)\n    out = None",
+            "n_elements - 1 - 2": "2",
+        }, "wrong", "PyTorch (flip)",
+            means="They think that a view is free: PyTorch's flip copies, since strides cannot "
+            "be negative there."),
+        Mistake("copied by PyTorch", {
+            "    out = None": "    x = x[::1].clone()\n    out = None",
+        }, "wrong", "It copies with PyTorch",
+            means="They think that a kernel needs its input prepared; it can read any element it "
+            "can address."),
+        Mistake("no kernel", {
+            "    return out": "    return torch.flip(x, (0,))[::2].contiguous()",
+        }, "wrong", "PyTorch (flip)",
+            means="They solved it in PyTorch; the exercise is about who moves the elements."),
+        Mistake("a grid of 5 programs", {
+            "(triton.cdiv(n_out, 512),)": "(5,)",
+        }, "wrong", "At [2,560]",
+            means="They made the grid for one length; it must follow from the number of results."),
+        Mistake("a grid of 256 programs", {
+            "(triton.cdiv(n_out, 512),)": "(256,)",
+        }, "wrong", "At [131,072]",
+            means="They think that a generous grid is enough; a longer vector is left out at the "
+            "end."),
+        Mistake("the input's mask", {
+            "offsets < n_out": "offsets < n_elements",
+        }, "reads outside", "input 0",
+            means="They mask by the input's length; the lanes are results, of which there are "
+            "half as many."),
     ],
     "01.5": [
-        Mistake("one way", 2 * 2**26 / 1e6, "wrong", "read, and the result is written"),
-        Mistake("float32", 2 * 4 * 2**26 / 1e6, "wrong", "A bfloat16 has 2 bytes"),
-        Mistake("three vectors", 402.65, "wrong", "only x is read"),
-        Mistake("MiB", 256, "wrong", "10^6"),
-        Mistake("gigabytes", 0.268, "wrong", "power of ten"),
-        Mistake("a text", "268 MB", "no answer", "must be a number, in MB"),
+        Mistake("one way", 2 * 2**26 / 1e6, "wrong", "read, and the result is written",
+            means="They count what is read and forget what is written: both cross the same "
+            "memory."),
+        Mistake("float32", 2 * 4 * 2**26 / 1e6, "wrong", "A bfloat16 has 2 bytes",
+            means="They take every element for four bytes; a bfloat16 has two."),
+        Mistake("three vectors", 402.65, "wrong", "only x is read",
+            means="They count a and b as vectors, as in an addition; they are two numbers."),
+        Mistake("MiB", 256, "wrong", "10^6",
+            means="They divide by 2^20; a megabyte is 10^6 bytes, as in the GPU's data sheet."),
+        Mistake("gigabytes", 0.268, "wrong", "power of ten",
+            means="Their count is right and the unit is not: a thousand MB are a GB."),
+        Mistake("a text", "268 MB", "no answer", "must be a number, in MB",
+            means="They wrote the unit beside the number; the answer is a number alone."),
     ],
     "01.6": [
-        Mistake("three vectors", 47.37, "wrong", "One vector is missing"),
-        Mistake("seconds", 6.3e-5, "wrong", "power of ten"),
-        Mistake("two kernels", 94.7, "wrong", "two kernels"),
-        Mistake("a guess", 50.0, "wrong", "too small"),
-        Mistake("a negative time", -63.2, "wrong", "above zero"),
+        Mistake("three vectors", 47.37, "wrong", "One vector is missing",
+            means="They count the operands; the result is a fourth vector to be moved."),
+        Mistake("seconds", 6.3e-5, "wrong", "power of ten",
+            means="Their sum is right and stays in seconds; a microsecond is a millionth of one."),
+        Mistake("two kernels", 94.7, "wrong", "two kernels",
+            means="They think of PyTorch's two additions; one kernel keeps the first sum in "
+            "registers."),
+        Mistake("a guess", 50.0, "wrong", "too small",
+            means="They guess a speed; bytes over bandwidth gives the least time."),
+        Mistake("a negative time", -63.2, "wrong", "above zero",
+            means="Something was subtracted the wrong way round: no time is below zero."),
     ],
     "01.7": [
-        Mistake("the cache", "a", "wrong", "faster to reach"),
-        Mistake("few programs", "b", "wrong", "4,096 elements"),
-        Mistake("compiled again", "d", "wrong", "first call only"),
+        Mistake("the cache", "a", "wrong", "faster to reach",
+            means="They hold the cache to be something one must fill; what fits in it is faster "
+            "to reach."),
+        Mistake("few programs", "b", "wrong", "4,096 elements",
+            means="They blame the grid; then 4,096 elements, in four programs, would take far "
+            "less time."),
+        Mistake("compiled again", "d", "wrong", "first call only",
+            means="They think that each call compiles; the compiled kernel is kept after the "
+            "first one."),
     ],
     "01.8": [
-        Mistake("32 bits", "i32", "wrong", "2,147,483,647"),
-        Mistake("a long name", "int64", "wrong", "shorter"),
-        Mistake("a pointer", "*i64", "wrong", "The star is for a pointer"),
-        Mistake("a number", 64, "no answer", "must be a text"),
+        Mistake("32 bits", "i32", "wrong", "2,147,483,647",
+            means="They expect every Python int to be an i32; one that does not fit becomes an "
+            "i64."),
+        Mistake("a long name", "int64", "wrong", "shorter",
+            means="They write PyTorch's name of the type; Triton's is shorter."),
+        Mistake("a pointer", "*i64", "wrong", "The star is for a pointer",
+            means="They take an argument for a pointer; the star says that it is one, and a "
+            "length is a number."),
+        Mistake("a number", 64, "no answer", "must be a text",
+            means="They answer with the number of bits; the question is for the type's name."),
     ],
 }  # fmt: skip
 
 OTHERS = {
     "01.1": [
-        Other("the number of the program in the last place", {"pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)": "tl.arange(0, BLOCK_SIZE) + BLOCK_SIZE * pid"}),
-        Other("a block of the value", {"offsets, value,": "offsets, tl.full((BLOCK_SIZE,), 0.0, tl.float32) + value,"}),
+        Other("the number of the program in the last place", {
+            "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)":
+            "tl.arange(0, BLOCK_SIZE) + BLOCK_SIZE * pid",
+        }),
+        Other("a block of the value", {
+            "offsets, value,": "offsets, tl.full((BLOCK_SIZE,), 0.0, tl.float32) + value,",
+        }),
         Other("the last element written by several lanes", {
             "    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)":
             "    tl.store(out_ptr + tl.minimum(offsets, n_elements - 1), value)",
@@ -130,52 +321,96 @@ OTHERS = {
         Other("one block of whatever size", {"1024": "triton.next_power_of_2(x.numel())"}),
         Other("as many programs always, in a loop", {
             "    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n": "",
-            "    mask = offsets < n_elements\n    x = tl.load(x_ptr + offsets, mask=mask)\n    tl.store(out_ptr + offsets, a * x + b, mask=mask)":
-            "    for start in range(tl.program_id(axis=0) * BLOCK_SIZE, n_elements, tl.num_programs(axis=0) * BLOCK_SIZE):\n"
-            "        offsets = start + tl.arange(0, BLOCK_SIZE)\n        mask = offsets < n_elements\n"
-            "        tl.store(out_ptr + offsets, a * tl.load(x_ptr + offsets, mask=mask) + b, mask=mask)",
+            "    mask = offsets < n_elements\n"
+            "    x = tl.load(x_ptr + offsets, mask=mask)\n"
+            "    tl.store(out_ptr + offsets, a * x + b, mask=mask)":
+            "    for start in range(tl.program_id(axis=0) * BLOCK_SIZE, n_elements, "
+            "tl.num_programs(axis=0) * BLOCK_SIZE):\n"
+            "        offsets = start + tl.arange(0, BLOCK_SIZE)\n"
+            "        mask = offsets < n_elements\n"
+            "        tl.store(out_ptr + offsets, a * tl.load(x_ptr + offsets, mask=mask) + b, "
+            "mask=mask)",
             "(triton.cdiv(x.numel(), 1024),)": "(132,)",
         }),
         Other("promises that hold", {
-            "tl.load(x_ptr + offsets": "tl.load(x_ptr + tl.max_contiguous(tl.multiple_of(offsets, 1024), 1024)",
+            "tl.load(x_ptr + offsets":
+            "tl.load(x_ptr + tl.max_contiguous(tl.multiple_of(offsets, 1024), 1024)",
             "    mask = offsets": "    tl.assume(n_elements > 0)\n    mask = offsets",
         }),
-        Other("a block size with a default", {"x, a, b):": "x, a, b, block=512):", "1024": "block"}),
+        Other("a block size with a default", {
+            "x, a, b):": "x, a, b, block=512):",
+            "1024": "block",
+        }),
         Other("a global device and sizes", {
-            "@triton.jit": 'device = torch.device(DEVICE)\nSIZES = {"block": 256}\n\n\n@triton.jit',
-            "torch.empty_like(x)": "torch.empty(x.shape, device=device)", "1024": 'SIZES["block"]',
+            "@triton.jit":
+            "device = torch.device(DEVICE)\n"
+            'SIZES = {"block": 256}\n'
+            "\n"
+            "\n"
+            "@triton.jit",
+            "torch.empty_like(x)": "torch.empty(x.shape, device=device)",
+            "1024": 'SIZES["block"]',
         }),
         Other("without gradients", {"def affine(x": "@torch.no_grad()\ndef affine(x"}),
         Other("the block as two dimensions", {
-            "    mask = offsets < n_elements": "    offsets = tl.reshape(offsets, (4, BLOCK_SIZE // 4))\n    mask = offsets < n_elements",
+            "    mask = offsets < n_elements":
+            "    offsets = tl.reshape(offsets, (4, BLOCK_SIZE // 4))\n"
+            "    mask = offsets < n_elements",
         }),
-        Other("a grid that follows the block size", {"(triton.cdiv(x.numel(), 1024),)": 'lambda meta: (triton.cdiv(x.numel(), meta["BLOCK_SIZE"]),)'}),
+        Other("a grid that follows the block size", {
+            "(triton.cdiv(x.numel(), 1024),)":
+            'lambda meta: (triton.cdiv(x.numel(), meta["BLOCK_SIZE"]),)',
+        }),
         Other("strides, and no copy", {
-            "    x = x.contiguous()\n    out = torch.empty_like(x)": "    out = torch.empty(x.shape, device=x.device)",
+            "    x = x.contiguous()\n    out = torch.empty_like(x)":
+            "    out = torch.empty(x.shape, device=x.device)",
             "x, out, a, b, x.numel(), ": "x, out, a, b, x.numel(), x.stride(0), ",
             "n_elements, BLOCK_SIZE": "n_elements, stride, BLOCK_SIZE",
             "x_ptr + offsets": "x_ptr + offsets * stride",
         }),
         Other("a helper, and a constant", {
-            "@triton.jit": "SCALE = tl.constexpr(1.0)\n\n\n@triton.jit\ndef line(x, a, b):\n    return SCALE * (b + x * a)\n\n\n@triton.jit",
+            "@triton.jit":
+            "SCALE = tl.constexpr(1.0)\n"
+            "\n"
+            "\n"
+            "@triton.jit\n"
+            "def line(x, a, b):\n"
+            "    return SCALE * (b + x * a)\n"
+            "\n"
+            "\n"
+            "@triton.jit",
             "a * x + b": "line(x, a, b)",
         }),
     ],
     "01.3": [
-        Other("a number of warps", {"@triton.jit": '@triton.autotune([triton.Config({}, num_warps=w) for w in (2, 4)], key=["n_elements"])\n@triton.jit'}),
-        Other("a loop over the lanes' far end", {"n_elements - 1 - offsets": "(n_elements - (offsets + 1))"}),
+        Other("a number of warps", {
+            "@triton.jit":
+            "@triton.autotune([triton.Config({}, num_warps=w) for w in (2, 4)], "
+            'key=["n_elements"])\n'
+            "@triton.jit",
+        }),
+        Other("a loop over the lanes' far end", {
+            "n_elements - 1 - offsets": "(n_elements - (offsets + 1))",
+        }),
         Other("stored backwards", {
-            "x_ptr + n_elements - 1 - offsets": "x_ptr + offsets", "out_ptr + offsets": "out_ptr + (n_elements - 1 - offsets)",
+            "x_ptr + n_elements - 1 - offsets": "x_ptr + offsets",
+            "out_ptr + offsets": "out_ptr + (n_elements - 1 - offsets)",
         }),
     ],
     "01.4": [
         Other("another block size", {"512": "128"}),
         Other("half of the elements switched off", {
-            "    mask = offsets < n_out": "    back = n_elements - 1 - 2 * offsets\n    mask = back >= 0",
+            "    mask = offsets < n_out":
+            "    back = n_elements - 1 - 2 * offsets\n"
+            "    mask = back >= 0",
             "x_ptr + n_elements - 1 - 2 * offsets": "x_ptr + back",
         }),
     ],
-    "01.5": [Other("rounded", 268), Other("exact", 268.435456), Other("of numpy", np.float64(268.4))],
+    "01.5": [
+        Other("rounded", 268),
+        Other("exact", 268.435456),
+        Other("of numpy", np.float64(268.4)),
+    ],
     "01.6": [Other("rounded", 63), Other("exact", 63.161)],
     "01.7": [Other("a capital", "C"), Other("in parentheses", " (c) ")],
     "01.8": [Other("the whole line", "n_elements: i64"), Other("a capital", "I64")],

@@ -1,3 +1,5 @@
+"""The usual mistakes in lesson 02, and other right answers."""
+
 from . import Mistake, Other
 
 SUM_THEN_GELU = {
@@ -7,13 +9,16 @@ SUM_THEN_GELU = {
     bias_gelu_kernel[grid](total, torch.zeros_like(bias), out, *x.shape, BLOCK_M=32, BLOCK_N=32)""",
     "def bias_gelu(x, bias):": """\
 @triton.jit
-def add_kernel(x_ptr, bias_ptr, out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+def add_kernel(
+    x_ptr, bias_ptr, out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
     rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
     mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
     offsets = rows[:, None] * n_cols + cols[None, :]
     bias = tl.load(bias_ptr + cols, mask=cols < n_cols).to(tl.float32)
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask).to(tl.float32) + bias[None, :], mask=mask)
+    x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
+    tl.store(out_ptr + offsets, x + bias[None, :], mask=mask)
 
 
 def bias_gelu(x, bias):""",
@@ -21,101 +26,245 @@ def bias_gelu(x, bias):""",
 
 MISTAKES = {
     "02.1": [
-        Mistake("both blocks stood up", {"cols[None, :]": "cols[:, None]", "y[None, :]": "y[:, None]"}, "does not compile", "ncompatible"),
-        Mistake(
-            "and without parentheses", {"(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m & cols[None, :] < n"},
-            "writes outside", "outside its output",
-        ),
-        Mistake("a mask of the rows alone", {"(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m"}, "writes outside", "outside its output"),
-        Mistake("rows m apart", {"rows[:, None] * n": "rows[:, None] * m"}, "race", "different values"),
-        Mistake("no mask for y", {"y_ptr + cols, mask=cols < n": "y_ptr + cols"}, "reads outside", "outside input 1"),
-        Mistake("x for both", {"+ y[None, :]": "+ tl.load(x_ptr + cols, mask=cols < m)[None, :]"}, "wrong", "At [0, 0]"),
+        Mistake("both blocks stood up", {
+            "cols[None, :]": "cols[:, None]",
+            "y[None, :]": "y[:, None]",
+        }, "does not compile", "ncompatible",
+            means="They turn both blocks into columns; rows stand up and columns lie down, and "
+            "broadcasting makes the tile."),
+        Mistake("and without parentheses", {
+            "(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m & cols[None, :] < n",
+        }, "writes outside", "outside its output",
+            means="They expect & to bind like `and`; it binds before <, so both comparisons need "
+            "parentheses."),
+        Mistake("a mask of the rows alone", {
+            "(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m",
+        }, "writes outside", "outside its output",
+            means="They guard one axis; the last block of columns sticks out too, into the next "
+            "row."),
+        Mistake("rows m apart", {
+            "rows[:, None] * n": "rows[:, None] * m",
+        }, "race", "different values",
+            means="They multiply the row by the number of rows; rows lie as far apart as a row "
+            "is long."),
+        Mistake("no mask for y", {
+            "y_ptr + cols, mask=cols < n": "y_ptr + cols",
+        }, "reads outside", "outside input 1",
+            means="They think that the mask of the store protects the loads; each one has its "
+            "own."),
+        Mistake("x for both", {
+            "+ y[None, :]": "+ tl.load(x_ptr + cols, mask=cols < m)[None, :]",
+        }, "wrong", "At [0, 0]",
+            means="They load one vector twice: a matrix of sums needs one operand along each "
+            "axis."),
     ],
     "02.2": [
-        Mistake("the width for the row stride", {"* stride_xm": "* n_cols"}, "reads outside", "left part of a wider one"),
-        Mistake("strides in bytes", {"* stride_xm": "* stride_xm * 4", "* stride_xn": "* stride_xn * 4"}, "reads outside", "read memory that is none"),
-        Mistake("loaded twice", {"    tl.store": "    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask)\n    tl.store"}, "wrong", "bytes where"),
+        Mistake("the width for the row stride", {
+            "* stride_xm": "* n_cols",
+        }, "reads outside", "left part of a wider one",
+            means="They take a row's width for the distance between rows; in a slice of a wider "
+            "matrix that is larger."),
+        Mistake("strides in bytes", {
+            "* stride_xm": "* stride_xm * 4",
+            "* stride_xn": "* stride_xn * 4",
+        }, "reads outside", "read memory that is none",
+            means="They scale strides by the element's size, as NumPy has them; PyTorch's and "
+            "Triton's count elements."),
+        Mistake("loaded twice", {
+            "    tl.store":
+            "    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, "
+            "mask=mask)\n"
+            "    tl.store",
+        }, "wrong", "bytes where",
+            means="They think that a repeated load is free; it is a second trip through memory "
+            "unless the compiler can prove otherwise."),
         Mistake("stored by the input's strides", {
             "torch.empty(x.shape, dtype=x.dtype, device=x.device)": "torch.empty_like(x)",
-            "rows[:, None] * n_cols + cols[None, :], x / 2": "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2",
-        }, "writes outside", ""),
-        Mistake("swapped strides", {"*x.stride()": "x.stride(1), x.stride(0)"}, "reads outside", "input 0"),
-        Mistake("copied first", {"    out = torch.empty(x.shape": "    x = x.contiguous()\n    out = torch.empty(x.shape"}, "wrong", "copies with PyTorch"),
-        Mistake("the input's strides for the output", {"rows[:, None] * n_cols + cols[None, :], x / 2": "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2"}, "writes outside", "outside its output"),
-        Mistake("a grid that rounds down", {"triton.cdiv(x.shape[0], 32)": "x.shape[0] // 32"}, "wrong", "never written"),
-        Mistake("a grid of fixed size", {"(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "(4, 4)"}, "wrong", "129 x 129"),
-        Mistake("a program for each element", {"(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "tuple(x.shape)"}, "wrong", "It starts 2,800 programs where 3 blocks"),
+            "rows[:, None] * n_cols + cols[None, :], x / 2":
+            "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2",
+        }, "writes outside", "",
+            means="They think that empty_like gives a contiguous tensor; it keeps the order of "
+            "the input's strides, and not its gaps."),
+        Mistake("swapped strides", {
+            "*x.stride()": "x.stride(1), x.stride(0)",
+        }, "reads outside", "input 0",
+            means="They mix up the order: stride(0) leads from row to row."),
+        Mistake("copied first", {
+            "    out = torch.empty(x.shape":
+            "    x = x.contiguous()\n"
+            "    out = torch.empty(x.shape",
+        }, "wrong", "copies with PyTorch",
+            means="They think that a kernel needs contiguous input; with two strides it reads "
+            "any view where it lies."),
+        Mistake("the input's strides for the output", {
+            "rows[:, None] * n_cols + cols[None, :], x / 2":
+            "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2",
+        }, "writes outside", "outside its output",
+            means="They use one set of strides for both tensors; the output is a new tensor with "
+            "its own."),
+        Mistake("a grid that rounds down", {
+            "triton.cdiv(x.shape[0], 32)": "x.shape[0] // 32",
+        }, "wrong", "never written",
+            means="They forget that the last tiles are only partly filled, and still need a "
+            "program."),
+        Mistake("a grid of fixed size", {
+            "(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "(4, 4)",
+        }, "wrong", "129 x 129",
+            means="They made the grid for one matrix; it must grow with the shape."),
+        Mistake("a program for each element", {
+            "(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "tuple(x.shape)",
+        }, "wrong", "It starts 2,800 programs where 3 blocks",
+            means="They think of a program as a thread; a program owns a tile."),
     ],
     "02.3": [
         Mistake("a launch for each matrix", {
             "    transpose_stack_kernel[grid](x, out, n_rows, n_cols, BLOCK=32)":
-            "    for b in range(batch):\n        transpose_stack_kernel[(*grid[:2], 1)](x[b], out[b], n_rows, n_cols, BLOCK=32)",
-        }, "wrong", "3 launches where 1"),
+            "    for b in range(batch):\n"
+            "        transpose_stack_kernel[(*grid[:2], 1)](x[b], out[b], n_rows, n_cols, "
+            "BLOCK=32)",
+        }, "wrong", "3 launches where 1",
+            means="They loop over the batch in Python; the grid's third axis does it in one "
+            "launch."),
         Mistake("a view of a copy", {
-            "batch, n_cols, n_rows, dtype": "batch, n_rows, n_cols, dtype", "cols[None, :] * n_rows + rows[:, None]": "rows[:, None] * n_cols + cols[None, :]",
+            "batch, n_cols, n_rows, dtype": "batch, n_rows, n_cols, dtype",
+            "cols[None, :] * n_rows + rows[:, None]": "rows[:, None] * n_cols + cols[None, :]",
             "    return out": "    return out.transpose(1, 2)",
-        }, "wrong", "must be contiguous"),
-        Mistake("one matrix only", {"32), batch)": "32), 1)"}, "wrong", "At [1, 0, 0]"),
-        Mistake("rows where columns belong", {"cols[None, :] * n_rows + rows[:, None]": "rows[:, None] * n_cols + cols[None, :]"}, "wrong", "At [0, 0, 1]"),
-        Mistake("the width for the height", {"cols[None, :] * n_rows": "cols[None, :] * n_cols"}, "writes outside", "output"),
-        Mistake("matrices a row apart", {"tl.program_id(axis=2) * n_rows * n_cols": "tl.program_id(axis=2) * n_cols"}, "race", "different values"),
-        Mistake("a mask the wrong way round", {"(rows[:, None] < n_rows) & (cols[None, :] < n_cols)": "(rows[:, None] < n_cols) & (cols[None, :] < n_rows)"}, "reads outside", "outside input 0"),
-        Mistake("PyTorch does it", {"    return out": "    return x.transpose(1, 2).contiguous()"}, "wrong", "copies with PyTorch"),
+        }, "wrong", "must be contiguous",
+            means="They return a transposed view: the shape is right, and the elements still lie "
+            "in the old order."),
+        Mistake("one matrix only", {"32), batch)": "32), 1)"}, "wrong", "At [1, 0, 0]",
+            means="They forget that the grid's third axis counts the matrices."),
+        Mistake("rows where columns belong", {
+            "cols[None, :] * n_rows + rows[:, None]": "rows[:, None] * n_cols + cols[None, :]",
+        }, "wrong", "At [0, 0, 1]",
+            means="They store with the formula of the load; transposing means that the two "
+            "change places in one of them."),
+        Mistake("the width for the height", {
+            "cols[None, :] * n_rows": "cols[None, :] * n_cols",
+        }, "writes outside", "output",
+            means="They keep the input's row length for the output, whose rows are as long as "
+            "the input is high."),
+        Mistake("matrices a row apart", {
+            "tl.program_id(axis=2) * n_rows * n_cols": "tl.program_id(axis=2) * n_cols",
+        }, "race", "different values",
+            means="They step by a row; the next matrix begins after a whole one, rows times "
+            "columns."),
+        Mistake("a mask the wrong way round", {
+            "(rows[:, None] < n_rows) & (cols[None, :] < n_cols)":
+            "(rows[:, None] < n_cols) & (cols[None, :] < n_rows)",
+        }, "reads outside", "outside input 0",
+            means="They exchange the limits along with the axes; the mask is about the input's "
+            "rows and columns, as loaded."),
+        Mistake("PyTorch does it", {
+            "    return out": "    return x.transpose(1, 2).contiguous()",
+        }, "wrong", "copies with PyTorch",
+            means="They let .contiguous() move the elements, which is the very work that the "
+            "kernel is for."),
     ],
     "02.4": [
-        Mistake("a sector a thread", 32, "wrong", "two threads"),
-        Mistake("neighbours", 2, "wrong", "8 apart"),
-        Mistake("bytes", 512, "wrong", "bytes"),
-        Mistake("float32", 4, "wrong", "float16"),
+        Mistake("a sector a thread", 32, "wrong", "two threads",
+            means="They think that each thread fetches a sector of its own; two that are 16 "
+            "bytes apart share one."),
+        Mistake("neighbours", 2, "wrong", "8 apart",
+            means="They count as if the elements lay side by side; they are 8 apart."),
+        Mistake("bytes", 512, "wrong", "bytes",
+            means="They stop at the bytes that the warp spans; the question is how many sectors "
+            "of 32 that is."),
+        Mistake("float32", 4, "wrong", "float16",
+            means="They count neighbouring float32 elements; here they are float16, and 8 apart."),
     ],
     "02.5": [
-        Mistake("transposed", "a", "wrong", "(1, 64)"),
-        Mistake("shifted by one", "b", "wrong", "4 bytes"),
-        Mistake("every second column", "d", "wrong", "(64, 2)"),
+        Mistake("transposed", "a", "wrong", "(1, 64)",
+            means="They think that any strides will do, since a descriptor takes them; the last "
+            "one must be 1."),
+        Mistake("shifted by one", "b", "wrong", "4 bytes",
+            means="They think of the shape alone; the address must be a multiple of 16 bytes, "
+            "and this one is 4 past."),
+        Mistake("every second column", "d", "wrong", "(64, 2)",
+            means="They think that a stride of 2 can be described; the elements of a row must be "
+            "neighbours."),
     ],
     "02.6": [
         Mistake("the sum in 16 bits", {
-            "    bias = tl.load(bias_ptr + cols, mask=cols < n_cols).to(tl.float32)": "    bias = tl.load(bias_ptr + cols, mask=cols < n_cols)",
-            "t = tl.load(x_ptr + offsets, mask=mask).to(tl.float32) + bias[None, :]": "t = (tl.load(x_ptr + offsets, mask=mask) + bias[None, :]).to(tl.float32)",
-        }, "wrong", ""),
+            "    bias = tl.load(bias_ptr + cols, mask=cols < n_cols).to(tl.float32)":
+            "    bias = tl.load(bias_ptr + cols, mask=cols < n_cols)",
+            "t = tl.load(x_ptr + offsets, mask=mask).to(tl.float32) + bias[None, :]":
+            "t = (tl.load(x_ptr + offsets, mask=mask) + bias[None, :]).to(tl.float32)",
+        }, "wrong", "",
+            means="They convert after the addition; the sum has been rounded to 16 bits by then."),
         Mistake("the sum in bfloat16 for bfloat16 alone", {
-            "+ bias[None, :]": "+ bias[None, :]\n"
+            "+ bias[None, :]":
+            "+ bias[None, :]\n"
             "    if x_ptr.dtype.element_ty == tl.bfloat16:\n"
             "        t = 2 * (t.to(tl.bfloat16) * 0.5).to(tl.float32)",
-        }, "wrong", "It computes in bfloat16 (arith.mulf)"),
+        }, "wrong", "It computes in bfloat16 (arith.mulf)",
+            means="They think that a bfloat16 kernel should compute in bfloat16; only memory "
+            "needs to be in 16 bits."),
         Mistake("the sum rounded to bfloat16", {
-            "+ bias[None, :]": "+ bias[None, :]\n"
+            "+ bias[None, :]":
+            "+ bias[None, :]\n"
             "    if x_ptr.dtype.element_ty == tl.bfloat16:\n"
             "        t = t.to(tl.bfloat16).to(tl.float32)",
-        }, "wrong", "It rounds to 16 bits and computes on"),
-        Mistake("all in 16 bits", {".to(tl.float32)": ""}, "does not compile", "Expected dtype"),
-        Mistake("two kernels", SUM_THEN_GELU, "wrong", "bytes where"),
-        Mistake("a bias for each row", {"bias_ptr + cols, mask=cols < n_cols": "bias_ptr + rows, mask=rows < n_cols", "bias[None, :]": "bias[:, None]"}, "wrong", "At [0, "),
-        Mistake("the bias unmasked", {"bias_ptr + cols, mask=cols < n_cols": "bias_ptr + cols"}, "reads outside", "input 1"),
-        Mistake("the other GELU", {"t / 2 * (1 + tl.erf(t * 0.7071067811865476))": "t * tl.sigmoid(1.702 * t)"}, "wrong", "At [0, "),
+        }, "wrong", "It rounds to 16 bits and computes on",
+            means="They round in between to match the input's type; rounding once, at the store, "
+            "is closer."),
+        Mistake("all in 16 bits", {".to(tl.float32)": ""}, "does not compile", "Expected dtype",
+            means="They think that all functions take 16 bits; erf is there for float32, which "
+            "is the better choice anyway."),
+        Mistake("two kernels", SUM_THEN_GELU, "wrong", "bytes where",
+            means="They build it from two launches, as PyTorch would: the sum goes to memory and "
+            "comes back."),
+        Mistake("a bias for each row", {
+            "bias_ptr + cols, mask=cols < n_cols": "bias_ptr + rows, mask=rows < n_cols",
+            "bias[None, :]": "bias[:, None]",
+        }, "wrong", "At [0, ",
+            means="They lay the bias along the rows; it has one number for each column."),
+        Mistake("the bias unmasked", {
+            "bias_ptr + cols, mask=cols < n_cols": "bias_ptr + cols",
+        }, "reads outside", "input 1",
+            means="They mask the matrix and forget that the bias ends with the last column too."),
+        Mistake("the other GELU", {
+            "t / 2 * (1 + tl.erf(t * 0.7071067811865476))": "t * tl.sigmoid(1.702 * t)",
+        }, "wrong", "At [0, ",
+            means="They know GELU by its sigmoid approximation; the exercise asks for the exact "
+            "one, with erf."),
     ],
 }  # fmt: skip
 
 OTHERS = {
     "02.1": [
         Other("one load of two dimensions each", {
-            "    x = tl.load(x_ptr + rows, mask=rows < m)": "    x = tl.load(x_ptr + rows[:, None], mask=rows[:, None] < m)",
-            "    y = tl.load(y_ptr + cols, mask=cols < n)": "    y = tl.load(y_ptr + cols[None, :], mask=cols[None, :] < n)",
+            "    x = tl.load(x_ptr + rows, mask=rows < m)":
+            "    x = tl.load(x_ptr + rows[:, None], mask=rows[:, None] < m)",
+            "    y = tl.load(y_ptr + cols, mask=cols < n)":
+            "    y = tl.load(y_ptr + cols[None, :], mask=cols[None, :] < n)",
             "x[:, None] + y[None, :]": "x + y",
         }),
         Other("row by row, with a condition on a number in the mask", {
             "    x = tl.load(x_ptr + rows, mask=rows < m)  # [BLOCK_M]\n": "",
-            "    mask = (rows[:, None] < m) & (cols[None, :] < n)\n    tl.store(out_ptr + rows[:, None] * n + cols[None, :], x[:, None] + y[None, :], mask=mask)":
-            "    for i in range(BLOCK_M):\n        row = tl.program_id(axis=0) * BLOCK_M + i\n        x = tl.load(x_ptr + row, mask=row < m)\n"
+            "    mask = (rows[:, None] < m) & (cols[None, :] < n)\n"
+            "    tl.store(out_ptr + rows[:, None] * n + cols[None, :], x[:, None] + y[None, :], "
+            "mask=mask)":
+            "    for i in range(BLOCK_M):\n"
+            "        row = tl.program_id(axis=0) * BLOCK_M + i\n"
+            "        x = tl.load(x_ptr + row, mask=row < m)\n"
             "        tl.store(out_ptr + row * n + cols, x + y, mask=(row < m) & (cols < n))",
         }),
-        Other("expand_dims", {"rows[:, None] * n": "tl.expand_dims(rows, 1) * n", "x[:, None] + y": "tl.expand_dims(x, 1) + y"}),
+        Other("expand_dims", {
+            "rows[:, None] * n": "tl.expand_dims(rows, 1) * n",
+            "x[:, None] + y": "tl.expand_dims(x, 1) + y",
+        }),
     ],
     "02.2": [
-        Other("another tile", {"BLOCK_M=32, BLOCK_N=32": "BLOCK_M=8, BLOCK_N=64", "x.shape[0], 32": "x.shape[0], 8", "x.shape[1], 32": "x.shape[1], 64"}),
+        Other("another tile", {
+            "BLOCK_M=32, BLOCK_N=32": "BLOCK_M=8, BLOCK_N=64",
+            "x.shape[0], 32": "x.shape[0], 8",
+            "x.shape[1], 32": "x.shape[1], 64",
+        }),
         Other("times a half", {"x / 2": "0.5 * x"}),
         Other("a row a program", {
-            "(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "(x.shape[0], triton.cdiv(x.shape[1], 128))",
+            "(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))":
+            "(x.shape[0], triton.cdiv(x.shape[1], 128))",
             "BLOCK_M=32, BLOCK_N=32": "BLOCK_M=1, BLOCK_N=128",
         }),
     ],
@@ -123,21 +272,31 @@ OTHERS = {
         Other("another tile", {"32": "16"}),
         Other("the output's tile turned", {
             "    tl.store(out_ptr + start + cols[None, :] * n_rows + rows[:, None], x, mask=mask)":
-            "    tl.store(out_ptr + start + cols[:, None] * n_rows + rows[None, :], tl.trans(x), mask=tl.trans(mask))",
+            "    tl.store(out_ptr + start + cols[:, None] * n_rows + rows[None, :], "
+            "tl.trans(x), mask=tl.trans(mask))",
         }),
     ],
     "02.4": [Other("an integer", 16), Other("a float", 16.0)],
     "02.5": [Other("a capital", "C"), Other("with spaces", " c ")],
     "02.6": [
-        Other("another order of operations", {"t / 2 * (1 + tl.erf(t * 0.7071067811865476))": "0.5 * (t + t * tl.erf(t / 1.4142135623730951))"}),
+        Other("another order of operations", {
+            "t / 2 * (1 + tl.erf(t * 0.7071067811865476))":
+            "0.5 * (t + t * tl.erf(t / 1.4142135623730951))",
+        }),
         Other("one dimension, and the column by a remainder", {
-            "rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)": "flat = (tl.program_id(axis=0) * tl.num_programs(axis=1) + tl.program_id(axis=1)) * (BLOCK_M * BLOCK_N) + tl.arange(0, BLOCK_M * BLOCK_N)",
-            "cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)": "cols = flat % n_cols",
+            "rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)":
+            "flat = (tl.program_id(axis=0) * tl.num_programs(axis=1) + tl.program_id(axis=1)) * "
+            "(BLOCK_M * BLOCK_N) + tl.arange(0, BLOCK_M * BLOCK_N)",
+            "cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)":
+            "cols = flat % n_cols",
             "offsets = rows[:, None] * n_cols + cols[None, :]": "offsets = flat",
-            "mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)": "mask = flat < n_rows * n_cols",
+            "mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)":
+            "mask = flat < n_rows * n_cols",
             "mask=cols < n_cols": "mask=mask",
             "bias[None, :]": "bias",
         }),
-        Other("converted at the store by hand", {"offsets, gelu, mask": "offsets, gelu.to(out_ptr.dtype.element_ty), mask"}),
+        Other("converted at the store by hand", {
+            "offsets, gelu, mask": "offsets, gelu.to(out_ptr.dtype.element_ty), mask",
+        }),
     ],
 }  # fmt: skip

@@ -1,3 +1,5 @@
+"""The usual mistakes in lesson 06, and other right answers."""
+
 from . import Mistake, Other
 
 HIDE = '    scores = tl.where(cols[None, :] < n_keys, scores, -float("inf"))\n'
@@ -7,385 +9,376 @@ LAST = "        last = rows[:, None] + n_keys - n_queries\n"
 
 MISTAKES = {
     "06.1": [
-        Mistake("padding gets e^0", {HIDE: ""}, "wrong", "At [0, 0]"),
-        Mistake("no scale", {" * scale  # [BLOCK_M, BLOCK_N]": ""}, "wrong", "At [0, 0]"),
-        Mistake("padding's score 0", {'-float("inf")': "0.0"}, "wrong", "At [0, 0]"),
+        Mistake("padding gets e^0", {HIDE: ""}, "wrong", "At [0, 0]",
+            means="They think that a zero key does no harm; its score is 0, and e^0 is 1 in the "
+            "sum."),
+        Mistake("no scale", {" * scale  # [BLOCK_M, BLOCK_N]": ""}, "wrong", "At [0, 0]",
+            means="They think that the scale cancels in the division; it is inside the exponent."),
+        Mistake("padding's score 0", {'-float("inf")': "0.0"}, "wrong", "At [0, 0]",
+            means="They neutralise the padding with 0, as in a sum; in the exponent only -inf "
+            "gives 0."),
         *(
-            Mistake(f"{number} for -inf", {'-float("inf")': number}, "wrong", "near the minimum")
+            Mistake(f"{number} for -inf", {'-float("inf")': number}, "wrong", "near the minimum",
+                means="They take a number for minus infinity; with real scores below it, the "
+                "padding wins.")
             for number in ("-100.0", "-1e4", "-1e9")
         ),
-        Mistake(
-            "powers masked, and not scores",
-            {
-                HIDE: "",
-                "    out = tl.dot": "    power = tl.where(cols[None, :] < n_keys, power, 0.0)\n    out = tl.dot",
-            },
-            "wrong",
-            "got nan",
-        ),
-        Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong", "At [0, 0]"),
-        Mistake(
-            "sums in float16",
-            {"tl.sum(power,": "tl.sum(power.to(tl.float16),"},
-            "wrong",
-            "computes in float16",
-        ),
-        Mistake(
-            "a dot's sums in float16",
-            {"tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)"},
-            "wrong",
-            "leave out out_dtype",
-        ),
-        Mistake(
-            "folded along the queries",
-            {"tl.sum(power, axis=1)[:, None]": "tl.sum(power, axis=1)[None, :]"},
-            "does not compile",
-            "incompatible dimensions",
-        ),
-        Mistake("no maximum", {" - tl.max(scores, axis=1)[:, None]": ""}, "wrong", "far apart"),
-        Mistake(
-            "the dot in float32", {"power.to(tl.float16)": "power"}, "does not compile", "tl.dot"
-        ),
-        Mistake(
-            "keys not turned",
-            {"tl.trans(k)": "k"},
-            "does not compile",
-            "equal reduction dimensions",
-        ),
-        Mistake(
-            "every row the first",
-            {"out_ptr + rows[:, None] * D": "out_ptr + 0 * rows[:, None]"},
-            "race",
-            "wrote different values",
-        ),
+        Mistake("powers masked, and not scores", {
+            HIDE: "",
+            "    out = tl.dot":
+            "    power = tl.where(cols[None, :] < n_keys, power, 0.0)\n"
+            "    out = tl.dot",
+        }, "wrong", "got nan",
+            means="They mask after exp; by then the padding has taken part in the maximum, and "
+            "all real powers may be 0."),
+        Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong", "At [0, 0]",
+            means="They stop at the weighted sum; softmax divides by the sum of the powers."),
+        Mistake("sums in float16", {
+            "tl.sum(power,": "tl.sum(power.to(tl.float16),",
+        }, "wrong", "computes in float16",
+            means="They take the permission for the powers to cover their sum; a sum in float16 "
+            "loses digits."),
+        Mistake("a dot's sums in float16", {
+            "tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)",
+        }, "wrong", "leave out out_dtype",
+            means="They think that a float16 result needs a float16 dot; it adds up in float32 "
+            "and rounds at the store."),
+        Mistake("folded along the queries", {
+            "tl.sum(power, axis=1)[:, None]": "tl.sum(power, axis=1)[None, :]",
+        }, "does not compile", "incompatible dimensions",
+            means="They spread the row sums along the columns; there is one for each query, so "
+            "it stands up."),
+        Mistake("no maximum", {" - tl.max(scores, axis=1)[:, None]": ""}, "wrong", "far apart",
+            means="They think that the maximum is a detail; without it exp overflows at large "
+            "scores."),
+        Mistake("the dot in float32", {
+            "power.to(tl.float16)": "power",
+        }, "does not compile", "tl.dot",
+            means="They leave the powers in float32; both operands of a dot have one type, and v "
+            "is float16."),
+        Mistake("keys not turned", {
+            "tl.trans(k)": "k",
+        }, "does not compile", "equal reduction dimensions",
+            means="They multiply q by k as it lies; scores need each query with each key, so k "
+            "is turned."),
+        Mistake("every row the first", {
+            "out_ptr + rows[:, None] * D": "out_ptr + 0 * rows[:, None]",
+        }, "race", "wrote different values",
+            means="They forget the row in the output's address, so all queries write to one "
+            "place."),
     ],
     "06.2": [
-        Mistake(
-            "the accumulator not rescaled", {"acc * rescale[:, None] + ": "acc + "}, "wrong", "At ["
-        ),
-        Mistake("the total not rescaled", {"total * rescale + ": "total + "}, "wrong", "At ["),
-        Mistake(
-            "divided in every turn",
-            {"        m = new_m\n": "        acc = acc / total[:, None]\n        m = new_m\n"},
-            "wrong",
-            "At [0, 0]",
-        ),
-        Mistake(
-            "the wrong way round", {"tl.exp(m - new_m)": "tl.exp(new_m - m)"}, "wrong", "At [0, 0]"
-        ),
-        Mistake(
-            "the maximum of the tile alone",
-            {"tl.maximum(m, tl.max(scores, axis=1))": "tl.max(scores, axis=1)"},
-            "wrong",
-            "far apart",
-        ),
-        Mistake("the maximum not kept", {"        m = new_m\n": ""}, "wrong", "At [0, 0]"),
-        Mistake(
-            "kept too early",
-            {
-                "        rescale = tl.exp(m - new_m)\n": "        m = new_m\n        rescale = tl.exp(m - new_m)\n"
-            },
-            "wrong",
-            "At [",
-        ),
+        Mistake("the accumulator not rescaled", {
+            "acc * rescale[:, None] + ": "acc + ",
+        }, "wrong", "At [",
+            means="They rescale the sum and forget that the accumulator was built with the same "
+            "old maximum."),
+        Mistake("the total not rescaled", {"total * rescale + ": "total + "}, "wrong", "At [",
+            means="They rescale the accumulator and forget that the total was built with the "
+            "same old maximum."),
+        Mistake("divided in every turn", {
+            "        m = new_m\n":
+            "        acc = acc / total[:, None]\n"
+            "        m = new_m\n",
+        }, "wrong", "At [0, 0]",
+            means="They normalise as they go; the total is only known at the end, and the "
+            "division belongs there."),
+        Mistake("the wrong way round", {
+            "tl.exp(m - new_m)": "tl.exp(new_m - m)",
+        }, "wrong", "At [0, 0]",
+            means="They turn the difference round: the factor brings old sums down to the new "
+            "maximum, never up."),
+        Mistake("the maximum of the tile alone", {
+            "tl.maximum(m, tl.max(scores, axis=1))": "tl.max(scores, axis=1)",
+        }, "wrong", "far apart",
+            means="They let each tile have its own maximum; the sums of all tiles need a common "
+            "one."),
+        Mistake("the maximum not kept", {"        m = new_m\n": ""}, "wrong", "At [0, 0]",
+            means="They compute the new maximum and forget it; the next turn rescales from -inf "
+            "once more."),
+        Mistake("kept too early", {
+            "        rescale = tl.exp(m - new_m)\n":
+            "        m = new_m\n"
+            "        rescale = tl.exp(m - new_m)\n",
+        }, "wrong", "At [",
+            means="They overwrite the old maximum before it is used: the rescaling factor is "
+            "then always 1."),
         *(
-            Mistake(
-                f"{number} for -inf in the scores",
-                {'scores, -float("inf")': f"scores, {number}"},
-                "wrong",
-                "near the minimum",
-            )
+            Mistake(f"{number} for -inf in the scores", {
+                'scores, -float("inf")': f"scores, {number}",
+            }, "wrong", "near the minimum",
+                means="They take a number for minus infinity; with real scores below it, the "
+                "padding wins.")
             for number in ("-100.0", "-1e4", "-1e9")
         ),
-        Mistake(
-            "a floor under the maximum",
-            {
-                "tl.maximum(m, tl.max(scores, axis=1))": "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))"
-            },
-            "wrong",
-            "near the minimum",
-        ),
-        Mistake(
-            "the old accumulator lost",
-            {"acc * rescale[:, None] + tl.dot": "tl.dot"},
-            "wrong",
-            "At [0, 0]",
-        ),
+        Mistake("a floor under the maximum", {
+            "tl.maximum(m, tl.max(scores, axis=1))":
+            "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))",
+        }, "wrong", "near the minimum",
+            means="They avoid -inf with a floor; with scores below it all powers are 0, and so "
+            "is their sum."),
+        Mistake("the old accumulator lost", {
+            "acc * rescale[:, None] + tl.dot": "tl.dot",
+        }, "wrong", "At [0, 0]",
+            means="They store the newest tile's product; the earlier tiles are part of the "
+            "result."),
     ],
     "06.3": [
-        Mistake(
-            "in powers of two",
-            {"m * 0.6931471805599453 + tl.log(total)": "m + tl.log2(total)"},
-            "wrong",
-            "At [0]",
-        ),
-        Mistake("the maximum in powers of two", {"m * 0.6931471805599453": "m"}, "wrong", "At [0]"),
-        Mistake(
-            "the total in powers of two", {"tl.log(total)": "tl.log2(total)"}, "wrong", "At [0]"
-        ),
-        Mistake(
-            "divided by ln 2",
-            {"m * 0.6931471805599453": "m / 0.6931471805599453"},
-            "wrong",
-            "At [0]",
-        ),
-        Mistake("the total alone", {"m * 0.6931471805599453 + ": ""}, "wrong", "At [0]"),
-        Mistake(
-            "powers of e in the loop", {"tl.sum(tl.exp2(": "tl.sum(tl.exp("}, "wrong", "At [0]"
-        ),
-        Mistake("the total not rescaled", {"total * tl.exp2(m - new_m)": "total"}, "wrong", "At ["),
-        Mistake(
-            "-1e4 for -inf in the scores",
-            {'scores, -float("inf")': "scores, -1e4"},
-            "wrong",
-            "near the minimum",
-        ),
-        Mistake(
-            "a floor under the maximum",
-            {
-                "tl.maximum(m, tl.max(scores, axis=1))": "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))"
-            },
-            "wrong",
-            "near the minimum",
-        ),
-        Mistake(
-            "no mask on the store",
-            {"lse, mask=rows < n_queries": "lse"},
-            "writes outside",
-            "outside its output",
-        ),
+        Mistake("in powers of two", {
+            "m * 0.6931471805599453 + tl.log(total)": "m + tl.log2(total)",
+        }, "wrong", "At [0]",
+            means="They stay in powers of two to the end; the answer is asked for in natural "
+            "logarithms."),
+        Mistake("the maximum in powers of two", {"m * 0.6931471805599453": "m"}, "wrong", "At [0]",
+            means="They convert the total and forget that the maximum is in powers of two as "
+            "well."),
+        Mistake("the total in powers of two", {
+            "tl.log(total)": "tl.log2(total)",
+        }, "wrong", "At [0]",
+            means="They take the logarithm to base two; the answer is in natural ones."),
+        Mistake("divided by ln 2", {
+            "m * 0.6931471805599453": "m / 0.6931471805599453",
+        }, "wrong", "At [0]",
+            means="They convert the wrong way: from powers of two to those of e one multiplies "
+            "by ln 2."),
+        Mistake("the total alone", {"m * 0.6931471805599453 + ": ""}, "wrong", "At [0]",
+            means="They forget that the total was scaled by the maximum, which must be added "
+            "back."),
+        Mistake("powers of e in the loop", {"tl.sum(tl.exp2(": "tl.sum(tl.exp("}, "wrong", "At [0]",
+            means="They mix bases: scores scaled by log2(e) go into exp2."),
+        Mistake("the total not rescaled", {"total * tl.exp2(m - new_m)": "total"}, "wrong", "At [",
+            means="They forget that the total was built with the old maximum."),
+        Mistake("-1e4 for -inf in the scores", {
+            'scores, -float("inf")': "scores, -1e4",
+        }, "wrong", "near the minimum",
+            means="They know -1e4 from float16 code; these scores are float32, and may lie below "
+            "it."),
+        Mistake("a floor under the maximum", {
+            "tl.maximum(m, tl.max(scores, axis=1))":
+            "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))",
+        }, "wrong", "near the minimum",
+            means="They avoid -inf with a floor; with scores below it all powers are 0, and the "
+            "logarithm is -inf."),
+        Mistake("no mask on the store", {
+            "lse, mask=rows < n_queries": "lse",
+        }, "writes outside", "outside its output",
+            means="They think that queries which were masked at the load are not stored."),
     ],
     "06.4": [
-        Mistake("all", 2048, "wrong", "above the staircase are skipped"),
-        Mistake("half", 1024, "wrong", "half of all"),
-        Mistake("whole ones", 992, "wrong", "whole tiles alone"),
-        Mistake("masked ones", 64, "wrong", "masked tiles alone"),
-        Mistake("square tiles", 528, "wrong", "64 keys wide"),
+        Mistake("all", 2048, "wrong", "above the staircase are skipped",
+            means="They count every tile; those above the staircase see no key, and are skipped."),
+        Mistake("half", 1024, "wrong", "half of all",
+            means="They halve the tiles; those on the staircase are computed whole, and masked."),
+        Mistake("whole ones", 992, "wrong", "whole tiles alone",
+            means="They leave out the tiles on the staircase; these are masked, and still "
+            "computed."),
+        Mistake("masked ones", 64, "wrong", "masked tiles alone",
+            means="They count the masked tiles alone; the whole ones below them are computed too."),
+        Mistake("square tiles", 528, "wrong", "64 keys wide",
+            means="They take tiles for square; they are 128 queries high and 64 keys wide."),
     ],
     "06.5": [
-        Mistake(
-            "off by one", {"cols[None, :] <= rows": "cols[None, :] < rows"}, "wrong", "At [0, 0]"
-        ),
-        Mistake(
-            "one too many",
-            {"rows[:, None] + n_keys - n_queries": "rows[:, None] + n_keys - n_queries + 1"},
-            "wrong",
-            "At [0, 0]",
-        ),
-        Mistake(
-            "top left",
-            {
-                "rows[:, None] + n_keys - n_queries": "rows[:, None]",
-                "last_row + n_keys - n_queries + 1": "last_row + 1",
-            },
-            "wrong",
-            "At [0, 0]",
-        ),
-        Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan"),
-        Mistake("0 over 0", {DIVISOR: ""}, "wrong", "got nan"),
-        Mistake(
-            "no tile skipped",
-            {"    end = tl.minimum(last_row + n_keys - n_queries + 1, n_keys)\n": ""},
-            "wrong",
-            "bytes where",
-        ),
-        Mistake(
-            "the end by the first query", {"first_row + BLOCK_M - 1": "first_row"}, "wrong", "At ["
-        ),
-        Mistake(
-            "the last key left out", {"n_queries + 1, n_keys": "n_queries, n_keys"}, "wrong", "At ["
-        ),
-        Mistake(
-            "transposed",
-            {"cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]"},
-            "wrong",
-            "At [0, 0]",
-        ),
+        Mistake("off by one", {
+            "cols[None, :] <= rows": "cols[None, :] < rows",
+        }, "wrong", "At [0, 0]",
+            means="They keep each query from its own position; causal includes it."),
+        Mistake("one too many", {
+            "rows[:, None] + n_keys - n_queries": "rows[:, None] + n_keys - n_queries + 1",
+        }, "wrong", "At [0, 0]",
+            means="They let a query see the next key, which is the one it must not know."),
+        Mistake("top left", {
+            "rows[:, None] + n_keys - n_queries": "rows[:, None]",
+            "last_row + n_keys - n_queries + 1": "last_row + 1",
+        }, "wrong", "At [0, 0]",
+            means="They align the mask at the first query and key; with different lengths it "
+            "ends at the last of both."),
+        Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan",
+            means="They forget queries that see no key: their maximum is -inf, and -inf - -inf "
+            "is NaN."),
+        Mistake("0 over 0", {DIVISOR: ""}, "wrong", "got nan",
+            means="They forget queries that see no key: their total is 0, and 0 / 0 is NaN."),
+        Mistake("no tile skipped", {
+            "    end = tl.minimum(last_row + n_keys - n_queries + 1, n_keys)\n": "",
+        }, "wrong", "bytes where",
+            means="They mask and still read: the bytes of a tile that nobody sees are what "
+            "causal attention saves."),
+        Mistake("the end by the first query", {
+            "first_row + BLOCK_M - 1": "first_row",
+        }, "wrong", "At [",
+            means="They end where the program's first query ends; its last one sees furthest."),
+        Mistake("the last key left out", {
+            "n_queries + 1, n_keys": "n_queries, n_keys",
+        }, "wrong", "At [",
+            means="They take the last key's number for the loop's end; an end is one past it."),
+        Mistake("transposed", {
+            "cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]",
+        }, "wrong", "At [0, 0]",
+            means="They turn the comparison round, and mask the past in place of the future."),
     ],
     "06.6": [
-        Mistake(
-            "the remainder",
-            {"head // (n_heads // n_key_heads)": "head % n_key_heads"},
-            "wrong",
-            "At [1, 0, 0]",
-        ),
-        Mistake(
-            "divided by the key heads",
-            {"head // (n_heads // n_key_heads)": "head // n_key_heads"},
-            "reads outside",
-            "outside input 1",
-        ),
-        Mistake(
-            "no grouping", {"head // (n_heads // n_key_heads)": "head"}, "reads outside", "input 1"
-        ),
-        Mistake(
-            "the stride of q for k",
-            {"key_head * stride_kh": "key_head * stride_qh"},
-            "wrong",
-            "At [3, 0, 0]",
-        ),
-        Mistake(
-            "the stride of k for v",
-            {"key_head * stride_vh": "key_head * stride_kh"},
-            "wrong",
-            "At [3, 0, 0]",
-        ),
-        Mistake(
-            "the queries stay", {"    q_ptr += head * stride_qh\n": ""}, "wrong", "At [1, 0, 0]"
-        ),
-        Mistake(
-            "the values stay", {"    v_ptr += key_head * stride_vh\n": ""}, "wrong", "At [3, 0, 0]"
-        ),
-        Mistake(
-            "-1e4 for -inf in the scores",
-            {'scale, -float("inf")': "scale, -1e4"},
-            "wrong",
-            "near the minimum",
-        ),
-        Mistake(
-            "always the first key head",
-            {"head // (n_heads // n_key_heads)": "0 * head"},
-            "wrong",
-            "At [3, 0, 0]",
-        ),
+        Mistake("the remainder", {
+            "head // (n_heads // n_key_heads)": "head % n_key_heads",
+        }, "wrong", "At [1, 0, 0]",
+            means="They deal key heads out in turn; a key head serves neighbouring query heads, "
+            "so it is a division."),
+        Mistake("divided by the key heads", {
+            "head // (n_heads // n_key_heads)": "head // n_key_heads",
+        }, "reads outside", "outside input 1",
+            means="They divide by the number of key heads; it is by how many query heads share "
+            "one."),
+        Mistake("no grouping", {
+            "head // (n_heads // n_key_heads)": "head",
+        }, "reads outside", "input 1",
+            means="They take one key head a query head; there are fewer of them."),
+        Mistake("the stride of q for k", {
+            "key_head * stride_kh": "key_head * stride_qh",
+        }, "wrong", "At [3, 0, 0]",
+            means="They use one stride for all; k's heads may lie at another distance."),
+        Mistake("the stride of k for v", {
+            "key_head * stride_vh": "key_head * stride_kh",
+        }, "wrong", "At [3, 0, 0]",
+            means="They assume that k and v lie alike; each tensor has strides of its own."),
+        Mistake("the queries stay", {
+            "    q_ptr += head * stride_qh\n": "",
+        }, "wrong", "At [1, 0, 0]",
+            means="They move keys and values and forget that each program has its own queries."),
+        Mistake("the values stay", {
+            "    v_ptr += key_head * stride_vh\n": "",
+        }, "wrong", "At [3, 0, 0]",
+            means="They move the keys and forget the values, which belong to the same head."),
+        Mistake("-1e4 for -inf in the scores", {
+            'scale, -float("inf")': "scale, -1e4",
+        }, "wrong", "near the minimum",
+            means="They know -1e4 from float16 code; these scores are float32, and may lie below "
+            "it."),
+        Mistake("always the first key head", {
+            "head // (n_heads // n_key_heads)": "0 * head",
+        }, "wrong", "At [3, 0, 0]",
+            means="They know multi-query attention, with one key head for all; here there are "
+            "several."),
     ],
     "06.7": [
-        Mistake("one of the two", 64, "wrong", "one of the two"),
-        Mistake("4 warps", 256, "wrong", "with 4 warps"),
-        Mistake("by warps", 4096, "wrong", "32 threads"),
-        Mistake("in 16 bits", 32, "wrong", "both are float32"),
+        Mistake("one of the two", 64, "wrong", "one of the two",
+            means="They count one tile; accumulator and scores are alive at the same time."),
+        Mistake("4 warps", 256, "wrong", "with 4 warps",
+            means="They count with the usual 4 warps; 8 share the tile here."),
+        Mistake("by warps", 4096, "wrong", "32 threads",
+            means="They divide by warps; registers belong to threads, 32 in a warp."),
+        Mistake("in 16 bits", 32, "wrong", "both are float32",
+            means="They count two numbers to a register; both tiles are float32."),
     ],
     "06.8": [
-        Mistake(
-            "no tile skipped on the left",
-            {"    first = tl.maximum(sees - window + 1, 0) // BLOCK_N * BLOCK_N\n": ""},
-            "wrong",
-            "bytes where",
-        ),
-        Mistake(
-            "no tile skipped on the right",
-            {"    end = tl.minimum(sees + BLOCK_M, n_keys)\n": ""},
-            "wrong",
-            "bytes where",
-        ),
-        Mistake(
-            "begun by the last query",
-            {"sees - window + 1": "sees + BLOCK_M - window"},
-            "wrong",
-            "At [",
-        ),
-        Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong", "At ["),
-        Mistake(
-            "a window one too narrow", {"> last - window": "> last - window + 1"}, "wrong", "At ["
-        ),
-        Mistake("no left edge", {" & (cols[None, :] > last - window)": ""}, "wrong", "At ["),
-        Mistake("no right edge", {"(cols[None, :] <= last) & ": ""}, "wrong", "At ["),
-        Mistake(
-            "from key -1 on",
-            {"tl.maximum(sees - window + 1, 0)": "(sees - window + 1)"},
-            "reads outside",
-            "input 1",
-        ),
-        Mistake(
-            "top left",
-            {
-                "first_row + n_keys - n_queries": "first_row",
-                "rows[:, None] + n_keys - n_queries": "rows[:, None]",
-            },
-            "wrong",
-            "At [",
-        ),
+        Mistake("no tile skipped on the left", {
+            "    first = tl.maximum(sees - window + 1, 0) // BLOCK_N * BLOCK_N\n": "",
+        }, "wrong", "bytes where",
+            means="They mask the left edge and still read its tiles; a window saves bytes on "
+            "both sides."),
+        Mistake("no tile skipped on the right", {
+            "    end = tl.minimum(sees + BLOCK_M, n_keys)\n": "",
+        }, "wrong", "bytes where",
+            means="They mask the right edge and still read its tiles; a window saves bytes on "
+            "both sides."),
+        Mistake("begun by the last query", {
+            "sees - window + 1": "sees + BLOCK_M - window",
+        }, "wrong", "At [",
+            means="They begin where the program's last query begins; its first one looks further "
+            "back."),
+        Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong", "At [",
+            means="They count both ends; the window holds `window` keys, with the query's own."),
+        Mistake("a window one too narrow", {
+            "> last - window": "> last - window + 1",
+        }, "wrong", "At [",
+            means="They leave out both ends; the window holds `window` keys, with the query's "
+            "own."),
+        Mistake("no left edge", {" & (cols[None, :] > last - window)": ""}, "wrong", "At [",
+            means="They write a causal mask; a window forgets old keys too."),
+        Mistake("no right edge", {"(cols[None, :] <= last) & ": ""}, "wrong", "At [",
+            means="They limit the past and forget that the future is hidden as well."),
+        Mistake("from key -1 on", {
+            "tl.maximum(sees - window + 1, 0)": "(sees - window + 1)",
+        }, "reads outside", "input 1",
+            means="They forget that the window of the first queries begins before the first key."),
+        Mistake("top left", {
+            "first_row + n_keys - n_queries": "first_row",
+            "rows[:, None] + n_keys - n_queries": "rows[:, None]",
+        }, "wrong", "At [",
+            means="They align the mask at the first query and key; with different lengths it "
+            "ends at the last of both."),
     ],
-}
+}  # fmt: skip
 
 OTHERS = {
     "06.1": [
-        Other(
-            "shares before the second dot",
-            {
-                "    out = tl.dot(power.to(tl.float16), v) / tl.sum(power, axis=1)[:, None]": "    shares = power / tl.sum(power, axis=1)[:, None]\n    out = tl.dot(shares.to(tl.float16), v)"
-            },
-        ),
+        Other("shares before the second dot", {
+            "    out = tl.dot(power.to(tl.float16), v) / tl.sum(power, axis=1)[:, None]":
+            "    shares = power / tl.sum(power, axis=1)[:, None]\n"
+            "    out = tl.dot(shares.to(tl.float16), v)",
+        }),
         Other("a number below all scores", {'-float("inf")': "-1e30"}),
-        Other(
-            "in powers of two",
-            {" * scale  #": " * scale * 1.4426950408889634  #", "tl.exp(": "tl.exp2("},
-        ),
+        Other("in powers of two", {
+            " * scale  #": " * scale * 1.4426950408889634  #",
+            "tl.exp(": "tl.exp2(",
+        }),
     ],
     "06.2": [
-        Other(
-            "the accumulator in the dot",
-            {
-                "acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)": "tl.dot(power.to(tl.float16), v, acc * rescale[:, None])"
-            },
-        ),
-        Other(
-            "divided by the way, and multiplied back",
-            {
-                "        total = total * rescale + tl.sum(power, axis=1)\n        acc = acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)\n": "        old = total * rescale\n        total = old + tl.sum(power, axis=1)\n        acc = (acc * old[:, None] + tl.dot(power.to(tl.float16), v)) / total[:, None]\n",
-                "    out = acc / total[:, None]": "    out = acc",
-            },
-        ),
-        Other(
-            "in powers of two",
-            {
-                "tl.exp(scores - new_m[:, None])": "tl.exp2((scores - new_m[:, None]) * 1.4426950408889634)"
-            },
-        ),
+        Other("the accumulator in the dot", {
+            "acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)":
+            "tl.dot(power.to(tl.float16), v, acc * rescale[:, None])",
+        }),
+        Other("divided by the way, and multiplied back", {
+            "        total = total * rescale + tl.sum(power, axis=1)\n"
+            "        acc = acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)\n":
+            "        old = total * rescale\n"
+            "        total = old + tl.sum(power, axis=1)\n"
+            "        acc = (acc * old[:, None] + tl.dot(power.to(tl.float16), v)) / total[:, "
+            "None]\n",
+            "    out = acc / total[:, None]": "    out = acc",
+        }),
+        Other("in powers of two", {
+            "tl.exp(scores - new_m[:, None])":
+            "tl.exp2((scores - new_m[:, None]) * 1.4426950408889634)",
+        }),
     ],
     "06.3": [
-        Other(
-            "both in powers of two",
-            {"m * 0.6931471805599453 + tl.log(total)": "(m + tl.log2(total)) * 0.6931471805599453"},
-        ),
+        Other("both in powers of two", {
+            "m * 0.6931471805599453 + tl.log(total)": "(m + tl.log2(total)) * 0.6931471805599453",
+        }),
         Other("divided by log2(e)", {"m * 0.6931471805599453": "m / 1.4426950408889634"}),
     ],
     "06.4": [Other("as a float", 1056.0), Other("all but those above", 2048 - 992)],
     "06.5": [
-        Other(
-            "a masked sum",
-            {
-                SAFE: "        base = tl.maximum(new_m, -1e30)\n",
-                DIVISOR: "    total = tl.maximum(total, 1e-30)\n",
-            },
-        ),
-        Other(
-            "the last row there is",
-            {
-                "first_row + BLOCK_M - 1": "tl.minimum(first_row + BLOCK_M, n_queries) - 1",
-                "tl.minimum(last_row + n_keys - n_queries + 1, n_keys)": "tl.maximum(last_row + n_keys - n_queries + 1, 0)",
-            },
-        ),
-        Other(
-            "the difference of the lengths first",
-            {"<= rows[:, None] + n_keys - n_queries": "- (n_keys - n_queries) <= rows[:, None]"},
-        ),
+        Other("a masked sum", {
+            SAFE: "        base = tl.maximum(new_m, -1e30)\n",
+            DIVISOR: "    total = tl.maximum(total, 1e-30)\n",
+        }),
+        Other("the last row there is", {
+            "first_row + BLOCK_M - 1": "tl.minimum(first_row + BLOCK_M, n_queries) - 1",
+            "tl.minimum(last_row + n_keys - n_queries + 1, n_keys)":
+            "tl.maximum(last_row + n_keys - n_queries + 1, 0)",
+        }),
+        Other("the difference of the lengths first", {
+            "<= rows[:, None] + n_keys - n_queries": "- (n_keys - n_queries) <= rows[:, None]",
+        }),
     ],
     "06.6": [
-        Other(
-            "multiplied first",
-            {"head // (n_heads // n_key_heads)": "head * n_key_heads // n_heads"},
-        ),
-        Other(
-            "in 64 bits",
-            {
-                "    key_head = head // (n_heads // n_key_heads)\n": "    head = head.to(tl.int64)\n    key_head = head // (n_heads // n_key_heads)\n"
-            },
-        ),
+        Other("multiplied first", {
+            "head // (n_heads // n_key_heads)": "head * n_key_heads // n_heads",
+        }),
+        Other("in 64 bits", {
+            "    key_head = head // (n_heads // n_key_heads)\n":
+            "    head = head.to(tl.int64)\n"
+            "    key_head = head // (n_heads // n_key_heads)\n",
+        }),
     ],
     "06.7": [Other("a whole number", 128), Other("as computed", 2 * 128 * 128 / 256)],
     "06.8": [
-        Other(
-            "from the very key on",
-            {
-                "tl.maximum(sees - window + 1, 0) // BLOCK_N * BLOCK_N": "tl.maximum(sees - window + 1, 0)"
-            },
-        ),
-        Other(
-            "by the distance",
-            {
-                "(cols[None, :] <= last) & (cols[None, :] > last - window)": "(last - cols[None, :] >= 0) & (last - cols[None, :] < window)"
-            },
-        ),
+        Other("from the very key on", {
+            "tl.maximum(sees - window + 1, 0) // BLOCK_N * BLOCK_N":
+            "tl.maximum(sees - window + 1, 0)",
+        }),
+        Other("by the distance", {
+            "(cols[None, :] <= last) & (cols[None, :] > last - window)":
+            "(last - cols[None, :] >= 0) & (last - cols[None, :] < window)",
+        }),
     ],
-}
+}  # fmt: skip

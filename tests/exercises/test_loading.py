@@ -1,0 +1,53 @@
+"""What `check` loads: its own room and what the exercise needs, not the whole course."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.processes import python_path
+
+MOST_MODULES = 35
+PROGRAM = """
+import json, sys
+from course import check
+before = set(sys.modules)
+check("{exercise}", {answer})
+print(json.dumps([sorted(before), sorted(sys.modules)]))
+"""
+
+
+def loaded(exercise, answer, tmp_path):
+    """The names of the modules after importing check, and after checking an answer with it."""
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(exercise=exercise, answer=answer)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": python_path(), "COURSE_MODE": "cpu", "COURSE_DATA": str(tmp_path)},
+    )
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def of_the_course(modules):
+    return [name for name in modules if name.split(".")[0] == "course"]
+
+
+def test_importing_check_loads_few_modules_and_no_tool(tmp_path):
+    imported, _ = loaded("01.5", "268", tmp_path)
+    assert len(of_the_course(imported)) <= MOST_MODULES
+    tools = {"course.aot", "course.lowering", "course.isolate", "course.tracing", "anywidget"}
+    assert tools.union({"pygments", "triton"}).isdisjoint(imported)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer"), [("01.5", "268"), ("00.1", "'b'"), ("01.2", "lambda x, a, b: x")]
+)
+def test_a_check_loads_its_own_lessons_exercises_and_neither_aot_nor_a_widget(
+    exercise, answer, tmp_path
+):
+    _, checked = loaded(exercise, answer, tmp_path)
+    lessons = [name for name in checked if name.startswith("course.exercises.lessons.")]
+    assert lessons == [f"course.exercises.lessons.lesson_{exercise[:2]}"]
+    assert {"course.aot", "course.exercises.answers", "anywidget", "pygments"}.isdisjoint(checked)
