@@ -1,6 +1,6 @@
-"""Each exercise is proved twice: its solution and other right answers pass; its stub and mistakes fail, each for its reason."""
+"""Each exercise is proved twice: its solution and other right answers pass, its stub and the usual
+mistakes fail, each for its own reason."""
 
-import importlib
 import itertools
 import re
 import types
@@ -9,7 +9,7 @@ import pytest
 
 from course import check
 from course.errors import CourseError
-from course.exercises.answers import Mistake, Other, changed
+from course.exercises.answers import Mistake, Other, changed, mistakes, others
 from course.exercises.kinds import Code
 from course.exercises.registry import exercises
 from course.lessons.source import EXERCISE, lesson_sources, solved, stub
@@ -19,20 +19,24 @@ from tests.support import wrong_answers
 PRELUDE = (
     "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n\n\n"
 )
+CHECKING = [f"course/{name}.py" for name in ("__init__", "cache", "elf", "errors", "files", "mode")]
+CHECKING += ["course/exercises/*.py", "course/exercises/answers/__init__.py", "course/lessons"]
+CHECKING += [f"course/{name}" for name in ("gpus", "isolate", "lowering", "progress_bar.py")]
+CHECKING += [f"course/{name}" for name in ("tracing", "triton_internals", "verifying")]
+"""What a verdict depends on besides the exercise's own lesson."""
+EXPORTING = ["course/aot", "kernels"]
+"""What a verdict of lesson 07 depends on as well."""
 
 
 def cells():
     """For each exercise its solved cell, and the name that its check is given."""
-    found = {}
+    by_exercise = {}
     for source in lesson_sources():
-        lesson = solved(source).cells
-        for cell, after in itertools.pairwise(lesson):
+        for cell, after in itertools.pairwise(solved(source).cells):
             if match := EXERCISE.match(cell.source.split("\n")[0]):
-                found[match[1]] = (
-                    cell.source,
-                    re.fullmatch(r'check\("[\d.]+", (\w+)\)', after.source)[1],
-                )
-    return found
+                answer = re.fullmatch(r'check\("[\d.]+", (\w+)\)', after.source)[1]
+                by_exercise[match[1]] = cell.source, answer
+    return by_exercise
 
 
 CELLS = cells()
@@ -40,17 +44,28 @@ WHOLE = ("05.1", "05.3")
 """Exercises whose statements promise sizes that 8 divides."""
 
 
-def data_of(exercise):
-    return importlib.import_module(f"course.exercises.answers.lesson_{exercise[:2]}")
+def of_its_lesson(exercise, *values, name=""):
+    """A parameter: its test need not run again until something changes that the verdict depends on."""
+    lesson = exercise[:2]
+    module = f"lesson_{lesson}.py"
+    own = [f"solutions/{lesson}-*.py", f"notebooks/{lesson}-*.ipynb"]
+    own += [f"course/exercises/lessons/{module}", f"course/exercises/answers/{module}"]
+    own += EXPORTING if lesson == "07" else []
+    mark = pytest.mark.unless_unchanged(f"answers of lesson {lesson}", *own, *CHECKING)
+    return pytest.param(exercise, *values, id=f"{exercise} {name}".strip(), marks=mark)
 
 
-def planted(kind):
-    pairs = [
-        (exercise, each)
-        for exercise in exercises()
-        for each in getattr(data_of(exercise), kind).get(exercise, [])
-    ]
-    return [pytest.param(exercise, each, id=f"{exercise} {each.name}") for exercise, each in pairs]
+EACH = [of_its_lesson(exercise) for exercise in exercises()]
+MISTAKES = [
+    of_its_lesson(exercise, mistake, name=mistake.name)
+    for exercise in exercises()
+    for mistake in mistakes(exercise)
+]
+OTHERS = [
+    of_its_lesson(exercise, other, name=other.name)
+    for exercise in exercises()
+    for other in others(exercise)
+]
 
 
 @pytest.fixture
@@ -78,46 +93,50 @@ def test_exercises_and_lessons_name_the_same_ones_in_the_same_order():
     assert list(exercises()) == list(statements()) == list(CELLS)
 
 
-@pytest.mark.parametrize("exercise", exercises())
+@pytest.mark.parametrize("exercise", EACH)
 def test_the_solution_is_right(exercise, define):
     checked = check(exercise, define(*CELLS[exercise]))
     assert checked.verdict == "right", checked
 
 
-@pytest.mark.parametrize("exercise", exercises())
+@pytest.mark.parametrize("exercise", EACH)
 def test_the_stub_is_to_do(exercise, define):
     text, name = CELLS[exercise]
     assert check(exercise, define(stub(text), name)).verdict == "to do"
 
 
-@pytest.mark.parametrize(("exercise", "mistake"), planted("MISTAKES"))
+@pytest.mark.parametrize(("exercise", "mistake"), MISTAKES)
 def test_a_mistake_is_caught_for_what_it_is(exercise, mistake: Mistake, define):
     checked = check(exercise, answer_of(exercise, mistake, define))
     assert checked.verdict == mistake.verdict, checked
     assert mistake.says in str(checked)
 
 
-@pytest.mark.parametrize(("exercise", "other"), planted("OTHERS"))
+@pytest.mark.parametrize(("exercise", "other"), OTHERS)
 def test_a_right_answer_of_another_kind_is_accepted(exercise, other: Other, define):
     checked = check(exercise, answer_of(exercise, other, define))
     assert checked.verdict == "right", checked
 
 
-@pytest.mark.parametrize("exercise", exercises())
-def test_every_exercise_has_three_mistakes_and_two_other_answers(exercise):
-    assert len(data_of(exercise).MISTAKES[exercise]) >= 3
-    assert len(data_of(exercise).OTHERS[exercise]) >= 2
+def test_every_exercise_has_three_mistakes_and_two_other_answers():
+    for exercise in exercises():
+        assert len(mistakes(exercise)) >= 3, exercise
+        assert len(others(exercise)) >= 2, exercise
 
 
-@pytest.mark.parametrize(
-    "exercise",
-    [each for each in exercises().values() if isinstance(each, Code)],
-    ids=lambda each: each.id,
-)
-def test_the_first_case_leaves_a_part_of_a_block(exercise):
+def test_every_mistake_says_in_a_sentence_what_it_means():
+    for exercise in exercises():
+        for mistake in mistakes(exercise):
+            assert mistake.means[0].isupper() and mistake.means[-1] == ".", (exercise, mistake.name)
+            assert 20 < len(mistake.means) < 160, (exercise, mistake.name)
+
+
+def test_the_first_case_leaves_a_part_of_a_block():
     """Where a mask is forgotten, the first thing that people read should be about it."""
-    if exercise.id not in WHOLE:
-        assert any(size % 8 for each in exercise.cases[0].inputs for size in each.shape)
+    for exercise in exercises().values():
+        if isinstance(exercise, Code) and exercise.id not in WHOLE:
+            sizes = [size for tensor in exercise.cases[0].inputs for size in tensor.shape]
+            assert any(size % 8 for size in sizes), exercise.id
 
 
 def test_an_unknown_exercise_is_named_with_those_there_are():
@@ -134,7 +153,6 @@ def test_a_grid_of_fixed_size_is_stepped_through_where_it_is_too_short():
 def test_a_false_promise_is_stepped_through_up_to_it():
     shown = check("03.3", wrong_answers.false_promise_kernel).replay()
     assert shown.opened == (1, 0, 0)
-    assert shown.content["failure"]["text"].startswith(
-        "Program 1 promises by tl.multiple_of that 1,004"
-    )
+    promise = "Program 1 promises by tl.multiple_of that 1,004"
+    assert shown.content["failure"]["text"].startswith(promise)
     assert "start" not in shown.steps[-1]["sets"]
