@@ -1,10 +1,11 @@
-"""The command line: `course COMMAND`. Each command is a few lines that call the module which does the work."""
+"""The command line: `course COMMAND`. Each command calls the module that does the work."""
 
 import json
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,7 +28,20 @@ Names = Annotated[
     list[str] | None, typer.Argument(help="Operations, as vector_add; all where none is named.")
 ]
 Lesson = Annotated[str, typer.Argument(help="A lesson's number, as 01.")]
+Notebooks = Annotated[
+    list[str], typer.Argument(help="Lessons, as 01, or notebooks, as work/01-vector-add.ipynb.")
+]
+Kernel = Annotated[
+    str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")
+]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Folder = Annotated[
+    Path | None, typer.Option(help="A folder to write to in place of the course's own.")
+]
+
+
+def option(text: str, *names: str) -> Any:
+    return typer.Option(*names, help=text)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -47,80 +61,63 @@ def reset(lesson: Lesson) -> None:
     print(f"{fresh} is fresh." + (f" Your old copy is {kept.name}, beside it." if kept else ""))
 
 
-@app.command()
-def check(
-    lessons: Annotated[
-        list[str], typer.Argument(help="Lessons, as 01, or notebooks, as work/01-vector-add.ipynb.")
-    ],
-    as_json: Json = False,
-) -> None:
-    """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise of it is right."""
-    from course.exercises import grade_notebook as grading
+CHECK_HELP = (
+    "Run your copy of a lesson and show what its checks say; "
+    "exit 1 unless every core exercise of it is right."
+)
+
+
+@app.command(help=CHECK_HELP)
+def check(lessons: Notebooks, as_json: Json = False) -> None:
+    from course.exercises.grade_notebook import all_right, grade
     from course.exercises.result import printable
 
     results = {}
     for lesson in lessons:
-        path, found = grading.check(lesson)
-        results[path] = found
+        path, rows = grade(lesson)
+        results[path] = rows
         if not as_json:
-            texts = (
-                [f"{path}:", *(each["text"] for each in found)]
-                if found
-                else [f"{path}:", "no exercise was checked."]
-            )
-            print(*map(printable, texts), sep="\n", flush=True)
+            texts = [row.text for row in rows] or ["no exercise was checked."]
+            print(*map(printable, [f"{path}:", *texts]), sep="\n", flush=True)
     if as_json:
-        print(json.dumps(results, indent=1))
-    raise typer.Exit(0 if all(map(grading.all_right, results.values())) else 1)
+        contents = {path: [asdict(row) for row in rows] for path, rows in results.items()}
+        print(json.dumps(contents, indent=1))
+    raise typer.Exit(0 if all(map(all_right, results.values())) else 1)
+
+
+SIGNATURE_HELP = (
+    'As "*fp32:16, *fp32:16, i32, 1024"; also NAME=1024, and a tuple as "(*fp32, i32)".'
+)
 
 
 @app.command()
 def lower(
-    kernel: Annotated[
-        str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")
-    ],
-    signature: Annotated[
-        str,
-        typer.Option(
-            "--signature",
-            "-s",
-            help='As "*fp32:16, *fp32:16, i32, 1024"; also NAME=1024, and a tuple as "(*fp32, i32)".',
-        ),
-    ],
+    kernel: Kernel,
+    signature: Annotated[str, option(SIGNATURE_HELP, "--signature", "-s")],
     target: Annotated[
-        str | None, typer.Option(help="As sm_90 or gfx942; this machine's GPU, or sm_90.")
+        str | None, option("As sm_90 or gfx942; this machine's GPU, or sm_90.")
     ] = None,
     num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
-    num_stages: Annotated[
-        int | None, typer.Option("--num-stages", "-ns", help="Pipeline depth.")
-    ] = None,
+    num_stages: Annotated[int | None, option("Pipeline depth.", "--num-stages", "-ns")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A folder: a file for each stage, and metadata.json.")
+        Path | None, option("A folder: a file for each stage, and metadata.json.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Compile a kernel of any file through all stages, for any GPU."""
     from course.lowering.api import LowerError, lower_file
 
-    parts = split_signature(signature)
-    by_name = dict(part.split("=", 1) for part in parts if re.match(r"\w+=", part))
     file, _, name = kernel.rpartition(":")
     if not file:
         raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
-    options = {
-        key: value
-        for key, value in (("num_warps", num_warps), ("num_stages", num_stages))
-        if value is not None
-    }
+    parts = split_signature(signature)
+    by_name = [part for part in parts if re.match(r"\w+=", part)]
+    in_order = [part for part in parts if part not in by_name]
+    options: dict[str, Any] = {"num_warps": num_warps, "num_stages": num_stages}
+    options = {key: value for key, value in options.items() if value is not None}
+    options |= dict(part.split("=", 1) for part in by_name)
     try:
-        lowered = lower_file(
-            file,
-            name,
-            [part for part in parts if not re.match(r"\w+=", part)],
-            target,
-            **options,
-            **by_name,
-        )
+        lowered = lower_file(file, name, in_order, target, **options)
     except LowerError as error:
         if as_json:
             print(json.dumps({"problem": str(error), "details": error.details}, indent=1))
@@ -143,22 +140,18 @@ def hint(exercise: Annotated[str, typer.Argument(help="An exercise, as 01.2.")])
 @app.command()
 def progress(as_json: Json = False) -> None:
     """Show which exercises you have solved."""
-    from course.exercises import grade_notebook as grading
+    from course.exercises.progress import progress
 
-    found = grading.progress()
-    print(json.dumps(found, indent=1) if as_json else grading.progress_text(found))
+    mine = progress()
+    print(json.dumps(asdict(mine), indent=1) if as_json else mine)
+
+
+MEASURE_HELP = "Measure the speed of this machine's GPU instead, and keep it for plots and cost."
 
 
 @app.command()
 def doctor(
-    as_json: Json = False,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure",
-            help="Measure the speed of this machine's GPU instead, and keep it for plots and cost.",
-        ),
-    ] = False,
+    as_json: Json = False, measure: Annotated[bool, option(MEASURE_HELP, "--measure")] = False
 ) -> None:
     """Look at this machine: what works, what does not, and the command that mends it."""
     if measure:
@@ -175,11 +168,8 @@ def _measure(as_json: bool) -> None:
     from course.gpus.own_gpu import measure_own_gpu, own_file
 
     facts = measure_own_gpu()
-    print(
-        facts.to_json()
-        if as_json
-        else f"{facts}\nKept in {own_file()}; plots and cost show it from now on."
-    )
+    kept = f"Kept in {own_file()}; plots and cost show it from now on."
+    print(facts.to_json() if as_json else f"{facts}\n{kept}")
 
 
 @app.command()
@@ -190,11 +180,9 @@ def verify(names: Names = None) -> None:
 
     wrong = False
     for name in names or operation_names():
-        found = operation(name)
-        for function in found.ladder.values():
-            result = verify_function(
-                function, found.reference, found.cases, absolute=found.absolute
-            )
+        op = operation(name)
+        for function in op.ladder.values():
+            result = verify_function(function, op.reference, op.cases, absolute=op.absolute)
             print(result)
             wrong |= not result.right
     raise typer.Exit(1 if wrong else 0)
@@ -207,10 +195,10 @@ def bench(names: Names = None) -> None:
     from course.benching.benchmarks import operation, operation_names
     from course.benching.run_study import run_study
 
-    found = [operation(name) for name in names or operation_names()]
-    require_gpu(found[0].name)
-    for each in found:
-        for study in each.studies:
+    operations = [operation(name) for name in names or operation_names()]
+    require_gpu(operations[0].name)
+    for op in operations:
+        for study in op.studies:
             print(run_study(study), end="\n\n")
 
 
@@ -224,12 +212,7 @@ def recorded(names: Names = None) -> None:
 
 
 @app.command()
-def record(
-    names: Names = None,
-    out: Annotated[
-        Path | None, typer.Option(help="A folder to write to in place of the course's own.")
-    ] = None,
-) -> None:
+def record(names: Names = None, out: Folder = None) -> None:
     """On a GPU: verify and time operations, and write the results that the lessons show as recorded."""
     from course.benching.record import record_all
 
@@ -240,7 +223,7 @@ def record(
 @app.command()
 def notebooks(
     check: Annotated[
-        bool, typer.Option("--check", help="Compare only, run nothing; exit 1 where they differ.")
+        bool, option("Compare only, run nothing; exit 1 where they differ.", "--check")
     ] = False,
     lessons: Annotated[
         list[str] | None, typer.Argument(help="Lessons, as 01; all where none is named.")

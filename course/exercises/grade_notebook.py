@@ -1,28 +1,35 @@
-"""`course check`: run a reader's notebook and gather what its checks say. `course progress`: what a learner has done."""
+"""`course check`: run a reader's notebook, and gather what its checks say."""
 
-import getpass
 import os
 import subprocess
 import tempfile
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from course.errors import CourseError
 from course.lessons.statements import statements
 from course.lessons.workspace import WORK
 from course.progress_bar import track
 
-from . import learner
 from .result import MIME
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 CELL_TIMEOUT_S = 600
-"""For what never ends: on a busy machine a check alone may wait two minutes for each of its children."""
+"""For what never ends: on a busy machine a check may wait two minutes for each of its children."""
 
-Row = dict[str, str]
-"""What one check gave: "exercise", "verdict" and "text"."""
+
+@dataclass(frozen=True)
+class Row:
+    """What one check of a notebook gave."""
+
+    exercise: str
+    """Its id; empty for what kept the notebook from running to its end."""
+    verdict: str
+    """A check's, or "missing" for a core exercise without one, or "error"."""
+    text: str
 
 
 def notebook_of(lesson: str, work: Path = WORK) -> Path:
@@ -32,105 +39,101 @@ def notebook_of(lesson: str, work: Path = WORK) -> Path:
         if not path.is_file():
             raise CourseError(f"There is no notebook {path}.")
         return path
-    found = sorted(work.glob(f"{lesson:0>2}-*.ipynb")) if lesson.isdigit() else []
-    found = [path for path in found if ".kept-" not in path.name]
-    if not found:
-        raise CourseError(
-            f"There is no lesson {lesson!r} in {work}: `make lab` puts the lessons there."
-        )
-    return found[0]
+    copies = sorted(work.glob(f"{lesson:0>2}-*.ipynb")) if lesson.isdigit() else []
+    for path in copies:
+        if ".kept-" not in path.name:
+            return path
+    raise CourseError(
+        f"There is no lesson {lesson!r} in {work}: `make lab` puts the lessons there."
+    )
 
 
-def check(lesson: str) -> tuple[str, list[Row]]:
-    """The path of the notebook that a lesson or a path names, and what its checks gave, as `check_notebook` says it."""
+def grade(lesson: str) -> tuple[str, list[Row]]:
+    """The path of the notebook that a lesson or a path names, and what its checks gave."""
     try:
         path = notebook_of(lesson)
     except CourseError as error:
         return lesson, [_error(str(error))]
-    return str(path), check_notebook(path)
+    return str(path), grade_notebook(path)
 
 
-def check_notebook(path: Path) -> list[Row]:
-    """Run a notebook, in this mode, and return what its checks gave: exercise, verdict and text. The file is not changed.
+def grade_notebook(path: Path) -> list[Row]:
+    """Run a notebook, in this mode, and return what its checks gave. The file is not changed.
 
-    Checks count for this learner's progress in the copies in work/ alone; others may be somebody else's. A cell that
-    fails is passed over, as in a session. A core exercise of its lesson whose check did not run has the verdict "missing";
-    what kept the notebook from running to its end is the last row, of no exercise and with the verdict "error".
+    Checks count for this learner's progress in the copies in work/ alone; others may be somebody
+    else's. A cell that fails is passed over, as in a session. A core exercise of its lesson whose
+    check did not run is "missing"; what kept the notebook from running to its end is the last row.
     """
     import nbformat
 
     try:
         notebook = nbformat.read(path, as_version=4)
     except Exception as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        return [_error(f"{path} is no notebook ({why}).")]
+        return [_error(f"{path} is no notebook ({_first_line(error)}).")]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = []  # what is left in cells that do not run is of another time
     problem = _run(notebook, path)
-    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
-    given = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
-    found = [dict(each) for each in given if _is_row(each)]
-    if len(found) < len(given):
-        problem = (
-            problem
-            or f"{path} shows a result that `check` did not give: take out the cell that makes it."
-        )
-    return [*found, *_missing(path, found), *([_error(problem)] if problem else [])]
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    shown = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
+    rows = [Row(**content) for content in shown if _is_row(content)]
+    if len(rows) < len(shown) and not problem:
+        by_hand = "shows a result that `check` did not give"
+        problem = f"{path} {by_hand}: take out the cell that makes it."
+    return [*rows, *_missing(path, rows), *([_error(problem)] if problem else [])]
 
 
-def all_right(found: list[Row]) -> bool:
-    """Whether what a notebook's checks gave is right in every core exercise, and none is missing."""
-    core = {each.id for each in statements().values() if each.core}
-    return bool(found) and all(
-        each["verdict"] == "right" for each in found if each["exercise"] in {*core, ""}
-    )
+def all_right(rows: list[Row]) -> bool:
+    """Whether a notebook's checks are right in every core exercise, and none is missing."""
+    counts = {exercise.id for exercise in statements().values() if exercise.core} | {""}
+    return bool(rows) and all(row.verdict == "right" for row in rows if row.exercise in counts)
 
 
 def _error(problem: str) -> Row:
-    return {"exercise": "", "verdict": "error", "text": problem}
+    return Row("", "error", problem)
 
 
-def _is_row(given: Any) -> bool:
+def _is_row(content: object) -> bool:
     """Whether an output is what a check gives: any cell may show something of the same type."""
+    names = {field.name for field in fields(Row)}
     return (
-        isinstance(given, dict)
-        and set(given) == set(_error(""))
-        and all(isinstance(each, str) for each in given.values())
+        isinstance(content, dict)
+        and set(content) == names
+        and all(isinstance(value, str) for value in content.values())
     )
 
 
-def _missing(path: Path, found: list[Row]) -> list[Row]:
-    """The core exercises without a check: of the lesson that the file is named after, else of those that it checks."""
-    checked = {each["exercise"] for each in found}
-    core = [each.id for each in statements().values() if each.core]
+def _missing(path: Path, rows: list[Row]) -> list[Row]:
+    """The core exercises without a check: of the lesson that the file is named after, or else of
+    the lessons that it checks."""
+    checked = {row.exercise for row in rows}
+    core = [exercise.id for exercise in statements().values() if exercise.core]
     named = {exercise[:2] for exercise in core if path.name.startswith(f"{exercise[:2]}-")}
     lessons = named or {exercise[:2] for exercise in checked}
-    text = "{}: missing. Its check did not run: the cell is gone, or it failed."
+    why = "Its check did not run: the cell is gone, or it failed."
     return [
-        {"exercise": exercise, "verdict": "missing", "text": text.format(exercise)}
+        Row(exercise, "missing", f"{exercise}: missing. {why}")
         for exercise in core
         if exercise[:2] in lessons and exercise not in checked
     ]
 
 
 def _run(notebook: "NotebookNode", path: Path) -> str:
-    """Run a notebook and leave the outputs in it; return what kept it from its end, or nothing."""
+    """Run a notebook and leave the outputs in it; what kept it from its end, or nothing."""
     from nbclient import NotebookClient
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-    resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_S,
         allow_errors=True,
         kernel_name="python3",
-        resources=resources,
+        resources={"metadata": {"path": str(path.parent)}},
     )
-    mine = path.resolve().parent == WORK.resolve()
+    is_mine = path.resolve().parent == WORK.resolve()
     try:
         with tempfile.TemporaryDirectory(prefix="course-check-") as elsewhere:
-            environ = dict(os.environ) if mine else {**os.environ, "COURSE_DATA": elsewhere}
+            environ = dict(os.environ) if is_mine else {**os.environ, "COURSE_DATA": elsewhere}
             with client.setup_kernel(env=environ, stderr=subprocess.DEVNULL):
                 for index, cell in enumerate(track(notebook.cells, f"Running {path.name}")):
                     client.execute_cell(cell, index)
@@ -140,53 +143,10 @@ def _run(notebook: "NotebookNode", path: Path) -> str:
     except DeadKernelError:
         return f"A cell of {path} ended the session: run it in the lab to see which."
     except (OSError, RuntimeError) as error:  # it did not start: no room on the disk, or in memory
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        return f"The session for {path} could not be run ({why}): `course doctor` looks at this machine."
+        why = f"The session for {path} could not be run ({_first_line(error)})"
+        return f"{why}: `course doctor` looks at this machine."
     return ""
 
 
-def progress() -> dict[str, Any]:
-    """What this learner has done with every exercise of the course, as JSON would say it."""
-    history = learner.tried()
-    rows = []
-    for exercise in statements().values():
-        entry = history.get(exercise.id, learner.Tried())
-        rows.append(
-            {
-                "exercise": exercise.id,
-                "title": exercise.title,
-                "core": exercise.core,
-                "right": bool(entry.first_right),
-                "last_verdict": entry.verdict,
-                "tries": entry.tries,
-                "hints": entry.hints,
-                "first_right": entry.first_right,
-            }
-        )
-    return {"learner": _user(), "exercises": rows}
-
-
-def _user() -> str:
-    """The name of this user; the number where the system knows no name, as in some containers."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
-
-
-def progress_text(found: dict[str, Any]) -> str:
-    """`progress` as a table, lesson by lesson."""
-    rows = found["exercises"]
-    lines, lesson = [], ""
-    for row in rows:
-        if row["exercise"][:2] != lesson:
-            lesson = row["exercise"][:2]
-            core = [each for each in rows if each["exercise"].startswith(lesson) and each["core"]]
-            lines.append(
-                f"Lesson {lesson}: {sum(each['right'] for each in core)} of {len(core)} core exercises right"
-            )
-        verdict = "right" if row["right"] else row["last_verdict"] or "to do"
-        level = "" if row["core"] else " (stretch)"
-        tries = f", {row['tries']} tries" if row["tries"] > 1 else ""
-        lines.append(f"    {row['exercise']}  {verdict:16}  {row['title']}{level}{tries}")
-    return "\n".join(lines)
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -2,14 +2,14 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
+
+import msgspec
 
 from course.cache import data_folder
 from course.errors import CourseError
@@ -19,8 +19,7 @@ LOCK_S = 5
 """How long a check waits for another session that is writing down its own."""
 
 
-@dataclass
-class Tried:
+class History(msgspec.Struct, forbid_unknown_fields=True):
     """One learner's history with one exercise."""
 
     tries: int = 0
@@ -37,23 +36,27 @@ def record_file(environ: Mapping[str, str] = os.environ) -> Path:
     return data_folder(environ) / "progress.json"
 
 
-def tried() -> dict[str, Tried]:
-    """The history by exercise; empty for a new learner. Raises CourseError where it is damaged or cannot be read."""
+def tried() -> dict[str, History]:
+    """The history by exercise; empty for a new learner.
+
+    Raises CourseError where the file is damaged or cannot be read.
+    """
     path = record_file()
     try:
         return _read(path)
     except OSError as error:
         raise CourseError(
-            f"Your progress could not be read from {path} ({error.strerror}): move away what is there, or set COURSE_DATA to "
-            "a folder of yours."
+            f"Your progress could not be read from {path} ({error.strerror}): "
+            "move away what is there, or set COURSE_DATA to a folder of yours."
         ) from error
 
 
 def note(exercise_id: str, verdict: str = "", hint: bool = False) -> str:
     """Add a verdict or a hint to the history. Returns why it could not be kept, or nothing."""
+    path = record_file()
     try:
-        with _changing() as history:
-            entry = history.setdefault(exercise_id, Tried())
+        with _changing(path) as history:
+            entry = history.setdefault(exercise_id, History())
             entry.hints += hint
             if verdict:
                 entry.tries += 1
@@ -61,19 +64,23 @@ def note(exercise_id: str, verdict: str = "", hint: bool = False) -> str:
             if verdict == "right" and not entry.first_right:
                 entry.first_right = datetime.now(UTC).isoformat(timespec="seconds")
     except BlockingIOError:
-        lock = record_file().with_suffix(".lock")
-        return f"Your progress was not kept: another process has held {lock} for {LOCK_S} s; end it, and check again."
+        lock = path.with_suffix(".lock")
+        held = f"another process has held {lock} for {LOCK_S} s"
+        return f"Your progress was not kept: {held}; end it, and check again."
     except OSError as error:
-        return f"Your progress could not be kept in {record_file()} ({error.strerror}): set COURSE_DATA to a folder of yours."
+        problem = f"Your progress could not be kept in {path} ({error.strerror})"
+        return f"{problem}: set COURSE_DATA to a folder of yours."
     except CourseError as error:
         return f"Your progress was not kept: {error}"
     return ""
 
 
 @contextlib.contextmanager
-def _changing() -> Iterator[dict[str, Tried]]:
-    """The history, written back at the end; two sessions wait for each other. Raises BlockingIOError after LOCK_S seconds."""
-    path = record_file()
+def _changing(path: Path) -> Iterator[dict[str, History]]:
+    """The history, written back at the end; two sessions wait for each other.
+
+    Raises BlockingIOError after LOCK_S seconds.
+    """
     make_private(path.parent)
     with open(path.with_suffix(".lock"), "w") as lock:
         _take(lock)
@@ -83,10 +90,8 @@ def _changing() -> Iterator[dict[str, Tried]]:
             path.replace(path.with_suffix(".damaged.json"))
             history = {}
         yield history
-        write_whole(
-            path,
-            json.dumps({key: asdict(value) for key, value in sorted(history.items())}, indent=1),
-        )
+        packed = msgspec.json.encode(dict(sorted(history.items())))
+        write_whole(path, msgspec.json.format(packed, indent=1))
 
 
 def _take(lock: TextIO) -> None:
@@ -101,21 +106,12 @@ def _take(lock: TextIO) -> None:
         time.sleep(0.02)
 
 
-def _read(path: Path) -> dict[str, Tried]:
+def _read(path: Path) -> dict[str, History]:
     try:
-        return {key: _entry(**value) for key, value in json.loads(path.read_text()).items()}
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, History])
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CourseError(
             f"{path} is damaged ({error}): the next check sets it aside and begins anew."
         ) from error
-
-
-def _entry(**values: Any) -> Tried:
-    """An entry of the file, refused with TypeError where a value is of another kind."""
-    entry = Tried(**values)
-    for name, value in asdict(entry).items():
-        if type(value) is not type(getattr(Tried, name)):
-            raise TypeError(f"{name} is {value!r:.30}")
-    return entry

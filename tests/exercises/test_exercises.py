@@ -14,7 +14,6 @@ from course.exercises.kinds import Code
 from course.exercises.registry import exercises
 from course.lessons.source import EXERCISE, lesson_sources, solved, stub
 from course.lessons.statements import statements
-from tests.support import wrong_answers
 
 PRELUDE = (
     "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n\n\n"
@@ -45,7 +44,7 @@ WHOLE = ("05.1", "05.3")
 
 
 def of_its_lesson(exercise, *values, name=""):
-    """A parameter: its test need not run again until something changes that the verdict depends on."""
+    """A parameter: its test need not run again until something changes that its verdict goes by."""
     lesson = exercise[:2]
     module = f"lesson_{lesson}.py"
     own = [f"solutions/{lesson}-*.py", f"notebooks/{lesson}-*.ipynb"]
@@ -144,14 +143,19 @@ def test_an_unknown_exercise_is_named_with_those_there_are():
         check("00.9", 1)
 
 
-def test_a_grid_of_fixed_size_is_stepped_through_where_it_is_too_short():
-    checked = check("01.2", wrong_answers.fixed_grid)
+def mistake_of(exercise, name, define):
+    (mistake,) = [each for each in mistakes(exercise) if each.name == name]
+    return answer_of(exercise, mistake, define)
+
+
+def test_a_grid_of_fixed_size_is_stepped_through_where_it_is_too_short(define):
+    checked = check("01.2", mistake_of("01.2", "a grid of 32 programs", define))
     assert "At [32,768]" in str(checked) and "The case: 32,769 float32" in str(checked)
     assert checked.replay().content["grid"] == [32, 1, 1]
 
 
-def test_a_false_promise_is_stepped_through_up_to_it():
-    shown = check("03.3", wrong_answers.false_promise_kernel).replay()
+def test_a_false_promise_is_stepped_through_up_to_it(define):
+    shown = check("03.3", mistake_of("03.3", "a promise of 16", define)).replay()
     assert shown.opened == (1, 0, 0)
     promise = "Program 1 promises by tl.multiple_of that 1,004"
     assert shown.content["failure"]["text"].startswith(promise)

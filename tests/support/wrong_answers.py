@@ -1,4 +1,4 @@
-"""Wrong answers to exercises of lesson 01, for tests of what is shown of them."""
+"""Wrong answers to exercises of lessons 01 and 04, for tests of what is shown of them."""
 
 import torch
 import triton
@@ -31,25 +31,6 @@ def short_grid(x, a, b):
     if x.numel() >= 1024:
         affine_kernel[(x.numel() // 1024,)](x, out, a, b, x.numel(), BLOCK_SIZE=1024)
     return out
-
-
-def fixed_grid(x, a, b):
-    x = x.contiguous()
-    out = torch.empty_like(x)
-    affine_kernel[(32,)](x, out, a, b, x.numel(), BLOCK_SIZE=1024)
-    return out
-
-
-@triton.jit
-def false_promise_kernel(x_ptr, out_ptr, stride, n_cols: tl.constexpr, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(axis=0)
-    cols = tl.arange(0, BLOCK_SIZE)
-    start = tl.multiple_of(row * stride, 16)
-    tl.store(
-        out_ptr + row * n_cols + cols,
-        tl.load(x_ptr + start + cols, mask=cols < n_cols),
-        mask=cols < n_cols,
-    )
 
 
 @triton.autotune(

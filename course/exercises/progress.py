@@ -1,0 +1,78 @@
+"""`course progress`: what a learner has done with every exercise of the course."""
+
+import getpass
+import os
+from dataclasses import dataclass
+from itertools import groupby
+
+from course.lessons.statements import statements
+
+from . import learner
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a learner has done with one exercise."""
+
+    exercise: str
+    title: str
+    core: bool
+    right: bool
+    """Whether it was right once."""
+    last_verdict: str
+    tries: int
+    hints: int
+    first_right: str
+    """When it was first right, in UTC; empty before."""
+
+    def __str__(self) -> str:
+        verdict = "right" if self.right else self.last_verdict or "to do"
+        level = "" if self.core else " (stretch)"
+        tries = f", {self.tries} tries" if self.tries > 1 else ""
+        return f"    {self.exercise}  {verdict:16}  {self.title}{level}{tries}"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A learner's standing. Prints as a table, lesson by lesson; its fields are the JSON's."""
+
+    learner: str
+    exercises: list[Standing]
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for lesson, standings in groupby(self.exercises, lambda standing: standing.exercise[:2]):
+            rows = list(standings)
+            core = [row.right for row in rows if row.core]
+            lines.append(f"Lesson {lesson}: {sum(core)} of {len(core)} core exercises right")
+            lines += map(str, rows)
+        return "\n".join(lines)
+
+
+def progress() -> Progress:
+    """This learner's standing. Raises CourseError where the history cannot be read."""
+    history = learner.tried()
+    standings = []
+    for exercise in statements().values():
+        entry = history.get(exercise.id, learner.History())
+        standings.append(
+            Standing(
+                exercise.id,
+                exercise.title,
+                exercise.core,
+                right=bool(entry.first_right),
+                last_verdict=entry.verdict,
+                tries=entry.tries,
+                hints=entry.hints,
+                first_right=entry.first_right,
+            )
+        )
+    return Progress(_user(), standings)
+
+
+def _user() -> str:
+    """The name of this user; the number if the system knows no name, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,104 @@
+"""A learner's history: kept whatever happens to its file, and never in the way of a verdict."""
+
+import fcntl
+import os
+import stat
+
+import pytest
+
+from course import check, hint
+from course.errors import CourseError
+from course.exercises import learner
+from tests.support.disk import room_for
+
+
+def test_a_history_is_kept():
+    check("01.5", 1.0)
+    check("01.5", 268)
+    check("01.5", 2.0)
+    hint("01.5")
+    (entry,) = learner.tried().values()
+    assert (entry.tries, entry.verdict, entry.hints, bool(entry.first_right)) == (
+        3,
+        "wrong",
+        1,
+        True,
+    )
+
+
+def test_a_history_that_cannot_be_kept_is_said_and_costs_no_verdict(monkeypatch):
+    monkeypatch.setenv("COURSE_DATA", "/proc/nowhere")
+    checked = check("01.5", 268)
+    assert checked.right
+    assert "could not be kept" in str(checked)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "{",
+        "[" * 100_000,
+        '{"00.2": {"tries": "x", "verdict": 1, "hints": null, "first_right": 5}}',
+        '{"00.2": {"tries": 1.5}}',
+        '{"00.2": {"first_right": null}}',
+        '{"00.2": {"unknown": 1}}',
+        '{"00.2": []}',
+    ],
+)
+def test_a_damaged_history_is_set_aside(damage):
+    path = learner.record_file()
+    path.parent.mkdir()
+    path.write_text(damage)
+    with pytest.raises(CourseError, match="is damaged"):
+        learner.tried()
+    assert check("01.5", 268).right
+    assert path.with_suffix(".damaged.json").read_text() == damage
+    assert list(learner.tried()) == ["01.5"]
+
+
+@pytest.mark.parametrize("what", ["folder", "loop"])
+def test_what_is_no_file_in_place_of_the_history_costs_no_verdict_and_is_said(what):
+    path = learner.record_file()
+    path.parent.mkdir()
+    path.mkdir() if what == "folder" else path.symlink_to(path.name)
+    checked = check("01.5", 268)
+    assert checked.right
+    assert "could not be kept" in str(checked)
+    with pytest.raises(
+        CourseError,
+        match=r"could not be read from .*progress\.json \(.+\): move away what is there",
+    ):
+        learner.tried()
+
+
+def test_a_full_disk_costs_no_verdict_and_leaves_the_history_as_it_was():
+    check("01.5", 1.0)
+    before = learner.record_file().read_bytes()
+    with room_for(20):
+        checked = check("01.5", 268)
+    assert checked.right
+    assert "Your progress was not kept: " in str(checked)
+    assert "make room on the disk" in str(checked)
+    assert learner.record_file().read_bytes() == before
+    assert sorted(os.listdir(learner.record_file().parent)) == ["progress.json", "progress.lock"]
+
+
+def test_a_history_that_another_process_holds_is_said_after_a_while(monkeypatch):
+    check("01.5", 1.0)
+    monkeypatch.setattr(learner, "LOCK_S", 0.1)
+    with learner.record_file().with_suffix(".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        checked = check("01.5", 268)
+    assert checked.right
+    assert "another process has held" in str(checked)
+    assert learner.tried()["01.5"].verdict == "wrong"
+    assert check("01.5", 268).notes == []
+
+
+def test_the_folder_of_the_history_is_the_learners_alone_whatever_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        check("01.5", 268)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
