@@ -36,7 +36,7 @@ def check(exercise_id: str, answer: Any) -> Checked:
 
 
 def hint(exercise_id: str) -> None:
-    """Print the next hint to the exercise of this id, as hint("01.2"); after the last, all of them."""
+    """Print the next hint to the exercise of this id, as hint("01.2"); after the last, all."""
     exercise_id = find(exercise_id).id
     hints = all_hints(exercise_id)
     shown = _shown_hints.get(exercise_id, 0)
@@ -49,7 +49,7 @@ def hint(exercise_id: str) -> None:
 
 
 def all_hints(exercise_id: str) -> list[str]:
-    """Every hint to an exercise, numbered. Raises CourseError for an unknown id or without hints."""
+    """Every hint to an exercise, numbered. Raises CourseError if there is none."""
     exercise_id = find(exercise_id).id
     statement = statement_of(exercise_id)
     if statement is None or not statement.hints:

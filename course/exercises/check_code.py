@@ -95,7 +95,7 @@ def _has_default(parameter: inspect.Parameter) -> bool:
 
 
 def _is_stub(source: Source, exercise_id: str) -> bool:
-    """Whether nothing was added to the functions of the stub. Comments and blank lines do not count."""
+    """Whether nothing was added to the stub's functions but comments and blank lines."""
     statement = statement_of(exercise_id)
     if statement is None:
         return False
@@ -157,7 +157,8 @@ def _objections(compilation: Compilation, trial: Trial) -> Iterator[Trial]:
     """What speaks against an answer; the first says most."""
     if compilation.judged.verdict == "does not compile":
         yield Trial(compilation.judged)
-    # It may have raised because the interpreter lacks something not known to be missing: a GPU tells.
+    # It may have raised for want of something in the interpreter that nobody knows to be missing:
+    # then a GPU tells.
     told = trial.judged.verdict not in ("right", "left to the GPU")
     if told and not (trial.raised and MODE.gpu):
         yield trial

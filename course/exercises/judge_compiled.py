@@ -48,7 +48,7 @@ def _too_large(metadata: Any, target: Target) -> str:
 
 
 def _rounds_on_the_way(ttir: str) -> str:
-    """Where a kernel computes in a 16-bit type, or converts to one and back; empty if it does not."""
+    """How a kernel computes in a 16-bit type, or converts to one and back; empty if not."""
     if operation := IN_16_BITS.search(ttir):
         dtype = "bfloat16" if operation[2] == "bf16" else "float16"
         return f"It computes in {dtype} ({operation[1]})"

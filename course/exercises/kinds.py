@@ -35,7 +35,7 @@ class Code:
     contiguous: bool = False
     """Whether the result must be."""
     block: int | None = None
-    """Elements that one program may well take: far more programs are wrong. None: any number is right."""
+    """Elements that one program may take: far more programs are wrong. None: any number may run."""
     longer: Callable[[int], Case] | None = None
     """Makes a case that a grid of fixed size leaves a part of, from the elements it can write."""
     most_launches: int | None = None
@@ -62,7 +62,7 @@ class Kernel(Code):
     """An answer under @triton.jit: the exercise allocates the output and makes the grid."""
 
     launch: Function = field(kw_only=True)
-    """Launches the kernel, its first argument, on a case's tensors and scalars; returns the output."""
+    """Launches the kernel, its first argument, on a case; returns the output."""
 
     form = "a kernel, a function under @triton.jit"
 
@@ -111,7 +111,7 @@ class Number:
     unit: str
     because: str
     """Said to a right answer: how one gets it."""
-    slips: tuple[tuple[float, str], ...] = ()
+    slips: dict[float, str] = field(default_factory=dict)
     """Wrong numbers that people get, and what led there."""
     relative: float = 0.02
 
@@ -131,7 +131,7 @@ class Number:
 
     def _objection(self, number: float) -> str:
         """What is wrong with a number: a known slip, its unit, or its size."""
-        for value, slip in self.slips:
+        for value, slip in self.slips.items():
             if math.isclose(number, value, rel_tol=self.relative):
                 return slip
         if number <= 0 or not math.isfinite(number):

@@ -19,7 +19,7 @@ def exercises() -> dict[str, Exercise]:
 
 
 def lesson_exercises(lesson: str) -> dict[str, Exercise]:
-    """The exercises of a lesson, as "01", by id and in order; none where there is no such lesson."""
+    """The exercises of a lesson, as "01", by id and in order; empty for an unknown lesson."""
     if not (LESSONS / f"lesson_{lesson}.py").is_file():
         return {}
     module = importlib.import_module(f"course.exercises.lessons.lesson_{lesson}")

@@ -14,7 +14,7 @@ def test_a_number_of_any_size_is_just_wrong(answer):
 
 
 def test_numbers_are_judged_with_their_unit():
-    number = Number("1", right=50.0, unit="us", because="so", slips=((25.0, "half"),))
+    number = Number("1", right=50.0, unit="us", because="so", slips={25.0: "half"})
     assert number.judge(50.9) == ("right", "so")
     assert number.judge(51.1) == ("wrong", "It is too large. The unit is us.")
     assert number.judge(25) == ("wrong", "half")

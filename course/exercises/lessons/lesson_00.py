@@ -19,8 +19,10 @@ EXERCISES = (
         "00.1",
         right="b",
         why={
-            "a": "No program is stopped for you: without the mask, program 2 reads and writes at the offsets 10 and 11 too.",
-            "b": "All four lanes of program 2 run; the mask keeps those with the offsets 10 and 11 from memory.",
+            "a": "No program is stopped for you: without the mask, program 2 reads and writes "
+            "at the offsets 10 and 11 too.",
+            "b": "All four lanes of program 2 run; the mask keeps those with the offsets 10 and "
+            "11 from memory.",
             "c": "Nothing checks an offset against a tensor's length: a pointer does not know it.",
             "d": "A program has as many lanes as its block, whatever the tensor's length.",
         },

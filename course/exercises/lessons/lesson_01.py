@@ -80,42 +80,40 @@ EXERCISES = (
         "01.5",
         right=2 * 2 * 2**26 / 1e6,
         unit="MB",
-        because="2 bytes are read and 2 written for each element; a and b are two numbers and no vectors.",
-        slips=(
-            (2 * 2**26 / 1e6, "One way only: the vector is read, and the result is written."),
-            (
-                3 * 2 * 2**26 / 1e6,
-                "Three vectors would be too many: only x is read, and the result written.",
-            ),
-            (2 * 4 * 2**26 / 1e6, "That is float32. A bfloat16 has 2 bytes."),
-            (2 * 2 * 2**26 / 2**20, "Those are MiB, of 2^20 bytes. A MB has 10^6."),
-        ),
+        because="2 bytes are read and 2 written for each element; a and b are two numbers and "
+        "no vectors.",
+        slips={
+            2 * 2**26 / 1e6: "One way only: the vector is read, and the result is written.",
+            3 * 2 * 2**26 / 1e6: "Three vectors would be too many: only x is read, and the "
+            "result written.",
+            2 * 4 * 2**26 / 1e6: "That is float32. A bfloat16 has 2 bytes.",
+            2 * 2 * 2**26 / 2**20: "Those are MiB, of 2^20 bytes. A MB has 10^6.",
+        },
     ),
     Number(
         "01.6",
         right=4 * 4 * 2**24 / 4.25e12 * 1e6,
         unit="us",
         because="Three vectors read and one written: 16 bytes an element.",
-        slips=(
-            (
-                3 * 4 * 2**24 / 4.25e12 * 1e6,
-                "One vector is missing: three are read and one is written.",
-            ),
-            (4 * 2**24 / 4.25e12 * 1e6, "That is one vector. Three are read and one is written."),
-            (
-                6 * 4 * 2**24 / 4.25e12 * 1e6,
-                "That is two kernels: one addition written to memory, then the other. One kernel does both.",
-            ),
-        ),
+        slips={
+            3 * 4 * 2**24 / 4.25e12 * 1e6: "One vector is missing: three are read and one is "
+            "written.",
+            4 * 2**24 / 4.25e12 * 1e6: "That is one vector. Three are read and one is written.",
+            6 * 4 * 2**24 / 4.25e12 * 1e6: "That is two kernels: one addition written to "
+            "memory, then the other. One kernel does both.",
+        },
     ),
     Choice(
         "01.7",
         right="c",
         why={
             "a": "What fits the cache is faster to reach, not slower.",
-            "b": "Were that so, 4,096 elements, four programs, would take far less; they take as long.",
-            "c": "From 4,096 elements to 65,536 the time hardly changes: it is the launch, not the work.",
-            "d": "It is compiled in the first call only, and that takes half a second, not microseconds.",
+            "b": "Were that so, 4,096 elements, four programs, would take far less; they take "
+            "as long.",
+            "c": "From 4,096 elements to 65,536 the time hardly changes: it is the launch, not "
+            "the work.",
+            "d": "It is compiled in the first call only, and that takes half a second, not "
+            "microseconds.",
         },
     ),
     Text(
@@ -124,7 +122,8 @@ EXERCISES = (
         because="It does not fit 32 bits, so it is another type, and another compiled kernel.",
         slips={
             "i32": "The largest i32 is 2,147,483,647.",
-            "u32": "Triton takes the smallest of i32 and i64 that holds the number, and u64 above that.",
+            "u32": "Triton takes the smallest of i32 and i64 that holds the number, and u64 "
+            "above that.",
             "int64": "Triton writes it shorter.",
             "constexpr": "Only an integer equal to 1 becomes a constant.",
             "*i64": "The star is for a pointer, and n_elements is a number.",

@@ -29,7 +29,8 @@ def _with_bias(rows: int, cols: int, dtype: torch.dtype) -> Case:
 
 
 def _square(n: int) -> tuple[int, int]:
-    """The sides of a square of more than n elements: wherever a grid of fixed size covers n, it falls short on one side."""
+    """The sides of a square of more than n elements: a grid of fixed size that covers n elements
+    falls short on one side."""
     return (math.isqrt(n) + 1,) * 2
 
 
@@ -81,19 +82,15 @@ EXERCISES = (
         unit="sectors",
         relative=0.0,
         because="The threads are 16 bytes apart, so two share a sector.",
-        slips=(
-            (
-                32,
-                "8 elements of float16 are 16 bytes, so a sector holds the elements of two threads.",
-            ),
-            (8, "A sector has 32 bytes, and the threads are 16 bytes apart."),
-            (
-                4,
-                "That would be neighbouring float32 elements; these are 8 elements of float16 apart.",
-            ),
-            (2, "That would be neighbouring elements; these are 8 apart."),
-            (512, "Those are the bytes from the first element to the last."),
-        ),
+        slips={
+            32: "8 elements of float16 are 16 bytes, so a sector holds the elements of two "
+            "threads.",
+            8: "A sector has 32 bytes, and the threads are 16 bytes apart.",
+            4: "That would be neighbouring float32 elements; these are 8 elements of float16 "
+            "apart.",
+            2: "That would be neighbouring elements; these are 8 apart.",
+            512: "Those are the bytes from the first element to the last.",
+        },
     ),
     Choice(
         "02.5",
@@ -101,7 +98,8 @@ EXERCISES = (
         why={
             "a": "Its strides are (1, 64): the last one must be 1.",
             "b": "It begins 4 bytes after x, and must begin at a multiple of 16.",
-            "c": "Its strides are (64, 1), a row is 256 bytes, and it begins 256 bytes after x: all multiples of 16.",
+            "c": "Its strides are (64, 1), a row is 256 bytes, and it begins 256 bytes after x: "
+            "all multiples of 16.",
             "d": "Its strides are (64, 2): the last one must be 1.",
         },
     ),
@@ -117,7 +115,8 @@ EXERCISES = (
         longer=lambda n: _with_bias(*_square(n), torch.float16),
         absolute=1e-6,  # 1 + erf(t) cancels where t is below zero
         in_float32=True,
-        # x read and the result written once; the bias, which stays in the cache, by each row of tiles, however low.
+        # x is read and the result written once; the bias, which stays in the cache, is read by each
+        # row of tiles, however low.
         most_bytes=lambda x, bias: 2 * x.nbytes + len(x) * bias.nbytes,
     ),
 )

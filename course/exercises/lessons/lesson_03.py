@@ -32,11 +32,15 @@ EXERCISES = (
     Text(
         "03.1",
         accepts=("ptx, ttir, sass, ttgir, llir",),
-        because="Registers with % are PTX, without it SASS; blocks with a layout are TTGIR, without one TTIR.",
+        because="Registers with % are PTX, without it SASS; blocks with a layout are TTGIR, "
+        "without one TTIR.",
         slips={
-            "ptx, ttgir, sass, ttir, llir": "2 and 4 are swapped: only TTGIR has layouts, the # behind the type.",
-            "sass, ttir, ptx, ttgir, llir": "1 and 3 are swapped: PTX's registers begin with %, and SASS has R and P.",
-            "llir, ttir, sass, ttgir, ptx": "1 and 5 are swapped: getelementptr is LLVM's, ld.global is PTX's.",
+            "ptx, ttgir, sass, ttir, llir": "2 and 4 are swapped: only TTGIR has layouts, the # "
+            "behind the type.",
+            "sass, ttir, ptx, ttgir, llir": "1 and 3 are swapped: PTX's registers begin with %, "
+            "and SASS has R and P.",
+            "llir, ttir, sass, ttgir, ptx": "1 and 5 are swapped: getelementptr is LLVM's, "
+            "ld.global is PTX's.",
         },
     ),
     Number(
@@ -45,19 +49,14 @@ EXERCISES = (
         unit="elements",
         relative=0.0,
         because="2,048 elements over 2 x 32 threads.",
-        slips=(
-            (
-                4,
-                "That is sizePerThread: the pattern covers 4 x 32 x 2 = 256 elements and is laid eight times.",
-            ),
-            (
-                16,
-                "That is with 4 warps, or with half the block. Here 2 warps share 2,048 elements.",
-            ),
-            (8, "That is with 4 warps and a block of 1,024."),
-            (64, "That is with one warp."),
-            (1024, "That is the elements of a warp."),
-        ),
+        slips={
+            4: "That is sizePerThread: the pattern covers 4 x 32 x 2 = 256 elements and is laid "
+            "eight times.",
+            16: "That is with 4 warps, or with half the block. Here 2 warps share 2,048 elements.",
+            8: "That is with 4 warps and a block of 1,024.",
+            64: "That is with one warp.",
+            1024: "That is the elements of a warp.",
+        },
     ),
     Kernel(
         "03.3",
@@ -79,8 +78,10 @@ EXERCISES = (
         ),
         because="Before it there are conversions, after it none is left.",
         slips={
-            "convert-triton-to-tritongpu": "That gives every block a plain layout, one element a thread; look at what follows.",
-            "tritongpu-coalesce": "That one puts the conversions in, around each load and store whose layout it changes.",
+            "convert-triton-to-tritongpu": "That gives every block a plain layout, one element "
+            "a thread; look at what follows.",
+            "tritongpu-coalesce": "That one puts the conversions in, around each load and store "
+            "whose layout it changes.",
         },
     ),
     Text(
@@ -88,7 +89,8 @@ EXERCISES = (
         accepts=("%p3", "p3", "@%p3"),
         because="The predicate before the load decides whether it is made.",
         slips={
-            "%r5": "%r5 receives what is loaded; a masked lane finds the zero there that was put in before.",
+            "%r5": "%r5 receives what is loaded; a masked lane finds the zero there that was "
+            "put in before.",
             "%r17": "%r17 is what the offset is compared with.",
             "%r19": "%r19 is the offset.",
             "zero": "A masked lane loads nothing; the zero was in its register before.",
@@ -100,9 +102,9 @@ EXERCISES = (
         unit="threads",
         relative=0.0,
         because="8 warps of 64 threads.",
-        slips=(
-            (256, "That is with warps of 32; a warp has 64 threads there."),
-            (64, "That is one warp."),
-        ),
+        slips={
+            256: "That is with warps of 32; a warp has 64 threads there.",
+            64: "That is one warp.",
+        },
     ),
 )

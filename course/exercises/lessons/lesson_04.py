@@ -13,6 +13,9 @@ def _rows(rows: int, cols: int, layout: str = "contiguous", values: str = "norma
     return Case((Input((rows, cols), layout=layout, values=values),), seed=rows + cols)
 
 
+SLICED = _rows(3, 33, "left part of a wider one")
+
+
 def _reduce_rows(kernel: Any, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(x), dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.shape[1], x.stride(0), BLOCK_N=triton.next_power_of_2(x.shape[1]))
@@ -39,7 +42,10 @@ def _merge(kernel: Any, m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
 
 
 def _merged(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
-    """[maxima, sums] of whole rows from those of their halves. An empty half has the maximum -inf and the sum 0."""
+    """[maxima, sums] of whole rows from those of their halves.
+
+    An empty half has the maximum -inf and the sum 0.
+    """
     largest = m.max(dim=0).values
     scale = torch.where(
         m == -torch.inf,
@@ -54,7 +60,7 @@ EXERCISES = (
         "04.1",
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: x.sum(dim=1),
-        cases=(_rows(5, 781), _rows(4, 64), _rows(3, 33, "left part of a wider one"), _rows(6, 1), _rows(1, 1000)),
+        cases=(_rows(5, 781), _rows(4, 64), SLICED, _rows(6, 1), _rows(1, 1000)),
         launch=_reduce_rows,
         absolute=1e-4,  # sums cancel
     ),
@@ -63,7 +69,8 @@ EXERCISES = (
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: x.max(dim=1).values,
         cases=(
-            _rows(5, 100, values="below zero"), _rows(4, 64), _rows(3, 33, "left part of a wider one", "below zero"),
+            _rows(5, 100, values="below zero"), _rows(4, 64),
+            _rows(3, 33, "left part of a wider one", "below zero"),
             _rows(6, 1, values="below zero"), _rows(2, 781), _rows(5, 3, values="near the minimum"),
         ),
         launch=_reduce_rows,
@@ -73,7 +80,7 @@ EXERCISES = (
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: torch.log_softmax(x, dim=1),
         cases=(
-            _rows(5, 100), _rows(4, 64, values="far apart"), _rows(3, 33, "left part of a wider one"),
+            _rows(5, 100), _rows(4, 64, values="far apart"), SLICED,
             _rows(6, 1), _rows(2, 781), _rows(2, 3, values="near the minimum"),
         ),
         launch=_of_rows,
@@ -93,21 +100,24 @@ EXERCISES = (
         "04.5",
         right=805.306368,
         unit="megabytes",
-        because="Three sweeps, two to read and one to write: 3 x 4 bytes for each of 2^26 elements.",
-        slips=(
-            (536.870912, "That is each element read once and written once: the online version reads the row twice."),
-            (1073.741824, "That is the version with a sweep of its own for the maximum and one for the sum."),
-            (268.435456, "That is one reading alone."),
-            (768, "That is in units of 2^20 bytes."),
-        ),
+        because="Three sweeps, two to read and one to write: 3 x 4 bytes for each of 2^26 "
+            "elements.",
+        slips={
+            536.870912: "That is each element read once and written once: the online version "
+                "reads the row twice.",
+            1073.741824: "That is the version with a sweep of its own for the maximum and one "
+                "for the sum.",
+            268.435456: "That is one reading alone.",
+            768: "That is in units of 2^20 bytes.",
+        },
     ),
     Choice(
         "04.6",
         right="b",
         why={
             "a": "The bytes are the same: 2 x 2 for each element.",
-            "b": "A program has 4 warps, 128 threads, for 64 elements: half of them repeat the others, and each program pays "
-            "its start for 128 bytes.",
+            "b": "A program has 4 warps, 128 threads, for 64 elements: half of them repeat the "
+            "others, and each program pays its start for 128 bytes.",
             "c": "A row of 64 needs 1 register in half of the threads: nothing spills.",
             "d": "exp takes as long for each element as in a wide row.",
         },
@@ -126,7 +136,8 @@ EXERCISES = (
         cases=(_rows(200, 50), _rows(64, 64), _rows(1, 3), _rows(33, 130), _rows(500, 1),
                _rows(40, 30, "left part of a wider one"), _rows(40, 30, "transposed")),
         absolute=1e-4,
-        # Of each tile of 16 rows its sums, written and read again, by an atomic or another launch; and the result.
+        # The sums of each tile of 16 rows are written and read again, by an atomic or another
+        # launch; and the result is written.
         most_bytes=lambda x: x.nbytes + 4 * x.shape[1] * (2 * triton.cdiv(x.shape[0], 16) + 1),
     ),
     Kernel(

@@ -46,12 +46,9 @@ def _small(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _uses_dot(stages: dict[str, str]) -> str:
-    # Not the TTIR, where the compiler has made a dot of a sum of products, though none for tensor cores.
-    return (
-        ""
-        if "tt.dot" in stages["source"]
-        else "It multiplies without tl.dot, and so without tensor cores."
-    )
+    # Not the TTIR: there the compiler has made a dot of a sum of products, not for tensor cores.
+    uses = "tt.dot" in stages["source"]
+    return "" if uses else "It multiplies without tl.dot, and so without tensor cores."
 
 
 def _linear(m: int, n: int, k: int, x_layout: str = "contiguous", seed: int = 0) -> Case:
@@ -102,25 +99,24 @@ EXERCISES = (
         "05.4",
         right=28,
         unit="rows and columns of tiles",
-        because="132 programs are 22 columns of 6: 6 rows of tiles of a and 22 columns of tiles of b.",
-        slips=(
-            (
-                44,
-                "That is row after row: 4 rows and all 40 columns. Groups of 6 rows go down first.",
-            ),
-            (264, "That is one row and one column for each program; neighbours share them."),
-            (132, "That is the tiles of c. Which rows of a and columns of b do they take?"),
-            (46, "That is 6 rows and all 40 columns: 132 programs do not get so far."),
-            (27, "Count once more: 132 = 6 * 22."),
-            (22, "Those are the columns of b; the rows of a come on top."),
-            (88, "That is down the columns of all 48 rows; a group is 6 rows high."),
-        ),
+        because="132 programs are 22 columns of 6: 6 rows of tiles of a and 22 columns of tiles "
+        "of b.",
+        slips={
+            44: "That is row after row: 4 rows and all 40 columns. Groups of 6 rows go down first.",
+            264: "That is one row and one column for each program; neighbours share them.",
+            132: "That is the tiles of c. Which rows of a and columns of b do they take?",
+            46: "That is 6 rows and all 40 columns: 132 programs do not get so far.",
+            27: "Count once more: 132 = 6 * 22.",
+            22: "Those are the columns of b; the rows of a come on top.",
+            88: "That is down the columns of all 48 rows; a group is 6 rows high.",
+        },
         relative=0.001,
     ),
     Text(
         "05.5",
         accepts=("2, 4, 9",),
-        because="An iteration needs 64 x 64 of a and 64 x 128 of b, 2 bytes each: 24 KB. 64, 99 and 227 over 24, rounded down.",
+        because="An iteration needs 64 x 64 of a and 64 x 128 of b, 2 bytes each: 24 KB. 64, 99 "
+        "and 227 over 24, rounded down.",
         slips={
             "8, 12, 28": "That is the tile of a alone: b's must be there too.",
             "4, 6, 14": "That is the tile of b alone: a's must be there too.",
@@ -128,7 +124,8 @@ EXERCISES = (
             "5, 8, 18": "That is with 1 byte an element: a float16 has 2.",
             "3, 5, 10": "Rounded up: the last of them would not fit.",
             "1, 3, 8": "That is one buffer fewer than fits: none is set aside for anything else.",
-            "2, 5, 9": "That is sm_89 for 99 KB, where a buffer fewer is needed; here each iteration under way has one.",
+            "2, 5, 9": "That is sm_89 for 99 KB, where a buffer fewer is needed; here each "
+            "iteration under way has one.",
         },
     ),
     Launcher(

@@ -29,9 +29,21 @@ def _case(
     return Case((q, k, k), seed=queries + keys, scalars=scalars)
 
 
-def _low(queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1) -> Case:
-    """Scores of about -10^10: of one key alone, they lie below whatever stands in for the -inf of keys that are not there.
+def _two(queries: int, keys: int, head_dim: int) -> Case:
+    """Queries and keys without values."""
+    shapes = (queries, head_dim), (keys, head_dim)
+    return Case(tuple(Input(shape, torch.float16) for shape in shapes), seed=queries + keys)
 
+
+def _heads(heads: int, key_heads: int, queries: int, keys: int) -> Case:
+    shapes = (heads, queries, 32), (key_heads, keys, 32), (key_heads, keys, 32)
+    return Case(tuple(Input(shape, torch.float16) for shape in shapes), seed=heads + keys)
+
+
+def _low(queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1) -> Case:
+    """Scores of about -10^10.
+
+    Those of a single key lie below whatever stands in for the -inf of keys that are not there.
     values: how many tensors of the keys' shape come after the keys.
     """
     q = Input(queries, torch.float16, values="near the maximum")
@@ -66,17 +78,8 @@ def _grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 def _one_tile(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     out, (block_m, d) = torch.empty_like(q), q.shape
-    kernel[(1,)](
-        q,
-        k,
-        v,
-        out,
-        len(k),
-        d**-0.5,
-        D=d,
-        BLOCK_M=block_m,
-        BLOCK_N=max(16, triton.next_power_of_2(len(k))),
-    )
+    block_n = max(16, triton.next_power_of_2(len(k)))
+    kernel[(1,)](q, k, v, out, len(k), d**-0.5, D=d, BLOCK_M=block_m, BLOCK_N=block_n)
     return out
 
 
@@ -103,14 +106,14 @@ def _by_head(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> 
     wider = torch.zeros(len(v), v.shape[1] + 1, d, dtype=v.dtype, device=v.device)
     v = wider[:, :-1].copy_(v)  # its heads lie further apart than those of k
     kernel[(heads,)](
-        q, k, v, out, heads, len(k), queries, k.shape[1], d**-0.5, q.stride(0), k.stride(0), v.stride(0),
-        D=d, BLOCK_M=64, BLOCK_N=64,
+        q, k, v, out, heads, len(k), queries, k.shape[1], d**-0.5,
+        q.stride(0), k.stride(0), v.stride(0), D=d, BLOCK_M=64, BLOCK_N=64,
     )  # fmt: skip
     return out
 
 
 def _least_bytes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int = 2**30) -> int:
-    """Queries and results once, and of keys and values the tiles that a query of each program sees."""
+    """Bytes of queries and results, and of the tiles of keys and values that each program sees."""
     moved, last = 2 * q.nbytes, len(k) - len(q)
     for first_row in range(0, len(q), BLOCK):
         end = min(first_row + BLOCK, len(q)) + last
@@ -133,7 +136,10 @@ EXERCISES = (
         "06.1",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_keys", "scale", *TILE),
         reference=_attention,
-        cases=(_case(16, 13), _case(16, 30, values="far apart"), _case(32, 32), _low((16, 64), (1, 64)), _case(64, 50)),
+        cases=(
+            _case(16, 13), _case(16, 30, values="far apart"), _case(32, 32),
+            _low((16, 64), (1, 64)), _case(64, 50),
+        ),
         launch=_one_tile,
         absolute=ROUNDED,
         in_float32=True,
@@ -143,7 +149,10 @@ EXERCISES = (
         "06.2",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_attention,
-        cases=(_case(37, 75), _case(20, 90, values="far apart"), _case(32, 64), _case(1, 130), _low((64, 64), (1, 64))),
+        cases=(
+            _case(37, 75), _case(20, 90, values="far apart"), _case(32, 64), _case(1, 130),
+            _low((64, 64), (1, 64)),
+        ),
         launch=_loop,
         absolute=ROUNDED,
     ),
@@ -152,10 +161,7 @@ EXERCISES = (
         parameters=("q_ptr", "k_ptr", "lse_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_log_sum_exp,
         cases=(
-            *(
-                Case((Input((queries, d), torch.float16), Input((keys, d), torch.float16)), seed=queries + keys)
-                for queries, keys, d in ((37, 75, 32), (32, 64, 64), (1, 130, 16))
-            ),
+            _two(37, 75, 32), _two(32, 64, 64), _two(1, 130, 16),
             _low((40, 32), (1, 32), values=0),
         ),
         launch=_lse,
@@ -166,20 +172,27 @@ EXERCISES = (
         right=1056,
         unit="tiles",
         relative=0.0,
-        because="Program i computes the 2 * (i + 1) tiles up to its last query's key: 2 + 4 + … + 64.",
-        slips=(
-            (2048, "Those are all tiles: the ones above the staircase are skipped."),
-            (1024, "That is half of all. Of the tiles that the staircase crosses none can be skipped."),
-            (992, "Those are the whole tiles alone: the masked ones are computed too."),
-            (64, "Those are the masked tiles alone."),
-            (528, "That is a tile for each 128 keys: they are 64 keys wide."),
-        ),
+        because="Program i computes the 2 * (i + 1) tiles up to its last query's key: 2 + 4 + … "
+            "+ 64.",
+        slips={
+            2048: "Those are all tiles: the ones above the staircase are skipped.",
+            1024: "That is half of all. Of the tiles that the staircase crosses none can be "
+                "skipped.",
+            992: "Those are the whole tiles alone: the masked ones are computed too.",
+            64: "Those are the masked tiles alone.",
+            528: "That is a tile for each 128 keys: they are 64 keys wide.",
+        },
     ),
     Kernel(
         "06.5",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_masked,
-        cases=(_case(45, 77), _case(64, 64), _case(64, 65), _case(77, 45), _case(100, 33), _case(1, 70), _case(33, 1)),
+        cases=tuple(
+            _case(queries, keys)
+            for queries, keys in (
+                (45, 77), (64, 64), (64, 65), (77, 45), (100, 33), (1, 70), (33, 1),
+            )
+        ),
         launch=_loop,
         absolute=ROUNDED,
         most_bytes=_least_bytes,
@@ -187,22 +200,12 @@ EXERCISES = (
     Kernel(
         "06.6",
         parameters=(
-            "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_heads", "n_key_heads", "n_queries", "n_keys", "scale",
-            "stride_qh", "stride_kh", "stride_vh", *TILE,
+            "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_heads", "n_key_heads", "n_queries", "n_keys",
+            "scale", "stride_qh", "stride_kh", "stride_vh", *TILE,
         ),
         reference=_grouped,
         cases=(
-            *(
-                Case(
-                    (
-                        Input((heads, queries, 32), torch.float16),
-                        Input((key_heads, keys, 32), torch.float16),
-                        Input((key_heads, keys, 32), torch.float16),
-                    ),
-                    seed=heads + keys,
-                )
-                for heads, key_heads, queries, keys in ((6, 2, 20, 45), (8, 4, 64, 64), (3, 3, 17, 30))
-            ),
+            _heads(6, 2, 20, 45), _heads(8, 4, 64, 64), _heads(3, 3, 17, 30),
             _low((4, 33, 32), (1, 1, 32)),
         ),
         launch=_by_head,
@@ -214,20 +217,25 @@ EXERCISES = (
         unit="registers",
         relative=0.0,
         because="2 x 128 x 128 numbers over 8 x 32 threads, a register each.",
-        slips=(
-            (64, "That is one of the two alone."),
-            (256, "That is with 4 warps, and more than a thread may have: such a kernel spills."),
-            (4096, "A warp has 32 threads, and each has registers of its own."),
-            (32, "Those would be scores or an accumulator in 16 bits: both are float32."),
-        ),
+        slips={
+            64: "That is one of the two alone.",
+            256: "That is with 4 warps, and more than a thread may have: such a kernel spills.",
+            4096: "A warp has 32 threads, and each has registers of its own.",
+            32: "Those would be scores or an accumulator in 16 bits: both are float32.",
+        },
     ),
     Kernel(
         "06.8",
-        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "window", "scale", *TILE),
+        parameters=(
+            "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "window", "scale", *TILE,
+        ),
         reference=_masked,
-        cases=(
-            _case(45, 177, scalars=(50,)), _case(128, 128, scalars=(32,)), _case(150, 150, scalars=(1,)),
-            _case(130, 70, scalars=(20,)), _case(64, 64, scalars=(1000,)), _case(1, 200, scalars=(33,)),
+        cases=tuple(
+            _case(queries, keys, scalars=(window,))
+            for queries, keys, window in (
+                (45, 177, 50), (128, 128, 32), (150, 150, 1),
+                (130, 70, 20), (64, 64, 1000), (1, 200, 33),
+            )
         ),
         launch=_loop,
         absolute=ROUNDED,

@@ -15,23 +15,21 @@ def _rows(n_rows: int, n_cols: int, stride_xm: int, grid: tuple[int, int, int]) 
 STRIDES = [
     f"stride_{of}{along}" for of in "qkvo" for along in ("b", "h", "n" if of in "kv" else "m")
 ]
+LENGTHS = ("seqlen_q", "seqlen_k", "seqlen_q_rounded", "head_dim")
 ATTENTION = {
-    **dict.fromkeys(("Q", "K", "V", "Out"), "*fp16"), "Lse": "*fp32", "TMP": "*fp32", "softmax_scale": "fp32",
-    **dict.fromkeys(("batch", "nheads", *STRIDES, "seqlen_q", "seqlen_k", "seqlen_q_rounded", "head_dim"), "i32"),
+    **dict.fromkeys(("Q", "K", "V", "Out"), "*fp16"),
+    **dict.fromkeys(("Lse", "TMP"), "*fp32"),
+    "softmax_scale": "fp32",
+    **dict.fromkeys(("batch", "nheads", *STRIDES, *LENGTHS), "i32"),
     **dict.fromkeys(("EVEN_M", "EVEN_N", "EVEN_HEADDIM"), "i1"),
-}  # fmt: skip
+}
 
 
 def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int]) -> Launch:
     values: dict[str, Any] = dict.fromkeys(ATTENTION, 16) | {"softmax_scale": 0.25}
     values |= {name: tensor("float16") for name in ("Q", "K", "V", "Out")}
-    values |= {
-        "Lse": tensor("float32"),
-        "TMP": tensor("float32"),
-        "EVEN_M": 0,
-        "EVEN_N": 0,
-        "EVEN_HEADDIM": 1,
-    }
+    values |= {name: tensor("float32") for name in ("Lse", "TMP")}
+    values |= {"EVEN_M": 0, "EVEN_N": 0, "EVEN_HEADDIM": 1}
     counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q, "seqlen_q_rounded": 1024}
     return Launch({**values, **counts}, grid, shown=tuple(counts))
 
@@ -61,7 +59,8 @@ EXERCISES = (
         ),
         grid="cdiv(n_rows, BLOCK_M), cdiv(n_cols, BLOCK_N)",
         may_be_constant={"stride_xn": 1},
-        because="It promises what always holds, and nothing more: it was called with three inputs, and took each.",
+        because="It promises what always holds, and nothing more: it was called with three "
+        "inputs, and took each.",
         constants={"BLOCK_M": 4, "BLOCK_N": 1024},
     ),
     Exported(
@@ -88,9 +87,11 @@ EXERCISES = (
         "07.3",
         right="c",
         why={
-            "a": "Rounding changes the eighth digit or so. 0.125 is a power of two, which no format here rounds.",
+            "a": "Rounding changes the eighth digit or so. 0.125 is a power of two, which no "
+            "format here rounds.",
             "b": "Then n_elements would be wrong too, and it is handed over as it was given.",
-            "c": "A double has eight bytes, and the first four hold the number's last digits: of 0.125, nothing but zeros.",
+            "c": "A double has eight bytes, and the first four hold the number's last digits: "
+            "of 0.125, nothing but zeros.",
             "d": "The signature says fp32, and four bytes are read, as a float32.",
         },
     ),
