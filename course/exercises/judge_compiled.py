@@ -17,7 +17,7 @@ IN_16_BITS = re.compile(r"\b(arith\.(?:add|sub|mul|div)f|math\.\w+) .*(?:x|\b)(b
 def refusal(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
     reason = problem.reason.split(". ")[0].rstrip(".")
-    place = problem.within([(definition.text, definition.line) for definition in definitions])
+    place = problem.within(definitions)
     if place is None:
         return f"{reason}."
     return f"Line {place.line} of {definitions[place.which].place}:  {place.text}\n{reason}."
