@@ -1,6 +1,5 @@
 """Step through the launch in which an answer goes wrong, traced in a child process."""
 
-from dataclasses import asdict
 from typing import Any
 
 import torch
