@@ -15,6 +15,7 @@ from typing import Literal
 
 from . import pins
 from .cache import cache_folder, refuse_shared
+from .compilers import compiler_command
 from .errors import CourseError
 from .mode import driver_devices, find_gpu, torch_cuda
 
@@ -152,11 +153,10 @@ def capability_finding(gpu_name: str, capability: tuple[int, int]) -> Finding:
 def compiler() -> Iterator[Finding]:
     # Triton compiles a small C module for the launcher on first use of a GPU, and only then.
     lacking = problem if driver_devices()[0] else note
-    own = os.environ.get("CC")
-    paths = filter(None, map(shutil.which, [own] if own else ["gcc", "clang", "cc"]))
-    if path := next(paths, None):
-        yield ok("C compiler", path)
-    else:
+    try:
+        program = compiler_command()[0]
+        yield ok("C compiler", shutil.which(program) or program)
+    except CourseError:
         says = "none found; Triton needs one to launch on a GPU"
         yield lacking("C compiler", says, "sudo apt-get install gcc")
     include = Path(sysconfig.get_paths()["include"]) / "Python.h"

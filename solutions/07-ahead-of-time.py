@@ -108,7 +108,7 @@ print(text[text.index("/* Grid") :])
 
 # %%
 library = aot.build(exported)
-multiply = aot.load(library, driver=None if MODE.gpu else aot.standin).multiply
+multiply = aot.load(library, driver=None if MODE.gpu else aot.fake_driver).multiply
 x = torch.randn(98433, device=DEVICE)
 out = torch.empty_like(x)
 multiply(x, out, 0.5, 98432)

@@ -1,195 +1,191 @@
-"""handed: what the driver is handed when an exported function is called, found on the stand-in in a child process."""
+"""handed: what the driver is handed when an exported function is called, without any launch.
+
+The call is made in a child process, which has the fake driver.
+"""
 
 import ctypes
-import json
-import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from course.errors import CourseError
-from course.lowering.api import call_compiler
+from course.isolate import runs_in
 
-from . import fake_driver as standin
-from . import load
-from .loading import Loaded, LoadedFunction
-from .manifest import Function
-from .writing import INDEX
-
-FORMATS = {
-    "i1": "?", "u1": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
-    "fp16": "e", "fp32": "f", "fp64": "d",
-}  # fmt: skip
-"""Of Python's struct, by Triton's type."""
+from . import fake_driver
+from .abi import C_TYPES, Value, scalar_of
+from .api import load
+from .driver import Driver
+from .loaded import manifests_in
 
 
 @dataclass(frozen=True)
-class Argument:
+class CapturedArgument:
     """One of a launch's arguments, as the kernel reads it. Prints as a line."""
 
     name: str
     type: str
     """Triton's, as "*fp32" or "i32"."""
-    bytes: bytes
+    content: bytes
 
     @property
-    def value(self) -> Any:
+    def value(self) -> int | float | None:
         """The number that these bytes are; None for an address."""
-        if self.type == "bf16":
-            return struct.unpack("<f", bytes(2) + self.bytes)[0]
-        if self.type not in FORMATS:
-            return None
-        return struct.unpack(f"<{FORMATS[self.type]}", self.bytes)[0]
+        scalar = scalar_of(self.type)
+        return scalar.number(self.content) if scalar else None
 
     def __str__(self) -> str:
+        number = self.value
         if self.type.startswith("*"):
-            aligned = int.from_bytes(self.bytes, "little") % 16 == 0
+            aligned = int.from_bytes(self.content, "little") % 16 == 0
             what = f"an address, {'a' if aligned else 'no'} multiple of 16"
         else:
-            number = self.value
-            shown = (
-                ""
-                if number is None
-                else format(number, ".9g")
-                if isinstance(number, float)
-                else str(number)
-            )
-            what = f"{self.bytes.hex(' ')}  {shown}"
-        return f"{self.name:14} {self.type:6} {len(self.bytes)} bytes  {what}".rstrip()
+            shown = format(number, ".9g") if isinstance(number, float) else number
+            what = f"{self.content.hex(' ')}  {shown}"
+        return f"{self.name:14} {self.type:6} {len(self.content)} bytes  {what}"
 
 
 @dataclass(frozen=True)
-class Handed:
+class CapturedLaunch:
     """What the driver is handed at a launch. Prints as a table."""
 
     function: str
     """The variant that was taken."""
-    grid: tuple[int, ...]
+    grid: tuple[int, int, int]
     threads: int
     shared_bytes: int
-    arguments: tuple[Argument, ...]
-    more: int
+    arguments: tuple[CapturedArgument, ...]
+    extra_bytes: int
     """Bytes of what Triton adds: pointers to scratch memory."""
 
     def __str__(self) -> str:
-        sizes = " x ".join(map(str, self.grid))
+        sizes, shared = " x ".join(map(str, self.grid)), f"{self.shared_bytes:,} bytes"
         lines = [
-            f"{self.function}: grid {sizes}, {self.threads} threads, {self.shared_bytes:,} bytes of shared memory"
+            f"{self.function}: grid {sizes}, {self.threads} threads, {shared} of shared memory",
+            *(f"    {argument}" for argument in self.arguments),
         ]
-        lines += [f"    {each}" for each in self.arguments]
-        return "\n".join(
-            [*lines, f"    and {self.more} bytes of Triton's own"] if self.more else lines
-        )
+        if self.extra_bytes:
+            lines.append(f"    and {self.extra_bytes} bytes of Triton's own")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
 
-def handed(library: str | Path, *values: Any, algo: int = 0) -> Handed:
-    """What the driver is handed when a library's function is called with these values. Nothing is launched.
+@dataclass(frozen=True)
+class TensorPlace:
+    """What matters of a tensor whose elements nobody reads."""
 
-    library: what `aot.build` returned. values: tensors and numbers, in order. algo: which algorithm, where it is linked.
-    Raises CourseError where the function refuses them.
+    dtype: str
+    """PyTorch's, as "float16"."""
+    past: int
+    """Bytes from a multiple of 16 to its first element."""
+
+
+PlainValue = TensorPlace | bool | int | float
+"""An argument of a call, as the child is given it."""
+
+
+def handed(library: str | Path, *values: Value, algo: int = 0) -> CapturedLaunch:
+    """What the driver is handed when a library's function is called. Nothing is launched.
+
+    library: what `aot.build` returned. values: tensors and numbers, in order. algo: which
+        algorithm of a linked function.
+    Raises CourseError if the function refuses the values.
     """
     if not Path(library).is_file():
         raise CourseError(f"There is no library {library}: give the path that aot.build returned.")
-    (found,) = handed_all(library, [[described(value) for value in values]], algo)
-    if "problem" in found:
-        raise CourseError(found["problem"])
-    return from_json(found)
+    return captured_launch(str(Path(library).absolute()), [plain(value) for value in values], algo)
 
 
-def handed_all(library: str | Path, calls: list[list[Any]], algo: int = 0) -> list[dict[str, Any]]:
-    """Of each call, its values as `described` has them, what `from_json` takes, or the "problem"."""
-    found: list[dict[str, Any]] = call_compiler(_call, str(Path(library).absolute()), calls, algo)
-    return found
-
-
-def from_json(found: dict[str, Any]) -> Handed:
-    arguments = tuple(
-        Argument(name, kind, bytes.fromhex(text)) for name, kind, text in found["arguments"]
-    )
-    return Handed(
-        found["function"],
-        tuple(found["grid"]),
-        found["threads"],
-        found["shared"],
-        arguments,
-        found["more"],
-    )
-
-
-def described(value: Any) -> Any:
-    """A value in JSON: of a tensor, its dtype and how far past a multiple of 16 bytes it begins."""
+def plain(value: Value) -> PlainValue:
+    """A value of a call as the child can have it. Raises CourseError for what no call takes."""
     if isinstance(value, torch.Tensor):
-        if value.data_ptr() % value.itemsize:
-            raise CourseError(
-                f"A tensor begins {value.data_ptr() % value.itemsize} bytes into an element of {value.dtype}: copy it first."
-            )
-        return {"dtype": str(value.dtype).removeprefix("torch."), "past": value.data_ptr() % 16}
+        within = value.data_ptr() % value.itemsize
+        if within:
+            begins = f"A tensor begins {within} bytes into an element of {value.dtype}"
+            raise CourseError(f"{begins}: copy it first.")
+        return TensorPlace(str(value.dtype).removeprefix("torch."), value.data_ptr() % 16)
     if not isinstance(value, (bool, int, float)):
         raise CourseError(f"A call takes tensors and numbers; {value!r:.60} is neither.")
     return value
 
 
-def made(value: Any) -> Any:
-    """A described value again; of a tensor, one that begins as far past a multiple of 16 bytes."""
-    if not isinstance(value, dict):
+def remade(value: PlainValue) -> Value:
+    """The value again; for a tensor, one that begins as far past a multiple of 16 bytes."""
+    if not isinstance(value, TensorPlace):
         return value
-    dtype = getattr(torch, value["dtype"])
+    dtype = getattr(torch, value.dtype)
     memory = torch.empty(64, dtype=torch.int8)
-    start = -memory.data_ptr() % 16 + value["past"]
+    start = -memory.data_ptr() % 16 + value.past
     return memory[start : start + dtype.itemsize].view(dtype)
 
 
-def _call(library: str, calls: list[list[Any]], algo: int) -> list[dict[str, Any]]:
-    """In the child."""
-    loaded = load(library, driver=standin)
-    listed = list(loaded.functions.values())
-    asked = next((each for each in listed if each.algorithms), listed[0])
-    return [_handed(loaded, asked, [made(value) for value in values], algo) for values in calls]
+@runs_in("compile")
+def captured_launch(library: str, values: list[PlainValue], algo: int = 0) -> CapturedLaunch:
+    """The launch of a library's function with these values.
 
-
-def _handed(loaded: Loaded, asked: LoadedFunction, values: list[Any], algo: int) -> dict[str, Any]:
-    with standin.recorded() as calls:
-        try:
-            asked(*values, stream=0, algo=algo)
-        except CourseError as error:
-            return {"problem": str(error)}
-    launched = [each for each in calls if each.name == "cuLaunchKernel"]
-    if not launched:
-        return {"problem": f"{asked.name} launches nothing: its grid has a 0 in it."}
-    taken = _taken(loaded)
-    return launch_json(
-        taken.name, [(each.name, each.type.name) for each in taken.passed if each.type], launched[0]
-    )
-
-
-def _taken(loaded: Loaded) -> Function:
-    """The one variant that was loaded to launch it. It is unloaded."""
-    text = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(loaded._library, INDEX)))
-    for content in json.loads(text):
-        for each in content.get("functions") or [content["function"]]:
-            with standin.recorded() as calls:
-                loaded._library[f"unload_{each['name']}"]()
-            if calls:
-                return Function.from_json(each)
+    Raises CourseError if it refuses them, or launches nothing.
+    """
+    loaded = load(library, driver=fake_driver)
+    functions = list(loaded.functions.values())
+    function = next((each for each in functions if each.algorithms), functions[0])
+    tensors = [remade(value) for value in values]
+    launch = _launch(function.name, lambda: function(*tensors, stream=0, algo=algo))
+    for variant in (each for one in manifests_in(loaded._library) for each in one.functions):
+        # The driver is told of an unloading by that variant alone which was loaded for the launch.
+        with fake_driver.recorded() as calls:
+            loaded._library[f"unload_{variant.name}"]()
+        if calls:
+            arguments = [(each.name, str(each.type)) for each in variant.passed]
+            return _captured(variant.name, arguments, launch)
     raise CourseError("No variant was loaded.")
 
 
-def launch_json(
-    function: str, arguments: list[tuple[str, str]], launch: standin.Call
-) -> dict[str, Any]:
-    """A recorded launch in JSON, its bytes with the names and types of the kernel's arguments."""
-    texts = [each.hex() for each in launch.arguments]
-    return {
-        "function": function,
-        "grid": launch.grid,
-        "threads": launch.details["block"][0],
-        "shared": launch.details["shared"],
-        "arguments": [
-            (name, kind, text) for (name, kind), text in zip(arguments, texts, strict=False)
-        ],
-        "more": sum(len(each) // 2 for each in texts[len(arguments) :]),
-    }
+@runs_in("compile")
+def captured_c_launch(
+    library: str,
+    function: str,
+    c_types: list[str],
+    arguments: list[tuple[str, str]],
+    values: list[PlainValue],
+) -> CapturedLaunch:
+    """The launch of a C function that has nothing of ours around it.
+
+    c_types: of its parameters, after the stream. arguments: name and Triton's type of each.
+    """
+    driver = Driver(fake_driver)
+    called = ctypes.CDLL(library)[function]
+    called.argtypes = [ctypes.c_void_p, *(C_TYPES[c_type] for c_type in c_types)]
+    tensors = [remade(value) for value in values]
+    numbers = [each.data_ptr() if isinstance(each, torch.Tensor) else each for each in tensors]
+    launch = _launch(
+        function, lambda: driver.check(function, driver.call(0, called, None, *numbers))
+    )
+    return _captured(function, arguments, launch)
+
+
+def _launch(function: str, call: Callable[[], None]) -> fake_driver.Call:
+    with fake_driver.recorded() as calls:
+        call()
+    launches = [each for each in calls if each.name == "cuLaunchKernel"]
+    if not launches:
+        raise CourseError(f"{function} launches nothing: its grid has a 0 in it.")
+    return launches[0]
+
+
+def _captured(
+    function: str, arguments: Sequence[tuple[str, str]], launch: fake_driver.Call
+) -> CapturedLaunch:
+    contents = launch.arguments
+    return CapturedLaunch(
+        function,
+        launch.grid,
+        launch.details["block"][0],
+        launch.details["shared"],
+        tuple(
+            CapturedArgument(name, type, content)
+            for (name, type), content in zip(arguments, contents, strict=False)
+        ),
+        sum(map(len, contents[len(arguments) :])),
+    )

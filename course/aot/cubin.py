@@ -1,22 +1,20 @@
-"""What a cubin says of its kernel: the parameters that it takes, and its registers. Read from the ELF file itself."""
+"""A kernel's machine code, and what it says of the kernel: its parameters and registers."""
 
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from course.elf import sections
 from course.errors import CourseError
 
-# .nv.info is a list of (format, attribute, two bytes), where format 4 is followed by as many bytes as the two say.
+from .signature import Argument
+
 SIZED = 4
+"""The format in .nv.info, a list of (format, attribute, two bytes), in which the two bytes say how
+many more follow."""
 REGISTER_COUNT, PARAMETER = 0x2F, 0x17
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a kernel, in bytes."""
-
-    offset: int
-    size: int
+SCRATCH = ("global_scratch", "profile_scratch")
+"""The pointers that Triton adds to a kernel's own parameters, in order."""
 
 
 @dataclass(frozen=True)
@@ -25,35 +23,28 @@ class Cubin:
 
     code: bytes
     symbol: str
-    parameters: tuple[Parameter, ...]
-    """In order. After the kernel's own come Triton's: pointers to scratch memory."""
+    sizes: tuple[int, ...]
+    """Bytes of each parameter. After the kernel's own come Triton's: pointers to scratch memory."""
     registers: int
-    """Of a thread."""
+    """Registers per thread."""
 
     def __str__(self) -> str:
-        return f"{self.symbol}: " + ", ".join(
-            f"{each.size} bytes at {each.offset}" for each in self.parameters
-        )
+        return f"{self.symbol}: parameters of {', '.join(map(str, self.sizes))} bytes"
 
     __repr__ = __str__
 
 
 def read_cubin(code: bytes, symbol: str) -> Cubin:
-    """Raises CourseError where it is no cubin with that kernel."""
+    """Reads the ELF file. Raises CourseError if it is no cubin with that kernel."""
     try:
-        found = sections(code)
-        own = found[f".nv.info.{symbol}"]
-        counts = [
-            struct.unpack("<II", value)[1]
-            for kind, value in _attributes(found[".nv.info"])
-            if kind == REGISTER_COUNT
-        ]
-        parameters = {}
-        for kind, value in _attributes(own):
-            if kind == PARAMETER:
-                _, ordinal, offset, flags = struct.unpack("<IHHI", value)
-                parameters[ordinal] = Parameter(offset, flags >> 18)
-        in_order = tuple(parameters[ordinal] for ordinal in range(len(parameters)))
+        content = sections(code)
+        whole, own = content[".nv.info"], content[f".nv.info.{symbol}"]
+        counts = [struct.unpack("<II", value)[1] for value in _values(whole, REGISTER_COUNT)]
+        sizes = {}
+        for value in _values(own, PARAMETER):
+            _, place, _, flags = struct.unpack("<IHHI", value)
+            sizes[place] = flags >> 18
+        in_order = tuple(sizes[place] for place in range(len(sizes)))
     except (KeyError, IndexError, struct.error) as error:
         raise CourseError(
             f"The machine code of {symbol} is not read: it has no {error}."
@@ -61,12 +52,34 @@ def read_cubin(code: bytes, symbol: str) -> Cubin:
     return Cubin(code, symbol, in_order, max(counts, default=0))
 
 
-def _attributes(content: bytes) -> list[tuple[int, bytes]]:
-    found, at = [], 0
-    while at + 4 <= len(content):
-        form, kind, length = struct.unpack_from("<BBH", content, at)
-        at += 4
+def _values(content: bytes, wanted: int) -> Iterator[bytes]:
+    """The values of an attribute in a section .nv.info."""
+    place = 0
+    while place + 4 <= len(content):
+        form, attribute, length = struct.unpack_from("<BBH", content, place)
+        place += 4
         if form == SIZED:
-            found.append((kind, content[at : at + length]))
-            at += length
-    return found
+            if attribute == wanted:
+                yield content[place : place + length]
+            place += length
+
+
+def check_parameters(arguments: Sequence[Argument], cubin: Cubin) -> None:
+    """Raise CourseError unless the kernel's parameters are what the C function passes, in bytes.
+
+    cuLaunchKernel is told no sizes: with another type it would read wrong values with no error.
+    """
+    passed = [argument for argument in arguments if argument.passed]
+    scratch = cubin.sizes[len(passed) :]
+    if len(cubin.sizes) < len(passed) or scratch not in ((), (8,), (8, 8)):
+        raise CourseError(
+            f"{cubin.symbol} takes {len(cubin.sizes)} parameters where {len(passed)} arguments and "
+            "Triton's scratch memory were expected: this version of Triton passes something else, "
+            "and export does not know what."
+        )
+    for argument, size in zip(passed, cubin.sizes, strict=False):
+        if argument.scalar.size != size:
+            raise CourseError(
+                f"{cubin.symbol} takes {argument.name} as {size} bytes, and {argument.type} has "
+                f"{argument.scalar.size}: nothing was written, since it would read a wrong value."
+            )

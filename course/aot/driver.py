@@ -1,4 +1,4 @@
-"""NVIDIA's driver library in this process, or the one that stands in for it."""
+"""NVIDIA's driver library in this process, or the fake one in its place."""
 
 import ctypes
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from course.errors import CourseError
 
 MARKER = "course_standin"
-"""A symbol that the stand-in alone has."""
+"""A symbol that the fake driver alone has."""
 
 
 class DriverLibrary(Protocol):
-    """What takes the place of NVIDIA's driver library."""
+    """What takes the place of NVIDIA's driver library: `aot.fake_driver`."""
 
     def path(self) -> Path: ...
 
@@ -19,58 +19,55 @@ class DriverLibrary(Protocol):
 class Driver:
     """The driver library of this process, its symbols there for libraries that are loaded later."""
 
-    def __init__(self, standin: DriverLibrary | None) -> None:
-        if standin is not None and not callable(getattr(standin, "path", None)):
+    def __init__(self, fake: DriverLibrary | None) -> None:
+        """Loads it. Raises CourseError if there is none, or another one was loaded before."""
+        if fake is not None and not callable(getattr(fake, "path", None)):
             raise CourseError(
-                f"The driver is {standin!r:.60}, and must be course.aot.fake_driver, or None for NVIDIA's own."
+                f"The driver is {fake!r:.60}, and must be course.aot.fake_driver, "
+                "or None for NVIDIA's own."
             )
-        name = str(standin.path()) if standin else "libcuda.so.1"
+        name = str(fake.path()) if fake else "libcuda.so.1"
         try:
             self.library = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
-            if standin:
-                raise CourseError(
-                    f"The stand-in for NVIDIA's library could not be loaded: {error}."
-                ) from error
-            raise CourseError(
-                "NVIDIA's driver library libcuda.so.1 is not on this machine: load with driver=aot.standin, which records "
-                "launches, or go to a machine with a GPU."
-            ) from error
-        self.device_type = "cpu" if standin else "cuda"
+            if fake:
+                problem = f"The stand-in for NVIDIA's library could not be loaded: {error}."
+            else:
+                problem = (
+                    "NVIDIA's driver library libcuda.so.1 is not on this machine: load with "
+                    "driver=aot.fake_driver, which records launches, or go to a machine with a GPU."
+                )
+            raise CourseError(problem) from error
+        self.device_type = "cpu" if fake else "cuda"
         self._contexts: dict[int, ctypes.c_void_p] = {}
-        everyones = ctypes.CDLL(
-            None
-        )  # where the symbols of libraries are found that are loaded later
-        if (
-            hasattr(everyones, MARKER)
-            if standin is None
-            else _address_of(self.library) != _address_of(everyones)
-        ):
+        # Where libraries that are loaded later look for symbols.
+        everyones = ctypes.CDLL(None)
+        same = _launch_address(self.library) == _launch_address(everyones)
+        if hasattr(everyones, MARKER) if fake is None else not same:
             raise CourseError(
-                "Another CUDA driver library was loaded in this process before (one is the stand-in): start a new process."
+                "Another CUDA driver library was loaded in this process before (one is the "
+                "stand-in): start a new process."
             )
         self.check("cuInit", self.library.cuInit(0))
 
     def check(self, what: str, result: int, hint: str = "") -> None:
-        """Raise CourseError with the driver's name for it, where a call did not succeed."""
+        """Raise CourseError with the driver's name of the error, if a call did not succeed."""
         if result:
             text = ctypes.c_char_p()
             self.library.cuGetErrorName(result, ctypes.byref(text))
             name = text.value.decode() if text.value else f"CUDA error {result}"
             raise CourseError(f"{what} returned {name}{hint}.")
 
-    def call(self, device: int, function: Any, *values: Any) -> int:
-        """Call a function of a library in the context of a device that PyTorch uses, and return its CUresult.
+    def call(self, device: int, function: Any, *values: float | None) -> int:
+        """Call a library's function in the context that PyTorch uses on a device; its CUresult.
 
         A thread that is new has no context, and the current one may be another device's.
         """
         context = self._contexts.get(device)
         if context is None:
             context = ctypes.c_void_p()
-            self.check(
-                "cuDevicePrimaryCtxRetain",
-                self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device),
-            )
+            result = self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+            self.check("cuDevicePrimaryCtxRetain", result)
             self._contexts[device] = context  # only now: another thread may find it here
         current = ctypes.c_void_p()
         self.library.cuCtxGetCurrent(ctypes.byref(current))
@@ -83,5 +80,5 @@ class Driver:
             self.library.cuCtxPopCurrent_v2(ctypes.byref(current))
 
 
-def _address_of(library: ctypes.CDLL) -> int | None:
+def _launch_address(library: ctypes.CDLL) -> int | None:
     return ctypes.cast(library.cuLaunchKernel, ctypes.c_void_p).value

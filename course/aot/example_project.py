@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target
 
-from .building import include_folder
-from .exporting import Variant, export, nvidia_target
-from .identifiers import check_out
-from .linking import link
+from .api import export, link
+from .attention import attention_variant
+from .c_compiler import include_folder
+from .options import Variant, nvidia_target
+from .output_files import check_out
 
 FOLDER = Path(__file__).parent / "examples"
 SHARED = ("Makefile", "gpu.h", "gpu.hpp")
@@ -33,10 +34,12 @@ class Sample:
 
     def __str__(self) -> str:
         make = f"make -C {shlex.quote(str(self.folder))} run"
+        fake = f'{make} CUDA_LIB="$(course aot standin)"'
+        what = f"{self.name} for {self.target}, in C (main.c) and in C++ (main.cpp)"
         return (
-            f"{self.folder}: {self.name} for {self.target}, in C (main.c) and in C++ (main.cpp)\n"
+            f"{self.folder}: {what}\n"
             f"    {make}    builds both and runs them\n"
-            f'    {make} CUDA_LIB="$(course aot standin)"    without a GPU: launches, and computes nothing'
+            f"    {fake}    without a GPU: launches, and computes nothing"
         )
 
     __repr__ = __str__
@@ -49,49 +52,46 @@ class Spec:
     kernel: Any
     variants: tuple[Variant, ...]
     grid: str
-    defines: dict[str, int]
-    """What the programs must know of the kernel's constants."""
+    defines: dict[str, int] = field(default_factory=dict)
+    """The kernel's constants that the programs must know."""
 
 
 def sample(
     name: str, folder: str | Path, target: str | None = "sm_90", force: bool = False
 ) -> Sample:
-    """Export and link a kernel of the course into a folder, with a program in C, one in C++ and a Makefile. Needs no GPU.
+    """Export and link a kernel of the course into a folder, with a program in C, one in C++ and a
+    Makefile. Needs no GPU.
 
     name: vector_add, softmax or attention. target: as "sm_90"; None: this machine's GPU.
     force: write over programs in the folder that were changed.
 
-    The programs make their inputs, launch on the first GPU, compare with plain loops in double, and return 0, or 1 after an
-    error and 2 where the results do not agree. No Python is in them.
+    The programs make their inputs, launch on the first GPU and compare with plain loops in double.
+    They return 0, or 1 after an error and 2 if the results do not agree. No Python is in them.
 
-    Raises CourseError for another name, and where the folder has files of these names that were changed.
+    Raises CourseError for another name, and if the folder has files of these names that were
+    changed.
     """
     if name not in SPECS:
         raise CourseError(f"There is no sample {name!r}: the samples are {', '.join(SPECS)}.")
     path = check_out(folder)
-    found_target = nvidia_target(target)
-    files = {path / each: (FOLDER / each).read_bytes() for each in SHARED}
-    files |= {path / each: (FOLDER / name / each).read_bytes() for each in OWN}
+    gpu = nvidia_target(target)
+    files = {path / file: (FOLDER / file).read_bytes() for file in SHARED}
+    files |= {path / file: (FOLDER / name / file).read_bytes() for file in OWN}
     if not force:
         _refuse_changed(files, path / SETTINGS)
-    spec = SPECS[name](found_target)
+    spec = SPECS[name](gpu)
+    out = path / "variants" / name
     exported = export(
-        spec.kernel,
-        spec.variants,
-        spec.grid,
-        name,
-        path / "variants" / name,
-        target=found_target.name,
-        force=force,
+        spec.kernel, spec.variants, spec.grid, name, out, target=gpu.name, force=force
     )
     linked = link(exported, path / name, force=force)
-    sources = [os.path.relpath(each, path) for each in linked.sources]
+    sources = [os.path.relpath(source, path) for source in linked.sources]
     write_together({**files, path / SETTINGS: _settings(name, sources, spec.defines)})
-    return Sample(name, path, found_target.name)
+    return Sample(name, path, gpu.name)
 
 
 def _refuse_changed(files: dict[Path, bytes], settings: Path) -> None:
-    """Raise CourseError where a file is there that is not ours any more: a learner's own work is never written over."""
+    """Raise CourseError if a file is not ours any more: a learner's own work is never written over."""
     changed = [
         path
         for path, content in files.items()
@@ -101,7 +101,8 @@ def _refuse_changed(files: dict[Path, bytes], settings: Path) -> None:
         changed.append(settings)
     if changed:
         raise CourseError(
-            f"{changed[0]} exists and is not what this sample has: name another folder, or give --force."
+            f"{changed[0]} exists and is not what this sample has: "
+            "name another folder, or give --force."
         )
 
 
@@ -119,19 +120,17 @@ def _settings(name: str, sources: list[str], defines: dict[str, int]) -> str:
 def _vector_add(target: Target) -> Spec:
     from kernels.vector_add import add_kernel
 
-    signatures = ("*fp32:16, *fp32:16, *fp32:16, i32, 1024", "*fp32, *fp32, *fp32, i32, 1024")
-    return Spec(
-        add_kernel, tuple(Variant(each) for each in signatures), "cdiv(n_elements, BLOCK_SIZE)", {}
-    )
+    aligned, any_address = "*fp32:16, *fp32:16, *fp32:16", "*fp32, *fp32, *fp32"
+    variants = tuple(Variant(f"{pointers}, i32, 1024") for pointers in (aligned, any_address))
+    return Spec(add_kernel, variants, "cdiv(n_elements, BLOCK_SIZE)")
 
 
 def _softmax(target: Target) -> Spec:
-    """v4 of the ladder with a row a program: its signature has the number of rows, which a grid needs."""
+    """v4 of the ladder with a row per program: its signature has the rows, which a grid needs."""
     from kernels.softmax import softmax_kernel_v4
 
-    return Spec(
-        softmax_kernel_v4, (Variant("*fp32:16, *fp32:16, i32, i32, i32, 1, 1, 1024"),), "n_rows", {}
-    )
+    variant = Variant("*fp32:16, *fp32:16, i32, i32, i32, 1, 1, 1024")
+    return Spec(softmax_kernel_v4, (variant,), "n_rows")
 
 
 def _attention(target: Target) -> Spec:
@@ -139,28 +138,13 @@ def _attention(target: Target) -> Spec:
     from kernels.flash_attention_export import _fwd_kernel
     from kernels.flash_attention_settings import settings_for
 
-    head_dim = 64
-    settings = settings_for(head_dim, target.shared_bytes // 1024)
+    settings = settings_for(64, target.shared_bytes // 1024)
+    flags = ("i1", "i1", "i1", "1")
     variants = tuple(
-        Variant(
-            ", ".join(
-                [
-                    *[f"*fp16{hint}"] * 4, f"*fp32{hint}", "*fp32", "fp32",  # Q, K, V, Out; Lse; TMP; softmax_scale
-                    "i32", "i32", *[f"i32{hint}"] * 12,  # batch, nheads; the strides
-                    "i32", "i32", "i32", "i32",  # seqlen_q, seqlen_k, seqlen_q_rounded, head_dim
-                    "i1", "i1", "i1", "1",  # EVEN_M, EVEN_N, EVEN_HEADDIM; IS_CAUSAL
-                    str(head_dim), str(settings.block_m), str(settings.block_n),
-                ]
-            ),
-            settings.num_warps,
-            settings.num_stages,
-        )
-        for hint in (":16", "")
-    )  # fmt: skip
-    grid = "cdiv(seqlen_q, BLOCK_M), batch * nheads"
-    return Spec(
-        _fwd_kernel, variants, grid, {"BLOCK_M": settings.block_m, "BLOCK_N": settings.block_n}
+        attention_variant("fp16", 64, settings, flags, hint, stride="i32") for hint in (":16", "")
     )
+    defines = {"BLOCK_M": settings.block_m, "BLOCK_N": settings.block_n}
+    return Spec(_fwd_kernel, variants, "cdiv(seqlen_q, BLOCK_M), batch * nheads", defines)
 
 
 SPECS: dict[str, Callable[[Target], Spec]] = {

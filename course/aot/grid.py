@@ -1,59 +1,63 @@
-"""The text of a grid, as "cdiv(n, BLOCK), batch * heads": read into a tree, and written as C. Nothing of it is pasted.
+"""The text of a grid, as "cdiv(n, BLOCK), batch * heads": read into a tree, and written as C.
 
-grid     = sum {"," sum}            at most three
-sum      = product {("+" | "-") product}
-product  = atom {("*" | "/" | "%") atom}
-atom     = number | name | "(" sum ")" | "cdiv" "(" sum "," sum ")"
+Up to three sums, with commas between them, of whole numbers, of the kernel's integers and of what
++ - * / % ( ) and cdiv(a, b) make of these. Nothing of the text itself goes into the C.
 """
 
+import ast
+import itertools
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
+
+import msgspec
 
 from course.errors import CourseError
+from course.gpus.limits import MOST_GRID
 
 from .signature import Argument
 
 MOST_DEEP = 50
 """Brackets within brackets."""
 MOST_CHARACTERS = 400
-"""So that neither this reader nor a C compiler meets more brackets than it can."""
+"""So that neither Python nor a C compiler meets more brackets than it can read."""
 LARGEST = 2**63 - 1
-MOST_PROGRAMS = (2**31 - 1, 2**16 - 1, 2**16 - 1)
-"""Along x, y and z."""
-TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+)|(?P<name>[^\W\d]\w*)|(?P<sign>[-+*/%(),]))")
-FUNCTIONS = {
-    "+": "grid_add", "-": "grid_subtract", "*": "grid_multiply", "/": "grid_divide", "%": "grid_modulo", "cdiv": "grid_cdiv"
+SIGNS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%"
 }  # fmt: skip
+FUNCTIONS = {
+    "+": "grid_add", "-": "grid_subtract", "*": "grid_multiply",
+    "/": "grid_divide", "%": "grid_modulo", "cdiv": "grid_cdiv",
+}  # fmt: skip
+"""Sign -> the C function that computes it."""
 UNSIGNED = "grid_unsigned"
-"""What 64 bits without a sign go through."""
+"""The C function that 64 bits without a sign go through."""
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(msgspec.Struct, frozen=True, tag=True):
     value: int
     name: str = ""
-    """Of the constant that it comes from."""
+    """The constant that it comes from."""
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(msgspec.Struct, frozen=True, tag=True):
+    """An argument of run time."""
+
     name: str
-    """Of an argument that is given at run time."""
-    type: str
+    scalar: str
+    """Triton's name of its type."""
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True, tag=True):
     sign: str
-    """Or "cdiv": divided, and rounded up."""
+    """+ - * / % or cdiv, which divides and rounds up."""
     left: "Tree"
     right: "Tree"
 
 
 Tree = Number | Name | Operation
-Rule = Callable[[int], Tree]
 
 
 @dataclass(frozen=True)
@@ -63,28 +67,30 @@ class Grid:
     sizes: tuple[Tree, Tree, Tree]
 
     def c(self, names: Mapping[str, str]) -> tuple[str, str, str]:
-        """Three C expressions; a step that has no result sets `bad`. names: an argument's name in C, by its own."""
-        x, y, z = (_c(each, names) for each in self.sizes)
+        """Three C expressions; a step that has no result sets `bad`.
+
+        names: argument -> its name in C.
+        """
+        x, y, z = (_c(size, names) for size in self.sizes)
         return x, y, z
 
     @property
     def functions(self) -> frozenset[str]:
         """The C functions that the expressions call."""
-        return frozenset().union(*(_functions(each) for each in self.sizes))
+        return frozenset(name for size in self.sizes for name in _functions(size))
 
     def __str__(self) -> str:
-        return ", ".join(_text(each) for each in self.sizes)
+        return ", ".join(_text(size) for size in self.sizes)
 
 
 def parse_grid(text: str, arguments: Sequence[Argument]) -> Grid:
-    """The grid over a kernel's arguments. Raises CourseError naming what is wrong and where it stands."""
-    reader = _Reader(text, {each.name: each for each in arguments})
-    sizes = [reader.sum(0)]
-    while reader.sign == ",":
-        reader.advance()
-        sizes.append(reader.sum(0))
-    if reader.token:
-        raise reader.error("a comma or an operator was expected")
+    """The grid over a kernel's arguments. Raises CourseError naming what is wrong, and where."""
+    if len(text) > MOST_CHARACTERS:
+        raise CourseError(
+            f"The grid has {len(text)} characters, and may have {MOST_CHARACTERS}: "
+            "compute it in the caller."
+        )
+    sizes = _Reader(text, {argument.name: argument for argument in arguments}).sizes()
     if len(sizes) > 3:
         raise CourseError(
             f"The grid has {len(sizes)} parts, and a grid has at most three: x, y, z."
@@ -93,39 +99,131 @@ def parse_grid(text: str, arguments: Sequence[Argument]) -> Grid:
     return Grid((x, y, z))
 
 
+FOREIGN = re.compile(
+    r"(?P<module>[^\W\d]\w*)(?=\s*\.)|(?<=/)(?P<floor>/)|(?<=[*/])(?P<power>[*/])"
+    r"|\b[0-9]+(?P<letters>[^\W0-9]\w*)|(?P<sign>[^\w\s+\-*/%(),])"
+)
+"""What a grid does not have, though Python may read it."""
+ONLY_CDIV = "cdiv, as in cdiv(n, 128), is the only function"
+ONLY_SIGNS = "only + - * / % ( ) and commas stand between numbers and names"
+EXPECTED = "a number, a name or a bracket was expected"
+REASONS = {"module": ONLY_CDIV, "floor": "write / alone, which rounds down here"}
+
+
+class _Reader:
+    """Takes Python's tree of a text, node by node, for a grid's: other nodes are refused."""
+
+    def __init__(self, text: str, arguments: Mapping[str, Argument]) -> None:
+        # Python takes no space first, and a line's end only within brackets. Places stay.
+        self.text, self.arguments = re.sub(r"\s", " ", text), arguments
+        self.indent = len(self.text) - len(self.text.lstrip())
+
+    def sizes(self) -> list[Tree]:
+        if foreign := FOREIGN.search(self.text):
+            kind = str(foreign.lastgroup)
+            self.refuse(foreign.start(kind), REASONS.get(kind, ONLY_SIGNS))
+        depths = itertools.accumulate({"(": 1, ")": -1}.get(sign, 0) for sign in self.text)
+        if (place := next((i for i, depth in enumerate(depths) if depth > MOST_DEEP), -1)) >= 0:
+            self.refuse(place, f"there are more than {MOST_DEEP} brackets within one another")
+        try:
+            root = ast.parse(self.text.lstrip(), mode="eval").body
+        except SyntaxError as error:
+            self.refuse_syntax(error)
+        except (MemoryError, RecursionError, ValueError):
+            self.refuse(self.indent, "Python cannot read it: compute it in the caller")
+        nodes = root.elts if isinstance(root, ast.Tuple) else [root]
+        if not nodes or self.text.rstrip().endswith(","):
+            self.refuse(len(self.text), EXPECTED)
+        return [self.tree(node) for node in nodes]
+
+    def tree(self, node: ast.expr) -> Tree:
+        match node:
+            case ast.Constant(int(value)) if not isinstance(value, bool):
+                if value > LARGEST:
+                    self.refuse_node(node, "the number is larger than 64 bits hold")
+                return Number(value)
+            case ast.Name(name):
+                return self.named(node, name)
+            case ast.BinOp(left, sign, right) if type(sign) in SIGNS:
+                return Operation(SIGNS[type(sign)], self.tree(left), self.tree(right))
+            case ast.Call(ast.Name("cdiv"), [left, right], []):
+                return Operation("cdiv", self.tree(left), self.tree(right))
+            case ast.Call(ast.Name("cdiv"), _, []):
+                self.refuse_node(node, "cdiv takes two numbers, as in cdiv(n, 128)")
+            case ast.Call():
+                self.refuse_node(node, ONLY_CDIV)
+            case ast.UnaryOp(ast.USub() | ast.UAdd()):
+                self.refuse_node(node, "no sign stands before a number: write 0 - n")
+        self.refuse_node(node, ONLY_SIGNS)
+
+    def named(self, node: ast.expr, name: str) -> Tree:
+        argument = self.arguments.get(name)
+        if argument is None and name == "cdiv":
+            self.refuse_node(node, "'(' was expected, as in cdiv(n, 128)")
+        if argument is None:
+            integers = [each.name for each in self.arguments.values() if _integer(each)]
+            known = f"its integers are {', '.join(integers) or 'none'}"
+            self.refuse_node(node, f"the kernel has no argument of that name; {known}")
+        if not _integer(argument):
+            self.refuse_node(node, "a grid is computed from integers, and this argument is none")
+        if argument.type and argument.passed:
+            return Name(name, argument.type)
+        return Number(int(argument.value or 0), name)
+
+    def refuse_syntax(self, error: SyntaxError) -> NoReturn:
+        if "was never closed" in error.msg:
+            self.refuse(len(self.text), "')' was expected")
+        if not error.offset:  # Python's own for the end
+            self.refuse(len(self.text), EXPECTED)
+        self.refuse(self.indent + error.offset - 1, ONLY_SIGNS)
+
+    def refuse_node(self, node: ast.expr, why: str) -> NoReturn:
+        before = self.text.lstrip().encode()[: node.col_offset]  # Python counts in UTF-8
+        self.refuse(self.indent + len(before.decode()), why)
+
+    def refuse(self, place: int, why: str) -> NoReturn:
+        token = re.compile(r"\w+|.").match(self.text, place)
+        what = f"{token[0][:40]!r} at character {place + 1}" if token else "the end"
+        raise CourseError(f"The grid is not understood at {what}: {why}.")
+
+
+def _integer(argument: Argument) -> bool:
+    if argument.constant:
+        return isinstance(argument.value, int)
+    return argument.scalar.integer
+
+
 def check_launchable(grid: Grid) -> None:
-    """Raise CourseError where no arguments make it a grid that launches something."""
-    for axis, most, size in zip("xyz", MOST_PROGRAMS, grid.sizes, strict=True):
+    """Raise CourseError if the grid launches nothing, whatever it is called with."""
+    for axis, most, size in zip("xyz", MOST_GRID, grid.sizes, strict=True):
         known = _known(size)
         if known is not None and not 1 <= known <= most:
             raise CourseError(
-                f"The grid has {known:,} programs along {axis}, whatever it is called with, and must have 1 to {most:,}."
+                f"The grid has {known:,} programs along {axis}, whatever it is called with, "
+                f"and must have 1 to {most:,}."
             )
 
 
 def _known(tree: Tree) -> int | None:
-    """Its value, where no run-time argument takes part. Raises CourseError for a step of it that the C refuses each time."""
-    match tree:
-        case Number(value):
-            return value
-        case Operation(sign, left, right):
-            a, b = _known(left), _known(right)
-            if sign in ("/", "%", "cdiv") and b == 0:
-                raise CourseError(
-                    f"The grid divides by 0 in {_text(tree)}, whatever it is called with."
-                )
-            if sign == "cdiv" and min(a or 0, b or 0) < 0:
-                raise CourseError(
-                    f"The grid rounds up a negative number in {_text(tree)}, whatever it is called with."
-                )
-            if a is not None and b is not None:
-                value = KNOWN[sign](a, b)
-                if abs(value) > LARGEST:
-                    raise CourseError(
-                        f"The grid goes beyond 64 bits in {_text(tree)}, whatever it is called with."
-                    )
-                return value
-    return None
+    """Its value, if it depends on no run-time argument.
+
+    Raises CourseError for a step that the C refuses each time.
+    """
+    if isinstance(tree, Number):
+        return tree.value
+    if isinstance(tree, Name):
+        return None
+    a, b = _known(tree.left), _known(tree.right)
+    value = None
+    if tree.sign in ("/", "%", "cdiv") and b == 0:
+        problem = "divides by 0"
+    elif tree.sign == "cdiv" and min(a or 0, b or 0) < 0:
+        problem = "rounds up a negative number"
+    elif a is None or b is None or abs(value := KNOWN[tree.sign](a, b)) <= LARGEST:
+        return value
+    else:
+        problem = "goes beyond 64 bits"
+    raise CourseError(f"The grid {problem} in {_text(tree)}, whatever it is called with.")
 
 
 def _towards_zero(a: int, b: int) -> int:
@@ -143,138 +241,16 @@ KNOWN: dict[str, Callable[[int, int], int]] = {
 }
 
 
-class _Reader:
-    """Takes a text token by token."""
-
-    def __init__(self, text: str, arguments: Mapping[str, Argument]) -> None:
-        if len(text) > MOST_CHARACTERS:
-            raise CourseError(
-                f"The grid has {len(text)} characters, and may have {MOST_CHARACTERS}: compute it in the caller."
-            )
-        self.text, self.arguments = text, arguments
-        self.start = self.end = 0
-        self.advance()
-
-    def advance(self) -> None:
-        """Go to the next token; "" at the end."""
-        match = TOKEN.match(self.text, self.end)
-        if match is None:
-            self.start = self.end + len(self.text[self.end :]) - len(self.text[self.end :].lstrip())
-            if self.start < len(self.text):
-                self.token = self.text[self.start]
-                raise self.error("it is no number, no name and none of + - * / % ( ) ,")
-            self.token, self.kind = "", ""
-            return
-        self.kind = str(match.lastgroup)
-        self.token = match[self.kind]
-        self.start, self.end = match.start(self.kind), match.end()
-
-    @property
-    def sign(self) -> str:
-        return self.token if self.kind == "sign" else ""
-
-    def error(self, why: str) -> CourseError:
-        what = f"{self.token[:40]!r} at character {self.start + 1}" if self.token else "the end"
-        return CourseError(f"The grid is not understood at {what}: {why}.")
-
-    def sum(self, depth: int) -> Tree:
-        tree = self.product(depth)
-        while self.sign in ("+", "-"):
-            tree = self.operation(tree, self.product, depth)
-        return tree
-
-    def product(self, depth: int) -> Tree:
-        tree = self.atom(depth)
-        while self.sign in ("*", "/", "%"):
-            tree = self.operation(tree, self.atom, depth)
-        return tree
-
-    def operation(self, left: Tree, right: Rule, depth: int) -> Tree:
-        sign = self.sign
-        self.advance()
-        return Operation(sign, left, right(depth))
-
-    def atom(self, depth: int) -> Tree:
-        if depth > MOST_DEEP:
-            raise self.error(f"there are more than {MOST_DEEP} brackets within one another")
-        if self.kind == "number":
-            if len(self.token) > len(str(LARGEST)) or int(self.token) > LARGEST:
-                raise self.error("the number is larger than 64 bits hold")
-            return self.taken(Number(int(self.token)))
-        if self.sign == "(":
-            self.advance()
-            return self.closed(self.sum(depth + 1))
-        if self.sign == "/" and self.text[: self.start].endswith("/"):
-            raise self.error("write / alone, which rounds down here")
-        if self.sign == "-":
-            raise self.error("no sign stands before a number: write 0 - n")
-        if self.kind != "name":
-            raise self.error("a number, a name or a bracket was expected")
-        if self.token == "cdiv" and (
-            self.text[self.end :].lstrip().startswith("(") or "cdiv" not in self.arguments
-        ):
-            return self.cdiv(depth)
-        return self.taken(self.named())
-
-    def cdiv(self, depth: int) -> Tree:
-        self.advance()
-        self.expect("(")
-        left = self.sum(depth + 1)
-        self.expect(",")
-        return self.closed(Operation("cdiv", left, self.sum(depth + 1)))
-
-    def named(self) -> Tree:
-        argument = self.arguments.get(self.token)
-        if argument is None and re.match(r"\s*[(.]", self.text[self.end :]):
-            raise self.error("cdiv, as in cdiv(n, 128), is the only function")
-        if argument is None:
-            integers = [name for name, each in self.arguments.items() if _integer(each)]
-            raise self.error(
-                f"the kernel has no argument of that name; its integers are {', '.join(integers) or 'none'}"
-            )
-        if not _integer(argument):
-            raise self.error("a grid is computed from integers, and this argument is none")
-        if argument.passed:
-            assert argument.type is not None
-            return Name(argument.name, argument.type.name)
-        return Number(int(argument.value or 0), argument.name)
-
-    def taken(self, tree: Tree) -> Tree:
-        self.advance()
-        return tree
-
-    def closed(self, tree: Tree) -> Tree:
-        self.expect(")")
-        return tree
-
-    def expect(self, sign: str) -> None:
-        if self.sign != sign:
-            raise self.error(f"{sign!r} was expected")
-        self.advance()
-
-
-def _integer(argument: Argument) -> bool:
-    if argument.type is not None:
-        return argument.type.integer
-    return isinstance(argument.value, int)
-
-
 def _c(tree: Tree, names: Mapping[str, str]) -> str:
     match tree:
         case Number(value, name):
-            number = (
-                str(value)
-                if abs(value) < 2**31
-                else "INT64_MIN"
-                if value < -LARGEST
-                else f"INT64_C({value})"
-            )
+            number = str(value) if abs(value) < 2**31 else f"INT64_C({value})"
+            if value < -LARGEST:
+                number = "INT64_MIN"
             return f"{number} /* {names[name]} */" if name else number
         case Name(name, "u64"):
             return f"{UNSIGNED}({names[name]}, &bad)"
-        case Name(
-            name, "i1" | "u1"
-        ):  # C has any number there, of which the kernel reads whether it is 0
+        case Name(name, "i1" | "u1"):  # the kernel reads whether C's number, whichever, is 0
             return f"({names[name]} != 0)"
         case Name(name):
             return names[name]
@@ -282,13 +258,13 @@ def _c(tree: Tree, names: Mapping[str, str]) -> str:
             return f"{FUNCTIONS[sign]}({_c(left, names)}, {_c(right, names)}, &bad)"
 
 
-def _functions(tree: Tree) -> frozenset[str]:
-    match tree:
-        case Name(_, "u64"):
-            return frozenset({UNSIGNED})
-        case Operation(sign, left, right):
-            return frozenset({FUNCTIONS[sign]}) | _functions(left) | _functions(right)
-    return frozenset()
+def _functions(tree: Tree) -> Iterator[str]:
+    if isinstance(tree, Operation):
+        yield FUNCTIONS[tree.sign]
+        yield from _functions(tree.left)
+        yield from _functions(tree.right)
+    elif isinstance(tree, Name) and tree.scalar == "u64":
+        yield UNSIGNED
 
 
 def _text(tree: Tree) -> str:

@@ -1,8 +1,9 @@
-"""An exported function: what there is to say of it besides its machine code. It stands as JSON in the function's header."""
+"""What an exported function is besides its machine code, kept as JSON in its header and library."""
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 from course.errors import CourseError
 
 from .identifiers import parameter_names
-from .scalars import scalar_of
-from .signature import Argument, Constant, Options
-from .writing import MARK
+from .options import Options
+from .output_files import MARK
+from .signature import Argument, Constant
 
 JSON_LINE = "// course-aot: "
 
@@ -22,23 +23,23 @@ class Function:
     """A kernel for one signature, as a C function."""
 
     name: str
-    """Of the C function, as add_1a2b3c4d_0d1d: out-name, hash, hints."""
+    """The C function's, as add_1a2b3c4d_0d1d: out-name, hash, hints."""
     out_name: str
     kernel: str
     target: str
     triton: str
     """The version that compiled it."""
     arguments: tuple[Argument, ...]
-    """Of the kernel, with its constants."""
+    """All of the kernel's, with its constants."""
     grid: str
     num_warps: int
-    """As was asked for."""
+    """Warps per program, as export was told."""
     threads: int
-    """Of a program, as it is launched: a compiler that gives warps different work may add some."""
+    """Threads per program at a launch: a compiler that specialises warps may add some."""
     num_stages: int
     shared_bytes: int
     registers: int
-    """Per thread."""
+    """Registers per thread."""
     maxnreg: int | None = None
     enable_fp_fusion: bool | None = None
 
@@ -49,97 +50,100 @@ class Function:
 
     @property
     def runtime(self) -> tuple[Argument, ...]:
-        """The arguments that are given at run time, with those that must be 1."""
-        return tuple(each for each in self.arguments if not each.constant)
+        """The arguments of run time, with those that must be 1."""
+        return tuple(argument for argument in self.arguments if not argument.constant)
 
     @property
     def passed(self) -> tuple[Argument, ...]:
         """The parameters of this C function, after the stream."""
-        return tuple(each for each in self.arguments if each.passed)
+        return tuple(argument for argument in self.arguments if argument.passed)
 
     @property
     def constants(self) -> dict[str, Constant]:
-        return {each.name: each.value for each in self.arguments if each.constant}
+        return {argument.name: argument.value for argument in self.arguments if argument.constant}
 
     @cached_property
     def c_names(self) -> dict[str, str]:
-        """By argument the C parameter's name."""
-        return parameter_names([each.name for each in self.arguments])
+        """Argument -> the C parameter's name."""
+        return parameter_names([argument.name for argument in self.arguments])
 
-    def parameters(self, arguments: tuple[Argument, ...]) -> str:
-        """As in a C prototype."""
-        return ", ".join(f"{c_type(each)} {self.c_names[each.name]}" for each in arguments)
+    @property
+    def promises(self) -> str:
+        """The arguments with hints, as "x_ptr:16, n:1"."""
+        return promises_of(self.runtime)
+
+    def call(self, arguments: Sequence[Argument]) -> str:
+        """What a call in C passes on: the stream and these arguments."""
+        return ", ".join(["stream", *(self.c_names[argument.name] for argument in arguments)])
+
+    def parameters(self, arguments: Sequence[Argument]) -> str:
+        """The parameters of a C prototype: the stream and these arguments."""
+        typed = [f"{argument.scalar.c} {self.c_names[argument.name]}" for argument in arguments]
+        return ", ".join(["CUstream stream", *typed])
 
     @property
     def prototype(self) -> str:
-        return f"CUresult {self.name}({', '.join(filter(None, ['CUstream stream', self.parameters(self.passed)]))})"
-
-    @property
-    def algorithm(self) -> str:
-        """What is fixed besides hints, in the words of Triton's own linker."""
-        values = [each.value for each in self.arguments if each.constant] + [
-            1 for each in self.arguments if each.hint == 1
-        ]
-        return f"{'x'.join(map(str, values))}_{self.options.words}"
-
-    def to_json(self) -> dict[str, Any]:
-        arguments = [
-            {
-                "name": each.name,
-                "type": each.type and each.type.name,
-                "hint": each.hint,
-                "value": each.value,
-            }
-            for each in self.arguments
-        ]
-        return {**asdict(replace(self, arguments=())), "arguments": arguments}
+        return f"CUresult {self.name}({self.parameters(self.passed)})"
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Function":
-        arguments = tuple(
-            Argument(each["name"], scalar_of(each["type"] or ""), each["hint"], each["value"])
-            for each in content["arguments"]
-        )
+        arguments = tuple(Argument(**argument) for argument in content["arguments"])
         return cls(**{**content, "arguments": arguments})
 
 
-def c_type(argument: Argument) -> str:
-    assert argument.type is not None
-    return argument.type.c
+def promises_of(arguments: Sequence[Argument]) -> str:
+    """The arguments with hints, as "x_ptr:16, n:1"."""
+    return ", ".join(f"{each.name}:{each.hint}" for each in arguments if each.hint)
 
 
-def read_header(path: Path) -> dict[str, Any]:
-    """The JSON in a header of ours: "function", or "linked". Raises CourseError for any other file."""
+@dataclass(frozen=True)
+class Manifest:
+    """What a header of ours holds: one function, or the variants behind a linked one."""
+
+    functions: tuple[Function, ...]
+    linked: str = ""
+    """The linked function's name; empty in the header of one variant."""
+    sources: tuple[str, ...] = field(default=())
+    """Where the variants' sources are, seen from a linked header."""
+
+    def to_json(self) -> dict[str, Any]:
+        functions = [asdict(function) for function in self.functions]
+        if not self.linked:
+            return {"function": functions[0]}
+        return {"linked": self.linked, "functions": functions, "sources": self.sources}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Manifest":
+        linked = content.get("linked", "")
+        listed = content["functions"] if linked else [content["function"]]
+        functions = tuple(Function.from_json(function) for function in listed)
+        return cls(functions, linked, tuple(content.get("sources", ())))
+
+    @property
+    def line(self) -> str:
+        """The header's line, with a hash by which a change by hand is noticed."""
+        text = json.dumps(self.to_json())
+        return f"{JSON_LINE}{_digest(text)} {text}"
+
+
+def read_header(path: Path) -> Manifest:
+    """The manifest in a header of ours. Raises CourseError for any other file."""
     try:
-        lines = path.read_text(errors="replace").splitlines()
+        first, *lines = path.read_text(errors="replace").splitlines()[:3] or [""]
     except OSError as error:
         raise CourseError(f"{path} could not be read: {error.strerror}.") from error
-    found = [line for line in lines[:3] if line.startswith(JSON_LINE)]
-    if lines and lines[0].startswith(MARK) and found:
-        digest, _, text = found[0].removeprefix(JSON_LINE).partition(" ")
-        if digest == _digest(text):
-            return _readable(json.loads(text), path)
-    raise CourseError(
-        f"{path} is no header that `course aot` wrote, or was changed: export the kernel again."
-    )
-
-
-def _readable(content: dict[str, Any], path: Path) -> dict[str, Any]:
-    """A header's content, where each of its functions is described as it is here."""
+    line = next((line for line in lines if line.startswith(JSON_LINE)), "")
+    digest, _, text = line.removeprefix(JSON_LINE).partition(" ")
+    if not first.startswith(MARK) or not text or digest != _digest(text):
+        raise CourseError(
+            f"{path} is no header that `course aot` wrote, or was changed: export the kernel again."
+        )
     try:
-        for function in content["functions"] if "linked" in content else [content["function"]]:
-            Function.from_json(function)
+        return Manifest.from_json(json.loads(text))
     except (KeyError, TypeError, AttributeError) as error:
         raise CourseError(
             f"{path} is not what this version of `course aot` writes: export the kernel again."
         ) from error
-    return content
-
-
-def json_line(content: dict[str, Any]) -> str:
-    """With its hash, so that a change by hand is noticed."""
-    text = json.dumps(content)
-    return f"{JSON_LINE}{_digest(text)} {text}"
 
 
 def _digest(text: str) -> str:

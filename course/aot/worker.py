@@ -1,147 +1,169 @@
-"""Compile a kernel for the signatures of an export: what runs in the child. `exporting.py` calls it."""
+"""Compiling a kernel for the signatures of an export: what runs in the child."""
 
-import base64
 import os
 import tempfile
+from dataclasses import dataclass
 from typing import Any
 
 from course.errors import CourseError
-from course.gpus.limits import target_of
-from course.lowering.kernel_reference import Reference, listing_of, loaded_at
-from course.lowering.worker import disk_problem, problem_of
-from course.triton_internals.compiler import compile_as_told
+from course.gpus.limits import Target, target_of
+from course.isolate import runs_in
+from course.lowering.kernel_reference import KernelReference, listing_of, loaded_at
+from course.lowering.problems import compile_error, disk_error
+from course.triton_internals.compiler import compile_as_told, prepare_compiler
 from course.triton_internals.errors import CompileError
 from course.triton_internals.jit_functions import jit_function
 
-from .grid import check_launchable, parse_grid
-from .signature import WRITABLE, Argument, Constant, parse_signature
+from .grid import Grid, check_launchable, parse_grid
+from .options import Options
+from .signature import WRITABLE, Argument, Constant, Signature
 
-Json = dict[str, Any]
+
+@dataclass(frozen=True)
+class ParsedVariant:
+    """What is to be compiled, not yet bound to a kernel's arguments."""
+
+    signature: Signature
+    options: Options
 
 
-def compile_variants(reference: Reference, variants: list[Json], grid: str, target: str) -> Json:
-    """The machine code of a kernel for each variant.
+@dataclass(frozen=True)
+class CompiledVariant:
+    """A kernel's machine code for one signature."""
 
-    variants: "signature" and "options" of each. All are read, and the grid with them, before any is compiled.
-    Returns "kernel", its arguments' "names" and "defaults", and "compiled", in order; or "problem" as `stages.compile_kernel`
-    does.
+    arguments: tuple[Argument, ...]
+    grid: Grid
+    code: bytes
+    """The cubin."""
+    symbol: str
+    """The kernel's name in it."""
+    threads: int
+    """Threads per program."""
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    kernel: str
+    """The kernel's own name."""
+    variants: tuple[CompiledVariant, ...]
+
+
+@runs_in("compile", timeout_s=120, prepare=prepare_compiler)
+def compile_variants(
+    reference: KernelReference, variants: list[ParsedVariant], grid: str, target: str
+) -> CompiledKernel:
+    """Bind all variants and their grids to a kernel, then compile them.
+
+    Raises CourseError before anything is compiled if one does not fit the kernel; LowerError, with
+    the kernel's line, if the kernel does not compile.
     """
-    try:
-        kernel = jit_function(loaded_at(reference, target_of(target).triton))
-        defaults = _defaults(kernel)
-        for each in variants:
-            _refuse_unwritable(kernel, len(parse_signature(each["signature"]).arguments), defaults)
-        read = [
-            parse_signature(each["signature"]).bind(kernel.arg_names, kernel.__name__, defaults)
-            for each in variants
-        ]
-        for arguments in read:
-            check_launchable(parse_grid(grid, arguments))
-    except CourseError as error:
-        return {"problem": str(error)}
+    gpu = target_of(target)
+    kernel = jit_function(loaded_at(reference, gpu.triton))
+    name, defaults = kernel.__name__, _defaults(kernel)
+    bound, grids = [], []
+    for variant in variants:
+        _refuse_unwritable(kernel, len(variant.signature.arguments), defaults)
+        bound.append(variant.signature.bind(kernel.arg_names, name, defaults))
+    for arguments in bound:
+        grids.append(parse_grid(grid, arguments))
+        check_launchable(grids[-1])
     try:
         with tempfile.TemporaryDirectory(prefix="course-aot-") as cache:
-            os.environ["TRITON_CACHE_DIR"] = (
-                cache  # Triton's own cache goes by a kernel's text and not by its file
-            )
+            # Triton's own cache goes by a kernel's text and not by its file.
+            os.environ["TRITON_CACHE_DIR"] = cache
             compiled = [
-                _compile(kernel, arguments, each["options"], target)
-                for arguments, each in zip(read, variants, strict=True)
+                _compile(kernel, arguments, grid, variant.options, gpu)
+                for arguments, grid, variant in zip(bound, grids, variants, strict=True)
             ]
     except CompileError as error:
-        found = problem_of(error, listing_of(kernel))
-        return {**found, "problem": found["problem"] + _typed_constants(kernel, read)}
-    except CourseError as error:
-        return {"problem": str(error)}
+        raise compile_error(error, listing_of(kernel), _typed_constants(kernel, bound)) from error
     except OSError as error:
-        return disk_problem(error)
-    return {
-        "kernel": kernel.__name__,
-        "names": list(kernel.arg_names),
-        "defaults": defaults,
-        "compiled": compiled,
-    }
+        raise disk_error(error) from error
+    return CompiledKernel(name, tuple(compiled))
 
 
 def _defaults(kernel: Any) -> dict[str, Constant]:
-    """The constants among a kernel's arguments that a signature may leave out."""
-    given = {
-        each.name: each.default for each in kernel.params if each.is_constexpr and each.has_default
+    """The constants of a kernel that a signature may leave out."""
+    defaults = {
+        parameter.name: getattr(parameter.default, "value", parameter.default)  # of a tl.constexpr
+        for parameter in kernel.params
+        if parameter.is_constexpr and parameter.has_default
     }
-    plain = {
-        name: getattr(value, "value", value) for name, value in given.items()
-    }  # a default may be a tl.constexpr
     return {
         name: value
-        for name, value in plain.items()
+        for name, value in defaults.items()
         if value is None or isinstance(value, (bool, int, float))
     }
 
 
-def _refuse_unwritable(kernel: Any, given: int, defaults: dict[str, Constant]) -> None:
-    """Raise CourseError where a signature of so many parts leaves out a constant that none can write, as a string."""
-    for each in kernel.params[given:]:
-        if each.has_default and each.name not in defaults:
-            value = getattr(each.default, "value", each.default)
-            raise CourseError(f"{kernel.__name__} has {each.name} = {value!r:.60}, and {WRITABLE}")
+def _refuse_unwritable(kernel: Any, written: int, defaults: dict[str, Constant]) -> None:
+    """Raise CourseError if a signature of `written` parts leaves out a constant that no signature
+    writes, as a string."""
+    for parameter in kernel.params[written:]:
+        if parameter.has_default and parameter.name not in defaults:
+            value = getattr(parameter.default, "value", parameter.default)
+            has = f"{kernel.__name__} has {parameter.name} = {value!r:.60}"
+            raise CourseError(f"{has}, and {WRITABLE}")
 
 
-def _typed_constants(kernel: Any, read: list[tuple[Argument, ...]]) -> str:
-    """What to look at where a kernel does not compile and a signature has types for its constants."""
-    constants = {each.name for each in kernel.params if each.is_constexpr}
+def _typed_constants(kernel: Any, signatures: list[tuple[Argument, ...]]) -> str:
+    """What to look at if a kernel does not compile: constants to which a signature gives a type."""
+    constants = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
     typed = {
-        each.name: each.type.name
-        for arguments in read
-        for each in arguments
-        if each.type and each.name in constants
+        argument.name: argument.type
+        for arguments in signatures
+        for argument in arguments
+        if argument.type and argument.name in constants
     }
     if not typed:
         return ""
     listed = ", ".join(f"{name} ({type})" for name, type in typed.items())
-    return f" The signature gives a type in the place of a tl.constexpr, {listed}: a constant, so give its value; {WRITABLE}"
+    return (
+        f". The signature gives a type in the place of a tl.constexpr, {listed}: a constant, so "
+        f"give its value; {WRITABLE}"
+    )
 
 
-def _compile(kernel: Any, arguments: tuple[Argument, ...], options: Json, target: str) -> Json:
-    made = compile_as_told(
+def _compile(
+    kernel: Any, arguments: tuple[Argument, ...], grid: Grid, options: Options, target: Target
+) -> CompiledVariant:
+    compiled = compile_as_told(
         kernel,
-        {
-            each.name: each.type.name if each.passed and each.type else "constexpr"
-            for each in arguments
-        },
+        {each.name: each.type if each.type and each.passed else "constexpr" for each in arguments},
         {each.name: each.value for each in arguments if not each.passed},
         [each.name for each in arguments if each.passed and each.hint == 16],
-        target_of(target).triton,
-        {**options, "debug": bool(getattr(kernel, "debug", False))},
+        target.triton,
+        {**options.told, "debug": bool(getattr(kernel, "debug", False))},
     )
-    metadata = made.metadata._asdict()
-    if problem := next(
-        (words for key, most, words in UNSUPPORTED if metadata.get(key, 0) > most), None
-    ):
-        raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
-    return {
-        "code": base64.b64encode(made.asm["cubin"]).decode(),
-        "symbol": metadata["name"],
-        "threads": metadata["num_warps"] * metadata["warp_size"],
-        "shared_bytes": metadata["shared"],
-    }
+    metadata = compiled.metadata._asdict()
+    for name, (most, problem) in UNSUPPORTED.items():
+        if metadata.get(name, 0) > most:
+            raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
+    return CompiledVariant(
+        arguments,
+        grid,
+        compiled.asm["cubin"],
+        metadata["name"],
+        metadata["num_warps"] * metadata["warp_size"],
+        metadata["shared"],
+    )
 
 
-UNSUPPORTED = (
-    (
-        "global_scratch_size",
+UNSUPPORTED = {
+    "global_scratch_size": (
         0,
-        "it needs scratch memory, as tl.make_tensor_descriptor does, which only a launch by Triton has",
+        "it needs scratch memory, as tl.make_tensor_descriptor does, "
+        "which only a launch by Triton has",
     ),
-    (
-        "profile_scratch_size",
+    "profile_scratch_size": (
         0,
         "it is built for a profiler, which needs memory that only a launch by Triton has",
     ),
-    ("num_ctas", 1, "it runs in clusters of programs (num_ctas), which its C would not launch"),
-    (
-        "launch_cooperative_grid",
+    "num_ctas": (1, "it runs in clusters of programs (num_ctas), which its C would not launch"),
+    "launch_cooperative_grid": (
         0,
         "its programs wait for one another (launch_cooperative_grid), which its C would not launch",
     ),
-)
-"""What the metadata may say at most, and what is the matter where it says more."""
+}
+"""What the compiler's metadata says -> its greatest value, and the problem with a greater one."""

@@ -52,7 +52,7 @@ def measure_launches() -> LaunchCosts:
     Raises CourseError in CPU mode, and without a C compiler.
     """
     from course import aot
-    from course.aot.building import compile_library
+    from course.aot.c_compiler import compile_library
     from kernels.vector_add import add_kernel
 
     require_gpu()

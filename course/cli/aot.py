@@ -141,4 +141,4 @@ def standin() -> None:
     """Print the path of a stand-in for NVIDIA's driver library, which records launches and computes nothing."""
     from course import aot
 
-    print(aot.standin.path())
+    print(aot.fake_driver.path())

@@ -1,14 +1,14 @@
 """An exercise whose answer is what an export is told. It is exported, built and called, on the stand-in alone."""
 
-import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from course import aot
-from course.aot.captured_launch import FORMATS, Handed, from_json, handed_all
+from course.aot.abi import scalar_of
+from course.aot.captured_launch import CapturedLaunch, PlainValue, TensorPlace, captured_launch
 from course.aot.manifest import Function
 from course.aot.signature import Argument
 from course.errors import CourseError
@@ -20,16 +20,16 @@ ROOT = Path(__file__).parents[2]
 TARGET = "sm_90"
 
 
-def tensor(dtype: str, past: int = 0) -> dict[str, Any]:
+def tensor(dtype: str, past: int = 0) -> TensorPlace:
     """A tensor for a call; past: how many bytes after a multiple of 16 it begins."""
-    return {"dtype": dtype, "past": past}
+    return TensorPlace(dtype, past)
 
 
 @dataclass(frozen=True)
 class Launch:
     """A call of the exported function, and what the driver must be handed."""
 
-    values: dict[str, Any]
+    values: Mapping[str, PlainValue]
     """By argument; a tensor as `tensor` makes it."""
     grid: tuple[int, int, int]
     promises: frozenset[str] = frozenset()
@@ -38,12 +38,15 @@ class Launch:
     """The numbers that a sentence names; all where none is named."""
 
     def __str__(self) -> str:
-        shown = {name: value for name, value in self.values.items() if not isinstance(value, dict)}
+        tensors = {
+            name: each for name, each in self.values.items() if isinstance(each, TensorPlace)
+        }
+        shown = {name: each for name, each in self.values.items() if name not in tensors}
         numbers = [f"{name} = {shown[name]:,}" for name in self.shown or shown]
         shifted = [
-            f"{name} {value['past']} bytes past a multiple of 16"
-            for name, value in self.values.items()
-            if isinstance(value, dict) and value["past"]
+            f"{name} {each.past} bytes past a multiple of 16"
+            for name, each in tensors.items()
+            if each.past
         ]
         return ", ".join(numbers + shifted)
 
@@ -108,13 +111,14 @@ class Exported:
                 return problem
         linked = aot.link(exported, folder / "linked")
         names = [argument.name for argument in exported.functions[0].runtime]
-        calls = [[launch.values[name] for name in names] for launch in self.launches]
-        found = handed_all(aot.build(linked), calls)
-        for launch, each in zip(self.launches, found, strict=True):
-            if "problem" in each:
-                return self._refusal(launch, exported.functions, each["problem"])
-            function = next(one for one in exported.functions if one.name == each["function"])
-            for problem in self._launch_problems(launch, from_json(each), function):
+        library = str(aot.build(linked))
+        for launch in self.launches:
+            try:
+                captured = captured_launch(library, [launch.values[name] for name in names])
+            except CourseError as error:
+                return self._refusal(launch, exported.functions, str(error))
+            function = next(one for one in exported.functions if one.name == captured.function)
+            for problem in self._launch_problems(launch, captured, function):
                 return problem
         return ""
 
@@ -129,8 +133,8 @@ class Exported:
                 yield f"{each.name} is the constant {each.value}: the function would serve that one value."
             elif each.constant and each.value != self.may_be_constant[each.name]:
                 yield f"{each.name} is the constant {each.value}, and it is {self.may_be_constant[each.name]} in every call."
-            elif each.type is not None and each.type.name.replace("*k", "*") != wanted:
-                yield f"{each.name} is {each.type.name}, and must be {wanted}."
+            elif each.type is not None and each.type.replace("*k", "*") != wanted:
+                yield f"{each.name} is {each.type}, and must be {wanted}."
 
     def _refusal(self, launch: Launch, functions: Sequence[Function], said: str) -> str:
         if "launches nothing" in said:
@@ -153,14 +157,17 @@ class Exported:
         )
         return f"With {launch} no variant takes the call: {listed}."
 
-    def _launch_problems(self, launch: Launch, handed: Handed, function: Function) -> Iterator[str]:
+    def _launch_problems(
+        self, launch: Launch, handed: CapturedLaunch, function: Function
+    ) -> Iterator[str]:
         if handed.grid != launch.grid:
             ours, theirs = (" x ".join(map(str, each)) for each in (launch.grid, handed.grid))
             yield f"With {launch} the driver is handed a grid of {theirs}, and it must be {ours}."
         for each in handed.arguments:
-            if each.type in FORMATS and each.bytes != struct.pack(
-                f"<{FORMATS[each.type]}", launch.values[each.name]
-            ):
+            scalar, value = scalar_of(each.type), launch.values[each.name]
+            if scalar is None or isinstance(value, TensorPlace):
+                continue
+            if each.content != scalar.packed(value):
                 yield f"With {launch} the kernel reads {each.name} as {each.value}."
         promised = {each.name for each in function.arguments if each.hint or each.constant}
         missing = ", ".join(name for name in launch.values if name in launch.promises - promised)
@@ -169,7 +176,7 @@ class Exported:
             yield f"With {launch} it launches, but {who} is promised nothing of {missing}: a silent slow path."
 
 
-def holds(argument: Argument, value: Any) -> bool:
+def holds(argument: Argument, value: PlainValue) -> bool:
     """Whether the value keeps what the signature promises of it."""
-    number = value["past"] if isinstance(value, dict) else value
+    number = value.past if isinstance(value, TensorPlace) else value
     return argument.hint is None or (number == 1 if argument.hint == 1 else number % 16 == 0)

@@ -84,7 +84,8 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     if ended.how == "finished":
         return ended.value  # type: ignore[return-value]
     sentence = ended.sentence("The compiler")
-    kernel = args[0].kernel if args and isinstance(args[0], Request) else None
+    first = args[0] if args else None
+    kernel = first.kernel if isinstance(first, Request) else first
     if ended.how == "out of time" and isinstance(kernel, InFile):
         sentence += f"; before it compiles, it executes {kernel.file}"
     if ended.how == "out of memory":

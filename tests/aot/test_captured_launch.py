@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from course import aot, handed, stock
-from course.aot import captured_launch as handing
-from course.aot.captured_launch import described, made
+from course.aot.captured_launch import CapturedArgument, CapturedLaunch, plain, remade
 from course.aot.signature import Argument
 from course.errors import CourseError
 from course.exercises.export_exercise import Exported, Launch, holds, tensor
@@ -51,7 +50,7 @@ def multiply(tmp_path):
 @pytest.mark.parametrize("start", [0, 1, 3])
 def test_a_tensor_is_made_again_as_far_past_a_multiple_of_16_bytes(dtype, start):
     x = torch.zeros(100, dtype=dtype)[start:]
-    again = made(described(x))
+    again = remade(plain(x))
     assert again.dtype == dtype
     assert again.data_ptr() % 16 == x.data_ptr() % 16
 
@@ -62,7 +61,7 @@ def test_handed_shows_the_variant_the_grid_and_each_arguments_bytes(added):
     assert found.function.endswith("_0d1d2d3d")
     assert (found.grid, found.threads, found.shared_bytes) == ((2, 1, 1), 128, 0)
     assert [each.name for each in found.arguments] == ["x_ptr", "y_ptr", "out_ptr", "n_elements"]
-    assert (found.arguments[3].bytes, found.arguments[3].value) == (struct.pack("<i", 2048), 2048)
+    assert (found.arguments[3].content, found.arguments[3].value) == (struct.pack("<i", 2048), 2048)
     assert "x_ptr          *fp32  8 bytes  an address, a multiple of 16" in str(found)
     assert "n_elements     i32    4 bytes  00 08 00 00  2048" in str(found)
 
@@ -116,7 +115,7 @@ def test_tritons_own_tool_declares_floats_as_doubles_and_the_kernel_reads_other_
     names = [(each.name, each.value) for each in found.arguments[1:]]
     assert names == [("scale", 0.0), ("half", 0.0), ("n_elements", 1000)]
     assert (
-        plain.handed(torch.zeros(1000), 0.1, 0.5, 1000).arguments[1].bytes
+        plain.handed(torch.zeros(1000), 0.1, 0.5, 1000).arguments[1].content
         == struct.pack("<d", 0.1)[:4]
     )
 
@@ -211,11 +210,11 @@ def test_a_value_that_the_kernel_reads_otherwise_is_wrong():
     launch = Launch({"scale": 0.1, "n": 5}, (1, 1, 1))
     function = SimpleNamespace(arguments=())
     for half in (False, True):
-        scale = handing.Argument(
+        scale = CapturedArgument(
             "scale", "fp32", struct.pack("<d", 0.1)[:4] if half else struct.pack("<f", 0.1)
         )
-        found = handing.Handed(
-            "add", (1, 1, 1), 128, 0, (scale, handing.Argument("n", "i32", struct.pack("<i", 5))), 0
+        found = CapturedLaunch(
+            "add", (1, 1, 1), 128, 0, (scale, CapturedArgument("n", "i32", struct.pack("<i", 5))), 0
         )
         problems = "".join(exercise()._launch_problems(launch, found, function))
         assert (
@@ -244,7 +243,7 @@ def test_a_constant_that_is_allowed_must_have_its_value():
     ],
 )
 def test_a_number_is_shown_as_it_is(type, digits, shown):
-    assert str(handing.Argument("n", type, bytes.fromhex(digits))).endswith(shown)
+    assert str(CapturedArgument("n", type, bytes.fromhex(digits))).endswith(shown)
 
 
 def test_a_tensor_within_an_element_is_refused():
@@ -253,4 +252,4 @@ def test_a_tensor_within_an_element_is_refused():
         CourseError,
         match=r"A tensor begins 2 bytes into an element of torch\.float32: copy it first\.",
     ):
-        handing.described(x)
+        plain(x)

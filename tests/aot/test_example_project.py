@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from course import aot
-from course.aot import fake_driver as standin
-from course.aot.building import include_folder
+from course.aot import fake_driver
 from course.aot.c.templates import BITS
+from course.aot.c_compiler import include_folder
 from course.aot.example_project import SPECS
 from course.cli import app
 from course.errors import CourseError
@@ -35,10 +35,10 @@ class Ended:
 
     status: int
     out: str
-    calls: list[standin.Call]
+    calls: list[fake_driver.Call]
 
     @property
-    def launches(self) -> list[standin.Call]:
+    def launches(self) -> list[fake_driver.Call]:
         return [each for each in self.calls if each.name == "cuLaunchKernel"]
 
 
@@ -56,7 +56,7 @@ def samples(tmp_path_factory):
 
 def make(folder: Path, *words: str) -> str:
     ended = subprocess.run(
-        ["make", "-s", "-C", str(folder), f"CUDA_LIB={standin.path()}", *words],
+        ["make", "-s", "-C", str(folder), f"CUDA_LIB={fake_driver.path()}", *words],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -68,7 +68,7 @@ def make(folder: Path, *words: str) -> str:
 def run(folder: Path, program: str, log: Path, **settings: str) -> Ended:
     environ = {
         **os.environ,
-        "LD_LIBRARY_PATH": str(standin.path().parent),
+        "LD_LIBRARY_PATH": str(fake_driver.path().parent),
         "COURSE_STANDIN_LOG": str(log),
         **settings,
     }
@@ -79,7 +79,7 @@ def run(folder: Path, program: str, log: Path, **settings: str) -> Ended:
         text=True,
         timeout=PATIENCE_S,
     )
-    return Ended(ended.returncode, ended.stdout + ended.stderr, standin.calls_in(log))
+    return Ended(ended.returncode, ended.stdout + ended.stderr, fake_driver.calls_in(log))
 
 
 LANGUAGES = pytest.mark.parametrize("language", ["c", "cpp"])
@@ -284,7 +284,9 @@ def test_a_sample_accepts_what_is_computed_right_and_only_that(
     )
     linker = ["cc" if language == "c" else "g++", *SANITIZE.split()]
     main = folder / "build" / f"main.{language}.o"
-    subprocess.run([*linker, "-o", program, main, computed, str(standin.path()), "-lm"], check=True)
+    subprocess.run(
+        [*linker, "-o", program, main, computed, str(fake_driver.path()), "-lm"], check=True
+    )
     ended = run(folder, program.name, tmp_path / "log")
     assert ended.status == (DIFFERS if wrong else AGREES), ended.out
     assert ("does not agree" in ended.out) == bool(wrong)
@@ -292,7 +294,7 @@ def test_a_sample_accepts_what_is_computed_right_and_only_that(
 
 def test_make_run_runs_both_programs_though_the_first_one_fails(samples):
     ended = subprocess.run(
-        ["make", "-s", "-C", str(samples["softmax"]), "run", f"CUDA_LIB={standin.path()}"],
+        ["make", "-s", "-C", str(samples["softmax"]), "run", f"CUDA_LIB={fake_driver.path()}"],
         capture_output=True,
         text=True,
     )
@@ -368,4 +370,4 @@ def test_the_command_line_writes_a_sample_and_names_the_stand_in(tmp_path, monke
     assert ended.exit_code == 0 and "make -C work/softmax run" in ended.stdout
     assert (tmp_path / "work/softmax/softmax.h").exists()
     ended = CliRunner().invoke(app, ["aot", "standin"])
-    assert Path(ended.stdout.strip()) == standin.path()
+    assert Path(ended.stdout.strip()) == fake_driver.path()

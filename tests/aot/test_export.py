@@ -1,8 +1,10 @@
 """export: the C of a kernel, its names and its machine code; and that nothing is written where it is refused."""
 
 import errno
+import hashlib
 import importlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -15,12 +17,14 @@ import triton
 from typer.testing import CliRunner
 
 from course import aot, lower
-from course.aot.building import include_folder
+from course.aot import worker
+from course.aot.abi import SCALARS, Scalar
 from course.aot.c import kernel as code
-from course.aot.cubin import Cubin, Parameter, read_cubin
-from course.aot.exporting import check_parameters, nvidia_target
-from course.aot.manifest import Function, json_line, read_header
-from course.aot.scalars import SCALARS, Scalar
+from course.aot.c_compiler import include_folder
+from course.aot.cubin import Cubin, check_parameters, read_cubin
+from course.aot.grid import Grid, parse_grid
+from course.aot.manifest import JSON_LINE, Manifest, read_header
+from course.aot.options import Options, nvidia_target
 from course.aot.signature import parse_signature
 from course.cli import app
 from course.errors import CourseError
@@ -29,6 +33,7 @@ from course.isolate.pool import call, stop_workers
 from course.lowering.api import lower_file
 from tests.support import aot_kernels as kernels
 from tests.support import aot_tasks
+from tests.support.aot_files import cubin_in
 from tests.support.processes import computed_s, python_path
 
 ROOT = Path(__file__).parents[2]
@@ -56,9 +61,7 @@ def refused(*args, **kwargs):
 
 
 def cubin_of(exported):
-    """The machine code in the C, by the array's bytes."""
-    text = exported.sources[0].read_text()
-    return bytes(int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2}),", text))
+    return cubin_in(exported.sources[0])
 
 
 # Names and contents
@@ -170,7 +173,7 @@ def test_the_header_says_what_a_caller_must_know_and_reads_back():
         f"Triton {triton.__version__}",
     ):
         assert words in text
-    assert Function.from_json(read_header(made.headers[0])["function"]) == made.functions[0]
+    assert read_header(made.headers[0]) == Manifest(made.functions)
     assert "scale_kernel for sm_90" in str(made)
 
 
@@ -214,8 +217,9 @@ def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
         "out/types",
     )
     plain = made.functions[0]
-    cubin = Cubin(b"\x7f", "types_kernel", read_cubin(cubin_of(made), "types_kernel").parameters, 8)
-    words = set(re.findall(r"\b[A-Za-z_]\w*", code.source(plain, cubin, "h").replace("0x", "")))
+    cubin = Cubin(b"\x7f", "types_kernel", read_cubin(cubin_of(made), "types_kernel").sizes, 8)
+    text = code.source(plain, parse_grid(plain.grid, plain.arguments), cubin, "h")
+    words = set(re.findall(r"\b[A-Za-z_]\w*", text.replace("0x", "")))
     names = sorted(words - {"i8", "i16", "i32", "i64", "u64"})
     for start in range(0, len(names), 9):
         chosen = [*names[start : start + 9], *(f"spare{i}" for i in range(9))][:9]
@@ -226,7 +230,8 @@ def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
         )
         function = replace(plain, arguments=arguments)
         (tmp_path / "h.h").write_text(code.header(function))
-        (tmp_path / "h.c").write_text(code.source(function, cubin, "h.h"))
+        grid = parse_grid(function.grid, arguments)
+        (tmp_path / "h.c").write_text(code.source(function, grid, cubin, "h.h"))
         command = [
             "gcc",
             "-std=gnu99",
@@ -322,22 +327,21 @@ def test_a_file_that_does_not_load_is_said_to(text, words):
 
 def test_clusters_are_refused(monkeypatch):
     """No option of export's makes one: so the compiler is made to say that there is one."""
-    from course.aot import worker as tasks
 
-    class Made:
+    class Compiled:
         class metadata:  # noqa: N801
             @staticmethod
             def _asdict():
                 return {"num_ctas": 2}
 
-    monkeypatch.setattr(tasks, "compile_as_told", lambda *_: Made)
+    monkeypatch.setattr(worker, "compile_as_told", lambda *_: Compiled)
     with pytest.raises(CourseError, match="clusters of programs"):
-        tasks._compile(kernels.add_kernel, (), {}, "sm_90")
+        worker._compile(kernels.add_kernel, (), Grid(()), Options(4, 3), nvidia_target("sm_90"))
 
 
 def test_a_type_of_another_size_than_the_kernels_is_refused():
     arguments = parse_signature("*fp32, fp64, i32").bind(["x", "scale", "n"], "kernel")
-    right = Cubin(b"", "kernel", tuple(Parameter(0, size) for size in (8, 8, 4, 8, 8)), 8)
+    right = Cubin(b"", "kernel", (8, 8, 4, 8, 8), 8)
     check_parameters(arguments, right)
     for sizes, words in {
         (8, 4, 4, 8, 8): "takes scale as 4 bytes, and fp64 has 8",
@@ -346,14 +350,12 @@ def test_a_type_of_another_size_than_the_kernels_is_refused():
         (8, 8, 4, 4): "takes 4 parameters",
     }.items():
         with pytest.raises(CourseError, match=words):
-            check_parameters(
-                arguments, Cubin(b"", "kernel", tuple(Parameter(0, size) for size in sizes), 8)
-            )
+            check_parameters(arguments, Cubin(b"", "kernel", sizes, 8))
 
 
 def test_an_export_with_such_a_type_writes_nothing(monkeypatch):
     """As if fp32 were passed as a double, as Triton's own tool does."""
-    monkeypatch.setitem(SCALARS, "fp32", Scalar("fp32", "double", 8))
+    monkeypatch.setitem(SCALARS, "fp32", Scalar("fp32", "double", 8, "d"))
     words = refused(kernels.scale_kernel, "*fp32, fp32, i32, 64, 0", "1", "scale", "out/scale")
     assert "takes scale as 4 bytes, and fp32 has 8: nothing was written" in words
 
@@ -627,7 +629,7 @@ def test_options_of_a_launch_reach_the_machine_code_and_have_names_of_their_own(
     assert cubin_of(made) == lower(kernel, *args, **asked, **option).cubin != cubin_of(plain)
     assert plain.headers != made.headers and plain.functions[0].name != made.functions[0].name
     assert words in str(made) and words in made.headers[0].read_text() and words not in str(plain)
-    assert Function.from_json(read_header(made.headers[0])["function"]) == made.functions[0]
+    assert read_header(made.headers[0]) == Manifest(made.functions)
     variants = [signature, aot.Variant(signature, **option)]
     both = aot.export(kernel, variants, "1", "kernel_c", "both/k", **asked)
     assert [each.name for each in both.functions] == [
@@ -669,17 +671,14 @@ def test_numbers_of_things_are_written_as_one_says_them():
 def test_a_header_of_another_version_is_refused(home):
     made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
     text = made.headers[0].read_text()
-    content = read_header(made.headers[0])
-    line = json_line(content)
-    assert line in text
-    without_grid = {name: value for name, value in content["function"].items() if name != "grid"}
-    for function in (
-        without_grid,
-        {**content["function"], "arguments": None},
-        {**content["function"], "more": 1},
-        None,
-    ):
-        made.headers[0].write_text(text.replace(line, json_line({"function": function})))
+    manifest = read_header(made.headers[0])
+    assert manifest.line in text
+    content = manifest.to_json()["function"]
+    without_grid = {name: value for name, value in content.items() if name != "grid"}
+    for function in (without_grid, {**content, "arguments": None}, {**content, "more": 1}, None):
+        other = json.dumps({"function": function})
+        digest = hashlib.sha256(other.encode()).hexdigest()[:16]
+        made.headers[0].write_text(text.replace(manifest.line, f"{JSON_LINE}{digest} {other}"))
         for use in (lambda: aot.link(made, "linked"), lambda: aot.build(made)):
             with pytest.raises(
                 CourseError,
@@ -709,6 +708,13 @@ def test_folders_that_were_made_for_nothing_are_removed(monkeypatch):
 def test_a_child_that_dies_is_an_error(monkeypatch):
     Path("k.py").write_text("import os; os.kill(os.getpid(), 11)")
     assert "killed by SIGSEGV" in refused("k.py:kernel", "i32", "1", "add", "add")
+
+
+def test_a_file_that_does_not_end_is_stopped_and_named(monkeypatch):
+    monkeypatch.setattr(worker.compile_variants, "timeout_s", 1)
+    Path("k.py").write_text("while True: pass")
+    words = refused("k.py:kernel", "i32", "1", "add", "add")
+    assert re.search(r"stopped after 1 s .*; before it compiles, it executes .*k\.py\.", words)
 
 
 def test_an_export_takes_a_fraction_of_the_first():

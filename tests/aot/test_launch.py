@@ -16,12 +16,17 @@ import torch
 
 import course
 from course import aot
-from course.aot import fake_driver as standin
-from course.aot.building import compile_library, include_folder
+from course.aot import fake_driver
+from course.aot.abi import SCALARS, converter
+from course.aot.c import kernel as code
 from course.aot.c.templates import BITS
+from course.aot.c_compiler import compile_library, include_folder
+from course.aot.cubin import read_cubin
+from course.aot.grid import parse_grid
 from course.errors import CourseError
 from course.isolate.commands import run_source
 from tests.support import aot_kernels as kernels
+from tests.support.aot_files import cubin_in
 
 # One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.
 pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="the stand-in is tested in CPU mode")
@@ -58,7 +63,7 @@ def library(add, folder):
 @pytest.fixture
 def loaded(library):
     """Loaded anew for each test: nothing of its kernels is on the device yet."""
-    return aot.load(library, driver=standin)
+    return aot.load(library, driver=fake_driver)
 
 
 def launches(calls):
@@ -78,7 +83,7 @@ assert X.data_ptr() % 64 == 0
 
 def test_every_type_arrives_as_the_bytes_that_the_kernel_reads(folder):
     made = aot.export(kernels.types_kernel, TYPES, "i32", "types", folder / "types")
-    function = aot.load(aot.build(made), driver=standin).types
+    function = aot.load(aot.build(made), driver=fake_driver).types
     out = torch.zeros(1, dtype=torch.float64)
     rows = [
         (
@@ -99,7 +104,7 @@ def test_every_type_arrives_as_the_bytes_that_the_kernel_reads(folder):
         (False, 127, 32767, 3, 2**63 - 1, 0, 0, 0, 0, -65504.0, 3e38, 1e-45, 1e308),
         (1, -1, -1, 1, -1, 1, 1, 1, 1, math.inf, -math.inf, 3, 5e-324),
     ]
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         for row in rows:
             if row[3] > 0:
                 function(out, *row)
@@ -194,9 +199,6 @@ def test_arguments_that_do_not_fit_are_named(loaded, values, words):
 
 
 def test_numbers_that_a_type_does_not_hold_are_refused():
-    from course.aot.scalars import SCALARS
-    from course.aot.values import converter
-
     for name, value in {
         "i1": 2,
         "u8": -1,
@@ -233,20 +235,20 @@ def test_numbers_that_a_type_does_not_hold_are_refused():
 def test_the_variant_with_the_most_hints_that_hold_is_launched(add, loaded, offsets, n, hints):
     """Told apart by the bytes in the library that is loaded for it: each variant's own."""
     by_parameters = {"3c": 5}
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         loaded.add(*(X[offset:] for offset in offsets), n)
     assert names(calls) == ["cuLibraryLoadData", "cuLibraryGetKernel", "cuLaunchKernel"]
     assert calls[-1].grid == (-(-n // 1024), 1, 1)
     assert len(calls[-1].arguments) == by_parameters.get(hints, 6)
     # Which one it was: the same call straight to that variant finds it loaded.
     function = next(each for each in add.functions if each.name.endswith(f"_{hints}"))
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         loaded._driver.check("load", loaded._library[f"load_{function.name}"]())
     assert calls == []
 
 
 def test_algorithms_are_numbered_in_the_order_given(loaded):
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         for algo in range(3):
             loaded.add(X[1:], X, X, 2048, algo=algo)
     assert [(call.grid, call.details["block"][0]) for call in launches(calls)] == [
@@ -268,18 +270,18 @@ def test_algorithms_are_numbered_in_the_order_given(loaded):
 
 def test_the_default_is_algorithm_0(loaded):
     pointers = [ctypes.c_uint64(X.data_ptr())] * 3
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         assert loaded._driver.call(0, loaded._library.add_default, None, *pointers, 4096) == 0
     assert launches(calls)[0].grid == (4, 1, 1)
 
 
 def test_where_no_variant_takes_the_arguments_it_is_an_error(add, folder):
     only = aot.link([add.headers[0], add.headers[2]], folder / "strict" / "add")
-    function = aot.load(aot.build(only), driver=standin).add
+    function = aot.load(aot.build(only), driver=fake_driver).add
     function(X, X, X, 32)
     function(X[1:], X, X, 1)
     with (
-        standin.recorded() as calls,
+        fake_driver.recorded() as calls,
         pytest.raises(
             CourseError, match=r"INVALID_VALUE: a promise of the signature does not hold"
         ),
@@ -289,8 +291,8 @@ def test_where_no_variant_takes_the_arguments_it_is_an_error(add, folder):
 
 
 def test_a_variant_alone_keeps_its_promises_too(add, folder):
-    function = aot.load(aot.build(add.headers[0], folder / "alone.so"), driver=standin).add
-    with standin.recorded() as calls:
+    function = aot.load(aot.build(add.headers[0], folder / "alone.so"), driver=fake_driver).add
+    with fake_driver.recorded() as calls:
         for values in ((X[1:], X, X, 32), (X, X, X, 33)):
             with pytest.raises(CourseError, match="promised: x_ptr:16"):
                 function(*values)
@@ -304,11 +306,11 @@ def test_hints_past_the_tenth_argument_are_read_right(folder):
     made = aot.export(kernels.many_kernel, signatures, "1", "many", folder / "many" / "many")
     assert made.functions[0].name.endswith("_0d10d")
     linked = aot.link(made, folder / "many_linked")
-    loaded = aot.load(aot.build(linked), driver=standin)
+    loaded = aot.load(aot.build(linked), driver=fake_driver)
     for x, n, function in ((X, 32, 0), (X[1:], 32, 1), (X, 33, 1)):
         loaded.unload()
         loaded.many(x, *range(9), n)
-        with standin.recorded() as calls:
+        with fake_driver.recorded() as calls:
             loaded._library[f"load_{made.functions[function].name}"]()
         assert calls == []
 
@@ -376,18 +378,12 @@ def test_a_grid_that_cannot_be_launched_is_an_error_and_an_empty_one_is_not(
     header = folder / "grids" / "add.h"
     header.parent.mkdir(exist_ok=True)
     function = replace(add.functions[1], grid=grid)
-    from course.aot.c import kernel as code
-    from course.aot.cubin import read_cubin
-
-    image = bytes(
-        int(byte, 16) for byte in re.findall(r"0x([0-9a-f]{2}),", add.sources[1].read_text())
-    )
+    cubin = read_cubin(cubin_in(add.sources[1]), "add_kernel")
     header.write_text(code.header(function))
-    header.with_suffix(".c").write_text(
-        code.source(function, read_cubin(image, "add_kernel"), "add.h")
-    )
-    launch = aot.load(aot.build(header), driver=standin).add
-    with standin.recorded() as calls:
+    parsed = parse_grid(grid, function.arguments)
+    header.with_suffix(".c").write_text(code.source(function, parsed, cubin, "add.h"))
+    launch = aot.load(aot.build(header), driver=fake_driver).add
+    with fake_driver.recorded() as calls:
         if result == 1:
             with pytest.raises(CourseError, match="INVALID_VALUE"):
                 launch(X, X, X, n)
@@ -414,7 +410,10 @@ def test_the_drivers_errors_come_back_and_nothing_stays_half_loaded(
     loaded, monkeypatch, call, code, name
 ):
     monkeypatch.setenv("COURSE_STANDIN_FAIL", f"{call}={code}")
-    with standin.recorded() as calls, pytest.raises(CourseError, match=rf"add returned {name}\."):
+    with (
+        fake_driver.recorded() as calls,
+        pytest.raises(CourseError, match=rf"add returned {name}\."),
+    ):
         loaded.add(X, X, X, 16)
     assert calls[-1 if call != "cuLibraryGetKernel" else -2].result == code
     assert names(calls).count("cuLibraryUnload") == (call == "cuLibraryGetKernel")
@@ -423,7 +422,7 @@ def test_the_drivers_errors_come_back_and_nothing_stays_half_loaded(
 
 
 def test_loading_and_unloading_may_come_in_any_order(loaded):
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         results = [
             loaded._library[f"{verb}_add"]()
             for verb in ("unload", "load", "load", "unload", "unload", "load")
@@ -438,7 +437,7 @@ def test_unload_returns_an_error_and_goes_on(loaded, monkeypatch):
     loaded._library.load_add()
     monkeypatch.setenv("COURSE_STANDIN_FAIL", "cuLibraryUnload=999")
     with (
-        standin.recorded() as calls,
+        fake_driver.recorded() as calls,
         pytest.raises(CourseError, match="unload_add returned CUDA_ERROR_UNKNOWN"),
     ):
         loaded.unload()
@@ -453,7 +452,7 @@ def test_eight_threads_that_call_first_load_it_once(loaded, monkeypatch):
         barrier.wait()
         loaded.add(X, X, X, 4096)
 
-    with standin.recorded() as calls, ThreadPoolExecutor(8) as pool:
+    with fake_driver.recorded() as calls, ThreadPoolExecutor(8) as pool:
         list(pool.map(launch, range(8)))
     assert names(calls).count("cuLibraryLoadData") == 1
     assert names(calls).count("cuLaunchKernel") == 8
@@ -467,10 +466,10 @@ def test_more_than_48_kb_of_shared_memory_is_allowed_on_each_device_that_can_run
     made = aot.export(kernels.large_kernel, signature, "1", "large", folder / "large", num_stages=3)
     shared = made.functions[0].shared_bytes
     assert shared > 48 * 1024
-    function = aot.load(aot.build(made), driver=standin).large
+    function = aot.load(aot.build(made), driver=fake_driver).large
     monkeypatch.setenv("COURSE_STANDIN_DEVICES", "4")
     monkeypatch.setenv("COURSE_STANDIN_CAPABILITIES", "90,80,90,100")
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         function(X.half(), X.half(), X, 128)
     allowed = [
         (call.details["device"], call.details["value"])
@@ -481,13 +480,13 @@ def test_more_than_48_kb_of_shared_memory_is_allowed_on_each_device_that_can_run
     assert launches(calls)[0].details["shared"] == shared
     assert launches(calls)[0].result == 0
     monkeypatch.setenv("COURSE_STANDIN_FAIL", "cuKernelSetAttribute=1")
-    again = aot.load(aot.build(made), driver=standin).large
+    again = aot.load(aot.build(made), driver=fake_driver).large
     with pytest.raises(CourseError, match="INVALID_VALUE"):
         again(X.half(), X.half(), X, 128)
 
 
 def test_a_stream_is_passed_on(loaded):
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         loaded.add(X, X, X, 16, stream=77)
         loaded.add(X, X, X, 16)
     assert [call.details["stream"] for call in launches(calls)] == [77, 0]
@@ -561,8 +560,8 @@ def test_a_library_calls_its_own_functions_where_another_has_the_same_names(fold
         made = aot.export(kernel, ADD, "cdiv(n, BLOCK)", "same", folder / kernel.__name__ / "same")
         built.append(aot.build(aot.link(made, folder / kernel.__name__ / "linked")))
     ctypes.CDLL(str(built[0]), mode=ctypes.RTLD_GLOBAL)
-    with standin.recorded() as calls:
-        aot.load(built[1], driver=standin).same(X, X, X, 1024)
+    with fake_driver.recorded() as calls:
+        aot.load(built[1], driver=fake_driver).same(X, X, X, 1024)
     assert launches(calls)[0].details["kernel"] == "subtract_kernel"
 
 
@@ -596,9 +595,9 @@ def test_only_what_the_headers_declare_is_visible(library):
 
 def test_a_library_that_was_built_again_is_loaded_anew(folder, add):
     out = folder / "again.so"
-    one = aot.load(aot.build(add.headers[1], out), driver=standin)
-    two = aot.load(aot.build(add.headers[4], out), driver=standin)
-    with standin.recorded() as calls:
+    one = aot.load(aot.build(add.headers[1], out), driver=fake_driver)
+    two = aot.load(aot.build(add.headers[4], out), driver=fake_driver)
+    with fake_driver.recorded() as calls:
         one.add(X, X, X, 1024)
         two.add(X, X, X, 1024)
     assert [call.grid[0] for call in launches(calls)] == [1, 2]
@@ -606,11 +605,11 @@ def test_a_library_that_was_built_again_is_loaded_anew(folder, add):
 
 def test_what_is_no_library_is_refused(folder, library):
     with pytest.raises(CourseError, match="There is no library"):
-        aot.load(folder / "none.so", driver=standin)
+        aot.load(folder / "none.so", driver=fake_driver)
     (folder / "text.so").write_text("text")
-    for path in (folder / "text.so", standin.path()):
+    for path in (folder / "text.so", fake_driver.path()):
         with pytest.raises(CourseError, match=r"is no library that aot\.build made"):
-            aot.load(path, driver=standin)
+            aot.load(path, driver=fake_driver)
 
 
 def test_a_library_that_was_cut_off_or_changed_is_not_loaded(folder, library):
@@ -633,18 +632,18 @@ def test_a_library_that_was_cut_off_or_changed_is_not_loaded(folder, library):
             CourseError,
             match=r"damaged\.so is no library that aot\.build made, or it was cut off or changed",
         ):
-            aot.load(damaged, driver=standin)
+            aot.load(damaged, driver=fake_driver)
     damaged.write_bytes(whole)
-    aot.load(damaged, driver=standin).add(X, X, X, 16)
+    aot.load(damaged, driver=fake_driver).add(X, X, X, 16)
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", None])
 def test_a_damaged_stand_in_is_built_again(tmp_path, monkeypatch, damage):
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
-    first = standin.path()
+    first = fake_driver.path()
     whole = first.read_bytes()
     first.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
-    assert standin.path() == first and first.read_bytes() == whole
+    assert fake_driver.path() == first and first.read_bytes() == whole
 
 
 def test_a_stand_in_that_does_not_load_is_said_to(library, tmp_path):
@@ -660,7 +659,7 @@ def test_a_stand_in_that_does_not_load_is_said_to(library, tmp_path):
     ):
         aot.load(library, driver=Damaged)
     with pytest.raises(
-        CourseError, match=r"The driver is 'standin', and must be course\.aot\.standin, or None"
+        CourseError, match=r"The driver is 'standin', and must be course\.aot\.fake_driver, or None"
     ):
         aot.load(library, driver="standin")
 
@@ -668,7 +667,7 @@ def test_a_stand_in_that_does_not_load_is_said_to(library, tmp_path):
 @pytest.mark.parametrize("stream", ["0", -1, 3.5, True, 2**64])
 def test_what_is_no_stream_is_named(loaded, stream):
     with (
-        standin.recorded() as calls,
+        fake_driver.recorded() as calls,
         pytest.raises(CourseError, match=rf"the stream is {stream!r}, and must be a torch"),
     ):
         loaded.add(X, X, X, 16, stream=stream)
@@ -676,7 +675,7 @@ def test_what_is_no_stream_is_named(loaded, stream):
 
 
 def test_a_function_that_was_not_linked_has_one_algorithm(add, folder):
-    function = aot.load(aot.build(add.headers[0], folder / "unlinked.so"), driver=standin).add
+    function = aot.load(aot.build(add.headers[0], folder / "unlinked.so"), driver=fake_driver).add
     function(X, X, X, 16, algo=0)
     with pytest.raises(CourseError, match="has 1 algorithm, numbered from 0, and none is 5"):
         function(X, X, X, 16, algo=5)
@@ -697,7 +696,7 @@ def test_once_the_stand_in_is_there_its_name_does_not_pass_for_the_real_one(libr
 OTHERS = """
 import ctypes, sys
 from course import CourseError, aot
-for driver in (None, aot.standin):
+for driver in (None, aot.fake_driver):
     try:
         aot.load({library!r}, driver=driver)
         print("loaded")
@@ -715,7 +714,7 @@ def test_a_real_driver_that_is_there_before_is_not_mixed_with_the_stand_in(libra
     ended = run_source(OTHERS.format(library=str(library), other=str(folder / "other.so")))
     without, with_other = ended.stdout.splitlines()
     assert (
-        "libcuda.so.1 is not on this machine: load with driver=aot.standin" in without
+        "libcuda.so.1 is not on this machine: load with driver=aot.fake_driver" in without
         or without == "loaded"
     )
     assert "start a new process" in with_other
@@ -747,10 +746,14 @@ def test_a_c_program_runs_on_the_stand_in(library, folder):
     (folder / "sample.c").write_text(SAMPLE)
     program = str(folder / "sample")
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-isystem", str(include_folder())]
-    libraries = [str(library), str(standin.path()), "-Wl,-rpath-link," + str(standin.path().parent)]
+    libraries = [
+        str(library),
+        str(fake_driver.path()),
+        "-Wl,-rpath-link," + str(fake_driver.path().parent),
+    ]
     subprocess.run(["gcc", *flags, str(folder / "sample.c"), *libraries, "-o", program], check=True)
-    environ = {**os.environ, "LD_LIBRARY_PATH": str(standin.path().parent)}
-    with standin.recorded() as calls:
+    environ = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver.path().parent)}
+    with fake_driver.recorded() as calls:
         environ["COURSE_STANDIN_LOG"] = os.environ["COURSE_STANDIN_LOG"]
         ended = subprocess.run([program], env=environ, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "7 1\n")
@@ -777,8 +780,8 @@ def test_a_function_may_be_called_as_something_that_the_c_has_for_itself(tmp_pat
     exported = aot.export(
         kernels.add_kernel, ADD, "cdiv(n, BLOCK)", name, tmp_path / "x", target="sm_90"
     )
-    loaded = aot.load(aot.build(aot.link(exported, tmp_path / "linked")), driver=standin)
+    loaded = aot.load(aot.build(aot.link(exported, tmp_path / "linked")), driver=fake_driver)
     x = torch.zeros(64)
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         getattr(loaded, name)(x, x, x, 64)
     assert [call.name for call in calls].count("cuLaunchKernel") == 1

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from course import MODE
-from course.aot import fake_driver as standin
-from course.aot import operators
+from course import MODE, compilers
+from course.aot import fake_driver, operators
+from course.aot.operators import Kernels
 from course.errors import CourseError
 from course.gpus.limits import target_of
 from kernels.flash_attention_settings import settings_for
@@ -224,40 +224,26 @@ def test_a_compiler_that_is_not_there_is_named(monkeypatch):
     with pytest.raises(CourseError, match=r"\$CXX names no-such-compiler, which is not found"):
         operators.build_operator(target="sm_90")
     monkeypatch.delenv("CXX")
-    monkeypatch.setattr(
-        operators.shutil, "which", lambda name: None if name in operators.CXX_COMPILERS else name
-    )
+    without = compilers.PROGRAMS["C++"]
+    monkeypatch.setattr(shutil, "which", lambda name: None if name in without else name)
     with pytest.raises(CourseError, match=r"There is no C\+\+ compiler"):
         operators.build_operator(target="sm_90")
 
 
 def test_the_cache_goes_by_all_that_goes_into_the_library(monkeypatch):
-    def name(*asked):
-        return operators._hash(*asked)
+    def name(head_dim=64, target="sm_90", cxx="g++"):
+        return operators._hash(Kernels((head_dim,), ("fp16",), target_of(target)), ["cc"], [cxx])
 
-    first = name((64,), ("fp16",), "sm_90", ["g++"])
-    assert first == name((64,), ("fp16",), "sm_90", ["g++"])
-    assert (
-        len(
-            {
-                first,
-                name((128,), ("fp16",), "sm_90", ["g++"]),
-                name((64,), ("fp16",), "sm_80", ["g++"]),
-            }
-        )
-        == 3
-    )
+    first = name()
+    assert first == name()
+    assert len({first, name(head_dim=128), name(target="sm_80"), name(cxx="clang++")}) == 4
     monkeypatch.setattr(operators.torch, "__version__", "9.9")
-    assert name((64,), ("fp16",), "sm_90", ["g++"]) != first
+    assert name() != first
 
 
 def test_a_library_in_the_cache_that_was_cut_off_is_built_again(tmp_path, monkeypatch):
-    def build(folder, *_):
-        (folder / "fmha.so").write_bytes(b"a library")
-        return folder / "fmha.so"
-
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(operators, "_build", build)
+    monkeypatch.setattr(operators, "_build", lambda path, *_: path.write_bytes(b"a library"))
     whole = operators.build_operator(target="sm_90").read_bytes()
     operators.build_operator(target="sm_90").write_bytes(whole[:4])
     assert operators.build_operator(target="sm_90").read_bytes() == whole
@@ -265,4 +251,4 @@ def test_a_library_in_the_cache_that_was_cut_off_is_built_again(tmp_path, monkey
 
 def test_the_stand_in_and_the_operator_agree_on_what_a_stand_in_is():
     assert '"told_to_fail"' in (operators.FOLDER / "driver.c").read_text()
-    assert "told_to_fail" in (standin.FOLDER / "standin.h").read_text()
+    assert "told_to_fail" in (fake_driver.FOLDER / "standin.h").read_text()

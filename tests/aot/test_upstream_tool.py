@@ -16,8 +16,8 @@ import triton
 
 import course
 from course import aot
-from course.aot import fake_driver as standin
-from course.aot.building import compile_library, include_folder
+from course.aot import fake_driver
+from course.aot.c_compiler import compile_library, include_folder
 from course.isolate.pool import call
 from tests.support import aot_kernels as kernels
 from tests.support import aot_tasks
@@ -69,9 +69,9 @@ def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_h
         kernels.scale_kernel, "*fp32, fp32, i32, 64, 0", "1", "scale", tmp_path / "scale"
     )
     assert "float scale" in made.headers[0].read_text()
-    exported = aot.load(aot.build(aot.link(made, tmp_path / "linked")), driver=standin)
+    exported = aot.load(aot.build(aot.link(made, tmp_path / "linked")), driver=fake_driver)
     stock = loaded(source)
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         exported.scale(X, 0.1, 64)
         values = [ctypes.c_uint64(X.data_ptr()), ctypes.c_double(0.1), 64]
         assert exported._driver.call(0, stock[name], None, *values) == 0
@@ -87,7 +87,7 @@ def test_tritons_linker_links_our_headers(tmp_path):
     signatures = ["*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i32, 1024"]
     made = aot.export(kernels.add_kernel, signatures, "cdiv(n, BLOCK)", "add", tmp_path / "add")
     assert stock_link(made.headers, tmp_path / "stock_linked") == ""
-    library = aot.load(aot.build(made), driver=standin)  # for the driver
+    library = aot.load(aot.build(made), driver=fake_driver)  # for the driver
     sources = [tmp_path / "stock_linked.c", *made.sources]
     compile_library(sources, tmp_path / "stock.so", "-w", f"-I{tmp_path}")
     stock = ctypes.CDLL(str(tmp_path / "stock.so"))
@@ -96,7 +96,7 @@ def test_tritons_linker_links_our_headers(tmp_path):
         ctypes.c_uint64(X.data_ptr()),
         ctypes.c_uint64(X.data_ptr()),
     ]
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         for n in (4096, 4095):
             assert library._driver.call(0, stock.add_default, None, *pointers, n) == 0
     assert [call.grid for call in calls if call.name == "cuLaunchKernel"] == [(4, 1, 1), (4, 1, 1)]
@@ -126,11 +126,11 @@ def test_tritons_c_runs_on_the_stand_in_by_itself(tmp_path):
         str(include_folder()),
         str(tmp_path / "main.c"),
         str(source),
-        str(standin.path()),
+        str(fake_driver.path()),
     ]
     subprocess.run([*command, "-o", str(tmp_path / "main")], check=True, capture_output=True)
-    with standin.recorded() as calls:
-        environ = {**os.environ, "LD_LIBRARY_PATH": str(standin.path().parent)}
+    with fake_driver.recorded() as calls:
+        environ = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver.path().parent)}
         assert subprocess.run([str(tmp_path / "main")], env=environ).returncode == 0
     assert [call.name for call in calls] == [
         "cuModuleLoadData",

@@ -26,7 +26,7 @@ import triton.language as tl
 
 from course import MODE, aot, handed, lower, specialise, stock
 from course.aot import fake_driver as standin
-from course.aot.building import include_folder
+from course.aot.c_compiler import include_folder
 from tests.support.processes import python_path
 
 ROOT = Path(__file__).parents[2]

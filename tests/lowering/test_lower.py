@@ -1,6 +1,5 @@
 """lower gives what the JIT makes, for any target, and says where each line came from."""
 
-import base64
 import importlib
 import json
 import os
@@ -20,13 +19,14 @@ from typer.testing import CliRunner
 
 import course
 from course import lower
-from course.aot.worker import compile_variants
+from course.aot.options import Options
+from course.aot.signature import parse_signature
+from course.aot.worker import ParsedVariant, compile_variants
 from course.cli import app, split_signature
 from course.errors import CourseError
 from course.isolate.commands import run_source
 from course.lowering import worker
 from course.lowering.api import LowerError, lower_file
-from course.lowering.former import call_compiler
 from course.lowering.kernel_reference import InFile
 from course.lowering.layouts import Layout, Layouts, Value
 from course.lowering.passes import without_locations
@@ -748,11 +748,10 @@ SIGNATURES = [
 
 @pytest.mark.parametrize(("kernel", "signature"), SIGNATURES)
 def test_a_signature_gives_the_code_that_an_export_of_it_has(kernel, signature):
-    variant = {"signature": signature, "options": {"num_warps": 4, "num_stages": 3}}
-    exported = call_compiler(compile_variants, InFile(KERNELS, kernel), [variant], "1", "sm_90")
-    assert "problem" not in exported
+    variant = ParsedVariant(parse_signature(signature), Options(num_warps=4, num_stages=3))
+    exported = compile_variants(InFile(KERNELS, kernel), [variant], "1", "sm_90")
     made = lower_file(KERNELS, kernel, split_signature(signature), "sm_90")
-    assert made.cubin == base64.b64decode(exported["compiled"][0]["code"])
+    assert made.cubin == exported.variants[0].code
 
 
 def test_the_command_takes_tuples_and_what_heuristics_choose():

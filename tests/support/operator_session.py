@@ -13,7 +13,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from course import aot
-from course.aot import fake_driver as standin
+from course.aot import fake_driver
 from course.errors import CourseError
 
 HEAD_DIMS, DTYPES = (32, 64), ("fp16",)
@@ -35,7 +35,7 @@ def tensor(*sizes: int) -> torch.Tensor:
 
 def recorded(call: Any) -> dict[str, Any]:
     """The launches of a call, its results' shapes and addresses."""
-    with standin.recorded() as calls:
+    with fake_driver.recorded() as calls:
         out, lse = call()
     launches = [
         {**each.details, "result": each.result} for each in calls if each.name == "cuLaunchKernel"
@@ -65,7 +65,7 @@ found["other kernels"] = said(lambda: aot.operator((64,), DTYPES, target="sm_90"
 found["same again"] = aot.operator(HEAD_DIMS, DTYPES, target="sm_90") is fmha
 
 # With the stand-in. The first call loads the kernels: when that fails, the next one tries again.
-aot.operator(HEAD_DIMS, DTYPES, target="sm_90", driver=standin)
+aot.operator(HEAD_DIMS, DTYPES, target="sm_90", driver=fake_driver)
 os.environ["COURSE_STANDIN_FAIL"] = "cuLibraryLoadData=209"
 found["not loaded"] = said(lambda: fmha(q, k, v, 0.125, False))
 del os.environ["COURSE_STANDIN_FAIL"]
@@ -135,7 +135,7 @@ REFUSED = {
     "batches": lambda: fmha(*[tensor(1, 1, 1, 64).expand(70_000, 1, 1, 64)] * 3, 1.0, False),
 }
 found["refused"] = {name: said(call) for name, call in REFUSED.items()}
-with standin.recorded() as calls:
+with fake_driver.recorded() as calls:
     for call in REFUSED.values():
         said(call)
 found["launches of refused calls"] = len(calls)

@@ -1,53 +1,40 @@
-"""The C that joins variants: one function that picks, by algorithm and by what the arguments allow."""
+"""The C that joins variants: one function that picks by algorithm and by what arguments allow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from course.aot.manifest import Function, json_line
-from course.aot.writing import MARK
+from course.aot.algorithms import Algorithm
+from course.aot.manifest import Function, Manifest
+from course.aot.output_files import MARK
 
-from .kernel import BEGIN, END, INCLUDES, c_text, holds
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """Variants that differ in their hints alone. Prints as what they have in common."""
-
-    functions: tuple[Function, ...]
-    """The most specific first."""
-
-    def __str__(self) -> str:
-        first = self.functions[0]
-        constants = ", ".join(f"{name} = {value}" for name, value in first.constants.items())
-        return f"{constants or 'no constants'}; {first.options}"
+from .kernel import comment, holds
+from .templates import BEGIN, END, INCLUDES
 
 
 def header(algorithms: Sequence[Algorithm], sources: Sequence[str]) -> str:
     """sources: where the variants' sources are, seen from this header."""
-    first = algorithms[0].functions[0]
+    functions = tuple(function for algorithm in algorithms for function in algorithm.functions)
+    first = functions[0]
     name = first.out_name
+    manifest = Manifest(functions, linked=name, sources=tuple(sources))
     guard = f"COURSE_AOT_{name}_H"
-    content = {
-        "linked": name,
-        "functions": [each.to_json() for one in algorithms for each in one.functions],
-    }
     listed = "".join(
-        f" *   {number}: {c_text(str(each))}\n" for number, each in enumerate(algorithms)
+        f" *   {number}: {comment(str(algorithm))}\n" for number, algorithm in enumerate(algorithms)
     )
     return f"""\
 {_first_line(first)}
-{json_line({**content, "sources": [*sources]})}
+{manifest.line}
 #ifndef {guard}
 #define {guard}
 
 {INCLUDES}
 {BEGIN}
 /*
- * {c_text(first.kernel)}. algo_id chooses among
+ * {comment(first.kernel)}. algo_id chooses among
 {listed} * and what the arguments allow, among the variants: the one that relies on the most hints.
- * Returns CUDA_ERROR_INVALID_VALUE for another algo_id and where no variant takes the arguments, or the driver's error.
+ * Returns CUDA_ERROR_INVALID_VALUE for another algo_id and where no variant takes the arguments, \
+or the driver's error.
  */
-{_prototype(first, name, "int algo_id")};
+{_prototype(first, name, ", int algo_id")};
 
 /* With algo_id 0. */
 {_prototype(first, f"{name}_default")};
@@ -67,70 +54,81 @@ CUresult unload_{name}(void);
 
 
 def source(algorithms: Sequence[Algorithm], header_name: str) -> str:
-    functions = [function for each in algorithms for function in each.functions]
+    functions = [function for algorithm in algorithms for function in algorithm.functions]
     first = functions[0]
-    name = first.out_name
-    names = [first.c_names[each.name] for each in first.runtime]
-    cases = "".join(
-        f"        case {number}: return algorithm_{number}({', '.join(['stream', *names])});\n"
-        for number in range(len(algorithms))
-    )
-    return "\n".join(
-        [
-            f'{_first_line(first)}\n#include "{header_name}"\n',
-            "/* The variants. */",
-            *(
-                f"{each.prototype};\nCUresult load_{each.name}(void);\nCUresult unload_{each.name}(void);"
-                for each in functions
-            ),
-            "",
-            *(_algorithm(number, each) for number, each in enumerate(algorithms)),
-            f"{_prototype(first, name, 'int algo_id')} {{",
-            f"    switch (algo_id) {{\n{cases}        default: return CUDA_ERROR_INVALID_VALUE;\n    }}\n}}\n",
-            f"{_prototype(first, f'{name}_default')} {{",
-            # Not by the function's own name: an argument may have the same.
-            f"    return algorithm_0({', '.join(['stream', *names])});\n}}\n",
-            f"int {name}_get_num_algos(void) {{\n    return {len(algorithms)};\n}}\n",
-            _all_of("load", name, functions, "stops at the first that cannot be loaded"),
-            _all_of("unload", name, functions, "goes on after an error, and returns the first"),
-        ]
-    )
+    name, call = first.out_name, first.call(first.runtime)
+    prototypes = [
+        f"{function.prototype};\n"
+        f"CUresult load_{function.name}(void);\nCUresult unload_{function.name}(void);\n"
+        for function in functions
+    ]
+    numbered = list(enumerate(algorithms))
+    cases = [
+        f"        case {number}: return algorithm_{number}({call});\n" for number, _ in numbered
+    ]
+    loads = [
+        f"    if (result == CUDA_SUCCESS) result = load_{function.name}();\n"
+        for function in functions
+    ]
+    unloads = [
+        f"    {{ CUresult one = unload_{function.name}(); "
+        "if (result == CUDA_SUCCESS) result = one; }\n"
+        for function in functions
+    ]
+    return f"""\
+{_first_line(first)}
+#include "{header_name}"
+
+/* The variants. */
+{"".join(prototypes)}
+{"".join(_algorithm(number, algorithm) for number, algorithm in numbered)}\
+{_prototype(first, name, ", int algo_id")} {{
+    switch (algo_id) {{
+{"".join(cases)}        default: return CUDA_ERROR_INVALID_VALUE;
+    }}
+}}
+
+{_prototype(first, f"{name}_default")} {{
+    return algorithm_0({call});
+}}
+
+int {name}_get_num_algos(void) {{
+    return {len(algorithms)};
+}}
+
+/* Loads every variant: stops at the first that cannot be loaded. */
+CUresult load_{name}(void) {{
+    CUresult result = CUDA_SUCCESS;
+{"".join(loads)}    return result;
+}}
+
+/* Unloads every variant: goes on after an error, and returns the first. */
+CUresult unload_{name}(void) {{
+    CUresult result = CUDA_SUCCESS;
+{"".join(unloads)}    return result;
+}}
+"""
 
 
 def _first_line(function: Function) -> str:
-    return f"{MARK}: variants of {c_text(function.kernel)} for {function.target}. To change it, link again."
+    what = f"variants of {comment(function.kernel)} for {function.target}"
+    return f"{MARK}: {what}. To change it, link again."
 
 
-def _prototype(function: Function, name: str, *more: str) -> str:
-    parameters = ["CUstream stream", function.parameters(function.runtime), *more]
-    return f"CUresult {name}({', '.join(filter(None, parameters))})"
+def _prototype(function: Function, name: str, more: str = "") -> str:
+    return f"CUresult {name}({function.parameters(function.runtime)}{more})"
 
 
 def _algorithm(number: int, algorithm: Algorithm) -> str:
-    lines, conditions = [f"/* {c_text(str(algorithm))} */"], ""
-    lines.append(f"static {_prototype(algorithm.functions[0], f'algorithm_{number}')} {{")
+    """A C function of its own, since an argument may have the public function's name."""
+    prototype = _prototype(algorithm.functions[0], f"algorithm_{number}")
+    lines, conditions = [f"/* {comment(str(algorithm))} */", f"static {prototype} {{"], ""
     for function in algorithm.functions:
-        conditions = " && ".join(
-            holds(each, function.c_names) for each in function.runtime if each.hint
-        )
-        call = f"return {function.name}({', '.join(['stream', *(function.c_names[each.name] for each in function.passed)])});"
+        names = function.c_names
+        hints = [argument for argument in function.runtime if argument.hint]
+        conditions = " && ".join(holds(argument, names) for argument in hints)
+        call = f"return {function.name}({function.call(function.passed)});"
         lines.append(f"    if ({conditions})\n        {call}" if conditions else f"    {call}")
     if conditions:
         lines.append("    return CUDA_ERROR_INVALID_VALUE;")
-    return "\n".join([*lines, "}\n"])
-
-
-def _all_of(verb: str, name: str, functions: Sequence[Function], what: str) -> str:
-    lines = [
-        f"/* {verb.capitalize()}s every variant: {what}. */",
-        f"CUresult {verb}_{name}(void) {{",
-    ]
-    lines.append("    CUresult result = CUDA_SUCCESS;")
-    for each in functions:
-        if verb == "load":
-            lines.append(f"    if (result == CUDA_SUCCESS) result = load_{each.name}();")
-        else:
-            lines.append(
-                f"    {{ CUresult one = unload_{each.name}(); if (result == CUDA_SUCCESS) result = one; }}"
-            )
-    return "\n".join([*lines, "    return result;", "}\n"])
+    return "\n".join([*lines, "}\n\n"])

@@ -1,4 +1,19 @@
-"""Pieces of C that exported functions use, each taken along only where it is used. C99."""
+"""Pieces of C99 that exported functions are made of."""
+
+INCLUDES = """\
+#include <cuda.h>
+#include <stdint.h>
+"""
+BEGIN = """\
+#ifdef __cplusplus
+extern "C" {
+#endif
+"""
+END = """\
+#ifdef __cplusplus
+}
+#endif
+"""
 
 GRID = {
     "grid_add": """\

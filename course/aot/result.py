@@ -1,0 +1,62 @@
+"""What export and link return."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .algorithms import Algorithm
+from .manifest import Function
+from .options import counted
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A kernel's C, a header and a source for each variant. Prints as a table."""
+
+    name: str
+    functions: tuple[Function, ...]
+    headers: tuple[Path, ...]
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        return tuple(header.with_suffix(".c") for header in self.headers)
+
+    def __str__(self) -> str:
+        first = self.functions[0]
+        lines = [f"{self.name}: {first.kernel} for {first.target}, grid {first.grid}"]
+        for function, header in zip(self.functions, self.headers, strict=True):
+            registers = counted(function.registers, "register")
+            needs = f"{registers}, {function.shared_bytes:,} bytes shared"
+            lines.append(f"    {function.name}  {function.options}; {needs}")
+            lines.append(f"        {header}, .c")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Variants behind one function. Prints as a table: the algorithms, and the variants of each in
+    the order they are tried."""
+
+    name: str
+    algorithms: tuple[Algorithm, ...]
+    header: Path
+    variant_sources: tuple[Path, ...]
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        return (self.header.with_suffix(".c"), *self.variant_sources)
+
+    @property
+    def headers(self) -> tuple[Path, ...]:
+        return (self.header,)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {counted(len(self.algorithms), 'algorithm')}, {self.header}, .c"]
+        for number, algorithm in enumerate(self.algorithms):
+            lines.append(f"    {number}  {algorithm}")
+            for function in algorithm.functions:
+                lines.append(f"        {function.name}  {function.promises or 'any arguments'}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
