@@ -1,9 +1,9 @@
 """Bank conflicts: how often a warp must go to shared memory for one access.
 
-Shared memory has 32 banks of 4 bytes. What a warp moves in one go is 128 bytes: all its threads where
-each takes up to 4 bytes, half of them at 8, a quarter at 16. Threads that ask one bank for different
-words in one go have to take turns (NVIDIA, CUDA C++ best practices guide, "Shared Memory and Memory
-Banks").
+Shared memory has 32 banks of 4 bytes. What a warp moves in one go is 128 bytes: all its threads
+where each takes up to 4 bytes, half of them at 8, a quarter at 16. Threads that ask one bank for
+different words in one go have to take turns (NVIDIA, CUDA C++ best practices guide, "Shared Memory
+and Memory Banks").
 """
 
 from collections import defaultdict
@@ -38,14 +38,15 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
     shape.
 
     The access is as wide as neighbours in a thread's registers are neighbours in shared memory.
-    (`ldmatrix` and the like, by which a warp loads for tensor cores, move rows of 16 bytes in the same
-    goes of 128.)
+    (`ldmatrix` and the like, by which a warp loads for tensor cores, move rows of 16 bytes in the
+    same goes of 128.)
     """
     shape = shared.shape[-len(registers.shape) :]
     if not shared.shared or registers.shared or shape != registers.shape:
+        layouts = f"{shared.kind} of {shared.shape} and {registers.kind} of {registers.shape}"
         raise CourseError(
-            "An access is between a layout in shared memory and one in registers of the same shape; "
-            f"these are {shared.kind} of {shared.shape} and {registers.kind} of {registers.shape}."
+            "An access is between a layout in shared memory and one in registers of the same "
+            f"shape; these are {layouts}."
         )
     elements = [registers.held_by(warp, thread) for thread in range(registers.threads)]
     offsets = [[shared.offset(*index) for index in indexes] for indexes in elements]

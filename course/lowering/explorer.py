@@ -1,7 +1,7 @@
 """explore: the source and every stage of a kernel side by side, linked line by line.
 
-Python computes the panes; explorer.js draws them. The same script serves the widget in a session and
-the page that `to_html` writes; without any script the panes are still there, as plain text.
+Python computes the panes; explorer.js draws them. The same script serves the widget in a session
+and the page that `to_html` writes; without any script the panes are still there, as plain text.
 """
 
 import html
@@ -50,9 +50,9 @@ class Pane(TypedDict):
 def explore(kernel: Any, *args: Any, stages: list[str] | None = None, **kwargs: Any) -> "Explorer":
     """Linked panes over the source and the stages of a kernel.
 
-    kernel: what `lower` has given, or a kernel, with args and kwargs as `lower` takes them. stages: the
-        panes that are open at first, beside the source; by default TTGIR and PTX, or AMD's assembly.
-        The others are a click away.
+    kernel: what `lower` has given, or a kernel, with args and kwargs as `lower` takes them.
+    stages: the panes that are open at first, beside the source; by default TTGIR and PTX, or AMD's
+        assembly. The others are a click away.
     Shown in a notebook; `.to_html("file.html")` writes a page that needs no session.
     """
     lowered = kernel if isinstance(kernel, Lowered) else lower(kernel, *args, **kwargs)

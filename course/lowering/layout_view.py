@@ -39,15 +39,15 @@ def layout(
     """Who holds which element of a block, or in which bank of shared memory it lies.
 
     shown: a kernel from `lower`, or one of its layouts.
-    of: in a kernel, a variable, a value of the TTGIR as `%x_5`, a layout's name as `#blocked`, or the
-        number of a line.
+    of: in a kernel, a variable, a value of the TTGIR as `%x_5`, a layout's name as `#blocked`, or
+        the number of a line.
     thread: (warp, thread), to show what that thread alone holds.
     access: for a layout in shared memory, the layout in registers from or to which a warp moves it:
         what it moves in one go is framed, and bank conflicts are counted.
     rows: how many to draw at most, 1 to MOST_ROWS.
 
-    A block of one dimension is drawn in rows as long as the run of its first warp; of a large one the
-    corner is shown.
+    A block of one dimension is drawn in rows as long as the run of its first warp; of a large one
+    the corner is shown.
     """
     if thread is not None and not (isinstance(thread, tuple) and len(thread) == 2):
         raise CourseError(

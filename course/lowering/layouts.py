@@ -1,9 +1,9 @@
 """Which thread holds which element of a block, or where in shared memory it lies.
 
-The compiler itself turns every layout into a linear layout: bases, one for each bit of the register,
-the thread, the warp and the program in its cluster, each saying by how much that bit moves the element
-(K. Zhou and others, *Linear Layouts*, arXiv:2505.23819). Bits combine by exclusive or. Nothing here
-knows how a layout of any one kind works.
+The compiler itself turns every layout into a linear layout: bases, one for each bit of the
+register, the thread, the warp and the program in its cluster, each saying by how much that bit
+moves the element (K. Zhou and others, *Linear Layouts*, arXiv:2505.23819). Bits combine by
+exclusive or. Nothing here knows how a layout of any one kind works.
 """
 
 import math

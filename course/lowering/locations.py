@@ -186,7 +186,8 @@ def _is_instruction(line: str) -> bool:
 def relocated(ptx: str, own: set[Frame]) -> str:
     """The PTX with each location replaced by the innermost line of the reader's own in its chain.
 
-    NVIDIA's assembler keeps the innermost line of a chain alone, which is often one of Triton's library.
+    NVIDIA's assembler keeps the innermost line of a chain alone, which is often one of Triton's
+    library.
     """
     lines = ptx.split("\n")
     numbers = {path: number for number, path in _files(lines).items()}

@@ -1,9 +1,9 @@
 """How a compiled kernel goes to global memory: which elements of a block each warp asks for at
 once.
 
-A load or store of a block becomes instructions of one warp each. What an instruction asks for follows
-from the layout of the block of addresses in the TTGIR, and from how many bytes of each thread one
-instruction moves, which the assembly says.
+A load or store of a block becomes instructions of one warp each. What an instruction asks for
+follows from the layout of the block of addresses in the TTGIR, and from how many bytes of each
+thread one instruction moves, which the assembly says.
 """
 
 import re

@@ -56,7 +56,8 @@ def disk_error(error: OSError) -> LowerError:
     be loaded."""
     if error.errno is None:
         return LowerError(
-            f"Triton lacks a part of its own ({error}): install it anew, as `make clean setup` does."
+            f"Triton lacks a part of its own ({error}): "
+            "install it anew, as `make clean setup` does."
         )
     folder = tempfile.gettempdir()
     return LowerError(

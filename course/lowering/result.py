@@ -130,7 +130,8 @@ class Lowered(Compiled):
     def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":
         """What became of the kernel's line that holds `text`, in these stages, by default in all.
 
-        most: lines shown of a stage. Raises CourseError if no line, or more than one, holds the text.
+        most: lines shown of a stage. Raises CourseError if no line, or more than one, holds the
+        text.
         """
         holding = [
             line for line in self.source_lines() if isinstance(text, str) and text in line.text

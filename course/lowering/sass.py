@@ -17,12 +17,14 @@ TIMEOUT_S = 60
 def sass_of(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> str:
     """The machine code of a cubin, with a comment for each source line that instructions come from.
 
-    ptx: what the cubin was assembled from, with the locations that are wanted. assembler: the command
-    that did so. It is run once more for the sake of the locations, which do not touch the code.
+    ptx: what the cubin was assembled from, with the locations that are wanted. assembler: the
+    command that did so. It is run once more for the sake of the locations, which do not touch the
+    code.
     """
     if target.name == "sm_70":
         raise CourseError(
-            "NVIDIA's disassembler in Triton does not know sm_70 any more: its stages end with the cubin."
+            "NVIDIA's disassembler in Triton does not know sm_70 any more: its stages end with the "
+            "cubin."
         )
     with scratch() as folder:
         source, located = folder / "kernel.ptx", folder / "kernel.ptx.o"

@@ -49,8 +49,8 @@ def specialise(kernel: Any, *args: Any, **meta: Any) -> Specialisation:
     """Ask Triton how it would specialise `kernel` for these arguments, for an NVIDIA GPU. Compiles
     nothing.
 
-    kernel: a function under @triton.jit. args, meta: what a launch would be given, without the grid.
-    Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
+    kernel: a function under @triton.jit. args, meta: what a launch would be given, without the
+    grid. Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
     """
     function = plain_function(kernel)
     if function is None:

@@ -48,8 +48,8 @@ def value_of_type(text: str) -> Any:
     match = SCALAR.fullmatch(text)
     if not match or match[1] not in SCALARS:
         raise CourseError(
-            f"{text!r} is no type of an argument: write a pointer as '*fp32' or '*fp32:16', a number "
-            f"as one of {', '.join(SCALARS)} or 'i32:16', and a constant as its value."
+            f"{text!r} is no type of an argument: write a pointer as '*fp32' or '*fp32:16', a "
+            f"number as one of {', '.join(SCALARS)} or 'i32:16', and a constant as its value."
         )
     if match[2] == "1":
         return 1

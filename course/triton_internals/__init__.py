@@ -2,8 +2,8 @@
 
 Tried with Triton 3.6.0, 3.7.1, 3.8.0 and 3.9.0.
 
-In CPU mode `@triton.autotune` takes its first configuration: there is no GPU to measure on. No driver is set for it,
-since other packages ask Triton's driver what GPU is there.
+In CPU mode `@triton.autotune` takes its first configuration: there is no GPU to measure on. No
+driver is set for it, since other packages ask Triton's driver what GPU is there.
 """
 
 from course import MODE

@@ -105,8 +105,8 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     is made.
 
     What the interpreter lacks is filled: see `gaps_filled`. It raises where a kernel asks whether a
-    block of several lanes is true, and puts extremes where the language leaves a value undefined: in
-    a masked lane for which no `other` was given, where the interpreter by itself puts 0.
+    block of several lanes is true, and puts extremes where the language leaves a value undefined:
+    in a masked lane for which no `other` was given, where the interpreter by itself puts 0.
 
     sample: from a grid, the programs to run, in order; by default all run.
     """
@@ -189,7 +189,7 @@ class WatchedInterpreter:
 
     def _copy_back(self, executor: Any, args: Any, args_hst: Any, kwargs: Any, *rest: Any) -> None:
         if all(tensor.device.type == "cpu" for tensor in _tensors([*args, *kwargs.values()])):
-            return  # the interpreter has used the tensors themselves, and would copy their memory onto itself
+            return  # it has used the tensors themselves, and would copy their memory onto itself
         with _disable_current_modes():
             self._own["_restore_args_dev"](executor, args, args_hst, kwargs, *rest)
 
@@ -283,8 +283,8 @@ def _truth(block: Any) -> bool:
         if sys._getframe(1).f_globals.get("__name__", "").startswith("triton."):
             return True  # Triton's own code means "is there one?"
         raise ValueError(
-            f"A block of {data.size} lanes is neither true nor false: in place of `if` give tl.load "
-            "and tl.store a mask, and join conditions by & and |, not by `and` and `or`"
+            f"A block of {data.size} lanes is neither true nor false: in place of `if` give "
+            "tl.load and tl.store a mask, and join conditions by & and |, not by `and` and `or`"
         )
     return bool(data)
 

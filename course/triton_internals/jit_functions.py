@@ -86,8 +86,8 @@ def jit_function(kernel: Any) -> JITFunction[Any]:
     while not isinstance(kernel, JITFunction):
         if type(kernel).__name__ == "InterpretedFunction":
             raise CourseError(
-                f"{kernel.fn.__name__} is interpreted: its file sets TRITON_INTERPRET, and must leave "
-                "that to others."
+                f"{kernel.fn.__name__} is interpreted: its file sets TRITON_INTERPRET, and must "
+                "leave that to others."
             )
         if not isinstance(kernel, triton.runtime.jit.KernelInterface):
             name, kind = getattr(kernel, "__name__", repr(kernel)), type(kernel).__name__

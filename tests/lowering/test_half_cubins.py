@@ -1,4 +1,4 @@
-"""Where NVIDIA's assembler wrote half of a file, as it does without a word when the disk is full, nobody takes the half."""
+"""NVIDIA's assembler writes half of a file to a full disk without a word: nobody takes that half."""
 
 import pytest
 
@@ -11,7 +11,10 @@ from tests.support import aot_kernels, lower_kernels
 from tests.support.disk import room_for
 
 ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16")
-NO_ROOM = r"The compiler could not write its files in .*: No space left on device; make room on the disk and try again\."
+NO_ROOM = (
+    r"The compiler could not write its files in .*: No space left on device; "
+    r"make room on the disk and try again\."
+)
 
 
 @pytest.fixture(scope="module")

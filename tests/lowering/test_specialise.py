@@ -87,7 +87,8 @@ def test_a_wrapped_kernel_is_looked_through():
     assert specialise(copy_kernel, ALIGNED, BLOCK_SIZE=64).kernel == "copy_kernel"
 
 
-# In a child that compiles: Triton's own warmup, through a driver that says there is an sm_90, and what it compiled.
+# In a child that compiles: Triton's own warmup, through a driver that says there is an sm_90, and
+# what it compiled.
 WARMUP = """
 import course, torch, triton
 from triton.backends.compiler import GPUTarget
@@ -103,7 +104,8 @@ class Fixed:
 triton.runtime.driver.set_active(Fixed())
 
 x = torch.empty(4096)
-for args in [(x, x, x, 4096), (x[1:], x, x, 4096), (x, x, x, 77), (x, x, x, 1), (x.half(), x, x, 2**31)]:
+several = [(x, x, x, 4096), (x[1:], x, x, 4096), (x, x, x, 77), (x, x, x, 1)]
+for args in [*several, (x.half(), x, x, 2**31)]:
     source = add_kernel.warmup(*args, BLOCK_SIZE=1024, grid=(1,)).src
     ours = specialise(add_kernel, *args, BLOCK_SIZE=1024).parameters
     assert [each.type for each in ours] == list(source.signature.values()), (ours, source.signature)

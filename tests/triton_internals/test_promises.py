@@ -1,4 +1,4 @@
-"""In CPU mode verify holds what a kernel promises the compiler against the values that are there."""
+"""In CPU mode verify holds a kernel's promises to the compiler against the values that it finds."""
 
 import pytest
 import torch
@@ -90,7 +90,8 @@ def test_a_promise_that_holds_is_let_be(promise):
         ("a loop's number", "by tl.multiple_of that 4 is a multiple of 8"),
         (
             "more than an allocation's address",
-            "by tl.multiple_of that an address is a multiple of 512 bytes, and it lies 256 past one",
+            "by tl.multiple_of that an address is a multiple of 512 bytes, "
+            "and it lies 256 past one",
         ),
         (
             "runs of eight",
