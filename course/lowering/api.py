@@ -20,8 +20,7 @@ __all__ += ["lower_file", "refuse_problem"]
 
 
 def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:
-    """Compile `kernel` for `target`, specialised as a launch with these arguments would be, and
-    keep every stage.
+    """Compile `kernel` for `target`, specialised as for a launch with these arguments.
 
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors,
         constants, options of the compiler such as num_warps and num_stages. In place of a tensor or

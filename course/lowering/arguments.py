@@ -145,8 +145,7 @@ def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
 
 
 def _tensor(tensor: torch.Tensor, kept: list[torch.Tensor] | None) -> Described:
-    """Raises CourseError for a tensor that has no one block of memory, or of a type that Triton
-    lacks."""
+    """Raises CourseError for a sparse or nested tensor, and for a type that Triton lacks."""
     if tensor.is_nested or tensor.layout is not torch.strided:
         kind = "nested" if tensor.is_nested else "sparse"
         raise CourseError(

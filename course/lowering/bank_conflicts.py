@@ -34,8 +34,7 @@ class Access:
 
 
 def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
-    """How a warp moves a block between shared memory and registers, which need layouts of the same
-    shape.
+    """How a warp moves a block between shared memory and registers: layouts of the same shape.
 
     The access is as wide as neighbours in a thread's registers are neighbours in shared memory.
     (`ldmatrix` and the like, by which a warp loads for tensor cores, move rows of 16 bytes in the
@@ -69,8 +68,7 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
 
 
 def _vector(offsets: list[list[int]], most: int) -> int:
-    """How many first registers of every thread lie side by side in shared memory: a power of
-    two."""
+    """How many registers of every thread lie side by side in shared memory: a power of two."""
     width = 1
     while width * 2 <= min(most, len(offsets[0])) and all(
         row[register] == row[0] + register for row in offsets for register in range(width * 2)

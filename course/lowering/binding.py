@@ -1,5 +1,4 @@
-"""A request's arguments as a launch takes them, and the types that the JIT must be told of. In the
-child."""
+"""In the child: a request's arguments as a launch takes them, and the types to tell the JIT of."""
 
 import ast
 import re
@@ -81,8 +80,7 @@ def _described(
 
 
 def _constants(kernel: Any, described: dict[str, Described]) -> set[str]:
-    """The arguments that are constants: a name that is no parameter is an option of the
-    compiler."""
+    """The arguments that are constants, and the options of the compiler."""
     plain = {parameter.name for parameter in kernel.params if not parameter.is_constexpr}
     return set(described) - plain
 
@@ -101,8 +99,7 @@ def _parsed(argument: Described, is_constant: bool) -> Described:
 
 
 def literal(text: str) -> Any:
-    """The constant that a text writes: a Python literal, a type as tl.float32 or fp32, or the text
-    itself."""
+    """The constant that a text writes: a literal, a type as tl.float32, or the text itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -125,8 +122,7 @@ _WANTS_CONSTANT = re.compile(
 
 
 def odd_constants(problem: str, kernel: Any, request: Request) -> str:
-    """The constants that are no numbers, if the problem may come from them, to follow it; else
-    nothing."""
+    """The constants that are no numbers, if a problem may come from them, to end its sentence."""
     if not _WANTS_CONSTANT.search(problem):
         return ""
     described = request.by_name([parameter.name for parameter in kernel.params])

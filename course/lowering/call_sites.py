@@ -1,5 +1,4 @@
-"""The calls in a kernel's source that touch memory, and which of them a place in the source belongs
-to."""
+"""The calls in a kernel's source that touch memory, and which of them a place belongs to."""
 
 import ast
 import textwrap
@@ -31,8 +30,7 @@ class CallSites:
                     self._calls[file].append((start, end, node))
 
     def path(self, chain: Chain, kind: str) -> CallPath:
-        """The calls that the places of a chain stand in: the innermost one of a kind, the others of
-        any."""
+        """The calls around the places of a chain; the innermost one is of this kind."""
         kinds = [kind, *[None] * (len(chain) - 1)]
         return tuple(map(self._around, chain, kinds))
 

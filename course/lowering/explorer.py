@@ -86,8 +86,7 @@ class Explorer(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def to_html(self, path: str | Path) -> Path:
-        """Write one file that needs neither a session nor the network, with linking alive; return
-        its path."""
+        """Write one file that links without a session or the network; return its path."""
         state = {"panes": self.panes, "overview": self.overview}
         page = page_of(SCRIPT, self.lowered.kernel, state, static_html(self.panes, self.overview))
         return write_page(path, page)
@@ -107,8 +106,7 @@ class Explorer(anywidget.AnyWidget):
             }
 
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
-        """What the script asks for: another setting, the list of passes, or what one of them
-        changed."""
+        """Answer the script: another setting, the list of passes, or what one of them changed."""
         try:
             if "hello" in message:  # what is saved has switches only if a session answers
                 self.send({"hello": True})

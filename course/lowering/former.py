@@ -23,8 +23,7 @@ def refuse_problem(answer: dict[str, Any]) -> None:
 
 
 def problem_of(error: CompileError, listing: Sequence[Definition]) -> dict[str, Any]:
-    """The problem in a sentence, the place of it as a second line, and all that the compiler
-    said."""
+    """The problem in a sentence, its place as a second line, and all that the compiler said."""
     problem = compile_error(error, listing)
     sentence, newline, place = problem.problem.partition("\nLine ")
     return {"problem": sentence, "place": newline + place, "details": problem.details}

@@ -1,5 +1,4 @@
-"""Where a kernel is, so that another process finds it: in a module, in a file, or in its own
-text."""
+"""Where a kernel is, so that another process finds it: a module, a file, or its own text."""
 
 import importlib
 import importlib.util
@@ -151,8 +150,7 @@ def listing_of(*kernels: Any) -> Listing:
 
 
 def _used_values(function: Any) -> list[Any]:
-    """What a function may call: its globals, what it takes of modules among them, methods of
-    classes."""
+    """What a function may call: its globals, members of modules among them, methods of classes."""
     names = function.__code__.co_names
     values = [function.__globals__[name] for name in names if name in function.__globals__]
     modules = [value for value in values if isinstance(value, ModuleType)]

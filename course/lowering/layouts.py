@@ -242,8 +242,7 @@ def _moved(start: Index, bases: list[list[int]], number: int) -> Index:
 
 
 class Layouts(Sequence[Layout]):
-    """Every layout of a TTGIR. A text gives the one of that name, `#blocked`, or of a variable,
-    `x`."""
+    """Every layout of a TTGIR. A text gives that of a name, `#blocked`, or of a variable, `x`."""
 
     def __init__(self, layouts: list[Layout]) -> None:
         self._layouts = layouts
@@ -273,8 +272,7 @@ class Layouts(Sequence[Layout]):
         return max(blocks or layouts, key=lambda each: each.last(key))
 
     def all(self, key: str) -> list[Layout]:
-        """All of that name: a variable's values may have several layouts. `[key]` gives that of the
-        last value."""
+        """All of that name, which a variable's values may have several of; `[key]` gives the last."""
         if named := [layout for layout in self if key in (layout.name, *layout.names)]:
             return named
         # The result of a call has the name that the function gives it; it is the last of what the

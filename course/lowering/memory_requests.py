@@ -1,5 +1,4 @@
-"""How a compiled kernel goes to global memory: which elements of a block each warp asks for at
-once.
+"""Which elements of a block in global memory each warp of a compiled kernel asks for at once.
 
 A load or store of a block becomes instructions of one warp each. What an instruction asks for
 follows from the layout of the block of addresses in the TTGIR, and from how many bytes of each
@@ -34,8 +33,7 @@ class Requests:
     """The call in the kernel's source, and the calls that led there."""
     shape: tuple[int, ...]
     bases: Bases
-    """The layout's, as `layouts.Layout.bases`; empty for a scalar or a tensor descriptor's
-    block."""
+    """As `layouts.Layout.bases`; empty for a scalar or a tensor descriptor's block."""
     bytes_per_thread: int
     """Bytes of each thread that one instruction moves."""
     num_warps: int
@@ -47,8 +45,7 @@ class Requests:
     """Whether a tensor memory accelerator moves it, which asks for whole rows of the block."""
 
     def numbers(self, itemsize: int) -> np.ndarray:
-        """[requests, lanes x elements]: by number, along the rows of the block, the element of each
-        lane; -1 for none.
+        """[requests, lanes x elements] numbers of elements, along the block's rows, or -1.
 
         itemsize: bytes of an element.
         """
@@ -61,8 +58,7 @@ class Requests:
 
     @cached_property
     def _held(self) -> tuple[np.ndarray, np.ndarray]:
-        """[warps, lanes, registers] elements by number, and [warps, lanes] whether the thread asks
-        for its own."""
+        """[warps, lanes, registers] elements, and [warps, lanes] whether a thread asks for them."""
         if not self.bases:  # a scalar: every thread loads it, and the first one stores it
             warps = self.num_warps if self.kind == "load" else 1
             return np.zeros((warps, 1, 1), dtype=np.int64), np.ones((warps, 1), dtype=bool)
@@ -81,8 +77,7 @@ class Requests:
 
 
 def _combinations(steps: list[int]) -> np.ndarray:
-    """The 2^n elements that a layout's bases lead to, each base by how far it moves along the
-    block.
+    """The 2^n elements that a layout's bases lead to, from how far each moves along the block.
 
     Bits of different bases never overlap in such a number, since sizes are powers of two.
     """
@@ -124,8 +119,7 @@ _GCN_BYTES = {"dword": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
 
 
 def requests_of(lowered: Lowered) -> list[Requests]:
-    """For every access to global memory in the TTGIR, in its order, the instructions that it
-    became."""
+    """For every access to global memory, in the TTGIR's order, the instructions that it became."""
     calls = CallSites(lowered.listing)
     rows = lowered.ttgir.split("\n")
     widths, merged = _widths(lowered, calls)
@@ -148,8 +142,7 @@ def requests_of(lowered: Lowered) -> list[Requests]:
 
 
 def _address_layout(lowered: Lowered, row: str) -> tuple[tuple[int, ...], Bases]:
-    """The shape and the bases of the block of addresses (or of AMD's offsets) in a line of
-    TTGIR."""
+    """The shape and the bases of the addresses (or of AMD's offsets) in a line of TTGIR."""
     for type in block_types(row):
         if not type.shared and "<" not in type.layout:
             for layout in lowered.layouts.all(type.layout):
@@ -185,8 +178,7 @@ def _widths(lowered: Lowered, calls: CallSites) -> tuple[dict[Key, int], set[Key
 
 
 def _moved_bytes(instruction: str) -> tuple[Kind, int] | None:
-    """What an instruction does to global memory, and how many bytes of each thread it moves; None
-    for others."""
+    """What an instruction does to global memory, and the bytes of each thread that it moves."""
     if match := _PTX.search(instruction):
         if match[4]:  # into shared memory
             return "load", int(match[4], 0)

@@ -1,5 +1,4 @@
-"""What a compiled kernel takes of a GPU, and how many of its programs a multiprocessor holds at
-once."""
+"""What a compiled kernel takes of a GPU, and how many of its programs a multiprocessor holds."""
 
 import re
 from dataclasses import dataclass
@@ -22,8 +21,7 @@ SHARED_UNIT_BYTES = 128
 
 @dataclass(frozen=True, repr=False)
 class Resources:
-    """What one program of a kernel needs, and how many fit a multiprocessor. Prints as a few
-    lines."""
+    """What one program of a kernel needs, and how many fit a multiprocessor. Prints itself."""
 
     target: str
     num_warps: int
@@ -36,8 +34,7 @@ class Resources:
     most_shared_bytes: int
     """Shared memory that a program may have on the target."""
     programs_per_sm: int | None
-    """Programs that a multiprocessor holds; 0 if none fits. None for AMD and clusters: not
-    computed."""
+    """Programs that a multiprocessor holds; 0 if none fits. Not computed for AMD and clusters."""
     limit: str
     """What keeps more programs out: registers, shared memory, warps or programs."""
     occupancy: float | None

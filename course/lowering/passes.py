@@ -50,8 +50,7 @@ class Pass:
 
 
 class Passes(Sequence[Pass]):
-    """All passes, in order. A name gives the first pass of that name. Prints those that changed
-    something."""
+    """All passes, in order; a name gives the first one of it. Prints those that change something."""
 
     def __init__(self, passes: list[Pass]) -> None:
         self._passes = passes

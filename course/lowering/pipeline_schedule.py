@@ -1,5 +1,4 @@
-"""How the compiler pipelines a loop: at which of its steps each operation works, and on which
-iteration."""
+"""How the compiler pipelines a loop: on which iteration each operation works, step by step."""
 
 import re
 from collections.abc import Iterator
@@ -47,8 +46,7 @@ class Schedule:
 
 
 def schedules(passes: Passes) -> list[Schedule]:
-    """The schedule of every innermost loop that loads or multiplies, in order. Raises CourseError
-    if there is none."""
+    """The schedules of the innermost loops that load or multiply. CourseError if there are none."""
     planned = [each.before for each in passes if "loop.stage" in each.before]
     if planned:
         loops = _loops(planned[-1], planned=True)

@@ -1,5 +1,4 @@
-"""A software pipeline as a picture: which iteration each load and each product of a loop works
-on."""
+"""A software pipeline as a picture: on which iteration each load and each product works."""
 
 from typing import Any
 
@@ -15,8 +14,7 @@ ITERATIONS = 6
 
 
 def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
-    """The schedule of a loop of a kernel from `lower`: a row an operation, a column a step of the
-    loop.
+    """The schedule of a loop of a kernel from `lower`: a row an operation, a column a step.
 
     loop: which one, if the kernel has several. Every box is one iteration's turn, in its colour and
     with its number.

@@ -52,8 +52,7 @@ def compile_error(error: CompileError, listing: Sequence[Definition], more: str 
 
 
 def disk_error(error: OSError) -> LowerError:
-    """What an OSError of the compiler's says: of the disk, or of a library of Triton's that cannot
-    be loaded."""
+    """What an OSError of the compiler's says: of the disk, or of a library that does not load."""
     if error.errno is None:
         return LowerError(
             f"Triton lacks a part of its own ({error}): "
@@ -74,8 +73,7 @@ def first_sentence(reason: str) -> str:
 
 
 def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """What a function that compiles in a child returns. Raises LowerError with all that the
-    compiler said."""
+    """What a function that compiles in a child returns. Raises LowerError if it fails."""
     ended = function.ended(*args, *kwargs.values())
     output = ended.stderr.strip()
     if ended.error is not None:

@@ -151,8 +151,7 @@ class Lowered(Compiled):
         return Followed(line, lines_of, most)
 
     def replace(self, *, ttir: str | None = None, ttgir: str | None = None) -> "Lowered":
-        """Take an edited stage through the stages after it. Raises LowerError if it does not
-        compile."""
+        """Take an edited stage through those after it. Raises LowerError if it does not compile."""
         edited = {
             name: text for name, text in (("ttir", ttir), ("ttgir", ttgir)) if text is not None
         }
@@ -185,8 +184,7 @@ class Lowered(Compiled):
             compiled[(*grid, 1, 1)[:3]](*args)
 
     def diff(self, other: "Lowered", stage: str) -> str:
-        """What differs between this kernel and another in a stage, as a unified diff without source
-        locations."""
+        """What differs from another kernel in a stage, as a unified diff without locations."""
         ours, theirs = (passes_module.without_locations(each.text(stage)) for each in (self, other))
         return passes_module.diff(ours, theirs, self._title, other._title)
 
@@ -204,8 +202,7 @@ class Lowered(Compiled):
         return list(files)
 
     def summary(self) -> dict[str, Any]:
-        """What there is to say of it as JSON: target, resources, counts and metadata, without the
-        stages themselves."""
+        """All but the stages themselves, as JSON: target, resources, counts and metadata."""
         return {
             "kernel": self.kernel,
             "target": self.target.name,

@@ -40,8 +40,7 @@ class LineMap:
     """
 
     def __init__(self, source: list[SourceLine], stages: dict[str, Callable[[], str]]) -> None:
-        """stages: what gives the text of each, by its name; called if needed, since disassembling
-        takes long."""
+        """stages: by name what gives the text, called if needed, since disassembling takes long."""
         self.source = source
         self.stages = list(stages)
         self._texts = stages
@@ -49,8 +48,7 @@ class LineMap:
         self._maps: dict[str, _StageMap] = {}
 
     def of(self, line: int, file: str | None = None) -> dict[str, list[int]]:
-        """The lines of each stage that came from this line of the kernel; a stage without any is
-        left out."""
+        """The lines that came from this line of the kernel, by stage."""
         rows = {stage: self.rows(stage, line, file) for stage in self.stages}
         return {stage: numbers for stage, numbers in rows.items() if numbers}
 
@@ -66,8 +64,7 @@ class LineMap:
         return self._own[frame] if frame else None
 
     def places(self, stage: str) -> Iterator[tuple[int, Chain]]:
-        """For each line of a stage the places in the kernel that it came from, the innermost
-        first."""
+        """For each line of a stage its places in the kernel, the innermost first."""
         for row, chain in READERS[stage](self._texts[stage]()):
             own = tuple(place for place in chain if place[:2] in self._own)
             if own:

@@ -16,8 +16,7 @@ class Parameter:
 
     name: str
     type: str
-    """Triton's name of the type: `*fp32` is a pointer to float32, `i32` an integer, `constexpr` a
-    constant."""
+    """Triton's name: `*fp32` is a pointer to float32, `i32` an integer, `constexpr` a constant."""
     constant: Any = None
     """The value of a constexpr; 1 for an integer equal to 1."""
     divisible_by_16: bool = False
@@ -30,8 +29,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Specialisation:
-    """All parameters of a kernel as the compiler is told of them. Equal ones share a compiled
-    kernel."""
+    """A kernel's parameters as the compiler is told of them. Equal ones share a compiled kernel."""
 
     kernel: str
     parameters: tuple[Parameter, ...]
@@ -46,8 +44,7 @@ class Specialisation:
 
 
 def specialise(kernel: Any, *args: Any, **meta: Any) -> Specialisation:
-    """Ask Triton how it would specialise `kernel` for these arguments, for an NVIDIA GPU. Compiles
-    nothing.
+    """Ask Triton how it would specialise `kernel` for these arguments on an NVIDIA GPU.
 
     kernel: a function under @triton.jit. args, meta: what a launch would be given, without the
     grid. Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.

@@ -1,5 +1,4 @@
-"""Texts that describe an argument in place of a value: "*fp32:16", "i32", "tensordesc<fp16[64,
-64]>"."""
+"""Texts that describe an argument in place of a value, as "*fp32:16", "i32"."""
 
 import math
 import re
@@ -35,8 +34,7 @@ DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]>")
 
 
 def value_of_type(text: str) -> Any:
-    """A value that the JIT specialises for the type in `text`. Raises CourseError if it is no
-    type."""
+    """A value that the JIT specialises for a type. Raises CourseError if the text names none."""
     if text in ("None", "nullptr"):
         return None
     if match := DESCRIPTOR.fullmatch(text):

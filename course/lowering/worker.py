@@ -49,8 +49,7 @@ class Compiled:
 
 @runs_in("compile", timeout_s=TIMEOUT_S, prepare=prepare_compiler)
 def compile_kernel(request: Request, target: str) -> Compiled:
-    """All stages of a kernel. Raises LowerError if it does not compile, CourseError if it cannot be
-    loaded."""
+    """All stages of a kernel. Raises LowerError, or CourseError if the kernel cannot be loaded."""
     gpu = target_of(target).triton
     decorated = loaded_at(request.kernel, gpu)
     kernel = jit_function(decorated)

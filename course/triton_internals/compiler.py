@@ -25,8 +25,7 @@ from .patching import patched
 
 
 def prepare_compiler() -> None:
-    """Do what the first compilation in a process does: hash all of Triton's own files, and import
-    what it needs."""
+    """Do what a first compilation does: hash Triton's own files, and import what it needs."""
     triton_key()
     for name in ("compiler.code_generator", "experimental.gluon", "language.extra.libdevice"):
         with contextlib.suppress(ImportError):
@@ -44,8 +43,7 @@ class AssemblerCall:
 
 @contextlib.contextmanager
 def assembler_watched() -> Iterator[list[AssemblerCall]]:
-    """While active, note how Triton calls NVIDIA's assembler. Yields the list that calls are added
-    to.
+    """While active, note Triton's calls of NVIDIA's assembler in the list that this yields.
 
     Where the temporary folder is full the assembler may fail without a word, or write half of its
     output and succeed, which Triton would keep in its cache: both raise OSError.
@@ -80,8 +78,7 @@ def refuse_full(folder: Path) -> None:
 
 
 def refuse_half(binary: Path) -> None:
-    """Raise OSError where machine code was not written to its end, which happens for want of
-    room."""
+    """Raise OSError if machine code was not written to its end, which happens for want of room."""
     if not is_whole(binary.read_bytes()):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(binary))
 
@@ -102,8 +99,7 @@ for a multiple of 16, None for nothing, the value for a "constexpr"."""
 
 @contextlib.contextmanager
 def types_fixed(kernel: JITFunction[Any], types: FixedTypes) -> Iterator[None]:
-    """While active, the JIT specialises these parameters of a kernel for these types, and the
-    others by their values."""
+    """While active, the JIT specialises these parameters for these types, whatever their values."""
     names = [parameter.name for parameter in kernel.params]
 
     def create_binder() -> Any:

@@ -15,12 +15,10 @@ Benchmarker = Callable[..., list[float]]
 
 
 class FixedDriver:
-    """Answers what Triton asks of a GPU's driver while it compiles, for a GPU that need not be
-    there."""
+    """Answers what Triton asks of a driver while it compiles, for a GPU that need not be there."""
 
     def __init__(self, target: GPUTarget, runs_trials: bool) -> None:
-        """runs_trials: whether `@triton.autotune` runs each of its configurations once, or just
-        takes the first."""
+        """runs_trials: whether `@triton.autotune` runs each configuration or takes the first."""
         self.target, self.runs_trials = target, runs_trials
         # Triton keeps kernels by device: with one number for all, one target's would serve another.
         self.device = abs(hash((target.backend, target.arch))) % 10**6 + 1000
@@ -60,8 +58,7 @@ def driver_of(target: GPUTarget, runs_trials: bool) -> Iterator[None]:
 
 
 def do_not_measure(runs_trials: bool) -> None:
-    """From now on `@triton.autotune` asks neither a driver nor PyTorch for times, however it was
-    told to measure.
+    """From now on `@triton.autotune` asks nobody for times, however it was told to measure.
 
     runs_trials: whether it runs each of its configurations once, or just takes the first.
     """

@@ -92,11 +92,9 @@ def compile_problem(error: Exception) -> CompileProblem:
 
 
 _MANGLED = re.compile(r"(?:\w+\.)*(\w+?)__\w*")
-"""A function's name with its types, which is all that Triton says of one that is called before it
-is compiled."""
+"""A function's name with its types: all that Triton says of one that calls itself."""
 _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
-"""How Triton refuses a function of the language that is called without a compiler or an
-interpreter."""
+"""How Triton refuses a function of the language outside of a kernel."""
 _NO_MATMUL = "a kernel has no @: tl.dot(a, b) multiplies blocks"
 _NO_GRID = "a kernel was called without a grid: write kernel[grid](…)"
 
@@ -123,14 +121,12 @@ def causes(error: Exception) -> list[Exception]:
 
 
 def raised_in_kernel(error: Exception) -> Exception:
-    """What a kernel raised, where the interpreter has raised an error of its own from it; else the
-    error itself."""
+    """What a kernel raised, if the interpreter has wrapped it; else the error itself."""
     return causes(error)[-1] if isinstance(error, InterpreterError) else error
 
 
 def lacks_bfloat16(error: Exception) -> bool:
-    """Whether the interpreter stopped for want of bfloat16: it has no constants of it, and no
-    atomics on it."""
+    """Whether the interpreter stopped for want of bfloat16's constants, or of atomics on it."""
     return "get_bf16" in str(error) or "Unsupported data type" in str(error)
 
 
@@ -178,8 +174,7 @@ def _language_function(error: Exception) -> str:
 
 
 def _indexing(error: Exception) -> str:
-    """What is to be done instead, where an error was raised while a pointer or a block was indexed;
-    else nothing."""
+    """What to do instead, if a pointer or a block was being indexed; else nothing."""
     for frame in _frames(error):
         if frame.f_code is triton.language.tensor.__getitem__.__wrapped__.__code__:
             if frame.f_locals["self"].type.scalar.is_ptr():

@@ -42,8 +42,7 @@ class Launch:
         return [tensor for _, tensor in self.named_tensors()]
 
     def named_tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Each tensor with its parameter's name, or `name[0]`, `name[1]` … where that has
-        several."""
+        """Each tensor with its parameter's name, or `name[0]`, `name[1]` … if that has several."""
         for name, argument in self.arguments.items():
             tensors = list(_tensors([argument]))
             for i, tensor in enumerate(tensors):
@@ -101,8 +100,7 @@ Sample = Callable[[Grid], list[Program]]
 
 @contextlib.contextmanager
 def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Iterator[None]:
-    """While active, the interpreter tells `observer` of every launch, program and access, before it
-    is made.
+    """While active, the interpreter tells `observer` of every launch, program and access to come.
 
     What the interpreter lacks is filled: see `gaps_filled`. It raises where a kernel asks whether a
     block of several lanes is true, and puts extremes where the language leaves a value undefined:
@@ -119,8 +117,7 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
 
 
 class WatchedInterpreter:
-    """What takes the place of functions of Triton's interpreter: it tells the observer, and calls
-    them."""
+    """Takes the place of functions of the interpreter: tells the observer, and calls them."""
 
     def __init__(self, observer: Observer, sample: Sample | None) -> None:
         self._observer, self._sample = observer, sample
@@ -294,14 +291,12 @@ def _refuse_assignment(*_: Any) -> None:
 
 
 def combines_elements(frame: FrameType | None) -> bool:
-    """Whether a frame is the interpreter's loop over pairs of elements, in a reduction or a
-    scan."""
+    """Whether a frame is the interpreter's loop over elements in a reduction or a scan."""
     return frame is not None and frame.f_code.co_name in ("generic_reduce", "generic_scan")
 
 
 def interpreted_array(value: Any) -> np.ndarray | None:
-    """What the interpreter keeps of a tensor, in the tensor's shape; None for a value that is no
-    tensor of its."""
+    """The interpreter's data of a tensor, in the tensor's shape; None for any other value."""
     data = getattr(getattr(value, "handle", None), "data", None)
     if not isinstance(data, np.ndarray) or getattr(value, "dtype", None) is None:
         return None

@@ -62,8 +62,7 @@ def gaps_filled() -> Iterator[None]:
 
 _own_patch_lang, _own_conversion = interpreter._patch_lang, interpreter._implicit_cvt
 _rewritten: dict[Function, Function] = {}
-"""Kernels as the interpreter has rewritten them here, apart from those that it rewrites
-elsewhere."""
+"""Kernels as the interpreter has rewritten them while gaps are filled."""
 
 Libraries = list[tuple[ModuleType, dict[str, Function]]]
 """Modules of libdevice, each with the functions that take the place of its own, by name."""
@@ -93,8 +92,7 @@ class _TakenOverNames:
         self._seen: set[int] = set()
 
     def rebind(self, names: dict[str, Any]) -> None:
-        """Have what a module took over from Triton be looked up when it is called; and the language
-        be found there."""
+        """Have a module look up at each call what it took over from Triton."""
         if id(names) in self._seen:
             return
         self._seen.add(id(names))
@@ -163,8 +161,7 @@ def _library_function(
 
 
 def _converted(argument: Any) -> Any:
-    """An argument of a kernel. The interpreter by itself leaves a number that is no integer as it
-    is."""
+    """An argument of a kernel; also a float, which the interpreter by itself leaves as it is."""
     if isinstance(argument, float):
         handle = interpreter.TensorHandle(np.array([argument], dtype=np.float32), language.float32)
         return language.tensor(handle, language.float32)
@@ -172,8 +169,7 @@ def _converted(argument: Any) -> Any:
 
 
 class _LoopTransformer(interpreter.ASTTransformer):
-    """The interpreter's own changes to a kernel's text; and what a loop counts is a scalar, not
-    Python's number."""
+    """The interpreter's changes to a kernel's text; and what a loop counts becomes a scalar."""
 
     def visit_For(self, node: ast.For) -> ast.For:  # noqa: N802  as NodeVisitor calls it
         self.generic_visit(node)

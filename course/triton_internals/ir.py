@@ -27,15 +27,13 @@ def _hashable(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class BlockType:
-    """A type of the IR that has a layout: `tensor<64x32xf32, #blocked>`, or a buffer in shared
-    memory."""
+    """A type with a layout: `tensor<64x32xf32, #blocked>`, or a buffer in shared memory."""
 
     shape: tuple[int, ...]
     element: str
     """`f32`, or `!tt.ptr<f32>`."""
     layout: str
-    """A name, as `#blocked`, or an attribute in full, as `#ttg.slice<{dim = 1, parent =
-    #blocked}>`."""
+    """A name, as `#blocked`, or an attribute in full, as `#ttg.slice<{…}>`."""
     shared: bool
     """Whether it is a buffer in shared memory."""
 
@@ -82,8 +80,7 @@ class LaidOutValue:
 
 
 _YIELDED = {"scf.yield": 0, "scf.condition": 1}
-"""What ends a loop's or a branch's region, and which of its operands becomes the first result of
-the whole."""
+"""What ends a loop's or a branch's region, and which operand becomes the first result."""
 _WHOLE = re.compile(r", (\d+(?:x\d+)*)>$")
 """The buffer that a value in shared memory is a part of, where it is one."""
 
@@ -148,8 +145,7 @@ def _bases(builder: Any, value: Any, text: str, type: BlockType) -> Bases:
 
 
 def _shared_rank(layout: Any) -> int:
-    """How many dimensions a layout in shared memory has. The compiler aborts where it is given more
-    or fewer."""
+    """The dimensions of a layout in shared memory. The compiler aborts at any other number."""
     if hasattr(layout, "rank"):
         return int(layout.rank)
     return len(layout.order) if hasattr(layout, "order") else len(layout.offset_bases[0])

@@ -40,8 +40,7 @@ def parameters_of(kernel: Any) -> list[str]:
 
 
 def inner_kernel(kernel: Any) -> Any:
-    """The kernel itself, compiled or interpreted, under `@triton.autotune`, `@triton.heuristics`
-    and the like."""
+    """The kernel itself, compiled or interpreted, under `@triton.autotune` and the like."""
     while not inspect.isfunction(kernel.fn):
         kernel = kernel.fn
     return kernel
@@ -78,8 +77,7 @@ def chosen_by_heuristics(
 
 
 def jit_function(kernel: Any) -> JITFunction[Any]:
-    """The kernel itself, under `@triton.autotune`, `@triton.heuristics` and the like. Where the
-    interpreter is off.
+    """The kernel itself, under `@triton.autotune` and the like. Only if the interpreter is off.
 
     Raises CourseError for what is no kernel.
     """
@@ -111,8 +109,7 @@ class ParameterType:
 def jit_specialise(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[ParameterType], dict[str, Any]]:
-    """What the JIT would specialise for these arguments on sm_90, and the options that are not the
-    usual ones."""
+    """What the JIT would specialise for these arguments on sm_90, and the unusual options."""
     jit = JITFunction(function)
     backend = make_backend(GPUTarget("cuda", 90, 32))
     bind = create_function_from_signature(jit.signature, jit.params, backend)

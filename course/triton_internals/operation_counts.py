@@ -35,14 +35,12 @@ class Operations:
     special: Counter[str] = field(default_factory=Counter)
     """Exponentials, logarithms, roots and the like."""
     dot: Counter[str] = field(default_factory=Counter)
-    """Multiplications and additions of tl.dot, by its operands' type (for fp32 by its
-    precision)."""
+    """Multiplications and additions of tl.dot, by its operands' type (fp32: by its precision)."""
 
 
 @contextlib.contextmanager
 def operations_counted() -> Iterator[Operations]:
-    """While active, count what interpreted kernels compute, without comparisons, conversions and
-    integers."""
+    """While active, count the floating-point results of interpreted kernels."""
     with gaps_filled():  # which gives the builder some of what is counted
         counter = _CountedArithmetic()
         with (

@@ -27,6 +27,5 @@ def patched(owner: Any, /, **values: Any) -> Iterator[None]:
 
 
 def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that a class binds to its objects. A method bound already would not be told of
-    them."""
+    """A function that a class binds to its objects, unlike a method that is bound already."""
     return lambda instance, *args, **kwargs: function(instance, *args, **kwargs)

@@ -73,8 +73,7 @@ def _bytes_between_neighbours(dtype: Any) -> int:
 
 
 def _not_a_multiple(lines: np.ndarray, step: int, size: int) -> str:
-    """How `size` fails to divide the first value of a run of neighbours; for addresses, in
-    bytes."""
+    """How `size` fails to divide the first of a run of neighbours; for addresses, in bytes."""
     first = np.ones(lines.shape, dtype=bool)
     first[..., 1:] = np.diff(lines) != step
     wrong = lines[first & (lines % size != 0)]

@@ -1,5 +1,4 @@
-"""Values for what Triton's language leaves undefined, such that a kernel which uses them gives a
-wrong result."""
+"""Values for what Triton leaves undefined, chosen so that a kernel which uses them is wrong."""
 
 from typing import Any
 
@@ -7,8 +6,7 @@ import numpy as np
 
 
 def fill_undefined(block: Any, mask: Any, largest_first: bool) -> None:
-    """Fill the lanes that a mask keeps out with the largest and the smallest value there is, in
-    turns.
+    """Fill the lanes that a mask keeps out with the largest and the smallest value, in turns.
 
     No sum, maximum, minimum or product hides both. block, mask: the interpreter's TensorHandles.
     largest_first: which of them comes first.

@@ -1,4 +1,4 @@
-"""NVIDIA's assembler writes half of a file to a full disk without a word: nobody takes that half."""
+"""NVIDIA's assembler writes half a file to a full disk without a word: nobody takes that half."""
 
 import pytest
 
