@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from course.display.picture import GREY, PALETTE, Picture, new_figure
 from course.errors import CourseError
 from course.gpus.peaks import Gpu
-from course.tracing.cost import Cost, time_text
+from course.tracing.result import Cost, time_text
 
 LEAST, MOST = 1 / 64, 4096
 """Operations per byte, along the picture."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from course.tracing.accesses import FREE_PROGRAMS
+from course.tracing.races import FREE_PROGRAMS
 from course.verifying.api import Work
 from course.verifying.inputs import Case
 

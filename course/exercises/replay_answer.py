@@ -1,5 +1,6 @@
 """Step through the launch in which an answer goes wrong, traced in a child process."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -7,11 +8,12 @@ import torch
 from course.errors import CourseError
 from course.isolate import runs_in
 from course.isolate.function_source import Source
-from course.tracing.accesses import refuse_promise
-from course.tracing.observer import Failure, Watch, watched
+from course.tracing.bounds import refuse_promise
+from course.tracing.listing import Listing
+from course.tracing.observer import Watch, watched
+from course.tracing.records import Element, Failure, Recording
 from course.tracing.replay import Replay
-from course.tracing.sites import Listing
-from course.tracing.worker import content_of
+from course.tracing.worker import recording
 from course.triton_internals.interpreter import Program
 from course.triton_internals.promises import promises_held
 from course.verifying.inputs import Case
@@ -26,17 +28,17 @@ STEPS_S = 10
 def replay_answer(exercise_id: str, source: Source, where: Where, reason: str) -> Replay:
     """The program that went wrong, to be stepped through, with the reason beside it."""
 
-    def trace(programs: list[Any], element: Any) -> dict[str, Any]:
+    def trace(programs: list[Program], _: Element | None) -> Recording:
         return trace_answer(exercise_id, source, where, programs)
 
-    return Replay(trace, {**trace([], None), "notes": reason.splitlines()})
+    return Replay(trace, replace(trace([], None), notes=reason.splitlines()))
 
 
 @runs_in("interpret", timeout_s=4 * STEPS_S)
 def trace_answer(
     exercise_id: str, source: Source, where: Where, programs: list[Program]
-) -> dict[str, Any]:
-    """What `content_of` says of the launch in which an answer goes wrong.
+) -> Recording:
+    """The launch in which an answer goes wrong, recorded.
 
     programs: to be recorded instead of the one that does it.
     """
@@ -52,16 +54,16 @@ def trace_answer(
         result, failure = _run(watch, exercise.function(source.load()), case)
         if failure is not None and not failure.line:
             failure = None  # no kernel's fault
-        if not watch.surveys:
+        if not watch.launches:
             raise CourseError("It launched no kernel: there is nothing to step through.")
         if failure is not None:
-            launch, opened = len(watch.surveys) - 1, failure.program
+            launch, opened = len(watch.launches) - 1, failure.program
         elif where.index is not None and isinstance(result, torch.Tensor):
             launch, opened, element = _writer(watch, result, where.index)
         if record and all(program in watch.recorded for _, program in record):
             break
         record = {(launch, opened or (0, 0, 0))}
-    return content_of(watch, launch, failure, opened, element)
+    return recording(watch, launch, failure, opened, element)
 
 
 def _run(watch: Watch, function: Function, case: Case) -> tuple[Any, Failure | None]:
@@ -80,13 +82,13 @@ def _run(watch: Watch, function: Function, case: Case) -> tuple[Any, Failure | N
 
 def _writer(
     watch: Watch, result: torch.Tensor, index: tuple[int, ...]
-) -> tuple[int, Program, list[Any] | None]:
+) -> tuple[int, Program, Element | None]:
     """The launch and the program that wrote an element of the result last, and which element of
     which tensor that is. If nobody wrote it: the last launch's first program, and None."""
     strides = zip(index, result.stride(), strict=True)
     address = result.data_ptr() + result.element_size() * sum(i * stride for i, stride in strides)
-    for launch, survey in reversed(list(enumerate(watch.surveys))):
-        if written := survey.last_writer(address):
+    for launch, counter in reversed(list(enumerate(watch.launches))):
+        if written := counter.last_writer(address):
             argument, number, program = written
-            return launch, program, [argument.name, list(argument.index(number))]
-    return len(watch.surveys) - 1, watch.last.programs[0], None
+            return launch, program, Element(argument.name, argument.index(number))
+    return len(watch.launches) - 1, watch.last.programs[0], None

@@ -1,150 +1,139 @@
-"""What every load and store of a launch touches: by which program, and in how many sectors a warp asks for it."""
+"""What every load and store of a launch touches: by which program, and in how many sectors."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from course.display.picture import GREY, LIGHT, PALETTE, Picture, new_figure
+from course.display.shapes import box, label
 from course.errors import CourseError
 from course.gpus.peaks import GPUS
 from course.lowering.memory_requests import SECTOR_BYTES
 
 from .downsample import unpacked
-from .traced import traced
+from .records import AccessCounts, TensorPanel
+from .survey import survey
 
 MOST_ACCESSES = 8
 PROGRAM_COLOURS = PALETTE[:6]
-SEVERAL, TWICE, UNWRITTEN = "#666666", "#CC0000", "#F0E442"
 STRIP = 40
 """Sectors across in the strip of a request."""
+COALESCED = 1.01
+"""Sectors over the least, up to which an access counts as coalesced."""
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """Cells of a tensor that stand out."""
+
+    field: str
+    """The field of `TensorPanel`."""
+    colour: str
+    name: str
+    meaning: str
+
+
+LOAD_MARKS = (
+    _Mark("shared", "#666666", "dark", "read by several programs"),
+    _Mark("unwritten", "#F0E442", "yellow", "read and written by nobody"),
+)
+STORE_MARKS = (_Mark("twice", "#CC0000", "red", "written by several programs"),)
 
 
 def access(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Picture:
-    """For every load and store of a launch: the elements that each program touches, and the sectors of a warp's requests.
+    """The elements that each program touches, and the sectors of a warp's requests.
 
-    kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs); it is run in the interpreter, on copies of the tensors.
-    target: what it is compiled for, as `lower` or `cost` takes it: which lanes ask together follows from the compiled layouts.
+    kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs); it is run in the interpreter,
+        on copies of the tensors.
+    target: what it is compiled for, as `lower` or `cost` takes it: which lanes ask together follows
+        from the compiled layouts.
 
-    Left a tensor, each colour a program (six in turn); right the first requests of the first program, a cell for each
-    sector of 32 bytes. Raises CourseError where the launch is none, or fails.
+    A row for every load and store. Left its tensor, each colour a program (six in turn); right the
+    first requests of the first program, a cell for each sector of 32 bytes. Raises CourseError if
+    the launch is none, or fails.
     """
-    found = traced(
-        "draw.access", kernel, grid, args, kwargs, GPUS[target].target if target in GPUS else target
-    )
-    shown = found.content["accesses"][:MOST_ACCESSES]
-    if not shown:
-        raise CourseError(f"{found.content['kernel']} touches no memory.")
-    figure = new_figure(9, 0.6 + 1.35 * len(shown))
-    rows = figure.subplots(len(shown), 2, width_ratios=[1, 2.2], squeeze=False)
+    compiled_for = GPUS[target].target if target in GPUS else target
+    surveyed = survey("draw.access", kernel, grid, args, kwargs, compiled_for)
+    counts = surveyed.counts
+    accesses = counts.accesses[:MOST_ACCESSES]
+    if not accesses:
+        raise CourseError(f"{counts.kernel} touches no memory.")
+    figure = new_figure(9, 0.6 + 1.35 * len(accesses))
+    rows = figure.subplots(len(accesses), 2, width_ratios=[1, 2.2], squeeze=False)
     sentences = []
-    for (left, right), each in zip(rows, shown, strict=True):
-        tensor = found.content["tensors"][each["tensor"]] if each["tensor"] is not None else None
-        title = f"line {each['line']}: {each['kind']} {tensor['name'] if tensor else 'memory of no tensor'}"
-        marks = _draw_tensor(left, tensor, each["kind"], title) if tensor else _blank(left)
+    for (left, right), each in zip(rows, accesses, strict=True):
+        tensor = None if each.tensor is None else counts.tensors[each.tensor]
+        name = tensor.name if tensor else "memory of no tensor"
+        title = f"line {each.line}: {each.kind} {name}"
+        marks = ""
+        if tensor:
+            marks = _draw_tensor(left, tensor, LOAD_MARKS if each.kind == "load" else STORE_MARKS)
+            left.set_title(title, fontsize=9, loc="left")
+        else:
+            left.axis("off")
         _draw_requests(right, each)
-        sentences.append(f"{title}: {_said(each)}{marks}.")
-    if len(found.content["accesses"]) > MOST_ACCESSES:
-        sentences.append(f"{len(found.content['accesses']) - MOST_ACCESSES} more are not drawn.")
-    return Picture.of(figure, " ".join([*sentences, *found.notes]), colours=48)
+        sentences.append(f"{title}: {_requests_text(each)}{marks}.")
+    if (more := len(counts.accesses) - MOST_ACCESSES) > 0:
+        sentences.append(f"{more} more are not drawn.")
+    return Picture.of(figure, " ".join([*sentences, *surveyed.notes]), colours=48)
 
 
-def _said(each: dict[str, Any]) -> str:
+def _requests_text(counts: AccessCounts) -> str:
     """How an access fares, in words."""
-    if each["by_descriptor"]:
-        return f"{each['sectors']:,} sectors, by tensor descriptor"
-    if not each["requests"]:
+    if counts.by_descriptor:
+        return f"{counts.sectors:,} sectors, by tensor descriptor"
+    if not counts.requests:
         return "no lane asks for anything"
-    ratio = each["sectors"] / each["least"]
-    how = "coalesced" if ratio < 1.01 else f"{ratio:.2f} times the least"
-    requests, sectors = (
-        f"{each[name]:,} {name[:-1] if each[name] == 1 else name}"
-        for name in ("requests", "sectors")
-    )
-    return f"{requests} of a warp, {sectors} for {each['least']:,} at least: {how}"
+    ratio = counts.sectors / counts.least
+    verdict = "coalesced" if ratio < COALESCED else f"{ratio:.2f} times the least"
+    requests = f"{counts.requests:,} request{'s' if counts.requests != 1 else ''} of a warp"
+    sectors = f"{counts.sectors:,} sector{'s' if counts.sectors != 1 else ''}"
+    return f"{requests}, {sectors} for {counts.least:,} at least: {verdict}"
 
 
-def _draw_tensor(axes: Any, tensor: dict[str, Any], kind: str, title: str) -> str:
-    """The tensor's cells in the colours of programs; returns what the marks say."""
-    down, across = tensor["cells"]
-    programs = unpacked(tensor["reader" if kind == "load" else "writer"]).astype(int)
+def _draw_tensor(axes: Axes, tensor: TensorPanel, marks: tuple[_Mark, ...]) -> str:
+    """The tensor's cells in the colours of programs; returns what the marks mean."""
+    down, across = tensor.cells
+    programs = unpacked(tensor.writer if marks == STORE_MARKS else tensor.reader)
     image = np.full((down * across, 3), _rgb(LIGHT))
     for turn, colour in enumerate(PROGRAM_COLOURS):
         image[(programs > 0) & ((programs - 1) % len(PROGRAM_COLOURS) == turn)] = _rgb(colour)
-    said = ""
-    marks = (
-        [("shared", SEVERAL, "read by several programs")]
-        if kind == "load"
-        else [("twice", TWICE, "written by several programs")]
-    )
-    if kind == "load":
-        marks.append(("unwritten", UNWRITTEN, "read and written by nobody"))
-    for name, colour, words in marks:
-        cells = unpacked(tensor[name])
-        image[cells] = _rgb(colour)
-        said += (
-            f", {'dark' if name == 'shared' else 'red' if name == 'twice' else 'yellow'}: {words}"
-            if len(cells)
-            else ""
-        )
+    meanings = ""
+    for mark in marks:
+        marked = unpacked(getattr(tensor, mark.field))
+        image[marked] = _rgb(mark.colour)
+        if len(marked):
+            meanings += f", {mark.name}: {mark.meaning}"
     # A vector's last line may not be full, and a long flat picture cannot be seen.
-    wide = max(1, min(8, math.ceil(across / max(1, down) / 4)))
-    axes.imshow(
-        np.repeat(image.reshape(down, across, 3), wide, axis=0),
-        interpolation="nearest",
-        aspect="equal",
-    )
-    axes.set_title(title, fontsize=9, loc="left")
-    axes.set_xlabel(
-        f"{tensor['dtype']} {tuple(tensor['shape'])}{said.replace(', dark', ' dark', 1)}",
-        fontsize=7,
-        loc="left",
-    )
+    tall = max(1, min(8, math.ceil(across / max(1, down) / 4)))
+    pixels = np.repeat(image.reshape(down, across, 3), tall, axis=0)
+    axes.imshow(pixels, interpolation="nearest", aspect="equal")
+    below = f"{tensor.dtype} {tensor.shape}{meanings.replace(', dark', ' dark', 1)}"
+    axes.set_xlabel(below, fontsize=7, loc="left")
     axes.set_xticks([])
     axes.set_yticks([])
-    return said
+    return meanings
 
 
-def _blank(axes: Any) -> str:
-    axes.axis("off")
-    return ""
-
-
-def _draw_requests(axes: Any, each: dict[str, Any]) -> None:
+def _draw_requests(axes: Axes, counts: AccessCounts) -> None:
     """A strip for each of the first requests: the sectors that it touches, from its first one on."""
-    from matplotlib.patches import Rectangle
-
-    rows = [row for row in each["first"] if row]
-    for y, row in enumerate(rows):
-        span = row[-1] - row[0] + 1
+    rows = [sectors for sectors in counts.first if sectors]
+    for y, sectors in enumerate(rows):
+        first, span = sectors[0], sectors[-1] - sectors[0] + 1
         scale = max(1.0, span / STRIP)  # far apart: places, no longer to scale with their width
-        axes.add_patch(Rectangle((0, -y - 0.8), STRIP, 0.8, facecolor=LIGHT, edgecolor="none"))
-        for sector in row:
-            axes.add_patch(
-                Rectangle(
-                    ((sector - row[0]) / scale, -y - 0.8),
-                    max(0.35, 1 / scale),
-                    0.8,
-                    facecolor=PALETTE[0],
-                    edgecolor="white",
-                    lw=0.4,
-                )
-            )
-        far = f" over {span * SECTOR_BYTES:,} bytes" if scale > 1 else ""
-        aligned = f" from byte {row[0] * SECTOR_BYTES:,}"
-        axes.text(
-            STRIP + 0.6,
-            -y - 0.4,
-            f"{len(row)} sector{'s' if len(row) > 1 else ''}{far or aligned}",
-            fontsize=7,
-            va="center",
-        )
-    axes.set_title(
-        _said(each),
-        fontsize=8,
-        loc="left",
-        color="black" if each["sectors"] <= each["least"] else "#B00020",
-    )
+        bottom, width = -y - 0.8, max(0.35, 1 / scale)
+        box(axes, 0, bottom, STRIP, 0.8, LIGHT)
+        for sector in sectors:
+            x = (sector - first) / scale
+            box(axes, x, bottom, width, 0.8, PALETTE[0], edgecolor="white", lw=0.4)
+        far, near = f" over {span * SECTOR_BYTES:,} bytes", f" from byte {first * SECTOR_BYTES:,}"
+        text = f"{len(sectors)} sector{'s' if len(sectors) > 1 else ''}{far if scale > 1 else near}"
+        label(axes, STRIP + 0.6, -y - 0.4, text, ha="left", fontsize=7)
+    colour = "black" if counts.sectors <= counts.least else "#B00020"
+    axes.set_title(_requests_text(counts), fontsize=8, loc="left", color=colour)
     if not rows:
         axes.text(0, -0.5, "the first program asks for nothing", fontsize=8, color=GREY)
     axes.set_xlim(-0.3, STRIP + 17)

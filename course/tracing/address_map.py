@@ -20,8 +20,14 @@ class Argument:
     strides: tuple[int, ...]
     """In elements."""
     address: int
-    """Of its first element."""
+    """The address of its first element."""
     itemsize: int
+
+    @classmethod
+    def of(cls, name: str, tensor: torch.Tensor) -> "Argument":
+        dtype, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
+        address, itemsize = tensor.data_ptr(), tensor.element_size()
+        return cls(name, dtype, shape, tuple(tensor.stride()), address, itemsize)
 
     @property
     def elements(self) -> int:
@@ -32,22 +38,21 @@ class Argument:
         """The address after its last byte."""
         if not self.elements:
             return self.address
-        last = sum(
-            (size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)
-        )
+        axes = zip(self.shape, self.strides, strict=True)
+        last = sum((size - 1) * stride for size, stride in axes)
         return self.address + (last + 1) * self.itemsize
 
     def numbers(self, addresses: np.ndarray) -> np.ndarray:
-        """The number of the element at each address, counted along the rows as in `.flatten()`; -1 where there is none."""
+        """The number of the element at each address, counted along the rows; -1 if there is none."""
         offsets = addresses.astype(np.int64) - self.address
         inside = (offsets >= 0) & (offsets < self.end - self.address)
         left = offsets // self.itemsize
         numbers = np.zeros(addresses.shape, dtype=np.int64)
-        # The largest stride first, as digits of a number: right for every tensor whose elements do not overlap.
+        # The largest stride first, like the digits of a number: right unless elements overlap.
         for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
             size, stride = self.shape[axis], self.strides[axis]
             if size == 1 or stride == 0:
-                continue  # the elements of a broadcast axis lie in one place: the first stands for them
+                continue  # a broadcast axis lies in one place: its first element stands for all
             index = left // stride
             left = left - index * stride
             inside &= index < size
@@ -59,7 +64,7 @@ class Argument:
         return tuple(int(i) for i in np.unravel_index(number, self.shape)) if self.shape else ()
 
     def place(self, number: int) -> str:
-        """An element as a sentence names it: "out_ptr[3, 17]"."""
+        """An element in a sentence: "out_ptr[3, 17]"."""
         index = self.index(number)
         return f"{self.name}[{', '.join(map(str, index))}]" if index else self.name
 
@@ -68,43 +73,36 @@ class Arguments:
     """All tensors of a launch."""
 
     def __init__(self, launch: Launch) -> None:
-        self.all = [_argument(name, tensor) for name, tensor in launch.named_tensors()]
+        self.all = [Argument.of(name, tensor) for name, tensor in launch.named_tensors()]
+
+    def within(self, start: int, size: int) -> list[Argument]:
+        """The tensors that begin in a storage of so many bytes."""
+        return [argument for argument in self.all if start <= argument.address < start + size]
 
     def at(self, addresses: np.ndarray, names: Collection[str] = ()) -> int | None:
         """The number of the tensor that an access is to; None for memory that none of them is near.
 
-        names: what stands in the pointer: of several tensors that hold addresses, one that is named there is meant. Else the
-            one that holds most, else the last that starts before the lowest.
+        names: the names in the pointer. Of several tensors near the addresses, one that is named
+            there is meant; else the one that holds most of them; else the last that starts before
+            the lowest.
         """
         if not addresses.size or not self.all:
             return None
         lowest, highest = int(addresses.min()), int(addresses.max())
         near = [
             number
-            for number, each in enumerate(self.all)
-            if each.address <= highest and lowest < each.end
+            for number, argument in enumerate(self.all)
+            if argument.address <= highest and lowest < argument.end
         ]
-        named = [number for number in near if self.all[number].name in names]
-        if len(named or near) > 1:
-            return max(named or near, key=lambda number: self._held(number, addresses))
-        if near:
-            return (named or near)[0]
-        before = [number for number, each in enumerate(self.all) if each.address <= lowest]
+        candidates = [number for number in near if self.all[number].name in names] or near
+        if len(candidates) > 1:
+            return max(candidates, key=lambda number: self._count(number, addresses))
+        if candidates:
+            return candidates[0]
+        before = [i for i, argument in enumerate(self.all) if argument.address <= lowest]
         return max(before, key=lambda number: self.all[number].address, default=None)
 
-    def _held(self, number: int, addresses: np.ndarray) -> int:
+    def _count(self, number: int, addresses: np.ndarray) -> int:
         """How many of the addresses lie in a tensor."""
         argument = self.all[number]
         return int(((addresses >= argument.address) & (addresses < argument.end)).sum())
-
-
-def _argument(name: str, tensor: torch.Tensor) -> Argument:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return Argument(
-        name,
-        dtype,
-        tuple(tensor.shape),
-        tuple(tensor.stride()),
-        tensor.data_ptr(),
-        tensor.element_size(),
-    )

@@ -1,4 +1,4 @@
-// Step through the programs of a launch. Draws what replay.py gives: `trace`. Stands behind code.js.
+// Step through the programs of a launch. Draws `trace`, which replay_state.py makes. Stands behind code.js.
 
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442"];
 const LOADED = "#56B4E9", STORED = "#D55E00", ODD_NAN = "#D5007F", ODD_INF = "#000000";
@@ -7,9 +7,12 @@ const TABLE_CELLS = 32; // up to so many, numbers are read rather than looked at
 
 const ARRAYS = { u1: Uint8Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
 
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
 async function inflate(text) {
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).arrayBuffer();
 }
 
@@ -17,22 +20,26 @@ async function numbers(text) {
   return new Int32Array(await inflate(text));
 }
 
-function array(buffer, [kind, place, size]) {
-  return new ARRAYS[kind](buffer, place, size);
+const arrays = new WeakMap();
+
+// The numbers of a step's cells, which come as their type and as bytes in base64.
+function array(cells) {
+  if (!arrays.has(cells)) arrays.set(cells, new ARRAYS[cells[0]](bytesOf(cells[1]).buffer));
+  return arrays.get(cells);
 }
 
 // A program's steps, with what every variable is after each. A function's own variables end with it.
 async function unpack(recorded) {
-  const buffer = await inflate(recorded.blob);
+  const steps = JSON.parse(new TextDecoder().decode(await inflate(recorded.steps)));
   const scopes = [];
   let before = -1;
-  const known = recorded.steps.map((step) => {
+  const known = steps.map((step) => {
     if (step.depth > before) scopes[step.depth] = {};
     before = step.depth;
     scopes.length = step.depth + 1;
     return (scopes[step.depth] = { ...scopes[step.depth], ...step.sets });
   });
-  return { ...recorded, buffer, known };
+  return { ...recorded, steps, known };
 }
 
 function number(value) {
@@ -123,9 +130,7 @@ function drawValue(view, name, value) {
   const box = element("div", "value");
   box.append(valueHead(name, value));
   if (!value.data) return box;
-  const buffer = view.program.buffer;
-  const data = array(buffer, value.data);
-  const mask = value.mask && array(buffer, value.mask);
+  const data = array(value.data), mask = value.mask && array(value.mask);
   const at = (cell) => `${name}[${elementOf(cell, value.shape, value.cells, value.patch).join(", ")}] = ${said(cell)}`;
   const isBool = value.dtype === "int1";
   const said = (cell) => (isBool ? (data[cell] ? "true" : "false") : number(data[cell])) + (mask && !mask[cell] ? " (masked)" : "");
@@ -164,14 +169,6 @@ function drawValue(view, name, value) {
   return box;
 }
 
-function touchText(view, touch) {
-  const lanes = `${touch.lanes.toLocaleString("en")} lane${touch.lanes === 1 ? "" : "s"}`;
-  const masked = touch.masked ? `, ${touch.masked.toLocaleString("en")} masked` : "";
-  const outside = touch.outside ? `, ${touch.outside.toLocaleString("en")} OUTSIDE the tensor` : "";
-  const where = touch.first ? (touch.first === touch.last ? touch.first : `${touch.first} … ${touch.last}`) : touch.lanes ? "memory of no tensor" : "nothing";
-  return `${{ load: "loads", store: "stores", update: "updates" }[touch.kind]} ${where} (${lanes}${masked}${outside})`;
-}
-
 function bit(bytes, cell) {
   return (bytes[cell >> 3] >> (cell & 7)) & 1;
 }
@@ -186,7 +183,7 @@ function drawTensor(view, tensor, index) {
   program.steps.slice(0, step + 1).forEach((each, at) => {
     for (const touch of each.touches) {
       if (touch.tensor !== index || !touch.cells) continue;
-      const bytes = array(program.buffer, touch.cells);
+      const bytes = array(touch.cells);
       if (at === step) now.push([touch.kind, bytes]);
       else for (let cell = 0; cell < cells; cell++) past[cell] |= bit(bytes, cell) << (touch.kind === "load" ? 0 : 1);
     }
@@ -299,13 +296,18 @@ function loopAround(view, step) {
   return { turns, turn: turns.filter((at) => at <= step).length };
 }
 
+// Whether a notebook keeps only some of the steps.
+function isPart(program) {
+  return program.steps.length < program.ran;
+}
+
 function show(view) {
   const { program, trace } = view;
   const step = program.steps[view.step];
   view.slider.max = program.steps.length - 1;
   view.slider.value = view.step;
   view.slider.setAttribute("aria-valuetext", `step ${view.step + 1} of ${program.steps.length}`);
-  const more = program.part ? `, of ${program.part} that ran: the others are not saved` : program.cut ? ", the first of more" : "";
+  const more = isPart(program) ? `, of ${program.ran} that ran: the others are not saved` : program.cut ? ", the first of more" : "";
   view.counter.textContent = `step ${view.step + 1} of ${program.steps.length}${more}`;
   const loop = step && loopAround(view, view.step);
   view.turnBox.hidden = !loop;
@@ -318,7 +320,7 @@ function show(view) {
   });
   const done = element("div", "touched");
   for (const touch of step?.touches ?? []) {
-    done.append(element("div", touch.outside ? "odd" : "", touchText(view, touch)));
+    done.append(element("div", touch.outside ? "odd" : "", touch.text));
     if (touch.value) done.append(drawValue(view, "stored", touch.value));
   }
   if (step?.error) done.append(element("div", "odd", step.error));
@@ -376,7 +378,7 @@ async function open(view, program, at) {
   let step = 0;
   if (at?.step !== undefined) step = at.step < 0 ? view.program.steps.length + at.step : at.step;
   else if (at?.tensor !== undefined) {
-    const touches = (each, kinds) => each.touches.some((touch) => touch.tensor === at.tensor && kinds.includes(touch.kind) && touch.cells && bit(array(view.program.buffer, touch.cells), at.cell));
+    const touches = (each, kinds) => each.touches.some((touch) => touch.tensor === at.tensor && kinds.includes(touch.kind) && touch.cells && bit(array(touch.cells), at.cell));
     step = view.program.steps.findLastIndex((each) => touches(each, ["store", "update"]));
     if (step < 0) step = view.program.steps.findIndex((each) => touches(each, ["load"]));
   }
@@ -451,7 +453,7 @@ function render({ model, el }) {
   const answer = async (message) => {
     if (message.hello) {
       view.alive = true;
-      if (trace.opened.part) model.send({ program: trace.opened.program });
+      if (isPart(view.programs.get(trace.opened.program.join()))) model.send({ program: trace.opened.program });
       if (view.wanted) open(view, view.wanted.program, view.wanted.at); // asked for before a session answered
     } else if (message.problem) {
       view.say(message.problem);

@@ -1,49 +1,42 @@
-"""What a step has done, in words: for a table that needs no script."""
+"""The words of a replay: grids, values and accesses."""
 
-from typing import Any
+from course.triton_internals.interpreter import Grid, Kind
 
-Json = dict[str, Any]
+from .records import Value
 
-
-def named(program: Any) -> str:
-    used = max((axis + 1 for axis in range(3) if program[axis]), default=1)
-    return str(program[0]) if used == 1 else str(tuple(program[:used]))
+VERBS: dict[Kind, str] = {"load": "loads", "store": "stores", "update": "updates"}
 
 
-def grid_text(sizes: list[int]) -> tuple[int, ...]:
-    """Without the axes of one program at its end."""
-    used = max((axis + 1 for axis in range(3) if sizes[axis] > 1), default=1)
-    return tuple(sizes[:used])
+def grid_text(grid: Grid) -> tuple[int, ...]:
+    """A grid without the axes of one program at its end."""
+    return grid[: max((axis + 1 for axis in range(3) if grid[axis] > 1), default=1)]
 
 
-def value_text(name: str, value: Json) -> str:
-    if "text" in value:
-        return (
-            f"{name} = {value['text']}"
-            if "of" not in value
-            else f"{name} → {value['of']}[{value['text']}]"
-        )
-    shape = ", ".join(map(str, value["shape"]))
-    into = f" into {value['of']}" if "of" in value else ""
-    spread = f" {_number(value['least'])} … {_number(value['most'])}" if "least" in value else ""
-    odd = "".join(
-        f", {value[kind]:,} {word}"
-        for kind, word in (("nan", "NaN"), ("inf", "infinite"))
-        if kind in value
-    )
-    masked = f", {value['masked']:,} masked" if "masked" in value else ""
-    return f"{name}: {value['dtype']} [{shape}]{into}{spread}{odd}{masked}"
+def value_text(name: str, value: Value) -> str:
+    """What a variable holds: "x: fp32 [256] -2.1 … 3, 24 masked"."""
+    if value.text is not None:
+        return f"{name} → {value.of}[{value.text}]" if value.of else f"{name} = {value.text}"
+    shape = ", ".join(map(str, value.shape))
+    parts = [f"{name}: {value.dtype} [{shape}]"]
+    if value.of:
+        parts.append(f" into {value.of}")
+    if value.least is not None and value.most is not None:
+        parts.append(f" {_number(value.least)} … {_number(value.most)}")
+    counts = ((value.nan, "NaN"), (value.inf, "infinite"), (value.masked, "masked"))
+    return "".join([*parts, *(f", {count:,} {word}" for count, word in counts if count)])
 
 
-def _number(value: float) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def touch_text(kind: Kind, lanes: int, masked: int, outside: int, first: str, last: str) -> str:
+    """An access in words: "loads x_ptr[0] … x_ptr[99] (100 lanes, 28 masked)"."""
+    place = first if first == last else f"{first} … {last}"
+    place = place or ("memory of no tensor" if lanes else "nothing")
+    counts = [f"{lanes:,} lane{'s' if lanes != 1 else ''}"]
+    if masked:
+        counts.append(f"{masked:,} masked")
+    if outside:
+        counts.append(f"{outside:,} outside the tensor")
+    return f"{VERBS[kind]} {place} ({', '.join(counts)})"
 
 
-def touch_text(touch: Json) -> str:
-    verb = {"load": "loads", "store": "stores", "update": "updates"}[touch["kind"]]
-    lanes = f"{touch['lanes']:,} lane{'s' if touch['lanes'] != 1 else ''}"
-    masked = f", {touch['masked']:,} masked" if touch["masked"] else ""
-    outside = f", {touch['outside']:,} outside the tensor" if touch.get("outside") else ""
-    first, last = touch.get("first", ""), touch.get("last", "")
-    where = first if first == last else f"{first} … {last}"
-    return f"{verb} {where or ('memory of no tensor' if touch['lanes'] else 'nothing')} ({lanes}{masked}{outside})"
+def _number(number: float) -> str:
+    return f"{number:.4g}" if isinstance(number, float) else str(number)

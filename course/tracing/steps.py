@@ -1,8 +1,8 @@
-"""Every line that a program runs, with what it has set and what it has touched."""
+"""The steps of a program: each statement that ran, with what it has set and what it has touched."""
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -10,54 +10,30 @@ import numpy as np
 
 from course.triton_internals.interpreter import Access, Program, combines_elements
 
+from . import encode
 from .address_map import Arguments
-from .downsample import Panel
-from .encode import Blob, Block, block_of, drawn, numbers_of, plain_text
-from .sites import Listing
+from .listing import Listing
+from .records import ProgramSteps, Step, Touch, Value
 
 MOST_STEPS = 2000
 MOST_BYTES = 8 * 2**20
-"""Of the values of one program."""
-NOTHING = object()
-
-
-@dataclass
-class Step:
-    """A line that has run."""
-
-    file: str
-    line: int
-    depth: int
-    """0 in the kernel, 1 in a function that it calls, and so on."""
-    sets: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The variables that it has set: see `values.drawn`."""
-    touches: list[dict[str, Any]] = field(default_factory=list)
-    error: str = ""
-    end: int = 0
-    """Where in the blob what it has set and touched ends."""
-
-
-@dataclass
-class Recorded:
-    """The steps of one program."""
-
-    program: Program
-    steps: list[Step] = field(default_factory=list)
-    blob: Blob = field(default_factory=Blob)
-    cut: bool = False
-    """Whether it went on after the last step that is kept."""
+"""Bytes of the values of one program."""
+UNSET = object()
 
 
 @dataclass
 class _Frame:
     """A function that is running."""
 
-    known: dict[str, Any]
+    variables: dict[str, Any]
+    """Its variables when the last statement had ended."""
+    statement: int
+    """The first line of the statement that runs."""
     line: int
-    """Of the statement that runs, 0 before the first."""
-    at: int
-    """The line within that statement."""
-    touches: list[dict[str, Any]]
+    """The line within that statement; 0 before the first."""
+    touches: list[Touch]
+    masks: list[np.ndarray]
+    """The active lanes of each load of the statement."""
     depth: int
     failing: bool = False
     """Whether an exception is on its way out."""
@@ -67,9 +43,10 @@ class Recorder:
     """Records the steps of one program, by Python's own tracing of lines."""
 
     def __init__(self, program: Program, listing: Listing, arguments: Arguments) -> None:
-        self.recorded = Recorded(program)
+        self.recorded = ProgramSteps(program)
         self._listing, self._arguments = listing, arguments
         self._frames: dict[FrameType, _Frame] = {}
+        self._bytes = 0
 
     def start(self) -> None:
         sys.settrace(self._call)
@@ -77,24 +54,20 @@ class Recorder:
     def stop(self, error: str = "") -> None:
         """The program has ended, by an error or not."""
         sys.settrace(None)
-        if (
-            error and self._frames
-        ):  # where it failed is the innermost; the calls that led there have not ended
+        if error and self._frames:
+            # It failed in the innermost function; the calls that led there have not ended.
             self._close(max(self._frames, key=lambda frame: self._frames[frame].depth), error)
         self._frames = {}
 
     def _call(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
-        # What a reduction combines with is called for every pair of elements: it is no line that the kernel runs.
-        if (
-            event != "call"
-            or combines_elements(frame.f_back)
-            or not self._listing.holds(frame.f_code)
-        ):
+        # What a reduction combines with runs for every pair of elements: these are no steps.
+        is_step = event == "call" and self._listing.holds(frame.f_code)
+        if not is_step or combines_elements(frame.f_back):
             return None
         # Arguments are known from the start: they are shown as set by the line of the `def`.
-        self._frames[frame] = _Frame(
-            {}, self._listing.statement(*_head(frame)), 0, [], len(self._frames)
-        )
+        code = frame.f_code
+        first = self._listing.statement(code.co_filename, code.co_firstlineno)
+        self._frames[frame] = _Frame({}, first, 0, [], [], len(self._frames))
         return self._line
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
@@ -102,12 +75,12 @@ class Recorder:
         if state is None:
             return self._line
         if event == "line":
-            line = self._listing.statement(frame.f_code.co_filename, frame.f_lineno)
-            # A statement over several lines is one step; the same line again is the next turn of a loop.
-            if line != state.line or frame.f_lineno == state.at:
+            statement = self._listing.statement(frame.f_code.co_filename, frame.f_lineno)
+            # A statement over several lines is one step; the same line again is a loop's next turn.
+            if statement != state.statement or frame.f_lineno == state.line:
                 self._close(frame)
-                state.line = line
-            state.at, state.failing = frame.f_lineno, False
+                state.statement = statement
+            state.line, state.failing = frame.f_lineno, False
         elif event == "exception":
             state.failing = True
         elif event == "return" and not state.failing:  # what an error ends, `stop` closes
@@ -118,33 +91,25 @@ class Recorder:
     def _close(self, frame: FrameType, error: str = "") -> None:
         """The statement that ran in a frame has ended."""
         state, recorded = self._frames[frame], self.recorded
-        if len(recorded.steps) >= MOST_STEPS or len(recorded.blob.content) > MOST_BYTES:
+        if len(recorded.steps) >= MOST_STEPS or self._bytes > MOST_BYTES:
             recorded.cut = True
             if not error:
                 return
+        file, line = frame.f_code.co_filename, state.statement
+        loaded = self._listing.loaded.get((file, line))
+        sets: dict[str, Value] = {}
+        variables = dict(frame.f_locals)
+        for name, value in variables.items():
+            if value is not state.variables.get(name, UNSET) and _is_shown(name, value):
+                mask = state.masks[0] if name == loaded and len(state.masks) == 1 else None
+                sets[name] = encode.variable(value, self._arguments, name, mask)
+        row = self._listing.row(file, line)
         step = Step(
-            frame.f_code.co_filename, state.line, state.depth, touches=state.touches, error=error
+            row=row, line=line, depth=state.depth, sets=sets, touches=state.touches, error=error
         )
-        state.touches = []
-        now = dict(frame.f_locals)
-        for name, value in now.items():
-            if value is not state.known.get(name, NOTHING) and _shown(name, value):
-                step.sets[name] = self._described(name, value, step)
-        state.known = now
-        for touch in step.touches:
-            touch.pop("active")
-        step.end = len(recorded.blob.content)
         recorded.steps.append(step)
-
-    def _described(self, name: str, value: Any, step: Step) -> dict[str, Any]:
-        """A variable that a step has set; with the mask of the load that it is the result of."""
-        masks = [touch["active"] for touch in step.touches if touch["kind"] == "load"]
-        if self._listing.loaded.get((step.file, step.line)) != name:
-            masks = []
-        block = block_of(value, self._arguments, name)
-        if block is None:
-            return {"text": plain_text(value)}
-        return drawn(block, self.recorded.blob, masks[0] if len(masks) == 1 else None)
+        self._bytes += _bytes_of(step)
+        state.variables, state.touches, state.masks = variables, [], []
 
     def access(self, access: Access) -> None:
         """A statement of this program is about to touch memory."""
@@ -152,33 +117,18 @@ class Recorder:
             return
         innermost = max(self._frames.values(), key=lambda state: state.depth)
         tensor = self._arguments.at(access.addresses, self._listing.site().names)
-        touch: dict[str, Any] = {
-            "kind": access.kind, "lanes": int(access.addresses.size), "masked": int(access.active.size - access.addresses.size),
-            "active": access.active, "tensor": tensor,
-        }  # fmt: skip
-        if tensor is not None:
-            argument = self._arguments.all[tensor]
-            numbers = argument.numbers(access.addresses)
-            inside = numbers[numbers >= 0]
-            touch["outside"] = int((numbers < 0).sum())
-            if inside.size:
-                touch |= {
-                    "first": argument.place(int(inside[0])),
-                    "last": argument.place(int(inside[-1])),
-                }
-            touched = Panel(argument.shape).touched(inside)
-            touch["cells"] = self.recorded.blob.add(np.packbits(touched, bitorder="little"))
-        if access.values is not None:
-            block = Block(access.dtype, numbers_of(access.values, access.dtype))
-            touch["value"] = drawn(block, self.recorded.blob, access.active)
-        innermost.touches.append(touch)
+        innermost.touches.append(encode.touch(access, self._arguments, tensor))
+        if access.kind == "load":
+            innermost.masks.append(access.active)
 
 
-def _head(frame: FrameType) -> tuple[str, int]:
-    return frame.f_code.co_filename, frame.f_code.co_firstlineno
+def _bytes_of(step: Step) -> int:
+    values = [*step.sets.values(), *(touch.value for touch in step.touches if touch.value)]
+    arrays = [array for value in values for array in (value.data, value.mask)]
+    arrays += [touch.cells for touch in step.touches]
+    return sum(len(array.data) for array in arrays if array)
 
 
-def _shown(name: str, value: Any) -> bool:
-    return not name.startswith("__") and (
-        not callable(value) or hasattr(value, "value")
-    )  # a constexpr can be called
+def _is_shown(name: str, value: Any) -> bool:
+    # A constexpr can be called.
+    return not name.startswith("__") and (not callable(value) or hasattr(value, "value"))

@@ -1,191 +1,197 @@
-"""What runs in the child: a launch, surveyed or recorded, as JSON."""
+"""What runs in the child: a launch on copies of its tensors, counted or recorded step by step."""
 
-import base64
-import zlib
-from dataclasses import asdict
-from typing import Any
+import inspect
+from collections.abc import Callable
 
 import numpy as np
+import torch
 
-from course.lowering.arguments import Described
-from course.lowering.kernel_reference import Reference
+from course.errors import CourseError
+from course.isolate import runs_in
+from course.lowering.arguments import Function, make
+from course.lowering.kernel_reference import kernel_at, listing_of
 from course.lowering.memory_requests import Requests
 from course.triton_internals.interpreter import Program
+from course.triton_internals.jit_functions import inner_kernel
 from course.triton_internals.operation_counts import operations_counted
 
-from .accesses import name_of
-from .coalescing import Survey
-from .copies import launching
-from .downsample import Panel, packed
-from .observer import Failure, Watch, watched
-from .steps import Recorded
+from .coalescing import LaunchCounter
+from .launch import TRACE_S, PackedLaunch
+from .listing import Listing
+from .observer import Watch, watched
+from .records import Element, Failure, LaunchCounts, Recording, program_text
 
-Json = dict[str, Any]
-
+MORE_S = 40
+"""Seconds of computing to begin and to pack up."""
+GAP_BYTES = 2**15
+"""Bytes between tensors, so that what is read beside one is not read from the next, and stopped."""
+ALIGNED_BYTES = 512
+"""The alignment that PyTorch gives to memory on a GPU."""
+MOST_MOVED = 2**28
+"""Bytes of tensors that are moved apart. Larger ones stay in their file until they are touched."""
 UNDEFINED = (
-    "Masked lanes that are loaded without `other` are undefined: here they hold infinities, or the largest and smallest "
-    "integers, and a GPU may put anything there."
+    "Masked lanes that are loaded without `other` are undefined: here they hold infinities, or the "
+    "largest and smallest integers, and a GPU may put anything there."
 )
 
 
-def survey(
-    reference: Reference,
-    args: list[Described],
-    kwargs: dict[str, Described],
-    grid: Any,
-    file: str,
-    requests: Any,
-    seconds: float,
-) -> Json:
-    """What `Survey.to_json` says, with "operations", the tensors' panels, and "stopped" where it did not come to its end.
+class LackingError(CourseError):
+    """The interpreter cannot run a kernel, by no fault of the kernel's. args: reason, line."""
 
-    Where the kernel fails it is a "problem" alone; and "lacking", with "line", where it is the interpreter that cannot run it.
+
+@runs_in("interpret", timeout_s=TRACE_S + MORE_S)
+def survey(launch: PackedLaunch, requests: list[Requests], seconds: float) -> LaunchCounts:
+    """Count what a launch touches and computes, in so many seconds of computing.
+
+    Raises CourseError if the kernel fails, and LackingError if the interpreter does.
     """
-    launch, listing = launching(reference, args, kwargs, tuple(grid), file)
+    run, listing = _launching(launch)
     with operations_counted() as operations:
-        watch = Watch(listing, [_requests(each) for each in requests], operations=operations)
-        failure = watched(watch, launch, seconds)
-    if not watch.surveys:
-        return {"problem": _nothing_ran(seconds)}
-    if failure is not None and failure.lacking:
-        return {"lacking": failure.text.rstrip("."), "line": failure.line}
-    if failure is not None and not failure.stopped:
-        place = f"{listing.functions[0].name} fails in program {name_of(failure.program)}, line {failure.line}"
-        return {
-            "problem": f"{place}: {failure.text.rstrip('.')}. replay, with the same arguments, opens there."
-        }
-    if failure is not None:
-        watch.last.forget_unfinished()
-    content = watch.last.to_json()
-    content["operations"] = {name: dict(found) for name, found in vars(operations).items()}
-    content["stopped"] = str(failure) if failure else ""
-    content["programs"] -= bool(failure)  # the last one has not come to its end
-    content["tensors"] = _tensors(watch.last)
-    return content
+        watch = Watch(listing, requests, operations=operations)
+        failure = watched(watch, run, seconds)
+    _check_ran(watch, seconds)
+    if failure is None:
+        return watch.last.counts()
+    if failure.lacking:
+        raise LackingError(failure.text.rstrip("."), failure.line)
+    if not failure.stopped:
+        program, line = program_text(failure.program), failure.line
+        raise CourseError(
+            f"{listing.functions[0].name} fails in program {program}, line {line}: "
+            f"{failure.text.rstrip('.')}. replay, with the same arguments, opens there."
+        )
+    watch.last.forget_unfinished()
+    return watch.last.counts(stopped=failure.text)
 
 
-def _requests(content: Json) -> Requests:
-    """From JSON, which has lists for tuples."""
-    return Requests(**content | {"path": tuple(tuple(call) for call in content["path"])})
+@runs_in("interpret", timeout_s=TRACE_S + MORE_S)
+def record(
+    launch: PackedLaunch, programs: list[Program], element: Element | None, seconds: float
+) -> Recording:
+    """Record programs of a launch step by step, in so many seconds of computing.
 
-
-def _tensors(survey: Survey) -> list[Json]:
-    return [
-        {
-            "name": argument.name, "dtype": argument.dtype, "shape": list(argument.shape),
-            "bytes": argument.elements * argument.itemsize, "outside": noted.outside, **_panel(Panel(argument.shape), noted),
-        }
-        for argument, noted in zip(survey.arguments.all, survey.maps, strict=True)
-    ]  # fmt: skip
-
-
-def _panel(panel: Panel, noted: Any) -> Json:
-    """A tensor's cells, packed: in each the program that read or wrote its first such element, from 1; 0 for none."""
-
-    def programs(found: np.ndarray) -> str:
-        numbers = np.flatnonzero(found)
-        return packed(panel.first(numbers, found[numbers], 0))
-
-    def marked(numbers: np.ndarray) -> str:
-        return packed(np.flatnonzero(panel.touched(numbers)))
-
-    twice, unwritten = np.flatnonzero(noted.twice), noted.unwritten_reads
-    return {
-        "cells": list(panel.cells), "patch": list(panel.patch),
-        "reader": programs(noted.reader), "writer": programs(noted.writer),
-        "twice": marked(twice), "shared": marked(np.flatnonzero(noted.read_by_several)), "unwritten": marked(unwritten),
-        "counts": {"twice": twice.size, "unwritten": unwritten.size},
-    }  # fmt: skip
-
-
-def replay(
-    reference: Reference,
-    args: list[Described],
-    kwargs: dict[str, Described],
-    grid: Any,
-    file: str,
-    programs: Any,
-    element: Any,
-    seconds: float,
-) -> Json:
-    """See `content_of`. programs: those to record; element: a tensor's name and an index, whose last writer is to be shown."""
-    launch, listing = launching(reference, args, kwargs, tuple(grid), file)
-    wanted = {tuple(program) for program in programs}
-    for _ in range(2):  # once more where the program to be shown turns out to be another one
+    element: the element whose last writer is to be shown. Raises CourseError if there is none.
+    """
+    run, listing = _launching(launch)
+    wanted = set(programs)
+    for _ in range(2):  # once more if the program to be shown turns out to be another one
         watch = Watch(listing, record={(0, program) for program in wanted})
-        failure = watched(watch, launch, seconds)
-        if not watch.surveys:
-            return {"problem": _nothing_ran(seconds)}
-        try:
-            opened = opened_at(watch.last, failure, element)
-        except LookupError as error:
-            return {"problem": str(error)}
+        failure = watched(watch, run, seconds)
+        _check_ran(watch, seconds)
+        opened = _opened_at(watch.last, failure, element)
         if opened is None or opened in watch.recorded:
             break
         wanted.add(opened)
-    return content_of(watch, 0, failure, opened, element)
+    return recording(watch, 0, failure, opened, element)
 
 
-def _nothing_ran(seconds: float) -> str:
-    return f"The launch was stopped after {seconds:g} s, before a program ran: this machine may be busy, so try again."
+def recording(
+    watch: Watch,
+    launch: int,
+    failure: Failure | None,
+    opened: Program | None,
+    element: Element | None,
+) -> Recording:
+    """What was recorded of one launch. launch: its number."""
+    counter = watch.launches[launch]
+    return Recording(
+        kernel=counter.launch.kernel,
+        grid=counter.launch.grid,
+        ran=counter.programs,
+        functions=watch.listing.functions,
+        loops=watch.listing.loops,
+        tensors=counter.panels(),
+        programs=[*watch.recorded.values()],
+        opened=opened,
+        element=element,
+        failure=failure,
+        notes=[UNDEFINED] if launch in watch.undefined_matters else [],
+    )
 
 
-def opened_at(survey: Survey, failure: Failure | None, element: Any) -> Program | None:
-    """The program to be shown first: the one that failed, or the last writer of an element. LookupError where there is none."""
+def _check_ran(watch: Watch, seconds: float) -> None:
+    if not watch.launches:
+        raise CourseError(
+            f"The launch was stopped after {seconds:g} s, before a program ran: this machine may "
+            "be busy, so try again."
+        )
+
+
+def _opened_at(
+    launch: LaunchCounter, failure: Failure | None, element: Element | None
+) -> Program | None:
+    """The program to be shown first: the one that failed, or the last writer of an element.
+
+    Raises CourseError if there is no such element, or nobody wrote it.
+    """
     if failure is not None:
         return failure.program
     if element is None:
         return None
-    name, index = element
-    found = [i for i, argument in enumerate(survey.arguments.all) if argument.name == name]
-    if not found:
-        raise LookupError(
-            f"No tensor is called {name!r}: there is {', '.join(each.name for each in survey.arguments.all)}."
+    arguments = {argument.name: argument for argument in launch.arguments.all}
+    if element.tensor not in arguments:
+        there = ", ".join(argument.name for argument in launch.arguments.all)
+        raise CourseError(f"No tensor is called {element.tensor!r}: there is {there}.")
+    argument, index = arguments[element.tensor], element.index
+    shape = argument.shape
+    if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
+        raise CourseError(
+            f"There is no element {index} in {element.tensor}, whose shape is {shape}."
         )
-    argument = survey.arguments.all[found[0]]
-    if len(index) != len(argument.shape) or not all(
-        0 <= i < n for i, n in zip(index, argument.shape, strict=True)
-    ):
-        raise LookupError(
-            f"There is no element {tuple(index)} in {name}, whose shape is {argument.shape}."
-        )
-    number = int(np.ravel_multi_index(tuple(index), argument.shape)) if index else 0
-    offset = (
-        sum(i * stride for i, stride in zip(index, argument.strides, strict=True))
-        * argument.itemsize
-    )
-    written = survey.last_writer(argument.address + offset)  # by this name or another
+    offset = sum(i * stride for i, stride in zip(index, argument.strides, strict=True))
+    # By this name or another.
+    written = launch.last_writer(argument.address + offset * argument.itemsize)
     if written is None:
-        raise LookupError(f"No program that was run writes {argument.place(number)}.")
+        number = int(np.ravel_multi_index(index, shape)) if index else 0
+        raise CourseError(f"No program that was run writes {argument.place(number)}.")
     return written[2]
 
 
-def content_of(
-    watch: Watch, launch: int, failure: Failure | None, opened: Program | None, element: Any
-) -> Json:
-    """What a replay shows of one launch: source, tensors, the recorded programs, where to open and why it failed."""
-    survey = watch.surveys[launch]
-    assert survey.launched is not None
-    return {
-        "kernel": survey.launched.kernel,
-        "grid": list(survey.launched.grid),
-        "ran": [list(program) for program in survey.programs],
-        "source": watch.listing.functions,
-        "loops": [list(loop) for loop in watch.listing.loops],
-        "tensors": _tensors(survey),
-        "recorded": [steps_of(recorded) for recorded in watch.recorded.values()],
-        "opened": list(opened) if opened else None,
-        "element": element,
-        "failure": asdict(failure) if failure else None,
-        "notes": [UNDEFINED] if launch in watch.undefined_matters else [],
-    }
+def _launching(launch: PackedLaunch) -> tuple[Callable[[], None], Listing]:
+    """A function that launches the kernel, each time on new copies; and the text of what may run."""
+    kernel = inner_kernel(kernel_at(launch.reference))
+    names = set(inspect.signature(kernel.fn).parameters)
+
+    def run() -> None:
+        saved = torch.load(launch.tensors, mmap=True, map_location="cpu", weights_only=True)
+        tensors = _moved_apart(saved)
+        named = {name: value for name, value in launch.kwargs.items() if name in names}
+        args = [make(value, True, tensors) for value in launch.args]
+        kwargs = {name: make(value, True, tensors) for name, value in named.items()}
+        kernel[launch.grid](*args, **kwargs)
+
+    values = (*launch.args, *launch.kwargs.values())
+    functions = [make(value, True) for value in values if isinstance(value, Function)]
+    return run, Listing(listing_of(kernel, *functions))
 
 
-def steps_of(recorded: Recorded) -> Json:
-    """A program's steps as JSON."""
-    return {
-        "program": list(recorded.program),
-        "steps": [vars(step) for step in recorded.steps],
-        "cut": recorded.cut,
-        "blob": base64.b64encode(zlib.compress(bytes(recorded.blob.content), 9)).decode(),
+def _moved_apart(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors with each storage on its own.
+
+    One on the device "meta" gets zeros, whose memory is taken as it is touched.
+    """
+    storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage() for tensor in tensors}
+    small = sum(storage.nbytes() for storage in storages.values()) <= MOST_MOVED
+    apart = {
+        key: _moved(storage) if small or storage.device.type == "meta" else storage
+        for key, storage in storages.items()
     }
+    copies = []
+    for tensor in tensors:
+        storage, place = apart[tensor.untyped_storage()._cdata], tensor.storage_offset()
+        copy = torch.empty(0, dtype=tensor.dtype)
+        copies.append(copy.set_(storage, place, tensor.shape, tensor.stride()))
+    return copies
+
+
+def _moved(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    """A copy in memory of its own, with a gap before and after it."""
+    size = storage.nbytes()
+    if not size:
+        return torch.UntypedStorage(0)
+    memory = np.zeros(size + 2 * GAP_BYTES + ALIGNED_BYTES, dtype=np.uint8)
+    first = GAP_BYTES + -(memory.ctypes.data + GAP_BYTES) % ALIGNED_BYTES
+    copy = torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=first)  # keeps the memory
+    if storage.device.type == "cpu":
+        copy.copy_(torch.empty(0, dtype=torch.uint8).set_(storage))
+    return copy.untyped_storage()

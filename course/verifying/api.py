@@ -13,8 +13,9 @@ import torch
 from course import DEVICE, MODE
 from course.errors import CourseError
 from course.progress_bar import track
-from course.tracing.accesses import AccessLog, FoundError, Problem, Region, refuse_promise
+from course.tracing.bounds import FoundError, Problem, Region, refuse_promise
 from course.tracing.observer import Stopped, limited
+from course.tracing.races import AccessLog
 from course.triton_internals.errors import (
     cannot_run,
     causes,

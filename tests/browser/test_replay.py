@@ -1,9 +1,14 @@
 """The stepper in a real browser: on a page of its own, and as a widget in JupyterLab."""
 
+import dataclasses
+
+import msgspec
 import pytest
 import torch
 
 from course import replay
+from course.tracing.records import Value
+from course.tracing.replay import Replay
 from tests.support import trace_kernels as kernels
 
 from .conftest import PAYLOADS
@@ -155,15 +160,20 @@ def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
         kernels.add_kernel, (4,), torch.ones(64), torch.ones(64), torch.ones(64), 64, BLOCK_SIZE=16
     )
     every = "".join(PAYLOADS)
-    function = found.content["source"][0]
-    lines = function["text"].split("\n")
+    recording = found.recording
+    function, tensor, steps = recording.functions[0], recording.tensors[0], found.steps
+    lines = function.text.split("\n")
     lines[1] += f"  # {every}".replace("\u2028", "")
-    function["text"] = "\n".join(lines)
-    found.content["kernel"] = found.content["tensors"][0]["name"] = every
-    found.content["notes"] = PAYLOADS
-    found.steps[0]["sets"] = {payload: {"text": payload} for payload in PAYLOADS}
-    found.trace = found._drawn()
-    page = harmless(found.to_html(tmp_path / "payloads.html"), script)
+    sets = {payload: Value(text=payload) for payload in PAYLOADS}
+    steps[0] = msgspec.structs.replace(steps[0], sets=sets)
+    hostile = dataclasses.replace(
+        recording,
+        kernel=every,
+        functions=[dataclasses.replace(function, text="\n".join(lines))],
+        tensors=[msgspec.structs.replace(tensor, name=every), *recording.tensors[1:]],
+        notes=PAYLOADS,
+    )
+    page = harmless(Replay(None, hostile).to_html(tmp_path / "payloads.html"), script)
     if script:
         assert PAYLOADS[0] in values(page)
 

@@ -151,12 +151,12 @@ def mistake_of(exercise, name, define):
 def test_a_grid_of_fixed_size_is_stepped_through_where_it_is_too_short(define):
     checked = check("01.2", mistake_of("01.2", "a grid of 32 programs", define))
     assert "At [32,768]" in str(checked) and "The case: 32,769 float32" in str(checked)
-    assert checked.replay().content["grid"] == [32, 1, 1]
+    assert checked.replay().recording.grid == (32, 1, 1)
 
 
 def test_a_false_promise_is_stepped_through_up_to_it(define):
     shown = check("03.3", mistake_of("03.3", "a promise of 16", define)).replay()
     assert shown.opened == (1, 0, 0)
     promise = "Program 1 promises by tl.multiple_of that 1,004"
-    assert shown.content["failure"]["text"].startswith(promise)
-    assert "start" not in shown.steps[-1]["sets"]
+    assert shown.recording.failure.text.startswith(promise)
+    assert "start" not in shown.steps[-1].sets

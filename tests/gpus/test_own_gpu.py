@@ -17,7 +17,7 @@ from course.gpus.measured import recorded_facts
 from course.gpus.own_gpu import own_file, own_gpu
 from course.gpus.peaks import gpu_of
 from course.lessons import notebooks
-from course.tracing import cost as cost_module
+from course.tracing import api as cost_module
 from tests.support import trace_kernels as kernels
 
 pytestmark = pytest.mark.skipif(

@@ -18,7 +18,6 @@ from course.lowering.arguments import DTYPES
 from course.triton_internals.jit_functions import inner_kernel, plain_function
 from tests.kernels.published.fetch import NotFetchedError, unpack, wheel
 from tests.kernels.published.launches import LAUNCHES, PACKAGES, Launch
-from tests.tracing.test_replay import numbers
 
 # One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.
 pytestmark = [
@@ -115,9 +114,9 @@ def test_replay_shows_what_the_interpreter_stores(launch, kernel):
     )
     shown = {}
     for step in found.steps:
-        for touch in step["touches"]:
-            if touch["kind"] == "store":
-                shown.setdefault(touch["tensor"], []).append(stored(found, touch))
+        for touch in step.touches:
+            if touch.kind == "store":
+                shown.setdefault(touch.tensor, []).append(stored(touch))
     assert shown
     for tensor, touches in shown.items():
         places, values = (np.concatenate(each) for each in zip(*touches, strict=True))
@@ -140,17 +139,15 @@ def tensors_of(args):
     return [each for each in args if isinstance(each, torch.Tensor)]
 
 
-def stored(found, touch):
+def stored(touch):
     """The elements that a store has touched, and the values it has stored."""
-    places = np.flatnonzero(
-        np.unpackbits(numbers(found, {"data": touch["cells"]}).view(np.uint8), bitorder="little")
-    )
-    value = touch["value"]
-    if "text" in value:
-        return places, np.array([float(value["text"])])
-    assert value["patch"] == [1, 1]
-    data = numbers(found, value).astype(np.float64)
-    return places, data[numbers(found, {"data": value["mask"]}) != 0] if "mask" in value else data
+    places = np.flatnonzero(np.unpackbits(touch.cells.numbers, bitorder="little"))
+    value = touch.value
+    if value.text is not None:
+        return places, np.array([float(value.text)])
+    assert value.patch == (1, 1)
+    values = value.data.numbers.astype(np.float64)
+    return places, values[value.mask.numbers != 0] if value.mask else values
 
 
 def test_cost_counts_the_bytes_that_a_hand_counts(launch, kernel):

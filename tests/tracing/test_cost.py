@@ -289,14 +289,14 @@ def test_scans_and_atomics_are_counted():
 
 
 def test_a_launch_that_was_stopped_is_not_exact(monkeypatch):
-    monkeypatch.setattr("course.tracing.traced.TRACE_S", 1)
+    monkeypatch.setattr("course.tracing.survey.TRACE_S", 1)
     found = cost(kernels.endless_kernel, (1,), floats(4).abs())
     assert not found.exact
     assert any("was stopped" in note for note in found.notes)
 
 
 def test_a_launch_that_was_stopped_before_it_began_is_a_sentence(monkeypatch):
-    monkeypatch.setattr("course.tracing.traced.TRACE_S", 0.001)
+    monkeypatch.setattr("course.tracing.survey.TRACE_S", 0.001)
     with pytest.raises(
         CourseError, match=r"stopped after 0\.001 s, before a program ran: this machine may be busy"
     ):
@@ -445,7 +445,7 @@ def test_what_is_no_launch(function):
 
 
 def test_tensors_too_large_to_copy(monkeypatch):
-    monkeypatch.setattr("course.tracing.launching.MOST_BYTES", 1000)
+    monkeypatch.setattr("course.tracing.launch.MOST_BYTES", 1000)
     with pytest.raises(CourseError, match="are copied to be traced"):
         cost(kernels.add_kernel, (1,), floats(256), floats(256), floats(256), 256, BLOCK_SIZE=256)
 

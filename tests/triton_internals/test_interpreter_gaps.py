@@ -55,7 +55,7 @@ def test_what_can_be_made_to_run_runs(name):
     kernel, more, reference = RUN[name]
     result = verify(kernels.launcher(kernel, *more), reference, [CASE])
     assert result.right, result
-    assert replay(kernel, (1,), floats(), floats(), *more).content["failure"] is None
+    assert replay(kernel, (1,), floats(), floats(), *more).recording.failure is None
     assert cost(kernel, (1,), floats(), floats(), *more).bytes_stored == 4 * 64
 
 

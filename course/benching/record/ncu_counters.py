@@ -24,7 +24,7 @@ from course.benching.result import FOLDER
 from course.errors import CourseError
 from course.files import write_whole
 from course.gpus.recorded import Recorded, this_machine
-from course.tracing.cost import cost
+from course.tracing.api import cost
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from kernels.vector_add import add_kernel
 

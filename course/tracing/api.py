@@ -1,0 +1,177 @@
+"""cost and replay: what a launch moves and computes, and its programs step by step.
+
+Both run the launch in the interpreter, in a child, on copies of its tensors. `draw.access`, in
+access_view.py, is the third.
+"""
+
+import inspect
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from course import MODE
+from course.errors import CourseError
+from course.gpus.limits import target_of
+from course.gpus.own_gpu import own_gpu
+from course.gpus.peaks import Gpu, gpu_of
+from course.triton_internals.interpreter import Grid, Program
+from course.triton_internals.jit_functions import plain_function
+
+from . import worker
+from .launch import TRACE_S, measured_us, packed, requested, value_of
+from .records import Element, Recording
+from .replay import Replay
+from .replay_text import grid_text
+from .result import AccessCost, Cost
+from .survey import survey
+
+
+def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Cost:
+    """What one launch moves and computes, and the least time it takes on a GPU.
+
+    kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs). Of a grid of more than 1,024
+        programs a sample is run. Tensors on the device "meta" take no memory and hold zeros.
+    target: a GPU with known peak figures, as "H200", "A100", "RTX 4090" or "MI300X"; by default
+        this machine's, and an H200 if it has none. The kernel is compiled for it: sectors follow
+        from the layouts that the compiler has chosen.
+    On that very GPU the launch is timed too. A GPU that `course doctor --measure` has measured
+    stands beside it, and takes the place of peak figures if there are none for this machine's.
+
+    Raises CourseError if the launch is none, or fails.
+    """
+    own = own_gpu()
+    gpu = gpu_of(target) if target is not None else _this_gpu(own)
+    surveyed = survey("cost", kernel, grid, args, kwargs, gpu.target)
+    launch, counts = surveyed.launch, surveyed.counts
+    # If no program has ended, what the first one had done is shown as it is.
+    scale = math.prod(launch.grid) / counts.programs if counts.programs else 1
+
+    def scaled(number: int) -> int:
+        return number if scale == 1 else round(number * scale)
+
+    def by_type(operations: dict[str, int]) -> dict[str, int]:
+        return {kind: scaled(count) for kind, count in operations.items() if count}
+
+    def distinct(touched: Iterable[tuple[int, int]]) -> int:
+        # Programs of a sample may share what they touch with others: of no storage is more touched
+        # than the tensors in it have.
+        return sum(min(scaled(count), max(count, most)) for count, most in touched)
+
+    accesses = tuple(
+        AccessCost(
+            line=access.line,
+            text=surveyed.texts.get((access.file, access.line), ""),
+            kind=access.kind,
+            tensor="memory" if access.tensor is None else counts.tensors[access.tensor].name,
+            bytes=scaled(access.bytes),
+            masked=scaled(access.masked),
+            requests=scaled(access.requests),
+            sectors=scaled(access.sectors),
+            least=scaled(access.least),
+            by_descriptor=access.by_descriptor,
+        )
+        for access in counts.accesses
+    )
+    storages = counts.storages
+    both = [(part.sectors, s.most.sectors) for s in storages for part in (s.loaded, s.stored)]
+    return Cost(
+        kernel=counts.kernel,
+        grid=launch.grid,
+        programs=counts.programs,
+        gpu=gpu,
+        accesses=accesses,
+        distinct_loaded=distinct((s.loaded.bytes, s.most.bytes) for s in storages),
+        distinct_stored=distinct((s.stored.bytes, s.most.bytes) for s in storages),
+        distinct_sectors=distinct(both),
+        simple=by_type(counts.simple),
+        special=by_type(counts.special),
+        dot=by_type(counts.dot),
+        resources=surveyed.resources,
+        notes=tuple(surveyed.notes),
+        measured_us=measured_us(launch, gpu),
+        own=own,
+    )
+
+
+def _this_gpu(own: Gpu | None) -> Gpu:
+    if not MODE.gpu:
+        return gpu_of("H200")
+    try:
+        return gpu_of(torch.cuda.get_device_name())
+    except CourseError as error:
+        if own is None:
+            raise CourseError(
+                f"{error} Name one of them as `target`, or run `course doctor --measure` once."
+            ) from None
+        return replace(own, target=target_of(None).name)
+
+
+def replay(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> Replay:
+    """Step through the programs of a launch, line by line, forwards and backwards.
+
+    kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs).
+    program: a number, or a tuple, of the program to open at; by default the first, or the one that
+        fails.
+    element: a parameter's name and an index, as ("out_ptr", 5) or ("out_ptr", (3, 5)): opens at the
+        program that wrote that element.
+
+    Shown in a notebook; `.to_html("file.html")` writes a page that needs no session. Raises
+    CourseError if the launch is none.
+    """
+    function = plain_function(kernel)
+    parameters = inspect.signature(function).parameters if function else {}
+    options = {
+        name: kwargs.pop(name, None) if name not in parameters else None
+        for name in ("program", "element")
+    }
+    launch = requested("replay", kernel, grid, args, kwargs)
+    program = _program(options["program"], launch.grid)
+    element = _element(options["element"])
+
+    def again(programs: list[Program], element: Element | None) -> Recording:
+        with packed(launch) as packed_launch:
+            return value_of(worker.record.ended(packed_launch, programs, element, TRACE_S))
+
+    x, y, z = launch.grid
+    first = [program or (0, 0, 0), (0, 0, 0), (min(1, x - 1), 0, 0), (x - 1, y - 1, z - 1)]
+    return Replay(again, again(first, element), program)
+
+
+def _program(program: Any, grid: Grid) -> Program | None:
+    """A program as its three coordinates. Raises CourseError if there is none such."""
+    if program is None:
+        return None
+    axes = program if isinstance(program, (tuple, list)) else (program,)
+    try:
+        x, y, z = (*map(operator.index, axes), 0, 0, 0)[:3]
+        inside = all(0 <= i < size for i, size in zip((x, y, z), grid, strict=True))
+        if len(axes) > 3 or not inside:
+            raise TypeError
+    except TypeError:
+        raise CourseError(
+            f"There is no program {program!r} in the grid {grid_text(grid)}."
+        ) from None
+    return x, y, z
+
+
+def _element(element: Any) -> Element | None:
+    if element is None:
+        return None
+    is_pair = isinstance(element, (tuple, list)) and len(element) == 2
+    if not is_pair or not isinstance(element[0], str):
+        raise CourseError(
+            'element takes a parameter\'s name and an index, as ("out_ptr", (3, 5)); '
+            f"it is {element!r:.60}."
+        )
+    name, index = element
+    try:
+        axes = index if isinstance(index, (tuple, list)) else (index,)
+        return Element(name, tuple(map(operator.index, axes)))
+    except TypeError:
+        raise CourseError(
+            f"The index of element must be whole numbers; it is {index!r:.60}."
+        ) from None

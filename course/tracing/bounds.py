@@ -1,0 +1,132 @@
+"""Accesses outside a kernel's tensors, which the interpreter lets pass, and what is wrong with a launch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from course.triton_internals.interpreter import Access, Kind, Launch, Program
+
+from .records import program_text
+
+LEAST_ADDRESS = 2**40
+"""64-bit systems map memory above; numbers of elements, tokens and rows do not come so far."""
+VERBS: dict[Kind, str] = {"load": "read", "store": "wrote", "update": "updated"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a function, apart from a crash."""
+
+    kind: Literal["wrong", "raised", "race", "reads outside", "writes outside"]
+    text: str
+    """A sentence."""
+    program: Program | None = None
+    """The program that did it, if one is to blame, …"""
+    launch: int = 0
+    """… and the number of its launch."""
+    index: tuple[int, ...] | None = None
+    """The first wrong element of the result, if values are wrong."""
+
+
+class FoundError(Exception):
+    """A launch is stopped by a problem that was found in it."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.text)
+        self.problem = problem
+
+
+class OutsideError(FoundError):
+    """A kernel was about to touch memory that belongs to none of its arguments."""
+
+
+def refuse_promise(program: Program, promise: str) -> None:
+    """Stop a launch that promises the compiler what does not hold: see `promises_held`."""
+    promise_text = f"Program {program_text(program)} promises {promise}"
+    text = f"{promise_text}: promise only what always holds."
+    raise FoundError(Problem("wrong", text, program))
+
+
+def outside(access: Access, place: str) -> Problem:
+    """That a program has touched a place which is not its own."""
+    kind: Literal["reads outside", "writes outside"]
+    kind = "reads outside" if access.kind == "load" else "writes outside"
+    text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
+    return Problem(kind, text, access.program)
+
+
+def stop_outside(access: Access, storages: list[tuple[int, int]]) -> None:
+    """Raise OutsideError for an access outside every storage. storages: addresses and bytes."""
+    inside = np.zeros(access.addresses.shape, dtype=bool)
+    ends = access.addresses + np.uint64(access.itemsize)
+    for start, size in storages:
+        inside |= (access.addresses >= start) & (ends <= start + size)
+    if not inside.all():
+        raise OutsideError(outside(access, "memory that is none of the kernel's arguments"))
+
+
+def storages_of(launch: Launch) -> list[tuple[int, int]]:
+    """The address and the bytes of each storage among a launch's arguments."""
+    storages = [tensor.untyped_storage() for tensor in launch.tensors]
+    return [(storage.data_ptr(), storage.nbytes()) for storage in storages]
+
+
+def may_hold_pointers(launch: Launch) -> bool:
+    """Whether an argument holds addresses itself: 64-bit integers as large as only addresses are."""
+    of_64_bits = (torch.int64, torch.uint64)
+    tensors = [t.view(torch.int64) for t in launch.tensors if t.dtype in of_64_bits]
+    return any(bool((tensor >= LEAST_ADDRESS).any()) for tensor in tensors)
+
+
+@dataclass(frozen=True)
+class Region:
+    """A tensor of which it is known where its elements lie."""
+
+    name: str
+    """Its name in a sentence: "input 0"."""
+    length: int
+    first: int
+    """The address of its first element."""
+    start: int
+    """The address where its storage begins."""
+    itemsize: int
+    inside: torch.Tensor
+    """For each element of the storage, whether it is the tensor's own."""
+
+    @property
+    def end(self) -> int:
+        return self.start + self.inside.numel() * self.itemsize
+
+    def holds(self, addresses: np.ndarray) -> np.ndarray:
+        """Whether each byte is the tensor's own; a byte past the storage counts as its last one."""
+        elements = (addresses - np.uint64(self.start)) // np.uint64(self.itemsize)
+        last = self.inside.numel() - 1
+        owned: np.ndarray = self.inside.numpy()[np.minimum(elements.astype(np.int64), last)]
+        return owned
+
+    def position(self, address: int) -> str:
+        return f"[{(address - self.first) // self.itemsize:,}]"
+
+
+def stray(accesses: list[Access], regions: list[Region]) -> Problem | None:
+    """The first access to a known tensor's storage that is not to the tensor itself."""
+    addresses = np.concatenate([access.addresses for access in accesses])
+    last_bytes = [access.addresses + np.uint64(access.itemsize - 1) for access in accesses]
+    ends = np.concatenate(last_bytes)
+    firsts = []
+    for region in regions:
+        here = np.flatnonzero((addresses >= region.start) & (addresses < region.end))
+        strays = here[~(region.holds(addresses[here]) & region.holds(ends[here]))]
+        if strays.size:
+            firsts.append((int(strays[0]), region))
+    if not firsts:
+        return None
+    lane, region = min(firsts, key=lambda first: first[0])
+    lanes_before = np.cumsum([access.addresses.size for access in accesses])
+    access = accesses[int(np.searchsorted(lanes_before, lane, side="right"))]
+    position = region.position(int(addresses[lane]))
+    return outside(
+        access, f"outside {region.name}, whose length is {region.length:,}: at {position}"
+    )

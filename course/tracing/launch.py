@@ -1,0 +1,195 @@
+"""The same launch again: in a child that interprets, or timed on a GPU, on copies of its tensors."""
+
+import contextlib
+import inspect
+import operator
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from course import MODE
+from course.errors import CourseError
+from course.gpus.limits import MOST_GRID
+from course.gpus.peaks import Gpu
+from course.isolate import Ended
+from course.lowering.arguments import Described, describe
+from course.lowering.kernel_reference import KernelReference, reference_of
+from course.triton_internals.interpreter import Grid
+from course.triton_internals.jit_functions import (
+    chosen_by_heuristics,
+    compiler_options,
+    plain_function,
+)
+
+TRACE_S = 20
+"""Seconds of computing after which a trace ends with what it has."""
+MOST_BYTES = 2**30
+"""Bytes of a launch's tensors: they are copied into the child."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """A launch that may be run: kernel[grid](*args, **kwargs)."""
+
+    kernel: Any
+    grid: Grid
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    reference: KernelReference
+
+    @property
+    def name(self) -> str:
+        function = plain_function(self.kernel)
+        assert function is not None
+        return function.__name__
+
+
+@dataclass(frozen=True)
+class PackedLaunch:
+    """A launch for another process: `arguments.make` makes its arguments again."""
+
+    reference: KernelReference
+    args: list[Described]
+    kwargs: dict[str, Described]
+    grid: Grid
+    tensors: str
+    """The file that holds the tensors with their values."""
+
+
+def requested(
+    caller: str, kernel: Any, grid: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> LaunchRequest:
+    """Check a launch. grid: as a launch takes it, or a number for one axis.
+
+    caller: the function that was called, for messages. Raises CourseError for what is no kernel or
+    no grid, and for what the interpreter cannot run.
+    """
+    reference = reference_of(kernel, caller)
+    function = plain_function(kernel)
+    assert function is not None
+    signature = inspect.signature(function)
+    known = {*signature.parameters, *compiler_options()}
+    if unknown := [name for name in kwargs if name not in known]:
+        raise CourseError(
+            f"{unknown[0]} is neither a parameter of {function.__name__} nor an option of the "
+            "compiler."
+        )
+    try:
+        kwargs = kwargs | chosen_by_heuristics(kernel, list(signature.parameters), args, kwargs)
+        named = {name: kwargs[name] for name in kwargs if name in signature.parameters}
+        bound = signature.bind(*args, **named)
+    except TypeError as error:
+        tuned = " What @triton.autotune would choose must be given by name."
+        more = tuned if hasattr(kernel, "configs") else ""
+        raise CourseError(
+            f"The arguments do not fit the kernel {function.__name__}: {error}.{more}"
+        ) from None
+    bound.apply_defaults()
+    for name, value in bound.arguments.items():
+        if isinstance(value, str) and value.startswith(("*", "tensordesc")):
+            raise CourseError(
+                f"{caller} runs the kernel: {name} must be a tensor, and not the type {value!r}."
+            )
+    sizes = grid(dict(bound.arguments)) if callable(grid) else grid
+    return LaunchRequest(kernel, _checked_grid(sizes), tuple(args), kwargs, reference)
+
+
+def _checked_grid(grid: Any) -> Grid:
+    axes = grid if isinstance(grid, (tuple, list)) else (grid,)
+    try:
+        sizes = tuple(operator.index(size) for size in axes if not isinstance(size, bool))
+    except TypeError:
+        sizes = ()
+    if not 1 <= len(sizes) <= 3 or len(sizes) != len(axes):
+        raise CourseError(
+            f"The grid must be one to three whole numbers, as (4,); it is {grid!r:.60}."
+        )
+    if min(sizes) < 0 or any(size > most for size, most in zip(sizes, MOST_GRID, strict=False)):
+        raise CourseError(
+            f"The grid {sizes} is none that can be launched: sizes go from 1 to {MOST_GRID}."
+        )
+    if 0 in sizes:
+        raise CourseError(f"The grid {sizes} holds no program: nothing runs.")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+@contextlib.contextmanager
+def packed(launch: LaunchRequest) -> Iterator[PackedLaunch]:
+    """A launch for another process, as long as its tensors lie in their file.
+
+    Raises CourseError if they are too large, or cannot be written.
+    """
+    tensors: list[torch.Tensor] = []
+    args = [describe(value, tensors) for value in launch.args]
+    kwargs = {name: describe(value, tensors) for name, value in launch.kwargs.items()}
+    storages = [tensor.untyped_storage() for tensor in tensors if not tensor.is_meta]
+    size = sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+    if size > MOST_BYTES:
+        raise CourseError(
+            f"The tensors hold {size / 2**30:.1f} GiB, and are copied to be traced, up to "
+            f"{MOST_BYTES / 2**30:.0f} GiB: take smaller ones, or empty ones on the device 'meta' "
+            "where their values do not matter."
+        )
+    with tempfile.TemporaryDirectory(prefix="course-trace-") as folder:
+        path = Path(folder) / "tensors.pt"
+        try:
+            torch.save(tensors, path)
+        except (OSError, RuntimeError) as error:
+            raise CourseError(
+                f"The tensors could not be copied to {folder}, {size / 2**20:.0f} MiB: {error}."
+            ) from error
+        yield PackedLaunch(launch.reference, args, kwargs, launch.grid, str(path))
+
+
+def value_of(ended: Ended[T]) -> T:
+    """What a tracing child has returned. Raises CourseError if it raised one, or was ended."""
+    if ended.error is not None:
+        raise ended.error
+    if ended.value is None:
+        what_to_do = (
+            "try again if this machine is busy" if ended.stopped else "your session goes on"
+        )
+        sentence = ended.sentence("the interpreter's process")
+        raise CourseError(f"The kernel could not be traced: {sentence}; {what_to_do}.")
+    return ended.value
+
+
+def measured_us(launch: LaunchRequest, gpu: Gpu) -> float | None:
+    """The median time of a launch in microseconds, the L2 cache emptied before each.
+
+    None if this machine's GPU is another one, or a tensor lies elsewhere.
+    """
+    if not MODE.gpu or torch.cuda.get_device_name() not in gpu.device_names:
+        return None
+    tensors: list[torch.Tensor] = []
+    for value in [*launch.args, *launch.kwargs.values()]:
+        describe(value, tensors)
+    if any(not tensor.is_cuda for tensor in tensors):
+        return None
+    args = [_copied(value) for value in launch.args]
+    kwargs = {name: _copied(value) for name, value in launch.kwargs.items()}
+    again = lambda: launch.kernel[launch.grid](*args, **kwargs)  # noqa: E731
+    return 1000 * float(triton.testing.do_bench(again, return_mode="median"))
+
+
+def _copied(value: Any) -> Any:
+    """An argument on memory of its own, with the same strides."""
+    if isinstance(value, torch.Tensor):
+        storage = value.untyped_storage().clone()
+        copy = torch.empty(0, dtype=value.dtype, device=value.device)
+        return copy.set_(storage, value.storage_offset(), value.size(), value.stride())
+    if isinstance(value, TensorDescriptor):
+        shape, strides, block = value.shape, value.strides, value.block_shape
+        return TensorDescriptor(_copied(value.base), shape, strides, block, value.padding)
+    if isinstance(value, triton.runtime.jit.TensorWrapper):
+        return triton.runtime.jit.TensorWrapper(_copied(value.base), value.dtype)
+    return tuple(map(_copied, value)) if type(value) is tuple else value

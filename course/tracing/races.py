@@ -1,0 +1,186 @@
+"""Programs that get in each other's way, and launches of far too many: found while the interpreter runs."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from course.triton_internals.interpreter import Access, Launch, Program
+
+from .bounds import FoundError, Problem, Region, may_hold_pointers, stop_outside, storages_of, stray
+from .records import program_text
+
+FREE_PROGRAMS = 256
+"""Programs that a call may start however little there is to do: a grid may be of a fixed size."""
+LEAST_ELEMENTS = 8
+"""Elements for each program of a call that starts more."""
+
+
+class AccessLog:
+    """An observer of the interpreter that keeps the first problem it finds, and counts.
+
+    regions: called at the start of each launch for the tensors that are known; accesses to others
+        are only held to their storage. An access outside every storage among the arguments is
+        stopped before it is made, with OutsideError, unless an argument may hold addresses itself
+        (a tensor of 64-bit integers).
+    elements, block: what there is to do, and how much of it one program may well do. Far more
+        programs are stopped before they run, with FoundError. By default any number may run.
+    """
+
+    def __init__(
+        self, regions: Callable[[], list[Region]], elements: int = 0, block: int | None = None
+    ) -> None:
+        self._all_regions = regions
+        self._elements, self._block = elements, block
+        self._regions: list[Region] = []
+        self._storages: list[tuple[int, int]] = []
+        self._may_hold_pointers = False
+        self._accesses: list[Access] = []
+        self._numbers: dict[Program, int] = {}
+        """The programs' numbers, in the order of arrival."""
+        self._lanes_stored: Counter[Program] = Counter()
+        self.problem: Problem | None = None
+        self.launches = 0
+        self.programs = 0
+        """Programs that were started, over all launches."""
+        self.reach = 0
+        """Elements that a launch can write: its programs times the lanes that one stores, at most."""
+        self.bytes_loaded = 0
+        self.bytes_stored = 0
+        """Bytes of the lanes that no mask keeps out, over all launches; an atomic counts as both."""
+        self.storages_stored: set[int] = set()
+        """The addresses of the storages that were stored to."""
+        self.undefined = False
+        """Whether a load has left masked lanes without a value."""
+        self.idle_programs = 0
+        """Programs without a lane that touches memory, in the launch with most of them, …"""
+        self.busy_programs = 0
+        """… and the others of that launch."""
+
+    def launch(self, launch: Launch) -> None:
+        self.finish()
+        self.launches += 1
+        self.programs += math.prod(launch.grid)
+        self._stop_too_many_programs()
+        self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
+        self._regions = self._all_regions()
+
+    def program(self, program: Program) -> None:
+        self._numbers[program] = len(self._numbers)
+
+    def access(self, access: Access) -> None:
+        if not self._may_hold_pointers:
+            stop_outside(access, self._storages)
+        addresses, moved = access.addresses, access.addresses.size * access.itemsize
+        self._accesses.append(access)
+        self.undefined |= access.undefined and not access.active.all()
+        if access.kind != "load":
+            if addresses.size:
+                self.storages_stored |= {
+                    start for start, size in self._storages if start <= addresses[0] < start + size
+                }
+            self._lanes_stored[access.program] += access.active.size
+        self.bytes_loaded += moved if access.kind != "store" else 0
+        self.bytes_stored += moved if access.kind != "load" else 0
+
+    def finish(self) -> None:
+        """The launch has ended: look at all that its programs did."""
+        programs = len(self._numbers)
+        busy = len({access.program for access in self._accesses if access.addresses.size})
+        if programs - busy > self.idle_programs:
+            self.idle_programs, self.busy_programs = programs - busy, busy
+        self.reach = max(self.reach, programs * max(self._lanes_stored.values(), default=0))
+        if self._accesses and not self.problem:
+            problem = stray(self._accesses, self._regions)
+            # With atomics, programs can order one another.
+            if not problem and all(access.kind != "update" for access in self._accesses):
+                problem = self._race()
+            self.problem = problem and replace(problem, launch=self.launches - 1)
+        self._accesses, self._numbers, self._lanes_stored = [], {}, Counter()
+
+    def _stop_too_many_programs(self) -> None:
+        """Stop a call that starts very many programs: they would only take long."""
+        most = max(FREE_PROGRAMS, self._elements // LEAST_ELEMENTS)
+        if self._block is None or self.programs <= most:
+            return
+        blocks = max(1, math.ceil(self._elements / self._block))
+        launches = f" in {self.launches:,} launches" if self.launches > 1 else ""
+        enough = f"{blocks:,} block{'s' if blocks > 1 else ''} of {self._block:,} elements"
+        text = (
+            f"It starts {self.programs:,} programs{launches} where {enough} would do: "
+            "look at the grid and the block size."
+        )
+        if self.problem is None:  # kept, since the launcher may catch what is raised
+            self.problem = Problem("wrong", text, launch=self.launches - 1)
+        raise FoundError(self.problem)
+
+    def _race(self) -> Problem | None:
+        stores = [
+            access for access in self._accesses if access.kind == "store" and access.addresses.size
+        ]
+        if not stores:
+            return None
+        for store in stores:
+            if problem := self._clash_of_lanes(store):
+                return problem
+        written = np.concatenate([store.addresses for store in stores])
+        places, which = np.unique(written, return_inverse=True)
+        numbers = [np.full(store.addresses.shape, self._numbers[store.program]) for store in stores]
+        values = [store.stored.astype(np.uint64) for store in stores if store.stored is not None]
+        first, last = _least_and_most(which, np.concatenate(numbers), len(places))
+        low, high = _least_and_most(which, np.concatenate(values), len(places))
+        names = list(self._numbers)
+        clashes = np.flatnonzero((first != last) & (low != high))
+        if clashes.size:
+            i = clashes[0]
+            both = f"{program_text(names[first[i]])} and {program_text(names[last[i]])}"
+            text = f"Programs {both} wrote different values to {self._place(places[i])}."
+            return Problem("race", text, names[last[i]])
+        for load in self._accesses:
+            if load.kind != "load":
+                continue
+            near = np.minimum(np.searchsorted(places, load.addresses), len(places) - 1)
+            number = self._numbers[load.program]
+            by_others = (first[near] != number) | (last[near] != number)
+            clashes = near[(places[near] == load.addresses) & by_others]
+            if clashes.size:
+                i = clashes[0]
+                writer = names[first[i] if first[i] != number else last[i]]
+                text = (
+                    f"Program {program_text(load.program)} read {self._place(places[i])}, which "
+                    f"program {program_text(writer)} wrote in the same launch: "
+                    "nothing orders the two."
+                )
+                return Problem("race", text, load.program)
+        return None
+
+    def _clash_of_lanes(self, store: Access) -> Problem | None:
+        """Two lanes of one store that write different values to one place."""
+        assert store.stored is not None
+        order = np.argsort(store.addresses, kind="stable")
+        addresses, values = store.addresses[order], store.stored[order]
+        clashes = np.flatnonzero((addresses[1:] == addresses[:-1]) & (values[1:] != values[:-1]))
+        if not clashes.size:
+            return None
+        program, place = program_text(store.program), self._place(addresses[clashes[0]])
+        text = f"Two lanes of program {program} wrote different values to {place}."
+        return Problem("race", text, store.program)
+
+    def _place(self, address: np.uint64) -> str:
+        for region in self._regions:
+            if region.start <= address < region.end:
+                return f"{region.position(int(address))} of {region.name}"
+        return "the same place"
+
+
+def _least_and_most(
+    group: np.ndarray, values: np.ndarray, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest value of each group."""
+    least = np.full(groups, values.max(), values.dtype)
+    most = np.full(groups, values.min(), values.dtype)
+    np.minimum.at(least, group, values)
+    np.maximum.at(most, group, values)
+    return least, most

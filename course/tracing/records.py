@@ -1,0 +1,254 @@
+"""What a child reports of a launch that it has run: what was touched, and the steps of programs.
+
+These records cross the border between processes. A replay's script reads the panels and the steps
+in JSON, with the same names; fields at their defaults are left out there.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from course.isolate.function_source import Definition
+from course.triton_internals.interpreter import Grid, Kind, Program
+
+
+def program_text(program: Program) -> str:
+    """0 for (0, 0, 0), (1, 2) for (1, 2, 0)."""
+    used = program[: max((axis + 1 for axis in range(3) if program[axis]), default=1)]
+    return str(used[0]) if len(used) == 1 else str(used)
+
+
+@dataclass
+class AccessCounts:
+    """What one tl.load, tl.store or atomic did, over all programs."""
+
+    file: str
+    line: int
+    kind: Kind
+    tensor: int | None
+    """The number of the tensor that it goes to; None for memory that is none of the arguments'."""
+    masked: int = 0
+    """Lanes that a mask keeps out."""
+    bytes: int = 0
+    requests: int = 0
+    """Instructions of one warp that touch memory."""
+    sectors: int = 0
+    """Sectors of 32 bytes that the requests touch, each counted in each request."""
+    least: int = 0
+    """Sectors that the same bytes would take, request by request, side by side and aligned."""
+    by_descriptor: bool = False
+    guessed: bool = False
+    """Whether no compiled kernel said which lanes ask together: 32 neighbours were taken."""
+    first: list[list[int]] = field(default_factory=list)
+    """The sectors of the first program's first requests, counted from where the tensor begins."""
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Memory that was touched, each byte and each sector of 32 bytes counted once."""
+
+    bytes: int
+    sectors: int
+
+
+@dataclass(frozen=True)
+class StorageCounts:
+    """What was touched of one storage."""
+
+    loaded: Distinct
+    stored: Distinct
+    most: Distinct
+    """What a kernel that keeps to the tensors in it can touch."""
+
+
+class TensorPanel(msgspec.Struct, frozen=True):
+    """A tensor of the launch as a matrix of cells: see `downsample.Panel`.
+
+    The arrays are packed by `downsample.packed`. Programs are numbered from 1 in the order in which
+    they ran; 0 is none.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    cells: tuple[int, int]
+    """Rows and columns."""
+    patch: tuple[int, int]
+    """How many elements a cell stands for, down and across."""
+    reader: bytes
+    """For each cell the program that read its first such element first."""
+    writer: bytes
+    """For each cell the program that wrote its first such element last."""
+    twice: bytes
+    """The cells with an element that several programs wrote, not atomically."""
+    shared: bytes
+    """The cells with an element that several programs read."""
+    unwritten: bytes
+    """The cells with an element that was read, and written by nobody."""
+    twice_elements: int
+    unwritten_elements: int
+
+
+@dataclass(frozen=True)
+class LaunchCounts:
+    """What the programs that ran touched and computed."""
+
+    kernel: str
+    programs: int
+    """Those that came to their end."""
+    accesses: list[AccessCounts]
+    """In the order of the source."""
+    storages: list[StorageCounts]
+    tensors: list[TensorPanel]
+    simple: dict[str, int]
+    """Floating-point operations, by type: see `operation_counts.Operations`."""
+    special: dict[str, int]
+    dot: dict[str, int]
+    stopped: str = ""
+    """Why the launch was ended before its end, in a sentence; empty if it was not."""
+
+
+class Cells(msgspec.Struct, array_like=True, frozen=True):
+    """A number for each cell, in a type that a script reads."""
+
+    kind: Literal["u1", "i4", "f4", "f8"]
+    data: bytes
+    """Little-endian."""
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Cells":
+        return cls(kind := _kind(values), values.astype(f"<{kind}").tobytes())
+
+    @property
+    def numbers(self) -> np.ndarray:
+        return np.frombuffer(self.data, dtype=f"<{self.kind}")
+
+
+def _kind(values: np.ndarray) -> Literal["u1", "i4", "f4", "f8"]:
+    """The smallest type that holds all values."""
+    if values.dtype in (bool, np.uint8):
+        return "u1"
+    if values.dtype.kind == "f":
+        return "f8" if values.itemsize == 8 else "f4"
+    far = values.size and (values.min() < -(2**31) or values.max() >= 2**31)
+    return "f8" if far else "i4"
+
+
+class Value(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
+    """What a variable holds, or what is stored."""
+
+    text: str | None = None
+    """A value that is no block; a block has the other fields."""
+    dtype: str = ""
+    of: str = ""
+    """The tensor whose elements the numbers count, if they were addresses."""
+    shape: tuple[int, ...] = ()
+    cells: tuple[int, int] = (0, 0)
+    patch: tuple[int, int] = (0, 0)
+    data: Cells | None = None
+    """One element for each cell: its first NaN, else its first infinity, else its first."""
+    least: int | float | None = None
+    most: int | float | None = None
+    """The extremes among finite numbers of lanes that no mask keeps out; None for truth values."""
+    nan: int = 0
+    inf: int = 0
+    mask: Cells | None = None
+    """1 for the cells that no mask keeps out; None if there is no mask."""
+    masked: int = 0
+    """Lanes that the mask keeps out."""
+
+
+class Touch(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
+    """A load, a store or an atomic of one program."""
+
+    kind: Kind
+    text: str
+    """All of it in words."""
+    lanes: int
+    """Lanes that touch memory."""
+    masked: int
+    """Lanes that a mask keeps out."""
+    tensor: int | None = None
+    """The tensor's number; None for memory that is none of the arguments'."""
+    outside: int = 0
+    """Lanes beside the tensor's elements."""
+    first: str = ""
+    """The elements that the first and the last lane touch, as in "x_ptr[3]"."""
+    last: str = ""
+    cells: Cells | None = None
+    """A bit for each cell of the tensor's panel, the lowest first: whether it is touched."""
+    value: Value | None = None
+    """What is stored."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement that has run."""
+
+    row: int
+    """Where it begins in the listing, counted from 0 over all functions."""
+    line: int
+    """… and in its file."""
+    depth: int
+    """0 in the kernel, 1 in a function that it calls, and so on."""
+    sets: dict[str, Value] = {}
+    """The variables that it has set."""
+    touches: list[Touch] = []
+    error: str = ""
+
+
+@dataclass
+class ProgramSteps:
+    """The steps of one program."""
+
+    program: Program
+    steps: list[Step] = field(default_factory=list)
+    cut: bool = False
+    """Whether it went on after the last step that is kept."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a launch did not come to its end."""
+
+    program: Program
+    text: str
+    line: int
+    stopped: bool = False
+    """At its limit of time, and not by an error."""
+    lacking: bool = False
+    """For want of something in the interpreter, and by no fault of the kernel."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element of a tensor, by the name of the kernel's parameter."""
+
+    tensor: str
+    index: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A launch of which some programs were recorded step by step."""
+
+    kernel: str
+    grid: Grid
+    ran: list[Program]
+    """In the order in which they ran."""
+    functions: list[Definition]
+    """The text of the kernel and of what it calls."""
+    loops: list[tuple[int, int]]
+    """The rows of each loop's header and of its last line."""
+    tensors: list[TensorPanel]
+    programs: list[ProgramSteps]
+    opened: Program | None = None
+    """The program to be shown first, if one is better than others."""
+    element: Element | None = None
+    """The element to open at."""
+    failure: Failure | None = None
+    notes: list[str] = field(default_factory=list)

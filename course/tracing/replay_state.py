@@ -1,0 +1,162 @@
+"""What a replay's script draws: a recording in JSON, in so many characters as a notebook may keep."""
+
+import base64
+import zlib
+from typing import Any, TypedDict
+
+import msgspec
+import numpy as np
+
+from course.display.highlight import lines
+from course.triton_internals.interpreter import Grid, Program
+
+from .downsample import Panel
+from .records import ProgramSteps, Recording, Step
+
+MOST_SAVED = 300_000
+"""Characters of the recorded programs that a notebook keeps."""
+
+
+class ProgramState(TypedDict):
+    """A program's steps for the script."""
+
+    program: Program
+    steps: str
+    """A list of `Step` as JSON, compressed, in base64."""
+    cut: bool
+    """Whether it went on after the last step."""
+    ran: int
+    """How many steps were recorded; more than there are, if not all are kept."""
+
+
+class Place(TypedDict, total=False):
+    """Where in the opened program to open: at a step, or where a cell of a tensor is touched."""
+
+    step: int
+    tensor: int
+    cell: int
+
+
+class Opened(TypedDict):
+    """What is shown first."""
+
+    program: Program
+    at: Place
+
+
+class ReplayState(TypedDict):
+    """All that the script draws. The fields are those of `Recording` where they have its names."""
+
+    kernel: str
+    grid: Grid
+    lines: list[dict[str, Any]]
+    """For each row of the listing, the number of its line and its tokens: class, text, class, …"""
+    loops: list[tuple[int, int]]
+    ran: list[Program] | None
+    """None if all programs ran."""
+    tensors: list[dict[str, Any]]
+    """`TensorPanel`, its arrays in base64."""
+    programs: list[ProgramState]
+    opened: Opened
+    failure: str
+    notes: list[str]
+
+
+def state_of(
+    recording: Recording, programs: dict[Program, ProgramSteps], opened: Program
+) -> ReplayState:
+    """What the script draws. programs: those recorded; opened: the one that is shown first."""
+    failed = recording.failure is not None
+    saved = [program_state(programs[opened], MOST_SAVED, last=failed)]
+    for program, steps in programs.items():
+        if program != opened:
+            room = MOST_SAVED - sum(len(state["steps"]) for state in saved)
+            state = program_state(steps)
+            if len(state["steps"]) <= room:
+                saved.append(state)
+    return {
+        "kernel": recording.kernel,
+        "grid": recording.grid,
+        "lines": [
+            {"row": function.line + offset, "parts": [part for token in line for part in token]}
+            for function in recording.functions
+            for offset, line in enumerate(lines(function.text, "source"))
+        ],
+        "loops": recording.loops,
+        "ran": None if _ran_everywhere(recording) else recording.ran,
+        "tensors": msgspec.to_builtins(recording.tensors),
+        "programs": saved,
+        "opened": {"program": opened, "at": _place(recording)},
+        "failure": failure_text(recording),
+        "notes": notes(recording),
+    }
+
+
+def program_state(
+    recorded: ProgramSteps, room: int | None = None, last: bool = False
+) -> ProgramState:
+    """A program for the script, in so many characters, or one step of it.
+
+    last: whether to keep its last steps rather than its first.
+    """
+    steps = recorded.steps
+    kept, text = len(steps), _packed(steps)
+    while room is not None and len(text) > room and kept > 1:
+        kept = max(1, int(0.95 * kept * room / len(text)))  # some steps take more than others
+        text = _packed(steps[-kept:] if last else steps[:kept])
+    return {"program": recorded.program, "steps": text, "cut": recorded.cut, "ran": len(steps)}
+
+
+def _packed(steps: list[Step]) -> str:
+    return base64.b64encode(zlib.compress(msgspec.json.encode(steps))).decode()
+
+
+def _ran_everywhere(recording: Recording) -> bool:
+    x, y, z = recording.grid
+    return len(recording.ran) == x * y * z
+
+
+def _place(recording: Recording) -> Place:
+    """Where in the opened program to open."""
+    element = recording.element
+    if recording.failure:
+        return {"step": -1}
+    if element is None:
+        return {"step": 0}
+    number = [tensor.name for tensor in recording.tensors].index(element.tensor)
+    shape = recording.tensors[number].shape
+    flat = np.ravel_multi_index(element.index, shape) if shape else 0
+    return {"tensor": number, "cell": int(Panel(shape).of(np.array([flat]))[0])}
+
+
+def failure_text(recording: Recording) -> str:
+    """Why the launch did not come to its end; empty if it did."""
+    failure = recording.failure
+    if failure is None:
+        return ""
+    more = " Here are its first steps, and the one at which it was stopped."
+    return failure.text + (more if failure.stopped else "")
+
+
+def notes(recording: Recording) -> list[str]:
+    """Sentences on what a reader of the steps should know."""
+    sentences = list(recording.notes)
+    x, y, z = recording.grid
+    if not _ran_everywhere(recording) and not recording.failure:
+        ran = len(recording.ran)
+        sentences.append(f"Of {x * y * z:,} programs a sample of {ran:,} was run.")
+    if any(tensor.dtype == "bfloat16" for tensor in recording.tensors):
+        sentences.append(
+            "Triton's interpreter computes wrongly in bfloat16: what is converted to float32 first "
+            "is right."
+        )
+    for tensor in recording.tensors:
+        for count, what in (
+            (tensor.twice_elements, "written by several programs"),
+            (tensor.unwritten_elements, "read, and written by nobody"),
+        ):
+            if count:
+                elements = "1 element" if count == 1 else f"{count:,} elements"
+                were = "was" if count == 1 else "were"
+                sentences.append(f"{elements} of {tensor.name} {were} {what}.")
+    return sentences

@@ -1,0 +1,128 @@
+"""Which memory a launch touches: for each element by which program, and each byte counted once."""
+
+import numpy as np
+
+from course.lowering.memory_requests import SECTOR_BYTES
+from course.triton_internals.interpreter import Access
+
+from .address_map import Argument
+from .downsample import Panel, packed
+from .records import Distinct, StorageCounts, TensorPanel
+
+MOST_MAPPED = 2**28
+"""Elements of a tensor for which it is noted who touched each."""
+MOST_MARKS = 2**29
+"""Places of a storage that are marked one by one; of a larger one sectors are."""
+
+
+class ElementMap:
+    """For every element of a tensor, who touched it.
+
+    Programs are numbered from 1 in the order in which they ran; 0 is none.
+    """
+
+    def __init__(self, argument: Argument) -> None:
+        self.argument = argument
+        mapped = argument.elements if argument.elements <= MOST_MAPPED else 0
+        self.reader = np.zeros(mapped, dtype=np.int32)
+        """The first program that read it."""
+        self.writer = np.zeros(mapped, dtype=np.int32)
+        """The last program that wrote it, …"""
+        self.twice = np.zeros(mapped, dtype=bool)
+        """… and whether another had before, not atomically."""
+        self.shared = np.zeros(mapped, dtype=bool)
+        """Whether several programs read it."""
+
+    def note(self, access: Access, program: int) -> None:
+        elements = self.argument.numbers(access.addresses)
+        elements = elements[(elements >= 0) & (elements < len(self.reader))]
+        if access.kind != "store":
+            reader = self.reader[elements]
+            self.shared[elements] |= (reader > 0) & (reader != program)
+            self.reader[elements] = np.where(reader > 0, reader, program)
+        if access.kind != "load":
+            writer = self.writer[elements]
+            if access.kind == "store":
+                self.twice[elements] |= (writer > 0) & (writer != program)
+            self.writer[elements] = program
+
+    def panel(self) -> TensorPanel:
+        argument, panel = self.argument, Panel(self.argument.shape)
+
+        def programs(noted: np.ndarray) -> bytes:
+            elements = np.flatnonzero(noted)
+            return packed(panel.first(elements, noted[elements], 0))
+
+        def marked(elements: np.ndarray) -> bytes:
+            return packed(np.flatnonzero(panel.touched(elements)))
+
+        twice, unwritten = np.flatnonzero(self.twice), self._unwritten()
+        return TensorPanel(
+            argument.name,
+            argument.dtype,
+            argument.shape,
+            cells=panel.cells,
+            patch=panel.patch,
+            reader=programs(self.reader),
+            writer=programs(self.writer),
+            twice=marked(twice),
+            shared=marked(np.flatnonzero(self.shared)),
+            unwritten=marked(unwritten),
+            twice_elements=twice.size,
+            unwritten_elements=unwritten.size,
+        )
+
+    def _unwritten(self) -> np.ndarray:
+        """The elements that were read and not written, if the tensor was written at all."""
+        read = np.flatnonzero(self.reader)
+        return read[self.writer[read] == 0] if self.writer.any() else read[:0]
+
+
+class StorageMarks:
+    """Which bytes of one storage were loaded and stored.
+
+    start, size: its address and its bytes. arguments: the tensors that lie in it.
+    """
+
+    def __init__(self, start: int, size: int, arguments: list[Argument]) -> None:
+        self._start, self._size = start, size
+        grain = min((argument.itemsize for argument in arguments), default=1)
+        self._grain = grain if size // grain <= MOST_MARKS else SECTOR_BYTES
+        self._most = Distinct(
+            sum(argument.elements * argument.itemsize for argument in arguments),
+            sum((argument.end - argument.address) // SECTOR_BYTES + 1 for argument in arguments),
+        )
+        count = size // self._grain + 1
+        self._loaded, self._stored = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        self._new: list[tuple[np.ndarray, np.ndarray]] = []
+        """Marks that the running program was the first to make, and where."""
+
+    def mark(self, access: Access) -> None:
+        addresses = access.addresses
+        inside = (addresses >= self._start) & (addresses < self._start + self._size)
+        first_bytes = addresses[inside] - np.uint64(self._start)
+        for byte in range(0, max(access.itemsize, 1), self._grain):
+            places = (first_bytes + np.uint64(byte)) // np.uint64(self._grain)
+            if access.kind != "store":
+                self._mark(self._loaded, places.astype(np.int64))
+            if access.kind != "load":
+                self._mark(self._stored, places.astype(np.int64))
+
+    def _mark(self, marks: np.ndarray, places: np.ndarray) -> None:
+        self._new.append((marks, places[~marks[places]]))
+        marks[places] = True
+
+    def next_program(self) -> None:
+        self._new.clear()
+
+    def forget_program(self) -> None:
+        """Take back what the running program has marked."""
+        for marks, places in self._new:
+            marks[places] = False
+
+    def counts(self) -> StorageCounts:
+        return StorageCounts(self._distinct(self._loaded), self._distinct(self._stored), self._most)
+
+    def _distinct(self, marks: np.ndarray) -> Distinct:
+        addresses = np.flatnonzero(marks) * self._grain + self._start
+        return Distinct(addresses.size * self._grain, np.unique(addresses // SECTOR_BYTES).size)
