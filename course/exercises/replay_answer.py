@@ -9,7 +9,7 @@ from course.errors import CourseError
 from course.isolate import runs_in
 from course.isolate.function_source import Source
 from course.tracing.bounds import refuse_promise
-from course.tracing.listing import Listing
+from course.tracing.kernel_text import KernelText
 from course.tracing.observer import Watch, watched
 from course.tracing.records import Element, Failure, Recording
 from course.tracing.replay import Replay
@@ -49,7 +49,7 @@ def trace_answer(
     shown = programs or ([opened] if opened else [])
     record = {(launch, program) for program in shown}
     for _ in range(2):  # once more where the program to be shown turns out to be another one
-        watch = Watch(Listing(kernels), record=record)
+        watch = Watch(KernelText(kernels), record=record)
         # Defined anew: a tuner remembers what it has tried.
         result, failure = _run(watch, exercise.function(source.load()), case)
         if failure is not None and not failure.line:

@@ -12,7 +12,7 @@ from course.triton_internals.operation_counts import Operations
 
 from .address_map import Argument, Arguments
 from .bounds import may_hold_pointers, stop_outside, storages_of
-from .listing import Listing, Site
+from .kernel_text import KernelText, Site
 from .records import AccessCounts, LaunchCounts, TensorPanel
 from .touched_memory import ElementMap, StorageMarks
 
@@ -31,12 +31,12 @@ class LaunchCounter:
     def __init__(
         self,
         launch: Launch,
-        listing: Listing,
+        text: KernelText,
         requests: Sequence[Requests],
         operations: Operations | None = None,
     ) -> None:
-        self.launch, self.listing = launch, listing
-        self._requests = CompiledRequests(requests, listing)
+        self.launch, self.text = launch, text
+        self._requests = CompiledRequests(requests, text)
         self._operations = operations or Operations()
         self._counts: dict[tuple[Site, str, int | None], AccessCounts] = {}
         self.programs: list[Program] = []
@@ -69,7 +69,7 @@ class LaunchCounter:
     def access(self, access: Access) -> None:
         if not self._may_hold_pointers:
             stop_outside(access, self._storages)
-        site = self.listing.site()
+        site = self.text.site()
         tensor = self.arguments.at(access.addresses, site.names)
         new = AccessCounts(site.file, site.line, access.kind, tensor)
         self._count(self._counts.setdefault((site, access.kind, tensor), new), site, access)
@@ -134,8 +134,8 @@ class LaunchCounter:
 class CompiledRequests:
     """The requests of a compiled kernel, by the accesses that the interpreter makes."""
 
-    def __init__(self, requests: Sequence[Requests], listing: Listing) -> None:
-        self._all, self._listing = requests, listing
+    def __init__(self, requests: Sequence[Requests], text: KernelText) -> None:
+        self._all, self._text = requests, text
         self._chosen: dict[tuple[CallPath, str, tuple[int, ...]], Requests | None] = {}
         self._lanes: dict[tuple[int, int], np.ndarray] = {}
 
@@ -163,7 +163,7 @@ class CompiledRequests:
 
     def _statement(self, requests: Requests) -> tuple[str, int]:
         file, line, _ = requests.path[0]
-        return file, self._listing.statement(file, line)
+        return file, self._text.statement(file, line)
 
     def lanes(self, requests: Requests | None, access: Access) -> np.ndarray:
         """[requests, lanes]: the place in the block that each asks for; -1 for none."""

@@ -17,7 +17,7 @@ from course.triton_internals.interpreter import Access, Grid, Launch, Program, i
 from course.triton_internals.operation_counts import Operations
 
 from .coalescing import LaunchCounter
-from .listing import Listing
+from .kernel_text import KernelText
 from .records import Failure, ProgramSteps, program_text
 from .steps import Recorder
 
@@ -42,12 +42,12 @@ class Watch:
 
     def __init__(
         self,
-        listing: Listing,
+        text: KernelText,
         requests: Sequence[Requests] = (),
         record: Iterable[tuple[int, Program]] = (),
         operations: Operations | None = None,
     ) -> None:
-        self.listing, self.record = listing, set(record)
+        self.text, self.record = text, set(record)
         self._requests, self._operations = requests, operations
         self.launches: list[LaunchCounter] = []
         self.recorded: dict[Program, ProgramSteps] = {}
@@ -67,14 +67,14 @@ class Watch:
 
     def launch(self, launch: Launch) -> None:
         self.stop()
-        counter = LaunchCounter(launch, self.listing, self._requests, self._operations)
+        counter = LaunchCounter(launch, self.text, self._requests, self._operations)
         self.launches.append(counter)
 
     def program(self, program: Program) -> None:
         self.stop()
         self.last.program(program)
         if (len(self.launches) - 1, program) in self.record:
-            self._recorder = Recorder(program, self.listing, self.last.arguments)
+            self._recorder = Recorder(program, self.text, self.last.arguments)
             self.recorded[program] = self._recorder.recorded
             self._recorder.start()
 
@@ -159,7 +159,7 @@ def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failu
     except Stopped as stopped:
         limit = f"was stopped: the launch had computed for {seconds:g} s."
         text = f"Program {program_text(watch.running)} {limit}"
-        line = _line(watch.listing, stopped.__traceback__)
+        line = _line(watch.text, stopped.__traceback__)
         failure = Failure(watch.running, text, line, stopped=True)
     except Exception as error:
         lack = lacking(error)
@@ -169,7 +169,7 @@ def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failu
         words = interpreter_words(error) or str(error).strip().split("\n")[0]
         kind = "" if hasattr(error, "problem") else f"{type(error).__name__}: "
         text = f"{cannot_run(lack)}." if lack else kind + words
-        line = _line(watch.listing, error.__traceback__)
+        line = _line(watch.text, error.__traceback__)
         failure = Failure(watch.running, text, line, lacking=bool(lack))
     else:
         watch.stop()
@@ -178,12 +178,12 @@ def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failu
     return failure
 
 
-def _line(listing: Listing, traceback: TracebackType | None) -> int:
+def _line(text: KernelText, traceback: TracebackType | None) -> int:
     """The innermost line of the kernel's own in a traceback; 0 if there is none."""
     line = 0
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if listing.holds(code):
-            line = listing.statement(code.co_filename, traceback.tb_lineno)
+        if text.holds(code):
+            line = text.statement(code.co_filename, traceback.tb_lineno)
         traceback = traceback.tb_next
     return line

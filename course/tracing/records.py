@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from course.isolate.function_source import Definition
+from course.lowering.kernel_reference import Listing
 from course.triton_internals.interpreter import Grid, Kind, Program
 
 
@@ -240,7 +240,7 @@ class Recording:
     grid: Grid
     ran: list[Program]
     """In the order in which they ran."""
-    functions: list[Definition]
+    functions: Listing
     """The text of the kernel and of what it calls."""
     loops: list[tuple[int, int]]
     """The rows of each loop's header and of its last line."""

@@ -12,7 +12,7 @@ from course.triton_internals.interpreter import Access, Program, combines_elemen
 
 from . import encode
 from .address_map import Arguments
-from .listing import Listing
+from .kernel_text import KernelText
 from .records import ProgramSteps, Step, Touch, Value
 
 MOST_STEPS = 2000
@@ -42,9 +42,9 @@ class _Frame:
 class Recorder:
     """Records the steps of one program, by Python's own tracing of lines."""
 
-    def __init__(self, program: Program, listing: Listing, arguments: Arguments) -> None:
+    def __init__(self, program: Program, text: KernelText, arguments: Arguments) -> None:
         self.recorded = ProgramSteps(program)
-        self._listing, self._arguments = listing, arguments
+        self._text, self._arguments = text, arguments
         self._frames: dict[FrameType, _Frame] = {}
         self._bytes = 0
 
@@ -61,12 +61,12 @@ class Recorder:
 
     def _call(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         # What a reduction combines with runs for every pair of elements: these are no steps.
-        is_step = event == "call" and self._listing.holds(frame.f_code)
+        is_step = event == "call" and self._text.holds(frame.f_code)
         if not is_step or combines_elements(frame.f_back):
             return None
         # Arguments are known from the start: they are shown as set by the line of the `def`.
         code = frame.f_code
-        first = self._listing.statement(code.co_filename, code.co_firstlineno)
+        first = self._text.statement(code.co_filename, code.co_firstlineno)
         self._frames[frame] = _Frame({}, first, 0, [], [], len(self._frames))
         return self._line
 
@@ -75,7 +75,7 @@ class Recorder:
         if state is None:
             return self._line
         if event == "line":
-            statement = self._listing.statement(frame.f_code.co_filename, frame.f_lineno)
+            statement = self._text.statement(frame.f_code.co_filename, frame.f_lineno)
             # A statement over several lines is one step; the same line again is a loop's next turn.
             if statement != state.statement or frame.f_lineno == state.line:
                 self._close(frame)
@@ -96,14 +96,14 @@ class Recorder:
             if not error:
                 return
         file, line = frame.f_code.co_filename, state.statement
-        loaded = self._listing.loaded.get((file, line))
+        loaded = self._text.loaded.get((file, line))
         sets: dict[str, Value] = {}
         variables = dict(frame.f_locals)
         for name, value in variables.items():
             if value is not state.variables.get(name, UNSET) and _is_shown(name, value):
                 mask = state.masks[0] if name == loaded and len(state.masks) == 1 else None
                 sets[name] = encode.variable(value, self._arguments, name, mask)
-        row = self._listing.row(file, line)
+        row = self._text.row(file, line)
         step = Step(
             row=row, line=line, depth=state.depth, sets=sets, touches=state.touches, error=error
         )
@@ -116,7 +116,7 @@ class Recorder:
         if not self._frames or self.recorded.cut:
             return
         innermost = max(self._frames.values(), key=lambda state: state.depth)
-        tensor = self._arguments.at(access.addresses, self._listing.site().names)
+        tensor = self._arguments.at(access.addresses, self._text.site().names)
         innermost.touches.append(encode.touch(access, self._arguments, tensor))
         if access.kind == "load":
             innermost.masks.append(access.active)

@@ -16,8 +16,8 @@ from course.triton_internals.jit_functions import inner_kernel
 from course.triton_internals.operation_counts import operations_counted
 
 from .coalescing import LaunchCounter
+from .kernel_text import KernelText
 from .launch import TRACE_S, PackedLaunch
-from .listing import Listing
 from .observer import Watch, watched
 from .records import Element, Failure, LaunchCounts, Recording, program_text
 
@@ -45,9 +45,9 @@ def survey(launch: PackedLaunch, requests: list[Requests], seconds: float) -> La
 
     Raises CourseError if the kernel fails, and LackingError if the interpreter does.
     """
-    run, listing = _launching(launch)
+    run, text = _launching(launch)
     with operations_counted() as operations:
-        watch = Watch(listing, requests, operations=operations)
+        watch = Watch(text, requests, operations=operations)
         failure = watched(watch, run, seconds)
     _check_ran(watch, seconds)
     if failure is None:
@@ -57,7 +57,7 @@ def survey(launch: PackedLaunch, requests: list[Requests], seconds: float) -> La
     if not failure.stopped:
         program, line = program_text(failure.program), failure.line
         raise CourseError(
-            f"{listing.functions[0].name} fails in program {program}, line {line}: "
+            f"{text.functions[0].name} fails in program {program}, line {line}: "
             f"{failure.text.rstrip('.')}. replay, with the same arguments, opens there."
         )
     watch.last.forget_unfinished()
@@ -72,10 +72,10 @@ def record(
 
     element: the element whose last writer is to be shown. Raises CourseError if there is none.
     """
-    run, listing = _launching(launch)
+    run, text = _launching(launch)
     wanted = set(programs)
     for _ in range(2):  # once more if the program to be shown turns out to be another one
-        watch = Watch(listing, record={(0, program) for program in wanted})
+        watch = Watch(text, record={(0, program) for program in wanted})
         failure = watched(watch, run, seconds)
         _check_ran(watch, seconds)
         opened = _opened_at(watch.last, failure, element)
@@ -98,8 +98,8 @@ def recording(
         kernel=counter.launch.kernel,
         grid=counter.launch.grid,
         ran=counter.programs,
-        functions=watch.listing.functions,
-        loops=watch.listing.loops,
+        functions=watch.text.functions,
+        loops=watch.text.loops,
         tensors=counter.panels(),
         programs=[*watch.recorded.values()],
         opened=opened,
@@ -147,7 +147,7 @@ def _opened_at(
     return written[2]
 
 
-def _launching(launch: PackedLaunch) -> tuple[Callable[[], None], Listing]:
+def _launching(launch: PackedLaunch) -> tuple[Callable[[], None], KernelText]:
     """A function that launches the kernel, each time on new copies; and the text of what may run."""
     kernel = inner_kernel(kernel_at(launch.reference))
     names = set(inspect.signature(kernel.fn).parameters)
@@ -162,7 +162,7 @@ def _launching(launch: PackedLaunch) -> tuple[Callable[[], None], Listing]:
 
     values = (*launch.args, *launch.kwargs.values())
     functions = [make(value, True) for value in values if isinstance(value, Function)]
-    return run, Listing(listing_of(kernel, *functions))
+    return run, KernelText(listing_of(kernel, *functions))
 
 
 def _moved_apart(tensors: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -169,7 +169,7 @@ def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
     hostile = dataclasses.replace(
         recording,
         kernel=every,
-        functions=[dataclasses.replace(function, text="\n".join(lines))],
+        functions=(dataclasses.replace(function, text="\n".join(lines)),),
         tensors=[msgspec.structs.replace(tensor, name=every), *recording.tensors[1:]],
         notes=PAYLOADS,
     )

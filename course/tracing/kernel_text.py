@@ -3,13 +3,12 @@
 import ast
 import sys
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType
 
-from course.isolate.function_source import Definition
 from course.lowering.call_sites import CallPath, CallSite, CallSites, kind_of
+from course.lowering.kernel_reference import Listing
 
 
 @dataclass(frozen=True)
@@ -25,24 +24,24 @@ class Site:
     """The names in its pointer."""
 
 
-class Listing:
+class KernelText:
     """The text of a kernel and of the jitted functions that it calls.
 
     Rows are counted from 0 over all functions.
     """
 
-    def __init__(self, functions: Sequence[Definition]) -> None:
-        self.functions = list(functions)
+    def __init__(self, listing: Listing) -> None:
+        self.functions = listing
         self._known: dict[CodeType, bool] = {}
         self._statements: dict[tuple[str, int], int] = {}
         self._rows: dict[tuple[str, int], int] = {}
-        self._calls = CallSites(tuple(functions))
+        self._calls = CallSites(listing)
         self.loaded: dict[tuple[str, int], str] = {}
         """The names that loads are assigned to, by file and line."""
         self.loops: list[tuple[int, int]] = []
         """The rows of each loop's header and of its last line."""
         rows = 0
-        for function in functions:
+        for function in listing:
             file, first = function.file, function.line
             for line in range(first, first + function.text.count("\n") + 1):
                 self._rows[file, line] = rows
