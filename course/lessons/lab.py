@@ -16,7 +16,10 @@ FIRST = "00-start-here.ipynb"
 
 
 def start(options: list[str]) -> None:
-    """Copy the lessons to work/ and become JupyterLab at the first one. `options` are passed to `jupyter lab`."""
+    """Copy the lessons to work/ and become JupyterLab at the first one.
+
+    options: passed to `jupyter lab`.
+    """
     if not sys.platform.startswith("linux"):
         raise CourseError("Triton runs on Linux: see README.md for the dev container and WSL2.")
     copied = workspace.copy_lessons()
@@ -36,12 +39,13 @@ def session_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def arguments(root: Path) -> list[str]:
-    """How JupyterLab is started: the address, the folder it shows, the first page, nothing asked of the network."""
+    """JupyterLab's address, folder and first page; nothing is asked of the network."""
+    settings = Path(__file__).parent / "lab_settings"  # no news, no updates; widgets are saved
     return [
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={root}",
         f"--LabApp.default_url=/lab/tree/{workspace.WORK.name}/{FIRST}",
-        f"--LabApp.app_settings_dir={Path(__file__).parent / 'lab_settings'}",  # no news, no updates; widgets are saved
+        f"--LabApp.app_settings_dir={settings}",
         "--LabApp.extension_manager=readonly",
         *_transport(),
         *(["--allow-root"] if os.geteuid() == 0 else []),  # containers run as root
@@ -51,8 +55,8 @@ def arguments(root: Path) -> list[str]:
 def _transport() -> list[str]:
     """Sessions are reached over sockets in the reader's own folder, which no other user can open.
 
-    The system takes paths of 107 bytes. With a longer runtime folder a session could not start, so there they use TCP, each
-    message signed with a key that the folder keeps.
+    The system takes paths of 107 bytes. With a longer runtime folder a session could not start, so
+    there they use TCP, each message signed with a key that the folder keeps.
     """
     from jupyter_core.paths import jupyter_runtime_dir
 
@@ -66,11 +70,9 @@ def report(copied: workspace.Copied) -> list[str]:
     if copied.new:
         lines.append(f"New in work/: {', '.join(copied.new)}.")
     if copied.renewed:
-        lines.append(
-            f"Renewed in work/, since you had not changed them: {', '.join(copied.renewed)}."
-        )
+        names = ", ".join(copied.renewed)
+        lines.append(f"Renewed in work/, since you had not changed them: {names}.")
     for name in copied.behind:
-        lines.append(
-            f"{name} has a newer version; yours is untouched. `course reset {name[:2]}` gives the new one and keeps yours."
-        )
+        newer = f"{name} has a newer version; yours is untouched"
+        lines.append(f"{newer}. `course reset {name[:2]}` gives the new one and keeps yours.")
     return lines

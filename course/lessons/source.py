@@ -1,7 +1,8 @@
 """Read a lesson's source, solutions/NN-name.py, and derive the notebook that a reader gets.
 
-The source is the solved lesson in the py:percent format. An exercise is a code cell that begins with
-`# exercise NN.k`; in it, the lines between these two comments are the solution and are left out of the notebook:
+The source is the solved lesson in the py:percent format. An exercise is a code cell that begins
+with `# exercise NN.k`; in it, the lines between these two comments are the solution and are left
+out of the notebook:
 
     # about 3 lines from here
     ...
@@ -71,24 +72,19 @@ def derive(source: Path) -> "NotebookNode":
 
 def stub(text: str, where: str = "a cell") -> str:
     """The text of a code cell without the lines between its markers."""
+    begin, end = "'# about N lines from here'", "'# to here'"
     kept, inside = [], False
     for line in text.split("\n"):
         if TO_HERE.match(line):
             if not inside:
-                raise CourseError(
-                    f"{where}: '# to here' stands without '# about N lines from here' before it."
-                )
+                raise CourseError(f"{where}: {end} stands without {begin} before it.")
             inside = False
         if not inside:
             kept.append(line)
         if FROM_HERE.match(line):
             if inside:
-                raise CourseError(
-                    f"{where}: '# about N lines from here' stands twice without '# to here' between."
-                )
+                raise CourseError(f"{where}: {begin} stands twice without {end} between.")
             inside = True
     if inside:
-        raise CourseError(
-            f"{where}: '# about N lines from here' stands without '# to here' after it."
-        )
+        raise CourseError(f"{where}: {begin} stands without {end} after it.")
     return "\n".join(kept)

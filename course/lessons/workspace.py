@@ -1,6 +1,7 @@
 """The reader's own copies of the lessons, in work/: made once, and never overwritten."""
 
 import hashlib
+import itertools
 import json
 import os
 from dataclasses import dataclass, field
@@ -30,59 +31,51 @@ class Copied:
 def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
     """Copy to work/ every lesson that is not there, and renew copies that the reader never touched.
 
-    A file that the reader has changed is never written to. Raises CourseError where a lesson cannot be copied; those
-    before it are whole, and the next call goes on from there.
+    A file that the reader has changed is never written to. Raises CourseError where a lesson cannot
+    be copied; those before it are whole, and the next call goes on from there.
     """
     _make_folder(work)
     origins = _origins(work)
     copied = Copied()
     for lesson in _lessons(notebooks):
-        mine, content = work / lesson.name, lesson.read_bytes()
-        there = _content(mine)
-        if there is None:
-            copied.new.append(lesson.name)
-        elif content.startswith(there) and there != content:
-            copied.renewed.append(
-                lesson.name
-            )  # half of a copy, as an interrupted one left it: nobody's work
-        elif _hash(content) in (origins.get(lesson.name), _hash(there)):
-            _record(work, origins, lesson.name, content)
+        name, content = lesson.name, lesson.read_bytes()
+        mine = _content(work / name)
+        if mine is None:
+            copied.new.append(name)
+        elif content.startswith(mine) and mine != content:
+            copied.renewed.append(name)  # half a copy, of an interrupted call: nobody's work
+        elif _hash(content) in (origins.get(name), _hash(mine)):
+            _record(work, origins, name, content)
             continue
-        elif _hash(there) == origins.get(lesson.name):
-            copied.renewed.append(lesson.name)
+        elif _hash(mine) == origins.get(name):
+            copied.renewed.append(name)
         else:
-            copied.behind.append(lesson.name)
+            copied.behind.append(name)
             continue
-        write_whole(mine, content)
-        _record(work, origins, lesson.name, content)
+        write_whole(work / name, content)
+        _record(work, origins, name, content)
     return copied
 
 
 def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[Path, Path | None]:
-    """Put a fresh copy of a lesson, named by its number, into work/. The old copy is kept under another name.
+    """Put a fresh copy of a lesson, named by its number, into work/, beside the old copy.
 
-    Returns the fresh copy and where the old one went (None where there was none). Raises CourseError where no lesson
-    has that number, or where it cannot be copied: then the old copy is where it was.
+    Returns the fresh copy, and the new name of the old one (None if there was none). Raises
+    CourseError if no lesson has that number, or if it cannot be copied: then the old copy is where
+    it was.
     """
-    found = [
-        path
-        for path in _lessons(notebooks)
-        if lesson.isdigit() and path.name.startswith(f"{lesson:0>2}-")
-    ]
-    if not found:
-        numbers = ", ".join(path.name[:2] for path in _lessons(notebooks))
-        raise CourseError(f"There is no lesson {lesson!r}: there is {numbers}.")
+    lessons = {path.name[:2]: path for path in _lessons(notebooks)}
+    source = lessons.get(f"{lesson:0>2}") if lesson.isdigit() else None
+    if source is None:
+        raise CourseError(f"There is no lesson {lesson!r}: there is {', '.join(lessons)}.")
     _make_folder(work)
-    fresh, content, kept = work / found[0].name, found[0].read_bytes(), None
+    fresh, content, kept = work / source.name, source.read_bytes(), None
     ready = fresh.with_name(f".{fresh.name}")
     write_whole(ready, content)  # before the old copy is moved, since there may be no room
     try:
         if os.path.lexists(fresh):
-            kept = next(
-                path
-                for k in range(1, 10**6)
-                if not os.path.lexists(path := fresh.with_suffix(f".kept-{k}.ipynb"))
-            )
+            names = (fresh.with_suffix(f".kept-{k}.ipynb") for k in itertools.count(1))
+            kept = next(path for path in names if not os.path.lexists(path))
             fresh.rename(kept)
         ready.rename(fresh)
     except OSError as error:
@@ -97,21 +90,21 @@ def _make_folder(work: Path) -> None:
     try:
         work.mkdir(exist_ok=True)
     except OSError as error:
-        raise CourseError(
-            f"The folder {work} for your lessons could not be made ({error.strerror}): {advice(error)}."
-        ) from error
+        problem = f"The folder {work} for your lessons could not be made ({error.strerror})"
+        raise CourseError(f"{problem}: {advice(error)}.") from error
 
 
 def _content(mine: Path) -> bytes | None:
-    """What is in a copy; None where there is none."""
+    """What is in a copy; None if it is not there."""
     try:
         return mine.read_bytes()
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not mine.is_symlink():
             return None
+        reset = f"`course reset {mine.name[:2]}` puts a fresh copy there"
         raise CourseError(
-            f"{mine} could not be read ({error.strerror}): `course reset {mine.name[:2]}` puts a fresh copy there and keeps "
-            "what is there under another name."
+            f"{mine} could not be read ({error.strerror}): {reset} and keeps what is there under "
+            "another name."
         ) from error
 
 
@@ -128,10 +121,10 @@ def _lessons(notebooks: Path) -> list[Path]:
 
 def _origins(work: Path) -> dict[str, str]:
     try:
-        found = json.loads((work / ORIGINS).read_text())
+        origins = json.loads((work / ORIGINS).read_text())
     except (OSError, ValueError):
         return {}  # lost or damaged: then every copy counts as the reader's own
-    return found if isinstance(found, dict) else {}
+    return origins if isinstance(origins, dict) else {}
 
 
 def _hash(content: bytes) -> str:
