@@ -1,4 +1,4 @@
-"""How fast is a function? Medians on the GPU, with peers and the copy roof measured in the same run."""
+"""How fast is a function? Medians on the GPU, beside its peers and the copy roof in the same run."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace

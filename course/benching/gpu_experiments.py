@@ -1,4 +1,4 @@
-"""What only a GPU shows: a race, programs in no order, errors of tl.dot, torch.compile's softmax."""
+"""What only a GPU shows: a race, an order of programs, errors of tl.dot, torch.compile's softmax."""
 
 import re
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ def product_kernel(
     a_ptr, b_ptr, c_ptr,
     N: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """c = a @ b for contiguous [N, N], a tile of BLOCK x BLOCK a program, added up in the type SUM."""
+    """c = a @ b for contiguous [N, N]: a BLOCK x BLOCK tile a program, added up in the type SUM."""
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
     acc = tl.zeros([BLOCK, BLOCK], SUM)

@@ -1,4 +1,4 @@
-"""What a launch of a small kernel takes the CPU: through the JIT, as exported C, in a CUDA graph."""
+"""What a launch takes the CPU: through the JIT, as exported C, in a CUDA graph."""
 
 import ctypes
 import tempfile

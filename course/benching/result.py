@@ -1,5 +1,4 @@
-"""Measured speeds, as dataclasses and as JSON: what `bench` returns, what `make record` writes, what
-lessons show."""
+"""Measured speeds: what `bench` returns, what `make record` writes, what lessons show."""
 
 import json
 from dataclasses import dataclass
@@ -59,9 +58,9 @@ class Speeds(Recorded):
     x_name: str
     timings: tuple[Timing, ...]
     copy_tb_s: float
-    """The copy roof: bytes read and written by a large copy on the device, measured in the same run."""
+    """The copy roof: bytes read and written by a large copy on the device in the same run."""
     launch_us: dict[str, float]
-    """Microseconds the CPU spends on one call, by function; and named first calls, which compile."""
+    """Microseconds the CPU spends on a call, by function; and named first calls, which compile."""
     source_hash: str = ""
     """`code_hash` of the operation's functions."""
 

@@ -16,7 +16,7 @@ from .benchmarks import Function, Study
 from .result import Speeds, Timing
 
 ROUNDS = 3
-"""The turns in which each function is timed with its peers, so that a drift of the clock hits all."""
+"""Turns in which each function is timed with its peers, so that a drift of the clock hits all."""
 
 
 def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Speeds:
@@ -95,7 +95,7 @@ print((time.perf_counter() - start) * 1e6)
 
 
 def _first_calls_us(prepare: str) -> dict[str, float]:
-    """Microseconds of the first call in a fresh process: with an empty cache, then with a filled one."""
+    """Microseconds of the first call in a fresh process: with an empty cache, then a filled one."""
     costs_us = {}
     with tempfile.TemporaryDirectory() as cache:
         for name in ("first call, empty cache", "first call, kernel in the disk cache"):

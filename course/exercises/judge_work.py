@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from course.tracing.races import FREE_PROGRAMS
-from course.verifying.api import Work
 from course.verifying.inputs import Case
+from course.verifying.result import Work
 
 from .kinds import Code, Launcher
 

@@ -10,8 +10,10 @@ from course.isolate import runs_in
 from course.isolate.function_source import Source
 from course.triton_internals.compiler import launches_compiled, prepare_compiler
 from course.triton_internals.errors import cannot_run
-from course.verifying.api import Outcome, Verified, first_line, verify
+from course.verifying.api import verify
 from course.verifying.inputs import Case
+from course.verifying.one_case import first_line
+from course.verifying.result import Outcome, Verified
 
 from .judge_compiled import compiled_problem, refusal
 from .judge_work import work_problem

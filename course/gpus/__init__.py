@@ -1,1 +1,1 @@
-"""GPUs: the limits of each architecture, the published peaks of each product, and what was measured."""
+"""GPUs: the limits of each architecture, the published peaks of products, and what was measured."""

@@ -39,7 +39,7 @@ class Target:
 
     @property
     def dot(self) -> str:
-        """The instruction that Triton makes of tl.dot for operands of 16 bits, as `counts` calls it."""
+        """What Triton makes of tl.dot for operands of 16 bits, as `counts` calls it."""
         if not self.nvidia:
             return "mfma" if self.name.startswith("gfx9") else "wmma"
         if self.capability < 80:
@@ -67,7 +67,7 @@ def _nvidia(capability: int, program_kib: int, warps: int, programs: int, sm_kib
 
 
 _ALL = (
-    # The table of technical specifications by compute capability in NVIDIA's CUDA programming guide.
+    # NVIDIA's CUDA programming guide, technical specifications by compute capability.
     _nvidia(70, program_kib=96, warps=64, programs=32, sm_kib=96),
     _nvidia(75, program_kib=64, warps=32, programs=16, sm_kib=64),
     _nvidia(80, program_kib=163, warps=64, programs=32, sm_kib=164),

@@ -1,4 +1,4 @@
-"""The machine a kernel runs on: sizes as the driver reports them, speeds as measured by moving data."""
+"""The machine a kernel runs on: sizes as the driver reports them, speeds as measured."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class GpuFacts(Recorded):
 
 
 def gpu_facts() -> GpuFacts:
-    """This GPU's facts in GPU mode (about two seconds); the recorded ones of an H200 in CPU mode."""
+    """This GPU's facts in GPU mode (two seconds or so); the recorded ones of an H200 in CPU mode."""
     return measure_gpu() if MODE.gpu else recorded_facts()
 
 
@@ -116,7 +116,7 @@ def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE
 
 def _l2_tb_s(multiprocessors: int, l2_bytes: int) -> float:
     block_size, blocks_read, programs = 2048, 256, 8 * multiprocessors
-    # A power of two, so that the strides of the sweep meet every block: 8 MiB, or what half the cache holds.
+    # A power of two, so that the strides of the sweep meet every block: 8 MiB, or half the cache.
     swept_bytes = min(2**23, 2 ** ((l2_bytes // 2).bit_length() - 1))
     x = torch.randint(0, 100, (swept_bytes // 4,), dtype=torch.int32, device="cuda")
     out = torch.empty(programs, dtype=torch.int32, device="cuda")

@@ -1,4 +1,4 @@
-"""The reader's own GPU: `course doctor --measure` measures it once, and plots and `cost` show it."""
+"""The reader's own GPU: `course doctor --measure` measures it, and plots and `cost` show it."""
 
 import math
 from pathlib import Path

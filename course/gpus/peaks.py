@@ -1,14 +1,13 @@
-"""Peak figures of GPUs, as their makers publish them: what bounds a kernel from below, and no machine
-quite reaches.
+"""Peak figures of GPUs as published: they bound a kernel from below, and no machine reaches them.
 
 Dense rates, a fused multiply-add counted as two operations. Sources:
     A100 (SXM, 80 GB)   NVIDIA A100 Tensor Core GPU Architecture (2020) and A100 datasheet
     H100 (SXM5)         NVIDIA H100 Tensor Core GPU Architecture (tables of the final clocks)
     H200 (SXM)          NVIDIA H200 datasheet; vector rates in 16 bits as the H100's, which has the
                         same multiprocessors
-    B200 (HGX)          NVIDIA Blackwell Architecture Technical Brief and HGX B200 specification, per
-                        GPU, sparse rates halved
-    RTX 4090            NVIDIA Ada GPU Architecture, appendix A (v2.02, which corrects the fp8 rates)
+    B200 (HGX)          NVIDIA Blackwell Architecture Technical Brief and HGX B200 specification,
+                        per GPU, sparse rates halved
+    RTX 4090            NVIDIA Ada GPU Architecture, appendix A (v2.02, with correct fp8 rates)
     T4                  NVIDIA Turing GPU Architecture (2018) and T4 datasheet (which rounds the
                         bandwidth to 0.3 TB/s)
     MI300X              AMD CDNA 3 white paper and MI300X data sheet
@@ -60,7 +59,7 @@ class Gpu:
         return self.vector.get(kind, self.vector.get("fp32", math.inf))
 
     def dot_rate(self, kind: str) -> float | None:
-        """None where the tensor cores do not take the type, and ordinary multiply-adds do the work."""
+        """None where the tensor cores do not take the type; then multiply-adds do the work."""
         if self.measured:
             return self.dot.get(kind)
         if kind.startswith("fp8"):  # where they lack fp8, the compiler converts it to fp16
@@ -144,7 +143,8 @@ class GpuLimits:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [
-            ("", "GPU", "memory", "bandwidth", "shared memory", "loads while", "tl.dot becomes", "bfloat16"),
+            ("", "GPU", "memory", "bandwidth", "shared memory", "loads while", "tl.dot becomes",
+             "bfloat16"),
             ("", "", "", "", "of a program", "it computes", "", ""),
         ]  # fmt: skip
         for target in map(TARGETS.__getitem__, LISTED):

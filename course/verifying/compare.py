@@ -1,15 +1,56 @@
-"""Compare a result with its reference, element by element."""
+"""Compare a result with its reference, element by element: how far it may lie from it, by dtype.
+
+A kernel that computes in float32 and rounds once at the end is off by at most half a unit in the
+last place of its output dtype, eps / 2. The 16-bit dtypes are held to little more than that, so
+that computing in them is found out. float32 and float64 are computed in themselves and get room for
+a short chain of operations.
+"""
+
+from dataclasses import dataclass
 
 import torch
 
 from .guarded_memory import is_poison
-from .tolerances import Tolerance
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """|result - reference| may be at most absolute + relative * |reference|."""
+
+    relative: float
+    absolute: float = 0.0
+
+    def plus(self, absolute: float) -> "Tolerance":
+        """More absolute error, for results that cancel, as 1 + erf(x) does for x below zero."""
+        return Tolerance(self.relative, self.absolute + absolute)
+
+
+def _of(dtype: torch.dtype, roundings: float) -> Tolerance:
+    info = torch.finfo(dtype)
+    # Below smallest_normal the spacing no longer shrinks with the value, so a rounding is an
+    # absolute error there.
+    return Tolerance(roundings * info.eps, absolute=roundings * info.eps * info.smallest_normal)
+
+
+TOLERANCES = {
+    torch.float16: _of(torch.float16, roundings=0.55),
+    torch.bfloat16: _of(torch.bfloat16, roundings=0.55),
+    torch.float32: _of(torch.float32, roundings=16),
+    torch.float64: _of(torch.float64, roundings=16),
+}
+
+EXACT = Tolerance(0.0)
+
+
+def tolerance_for(dtype: torch.dtype) -> Tolerance:
+    """The tolerance for results of `dtype`; integers and booleans must be equal."""
+    return TOLERANCES.get(dtype, EXACT)
 
 
 def value_problem(
     out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance
 ) -> tuple[str, tuple[int, ...]]:
-    """The first wrong element in words, and its index; an empty text where there is none."""
+    """The first wrong element in words, and its index; an empty text where all are right."""
     poison = is_poison(out)
     bad = ~_close(out, expected, allowed)
     if out.is_floating_point():
@@ -20,10 +61,8 @@ def value_problem(
     first = tuple(int(i) for i in bad.nonzero()[0])
     got = "nothing: it was never written" if poison[first] else _show(out[first])
     where = "[" + ", ".join(f"{i:,}" for i in first) + "]" if first else "the only element"
-    return (
-        f"At {where}: expected {_show(expected[first])}, got {got}. Wrong: {count:,} of {out.numel():,}.",
-        first,
-    )
+    wrong = f"Wrong: {count:,} of {out.numel():,}."
+    return f"At {where}: expected {_show(expected[first])}, got {got}. {wrong}", first
 
 
 def _close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:

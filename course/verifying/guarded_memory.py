@@ -1,7 +1,8 @@
-"""Poisoned and guarded memory: what was never written, and what was written outside, can be told afterwards.
+"""Poisoned and guarded memory: it tells what was never written, and what was written outside.
 
-Every tensor lies in a larger buffer, filled with one bit pattern before a run: a NaN that arithmetic on numbers does not
-make. Afterwards the pattern inside means "never written", and a change outside means a write out of bounds.
+Every tensor lies in a larger buffer, filled with one bit pattern before a run: a NaN that arithmetic
+on numbers does not make. Afterwards the pattern inside means "never written", and a change outside
+means a write out of bounds.
 """
 
 import sys
@@ -13,15 +14,17 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 GUARD_BYTES = 2**15
-"""On each side. A stray write of a whole block lands here and is seen, where else it might end the session."""
+"""The guard on each side. A stray write of a whole block lands there and is seen; elsewhere it might
+end the session."""
 ALIGNMENT = 256
-"""Bytes that divide the address of a fresh CUDA allocation. No tensor here is aligned to more, by chance or not: whether
-a promise of more holds would differ from run to run."""
+"""Bytes that divide the address of a fresh CUDA allocation. No tensor here is aligned to more, since
+whether a promise of more holds would differ from run to run."""
 
 # NaNs for floating point; for integers, large values.
 _PATTERNS = {1: 0x5A, 2: 0x7FDA, 4: 0x7FDABEAD, 8: 0x7FFABEADBEADBEAD}
-# Around inputs lies another: else a program that reads past an input and stores what it read past the output puts
-# back the very pattern that is there. (x86 passes a NaN's bits through an addition; every machine does in a copy.)
+# Around inputs lies another: else a program that reads past an input and stores what it read past
+# the output puts back the very pattern that is there. (x86 passes a NaN's bits through an addition;
+# every machine does in a copy.)
 _INPUT_PATTERNS = {1: 0x6B, 2: 0x7FD5, 4: 0x7FD5C0DE, 8: 0x7FFDC0DEC0DEC0DE}
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -52,7 +55,7 @@ class Guarded:
         return (_INPUT_PATTERNS if self.for_reading else _PATTERNS)[self.buffer.element_size()]
 
     def stray_writes(self) -> list[int]:
-        """Positions outside the tensor that were written, in elements from its first one; at most ten."""
+        """Positions outside the tensor that were written, in elements from its first; at most ten."""
         changed = (bits(self.buffer) != self.pattern) & ~self.inside
         start = self.tensor.storage_offset()
         return [int(i) - int(start) for i in changed.nonzero()[:10].flatten()]
@@ -62,7 +65,7 @@ def guarded(
     shape: tuple[int, ...],
     stride: tuple[int, ...],
     dtype: torch.dtype,
-    device: Any,
+    device: torch.device | str,
     offset: int = 0,
     for_reading: bool = False,
 ) -> Guarded:
@@ -71,68 +74,52 @@ def guarded(
     Its address is divisible by ALIGNMENT and by no more; `offset` elements are added to it.
     for_reading: an input, whose guards hold another pattern than an output's.
     """
-    itemsize = torch.empty((), dtype=dtype).element_size()
-    guard = GUARD_BYTES // itemsize
-    span = (
-        1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
-        if 0 not in shape
-        else 0
-    )
-    buffer = torch.empty(
-        guard + 2 * ALIGNMENT // itemsize + offset + span + guard, dtype=dtype, device=device
-    )
+    guard = GUARD_BYTES // dtype.itemsize
+    room = 2 * ALIGNMENT // dtype.itemsize
+    span = 0
+    if 0 not in shape:
+        span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    size = guard + room + offset + span + guard
+    buffer = torch.empty(size, dtype=dtype, device=device)
     past = (buffer.data_ptr() + GUARD_BYTES) % (2 * ALIGNMENT)
-    start = guard + (ALIGNMENT - past) % (2 * ALIGNMENT) // itemsize + offset
+    start = guard + (ALIGNMENT - past) % (2 * ALIGNMENT) // dtype.itemsize + offset
     tensor = buffer.as_strided(shape, stride, start)
     inside = torch.zeros(buffer.shape, dtype=torch.bool, device=device)
     inside.as_strided(shape, stride, start).fill_(True)
-    made = Guarded(tensor, buffer, inside, for_reading)
-    bits(buffer).fill_(made.pattern)
-    return made
+    memory = Guarded(tensor, buffer, inside, for_reading)
+    bits(buffer).fill_(memory.pattern)
+    return memory
 
 
+_aten = torch.ops.aten
 ALLOCATORS = (
-    torch.ops.aten.empty.memory_format,
-    torch.ops.aten.empty_like.default,
-    torch.ops.aten.empty_strided.default,
-    torch.ops.aten.new_empty.default,
-    torch.ops.aten.new_empty_strided.default,
+    _aten.empty.memory_format,
+    _aten.empty_like.default,
+    _aten.empty_strided.default,
+    _aten.new_empty.default,
+    _aten.new_empty_strided.default,
 )
-
 FILLERS = tuple(
-    getattr(torch.ops.aten, name).default
-    for name in [
-        "zeros",
-        "zeros_like",
-        "new_zeros",
-        "ones",
-        "ones_like",
-        "new_ones",
-        "full",
-        "full_like",
-        "new_full",
-        "clone",
-    ]
-)
+    getattr(_aten, name).default
+    for name in (
+        "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones",
+        "full", "full_like", "new_full", "clone",
+    )
+)  # fmt: skip
 """They allocate as well, and fill: `clone` is what `.contiguous()` calls."""
-
-
 MOVERS = {
     "_local_scalar_dense", "_reshape_alias", "_to_copy", "_unsafe_view", "arange",
     "copy", "detach", "fill", "lift_fresh", "set", "zero",
 }  # fmt: skip
 """They move or make values, and compute none."""
-
-
 READERS: dict[str, Callable[..., Any]] = {
     name: getattr(torch.Tensor, name) for name in ("numpy", "tolist", "__array__")
 }
-
 COPIERS = ("_to_copy", "clone", "copy")
 
 
 class GuardedAllocations(TorchDispatchMode):
-    """While active, every tensor that is allocated lies between guards, and is poisoned where nothing fills it."""
+    """While active, every tensor that is allocated lies between guards, poisoned or filled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +129,7 @@ class GuardedAllocations(TorchDispatchMode):
         self.copies = 0
 
     def __enter__(self) -> Any:
-        """And notes where the values are read in Python, which no dispatch sees: a function could compute there."""
+        # Values read in Python are noted too: no dispatch sees what a function computes of them.
         for name in READERS:
             setattr(torch.Tensor, name, self._noted(name))
         return super().__enter__()
@@ -174,9 +161,9 @@ class GuardedAllocations(TorchDispatchMode):
         self.copies += name in COPIERS
         if function not in ALLOCATORS + FILLERS or not out.numel() or out.is_complex():
             return out
-        copied = function is torch.ops.aten.clone.default
-        made = guarded(tuple(out.shape), out.stride(), out.dtype, out.device, for_reading=copied)
+        copied = function is _aten.clone.default
+        memory = guarded(tuple(out.shape), out.stride(), out.dtype, out.device, for_reading=copied)
         if function in FILLERS:
-            made.tensor.copy_(out)
-        self.all.append(made)
-        return made.tensor
+            memory.tensor.copy_(out)
+        self.all.append(memory)
+        return memory.tensor

@@ -8,8 +8,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course import MODE
 from course.verifying.api import verify
+from course.verifying.compare import Tolerance
 from course.verifying.inputs import Case, Input, vectors
-from course.verifying.tolerances import Tolerance
 
 pytestmark = pytest.mark.skipif(MODE.gpu, reason="a GPU cannot be watched so")
 

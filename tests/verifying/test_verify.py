@@ -11,8 +11,8 @@ from course import MODE
 from course.errors import CourseError
 from course.verifying import api as verify_module
 from course.verifying.api import verify
+from course.verifying.compare import Tolerance, tolerance_for
 from course.verifying.inputs import Case, Input, vectors
-from course.verifying.tolerances import Tolerance, tolerance_for
 from kernels.vector_add import add, add_kernel
 
 SMALL = [

@@ -30,8 +30,8 @@ OBSERVED: dict[str, Callable[[], Recorded]] = {
 def record(operation: Operation) -> Iterator[Speeds]:
     """Verify every version of an operation; then run study after study, with the hash of its code.
 
-    A study runs when it is asked for. Raises CourseError in CPU mode, and where the operation is not
-    right: what is wrong is not timed.
+    A study runs when it is asked for. Raises CourseError in CPU mode, and where the operation is
+    wrong: then nothing is timed.
     """
     require_gpu(operation.name)
     for version in operation.ladder.values():

@@ -2,9 +2,9 @@
 
     python -m course.benching.record.compile_times FOLDER FOLDER …
 
-Each folder holds one Triton (`pip install --no-deps --target FOLDER triton==VERSION`). The versions take
-turns, round after round, each in a process of its own, so that a change of the machine's pace hits all
-alike; what counts is CPU time, the assembler's included. Needs no GPU.
+Each folder holds one Triton (`pip install --no-deps --target FOLDER triton==VERSION`). The versions
+take turns, round after round, each in a process of its own, so that a change of the machine's pace
+hits all alike; what counts is CPU time, the assembler's included. Needs no GPU.
 """
 
 import json
@@ -48,7 +48,7 @@ KERNELS: tuple[tuple[Any, str, dict[str, Any], dict[str, int]], ...] = (
 
 
 def compile_all() -> Iterator[tuple[str, float]]:
-    """Each kernel and the CPU milliseconds of its compilation to a cubin, by this process's Triton."""
+    """Each kernel with the CPU milliseconds that this process's Triton takes to compile it."""
     for kernel, types, constants, options in KERNELS:
         every_type = [*types.split(), *["constexpr"] * len(constants)]
         signature = dict(zip(kernel.arg_names, every_type, strict=True))

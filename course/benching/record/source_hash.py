@@ -1,8 +1,8 @@
-"""A hash of the code of functions, by which a recorded result knows that it was measured on that code.
+"""A hash of the code of functions, which says whether a recorded result was measured on that code.
 
 The hash covers what the functions do and not how they are written down: their definitions and those
-that they use, wherever in `kernels` these stand. Moving a definition to another file, renaming it or
-one of its local variables, a comment, a docstring, an annotation and the text of an error change
+that they use, wherever in `kernels` these stand. Moving a definition to another file, renaming it
+or one of its local variables, a comment, a docstring, an annotation and the text of an error change
 nothing. Parameters keep their names, since callers and `do_not_specialize` refer to them.
 """
 
@@ -20,7 +20,7 @@ UNHASHED = f"{PACKAGE}.checks"
 
 
 def code_hash(functions: Iterable[Callable[..., object]]) -> str:
-    """The first 16 hex digits of the SHA-256 of the code of functions at the top of their modules, in this order."""
+    """The first 16 hex digits of the SHA-256 of the code of functions at the top of their modules."""
     definitions = _Definitions()
     for function in functions:
         number = definitions.number(_module(function.__module__), function.__name__)

@@ -1,0 +1,104 @@
+"""What `verify` returns: the outcome of every case, and the work that a function did."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from course.tracing.bounds import Problem
+
+Verdict = Literal["right", "wrong", "left to the GPU"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a function did on one case, counted in the interpreter."""
+
+    launches: int
+    bytes_moved: int
+    """Loaded and stored by kernels, without masked lanes."""
+    torch_operations: tuple[str, ...]
+    """PyTorch operations that compute, by their names: not allocations, fills, views and copies."""
+    torch_copies: int
+    result_stored: bool
+    """Whether a kernel stored to the tensor that was returned."""
+    idle_programs: int
+    """Programs of which no lane touches memory, in the launch with most of them."""
+    busy_programs: int
+    """The other programs of that launch."""
+    programs: int
+    """Programs started, over all launches."""
+    reach: int
+    """Elements that a launch can write: its programs times the lanes that one stores, at most."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one case."""
+
+    case: str
+    dtype: str
+    verdict: Verdict
+    reason: str = ""
+    """Why it is wrong, with the first wrong index, or why it was not run."""
+    problem: Problem | None = None
+    """Where it is wrong."""
+    work: Work | None = None
+    """What it did, where the interpreter was watched and it is not wrong."""
+    error: float = 0.0
+    """The largest error as a fraction of what is allowed: at most 1 where it is right."""
+    lacking: str = ""
+    """What the interpreter lacks to run it, where that is why it is left to the GPU."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The outcome of every case. Prints as a small table, or as the first failure."""
+
+    function: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def right(self) -> bool:
+        """No case is wrong, and at least one was run."""
+        verdicts = {outcome.verdict for outcome in self.outcomes}
+        return "right" in verdicts and "wrong" not in verdicts
+
+    @property
+    def wrong(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.verdict == "wrong"]
+
+    def __str__(self) -> str:
+        ran = [outcome for outcome in self.outcomes if outcome.verdict != "left to the GPU"]
+        if not ran:
+            lines = [f"{self.function}: no case was run."]
+        elif not self.wrong:
+            lines = [f"{self.function}: right in all {len(ran)} cases.", *_error_table(ran)]
+        else:
+            first = self.wrong[0]
+            lines = [
+                f"{self.function}: wrong in {len(self.wrong)} of {len(ran)} cases.",
+                f"First wrong case: {first.case}.",
+                f"    {first.reason}",
+            ]
+        return "\n".join([*lines, *self.left()])
+
+    __repr__ = __str__
+
+    def left(self) -> list[str]:
+        """The cases left to the GPU, a line for each reason."""
+        cases: dict[str, list[str]] = {}
+        for outcome in self.outcomes:
+            if outcome.verdict == "left to the GPU":
+                cases.setdefault(outcome.reason, []).append(outcome.case)
+        return [
+            f"Left to the GPU, since {reason}: {one if not others else f'{len(others) + 1} cases'}."
+            for reason, (one, *others) in cases.items()
+        ]
+
+
+def _error_table(outcomes: Sequence[Outcome]) -> list[str]:
+    lines = ["    dtype       cases   largest error, of what is allowed"]
+    for dtype in dict.fromkeys(outcome.dtype for outcome in outcomes):
+        errors = [outcome.error for outcome in outcomes if outcome.dtype == dtype]
+        lines.append(f"    {dtype:10}  {len(errors):5}   {max(errors):4.0%}")
+    return lines
