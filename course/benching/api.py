@@ -1,4 +1,4 @@
-"""How fast is a function? Medians on the GPU, beside its peers and the copy roof in the same run."""
+"""How fast is a function? Medians on the GPU, beside its peers and a copy in the same run."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -42,7 +42,8 @@ def bench(
         return run_study(replace(model, name=name, xs=sizes or model.xs, series=series))
     if make is None or bytes is None or not sizes:
         raise CourseError(
-            "bench needs make, sizes and bytes, or like= and the name of a study such as vector_add."
+            "bench needs make, sizes and bytes, or like= and the name of a study such as "
+            "vector_add."
         )
     return run_study(Study(name, "elements", sizes, make, bytes, _series((function, *against))))
 

@@ -1,4 +1,4 @@
-"""What only a GPU shows: a race, an order of programs, errors of tl.dot, torch.compile's softmax."""
+"""What only a GPU shows: a race, an order of programs, errors of tl.dot, a compiled softmax."""
 
 import re
 from dataclasses import dataclass

@@ -66,7 +66,7 @@ class GpuFacts(Recorded):
 
 
 def gpu_facts() -> GpuFacts:
-    """This GPU's facts in GPU mode (two seconds or so); the recorded ones of an H200 in CPU mode."""
+    """This GPU's facts in GPU mode, in two seconds or so; those of an H200 in CPU mode."""
     return measure_gpu() if MODE.gpu else recorded_facts()
 
 

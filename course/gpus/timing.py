@@ -1,4 +1,4 @@
-"""Times on this GPU: of single calls, of their launches by the CPU, of the copy that is the roof."""
+"""Times on this GPU: of calls, of their launches by the CPU, of the copy that is the roof."""
 
 import time
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Poisoned and guarded memory: it tells what was never written, and what was written outside.
 
-Every tensor lies in a larger buffer, filled with one bit pattern before a run: a NaN that arithmetic
-on numbers does not make. Afterwards the pattern inside means "never written", and a change outside
+Every tensor lies in a larger buffer, filled with one bit pattern before a run: a NaN that
+arithmetic on numbers does not make. Afterwards the pattern inside means "never written", and a change outside
 means a write out of bounds.
 """
 
@@ -14,10 +14,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 GUARD_BYTES = 2**15
-"""The guard on each side. A stray write of a whole block lands there and is seen; elsewhere it might
-end the session."""
+"""The guard on each side: there a stray write of a whole block does no harm and is seen."""
 ALIGNMENT = 256
-"""Bytes that divide the address of a fresh CUDA allocation. No tensor here is aligned to more, since
+"""Bytes that divide the address of a fresh CUDA allocation. No tensor here is aligned to more: else
 whether a promise of more holds would differ from run to run."""
 
 # NaNs for floating point; for integers, large values.
@@ -55,7 +54,7 @@ class Guarded:
         return (_INPUT_PATTERNS if self.for_reading else _PATTERNS)[self.buffer.element_size()]
 
     def stray_writes(self) -> list[int]:
-        """Positions outside the tensor that were written, in elements from its first; at most ten."""
+        """Positions written outside the tensor, in elements from its first one; at most ten."""
         changed = (bits(self.buffer) != self.pattern) & ~self.inside
         start = self.tensor.storage_offset()
         return [int(i) - int(start) for i in changed.nonzero()[:10].flatten()]

@@ -1,4 +1,4 @@
-"""The inputs a function is tried on: shapes, dtypes, strides and values that catch usual mistakes."""
+"""The inputs a function is tried on: shapes, dtypes, strides and values that catch mistakes."""
 
 import math
 from collections.abc import Callable, Iterator

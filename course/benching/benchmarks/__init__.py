@@ -1,4 +1,4 @@
-"""What is verified and timed: for each operation of kernels/ its cases, reference, peers and sizes."""
+"""What is verified and timed: the cases, reference, peers and sizes of each operation."""
 
 import importlib
 import pkgutil
@@ -29,7 +29,7 @@ class Study:
     series: Series
     """The first is the course's own function."""
     operations: Callable[..., int] | None = None
-    """The inputs -> additions and multiplications of a call, where these and not bytes take time."""
+    """The inputs -> additions and multiplications of a call, where these take the time."""
 
     def functions(self, x: int) -> dict[str, Function]:
         """The functions to time at x, by their series' names."""

@@ -1,5 +1,6 @@
-"""Attention: right against torch in float64, over lengths and masks; every version against torch's flash and cuDNN backends."""
+"""Attention: right against torch in float64; fast against torch's flash and cuDNN backends."""
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from course.benching.benchmarks import Function, Operation, Study
+from course.benching.benchmarks import Function, Operation, Series, Study
 from course.verifying.inputs import Case, Input
 from kernels.flash_attention import (
     flash_attention,
@@ -30,37 +31,29 @@ def _reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
     scores = q @ k.mT * q.shape[-1] ** -0.5
     if causal:
-        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril(
-            k.shape[2] - q.shape[2]
-        )
-        scores = scores.masked_fill(~seen, -math.inf)
+        every = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
+        scores = scores.masked_fill(~every.tril(k.shape[2] - q.shape[2]), -math.inf)
     return torch.softmax(scores, -1).masked_fill(scores == -math.inf, 0) @ v
 
 
 def _cases() -> list[Case]:
-    found = []
-    for dtype in (torch.float16, torch.bfloat16):
-        for causal in (0, 1):
-            for queries, keys, head_dim in (
-                (1, 1, 16),
-                (64, 64, 64),
-                (65, 130, 64),
-                (130, 65, 40),
-                (33, 63, 128),
-                (20, 70, 256),
-            ):
-                q, kv = (
-                    Input((1, 4, queries, head_dim), dtype),
-                    Input((1, 2, keys, head_dim), dtype),
-                )
-                found.append(Case((q, kv, kv), seed=queries, scalars=(causal,)))
-            for queries, keys, head_dim in ((1000, 4097, 64), (1024, 2048, 128), (1024, 640, 256)):
-                q, kv = (
-                    Input((2, 4, queries, head_dim), dtype),
-                    Input((2, 4, keys, head_dim), dtype),
-                )
-                found.append(Case((q, kv, kv), seed=queries, scalars=(causal,)))
-    return found
+    def case(
+        batch: int, key_heads: int, queries: int, keys: int, head_dim: int, dtype: torch.dtype,
+        causal: int,
+    ) -> Case:  # fmt: skip
+        q = Input((batch, 4, queries, head_dim), dtype)
+        k = Input((batch, key_heads, keys, head_dim), dtype)
+        return Case((q, k, k), seed=queries, scalars=(causal,))
+
+    shared_keys = (
+        (1, 1, 16), (64, 64, 64), (65, 130, 64), (130, 65, 40), (33, 63, 128), (20, 70, 256)
+    )  # fmt: skip
+    large = ((1000, 4097, 64), (1024, 2048, 128), (1024, 640, 256))
+    cases = []
+    for dtype, causal in itertools.product((torch.float16, torch.bfloat16), (0, 1)):
+        cases += [case(1, 2, *sizes, dtype, causal) for sizes in shared_keys]
+        cases += [case(2, 4, *sizes, dtype, causal) for sizes in large]
+    return cases
 
 
 def _by(backend: SDPBackend, causal: bool) -> Function:
@@ -73,11 +66,21 @@ def _by(backend: SDPBackend, causal: bool) -> Function:
 
 
 def operations_of(length: int, causal: bool) -> int:
-    """Multiplications and additions of a call of a study: 4 * B * H * N * N * D, half of them under a causal mask."""
+    """Multiplications and additions of a call: 4 * B * H * N * N * D, half under a causal mask."""
     return 4 * TOKENS * length * WIDTH // (2 if causal else 1)
 
 
-def _study(head_dim: int, causal: bool, dtype: torch.dtype = torch.float16) -> Study:
+# They return a tensor, since nobody gives them return_lse here. v5 takes some shapes only:
+# flash_attention gives it those, and the rest to v4.
+FLASH_ATTENTION = cast(Function, flash_attention)
+VERSIONS = [
+    *(cast(Function, f) for f in (flash_attention_v1, flash_attention_v2, flash_attention_v3)),
+    cast(Function, flash_attention_v4),
+    FLASH_ATTENTION,
+]
+
+
+def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
     def make(length: int) -> tuple[torch.Tensor, ...]:
         shape = (TOKENS // length, WIDTH // head_dim, length, head_dim)
         return tuple(torch.randn(shape, dtype=dtype, device="cuda") for _ in "qkv")
@@ -85,48 +88,28 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype = torch.float16) -> S
     def ours(version: Function) -> Callable[[int], Function]:
         return lambda length: partial(version, causal=causal)
 
-    kind = "_causal" if causal else ""
-    kind += "_bfloat16" if dtype == torch.bfloat16 else ""
-    series: dict[str, Callable[[int], Function | None]] = {
-        "flash_attention": ours(cast(Function, flash_attention))
-    }
-    if (
-        head_dim == 128 and dtype == torch.float16
-    ):  # one head dimension shows what each version and each way of torch gains
-        series |= {
-            version.__name__: ours(version)
-            for version in VERSIONS
-            if version.__name__ not in series
-        }
-        series |= {"torch, math": lambda length: _by(SDPBackend.MATH, causal)}
-        series |= {"torch, efficient": lambda length: _by(SDPBackend.EFFICIENT_ATTENTION, causal)}
-    series |= {"torch, flash": lambda length: _by(SDPBackend.FLASH_ATTENTION, causal)}
-    series |= {"torch, cuDNN": lambda length: _by(SDPBackend.CUDNN_ATTENTION, causal)}
+    def torchs(backend: SDPBackend) -> Callable[[int], Function]:
+        return lambda length: _by(backend, causal)
+
+    series: Series = {"flash_attention": ours(FLASH_ATTENTION)}
+    if head_dim == 128 and dtype == torch.float16:
+        # One study shows what each version and each way of torch gains.
+        series |= {f.__name__: ours(f) for f in VERSIONS if f is not FLASH_ATTENTION}
+        series["torch, math"] = torchs(SDPBackend.MATH)
+        series["torch, efficient"] = torchs(SDPBackend.EFFICIENT_ATTENTION)
+    series["torch, flash"] = torchs(SDPBackend.FLASH_ATTENTION)
+    series["torch, cuDNN"] = torchs(SDPBackend.CUDNN_ATTENTION)
+    masked, rounded = "_causal" * causal, "_bfloat16" * (dtype == torch.bfloat16)
     return Study(
-        name=f"flash_attention_{head_dim}{kind}",
+        name=f"flash_attention_{head_dim}{masked}{rounded}",
         x_name="length",
         xs=[2**k for k in range(9, 15)],
         make=make,
-        bytes=lambda q, k, v: (
-            2 * q.nbytes + k.nbytes + v.nbytes
-        ),  # q, k and v read once, the result written once
+        bytes=lambda q, k, v: 2 * q.nbytes + k.nbytes + v.nbytes,  # read once, written once
         operations=lambda q, k, v: operations_of(q.shape[2], causal),
         series=series,
     )
 
-
-# Without return_lse, which nobody gives them here, they return a tensor alone. v5 takes some shapes only: flash_attention
-# gives it those, and the rest to v4.
-VERSIONS = [
-    cast(Function, version)
-    for version in (
-        flash_attention_v1,
-        flash_attention_v2,
-        flash_attention_v3,
-        flash_attention_v4,
-        flash_attention,
-    )
-]
 
 OPERATION = Operation(
     name="flash_attention",

@@ -1,4 +1,4 @@
-"""Softmax: right against torch in float64; every version against torch's, a compiled one, and a copy of as many bytes."""
+"""Softmax: right against torch in float64; fast against torch's, a compiled one, and a copy."""
 
 import torch
 
@@ -17,8 +17,12 @@ from kernels.softmax import (
     softmax_v8,
 )
 
+VERSIONS: tuple[Function, ...] = (
+    softmax_v1, softmax_v2, softmax_v3, softmax_v4, softmax_v5, softmax_v6, softmax_v7, softmax_v8,
+    softmax,
+)  # fmt: skip
 X_BYTES = 2**30
-"""Of the matrix that is timed, whatever its width: many times what the L2 cache holds."""
+"""The matrix that is timed, whatever its width: many times what the L2 cache holds."""
 
 
 def _by_torch(x: torch.Tensor) -> torch.Tensor:
@@ -33,23 +37,22 @@ def _compiled() -> Function:
 
 
 def _cases() -> list[Case]:
-    """Those of any matrix, and rows that each version splits in another way: into blocks, whole vectors, programs."""
-    found = matrices()
+    """Any matrix, and rows that each version splits in another way: blocks, vectors, programs."""
+    cases = matrices()
     for dtype in FLOATS:
         for shape in ((5, 1000), (3, 4097), (2, 16384), (3, 20_001), (2, 50_257)):
-            found.append(Case((Input(shape, dtype),), seed=shape[1]))
+            cases.append(Case((Input(shape, dtype),), seed=shape[1]))
         for layout in ("offset by one element", "left part of a wider one", "transposed"):
-            found.append(Case((Input((3, 17_000), dtype, layout),), seed=1))
+            cases.append(Case((Input((3, 17_000), dtype, layout),), seed=1))
         for values in ("large", "NaN and inf"):
-            found.append(Case((Input((3, 17_001), dtype, values=values),), seed=2))
-    return found
+            cases.append(Case((Input((3, 17_001), dtype, values=values),), seed=2))
+    return cases
 
 
 def _study(name: str, dtype: torch.dtype) -> Study:
     def make(columns: int) -> tuple[torch.Tensor]:
-        return (
-            torch.randn(X_BYTES // (columns * dtype.itemsize), columns, dtype=dtype, device="cuda"),
-        )
+        rows = X_BYTES // (columns * dtype.itemsize)
+        return (torch.randn(rows, columns, dtype=dtype, device="cuda"),)
 
     return Study(
         name=name,
@@ -96,17 +99,7 @@ DEPTHS = Study(
 
 OPERATION = Operation(
     name="softmax",
-    ladder={
-        "softmax_v1": softmax_v1,
-        "softmax_v2": softmax_v2,
-        "softmax_v3": softmax_v3,
-        "softmax_v4": softmax_v4,
-        "softmax_v5": softmax_v5,
-        "softmax_v6": softmax_v6,
-        "softmax_v7": softmax_v7,
-        "softmax_v8": softmax_v8,
-        "softmax": softmax,
-    },
+    ladder={version.__name__: version for version in VERSIONS},
     reference=_by_torch,
     cases=_cases(),
     absolute=1e-10,  # where the exponent is far below 0, its rounding is large beside a tiny result

@@ -1,10 +1,11 @@
-"""Vector add: right against torch.add in float64; fast against torch.add and a copy of as many bytes."""
+"""Vector add: right against torch.add in float64; fast against torch.add and a copy."""
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
 
-from course.benching.benchmarks import Operation, Study
+from course.benching.benchmarks import Function, Operation, Study
 from course.gpus.timing import copy_of
 from course.verifying.inputs import vectors
 from kernels.vector_add import add, add_v1, add_v2
@@ -22,7 +23,7 @@ BLOCKS_AT = 2**26
 """The number of elements at which block sizes and warps are compared."""
 
 
-def _with_warps(num_warps: int):
+def _with_warps(num_warps: int) -> Callable[[int], Function]:
     return lambda block_size: partial(add, block_size=block_size, num_warps=num_warps)
 
 

@@ -20,7 +20,7 @@ UNHASHED = f"{PACKAGE}.checks"
 
 
 def code_hash(functions: Iterable[Callable[..., object]]) -> str:
-    """The first 16 hex digits of the SHA-256 of the code of functions at the top of their modules."""
+    """16 hex digits of the SHA-256 of the code of functions at the top of their modules."""
     definitions = _Definitions()
     for function in functions:
         number = definitions.number(_module(function.__module__), function.__name__)
