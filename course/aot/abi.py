@@ -1,4 +1,4 @@
-"""The types of arguments, as Triton, C, PyTorch and machine code have them, and their values in C."""
+"""The types of arguments in Triton, C, PyTorch and machine code, and what C is given for values."""
 
 import ctypes
 import math

@@ -1,4 +1,4 @@
-"""Kernels as C, ahead of time: export writes it, link joins variants, build compiles, load calls."""
+"""Kernels as C: export writes it, link joins variants, build compiles, load calls."""
 
 import ctypes
 import json
@@ -144,7 +144,7 @@ def _check_shared(kernel: str, compiled: CompiledVariant, target: Target) -> Non
 
 
 def _refuse_another(header: Path, function: Function) -> None:
-    """Raise CourseError if the header is another export's: its name has neither kernel nor target."""
+    """Raise CourseError if the header is another export's: its name lacks kernel and target."""
     try:
         there = read_header(header).functions[0] if header.is_file() else function
     except CourseError:

@@ -26,7 +26,7 @@ SETTINGS_MARK = "# Written by course aot sample."
 
 @dataclass(frozen=True)
 class Sample:
-    """A folder with a kernel's C, two programs that launch it, and a Makefile. Prints what to type."""
+    """A folder with a kernel's C, programs that launch it, and a Makefile. Prints what to type."""
 
     name: str
     folder: Path
@@ -91,7 +91,7 @@ def sample(
 
 
 def _refuse_changed(files: dict[Path, bytes], settings: Path) -> None:
-    """Raise CourseError if a file is not ours any more: a learner's own work is never written over."""
+    """Raise CourseError if a file was changed: a learner's own work is never written over."""
     changed = [
         path
         for path, content in files.items()

@@ -74,9 +74,8 @@ class LoadedFunction:
         kind = self._driver.device_type
         if any(device.type != kind for device in devices) or len(devices) > 1:
             where = ", ".join(sorted(map(str, devices)))
-            raise CourseError(
-                f"{self.name}: the tensors are on {where}, and must be on one device of type {kind}."
-            )
+            wanted = f"must be on one device of type {kind}"
+            raise CourseError(f"{self.name}: the tensors are on {where}, and {wanted}.")
         if kind == "cpu":
             return 0
         number = devices.pop().index if devices else torch.cuda.current_device()
@@ -87,10 +86,8 @@ class LoadedFunction:
             stream = 0 if self._driver.device_type == "cpu" else torch.cuda.current_stream(device)
         handle = getattr(stream, "cuda_stream", stream)
         if type(handle) is not int or not 0 <= handle < 2**64:
-            raise CourseError(
-                f"{self.name}: the stream is {stream!r:.60}, and must be a torch.cuda.Stream or its "
-                "handle, an int."
-            )
+            wanted = "must be a torch.cuda.Stream or its handle, an int"
+            raise CourseError(f"{self.name}: the stream is {stream!r:.60}, and {wanted}.")
         return handle
 
     @property

@@ -67,11 +67,6 @@ class Function:
         """Argument -> the C parameter's name."""
         return parameter_names([argument.name for argument in self.arguments])
 
-    @property
-    def promises(self) -> str:
-        """The arguments with hints, as "x_ptr:16, n:1"."""
-        return promises_of(self.runtime)
-
     def call(self, arguments: Sequence[Argument]) -> str:
         """What a call in C passes on: the stream and these arguments."""
         return ", ".join(["stream", *(self.c_names[argument.name] for argument in arguments)])

@@ -65,7 +65,7 @@ class Options:
 
     @property
     def words(self) -> str:
-        """As "warps4xstages3": the words of Triton's own tool, then the options it does not have."""
+        """As "warps4xstages3", the words of Triton's own tool, then the options it lacks."""
         first = f"warps{self.num_warps}xstages{self.num_stages}"
         return first + "".join(f"x{name}{value}" for name, value in list(self.told.items())[2:])
 

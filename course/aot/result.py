@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .algorithms import Algorithm
-from .manifest import Function
+from .manifest import Function, promises_of
 from .options import counted
 
 
@@ -56,7 +56,8 @@ class Linked:
         for number, algorithm in enumerate(self.algorithms):
             lines.append(f"    {number}  {algorithm}")
             for function in algorithm.functions:
-                lines.append(f"        {function.name}  {function.promises or 'any arguments'}")
+                promises = promises_of(function.runtime) or "any arguments"
+                lines.append(f"        {function.name}  {promises}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -34,7 +34,7 @@ from .signature import parse_signature
 
 @dataclass(frozen=True)
 class Compiled:
-    """What `triton.tools.compile` wrote for one signature. Prints as the C function's declaration."""
+    """What `triton.tools.compile` wrote for a signature. Prints as the C function's declaration."""
 
     function: str
     path: str

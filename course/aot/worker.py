@@ -137,33 +137,24 @@ def _compile(
         {**options.told, "debug": bool(getattr(kernel, "debug", False))},
     )
     metadata = compiled.metadata._asdict()
-    for name, (most, problem) in UNSUPPORTED.items():
-        if metadata.get(name, 0) > most:
+    for name, problem in UNSUPPORTED.items():
+        if metadata.get(name, 0) > (name == "num_ctas"):  # one program is no cluster
             raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
-    return CompiledVariant(
-        arguments,
-        grid,
-        compiled.asm["cubin"],
-        metadata["name"],
-        metadata["num_warps"] * metadata["warp_size"],
-        metadata["shared"],
-    )
+    threads = metadata["num_warps"] * metadata["warp_size"]
+    code, symbol, shared_bytes = compiled.asm["cubin"], metadata["name"], metadata["shared"]
+    return CompiledVariant(arguments, grid, code, symbol, threads, shared_bytes)
 
 
+ONLY_TRITON = "only a launch by Triton has"
+NOT_BY_C = "which its C would not launch"
 UNSUPPORTED = {
     "global_scratch_size": (
-        0,
-        "it needs scratch memory, as tl.make_tensor_descriptor does, "
-        "which only a launch by Triton has",
+        f"it needs scratch memory, as tl.make_tensor_descriptor does, which {ONLY_TRITON}"
     ),
-    "profile_scratch_size": (
-        0,
-        "it is built for a profiler, which needs memory that only a launch by Triton has",
-    ),
-    "num_ctas": (1, "it runs in clusters of programs (num_ctas), which its C would not launch"),
+    "profile_scratch_size": f"it is built for a profiler, which needs memory that {ONLY_TRITON}",
+    "num_ctas": f"it runs in clusters of programs (num_ctas), {NOT_BY_C}",
     "launch_cooperative_grid": (
-        0,
-        "its programs wait for one another (launch_cooperative_grid), which its C would not launch",
+        f"its programs wait for one another (launch_cooperative_grid), {NOT_BY_C}"
     ),
 }
-"""What the compiler's metadata says -> its greatest value, and the problem with a greater one."""
+"""What the compiler's metadata may say of a kernel -> why that cannot be exported."""

@@ -65,15 +65,16 @@ static int64_t grid_unsigned(uint64_t a, int *bad) {
 
 BITS = {
     "fp16": """\
-/* The bits of the half-precision number nearest to `number`; of two equally near ones, of the even one. */
+/* The bits of the half-precision number nearest to `number`; of the even one of two. */
 static uint16_t fp16_bits(float number) {
     uint32_t bits, magnitude, value, rest, half;
     uint16_t sign;
     memcpy(&bits, &number, sizeof bits);
     sign = (uint16_t)(bits >> 16 & 0x8000);
     magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x1ff)); /* NaN */
-    if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00);                            /* 65,520 and more: infinity */
+    if (magnitude > 0x7f800000) /* NaN */
+        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));
+    if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65,520 and more: infinity */
     if (magnitude < 0x38800000) {                 /* below 2^-14 they are multiples of 2^-24 */
         uint32_t shift = 126 - (magnitude >> 23); /* from units of 2^(exponent - 150) to such */
         if (shift > 24) return sign;
@@ -86,12 +87,13 @@ static uint16_t fp16_bits(float number) {
         rest = magnitude & 0x1fff;
         half = 0x1000;
     }
-    value += rest > half || (rest == half && (value & 1)); /* may carry into the exponent, as it should */
+    /* May carry into the exponent, as it should. */
+    value += rest > half || (rest == half && (value & 1));
     return (uint16_t)(sign | value);
 }
 """,
     "bf16": """\
-/* The bits of the bfloat16 number nearest to `number`; of two equally near ones, of the even one. */
+/* The bits of the bfloat16 number nearest to `number`; of the even one of two. */
 static uint16_t bf16_bits(float number) {
     uint32_t bits;
     memcpy(&bits, &number, sizeof bits);
@@ -112,13 +114,17 @@ static CUresult allow_shared(CUkernel allowed) {{
         int major = 0, minor = 0, most = 0;
         result = cuDeviceGet(&device, index);
         if (result == CUDA_SUCCESS)
-            result = cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+            result = cuDeviceGetAttribute(
+                &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
         if (result == CUDA_SUCCESS)
-            result = cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+            result = cuDeviceGetAttribute(
+                &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
         if (result == CUDA_SUCCESS)
-            result = cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
+            result = cuDeviceGetAttribute(
+                &most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
         if (result == CUDA_SUCCESS && major == {major} && minor >= {minor} && most >= {shared})
-            result = cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, {shared}, allowed, device);
+            result = cuKernelSetAttribute(
+                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, {shared}, allowed, device);
     }}
     return result;
 }}
@@ -181,7 +187,8 @@ LAUNCH = """\
     int64_t grid_z = {z};
 {bits}{scratch}    void *arguments[] = {{{pointers}}};
     if (bad || grid_x < 0 || grid_y < 0 || grid_z < 0) return CUDA_ERROR_INVALID_VALUE;
-    if (grid_x > {most_x} || grid_y > {most_y} || grid_z > {most_z}) return CUDA_ERROR_INVALID_VALUE;
+    if (grid_x > {most_x} || grid_y > {most_y} || grid_z > {most_z})
+        return CUDA_ERROR_INVALID_VALUE;
     if (grid_x == 0 || grid_y == 0 || grid_z == 0) return CUDA_SUCCESS;
     pthread_mutex_lock(&lock); /* tens of nanoseconds where nobody else holds it */
     result = load();
