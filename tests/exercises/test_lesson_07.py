@@ -2,8 +2,17 @@
 
 import ctypes
 import re
+from pathlib import Path
 
-from tests.lessons.test_seeds import ROOT, launch_from_cpp, shell
+import pytest
+
+from tests.support.shell import launch_from_cpp, shell
+
+pytestmark = pytest.mark.unless_unchanged(
+    "the commands of lesson 07", "solutions/07-*.py", "course/*.py", "course/aot", "course/cli",
+    "course/gpus", "course/isolate", "course/lowering", "course/triton_internals", "kernels",
+)  # fmt: skip
+ROOT = Path(__file__).parents[2]
 
 LESSON = (ROOT / "solutions" / "07-ahead-of-time.py").read_text()
 MAIN = """\
