@@ -83,6 +83,7 @@ WITH_SPECIALIZATION = 9
 SPECIALIZING_TRITON = (3, 7)
 """The first Triton that compiles v5 at every head dimension."""
 
+
 @triton.jit
 def flash_attention_kernel_v1(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, nheads, heads_per_key_head,
