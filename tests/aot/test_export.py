@@ -16,11 +16,10 @@ import pytest
 import triton
 from typer.testing import CliRunner
 
-from course import aot, lower
+from course import aot, lower, stock
 from course.aot import worker
 from course.aot.abi import SCALARS, Scalar
 from course.aot.c import kernel as code
-from course.aot.c_compiler import include_folder
 from course.aot.cubin import Cubin, check_parameters, read_cubin
 from course.aot.grid import Grid, parse_grid
 from course.aot.manifest import JSON_LINE, Manifest, read_header
@@ -29,11 +28,10 @@ from course.aot.signature import parse_signature
 from course.cli import app
 from course.errors import CourseError
 from course.isolate.commands import run_source
-from course.isolate.pool import call, stop_workers
+from course.isolate.pool import stop_workers
 from course.lowering.api import lower_file
 from tests.support import aot_kernels as kernels
-from tests.support import aot_tasks
-from tests.support.aot_files import cubin_in
+from tests.support.aot_files import complaints, cubin_in
 from tests.support.processes import computed_s, python_path
 
 ROOT = Path(__file__).parents[2]
@@ -80,22 +78,13 @@ NAMES = {
 @pytest.mark.parametrize("case", NAMES)
 def test_files_and_functions_are_named_as_tritons_own_tool_names_them(case, tmp_path):
     signature, num_warps, num_stages, out = NAMES[case]
-    made = aot.export(
-        kernels.add_kernel,
-        signature,
-        "n, 1, 1",
-        "add",
-        out,
-        num_warps=num_warps,
-        num_stages=num_stages,
-    )
-    (tmp_path / "stock").mkdir()
+    options = {"num_warps": num_warps, "num_stages": num_stages}
+    made = aot.export(kernels.add_kernel, signature, "n, 1, 1", "add", out, **options)
     path = tmp_path / "stock" / Path(out).name
-    options = ("n, 1, 1", num_warps, num_stages, "add", str(path))
-    ended = call(aot_tasks.stock_compile, FILE, "add_kernel", signature, *options, kind="compile")
-    assert ended.how == "finished", ended.stderr
-    name, files = ended.value
-    assert [each.name for each in made.functions] == [name]
+    stock_options = ("n, 1, 1", "add", path, num_warps, num_stages)
+    theirs = stock.compile(f"{FILE}:add_kernel", signature, *stock_options)
+    assert [each.name for each in made.functions] == [theirs.function]
+    files = sorted(each.name for each in path.parent.iterdir())
     assert sorted(each.name for each in (*made.headers, *made.sources)) == files
 
 
@@ -153,13 +142,8 @@ def test_a_kernel_that_stands_in_no_module_is_exported():
 
 
 def test_the_header_says_what_a_caller_must_know_and_reads_back():
-    made = aot.export(
-        kernels.scale_kernel,
-        "*bf16:16, bf16, i64:1, 64, i1",
-        "cdiv(n, BLOCK)",
-        "scale",
-        "out/scale",
-    )
+    signature = "*bf16:16, bf16, i64:1, 64, i1"
+    made = aot.export(kernels.scale_kernel, signature, GRID, "scale", "out/scale")
     text = made.headers[0].read_text()
     for words in (
         "CUstream stream, CUdeviceptr x_ptr, float scale, int8_t EVEN);",
@@ -181,41 +165,22 @@ def test_the_header_says_what_a_caller_must_know_and_reads_back():
     "compiler", [["gcc", "-std=c99", "-pedantic"], ["g++", "-x", "c++", "-std=c++17"]]
 )
 def test_headers_serve_c_and_c_plus_plus_with_awkward_names(compiler):
-    made = aot.export(
-        kernels.awkward_kernel,
-        f"i32, *fp32, {', '.join(['i32'] * 7)}, 64",
-        "bits_x, größe",
-        "awkward",
-        "out/awkward",
-    )
+    signature = f"i32, *fp32, {', '.join(['i32'] * 7)}, 64"
+    made = aot.export(kernels.awkward_kernel, signature, "bits_x, größe", "awkward", "out/awkward")
     linked = aot.link(made, "out/linked")
     Path("use.c").write_text(
         f'#include "{made.headers[0]}"\n#include "{linked.header}"\n'
-        "CUresult use(CUdeviceptr x); CUresult use(CUdeviceptr x) { return awkward_default(0, 1, x, 1, 1, 1, 1, 1, 1, 1); }\n"
+        "CUresult use(CUdeviceptr x);\n"
+        "CUresult use(CUdeviceptr x) { return awkward_default(0, 1, x, 1, 1, 1, 1, 1, 1, 1); }\n"
     )
-    flags = [
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-fsyntax-only",
-        "-I.",
-        "-isystem",
-        str(include_folder()),
-    ]
-    ended = subprocess.run([*compiler, *flags, "use.c"], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+    assert complaints("use.c", *compiler, "-I.") == ""
     aot.build(linked)
 
 
 def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
     """Each identifier of the C, as the name of an integer, in grids and bodies: none hides what the C needs."""
-    made = aot.export(
-        kernels.types_kernel,
-        TYPES,
-        "cdiv(i32, 3) * u64 - i64 / i8 % 7, i16 + 1",
-        "types",
-        "out/types",
-    )
+    grid = "cdiv(i32, 3) * u64 - i64 / i8 % 7, i16 + 1"
+    made = aot.export(kernels.types_kernel, TYPES, grid, "types", "out/types")
     plain = made.functions[0]
     cubin = Cubin(b"\x7f", "types_kernel", read_cubin(cubin_of(made), "types_kernel").sizes, 8)
     text = code.source(plain, parse_grid(plain.grid, plain.arguments), cubin, "h")
@@ -232,18 +197,7 @@ def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
         (tmp_path / "h.h").write_text(code.header(function))
         grid = parse_grid(function.grid, arguments)
         (tmp_path / "h.c").write_text(code.source(function, grid, cubin, "h.h"))
-        command = [
-            "gcc",
-            "-std=gnu99",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-fsyntax-only",
-            "-isystem",
-            str(include_folder()),
-        ]
-        ended = subprocess.run([*command, str(tmp_path / "h.c")], capture_output=True, text=True)
-        assert ended.returncode == 0, (chosen, ended.stderr[:1000])
+        assert complaints(tmp_path / "h.c", "gcc", "-std=gnu99") == "", chosen
 
 
 TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64"
@@ -296,14 +250,8 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
     ],
 )  # fmt: skip
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(arguments, words):
-    good = {
-        "kernel": kernels.add_kernel,
-        "variants": ADD,
-        "grid": GRID,
-        "name": "add",
-        "out": "out/add",
-    }
-    assert words in refused(**{**good, **arguments})
+    good = {"kernel": kernels.add_kernel, "variants": ADD, "grid": GRID}
+    assert words in refused(**{**good, "name": "add", "out": "out/add", **arguments})
 
 
 def test_of_several_variants_none_is_written_where_one_is_wrong():
@@ -377,9 +325,8 @@ def test_a_file_of_ours_is_written_over_and_another_is_not():
     made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
     aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add")
     made.sources[0].write_text("mine\n")
-    assert "was not written by this tool" in refused(
-        kernels.add_kernel, ADD, GRID, "add", "out/add"
-    )
+    words = refused(kernels.add_kernel, ADD, GRID, "add", "out/add")
+    assert "was not written by this tool" in words
     assert made.sources[0].read_text() == "mine\n"
     aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add", force=True)
     assert "cubin" in made.sources[0].read_text()
@@ -421,11 +368,8 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
     plain_open, plain_replace, count = Path.open, Path.replace, iter(range(1, 10))
 
     def opened(self, mode="r", *rest, **more):
-        return (
-            FullDisk(self, "xb")
-            if mode == "xb" and next(count) == fails_at
-            else plain_open(self, mode, *rest, **more)
-        )
+        full = mode == "xb" and next(count) == fails_at
+        return FullDisk(self, "xb") if full else plain_open(self, mode, *rest, **more)
 
     def replaced(self, target):
         if next(count) == fails_at:
@@ -435,14 +379,11 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
     monkeypatch.setattr(Path, "open", opened)
     monkeypatch.setattr(Path, "replace", replaced)
     words = refused(kernels.add_kernel, [ADD], GRID, "add", "out/add")
-    assert re.search(
-        r"out/add\..* could not be written \((No space left on device|Read-only file system)\): nothing was changed",
-        words,
-    )
-    assert (made.headers[0].read_bytes(), made.sources[0].read_bytes()) == (
-        before[0],
-        before[1] + b"// older\n",
-    )
+    reason = "No space left on device|Read-only file system"
+    said = rf"out/add\..* could not be written \(({reason})\): nothing was changed"
+    assert re.search(said, words)
+    assert made.headers[0].read_bytes() == before[0]
+    assert made.sources[0].read_bytes() == before[1] + b"// older\n"
 
 
 @pytest.mark.parametrize(
@@ -455,18 +396,14 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
 )
 def test_an_export_does_not_write_over_another(kernel, name, target):
     made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add.v2", target="sm_90")
-    assert (
-        aot.export(kernels.add_kernel, ADD, "n", "add", "out/add.v3", target="sm_90").headers
-        == made.headers
-    )  # it again
+    again = aot.export(kernels.add_kernel, ADD, "n", "add", "out/add.v3", target="sm_90")
+    assert again.headers == made.headers
     before = made.sources[0].read_bytes()
     words = refused(kernel, ADD, GRID, name, "out/add", target=target)
     assert "exists, and holds add_kernel as add for sm_90: name another output" in words
     assert made.sources[0].read_bytes() == before
-    assert (
-        aot.export(kernel, ADD, GRID, name, "out/add", target=target, force=True).headers
-        == made.headers
-    )
+    other = aot.export(kernel, ADD, GRID, name, "out/add", target=target, force=True)
+    assert other.headers == made.headers
 
 
 HELPER = """
@@ -534,10 +471,8 @@ def kernel(x_ptr, n):
 def test_asserts_are_kept_where_the_kernel_asks_for_them(home):
     for debug in (True, False):
         Path("k.py").write_text(ASSERTING.replace("DEBUG", str(debug)))
-        assert (
-            b"__assertfail"
-            in cubin_of(aot.export("k.py:kernel", "*i32, i32", "1", "k", f"{debug}/k"))
-        ) is debug
+        made = aot.export("k.py:kernel", "*i32, i32", "1", "k", f"{debug}/k")
+        assert (b"__assertfail" in cubin_of(made)) is debug
 
 
 WORDS = """
@@ -554,8 +489,8 @@ def test_a_constant_that_no_signature_writes_is_named(home):
     Path("k.py").write_text(WORDS)
     words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
     assert words.startswith(
-        "kernel has MODE = 'fast', and a signature writes numbers, True, False and None: for another constant, such as a "
-        "string or a type, export a kernel that"
+        "kernel has MODE = 'fast', and a signature writes numbers, True, False and None: "
+        "for another constant, such as a string or a type, export a kernel that"
     )
 
 
@@ -575,14 +510,9 @@ def test_a_type_in_the_place_of_a_constant_is_named(home):
     Path("k.py").write_text(CASTING)
     words = refused("k.py:kernel", "*fp32, *fp16, fp16, 128", "1", "k", "k")
     assert words.startswith("kernel does not compile: ")
-    assert (
-        "a type in the place of a tl.constexpr, DTYPE (fp16): a constant, so give its value; a signature writes"
-        in words
-    )
-    assert (
-        "such as a string or a type, export a kernel that calls this one with it.\nLine 8 of "
-        in words
-    )
+    typed = "a type in the place of a tl.constexpr, DTYPE (fp16): a constant, so give its value"
+    assert f"{typed}; a signature writes" in words
+    assert "or a type, export a kernel that calls this one with it.\nLine 8 of " in words
     wrong = refused(kernels.wrong_kernel, "*fp32, i32, 64", "1", "k", "k")
     assert "in the place of" not in wrong
 
@@ -601,13 +531,10 @@ def kernel(x_ptr, n, BLOCK: gl.constexpr):
 
 def test_a_kernel_in_gluon_is_exported_as_the_jit_compiles_it(home):
     Path("k.py").write_text(GLUON)
-    made = aot.export(
-        "k.py:kernel", "*fp32:16, i32, 128", "cdiv(n, BLOCK)", "twice", "twice", target="sm_90"
-    )
-    assert (
-        cubin_of(made)
-        == lower_file("k.py", "kernel", ["*fp32:16", "i32", "128"], target="sm_90").cubin
-    )
+    signature = "*fp32:16, i32, 128"
+    made = aot.export("k.py:kernel", signature, GRID, "twice", "twice", target="sm_90")
+    of_jit = lower_file("k.py", "kernel", signature.split(", "), target="sm_90")
+    assert cubin_of(made) == of_jit.cubin
 
 
 @pytest.mark.parametrize(
@@ -632,10 +559,7 @@ def test_options_of_a_launch_reach_the_machine_code_and_have_names_of_their_own(
     assert read_header(made.headers[0]) == Manifest(made.functions)
     variants = [signature, aot.Variant(signature, **option)]
     both = aot.export(kernel, variants, "1", "kernel_c", "both/k", **asked)
-    assert [each.name for each in both.functions] == [
-        plain.functions[0].name,
-        made.functions[0].name,
-    ]
+    assert both.functions == (*plain.functions, *made.functions)
     assert len(aot.link(both, "linked").algorithms) == 2
 
 
@@ -679,21 +603,19 @@ def test_a_header_of_another_version_is_refused(home):
         other = json.dumps({"function": function})
         digest = hashlib.sha256(other.encode()).hexdigest()[:16]
         made.headers[0].write_text(text.replace(manifest.line, f"{JSON_LINE}{digest} {other}"))
+        said = (
+            r"add\..*\.h is not what this version of `course aot` writes: export the kernel again"
+        )
         for use in (lambda: aot.link(made, "linked"), lambda: aot.build(made)):
-            with pytest.raises(
-                CourseError,
-                match=r"add\..*\.h is not what this version of `course aot` writes: export the kernel again",
-            ):
+            with pytest.raises(CourseError, match=said):
                 use()
 
 
 def test_link_refuses_one_algorithm_with_two_grids_and_to_write_over_a_variant(home):
     wide = aot.export(kernels.add_kernel, ADD, GRID, "add", "a/add")
     narrow = aot.export(kernels.add_kernel, ADD.replace(":16", ""), "n / BLOCK", "add", "b/add")
-    with pytest.raises(
-        CourseError,
-        match=r"have the grids .* and n / BLOCK, and only what is divisible would choose",
-    ):
+    said = r"have the grids .* and n / BLOCK, and only what is divisible would choose"
+    with pytest.raises(CourseError, match=said):
         aot.link([wide, narrow], "linked")
     absolute = aot.export(kernels.add_kernel, ADD, GRID, "add", home / "c" / "add")
     with pytest.raises(CourseError, match="is a header to link"):
@@ -734,59 +656,25 @@ def run(*arguments):
 
 
 def test_the_flags_are_those_of_tritons_own_tool(home):
-    flags = (
-        "-n",
-        "add_kernel",
-        "-o",
-        "aot/fp32/add",
-        "--output-name",
-        "add",
-        "-w",
-        "4",
-        "-ns",
-        "1",
-        "-g",
-        "(n + 1023) / 1024, 1, 1",
-    )
+    grid = "(n + 1023) / 1024, 1, 1"
+    flags = [*["-n", "add_kernel", "-o", "aot/fp32/add", "--output-name", "add", "-w", "4", "-ns", "1", "-g"], grid]
     ended = run("compile", FILE, *flags, "-s", ADD, "-t", "cuda:90:32")
     assert ended.exit_code == 0, ended.output
-    long = (
-        "--kernel-name",
-        "add_kernel",
-        "--out-path",
-        "aot/fp32/add",
-        "--out-name",
-        "add",
-        "--num-warps",
-        "4",
-        "--num-stages",
-        "1",
-    )
-    ended = run(
-        "compile",
-        FILE,
-        *long,
-        "--grid",
-        "(n + 1023) / 1024, 1, 1",
-        "--signature",
-        ADD.replace(":16", ""),
-        "--target",
-        "sm_90",
-    )
+    long = ["--kernel-name", "add_kernel", "--out-path", "aot/fp32/add", "--out-name", "add", "--num-warps", "4"]
+    long += ["--num-stages", "1", "--grid", grid, "--signature", ADD.replace(":16", "")]
+    ended = run("compile", FILE, *long, "--target", "sm_90")
     assert ended.exit_code == 0, ended.output
     headers = sorted(map(str, Path("aot/fp32").glob("*.h")))
     assert len(headers) == 2
-    ended = run(
-        "compile", FILE, *flags, "-s", ADD, "-t", "sm_90", "--maxnreg", "64", "--no-fp-fusion"
-    )
+    options = ["--maxnreg", "64", "--no-fp-fusion"]
+    ended = run("compile", FILE, *flags, "-s", ADD, "-t", "sm_90", *options)
     assert "at most 64 registers per thread, without FP fusion" in " ".join(ended.output.split())
     ended = run("link", *headers, "-o", "aot/add")
     assert "1 algorithm, aot/add.h" in ended.output
     ended = run("build", "aot/add.h")
     assert ended.output == "aot/add.so\n"
-    assert (
-        run("compile", FILE, *flags, "-s", ADD).exit_code == 0
-    )  # target: sm_90 where there is no GPU
+    ended = run("compile", FILE, *flags, "-s", ADD)  # for sm_90 if there is no GPU
+    assert ended.exit_code == 0
 
 
 def test_the_help_says_that_the_file_is_executed():
@@ -811,15 +699,8 @@ def test_a_shell_has_the_same_refusals(arguments, words, home):
 
 
 def test_in_a_shell_an_error_is_one_sentence(home):
-    command = [
-        sys.executable,
-        "-m",
-        "course",
-        "aot",
-        "compile",
-        FILE,
-        *["-n", "add_kernel", "-s", "i32", "-g", "1", "-o", "/x"],
-    ]
+    flags = ["-n", "add_kernel", "-s", "i32", "-g", "1", "-o", "/x"]
+    command = [sys.executable, "-m", "course", "aot", "compile", FILE, *flags]
     environ = {**os.environ, "PYTHONPATH": python_path()}
     ended = subprocess.run(command, capture_output=True, text=True, env=environ)
     assert (ended.returncode, ended.stdout) == (1, "")

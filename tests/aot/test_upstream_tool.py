@@ -15,7 +15,7 @@ import torch
 import triton
 
 import course
-from course import aot
+from course import aot, stock
 from course.aot import fake_driver
 from course.aot.c_compiler import compile_library, include_folder
 from course.isolate.pool import call
@@ -31,12 +31,8 @@ X = torch.zeros(8192)
 
 def stock_compile(kernel, signature, grid, folder):
     """Triton's own C: the function's name, and the source."""
-    folder.mkdir(exist_ok=True)
-    arguments = (FILE, kernel, signature, grid, 4, 3, "stock", str(folder / "stock"))
-    ended = call(aot_tasks.stock_compile, *arguments, kind="compile")
-    assert ended.how == "finished", ended.stderr
-    name, files = ended.value
-    return name, folder / next(file for file in files if file.endswith(".c"))
+    compiled = stock.compile(f"{FILE}:{kernel}", signature, grid, "stock", folder / "stock", 4)
+    return compiled.function, compiled.header.with_suffix(".c")
 
 
 def stock_link(headers, out):
@@ -70,11 +66,11 @@ def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_h
     )
     assert "float scale" in made.headers[0].read_text()
     exported = aot.load(aot.build(aot.link(made, tmp_path / "linked")), driver=fake_driver)
-    stock = loaded(source)
+    library = loaded(source)
     with fake_driver.recorded() as calls:
         exported.scale(X, 0.1, 64)
         values = [ctypes.c_uint64(X.data_ptr()), ctypes.c_double(0.1), 64]
-        assert exported._driver.call(0, stock[name], None, *values) == 0
+        assert exported._driver.call(0, library[name], None, *values) == 0
     ours, theirs = [call for call in calls if call.name == "cuLaunchKernel"]
     assert ours.arguments[1] == struct.pack("<f", 0.1)
     assert theirs.arguments[1] == struct.pack("<d", 0.1)[:4]  # some other number
@@ -90,15 +86,11 @@ def test_tritons_linker_links_our_headers(tmp_path):
     library = aot.load(aot.build(made), driver=fake_driver)  # for the driver
     sources = [tmp_path / "stock_linked.c", *made.sources]
     compile_library(sources, tmp_path / "stock.so", "-w", f"-I{tmp_path}")
-    stock = ctypes.CDLL(str(tmp_path / "stock.so"))
-    pointers = [
-        ctypes.c_uint64(X.data_ptr()),
-        ctypes.c_uint64(X.data_ptr()),
-        ctypes.c_uint64(X.data_ptr()),
-    ]
+    joined = ctypes.CDLL(str(tmp_path / "stock.so"))
+    pointers = [ctypes.c_uint64(X.data_ptr())] * 3
     with fake_driver.recorded() as calls:
         for n in (4096, 4095):
-            assert library._driver.call(0, stock.add_default, None, *pointers, n) == 0
+            assert library._driver.call(0, joined.add_default, None, *pointers, n) == 0
     assert [call.grid for call in calls if call.name == "cuLaunchKernel"] == [(4, 1, 1), (4, 1, 1)]
     assert [call.name for call in calls].count("cuLibraryLoadData") == 2
 
@@ -120,21 +112,12 @@ def test_tritons_c_runs_on_the_stand_in_by_itself(tmp_path):
         "int main(void) { CUcontext c; cuInit(0); cuDevicePrimaryCtxRetain(&c, 0); cuCtxSetCurrent(c);\n"
         f"return (int){name}(0, 0, 0, 0, 5); }}\n"
     )
-    command = [
-        "gcc",
-        "-isystem",
-        str(include_folder()),
-        str(tmp_path / "main.c"),
-        str(source),
-        str(fake_driver.path()),
-    ]
-    subprocess.run([*command, "-o", str(tmp_path / "main")], check=True, capture_output=True)
+    files = [str(tmp_path / "main.c"), str(source), str(fake_driver.path())]
+    command = ["gcc", "-isystem", str(include_folder()), *files, "-o", str(tmp_path / "main")]
+    subprocess.run(command, check=True, capture_output=True)
     with fake_driver.recorded() as calls:
         environ = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver.path().parent)}
         assert subprocess.run([str(tmp_path / "main")], env=environ).returncode == 0
-    assert [call.name for call in calls] == [
-        "cuModuleLoadData",
-        "cuModuleGetFunction",
-        "cuLaunchKernel",
-    ]
+    names = [call.name for call in calls]
+    assert names == ["cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel"]
     assert calls[-1].grid == (5, 1, 1)
