@@ -657,10 +657,34 @@ def run(*arguments):
 
 def test_the_flags_are_those_of_tritons_own_tool(home):
     grid = "(n + 1023) / 1024, 1, 1"
-    flags = [*["-n", "add_kernel", "-o", "aot/fp32/add", "--output-name", "add", "-w", "4", "-ns", "1", "-g"], grid]
+    flags = [
+        *[
+            "-n",
+            "add_kernel",
+            "-o",
+            "aot/fp32/add",
+            "--output-name",
+            "add",
+            "-w",
+            "4",
+            "-ns",
+            "1",
+            "-g",
+        ],
+        grid,
+    ]
     ended = run("compile", FILE, *flags, "-s", ADD, "-t", "cuda:90:32")
     assert ended.exit_code == 0, ended.output
-    long = ["--kernel-name", "add_kernel", "--out-path", "aot/fp32/add", "--out-name", "add", "--num-warps", "4"]
+    long = [
+        "--kernel-name",
+        "add_kernel",
+        "--out-path",
+        "aot/fp32/add",
+        "--out-name",
+        "add",
+        "--num-warps",
+        "4",
+    ]
     long += ["--num-stages", "1", "--grid", grid, "--signature", ADD.replace(":16", "")]
     ended = run("compile", FILE, *long, "--target", "sm_90")
     assert ended.exit_code == 0, ended.output
