@@ -342,7 +342,14 @@ def test_parameters_are_called_what_c_takes():
 
 def test_ten_thousand_texts_are_read_or_refused():
     chance = random.Random(11)
-    pieces = [*["n", "x", "(", ")", ",", "+", "-", "*", "/", "%", "1", ";", "é"], "BLOCK", "huge", "cdiv(", "128", " "]
+    pieces = [
+        *["n", "x", "(", ")", ",", "+", "-", "*", "/", "%", "1", ";", "é"],
+        "BLOCK",
+        "huge",
+        "cdiv(",
+        "128",
+        " ",
+    ]
     pieces += ['"', "\\", "\n", "\0", "\ud800", "🙂", "i32", "*fp16", ":16", ":1", "fp32", "0.5"]
     pieces += ["nan", "..", "/*", "*/", "??/", "int", "lambda ", " if ", "[", "]", "=", "**"]
 
@@ -430,7 +437,18 @@ def test_infinity_zero_and_nan_stay(type):
 
 
 @pytest.mark.parametrize(
-    "name", ["EOF", "errno", "NAN", "I", "RAND_MAX", "LITTLE_ENDIAN", "CLOCK_REALTIME", "M_PI", "EXIT_SUCCESS"]
+    "name",
+    [
+        "EOF",
+        "errno",
+        "NAN",
+        "I",
+        "RAND_MAX",
+        "LITTLE_ENDIAN",
+        "CLOCK_REALTIME",
+        "M_PI",
+        "EXIT_SUCCESS",
+    ],
 )
 def test_what_headers_define_names_no_parameter(name):
     assert parameter_names([name])[name] == f"arg_{name}"
