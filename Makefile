@@ -20,7 +20,7 @@ PART ?= tests notebooks
 VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
-LOWERING := tests/lowering/test_lower.py tests/lowering/test_specialise.py tests/isolate/test_function_source.py $(wildcard tests/aot/test_*.py)
+LOWERING := $(wildcard tests/lowering/test_*.py) tests/isolate/test_function_source.py $(wildcard tests/aot/test_*.py)
 PYTEST = -m pytest -n auto --dist loadfile $(PART)
 
 export TORCH REQUIRE

@@ -8,7 +8,6 @@ from course.gpus.limits import target_of
 from course.triton_internals.jit_functions import chosen_by_heuristics, parameters_of
 
 from .arguments import Text, describe
-from .former import call_compiler, refuse_problem
 from .kernel_reference import InFile, reference_of
 from .problems import LowerError, run_compiler
 from .request import Request

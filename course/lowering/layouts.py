@@ -272,7 +272,7 @@ class Layouts(Sequence[Layout]):
         return max(blocks or layouts, key=lambda each: each.last(key))
 
     def all(self, key: str) -> list[Layout]:
-        """All of that name, which a variable's values may have several of; `[key]` gives the last."""
+        """All of that name: a variable's values may have several. `[key]` gives the last one."""
         if named := [layout for layout in self if key in (layout.name, *layout.names)]:
             return named
         # The result of a call has the name that the function gives it; it is the last of what the

@@ -50,7 +50,7 @@ class Pass:
 
 
 class Passes(Sequence[Pass]):
-    """All passes, in order; a name gives the first one of it. Prints those that change something."""
+    """All passes, in order; a name gives the first one of it. Prints those with a change."""
 
     def __init__(self, passes: list[Pass]) -> None:
         self._passes = passes

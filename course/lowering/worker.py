@@ -22,7 +22,6 @@ from course.triton_internals.ir import LaidOutValue, compile_ir, values_with_lay
 from course.triton_internals.jit_functions import jit_function
 
 from .binding import bind, odd_constants
-from .former import disk_problem, problem_of  # noqa: F401  for aot
 from .kernel_reference import Listing, listing_of, loaded_at
 from .problems import LowerError, compile_error, disk_error, first_sentence
 from .request import Request

@@ -7,9 +7,9 @@ import torch
 
 from course import lower
 from course.isolate.pool import call, stop_workers
-from tests.lowering.test_lower import comparable
 from tests.support import child_tasks
 from tests.support import lower_kernels as kernels
+from tests.support.jit_stages import comparable
 from tests.support.processes import computed_s
 
 pytestmark = pytest.mark.gpu

@@ -4,19 +4,13 @@ import json
 
 import pytest
 
-from course import explore, lower
+from course import explore
 from course.display import highlight
 from course.errors import CourseError
 from course.lowering.api import LowerError
 from course.lowering.passes import without_locations
 from tests.support import lower_kernels as kernels
-
-ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16", 1024)
-
-
-@pytest.fixture(scope="module")
-def add():
-    return lower(kernels.add_kernel, *ADD, target="sm_90")
+from tests.support.lower_kernels import ADD
 
 
 def text_of(pane):
@@ -27,24 +21,17 @@ def test_every_stage_is_a_pane_and_the_source_comes_first(add):
     panes = explore(add).panes
     assert [pane["name"] for pane in panes] == ["source", "ttir", "ttgir", "llir", "ptx", "sass"]
     assert [pane["name"] for pane in panes if pane["open"]] == ["source", "ttgir", "ptx"]
-    amd = explore(kernels.add_kernel, *ADD, target="gfx942").panes
+    amd = explore(kernels.add_kernel, *ADD, 1024, target="gfx942").panes
     assert [pane["name"] for pane in amd if pane["open"]] == ["source", "ttgir", "amdgcn"]
 
 
 def test_lines_of_one_group_belong_together(add):
     panes = {pane["name"]: pane for pane in explore(add).panes}
     group = next(i for i, text in enumerate(text_of(panes["source"])) if "x = tl.load" in text)
-    for stage, operation in (
-        ("ttir", "tt.load"),
-        ("ttgir", "tt.load"),
-        ("ptx", "ld.global"),
-        ("sass", "LDG"),
-    ):
-        lines = [
-            text
-            for text, of in zip(text_of(panes[stage]), panes[stage]["groups"], strict=True)
-            if of == group
-        ]
+    operations = {"ttir": "tt.load", "ttgir": "tt.load", "ptx": "ld.global", "sass": "LDG"}
+    for stage, operation in operations.items():
+        pairs = zip(text_of(panes[stage]), panes[stage]["groups"], strict=True)
+        lines = [text for text, line_group in pairs if line_group == group]
         assert any(operation in line for line in lines), stage
         assert not any("loc(" in line for line in lines)
 
@@ -82,9 +69,8 @@ def test_a_page_holds_all_and_asks_for_nothing(add, tmp_path):
 def test_markup_in_a_kernel_stays_text(tmp_path):
     explorer = explore(kernels.print_kernel, "*fp32", target="sm_90")
     assert "<img" not in explorer._repr_mimebundle_()[0]["text/html"]
-    assert "</script><b>" not in explorer.to_html(tmp_path / "p.html").read_text().replace(
-        "<\\/script><b>", ""
-    )
+    page = explorer.to_html(tmp_path / "p.html").read_text()
+    assert "</script><b>" not in page.replace("<\\/script><b>", "")
 
 
 def answers(explorer, message):
@@ -94,22 +80,20 @@ def answers(explorer, message):
     return sent
 
 
+def choose(explorer, target, num_warps, num_stages):
+    choice = {"target": target, "num_warps": num_warps, "num_stages": num_stages}
+    assert answers(explorer, {"choose": choice}) == []
+
+
 def test_another_choice_compiles_again_and_marks_what_changed(add):
     explorer = explore(add)
-    explorer._answer(
-        explorer, {"choose": {"target": "sm_90", "num_warps": "8", "num_stages": "3"}}, []
-    )
+    choose(explorer, "sm_90", "8", "3")
     ttgir = next(pane for pane in explorer.panes if pane["name"] == "ttgir")
     assert explorer.lowered.resources.num_warps == 8
     assert any("warpsPerCTA = [8]" in text_of(ttgir)[row] for row in ttgir["changed"])
-    explorer._answer(
-        explorer, {"choose": {"target": "gfx942", "num_warps": "4", "num_stages": "2"}}, []
-    )
-    assert [pane["name"] for pane in explorer.panes if pane["open"]] == [
-        "source",
-        "ttgir",
-        "amdgcn",
-    ]
+    choose(explorer, "gfx942", "4", "2")
+    opened = [pane["name"] for pane in explorer.panes if pane["open"]]
+    assert opened == ["source", "ttgir", "amdgcn"]
 
 
 def test_a_choice_that_does_not_compile_leaves_what_was_there(monkeypatch, add):
@@ -120,9 +104,7 @@ def test_a_choice_that_does_not_compile_leaves_what_was_there(monkeypatch, add):
         raise LowerError("It does not compile for that.")
 
     monkeypatch.setattr("course.lowering.explorer.lower_again", refuse)
-    explorer._answer(
-        explorer, {"choose": {"target": "sm_80", "num_warps": "4", "num_stages": "3"}}, []
-    )
+    choose(explorer, "sm_80", "4", "3")
     assert explorer.problem == "It does not compile for that."
     assert explorer.panes == before
 

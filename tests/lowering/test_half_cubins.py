@@ -9,17 +9,12 @@ from course.lowering.api import LowerError
 from course.lowering.sass import sass_of
 from tests.support import aot_kernels, lower_kernels
 from tests.support.disk import room_for
+from tests.support.lower_kernels import ADD
 
-ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16")
 NO_ROOM = (
     r"The compiler could not write its files in .*: No space left on device; "
     r"make room on the disk and try again\."
 )
-
-
-@pytest.fixture(scope="module")
-def add():
-    return lower(lower_kernels.add_kernel, *ADD, BLOCK_SIZE=1024, target="sm_90")
 
 
 @pytest.fixture

@@ -1,8 +1,20 @@
-"""Kernels for the tests of lower, whose lines the tests look for."""
+"""Kernels for the tests of lower, whose lines the tests look for.
+
+ADD and MATMUL describe the arguments of `add_kernel` and `matmul_kernel`.
+"""
 
 import triton
 import triton.language as tl
 from triton.language.core import _aggregate
+
+ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16")
+MATMUL = ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64)
+
+
+def line_of(text):
+    """The number of the first line of this file that holds a text."""
+    with open(__file__) as file:
+        return next(number for number, line in enumerate(file, start=1) if text in line)
 
 
 @triton.jit

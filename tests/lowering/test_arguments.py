@@ -1,0 +1,105 @@
+"""What may be given as an argument, and what is said of the rest."""
+
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from course import lower
+from course.cli import split_signature
+from course.errors import CourseError
+from course.lowering.api import LowerError
+from tests.support import lower_kernels as kernels
+from tests.support.lower_kernels import ADD
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+
+def test_what_heuristics_choose_is_taken_from_the_arguments():
+    def even(n, **options):
+        lowered = lower(kernels.chosen_kernel, torch.zeros(64), n, BLOCK=64, **options)
+        return lowered.metadata["constants"]["EVEN"]
+
+    assert even(8) == "True"
+    assert even(7) == "False"
+    assert even(7, EVEN=True) == "True"
+
+
+def test_parameters_may_be_called_as_the_jits_own():
+    by_place = lower(kernels.self_kernel, "*i32:16", "i32", 64)
+    assert list(by_place.metadata["signature"]) == ["self", "grid", "BLOCK"]
+    assert lower(kernels.self_kernel, "*i32:16", grid="i32", BLOCK=64).ttir == by_place.ttir
+
+
+def test_a_jitted_function_may_be_a_constant():
+    lowered = lower(kernels.apply_kernel, "*fp32:16", kernels.square, 64, target="sm_90")
+    assert "arith.mulf" in lowered.ttir
+
+
+GIVEN = "BLOCK is a constant and was given as"
+
+
+@pytest.mark.parametrize(
+    ("block", "options", "says"),
+    [
+        ("i32", {}, f"{GIVEN} i32, so give the value that it has in a launch"),
+        ("x", {}, f"{GIVEN} x"),
+        (None, {}, f"{GIVEN} None"),
+        (64, {"num_warps": "x"}, "num_warps is 'x': it must be a power of two"),
+        (64, {"num_ctas": 3}, "num_ctas is 3: it must be a power of two"),
+        (64, {"num_warps": 3}, "num_warps is 3"),
+    ],
+)
+def test_a_constant_or_an_option_without_a_proper_value_is_named(block, options, says):
+    with pytest.raises(CourseError, match=says):
+        lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", block, **options)
+
+
+NO_LIST = "x_ptr is a list: give a tensor, or a tuple where the kernel takes one"
+ROW = torch.ones(2)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ([1.0, 2.0], NO_LIST),
+        (torch.eye(4).to_sparse(), "cannot be given a sparse tensor: pass the dense tensors"),
+        (torch.nested.nested_tensor([ROW, ROW]), "cannot be given a nested tensor"),
+        (ROW.to(torch.complex64), r"A kernel cannot be given a tensor of torch\.complex64"),
+        (object(), "An argument of type object cannot be described"),
+        (Pair(1, 2), "An argument of type Pair cannot be described"),
+    ],
+    ids=["list", "sparse", "nested", "complex", "object", "named tuple"],
+)
+def test_a_value_that_no_kernel_takes_is_named(value, says):
+    with pytest.raises(CourseError, match=says):
+        lower(kernels.tile_sum_kernel, value, "*fp32:16", 64)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "says"),
+    [
+        ((*ADD, 64), {"BLOCK_SIZE": 64}, "BLOCK_SIZE is given twice"),
+        (ADD, {"BLOCK_SIZE": 64, "grid": (1,)}, "grid belongs to a launch"),
+        (ADD, {"BLOCK_SIZE": 64, "num_wraps": 4}, "num_wraps"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_kernel_are_named(args, kwargs, says):
+    with pytest.raises(LowerError, match=says):
+        lower(kernels.add_kernel, *args, **kwargs)
+
+
+def test_what_is_no_kernel_or_no_target_is_named():
+    takes = r"lower takes a kernel, a function under @triton\.jit; this is a int"
+    with pytest.raises(CourseError, match=takes):
+        lower(3)
+    with pytest.raises(CourseError, match="There is no target 'sm_33': there is sm_70"):
+        lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64, target="sm_33")
+
+
+def test_signatures_are_split_outside_brackets():
+    parts = split_signature("*fp32:16, tensordesc<fp16[64, 64]>, (1, 2), 1024,")
+    assert parts == ["*fp32:16", "tensordesc<fp16[64, 64]>", "(1, 2)", "1024"]

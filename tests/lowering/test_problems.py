@@ -1,0 +1,139 @@
+"""Why a kernel does not compile, in a sentence with its line; and how a compiler ends."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from triton.experimental import gluon
+
+from course import lower
+from course.lowering import worker
+from course.lowering.api import LowerError, lower_file
+from course.lowering.problems import clearer, disk_error
+from tests.support import lower_kernels as kernels
+from tests.support.lower_kernels import ADD, line_of
+from tests.support.processes import python_path
+
+
+@gluon.jit
+def gluon_kernel(x_ptr):
+    of_32_threads: gluon.language.constexpr = gluon.language.BlockedLayout([1], [32], [4], [0])
+    places = x_ptr + gluon.language.arange(0, 64, layout=of_32_threads)
+    gluon.language.store(places, gluon.language.load(places))
+
+
+def test_what_the_compiler_writes_beside_its_exception_is_said():
+    with pytest.raises(LowerError, match=r"It does not compile: .*layout") as raised:
+        lower(gluon_kernel, "*fp32:16", target="gfx942")
+    assert "threads per warp" in raised.value.details
+
+
+VAGUE = "It does not compile: PassManager::run failed."
+
+
+@pytest.mark.parametrize(
+    ("details", "says"),
+    [
+        ("k.py:6:9: error: it has 32 threads.\nnote", "It does not compile: it has 32 threads."),
+        ("Pipeline failed while executing [`PlanCTA` on", "the compiler's pass PlanCTA failed."),
+        ("", VAGUE),
+    ],
+)
+def test_a_failed_pass_is_named(details, says):
+    assert clearer(VAGUE, details).endswith(says)
+
+
+WITH_A_LINE = [
+    (kernels.wrong_type_kernel, "*fp16:16", "wrong_type_kernel does not compile", "tl.dot(x, x)"),
+    (kernels.unknown_name_kernel, "*fp32", "nothing_of_that_name is not", "nothing_of_that_name)"),
+    (kernels.odd_shape_kernel, "*fp32", "range must be a power of 2", "tl.arange(0, 100)"),
+    (kernels.library_kernel, "*fp32", "library_kernel does not compile", "tl.sum(x, axis=3)"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "argument", "says", "line"), WITH_A_LINE)
+def test_what_does_not_compile_is_said_with_its_line(kernel, argument, says, line):
+    with pytest.raises(LowerError, match=says) as raised:
+        lower(kernel, argument)
+    assert f"Line {line_of(line)} of {kernels.__file__}:" in str(raised.value)
+    assert raised.value.details
+    assert len(str(raised.value)) < 400
+
+
+MISSING = "missing a required argument|missing 1 required positional argument"
+NO_TYPE = r"There is no type 'fp33' in '\*fp33'"
+ODD_BLOCK = ("tensordesc<fp16[3]>", "*fp16", 64)
+WITHOUT_A_LINE = [
+    (kernels.assembly_kernel, ["*i32"], "ptxas says"),
+    (kernels.recursive_kernel, ["*fp32:16", "i32"], "calls itself, and a kernel cannot"),
+    (kernels.add_kernel, ADD, MISSING),
+    (kernels.add_kernel, [*ADD, 1024, 5], "it takes 5 arguments and was given 6"),
+    (kernels.add_kernel, ["*fp33", *ADD[1:], 1024], NO_TYPE),
+    (kernels.descriptor_kernel, ODD_BLOCK, "must have powers of two"),
+    (kernels.add_kernel, ["float", *ADD[1:], 1024], "'float' is no type of an argument"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "arguments", "says"), WITHOUT_A_LINE)
+def test_what_does_not_compile_is_said(kernel, arguments, says):
+    with pytest.raises(LowerError, match=says) as raised:
+        lower(kernel, *arguments)
+    assert len(str(raised.value)) < 400
+
+
+IN_A_CHILD = """from course.isolate.pool import call
+from tests.support import child_tasks
+print(call(child_tasks.give_back, 1, kind='compile').value)
+"""
+
+
+def test_a_triton_py_in_the_current_folder_does_no_harm(tmp_path):
+    (tmp_path / "triton.py").write_text("raise ImportError('not this one')\n")
+    environ = {**os.environ, "PYTHONPATH": python_path()}
+    command = [sys.executable, "-P", "-c", IN_A_CHILD]
+    ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert ended.stdout == "1\n", ended.stderr
+
+
+def test_a_compiler_that_does_not_end_is_ended(monkeypatch):
+    monkeypatch.setattr(worker.compile_kernel, "timeout_s", 2)
+    with pytest.raises(LowerError, match="was stopped after 2 s of computing"):
+        lower(kernels.endless_kernel, "*fp32")
+    assert lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64)
+
+
+def test_a_file_that_does_not_end_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(worker.compile_kernel, "timeout_s", 2)
+    (tmp_path / "endless.py").write_text("while True:\n    pass\n")
+    says = r"was stopped after 2 s of computing; before it compiles, it executes .*endless\.py\.$"
+    with pytest.raises(LowerError, match=says):
+        lower_file(tmp_path / "endless.py", "kernel", ["*fp32"])
+
+
+def test_a_library_that_triton_lacks_is_no_matter_of_the_disk():
+    problem = "libLLVM.so: cannot open shared object file"
+    says = f"Triton lacks a part of its own ({problem}): install it anew"
+    assert str(disk_error(OSError(problem))).startswith(says)
+
+
+def test_a_full_disk_is_said(monkeypatch, tmp_path):
+    command = ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(tmp_path)]
+    mounted = subprocess.run(command, capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may make a small disk")
+    try:
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        no_room = "could not write its files in .*: No space left on device"
+        with pytest.raises(LowerError, match=no_room):
+            lower(kernels.add_kernel, *ADD, BLOCK_SIZE=1024)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_notebook_shows_the_sentence_and_not_the_traceback():
+    with pytest.raises(LowerError) as raised:
+        lower(kernels.odd_shape_kernel, "*fp32")
+    shown = raised.value._render_traceback_()
+    assert shown[0].startswith("LowerError: odd_shape_kernel does not compile")
+    assert "sys.last_value.details" in shown[-1]
