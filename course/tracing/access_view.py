@@ -119,7 +119,7 @@ def _draw_tensor(axes: Axes, tensor: TensorPanel, marks: tuple[_Mark, ...]) -> s
 
 
 def _draw_requests(axes: Axes, counts: AccessCounts) -> None:
-    """A strip for each of the first requests: the sectors that it touches, from its first one on."""
+    """A strip for each of the first requests: the sectors that it touches, from the first on."""
     rows = [sectors for sectors in counts.first if sectors]
     for y, sectors in enumerate(rows):
         first, span = sectors[0], sectors[-1] - sectors[0] + 1

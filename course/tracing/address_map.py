@@ -43,7 +43,7 @@ class Argument:
         return self.address + (last + 1) * self.itemsize
 
     def numbers(self, addresses: np.ndarray) -> np.ndarray:
-        """The number of the element at each address, counted along the rows; -1 if there is none."""
+        """The number of the element at each address, along the rows; -1 if there is none."""
         offsets = addresses.astype(np.int64) - self.address
         inside = (offsets >= 0) & (offsets < self.end - self.address)
         left = offsets // self.itemsize

@@ -1,4 +1,4 @@
-"""Accesses outside a kernel's tensors, which the interpreter lets pass, and what is wrong with a launch."""
+"""Accesses outside a launch's tensors, and what else may be wrong with it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -74,7 +74,7 @@ def storages_of(launch: Launch) -> list[tuple[int, int]]:
 
 
 def may_hold_pointers(launch: Launch) -> bool:
-    """Whether an argument holds addresses itself: 64-bit integers as large as only addresses are."""
+    """Whether an argument holds addresses itself: 64-bit integers as large as addresses are."""
     of_64_bits = (torch.int64, torch.uint64)
     tensors = [t.view(torch.int64) for t in launch.tensors if t.dtype in of_64_bits]
     return any(bool((tensor >= LEAST_ADDRESS).any()) for tensor in tensors)

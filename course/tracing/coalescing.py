@@ -79,7 +79,7 @@ class LaunchCounter:
             marks.mark(access)
 
     def last_writer(self, address: int) -> tuple[Argument, int, Program] | None:
-        """The tensor and the number of the element at an address, and the program that wrote it last."""
+        """The tensor and the element at an address, and the program that wrote it last."""
         place = np.array([address], dtype=np.uint64)
         for tensor in self.maps:
             number = int(tensor.argument.numbers(place)[0])

@@ -1,4 +1,4 @@
-"""A tensor of any size as a small matrix of cells, each for one element or a patch of neighbours."""
+"""A tensor of any size as a small matrix of cells, each for one element or for neighbours."""
 
 import zlib
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Panel:
         return touched
 
     def shown(self, values: np.ndarray) -> np.ndarray:
-        """One value for each cell: its first NaN, else its first infinity, else its first element."""
+        """One value per cell: its first NaN, else its first infinity, else its first element."""
         flat = values.ravel()
         if self.patch == (1, 1):
             return flat

@@ -1,4 +1,4 @@
-"""The same launch again: in a child that interprets, or timed on a GPU, on copies of its tensors."""
+"""The same launch again, on copies of its tensors: packed for a child, or timed on a GPU."""
 
 import contextlib
 import inspect

@@ -1,4 +1,4 @@
-"""A launch under watch: counted, some programs recorded step by step, ended when it takes too long."""
+"""A launch under watch: it is counted, recorded step by step, and ended if it takes too long."""
 
 import math
 import signal
@@ -54,7 +54,7 @@ class Watch:
         self._recorder: Recorder | None = None
         self._undefined: set[int] = set()
         self.undefined_matters: set[int] = set()
-        """The numbers of launches that left masked lanes undefined and stored what is not finite."""
+        """Launches, by number, that left masked lanes undefined and stored what is not finite."""
 
     @property
     def last(self) -> LaunchCounter:

@@ -1,4 +1,4 @@
-"""Programs that get in each other's way, and launches of far too many: found while the interpreter runs."""
+"""Programs that get in each other's way, and launches of far too many."""
 
 import math
 from collections import Counter
@@ -46,10 +46,10 @@ class AccessLog:
         self.programs = 0
         """Programs that were started, over all launches."""
         self.reach = 0
-        """Elements that a launch can write: its programs times the lanes that one stores, at most."""
+        """Elements that a launch may write: its programs times the most lanes that one stores."""
         self.bytes_loaded = 0
         self.bytes_stored = 0
-        """Bytes of the lanes that no mask keeps out, over all launches; an atomic counts as both."""
+        """Bytes of lanes that no mask keeps out, over all launches; an atomic counts as both."""
         self.storages_stored: set[int] = set()
         """The addresses of the storages that were stored to."""
         self.undefined = False

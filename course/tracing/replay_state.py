@@ -1,4 +1,4 @@
-"""What a replay's script draws: a recording in JSON, in so many characters as a notebook may keep."""
+"""What a replay's script draws: a recording in JSON, of a size that a notebook may keep."""
 
 import base64
 import zlib

@@ -1,4 +1,4 @@
-"""A launch both compiled and interpreted: what it touches is counted as the compiled kernel does it."""
+"""A launch compiled and interpreted: what it touches is counted as the compiled kernel does it."""
 
 from dataclasses import dataclass
 from typing import Any

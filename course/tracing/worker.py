@@ -148,7 +148,7 @@ def _opened_at(
 
 
 def _launching(launch: PackedLaunch) -> tuple[Callable[[], None], KernelText]:
-    """A function that launches the kernel, each time on new copies; and the text of what may run."""
+    """A function that launches the kernel, each time on new copies; the text of what may run."""
     kernel = inner_kernel(kernel_at(launch.reference))
     names = set(inspect.signature(kernel.fn).parameters)
 

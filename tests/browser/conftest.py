@@ -47,7 +47,7 @@ OWN = {"explore.ipynb": EXPLORE, "replay.ipynb": REPLAY}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """JupyterLab as `make lab` starts it, on copies of the lessons; gives its address with the token."""
+    """The address and token of JupyterLab as `make lab` starts it, on copies of the lessons."""
     home = tmp_path_factory.mktemp("home")
     shutil.copytree(NOTEBOOKS, home / "work")
     for name, source in OWN.items():
@@ -184,7 +184,8 @@ PAYLOADS = [
 
 @pytest.fixture
 def harmless(new_context):
-    """Open a page with script or without, and hold that it neither runs nor asks for anything, nor holds foreign elements."""
+    """Open a page with script or without, and hold that it neither runs nor asks for anything, nor
+    holds foreign elements."""
 
     def hold(path, script):
         context = new_context(java_script_enabled=script)

@@ -8,15 +8,17 @@ from course.lessons.source import NOTEBOOKS
 
 pytestmark = pytest.mark.browser
 
-# Runs every cell, and fails where its session ends. The half hour is for a lesson without end: Page.evaluate has no time limit.
+# Runs every cell, and fails if its session ends. The half hour is for a lesson without end, since
+# Page.evaluate has no time limit.
 RUN_ALL = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
     await panel.context.ready;
     await panel.sessionContext.ready;
     await panel.sessionContext.session.kernel.info;
     const failed = new Promise((_, fail) => {
+        const over = ['dead', 'restarting', 'autorestarting'];
         panel.sessionContext.statusChanged.connect((_, status) => {
-            if (['dead', 'restarting', 'autorestarting'].includes(status)) fail(new Error(`the session is ${status}`));
+            if (over.includes(status)) fail(new Error(`the session is ${status}`));
         });
         setTimeout(() => fail(new Error('the lesson did not end')), 1800000);
     });

@@ -16,9 +16,10 @@ from .test_lab import CELLS, RUN_ALL
 
 pytestmark = pytest.mark.browser
 
-# The time of each step until the page is laid out again, in order of length: the least of five, as for a hover.
+# The milliseconds of each step until the page is laid out again, in order: the least of five.
 STEP_MS = """async () => {
-    const [step, first] = ["step", "first step"].map((label) => document.querySelector(`button[aria-label="${label}"]`));
+    const button = (label) => document.querySelector(`button[aria-label="${label}"]`);
+    const [step, first] = [button("step"), button("first step")];
     const times = Array(8).fill(Infinity);
     for (let round = 0; round < 5; round++) {
         first.click();

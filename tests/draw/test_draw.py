@@ -8,14 +8,14 @@ import torch
 from PIL import Image
 
 from course import draw, lower, recorded
+from course.display.picture import Picture
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
 from course.lowering.bank_conflicts import access
 from course.lowering.layouts import Layout
 from tests.support import lower_kernels as kernels
 
-H200 = recorded_facts()
-
+# A picture, and a part of what its text must say.
 PICTURES = {
     "programs": (
         lambda: draw.programs(10, 4),
@@ -30,13 +30,14 @@ PICTURES = {
     "transposed tiles": (lambda: draw.tiles(3, 4, 2, 2, 1, 3), "has offset r * 1 + c * 3"),
     "attention": (
         lambda: draw.attention(16, 32, 4, 4, program=2),
-        "4 x 8. Tiles skipped: 0, computed whole: 32, computed with a mask: 0. Program 2 keeps queries 8 to 11, and "
-        "its loop takes tiles 0 to 7 of the keys.",
+        "4 x 8. Tiles skipped: 0, computed whole: 32, computed with a mask: 0. Program 2 keeps "
+        "queries 8 to 11, and its loop takes tiles 0 to 7 of the keys.",
     ),
     "causal attention": (
         lambda: draw.attention(32, 32, 8, 4, causal=True, program=2),
-        "Query m sees the keys up to m. Tiles skipped: 12, computed whole: 12, computed with a mask: 8. "
-        "Program 2 keeps queries 16 to 23, and its loop takes tiles 0 to 5 of the keys; with a mask: 4, 5.",
+        "Query m sees the keys up to m. Tiles skipped: 12, computed whole: 12, computed with a "
+        "mask: 8. Program 2 keeps queries 16 to 23, and its loop takes tiles 0 to 5 of the keys; "
+        "with a mask: 4, 5.",
     ),
     "more keys than queries": (
         lambda: draw.attention(10, 22, 4, 4, causal=True),
@@ -44,8 +45,8 @@ PICTURES = {
     ),
     "queries with no key": (
         lambda: draw.attention(22, 10, 4, 4, causal=True, program=1),
-        "sees the keys up to m - 12. Tiles skipped: 12, computed whole: 3, computed with a mask: 3. Program "
-        "1 keeps queries 4 to 7, and its loop takes no tile of keys.",
+        "sees the keys up to m - 12. Tiles skipped: 12, computed whole: 3, computed with a mask: 3. "
+        "Program 1 keeps queries 4 to 7, and its loop takes no tile of keys.",
     ),
     "a sliding window": (
         lambda: draw.attention(64, 64, 8, 4, causal=True, window=20, program=5),
@@ -58,8 +59,13 @@ PICTURES = {
     "the most scores": (lambda: draw.attention(256, 256, 16, 16, causal=True), "16 x 16. Query m"),
     "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
     "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
-    "machine": (lambda: draw.machine(H200), "132 multiprocessors"),
+    "a running maximum": (
+        lambda: draw.online([1, 2.5, -3, 4], 2),
+        "4 numbers in tiles of 2: after tile 0 m = 2.5",
+    ),
+    "machine": (lambda: draw.machine(recorded_facts()), "132 multiprocessors"),
     "speeds": (lambda: draw.speeds(recorded("vector_add")), "the copy roof is"),
+    "some speeds": (lambda: draw.speeds(recorded("vector_add"), series=["add"]), "add at most"),
     "teraflops": (
         lambda: draw.speeds(recorded("matmul"), ["matmul", "torch"], xs=[4096, 8192]),
         "TFLOP/s at N of float16",
@@ -76,28 +82,28 @@ PICTURES = {
         lambda: draw.order(5, 2, 4, 10),
         "they read 5 rows of tiles of a and 2 columns of b",
     ),
-    "some speeds": (lambda: draw.speeds(recorded("vector_add"), series=["add"]), "add at most"),
 }
+IMAGE = (
+    r'<img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" '
+    r'width="\d+" style="max-width:100%">'
+)
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_each_time(name):
-    make, says = PICTURES[name]
+    make, words = PICTURES[name]
     picture = make()
-    assert picture.png == make().png  # drawn again, no byte changes
+    assert picture.png == make().png
     bundle = picture._repr_mimebundle_()
     image = Image.open(io.BytesIO(picture.png))
     assert image.size[0] == 2 * picture.width
-    assert says in picture.alt == repr(picture) == bundle["text/plain"]
-    assert re.fullmatch(
-        r'<img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" width="\d+" style="max-width:100%">',
-        bundle["text/html"],
-    )
+    assert words in picture.alt == repr(picture) == bundle["text/plain"]
+    assert re.fullmatch(IMAGE, bundle["text/html"])
     assert len(picture.png) < 60_000
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("args", "words"),
     [
         ((17, 2), "tiles_m is 17, and must be a whole number of 1 to 16"),
         ((2, 2.5), "tiles_n is 2.5"),
@@ -107,9 +113,9 @@ def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_ea
         ((2, 2, 1, 5), "programs is 5, and must be a whole number of 1 to 4"),
     ],
 )
-def test_orders_that_cannot_be_drawn_are_named(given, says):
-    with pytest.raises(CourseError, match=re.escape(says)):
-        draw.order(*given)
+def test_orders_that_cannot_be_drawn_are_named(args, words):
+    with pytest.raises(CourseError, match=re.escape(words)):
+        draw.order(*args)
 
 
 def test_sizes_that_were_not_measured_are_a_sentence():
@@ -126,8 +132,6 @@ def test_recorded_speeds_are_labelled_so():
 
 
 def test_alternative_text_is_escaped():
-    from course.display.picture import Picture
-
     bundle = Picture(b"", '<script>"&', 10)._repr_mimebundle_()
     assert "&lt;script&gt;&quot;&amp;" in bundle["text/html"]
 
@@ -169,7 +173,7 @@ def test_a_picture_of_attention_says_what_it_cannot_show():
     with pytest.raises(CourseError, match="causal must be True or False; it is 'no'"):
         draw.attention(16, 16, 4, 4, causal="no")
     with pytest.raises(
-        CourseError, match="There is no program 4: there are 4 query tiles, counted from 0"
+        CourseError, match="There is no program 4: there are 4 query tiles, counted"
     ):
         draw.attention(16, 16, 4, 4, program=4)
 
@@ -183,20 +187,19 @@ def test_the_tiles_of_attention_are_those_of_its_mask(queries, keys, window):
     seen = torch.ones(queries, keys, dtype=torch.bool).tril(diagonal)
     if window:
         seen &= ~torch.ones(queries, keys, dtype=torch.bool).tril(diagonal - window)
-    across = -(-keys // 4)
     tiles = [part for rows in seen.split(8) for part in rows.split(4, dim=1)]
     whole = [bool(tile.all()) and tile.shape[1] == 4 for tile in tiles]
     skipped = [not tile.any() for tile in tiles]
     masked = len(tiles) - sum(whole) - sum(skipped)
-    says = f"Tiles skipped: {sum(skipped)}, computed whole: {sum(whole)}, computed with a mask: {masked}."
-    assert len(tiles) == -(-queries // 8) * across
-    assert says in draw.attention(queries, keys, 8, 4, causal=True, window=window).alt
+    assert len(tiles) == -(-queries // 8) * -(-keys // 4)
+    counts = f"{sum(skipped)}, computed whole: {sum(whole)}, computed with a mask: {masked}."
+    picture = draw.attention(queries, keys, 8, 4, causal=True, window=window)
+    assert f"Tiles skipped: {counts}" in picture.alt
 
 
 def test_an_unknown_series_is_a_sentence():
-    with pytest.raises(
-        CourseError, match="There is no series 'nope' in vector_add: there is add, "
-    ):
+    words = "There is no series 'nope' in vector_add: there is add, "
+    with pytest.raises(CourseError, match=words):
         draw.speeds(recorded("vector_add"), series=["nope"])
 
 
@@ -242,7 +245,7 @@ def test_a_value_of_the_ttgir_may_be_named():
         (1, "No value with a layout comes from line 1"),
     ],
 )
-def test_a_layout_that_is_not_there_is_said(of, says):
+def test_a_layout_that_is_not_there_is_a_sentence(of, says):
     with pytest.raises(CourseError, match=says):
         draw.layout(lower(kernels.add_kernel, *ADD, target="sm_90"), of)
     with pytest.raises(CourseError, match=r"draw\.layout takes a kernel from lower"):
@@ -262,7 +265,7 @@ def test_a_pipeline_says_which_iteration_each_load_serves(num_stages, says):
     assert says in draw.pipeline(made).alt
 
 
-def test_what_has_no_pipeline_is_said():
+def test_what_has_no_pipeline_is_a_sentence():
     with pytest.raises(CourseError, match="has no loop that loads or multiplies"):
         draw.pipeline(lower(kernels.add_kernel, *ADD, target="sm_90"))
     with pytest.raises(CourseError, match="There is no loop 1: the kernel has 1"):
@@ -275,33 +278,14 @@ def hand_made(kind, bases, element="f32"):
     return Layout("", f"#ttg.{kind}<{{}}>", (32, 32), element, bases, ())
 
 
-PLAIN = hand_made(
-    "swizzled_shared",
-    {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 0] for i in range(5)], "block": []},
-)
+ROW, COLUMN = [[0, 2**i] for i in range(5)], [[2**i, 0] for i in range(5)]
+DIAGONAL = [[2**i, 2**i] for i in range(5)]
+PLAIN = hand_made("swizzled_shared", {"offset": ROW + COLUMN, "block": []})
 # As 8 elements further in each row: rows of one column lie in different banks.
-SWIZZLED = hand_made(
-    "swizzled_shared",
-    {"offset": [[0, 2**i] for i in range(5)] + [[2**i, 2**i] for i in range(5)], "block": []},
-)
-A_ROW = hand_made(
-    "blocked",
-    {
-        "register": [[2**i, 0] for i in range(5)],
-        "lane": [[0, 2**i] for i in range(5)],
-        "warp": [],
-        "block": [],
-    },
-)
-A_COLUMN = hand_made(
-    "blocked",
-    {
-        "register": [[0, 2**i] for i in range(5)],
-        "lane": [[2**i, 0] for i in range(5)],
-        "warp": [],
-        "block": [],
-    },
-)
+SWIZZLED = hand_made("swizzled_shared", {"offset": ROW + DIAGONAL, "block": []})
+OTHERS = {"warp": [], "block": []}
+A_ROW = hand_made("blocked", {"register": COLUMN, "lane": ROW, **OTHERS})
+A_COLUMN = hand_made("blocked", {"register": COLUMN, "lane": COLUMN, **OTHERS})
 
 
 @pytest.mark.parametrize(
@@ -314,35 +298,33 @@ A_COLUMN = hand_made(
     ],
 )
 def test_bank_conflicts_are_counted(shared, registers, bytes_per_thread, turns):
-    """Reading along a column of 32 x 32 float32, eight threads ask for 16 bytes each from the same four banks."""
-    found = access(shared, registers)
-    assert (found.bytes_per_thread, found.turns) == (bytes_per_thread, turns)
-    assert len(found.elements) == 32
+    """Along a column of 32 x 32 float32, eight threads ask the same four banks for 16 bytes each."""
+    of_a_warp = access(shared, registers)
+    assert (of_a_warp.bytes_per_thread, of_a_warp.turns) == (bytes_per_thread, turns)
+    assert len(of_a_warp.elements) == 32
 
 
-def test_an_access_is_framed_and_said():
-    assert (
-        "An access by warp 0: 16 bytes a thread, 8 turns (8-way bank conflict)."
-        in draw.layout(PLAIN, access=A_COLUMN).alt
-    )
-    assert draw.layout(PLAIN, access=A_COLUMN).png != draw.layout(PLAIN, access=A_ROW).png
-    with pytest.raises(
-        CourseError, match="An access is between a layout in shared memory and one in registers"
-    ):
+def test_an_access_is_framed_and_its_conflict_in_the_text():
+    column, row = (draw.layout(PLAIN, access=registers) for registers in (A_COLUMN, A_ROW))
+    conflict = "An access by warp 0: 16 bytes a thread, 8 turns (8-way bank conflict)."
+    assert conflict in column.alt
+    assert column.png != row.png
+    words = "An access is between a layout in shared memory and one in registers"
+    with pytest.raises(CourseError, match=words):
         draw.layout(PLAIN, access=PLAIN)
 
 
 def test_a_slider_holds_a_picture_for_each_value(monkeypatch):
-    made = draw.slide(lambda block: draw.programs(10, block), block=[2, 4])
-    assert [frame[0] for frame in made.frames] == ["2", "4"]
-    shown, _ = made._repr_mimebundle_()
+    slide = draw.slide(lambda block: draw.programs(10, block), block=[2, 4])
+    assert [frame[0] for frame in slide.frames] == ["2", "4"]
+    shown, _ = slide._repr_mimebundle_()
     assert shown["text/html"].count("<img") == 2
     assert "block = 4: " in shown["text/plain"]
     monkeypatch.setenv("COURSE_STATIC", "1")
-    assert set(made._repr_mimebundle_()) == {"text/html", "text/plain"}
+    assert set(slide._repr_mimebundle_()) == {"text/html", "text/plain"}
 
 
-def test_a_slider_of_nothing_is_said():
+def test_a_slider_of_nothing_is_a_sentence():
     with pytest.raises(CourseError, match="takes one setting with its values"):
         draw.slide(lambda block: draw.programs(10, block))
     with pytest.raises(CourseError, match="needs a function that returns a picture"):

@@ -1,4 +1,4 @@
-"""In CPU mode verify watches every access: reads outside, and programs that get in each other's way, are found."""
+"""In CPU mode verify watches every access: it finds reads outside, and programs that race."""
 
 import pytest
 import torch
@@ -20,11 +20,8 @@ ONE = [Case((Input((4096,)),))]
 @triton.jit
 def unmasked_load_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    tl.store(
-        out_ptr + offsets,
-        tl.load(x_ptr + offsets) + tl.load(y_ptr + offsets),
-        mask=offsets < n_elements,
-    )
+    total = tl.load(x_ptr + offsets) + tl.load(y_ptr + offsets)
+    tl.store(out_ptr + offsets, total, mask=offsets < n_elements)
 
 
 @triton.jit
@@ -154,22 +151,36 @@ NOT_OURS = "memory that is none of the kernel's arguments."
 
 MISTAKES = {
     "the load has no mask": (
-        add_unmasked_loads, torch.add, SMALL, "Program 0 read outside input 0, whose length is 1: at [1]"
+        add_unmasked_loads,
+        torch.add,
+        SMALL,
+        "Program 0 read outside input 0, whose length is 1: at [1]",
     ),
     "it reads far outside": (far_launcher, torch.add, SMALL[1:], f"Program 0 read {NOT_OURS}"),
     "it writes far outside": (far_store_launcher, torch.add, SMALL, f"Program 1 wrote {NOT_OURS}"),
     "programs read, add and write one total": (
-        total(atomic=False), torch.sum, ONE, "Programs 0 and 3 wrote different values to [0] of its output."
+        total(atomic=False),
+        torch.sum,
+        ONE,
+        "Programs 0 and 3 wrote different values to [0] of its output.",
     ),
-    "the last writer wins": (last_writer_wins, lambda x: x[-1], ONE, "wrote different values to [0] of its output."),
+    "the last writer wins": (
+        last_writer_wins,
+        lambda x: x[-1],
+        ONE,
+        "wrote different values to [0] of its output.",
+    ),
     "a program reads what its neighbour writes": (
-        prefix_sum, lambda x: x.cumsum(0), ONE, "which program (0, 1) wrote in the same launch: nothing orders the two."
+        prefix_sum,
+        lambda x: x.cumsum(0),
+        ONE,
+        "which program (0, 1) wrote in the same launch: nothing orders the two.",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_what_goes_well_in_the_interpreter_alone_is_wrong(name):
+def test_a_mistake_that_the_interpreter_lets_pass_is_wrong(name):
     function, reference, cases, reason = MISTAKES[name]
     assert reason in verify(function, reference, cases).wrong[0].reason
 
@@ -192,14 +203,11 @@ def test_what_is_right_on_a_gpu_is_right_here(name):
 
 def test_what_the_interpreter_lacks_for_bfloat16_is_left_to_the_gpu():
     cases = [Case((Input((4096,), dtype),)) for dtype in (torch.float32, torch.bfloat16)]
-    in_float32, in_bfloat16 = verify(
-        total(atomic=True), torch.sum, cases, tolerance=Tolerance(1e-3)
-    ).outcomes
+    result = verify(total(atomic=True), torch.sum, cases, tolerance=Tolerance(1e-3))
+    in_float32, in_bfloat16 = result.outcomes
     assert in_float32.verdict == "right"
-    assert (in_bfloat16.verdict, in_bfloat16.reason) == (
-        "left to the GPU",
-        "the interpreter cannot do this with bfloat16",
-    )
+    assert in_bfloat16.verdict == "left to the GPU"
+    assert in_bfloat16.reason == "the interpreter cannot do this with bfloat16"
 
 
 def test_the_interpreter_is_left_as_it_was():
@@ -208,9 +216,8 @@ def test_the_interpreter_is_left_as_it_was():
     before = interpreter.GridExecutor._init_args_hst
     verify(add_unmasked_loads, torch.add, SMALL[:2])
     assert interpreter.GridExecutor._init_args_hst is before
-    assert not {"create_masked_load", "create_masked_store"} & set(
-        vars(interpreter.interpreter_builder)
-    )
+    patched = {"create_masked_load", "create_masked_store"}
+    assert not patched & set(vars(interpreter.interpreter_builder))
 
 
 @triton.jit
@@ -226,7 +233,7 @@ def copied(x, block, programs=None):
 
 
 @pytest.mark.parametrize(("block", "programs"), [(1024, None), (16, None), (4096, 256)])
-def test_a_grid_of_some_programs_too_many_is_let_be(block, programs):
+def test_a_grid_of_some_programs_too_many_is_right(block, programs):
     assert verify(lambda x: copied(x, block, programs), torch.clone, ONE, block=1024).right
 
 
@@ -234,7 +241,8 @@ def test_very_many_programs_are_wrong_and_do_not_run():
     million = lambda x: copied(x, 1024, 10**6)  # noqa: E731
     (outcome,) = verify(million, torch.clone, ONE, block=1024).outcomes
     assert outcome.reason == (
-        "It starts 1,000,000 programs where 4 blocks of 1,024 elements would do: look at the grid and the block size."
+        "It starts 1,000,000 programs where 4 blocks of 1,024 elements would do: "
+        "look at the grid and the block size."
     )
 
 
