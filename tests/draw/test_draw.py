@@ -45,8 +45,8 @@ PICTURES = {
     ),
     "queries with no key": (
         lambda: draw.attention(22, 10, 4, 4, causal=True, program=1),
-        "sees the keys up to m - 12. Tiles skipped: 12, computed whole: 3, computed with a mask: 3. "
-        "Program 1 keeps queries 4 to 7, and its loop takes no tile of keys.",
+        "sees the keys up to m - 12. Tiles skipped: 12, computed whole: 3, computed with a mask: 3."
+        " Program 1 keeps queries 4 to 7, and its loop takes no tile of keys.",
     ),
     "a sliding window": (
         lambda: draw.attention(64, 64, 8, 4, causal=True, window=20, program=5),
@@ -285,7 +285,7 @@ PLAIN = hand_made("swizzled_shared", {"offset": ROW + COLUMN, "block": []})
 SWIZZLED = hand_made("swizzled_shared", {"offset": ROW + DIAGONAL, "block": []})
 OTHERS = {"warp": [], "block": []}
 A_ROW = hand_made("blocked", {"register": COLUMN, "lane": ROW, **OTHERS})
-A_COLUMN = hand_made("blocked", {"register": COLUMN, "lane": COLUMN, **OTHERS})
+A_COLUMN = hand_made("blocked", {"register": ROW, "lane": COLUMN, **OTHERS})
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ A_COLUMN = hand_made("blocked", {"register": COLUMN, "lane": COLUMN, **OTHERS})
     ],
 )
 def test_bank_conflicts_are_counted(shared, registers, bytes_per_thread, turns):
-    """Along a column of 32 x 32 float32, eight threads ask the same four banks for 16 bytes each."""
+    """Along a column of 32 x 32 float32, eight threads ask four banks for 16 bytes each."""
     of_a_warp = access(shared, registers)
     assert (of_a_warp.bytes_per_thread, of_a_warp.turns) == (bytes_per_thread, turns)
     assert len(of_a_warp.elements) == 32

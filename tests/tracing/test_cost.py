@@ -56,8 +56,8 @@ def test_a_length_that_16_does_not_divide_costs_sectors_and_no_bytes():
     n = 1000
     counted = add(n, 4, BLOCK_SIZE=256)
     assert (counted.bytes_loaded, counted.distinct_sectors) == (2 * 4 * n, 3 * n // 8)
-    # The compiler cannot tell that the mask is the same for neighbours: it loads element by element,
-    # each lane its two neighbours one after the other, so that every sector is asked for twice.
+    # The compiler cannot tell that the mask is the same for neighbours: it loads element by
+    # element, each lane its two neighbours in turn, so that every sector is asked for twice.
     assert all(1.9 < access.times <= 2 for access in counted.accesses)
 
 
