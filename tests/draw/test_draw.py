@@ -172,9 +172,8 @@ def test_a_picture_of_attention_says_what_it_cannot_show():
         draw.attention(True, 16, 4, 4)
     with pytest.raises(CourseError, match="causal must be True or False; it is 'no'"):
         draw.attention(16, 16, 4, 4, causal="no")
-    with pytest.raises(
-        CourseError, match="There is no program 4: there are 4 query tiles, counted"
-    ):
+    words = "There is no program 4: there are 4 query tiles, counted from 0"
+    with pytest.raises(CourseError, match=words):
         draw.attention(16, 16, 4, 4, program=4)
 
 
