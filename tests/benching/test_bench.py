@@ -1,4 +1,4 @@
-"""bench measures on a GPU and refuses without one; the sums around it are checked on any machine."""
+"""bench measures on a GPU and refuses without one; the sums around it are checked anywhere."""
 
 from dataclasses import replace
 

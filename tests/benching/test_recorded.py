@@ -20,67 +20,67 @@ from course.gpus.recorded import Machine
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02", pinned_torch="2.15.0")
 SPEEDS = Speeds(
     "example", "elements",
-    (Timing("ours", 1024, 12_288_000, 0.01, 0.009, 0.02), Timing("peer", 1024, 12_288_000, 0.02, 0.019, 0.03),
+    (Timing("ours", 1024, 12_288_000, 0.01, 0.009, 0.02),
+     Timing("peer", 1024, 12_288_000, 0.02, 0.019, 0.03),
      Timing("ours", 2048, 24_576_000, 0.01, 0.009, 0.02)),
     4.0, {"ours": 10.0}, "abc", machine=MACHINE,
 )  # fmt: skip
 
 
-def studies():
-    return [
-        (operation(name), each) for name in operation_names() for each in operation(name).studies
+OPERATIONS = [operation(name) for name in operation_names()]
+STUDIES = [(owner, study) for owner in OPERATIONS for study in owner.studies]
+
+
+def test_what_is_recorded_was_measured_on_the_code_of_today():
+    hashes = {each.name: code_hash(each.ladder.values()) for each in OPERATIONS}
+    changed = [
+        study.name
+        for owner, study in STUDIES
+        if recorded(study.name).source_hash != hashes[owner.name]
     ]
+    assert not changed, "the code has changed since: run `make record` on the GPU"
 
 
-@pytest.mark.parametrize(("operation", "study"), studies(), ids=lambda each: each.name)
-def test_what_is_recorded_was_measured_on_the_code_of_today(operation, study):
-    assert recorded(study.name).source_hash == code_hash(operation.ladder.values()), (
-        f"the code of {operation.name} has changed since {study.name} was recorded: run `make record` on the GPU"
-    )
-
-
-@pytest.mark.parametrize(("operation", "study"), studies(), ids=lambda each: each.name)
-def test_every_series_of_a_study_is_recorded_at_every_size(operation, study):
-    found = recorded(study.name)
-    assert found.series == list(study.series)
-    assert [timing.x for timing in found.of(found.series[0])] == list(study.xs)
-    assert all(0 < timing.ms_low <= timing.ms <= timing.ms_high for timing in found.timings)
+def test_every_series_of_a_study_is_recorded_at_every_size():
+    for _, one in STUDIES:
+        speeds = recorded(one.name)
+        assert speeds.series == list(one.series), one.name
+        first = speeds.of(speeds.series[0])
+        assert [timing.x for timing in first] == list(one.xs), one.name
+        assert all(0 < timing.ms_low <= timing.ms <= timing.ms_high for timing in speeds.timings)
 
 
 def test_nothing_is_recorded_that_no_study_makes():
-    assert records.names() == sorted(each.name for _, each in studies())
+    assert records.names() == sorted(study.name for _, study in STUDIES)
 
 
 def test_vector_add_reaches_the_copy_roof_and_torch_at_large_sizes():
-    found = recorded("vector_add")
-    for timing in found.of("add"):
+    speeds = recorded("vector_add")
+    for timing in speeds.of("add"):
         if timing.x >= 2**26:
-            assert timing.tb_s >= 0.98 * found.copy_tb_s
-            assert timing.tb_s >= 0.99 * found.at("torch.add", timing.x).tb_s
+            assert timing.tb_s >= 0.98 * speeds.copy_tb_s
+            assert timing.tb_s >= 0.99 * speeds.at("torch.add", timing.x).tb_s
 
 
 def test_a_transpose_by_tiles_comes_near_the_roof_and_passes_torch():
-    found = recorded("transpose")
+    speeds = recorded("transpose")
     for n in (8192, 16384):
-        assert found.at("transpose", n).tb_s >= 0.9 * found.copy_tb_s
-        assert found.at("transpose", n).tb_s >= 3 * found.at("torch", n).tb_s
-        assert (
-            found.at("transpose_v1", n).tb_s <= 0.125 * found.copy_tb_s
-        )  # a sector for every element
+        assert speeds.at("transpose", n).tb_s >= 0.9 * speeds.copy_tb_s
+        assert speeds.at("transpose", n).tb_s >= 3 * speeds.at("torch", n).tb_s
+        # a sector for every element
+        assert speeds.at("transpose_v1", n).tb_s <= 0.125 * speeds.copy_tb_s
 
 
 def test_one_kernel_takes_half_the_time_of_two():
-    found = recorded("bias_gelu")
-    fused, two = found.at("bias_gelu", 65536), found.at("bias_gelu_v1", 65536)
-    assert fused.tb_s >= 0.9 * found.copy_tb_s
+    speeds = recorded("bias_gelu")
+    fused, two = speeds.at("bias_gelu", 65536), speeds.at("bias_gelu_v1", 65536)
+    assert fused.tb_s >= 0.9 * speeds.copy_tb_s
     assert two.ms / fused.ms == pytest.approx(2, rel=0.1)
 
 
 def test_in_bfloat16_the_arithmetic_of_erf_takes_longer_than_the_bytes():
-    halves, whole = (
-        recorded("bias_gelu_bfloat16").at("bias_gelu", 65536),
-        recorded("bias_gelu").at("bias_gelu", 65536),
-    )
+    halves = recorded("bias_gelu_bfloat16").at("bias_gelu", 65536)
+    whole = recorded("bias_gelu").at("bias_gelu", 65536)
     assert 1.2 < whole.ms / halves.ms < 1.8
 
 
@@ -88,37 +88,37 @@ def test_in_bfloat16_the_arithmetic_of_erf_takes_longer_than_the_bytes():
     ("name", "widest", "share"), [("softmax", 2**18, 0.96), ("softmax_bfloat16", 2**15, 0.97)]
 )
 def test_softmax_reaches_the_copy_and_passes_torch(name, widest, share):
-    found = recorded(name)
-    for timing in found.of("softmax"):
-        assert timing.tb_s >= found.at("torch", timing.x).tb_s
+    speeds = recorded(name)
+    for timing in speeds.of("softmax"):
+        assert timing.tb_s >= speeds.at("torch", timing.x).tb_s
         if timing.x <= widest and timing.x % 8 == 0:
-            assert timing.tb_s >= share * found.at("copy", timing.x).tb_s
+            assert timing.tb_s >= share * speeds.at("copy", timing.x).tb_s
 
 
 def test_softmax_of_the_widest_rows_in_bfloat16_is_slower_than_a_copy_and_far_faster_than_torch():
-    found = recorded("softmax_bfloat16")
+    speeds = recorded("softmax_bfloat16")
     for columns in (50_257, 2**16, 2**17, 2**18):
-        assert found.at("softmax", columns).tb_s >= 0.9 * found.at("copy", columns).tb_s
-        assert found.at("softmax", columns).tb_s >= 1.5 * found.at("torch", columns).tb_s
+        assert speeds.at("softmax", columns).tb_s >= 0.9 * speeds.at("copy", columns).tb_s
+        assert speeds.at("softmax", columns).tb_s >= 1.5 * speeds.at("torch", columns).tb_s
 
 
-# In float32 b is turned first, which torch does not need; and torch's own is less slow where rows do not begin at 16 bytes.
+# In float32 b is transposed first, which torch does not need; and torch's own is less slow where
+# rows do not begin at 16 bytes.
 @pytest.mark.parametrize(
     ("name", "share", "ragged"),
     [("matmul", 0.97, 2.6), ("matmul_bfloat16", 0.97, 2.6), ("matmul_float32", 0.9, 1.6)],
 )
 def test_a_large_matrix_product_comes_near_torchs_and_a_ragged_one_passes_it(name, share, ragged):
-    found = recorded(name)
+    speeds = recorded(name)
     for n in (4096, 8192):
-        assert found.at("torch", n).ms >= share * found.at("matmul", n).ms
-    assert (
-        found.at("torch", 4101).ms >= ragged * found.at("matmul", 4101).ms
-    )  # copied first, so that descriptors take it
+        assert speeds.at("torch", n).ms >= share * speeds.at("matmul", n).ms
+    # copied first, so that descriptors take it
+    assert speeds.at("torch", 4101).ms >= ragged * speeds.at("matmul", 4101).ms
 
 
 def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
-    found = recorded("matmul")
-    v1, v2, v3 = (found.at(f"matmul_v{version}", 8192).ms for version in (1, 2, 3))
+    speeds = recorded("matmul")
+    v1, v2, v3 = (speeds.at(f"matmul_v{version}", 8192).ms for version in (1, 2, 3))
     assert v1 > 1.1 * v2 > 2.4 * v3
 
 
@@ -128,29 +128,29 @@ def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
 def test_a_small_matrix_product_is_near_torchs_on_the_gpu_and_its_launch_takes_the_cpu_longer(
     name, share
 ):
-    found = recorded(name)
+    speeds = recorded(name)
     for n in (1024, 2048):
-        assert found.at("torch", n).ms >= share * found.at("matmul", n).ms
-    assert found.launch_us["matmul"] > 1000 * found.at("matmul", 1024).ms
+        assert speeds.at("torch", n).ms >= share * speeds.at("matmul", n).ms
+    assert speeds.launch_us["matmul"] > 1000 * speeds.at("matmul", 1024).ms
 
 
 def attention_studies(head_dim, dtype=""):
     return [recorded(f"flash_attention_{head_dim}{mask}{dtype}") for mask in ("", "_causal")]
 
 
-def mean_speed_beside(peer, found):
+def mean_speed_beside(peer, studies):
     """The geometric mean of the peer's time over ours, over lengths of 1,024 to 16,384."""
     ratios = [
-        each.at(peer, t.x).ms / t.ms
-        for each in found
-        for t in each.of("flash_attention")
-        if t.x >= 1024
+        speeds.at(peer, timing.x).ms / timing.ms
+        for speeds in studies
+        for timing in speeds.of("flash_attention")
+        if timing.x >= 1024
     ]
     return statistics.geometric_mean(ratios)
 
 
-# What Triton 3.9.0 makes of these kernels takes 1 to 3 % longer than what 3.7.1 made of them, from the same instructions;
-# the peers take as long as before.
+# What Triton 3.9.0 makes of these kernels takes 1 to 3 % longer than what 3.7.1 made of them, from
+# the same instructions; the peers take as long as before.
 @pytest.mark.parametrize("dtype", ["", "_bfloat16"])
 @pytest.mark.parametrize(("head_dim", "share"), [(64, 0.92), (128, 0.87), (256, 0.85)])
 def test_attention_comes_near_cudnn(head_dim, share, dtype):
@@ -160,24 +160,24 @@ def test_attention_comes_near_cudnn(head_dim, share, dtype):
 @pytest.mark.parametrize("dtype", ["", "_bfloat16"])
 @pytest.mark.parametrize(("head_dim", "times"), [(64, 1.45), (128, 1.6), (256, 1.8)])
 def test_attention_is_faster_than_torchs_flash_backend(head_dim, times, dtype):
-    found = attention_studies(head_dim, dtype)
-    assert mean_speed_beside("torch, flash", found) >= times
-    for each in found:
-        for timing in each.of("flash_attention"):
-            assert timing.ms < each.at("torch, flash", timing.x).ms
+    studies = attention_studies(head_dim, dtype)
+    assert mean_speed_beside("torch, flash", studies) >= times
+    for speeds in studies:
+        for timing in speeds.of("flash_attention"):
+            assert timing.ms < speeds.at("torch, flash", timing.x).ms
 
 
 def test_scores_written_to_memory_cost_attention_twenty_times_its_time():
-    for each in attention_studies(128):
-        assert each.at("torch, math", 16384).ms >= 20 * each.at("flash_attention", 16384).ms
+    for speeds in attention_studies(128):
+        assert speeds.at("torch, math", 16384).ms >= 20 * speeds.at("flash_attention", 16384).ms
 
 
 def test_small_sizes_are_launch_cost():
-    found = recorded("vector_add")
-    floor_ms = found.at("add", 2**12).ms
-    for timing in found.of("add"):
+    speeds = recorded("vector_add")
+    floor_ms = speeds.at("add", 2**12).ms
+    for timing in speeds.of("add"):
         if timing.x <= 2**20:
-            explained = floor_ms + timing.bytes / found.copy_tb_s / 1e9
+            explained = floor_ms + timing.bytes / speeds.copy_tb_s / 1e9
             assert timing.ms == pytest.approx(explained, rel=0.2)
 
 
@@ -248,9 +248,8 @@ def test_unknown_operations_and_studies_are_sentences():
 def test_the_recorded_facts_of_a_gpu_print_and_survive_json():
     facts = gpu_facts()
     assert "multiprocessors" in str(facts)
-    assert (
-        dataclasses.replace(GpuFacts.from_json(facts.to_json()), recorded=facts.recorded) == facts
-    )
+    again = GpuFacts.from_json(facts.to_json())
+    assert dataclasses.replace(again, recorded=facts.recorded) == facts
     # The matrix rate over the memory rate is what lesson 00 builds on.
     assert facts.matmul_tflop_s / facts.memory_tb_s > 20
 

@@ -27,11 +27,15 @@ def work(x, block=8):
 
 SAME = {
     "a comment": ("    total = x * scale", "    # scaled\n    total = x * scale  # once"),
-    "blank lines and brackets": ("return sum(parts) + block", "return (\n        sum(parts)\n\n        + block\n    )"),
+    "blank lines and brackets":
+        ("return sum(parts) + block", "return (\n        sum(parts)\n\n        + block\n    )"),
     "a docstring": ("def helper(x, scale):", 'def helper(x, scale):\n    """Scale x."""'),
-    "an annotation": ("def helper(x, scale):", "def helper(x: float, scale: float) -> list[float]:"),
+    "an annotation":
+        ("def helper(x, scale):", "def helper(x: float, scale: float) -> list[float]:"),
     "the text of an error": ('f"x is {x}"', '"x is negative: give 0 or more."'),
-    "a local's name": ("    total = x * scale\n    return [total +", "    scaled = x * scale\n    return [scaled +"),
+    "a local's name": (
+        "    total = x * scale\n    return [total +", "    scaled = x * scale\n    return [scaled +"
+    ),
     "a loop variable's name": ("[total + each for each in", "[total + n for n in"),
     "an unused definition": ("LIMIT = 4", "LIMIT = 4\nUNUSED = 5"),
 }  # fmt: skip
@@ -41,14 +45,16 @@ OTHER = {
     "a number": ("scale=2.0", "scale=2.5"),
     "a constant elsewhere": ("LIMIT = 4", "LIMIT = 5"),
     "a default": ("block=8", "block=16"),
-    "a parameter's name": ("def helper(x, scale):\n    total = x * scale", "def helper(x, scale, /):\n    total = x * scale"),
+    "how a parameter is given": ("def helper(x, scale):", "def helper(x, scale, /):"),
     "which of two locals is used": (
-        "    total = x * scale\n    return [total +", "    total = x * scale\n    other = x\n    return [other +"
+        "    total = x * scale\n    return [total +",
+        "    total = x * scale\n    other = x\n    return [other +",
     ),
     "a condition": ("x < 0", "x <= 0"),
     "a statement left out": ("    if x < 0:\n        raise ValueError(f\"x is {x}\")\n", ""),
     "a decorator": ("def work", "import functools\n@functools.cache\ndef work"),
-    "a constant for the compiler": ("def helper(x, scale):", "def helper(x, scale: 'tl.constexpr'):"),
+    "a constant for the compiler":
+        ("def helper(x, scale):", "def helper(x, scale: 'tl.constexpr'):"),
 }  # fmt: skip
 
 NUMBERS = itertools.count()  # a package is imported once
@@ -111,5 +117,8 @@ def test_checks_of_inputs_do_not_count(package):
 
 
 def test_definitions_that_use_each_other_have_a_hash(package):
-    text = "def work(n):\n    return other(n - 1) if n else 0\n\ndef other(n):\n    return work(n - 1) if n else {}\n"
+    text = (
+        "def work(n):\n    return other(n - 1) if n else 0\n\n"
+        "def other(n):\n    return work(n - 1) if n else {}\n"
+    )
     assert package(text.format(1)) != package(text.format(2))

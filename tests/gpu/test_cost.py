@@ -1,4 +1,4 @@
-"""cost and replay with tensors on a GPU: timed beside what was counted, and the tensors left alone."""
+"""cost and replay with tensors on a GPU: timed beside the counts, and the tensors left alone."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What only a GPU can show of attention: bfloat16, long sequences, the error beside torch's, the same result every time."""
+"""What only a GPU can show of attention: bfloat16, long sequences, errors beside torch's."""
 
 import itertools
 import math

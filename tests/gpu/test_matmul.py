@@ -1,4 +1,4 @@
-"""What only a GPU can show of the matrix product: bfloat16, TF32, large shapes, and errors beside torch's."""
+"""What only a GPU can show of the matrix product: bfloat16, TF32, large shapes, errors."""
 
 import math
 
@@ -48,7 +48,7 @@ def test_the_error_is_at_most_a_tenth_more_than_torchs(dtype, torch_in_tf32):
 
 
 def rounded_to_tf32(x):
-    """x with 10 bits of mantissa, the half rounded up, where torch may choose not to multiply in TF32."""
+    """x with 10 bits of mantissa, halves rounded up, where torch may not multiply in TF32."""
     return ((x.view(torch.int32) + 2**12) & -(2**13)).view(torch.float32)
 
 

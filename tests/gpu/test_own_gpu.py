@@ -1,4 +1,4 @@
-"""`course doctor --measure` on a real GPU: it is quick, near what its maker says, kept, and shown."""
+"""`course doctor --measure` on a real GPU: quick, near what its maker says, kept, and shown."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What a smaller or another GPU lacks is skipped with the reason, and what it has is not; the GPUs are invented here."""
+"""What a GPU lacks is skipped with the reason, and what it has is not; the GPUs are invented."""
 
 from types import SimpleNamespace
 
@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(
 
 # name: compute capability, shared memory of a program in KiB, memory in GiB
 CARDS = {
-    "T4": ((7, 5), 64, 16), "A100": ((8, 0), 163, 80), "RTX 4090": ((8, 9), 99, 24), "H100": ((9, 0), 227, 80),
+    "T4": ((7, 5), 64, 16), "A100": ((8, 0), 163, 80), "RTX 4090": ((8, 9), 99, 24), "H100": ((9,
+    0), 227, 80),
     "H200": ((9, 0), 227, 141), "B200": ((10, 0), 227, 180), "RTX 5090": ((12, 0), 99, 32),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from course.verifying.api import verify
 from course.verifying.inputs import matrices
 from kernels.bias_gelu import bias_gelu, bias_gelu_v1
 from tests.support.devices import needs_free_gib
+from tests.support.refusals import assert_each_is_refused
 
 LAUNCHERS = [bias_gelu_v1, bias_gelu]
 
@@ -19,28 +20,18 @@ def random(*shape):
 
 
 def test_the_fused_kernel_is_right_in_every_case():
-    found = operation("bias_gelu")
-    result = verify(
-        found.ladder["bias_gelu"], found.reference, found.cases, absolute=found.absolute
-    )
+    whole = operation("bias_gelu")
+    result = verify(bias_gelu, whole.reference, whole.cases, absolute=whole.absolute)
     assert result.right, result
 
 
 def test_two_kernels_are_right_in_float32_and_round_twice_in_float16():
-    in_float32 = verify(
-        bias_gelu_v1,
-        lambda x, b: gelu(x + b),
-        matrices(dtypes=(torch.float32,), with_row=True),
-        absolute=1e-6,
-    )
-    assert in_float32.right, in_float32
-    in_float16 = verify(
-        bias_gelu_v1,
-        lambda x, b: gelu(x + b),
-        matrices(dtypes=(torch.float16,), with_row=True),
-        absolute=1e-6,
-    )
-    assert not in_float16.right
+    def result(dtype):
+        cases = matrices(dtypes=(dtype,), with_row=True)
+        return verify(bias_gelu_v1, lambda x, b: gelu(x + b), cases, absolute=1e-6)
+
+    assert result(torch.float32).right
+    assert not result(torch.float16).right
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -89,40 +80,26 @@ def test_more_columns_than_a_grids_axis_takes_are_a_sentence():
         bias_gelu(x, x)
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize(
-    ("make", "error", "says"),
-    [
-        (lambda: (random(3, 4), random(3)), ValueError, "x has shape (3, 4) and bias (3,)"),
-        (lambda: (random(3, 4), random(1, 4)), ValueError, "the bias must have one dimension"),
-        (lambda: (random(), random()), ValueError, "x has shape ()"),
-        (lambda: (random(3, 4), random(4).half()), ValueError, "bias torch.float16 on"),
-        (
-            lambda: (random(3, 4).double(), random(4).double()),
-            ValueError,
-            "x is torch.float64; this kernel takes",
-        ),
-        (
-            lambda: (random(3, 4).int(), random(4).int()),
-            ValueError,
-            "x is torch.int32; this kernel takes",
-        ),
-        (lambda: (random(3, 4), None), TypeError, "bias is a NoneType"),
-        (
-            lambda: (random(3, 4).to_sparse(), random(4)),
-            ValueError,
-            "x has layout torch.sparse_coo, and must be dense",
-        ),
-    ],
-)
-def test_bad_input_is_a_sentence(launcher, make, error, says):
-    with pytest.raises(error) as caught:
-        launcher(*make())
-    assert says in str(caught.value)
+REFUSALS = [
+    (lambda: (random(3, 4), random(3)), ValueError, "x has shape (3, 4) and bias (3,)"),
+    (lambda: (random(3, 4), random(1, 4)), ValueError, "the bias must have one dimension"),
+    (lambda: (random(), random()), ValueError, "x has shape ()"),
+    (lambda: (random(3, 4), random(4).half()), ValueError, "bias torch.float16 on"),
+    (lambda: (random(3, 4).double(), random(4).double()), ValueError,
+     "x is torch.float64; this kernel takes"),
+    (lambda: (random(3, 4).int(), random(4).int()), ValueError,
+     "x is torch.int32; this kernel takes"),
+    (lambda: (random(3, 4), None), TypeError, "bias is a NoneType"),
+    (lambda: (random(3, 4).to_sparse(), random(4)), ValueError,
+     "x has layout torch.sparse_coo, and must be dense"),
+]  # fmt: skip
+
+
+def test_bad_input_is_a_sentence():
+    assert_each_is_refused(LAUNCHERS, REFUSALS)
 
 
 @pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_cpu_tensors_are_refused_on_a_gpu(launcher):
-    with pytest.raises(ValueError, match="the inputs are on cpu"):
-        launcher(torch.rand(3, 3), torch.rand(3))
+def test_cpu_tensors_are_refused_on_a_gpu():
+    x = (torch.rand(3, 3), torch.rand(3))
+    assert_each_is_refused(LAUNCHERS, [(lambda: x, ValueError, "the inputs are on cpu")])

@@ -1,4 +1,4 @@
-"""The attention of kernels/, as a caller sees it, in either mode. The interpreter multiplies bfloat16 wrongly: a GPU has it."""
+"""The attention of kernels/, as a caller sees it, in either mode: in bfloat16 on a GPU only."""
 
 import itertools
 import math
@@ -26,6 +26,7 @@ from kernels.flash_attention import (
 from kernels.flash_attention_export import _fwd_kernel
 from tests.support.devices import dtypes_of, lacking, needs, needs_free_gib
 from tests.support.processes import PATIENCE_S
+from tests.support.refusals import assert_each_is_refused
 
 LADDER = [
     flash_attention_v1,
@@ -39,9 +40,8 @@ DTYPES = dtypes_of(torch.float16, torch.bfloat16)
 
 
 def random(*shape, dtype=torch.float16):
-    return torch.randn(
-        shape, device=DEVICE, generator=torch.Generator(DEVICE).manual_seed(sum(shape))
-    ).to(dtype)
+    generator = torch.Generator(DEVICE).manual_seed(sum(shape))
+    return torch.randn(shape, device=DEVICE, generator=generator).to(dtype)
 
 
 def inputs(batch=1, heads=2, queries=70, keys=70, head_dim=32, key_heads=None, dtype=torch.float16):
@@ -57,10 +57,8 @@ def reference(q, k, v, causal=False, scale=None):
     scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
     if causal:
         queries, keys = scores.shape[-2:]
-        hidden = torch.ones(queries, keys, dtype=torch.bool, device=q.device).triu(
-            keys - queries + 1
-        )
-        scores = scores.masked_fill(hidden, -math.inf)
+        every = torch.ones(queries, keys, dtype=torch.bool, device=q.device)
+        scores = scores.masked_fill(every.triu(keys - queries + 1), -math.inf)
     lse = scores.logsumexp(-1)
     shares = (scores - lse.where(lse > -math.inf, 0)[..., None]).exp()
     return shares @ v, lse
@@ -69,9 +67,8 @@ def reference(q, k, v, causal=False, scale=None):
 def assert_right(launcher, q, k, v, **options):
     out, lse = launcher(q, k, v, return_lse=True, **options)
     expected, expected_lse = reference(q, k, v, **options)
-    close = (
-        1e-3 if q.dtype == torch.float16 else 8e-3
-    )  # probabilities are rounded to the dtype, and so is the result
+    # Probabilities are rounded to the dtype, and so is the result.
+    close = 1e-3 if q.dtype == torch.float16 else 8e-3
     torch.testing.assert_close(out.double(), expected, rtol=4 * close, atol=close, equal_nan=True)
     torch.testing.assert_close(lse.double(), expected_lse, rtol=1e-5, atol=1e-5, equal_nan=True)
 
@@ -90,11 +87,8 @@ def test_every_version_is_right_at_every_length(launcher, causal, queries, keys)
 @pytest.mark.parametrize("head_dim", [16, 24, 40, 64, 80, 128, 192, 256])
 def test_every_head_dim_is_right(launcher, head_dim):
     for dtype in DTYPES:
-        assert_right(
-            launcher,
-            *inputs(heads=1, queries=33, keys=50, head_dim=head_dim, dtype=dtype),
-            causal=True,
-        )
+        x = inputs(heads=1, queries=33, keys=50, head_dim=head_dim, dtype=dtype)
+        assert_right(launcher, *x, causal=True)
 
 
 @pytest.mark.parametrize("head_dim", [17, 31, 97])
@@ -108,11 +102,8 @@ def test_a_head_dim_that_no_descriptor_takes_is_right(head_dim):
 @pytest.mark.parametrize("launcher", LADDER)
 @pytest.mark.parametrize("key_heads", [1, 2, 3, 6])
 def test_heads_that_share_keys(launcher, key_heads):
-    assert_right(
-        launcher,
-        *inputs(batch=2, heads=6, queries=20, keys=40, head_dim=16, key_heads=key_heads),
-        causal=True,
-    )
+    x = inputs(batch=2, heads=6, queries=20, keys=40, head_dim=16, key_heads=key_heads)
+    assert_right(launcher, *x, causal=True)
 
 
 @pytest.mark.parametrize("launcher", LADDER)
@@ -245,62 +236,36 @@ def test_what_lies_beside_the_tensors_does_not_matter():
             assert torch.equal(launcher(*views), launcher(q, k, v))
 
 
-@pytest.mark.parametrize("launcher", LADDER)
-@pytest.mark.parametrize(
-    ("change", "error", "says"),
-    [
-        ({"q": 3}, TypeError, "q is a int, and must be a torch.Tensor"),
-        (
-            {"q": random(2, 3, 16)},
-            ValueError,
-            "q has 3 dimensions, and must have 4: batch, heads, length, head_dim",
-        ),
-        (
-            {"q": random(1, 2, 4, 16).float()},
-            ValueError,
-            "q is torch.float32; this kernel takes float16 and bfloat16",
-        ),
-        (
-            {"q": random(1, 2, 4, 16).bfloat16()},
-            ValueError,
-            "q has dtype torch.bfloat16 and k has dtype torch.float16",
-        ),
-        (
-            {"v": random(1, 2, 6, 16)},
-            ValueError,
-            "k has shape (1, 2, 5, 16) and v has shape (1, 2, 6, 16)",
-        ),
-        (
-            {"k": torch.empty(1, 2, 5, 16, device="meta").half()},
-            ValueError,
-            "both must have the same device",
-        ),
-        (
-            {"q": random(2, 2, 4, 16)},
-            ValueError,
-            "q has batch 2 and head_dim 16, k has batch 1 and head_dim 16",
-        ),
-        (
-            {"q": random(1, 2, 4, 32)},
-            ValueError,
-            "q has batch 1 and head_dim 32, k has batch 1 and head_dim 16",
-        ),
-        ({"q": random(1, 3, 4, 16)}, ValueError, "3 heads of q cannot share 2 heads of k evenly"),
-        (
-            {"q": random(1, 2, 16, 4).mT},
-            ValueError,
-            "q has stride 4 along head_dim, and must have 1: call .contiguous()",
-        ),
-        ({"layout": "bhdm"}, ValueError, "layout is 'bhdm', and must be one of bhmd, bmhd"),
-        ({"scale": 0.0}, ValueError, "scale is 0.0, and must be positive and finite"),
-        ({"scale": math.nan}, ValueError, "scale is nan, and must be positive and finite"),
-    ],
-)
-def test_bad_input_is_a_sentence(launcher, change, error, says):
+REFUSED_CHANGES = [
+    ({"q": 3}, TypeError, "q is a int, and must be a torch.Tensor"),
+    ({"q": random(2, 3, 16)}, ValueError,
+     "q has 3 dimensions, and must have 4: batch, heads, length, head_dim"),
+    ({"q": random(1, 2, 4, 16).float()}, ValueError,
+     "q is torch.float32; this kernel takes float16 and bfloat16"),
+    ({"q": random(1, 2, 4, 16).bfloat16()}, ValueError,
+     "q has dtype torch.bfloat16 and k has dtype torch.float16"),
+    ({"v": random(1, 2, 6, 16)}, ValueError,
+     "k has shape (1, 2, 5, 16) and v has shape (1, 2, 6, 16)"),
+    ({"k": torch.empty(1, 2, 5, 16, device="meta").half()}, ValueError,
+     "both must have the same device"),
+    ({"q": random(2, 2, 4, 16)}, ValueError,
+     "q has batch 2 and head_dim 16, k has batch 1 and head_dim 16"),
+    ({"q": random(1, 2, 4, 32)}, ValueError,
+     "q has batch 1 and head_dim 32, k has batch 1 and head_dim 16"),
+    ({"q": random(1, 3, 4, 16)}, ValueError, "3 heads of q cannot share 2 heads of k evenly"),
+    ({"q": random(1, 2, 16, 4).mT}, ValueError,
+     "q has stride 4 along head_dim, and must have 1: call .contiguous()"),
+    ({"layout": "bhdm"}, ValueError, "layout is 'bhdm', and must be one of bhmd, bmhd"),
+    ({"scale": 0.0}, ValueError, "scale is 0.0, and must be positive and finite"),
+    ({"scale": math.nan}, ValueError, "scale is nan, and must be positive and finite"),
+]  # fmt: skip
+
+
+def test_bad_input_is_a_sentence():
     good = dict(zip("qkv", inputs(queries=4, keys=5, head_dim=16), strict=True))
-    with pytest.raises(error) as caught:
-        launcher(**good | change)
-    assert says in str(caught.value)
+    for change, error, words in REFUSED_CHANGES:
+        args = good | change
+        assert_each_is_refused(LADDER, [(lambda args=args: args, error, words)])
 
 
 @pytest.mark.parametrize("head_dim", [8, 257])
@@ -323,10 +288,9 @@ def test_a_gpu_too_small_is_a_sentence():
 
 
 @pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
-@pytest.mark.parametrize("launcher", LADDER)
-def test_cpu_tensors_are_refused_on_a_gpu(launcher):
-    with pytest.raises(ValueError, match="the inputs are on cpu"):
-        launcher(*(x.cpu() for x in inputs()))
+def test_cpu_tensors_are_refused_on_a_gpu():
+    x = tuple(x.cpu() for x in inputs())
+    assert_each_is_refused(LADDER, [(lambda: x, ValueError, "the inputs are on cpu")])
 
 
 def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
@@ -338,38 +302,46 @@ def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
             TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, settings.block_n, head_dim])
         ] * 2
     return lower(
-        flash_attention_kernel, "*fp16:16", *keys, "*fp16:16", "*fp32:16", "fp32", "i32", *["i32:16"] * 16,
+        flash_attention_kernel,
+        "*fp16:16", *keys, "*fp16:16", "*fp32:16", "fp32", "i32", *["i32:16"] * 16,
         EVEN_M=even, EVEN_N=even, EVEN_HEADDIM=even, IS_CAUSAL=causal, BLOCK_HEADDIM=head_dim,
-        BLOCK_M=settings.block_m, BLOCK_N=settings.block_n, HEADS_PER_KEY_HEAD=1, DESCRIPTORS=descriptors,
+        BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
+        HEADS_PER_KEY_HEAD=1, DESCRIPTORS=descriptors,
         num_warps=settings.num_warps, num_stages=settings.num_stages, target=target,
     )  # fmt: skip
 
 
+FITTING = pytest.mark.unless_unchanged(
+    "settings of attention fit", "kernels", "course/gpus", "course/isolate", "course/lowering",
+    "course/triton_internals",
+)  # fmt: skip
+MOST_SPILLED = 0 if COMPILED_TRITON <= (3, 7) else 64
+"""Bytes: none with the Triton that the settings were chosen with, and some room for what comes."""
+
+
+@FITTING
 @pytest.mark.parametrize(
     ("target", "shared_kb"), [("sm_75", 64), ("sm_80", 163), ("sm_89", 99), ("sm_90", 227)]
 )
 @pytest.mark.parametrize("head_dim", [16, 64, 128, 256])
 def test_the_settings_fit_the_gpu_and_spill_nothing(target, shared_kb, head_dim):
     for causal, even in itertools.product([False, True], [True, False]):
-        resources = compiled(
-            target, head_dim, causal, table.settings_for(head_dim, shared_kb), even
-        ).resources
+        settings = table.settings_for(head_dim, shared_kb)
+        resources = compiled(target, head_dim, causal, settings, even).resources
         assert resources.fits, resources
-        most = (
-            0 if COMPILED_TRITON <= (3, 7) else 64
-        )  # what they were chosen with, and room for what comes
-        assert resources.spill_bytes <= most, (causal, even, resources)
+        assert resources.spill_bytes <= MOST_SPILLED, (causal, even, resources)
 
 
+@FITTING
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
     for causal, even in itertools.product([False, True], [True, False]):
         settings = table.DESCRIPTOR_SETTINGS[head_dim]
-        made = compiled("sm_90", head_dim, causal, settings, even, descriptors=True)
-        assert made.resources.fits, made.resources
-        assert made.resources.spill_bytes == 0, (causal, even, made.resources)
-        assert "cp.async.bulk.tensor" in made.ptx
-        assert "ld.global" not in made.ptx.split("cp.async.bulk.tensor")[-1]
+        lowered = compiled("sm_90", head_dim, causal, settings, even, descriptors=True)
+        assert lowered.resources.fits, lowered.resources
+        assert lowered.resources.spill_bytes == 0, (causal, even, lowered.resources)
+        assert "cp.async.bulk.tensor" in lowered.ptx
+        assert "ld.global" not in lowered.ptx.split("cp.async.bulk.tensor")[-1]
 
 
 @pytest.mark.skipif(COMPILED_TRITON < (3, 7), reason="what v5 was measured with")
@@ -377,23 +349,24 @@ def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
 @pytest.mark.parametrize("head_dim", [128, 256])
 def test_loads_and_halves_of_a_tile_get_warps_of_their_own(head_dim, causal):
     settings = table.SPECIALIZED_SETTINGS[head_dim]
-    made = lower(
-        flash_attention_kernel_v5, *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 3, *["i32:16"] * 18,
-        IS_CAUSAL=causal, HEADDIM=head_dim, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n, HEADS_PER_KEY_HEAD=1,
-        PERSISTENT=head_dim in table.PERSISTENT, num_warps=settings.num_warps, num_stages=settings.num_stages, target="sm_90",
+    lowered = lower(
+        flash_attention_kernel_v5, *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 21,
+        IS_CAUSAL=causal, HEADDIM=head_dim, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
+        HEADS_PER_KEY_HEAD=1, PERSISTENT=head_dim in table.PERSISTENT,
+        num_warps=settings.num_warps, num_stages=settings.num_stages, target="sm_90",
     )  # fmt: skip
-    assert made.resources.fits, made.resources
-    assert made.resources.spill_bytes == 0, made.resources
-    loading, *computing = made.ttgir.split("partition")
+    assert lowered.resources.fits, lowered.resources
+    assert lowered.resources.spill_bytes == 0, lowered.resources
+    loading, *computing = lowered.ttgir.split("partition")
     assert "async_tma_copy_global_to_local" in loading
     assert "warp_group_dot" not in loading
     assert len([part for part in computing if "warp_group_dot" in part]) == 2
 
 
 def test_the_loop_without_a_mask_compares_nothing():
-    made = compiled("sm_90", 64, False, table.settings_for(64, 227))
-    assert made.ptx.count("wgmma.mma_async") > 0
-    assert "setp.le" not in made.ptx
+    lowered = compiled("sm_90", 64, False, table.settings_for(64, 227))
+    assert lowered.ptx.count("wgmma.mma_async") > 0
+    assert "setp.le" not in lowered.ptx
 
 
 def test_the_exported_kernel_takes_the_arguments_that_callers_in_c_pass():
@@ -406,15 +379,8 @@ def test_the_exported_kernel_takes_the_arguments_that_callers_in_c_pass():
     assert names[:9] == ["Q", "K", "V", "Out", "Lse", "TMP", "softmax_scale", "batch", "nheads"]
     assert names[9:21] == strides
     assert names[21:25] == ["seqlen_q", "seqlen_k", "seqlen_q_rounded", "head_dim"]
-    assert names[25:] == [
-        "EVEN_M",
-        "EVEN_N",
-        "EVEN_HEADDIM",
-        "IS_CAUSAL",
-        "BLOCK_HEADDIM",
-        "BLOCK_M",
-        "BLOCK_N",
-    ]
+    flags = ["EVEN_M", "EVEN_N", "EVEN_HEADDIM", "IS_CAUSAL"]
+    assert names[25:] == [*flags, "BLOCK_HEADDIM", "BLOCK_M", "BLOCK_N"]
 
 
 RUN_TIME_FLAGS = """
@@ -426,8 +392,9 @@ from kernels.flash_attention_export import _fwd_kernel
 names = _fwd_kernel.arg_names
 types = ["*fp16"] * 4 + ["*fp32"] * 2 + ["fp32"] + ["i32"] * 18 + ["i1"] * 3 + ["constexpr"] * 4
 constants = dict(zip(names[28:], (CAUSAL, 64, 128, 64)))
-made = triton.compile(ASTSource(_fwd_kernel, dict(zip(names, types)), constants), target=GPUTarget("cuda", 90, 32))
-head = made.asm["ptx"].split(".entry")[1].split("{")[0]
+source = ASTSource(_fwd_kernel, dict(zip(names, types)), constants)
+compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+head = compiled.asm["ptx"].split(".entry")[1].split("{")[0]
 print("parameters of a byte:", head.count(".param .u8"))
 """
 

@@ -1,6 +1,7 @@
-"""Every kernel compiles for every kind of GPU with the settings that its launcher takes there, and fits; with no GPU here.
+"""Every kernel compiles for every kind of GPU, with the settings of its launcher there, and fits.
 
-A launcher is given tensors that claim to be on a GPU and hold nothing; what it would launch is compiled.
+There is no GPU here: a launcher is given tensors that claim to be on one and hold nothing, and what
+it would launch is compiled.
 """
 
 import pytest
@@ -38,7 +39,7 @@ MULTIPROCESSORS = 40
 """Of the smallest GPU here, a T4: what a row of softmax may be cut into."""
 ALL = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120", "gfx942", "gfx1100")
 FEW = ("sm_75", "sm_90", "gfx942")
-"""Where versions of the ladder are compiled that no launcher picks: on what has least, on what was measured, and on AMD."""
+"""Where versions that no launcher picks are compiled: on what has least, what was measured, AMD."""
 LARGE = ("sm_90", "sm_100")
 """With 227 KiB of shared memory for a program, so that launchers take their largest tiles."""
 NVIDIA = tuple(name for name in ALL if TARGETS[name].nvidia)
@@ -65,7 +66,8 @@ def multiply(launcher, n, dtype=torch.float16, **options):
 LADDER_OF_SOFTMAX = [getattr(softmax, f"softmax_v{version}") for version in range(1, 9)]
 F32 = torch.float32
 
-# What is launched, where, and how. tests/kernels/test_matmul.py and test_flash_attention.py go through all of their tables.
+# What is launched, where, and how. test_matmul.py and test_flash_attention.py go through all of
+# their tables.
 LAUNCHES = [
     *((f.__name__, where, lambda f=f: f(*[gpu(2**20, dtype=torch.bfloat16)] * 2))
       for f, where in ((vector_add.add_v1, FEW), (vector_add.add_v2, FEW), (vector_add.add, ALL))),
@@ -74,11 +76,13 @@ LAUNCHES = [
     *((f.__name__, where, lambda f=f: f(gpu(1024, 1024), gpu(1024)))
       for f, where in ((bias_gelu.bias_gelu_v1, FEW), (bias_gelu.bias_gelu, ALL))),
     *((f.__name__, FEW, lambda f=f: f(gpu(100, 8192, dtype=F32))) for f in LADDER_OF_SOFTMAX),
-    *((f"softmax of {n}", ALL, lambda n=n: softmax.softmax(gpu(100, n, dtype=torch.bfloat16))) for n in (4096, 65_536)),
+    *((f"softmax of {n}", ALL, lambda n=n: softmax.softmax(gpu(100, n, dtype=torch.bfloat16)))
+      for n in (4096, 65_536)),
     *((f.__name__, FEW, multiply(f, 4096)) for f in (matmul.matmul_v1, matmul.matmul_v2)),
     ("matmul", (*NVIDIA, "gfx942"), multiply(matmul.matmul, 4096)),
     ("matmul of float32", ("sm_75", "sm_89", *LARGE), multiply(matmul.matmul, 4096, F32)),
-    ("matmul without TF32, which RDNA lacks", ("gfx1100",), multiply(matmul.matmul, 4096, input_precision="ieee")),
+    ("matmul without TF32, which RDNA lacks", ("gfx1100",),
+     multiply(matmul.matmul, 4096, input_precision="ieee")),
     *((f.__name__, ("sm_90", "gfx942"), attend(f, 64))  # on sm_75 they spill, and compile for long
       for f in (flash_attention.flash_attention_v1, flash_attention.flash_attention_v2)),
     ("flash_attention", NVIDIA, attend(flash_attention.flash_attention, 64)),
@@ -90,27 +94,23 @@ LAUNCHES = [
 @pytest.fixture
 def launched(monkeypatch):
     """The launches that the modules make from now on, as (kernel, args, kwargs)."""
-    found = []
+    launches = []
 
     class Recorded:
-        __class__ = (
-            triton.JITFunction
-        )  # what a launcher asks of a kernel, to learn whether it is compiled
+        # What a launcher asks of a kernel, to learn whether it is compiled.
+        __class__ = triton.JITFunction
 
         def __init__(self, kernel):
             self.kernel = kernel
 
         def __getitem__(self, grid):
-            return lambda *args, **kwargs: found.append((self.kernel, args, kwargs))
+            return lambda *args, **kwargs: launches.append((self.kernel, args, kwargs))
 
     for module in MODULES:
-        for name in [
-            name
-            for name, value in vars(module).items()
-            if "kernel" in name and hasattr(value, "fn")
-        ]:
-            monkeypatch.setattr(module, name, Recorded(getattr(module, name)))
-    return found
+        for name, value in list(vars(module).items()):
+            if "kernel" in name and hasattr(value, "fn"):
+                monkeypatch.setattr(module, name, Recorded(value))
+    return launches
 
 
 def be(monkeypatch, target):
@@ -126,6 +126,10 @@ def be(monkeypatch, target):
     )
 
 
+@pytest.mark.unless_unchanged(
+    "launches fit every GPU", "kernels", "course/gpus", "course/isolate", "course/lowering",
+    "course/triton_internals",
+)  # fmt: skip
 @pytest.mark.parametrize("name", ALL)
 def test_every_launch_compiles_and_fits(name, launched, monkeypatch):
     target = TARGETS[name]
@@ -138,14 +142,10 @@ def test_every_launch_compiles_and_fits(name, launched, monkeypatch):
         launch()
         assert launched, what
         for kernel, args, options in launched:
-            made = lower(kernel, *args, target=name, **options).metadata["options"]
-            if (
-                made["shared"] > target.shared_bytes
-                or made["num_warps"] * target.warp_size > MOST_THREADS
-            ):
-                too_large.append(
-                    f"{what}: {kernel.__name__} takes {made['shared']:,} bytes and {made['num_warps']} warps"
-                )
+            lowered = lower(kernel, *args, target=name, **options).metadata["options"]
+            shared, warps = lowered["shared"], lowered["num_warps"]
+            if shared > target.shared_bytes or warps * target.warp_size > MOST_THREADS:
+                too_large.append(f"{what}: {kernel.__name__} takes {shared:,} bytes, {warps} warps")
     assert not too_large, "\n".join(too_large)
 
 

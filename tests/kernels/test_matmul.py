@@ -1,4 +1,4 @@
-"""The matrix product of kernels/, as a caller sees it, in either mode; and its launches for GPUs that are not here."""
+"""The matrix product of kernels/, as a caller sees it, in either mode; and what it launches."""
 
 import math
 
@@ -22,6 +22,7 @@ from kernels.matmul import (
     matmul_v5,
 )
 from tests.support.devices import lacking, needs, needs_free_gib, needs_shared_kib
+from tests.support.refusals import assert_each_is_refused
 
 LADDER = operation("matmul").ladder
 LAUNCHERS = (matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5, matmul)
@@ -39,7 +40,7 @@ def random(*shape, dtype=torch.float32):
 
 
 def rounded_to_tf32(x):
-    """x with ten bits behind the point, rounded to the nearest, halves to even, as a descriptor's copy does."""
+    """x with ten bits behind the point, rounded half to even, as a descriptor's copy does."""
     bits = x.contiguous().view(torch.int32)
     return ((bits + 0xFFF + (bits >> 13 & 1)) & ~0x1FFF).view(torch.float32).double()
 
@@ -47,8 +48,9 @@ def rounded_to_tf32(x):
 def close(c, a, b):
     """Whether c is a @ b, to what the mode computes.
 
-    A GPU cuts float32 to the ten bits of TF32: up to 2**-10 of each of a product's two factors. The interpreter multiplies
-    float32 exactly; from Triton 3.9 on, descriptors round it to TF32 there too.
+    A GPU cuts float32 to the ten bits of TF32: up to 2**-10 of each of a product's two factors. The
+    interpreter multiplies float32 exactly; from Triton 3.9 on, descriptors round it to TF32 there
+    too.
     """
     results = [a.double() @ b.double()]
     allowed = 1e-3 if c.dtype != torch.float32 else 2**-9 if MODE.gpu else 1e-6
@@ -64,8 +66,8 @@ def close(c, a, b):
 @pytest.mark.parametrize("name", LADDER)
 def test_every_version_is_right_in_every_case(name):
     needs(LADDER[name])
-    found = operation("matmul")
-    result = verify(LADDER[name], found.reference, found.cases, absolute=found.absolute)
+    whole = operation("matmul")
+    result = verify(LADDER[name], whole.reference, whole.cases, absolute=whole.absolute)
     assert result.right, result
 
 
@@ -148,15 +150,8 @@ def test_a_negative_bit_is_seen():
 
 
 def test_a_gpu_takes_the_next_lower_row_of_the_table():
-    assert [module._row(kib) for kib in (48, 64, 98, 99, 163, 227, 228)] == [
-        64,
-        64,
-        64,
-        99,
-        99,
-        227,
-        227,
-    ]
+    rows = {48: 64, 64: 64, 98: 64, 99: 99, 163: 99, 227: 227, 228: 227}
+    assert {kib: module._row(kib) for kib in rows} == rows
 
 
 @pytest.mark.parametrize("kib", [64, 99, 227])
@@ -169,12 +164,16 @@ def test_a_gpu_with_less_shared_memory_gets_the_same(kib, precision, monkeypatch
         assert close(matmul(a, b, input_precision=precision), a, b)
 
 
-def test_only_a_gpu_with_a_copy_engine_for_tiles_is_given_descriptors(monkeypatch):
-    used = []
-    monkeypatch.setattr(
-        module, "_launch_described", lambda a, b, c, *rest: used.append("descriptors") or c
-    )
-    monkeypatch.setattr(module, "_launch_v2", lambda a, b, c, *rest: used.append("pointers") or c)
+@pytest.fixture
+def used(monkeypatch):
+    """How each product from now on is launched; nothing is computed."""
+    ways = []
+    for launch, way in (("_launch_described", "descriptors"), ("_launch_v2", "pointers")):
+        monkeypatch.setattr(module, launch, lambda a, b, c, *rest, way=way: ways.append(way) or c)
+    return ways
+
+
+def test_only_a_gpu_with_a_copy_engine_for_tiles_is_given_descriptors(used, monkeypatch):
     for kib, columns in ((227, 64), (227, 63), (99, 64), (64, 64)):
         monkeypatch.setattr(module, "_shared_kib", lambda x, kib=kib: kib)
         matmul(random(64, columns), random(columns, 64))
@@ -193,13 +192,8 @@ def test_only_a_gpu_with_a_copy_engine_for_tiles_is_given_descriptors(monkeypatc
     ],
 )
 def test_small_16_bit_products_are_left_to_pointers_where_those_read_by_vectors(
-    m, n, k, dtype, by, monkeypatch
+    m, n, k, dtype, by, used, monkeypatch
 ):
-    used = []
-    monkeypatch.setattr(
-        module, "_launch_described", lambda a, b, c, *rest: used.append("descriptors") or c
-    )
-    monkeypatch.setattr(module, "_launch_v2", lambda a, b, c, *rest: used.append("pointers") or c)
     monkeypatch.setattr(module, "_shared_kib", lambda x: 227)
     matmul(random(m, k, dtype=dtype), random(k, n, dtype=dtype))
     assert used == [by]
@@ -240,6 +234,10 @@ def test_every_table_has_an_end():
         assert most[-1] == math.inf
 
 
+FITTING = pytest.mark.unless_unchanged(
+    "tiles of the matrix product fit", "kernels", "course/gpus", "course/isolate",
+    "course/lowering", "course/triton_internals",
+)  # fmt: skip
 POINTER_LAUNCHES = [
     (target, kind, tiles)
     for target, kib in (("sm_75", 64), ("sm_80", 99), ("sm_89", 99), ("sm_90", 227))
@@ -248,17 +246,21 @@ POINTER_LAUNCHES = [
 ]
 
 
+@FITTING
 @pytest.mark.parametrize(("target", "kind", "tiles"), POINTER_LAUNCHES)
 def test_every_launch_by_pointers_fits_its_gpu(target, kind, tiles):
     dtype, precision = ("fp16", "tf32") if kind == "16 bits" else ("fp32", kind)
-    made = lower(
-        module.matmul_kernel_v2, *[f"*{dtype}:16"] * 3, *["i32:16"] * 3, "i32:16", "i32:1", "i32:16", "i32:1",
-        **tiles.blocks, GROUP_M=tiles.group_m, INPUT_PRECISION=precision, **tiles.compiled_with, target=target,
+    lowered = lower(
+        module.matmul_kernel_v2, *[f"*{dtype}:16"] * 3,
+        *["i32:16"] * 3, "i32:16", "i32:1", "i32:16", "i32:1",
+        **tiles.blocks, GROUP_M=tiles.group_m, INPUT_PRECISION=precision,
+        **tiles.compiled_with, target=target,
     )  # fmt: skip
-    assert made.resources.fits
-    assert made.resources.spill_bytes == 0
+    assert lowered.resources.fits
+    assert lowered.resources.spill_bytes == 0
 
 
+@FITTING
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
 @pytest.mark.parametrize("a_turned", [False, True])
 @pytest.mark.parametrize("b_turned", [False, True])
@@ -266,87 +268,48 @@ def test_every_launch_by_descriptors_fits_an_h200(dtype, a_turned, b_turned):
     for size, (tiles, persistent, turn_b) in dict.fromkeys(EVERY_PLAN):
         if size != (4 if dtype == "fp32" else 2) or (turn_b and not b_turned):
             continue
-        a_block, b_block = [tiles.block_m, tiles.block_k], [tiles.block_k, tiles.block_n]
-        a_block, b_block = (
-            a_block[::-1] if a_turned else a_block,
-            b_block[::-1] if b_turned else b_block,
-        )
-        c = (
-            f"tensordesc<{dtype}[{tiles.block_m}, {tiles.block_n // 2}]>"
-            if persistent
-            else f"*{dtype}:16"
-        )
-        made = lower(
+        m, n, k = tiles.block_m, tiles.block_n, tiles.block_k
+        a_block, b_block = ([k, m] if a_turned else [m, k]), ([n, k] if b_turned else [k, n])
+        c = f"tensordesc<{dtype}[{m}, {n // 2}]>" if persistent else f"*{dtype}:16"
+        lowered = lower(
             module.matmul_kernel_v5 if persistent else module.matmul_kernel_v4,
-            *(f"tensordesc<{dtype}{block}>" for block in (a_block, b_block)), c, *["i32:16"] * 3,
-            A_TURNED=a_turned, B_TURNED=b_turned, **tiles.blocks, GROUP_M=tiles.group_m, INPUT_PRECISION="tf32",
-            **tiles.compiled_with, target="sm_90",
+            f"tensordesc<{dtype}{a_block}>", f"tensordesc<{dtype}{b_block}>", c, *["i32:16"] * 3,
+            A_TURNED=a_turned, B_TURNED=b_turned, **tiles.blocks, GROUP_M=tiles.group_m,
+            INPUT_PRECISION="tf32", **tiles.compiled_with, target="sm_90",
         )  # fmt: skip
-        assert made.resources.fits, (tiles, made.resources)
-        assert made.resources.spill_bytes == 0, (tiles, made.resources)
-        assert "wgmma" in made.ptx
+        assert lowered.resources.fits, (tiles, lowered.resources)
+        assert lowered.resources.spill_bytes == 0, (tiles, lowered.resources)
+        assert "wgmma" in lowered.ptx
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize(
-    ("make", "error", "says"),
-    [
-        (
-            lambda: (random(3), random(3, 4)),
-            ValueError,
-            "a has shape (3,); it must have two dimensions",
-        ),
-        (
-            lambda: (random(3, 4), random(2, 4, 5)),
-            ValueError,
-            "b has shape (2, 4, 5); it must have two dimensions",
-        ),
-        (
-            lambda: (random(3, 4), random(5, 6)),
-            ValueError,
-            "a has 4 columns and b has 5 rows; there must be as many",
-        ),
-        (
-            lambda: (random(3, 4).int(), random(4, 5).int()),
-            ValueError,
-            "a is torch.int32; this kernel takes float16",
-        ),
-        (
-            lambda: (random(3, 4), random(4, 5).half()),
-            ValueError,
-            "a has dtype torch.float32 and b has dtype torch.float16",
-        ),
-        (
-            lambda: (random(3, 4), torch.empty(4, 5, device="meta")),
-            ValueError,
-            "and b has device meta; both must have the same",
-        ),
-        (lambda: ([[1.0]], random(1, 1)), TypeError, "a is a list, and must be a torch.Tensor"),
-        (
-            lambda: (random(3, 4), random(4, 5).to_sparse()),
-            ValueError,
-            "b has layout torch.sparse_coo, and must be dense",
-        ),
-        (
-            lambda: (random(3, 1), random(1, 1).expand(1, 2**30 + 1)),
-            ValueError,
-            "one dimension may have 1,073,741,824 elements",
-        ),
-        (
-            lambda: (random(3, 4), random(4, 5), "fp32"),
-            ValueError,
-            "input_precision is 'fp32', and must be 'tf32' or 'ieee'",
-        ),
-    ],
-)
-def test_bad_input_is_a_sentence(launcher, make, error, says):
-    with pytest.raises(error) as caught:
-        launcher(*make())
-    assert says in str(caught.value)
+REFUSALS = [
+    (lambda: (random(3), random(3, 4)), ValueError,
+     "a has shape (3,); it must have two dimensions"),
+    (lambda: (random(3, 4), random(2, 4, 5)), ValueError,
+     "b has shape (2, 4, 5); it must have two dimensions"),
+    (lambda: (random(3, 4), random(5, 6)), ValueError,
+     "a has 4 columns and b has 5 rows; there must be as many"),
+    (lambda: (random(3, 4).int(), random(4, 5).int()), ValueError,
+     "a is torch.int32; this kernel takes float16"),
+    (lambda: (random(3, 4), random(4, 5).half()), ValueError,
+     "a has dtype torch.float32 and b has dtype torch.float16"),
+    (lambda: (random(3, 4), torch.empty(4, 5, device="meta")), ValueError,
+     "and b has device meta; both must have the same"),
+    (lambda: ([[1.0]], random(1, 1)), TypeError, "a is a list, and must be a torch.Tensor"),
+    (lambda: (random(3, 4), random(4, 5).to_sparse()), ValueError,
+     "b has layout torch.sparse_coo, and must be dense"),
+    (lambda: (random(3, 1), random(1, 1).expand(1, 2**30 + 1)), ValueError,
+     "one dimension may have 1,073,741,824 elements"),
+    (lambda: (random(3, 4), random(4, 5), "fp32"), ValueError,
+     "input_precision is 'fp32', and must be 'tf32' or 'ieee'"),
+]  # fmt: skip
+
+
+def test_bad_input_is_a_sentence():
+    assert_each_is_refused(LAUNCHERS, REFUSALS)
 
 
 @pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_cpu_tensors_are_refused_on_a_gpu(launcher):
-    with pytest.raises(ValueError, match="the inputs are on cpu"):
-        launcher(torch.rand(3, 3), torch.rand(3, 3))
+def test_cpu_tensors_are_refused_on_a_gpu():
+    x = (torch.rand(3, 3), torch.rand(3, 3))
+    assert_each_is_refused(LAUNCHERS, [(lambda: x, ValueError, "the inputs are on cpu")])

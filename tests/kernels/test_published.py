@@ -1,4 +1,4 @@
-"""Kernels that others have published, at pinned versions: through lower, replay, cost and export, as their own launches go."""
+"""Kernels of others, published at pinned versions: through lower, replay, cost and export."""
 
 import importlib
 import inspect
@@ -19,7 +19,8 @@ from course.triton_internals.jit_functions import inner_kernel, plain_function
 from tests.kernels.published.fetch import NotFetchedError, unpack, wheel
 from tests.kernels.published.launches import LAUNCHES, PACKAGES, Launch
 
-# One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.
+# One process can use the fake driver or the real one, and in GPU mode tests/gpu/test_aot.py uses
+# the real one.
 pytestmark = [
     pytest.mark.skipif(
         course.MODE.gpu, reason="kernels of others are interpreted, and called on the stand-in"
@@ -34,7 +35,7 @@ TENSOR = re.compile(r"(\w+)\[(\d+)\](?:<(\d+))?")
 
 @pytest.fixture(scope="session")
 def wheels():
-    """By package its wheel; or why it is not there. After the first that could not be had no other is tried."""
+    """By package its wheel, or why it is not there. After the first failure no other is tried."""
     found, reason = {}, ""
     for package in PACKAGES:
         try:
@@ -71,7 +72,7 @@ def kernel(launch, unpacked):
 
 
 def argument(text, seed, offset):
-    """What stands in a launch for one argument; of a tensor, beginning so many elements into its memory."""
+    """What a launch is given for one argument; a tensor begins so many elements into its memory."""
     if not isinstance(text, str):
         return text
     dtype, length, below = TENSOR.fullmatch(text).groups()
@@ -105,7 +106,7 @@ def test_it_is_lowered_to_every_stage(launch, kernel):
 
 
 def test_replay_shows_what_the_interpreter_stores(launch, kernel):
-    """Program 0, alone: on blocks of up to 32 by 32 a replay shows every element, and so it does of tensors up to 4,096."""
+    """Program 0, of which a replay shows every element in blocks of 32 x 32 and tensors of 4,096."""
     found = replay(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options)
     right = (
         interpreted(launch, kernel)
@@ -160,7 +161,7 @@ def test_cost_counts_the_bytes_that_a_hand_counts(launch, kernel):
 
 
 def test_its_c_is_built_and_called(launch, kernel, tmp_path):
-    """One variant with all the hints that a launch would specialise for, which aligned tensors get, and one with none."""
+    """One variant with all the hints that aligned tensors get, and one with none."""
     names = list(inspect.signature(plain_function(kernel)).parameters)
     by_name = dict(zip(names, launch.args, strict=False)) | launch.constants
     parts = [part(by_name[name], name in launch.constants) for name in names if name in by_name]

@@ -11,6 +11,7 @@ from course.verifying.api import verify
 from kernels import softmax as module
 from kernels.softmax import PLANS, softmax, softmax_plan
 from tests.support.devices import needs_free_gib
+from tests.support.refusals import assert_each_is_refused
 
 LADDER = operation("softmax").ladder
 LAUNCHERS = list(LADDER.values())
@@ -20,19 +21,29 @@ def random(*shape):
     return torch.randn(shape, device=DEVICE)
 
 
-@pytest.mark.parametrize("name", LADDER)
-def test_every_version_is_right_in_every_case_of_few_rows(name):
-    found = operation("softmax")
-    few = [case for case in found.cases if case.inputs[0].shape[0] <= 65]
-    result = verify(LADDER[name], found.reference, few, absolute=found.absolute)
-    assert result.right, result
+def worth_interpreting(case):
+    """Few rows, not the widest, and no bfloat16, which the interpreter computes wrongly.
+
+    Every layout, alignment and edge of a version is among them.
+    """
+    matrix = case.inputs[0]
+    rows, columns = matrix.shape
+    return rows <= 65 and columns <= 20_001 and matrix.dtype != torch.bfloat16
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="many rows take the interpreter long")
-@pytest.mark.parametrize("name", LADDER)
+interpreting = pytest.mark.unless_unchanged(
+    "softmax in every case", "kernels", "course/benching/benchmarks", "course/tracing",
+    "course/triton_internals", "course/verifying",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if MODE.gpu else interpreting) for name in LADDER]
+)
 def test_every_version_is_right_in_every_case(name):
-    found = operation("softmax")
-    result = verify(LADDER[name], found.reference, found.cases, absolute=found.absolute)
+    whole = operation("softmax")
+    cases = [case for case in whole.cases if MODE.gpu or worth_interpreting(case)]
+    result = verify(LADDER[name], whole.reference, cases, absolute=whole.absolute)
     assert result.right, result
 
 
@@ -151,10 +162,8 @@ def test_plans_are_in_order_and_have_an_end():
 def test_more_parts_than_a_gpu_runs_at_once_are_swept_by_one_program_or_refused(monkeypatch):
     monkeypatch.setattr(module, "_most_parts", lambda x: 3)
     x = random(2, 17_000)
-    with pytest.raises(
-        ValueError,
-        match="5 programs a row are more than this GPU is sure to run at once; take a larger part_n",
-    ):
+    words = "5 programs a row are more than this GPU is sure to run at once; take a larger part_n"
+    with pytest.raises(ValueError, match=words):
         module.softmax_v7(x, part_n=4096)
     halves = x.half()
     torch.testing.assert_close(
@@ -166,77 +175,56 @@ def test_more_parts_than_a_gpu_runs_at_once_are_swept_by_one_program_or_refused(
 @pytest.mark.parametrize("parts", [1, 16])
 def test_what_a_program_holds_fits_the_registers(dtype, parts):
     vector = 4 if dtype == "fp32" else 8
-    made = lower(
-        module.softmax_kernel_v6, f"*{dtype}:16", f"*{dtype}:16", "*i64:16", "i32:16", "i32:16", "i32:1",
-        ALIGN=vector, VECTOR=vector, RAGGED=False, BLOCK_N=8192, PARTS=parts, num_warps=8, target="sm_90",
+    lowered = lower(
+        module.softmax_kernel_v6,
+        f"*{dtype}:16", f"*{dtype}:16", "*i64:16", "i32:16", "i32:16", "i32:1",
+        ALIGN=vector, VECTOR=vector, RAGGED=False, BLOCK_N=8192, PARTS=parts,
+        num_warps=8, target="sm_90",
     )  # fmt: skip
-    assert made.resources.spill_bytes == 0
-    assert made.resources.registers <= 64
-    assert "ld.global.L1::evict_last.L2::cache_hint.v4" in made.ptx
+    assert lowered.resources.spill_bytes == 0
+    assert lowered.resources.registers <= 64
+    assert "ld.global.L1::evict_last.L2::cache_hint.v4" in lowered.ptx
 
 
 @pytest.mark.parametrize(("align", "vectors"), [(1, False), (8, True)])
 def test_a_width_that_is_a_multiple_of_a_vector_alone_is_read_by_vectors(align, vectors):
-    made = lower(
+    lowered = lower(
         module.softmax_kernel_v5, "*bf16:16", "*bf16:16", "i32", "i32",
         ALIGN=align, VECTOR=8, RAGGED=False, BLOCK_N=1024, num_warps=1, target="sm_90",
     )  # fmt: skip
-    assert (".v4.b32" in made.ptx) == vectors
+    assert (".v4.b32" in lowered.ptx) == vectors
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize(
-    ("make", "error", "says"),
-    [
-        (lambda: (random(),), ValueError, "x is a scalar; it must have one dimension or more"),
-        (lambda: (random(3, 4).int(),), ValueError, "x is torch.int32; this kernel takes"),
-        (lambda: (random(3, 4).double(),), ValueError, "x is torch.float64; this kernel takes"),
-        (lambda: ([[1.0]],), TypeError, "x is a list, and must be a torch.Tensor"),
-        (
-            lambda: (random(3, 4).to_sparse(),),
-            ValueError,
-            "x has layout torch.sparse_coo, and must be dense",
-        ),
-        (
-            lambda: (random(1).expand(2**30 + 1),),
-            ValueError,
-            "1,073,741,825 columns are more than the 1,073,741,824",
-        ),
-    ],
-)
-def test_bad_input_is_a_sentence(launcher, make, error, says):
-    with pytest.raises(error) as caught:
-        launcher(*make())
-    assert says in str(caught.value)
+REFUSALS = [
+    (lambda: (random(),), ValueError, "x is a scalar; it must have one dimension or more"),
+    (lambda: (random(3, 4).int(),), ValueError, "x is torch.int32; this kernel takes"),
+    (lambda: (random(3, 4).double(),), ValueError, "x is torch.float64; this kernel takes"),
+    (lambda: ([[1.0]],), TypeError, "x is a list, and must be a torch.Tensor"),
+    (lambda: (random(3, 4).to_sparse(),), ValueError,
+     "x has layout torch.sparse_coo, and must be dense"),
+    (lambda: (random(1).expand(2**30 + 1),), ValueError,
+     "1,073,741,825 columns are more than the 1,073,741,824"),
+]  # fmt: skip
+REFUSED_OUTPUTS = [
+    (lambda: random(3, 5), ValueError,
+     "x has shape (3, 4) and out has shape (3, 5); both must have the same shape"),
+    (lambda: random(3, 4).half(), ValueError,
+     "out has dtype torch.float16; both must have the same dtype"),
+    (lambda: torch.empty(3, 4, device="meta"), ValueError,
+     "out has device meta; both must have the same device"),
+    (lambda: random(4, 3).T, ValueError, "out has strides (1, 3), and must be contiguous"),
+    (lambda: 3, TypeError, "out is a int, and must be a torch.Tensor"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize(
-    ("make", "error", "says"),
-    [
-        (
-            lambda: random(3, 5),
-            ValueError,
-            "x has shape (3, 4) and out has shape (3, 5); both must have the same shape",
-        ),
-        (
-            lambda: random(3, 4).half(),
-            ValueError,
-            "out has dtype torch.float16; both must have the same dtype",
-        ),
-        (
-            lambda: torch.empty(3, 4, device="meta"),
-            ValueError,
-            "out has device meta; both must have the same device",
-        ),
-        (lambda: random(4, 3).T, ValueError, "out has strides (1, 3), and must be contiguous"),
-        (lambda: 3, TypeError, "out is a int, and must be a torch.Tensor"),
-    ],
-)
-def test_an_output_that_does_not_fit_is_a_sentence(launcher, make, error, says):
-    with pytest.raises(error) as caught:
-        launcher(random(3, 4), out=make())
-    assert says in str(caught.value)
+def test_bad_input_is_a_sentence():
+    assert_each_is_refused(LAUNCHERS, REFUSALS)
+
+
+def test_an_output_that_does_not_fit_is_a_sentence():
+    for make, error, words in REFUSED_OUTPUTS:
+        args = {"x": random(3, 4), "out": make()}
+        assert_each_is_refused(LAUNCHERS, [(lambda args=args: args, error, words)])
 
 
 @pytest.mark.parametrize("dim", [0, 1, -2, 3, -3])
@@ -251,7 +239,6 @@ def test_the_last_dimension_may_be_named_by_its_number():
 
 
 @pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_cpu_tensors_are_refused_on_a_gpu(launcher):
-    with pytest.raises(ValueError, match="the inputs are on cpu"):
-        launcher(torch.rand(3, 3))
+def test_cpu_tensors_are_refused_on_a_gpu():
+    x = (torch.rand(3, 3),)
+    assert_each_is_refused(LAUNCHERS, [(lambda: x, ValueError, "the inputs are on cpu")])

@@ -90,32 +90,41 @@ def one_stride_for_both(x, y):
     return x + y.as_strided(y.shape, (step,), y.storage_offset())
 
 
+def at_stride_one(x):
+    return x.as_strided(x.shape, (1,), x.storage_offset())
+
+
+WROTE_AT_1 = "wrote outside its output, whose length is 1: at [1]"
 # CPU mode sees the read that comes first.
-READ_OUTSIDE = "Program 0 read outside input 0, whose length is 1: at [1]"
-WROTE_OUTSIDE = "wrote outside its output, whose length is 1: at [1]"
+READ_AT_1 = "Program 0 read outside input 0, whose length is 1: at [1]"
+OUTSIDE = WROTE_AT_1 if MODE.gpu else READ_AT_1
 
 MISTAKES = {
-    "there is no mask at all": (launcher(no_mask_kernel), WROTE_OUTSIDE if MODE.gpu else READ_OUTSIDE),
-    "the mask lets one too many through": (launcher(off_by_one_kernel), WROTE_OUTSIDE if MODE.gpu else READ_OUTSIDE),
-    "the store has no mask and the output was zeros": (into_zeros, "wrote outside its output, whose length is 1: at [1]"),
+    "there is no mask at all": (launcher(no_mask_kernel), OUTSIDE),
+    "the mask lets one too many through": (launcher(off_by_one_kernel), OUTSIDE),
+    "the store has no mask and the output was zeros": (into_zeros, WROTE_AT_1),
     "the stride of x serves for y": (one_stride_for_both, "At [1]: expected"),
-    "the result is on another device": (lambda x, y: (x + y).to("meta"), "The result is on meta, and must be on"),
-    "the store has no mask": (launcher(unmasked_store_kernel), "wrote outside its output, whose length is 1: at [1]"),
-    "it writes before its output": (launcher(before_kernel), "wrote outside its output, whose length is 1: at [-2]"),
-    "the grid is rounded down": (launcher(add_kernel, lambda n: n // 1024), "got nothing: it was never written"),
+    "the result is on another device":
+        (lambda x, y: (x + y).to("meta"), "The result is on meta, and must be on"),
+    "the store has no mask": (launcher(unmasked_store_kernel), WROTE_AT_1),
+    "it writes before its output":
+        (launcher(before_kernel), "wrote outside its output, whose length is 1: at [-2]"),
+    "the grid is rounded down":
+        (launcher(add_kernel, lambda n: n // 1024), "got nothing: it was never written"),
     "it writes to an input": (launcher(write_input_kernel), "It changed its input 0"),
     "it works in place": (lambda x, y: x.add_(y), "It changed its input 0"),
-    "the dtype is another": (lambda x, y: (x + y).double(), "has dtype torch.float64, and must have torch.float32"),
+    "the dtype is another":
+        (lambda x, y: (x + y).double(), "has dtype torch.float64, and must have torch.float32"),
     "the shape is another": (lambda x, y: (x + y)[None], "has shape (1, 0), and must have (0,)"),
     "it is no tensor": (lambda x, y: [1.0], "returned a list"),
-    "it computes in bfloat16": (lambda x, y: (x.bfloat16() + y.bfloat16()).to(x.dtype), "At [0]: expected"),
+    "it computes in bfloat16":
+        (lambda x, y: (x.bfloat16() + y.bfloat16()).to(x.dtype), "At [0]: expected"),
     "NaN becomes zero": (lambda x, y: (x + y).nan_to_num(nan=0.0), "At [0]: expected nan, got 0"),
-    "inf becomes large": (lambda x, y: (x + y).clamp(max=torch.finfo(x.dtype).max), "expected inf, got"),
+    "inf becomes large":
+        (lambda x, y: (x + y).clamp(max=torch.finfo(x.dtype).max), "expected inf, got"),
     "it ignores y": (lambda x, y: x + x, "At [0]: expected"),
-    "it assumes that its inputs are contiguous": (
-        lambda x, y: x.as_strided(x.shape, (1,), x.storage_offset()) + y.as_strided(y.shape, (1,), y.storage_offset()),
-        "At [1]: expected",
-    ),
+    "it assumes that its inputs are contiguous":
+        (lambda x, y: at_stride_one(x) + at_stride_one(y), "At [1]: expected"),
     "it raises": (lambda x, y: x @ "text", "It raised TypeError"),
 }  # fmt: skip
 
@@ -165,11 +174,8 @@ def extreme_kernel(x_ptr, out_ptr, n, FOLD: tl.constexpr, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("fold", ["max", "min", "sum"])
 def test_masked_lanes_are_undefined_without_other(fold, dtype):
     def folded(x, block):
-        out = torch.empty(
-            1,
-            dtype=x.dtype if fold != "sum" or x.is_floating_point() else torch.int64,
-            device=x.device,
-        )
+        dtype = x.dtype if fold != "sum" or x.is_floating_point() else torch.int64
+        out = torch.empty(1, dtype=dtype, device=x.device)
         extreme_kernel[(1,)](x, out, len(x), fold, block)
         return out
 
@@ -179,7 +185,8 @@ def test_masked_lanes_are_undefined_without_other(fold, dtype):
     whole, lacks_one, half = (Case((Input((n,), dtype),)) for n in (8, 15, 8))
     assert verify(lambda x: folded(x, 8), reference, [whole]).right
     assert not verify(lambda x: folded(x, 16), reference, [half]).right
-    # Of a single lane a maximum or a minimum cannot tell, whichever it holds: the next load fills it the other way.
+    # One lane that is undefined shows in a maximum or in a minimum only, by what it holds: the next
+    # load fills it the other way.
     assert not verify(lambda x: folded(x, 16), reference, [lacks_one]).right or fold == "min"
     assert (
         not verify(lambda x: (folded(x, 16), folded(x, 16))[1], reference, [lacks_one]).right
@@ -189,7 +196,7 @@ def test_masked_lanes_are_undefined_without_other(fold, dtype):
 
 @triton.jit
 def gather_kernel(x_ptr, index_ptr, counts_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    """out[i] = the sum of counts[0] elements of x from index[i] on; nothing is said of masked lanes that are not used."""
+    """out[i] = the sum of counts[0] elements of x from index[i] on; masked loads lack `other`."""
     lanes = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     index = tl.load(index_ptr + lanes, mask=lanes < n)
     count = tl.load(counts_ptr + tl.program_id(axis=0), mask=tl.program_id(axis=0) * BLOCK < n)
@@ -202,15 +209,12 @@ def gather_kernel(x_ptr, index_ptr, counts_ptr, out_ptr, n, BLOCK: tl.constexpr)
 def test_masked_lanes_without_other_that_do_not_matter_are_let_be():
     def gathered(x, index, counts):
         out = torch.empty(index.shape, dtype=x.dtype, device=x.device)
-        gather_kernel[(4,)](
-            x, index.contiguous(), counts, out, len(index), 8
-        )  # the last program has no element
+        # The last program has no element.
+        gather_kernel[(4,)](x, index.contiguous(), counts, out, len(index), 8)
         return out
 
     cases = [Case((Input((200,)), Input((19,), torch.int64), Input((4,), torch.int32)))]
-    result = verify(
-        gathered, lambda x, index, counts: _sums(x, index, counts), cases, absolute=1e-5
-    )
+    result = verify(gathered, _sums, cases, absolute=1e-5)
     assert result.right, result
 
 
@@ -258,14 +262,11 @@ def test_cpu_mode_leaves_large_cases_to_the_gpu_and_says_so():
 def test_bfloat16_that_the_interpreter_gets_wrong_is_left_to_the_gpu():
     case = Case((Input((100,), torch.bfloat16),) * 2)
     (outcome,) = verify(add, torch.add, [case]).outcomes
-    assert (outcome.verdict, outcome.reason) == (
-        "left to the GPU",
-        "the interpreter's bfloat16 arithmetic is wrong",
-    )
+    assert outcome.verdict == "left to the GPU"
+    assert outcome.reason == "the interpreter's bfloat16 arithmetic is wrong"
     assert verify(torch.add, torch.add, [case]).right
-    assert not verify(
-        MISTAKES["the store has no mask"][0], torch.add, [case]
-    ).right  # addresses are known there too
+    # Addresses are known in bfloat16 too.
+    assert not verify(MISTAKES["the store has no mask"][0], torch.add, [case]).right
 
 
 def test_only_cases_that_ran_make_a_function_right(monkeypatch):
@@ -298,11 +299,10 @@ def test_cases_that_are_no_list_are_a_sentence():
 
 
 def test_out_arguments_are_allowed():
-    assert verify(
-        lambda x, y: torch.add(x, y, out=torch.empty(0, dtype=x.dtype, device=x.device)),
-        torch.add,
-        SMALL,
-    ).right
+    def add_into(x, y):
+        return torch.add(x, y, out=torch.empty(0, dtype=x.dtype, device=x.device))
+
+    assert verify(add_into, torch.add, SMALL).right
 
 
 def test_no_cases_is_a_sentence():

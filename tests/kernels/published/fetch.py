@@ -1,7 +1,7 @@
-"""Fetch the wheels that tests/kernels/test_published.py takes kernels from: `python -m tests.kernels.published.fetch`.
+"""Fetch the wheels of test_published.py's kernels: `python -m tests.kernels.published.fetch`.
 
-They go into build/, which is never committed. Of a wheel only the files that are named in launches.py are unpacked, without any
-`__init__.py` that would import the whole package.
+They go into build/, which is never committed. Only the files of a wheel that launches.py names are
+unpacked, without any `__init__.py` that would import the whole package.
 """
 
 import hashlib

@@ -1,6 +1,7 @@
 """Kernels of published packages, and a launch of each as the package's own wrapper makes it, small enough to interpret.
 
-A tensor is written as its type and length, as "fp32[300]"; "i64[4]<5" has numbers below 5. Kernels take addresses alone,
+A tensor is written as its type and length,
+as "fp32[300]"; "i64[4]<5" has numbers below 5. Kernels take addresses alone,
 so that a tensor's shape does not matter.
 """
 
@@ -18,7 +19,7 @@ class Package:
     name: str
     version: str
     sha256: str
-    """Of its wheel."""
+    """The SHA-256 of its wheel."""
     files: tuple[str, ...]
     """What the kernels' modules are, and import."""
 
@@ -42,35 +43,45 @@ class Launch:
     export_refuses: str = ""
     """What export rightly says of it."""
     computed: Callable[[list[torch.Tensor]], dict[int, torch.Tensor]] | None = None
-    """What PyTorch makes of the launch's tensors, by the number of each that is written. For kernels that Triton's
-    interpreter by itself does not run: a float argument has no `.to` there, and libdevice computes nothing."""
+    """What PyTorch makes of the launch's tensors, by the number of each that is written.
+
+    For kernels that Triton's interpreter by itself does not run: a float argument has no `.to`
+    there, and libdevice computes nothing.
+    """
 
 
 PACKAGES = (
     Package(
         "liger-kernel", "0.8.5", "60789cd576af073ab9b192b570d2597fd0cdad489cd62fb44fb16256d43754c9",
         (
-            "liger_kernel/utils.py", "liger_kernel/ops/utils.py", "liger_kernel/ops/softmax.py", "liger_kernel/ops/rope.py",
+            "liger_kernel/utils.py", "liger_kernel/ops/utils.py", "liger_kernel/ops/softmax.py",
+            "liger_kernel/ops/rope.py",
             "liger_kernel/ops/layer_norm.py",
         ),
     ),
     Package(
-        "sageattention", "1.0.6", "fafc66569bed62a16839e820c2612141b5a20accf55b876d941bab9c0ac5d888",
+        "sageattention", "1.0.6",
+        "fafc66569bed62a16839e820c2612141b5a20accf55b876d941bab9c0ac5d888",
         ("sageattention/attn_qk_int8_per_block.py",),
     ),
     Package(
-        "lightning-attn", "0.0.5", "73c8689c6b969a747efc5432b5d31b92e3a45178c1ae113832c72e1cda0e1afc",
+        "lightning-attn", "0.0.5",
+        "73c8689c6b969a747efc5432b5d31b92e3a45178c1ae113832c72e1cda0e1afc",
         ("lightning_attn/ops/triton/lightning_attn2_no_decay.py",),
     ),
     Package(
-        "cut-cross-entropy", "25.1.1", "e46f26d348f6a67927d17e65c5a212e795be13dcad5b10a77a200d6b8102d9d1",
-        ("cut_cross_entropy/tl_autotune.py", "cut_cross_entropy/tl_utils.py", "cut_cross_entropy/cce_lse_forward.py"),
+        "cut-cross-entropy", "25.1.1",
+        "e46f26d348f6a67927d17e65c5a212e795be13dcad5b10a77a200d6b8102d9d1",
+        ("cut_cross_entropy/tl_autotune.py", "cut_cross_entropy/tl_utils.py",
+         "cut_cross_entropy/cce_lse_forward.py"),
     ),
     Package(
         "fla-core", "0.6.0", "b0708b70e0b119cd58a0a5146ea56cb175cef6ed969d8ac60267e3e077ce3ebd",
         (
-            "fla/__init__.py", "fla/backends.py", "fla/utils/__init__.py", "fla/utils/decorators.py", "fla/utils/env.py",
-            "fla/utils/hardware.py", "fla/utils/testing.py", "fla/ops/utils/cache.py", "fla/ops/utils/index.py",
+            "fla/__init__.py", "fla/backends.py", "fla/utils/__init__.py",
+            "fla/utils/decorators.py", "fla/utils/env.py",
+            "fla/utils/hardware.py", "fla/utils/testing.py", "fla/ops/utils/cache.py",
+            "fla/ops/utils/index.py",
             "fla/ops/utils/op.py", "fla/ops/utils/cumsum.py",
         ),
     ),
@@ -98,7 +109,7 @@ def rms_norm(tensors: list[torch.Tensor]) -> dict[int, torch.Tensor]:
 
 
 def log_sum_exp(tensors: list[torch.Tensor]) -> dict[int, torch.Tensor]:
-    """Of a row's products with every column, added to what was there."""
+    """The log-sum-exp of a row's products with every column, added to what was there."""
     e, c, before, _ = tensors
     return {2: torch.logaddexp(before, (e.reshape(16, 32) @ c.reshape(32, 32).T).logsumexp(dim=1))}
 
@@ -115,7 +126,8 @@ LAUNCHES = (
         "liger-kernel", "liger_kernel.ops.rope", "_triton_rope", (2,),
         ("fp32[256]", 128, "fp32[128]", 64, "fp32[64]", 32, "fp32[64]", 32, 2),
         {
-            "bs": 1, "cos_bs": 1, "n_qh": 4, "n_kh": 2, "hd": 32, "pad_n_qh": 4, "pad_n_kh": 2, "pad_hd": 32, "pad_rd": 32,
+            "bs": 1, "cos_bs": 1, "n_qh": 4, "n_kh": 2, "hd": 32, "pad_n_qh": 4, "pad_n_kh": 2,
+            "pad_hd": 32, "pad_rd": 32,
             "rd": 32, "BLOCK_SIZE": 4, "BACKWARD_PASS": False,
         },
         {"num_warps": 4},
@@ -124,7 +136,8 @@ LAUNCHES = (
     Launch(  # 3 rows of 100, with weights, biases, means and reciprocal deviations
         "liger-kernel", "liger_kernel.ops.layer_norm", "_layer_norm_forward_kernel", (3,),
         (
-            "fp32[300]", 100, "fp32[300]", 100, "fp32[100]", 100, "fp32[100]", 100, "fp32[3]", 1, "fp32[3]", 1, 100, 1e-5,
+            "fp32[300]", 100, "fp32[300]", 100, "fp32[100]", 100, "fp32[100]", 100, "fp32[3]", 1,
+            "fp32[3]", 1, 100, 1e-5,
         ),
         {"BLOCK_SIZE": 128}, {"num_warps": 4},
         bytes=(3 * 3 * 100 * 4, 3 * (100 + 2) * 4), computed=layer_norm,
@@ -132,7 +145,8 @@ LAUNCHES = (
     Launch(  # 2 blocks of 32 queries by 2 blocks of 32 keys, 1 head of 32
         "sageattention", "sageattention.attn_qk_int8_per_block", "_attn_fwd", (2, 1, 1),
         (
-            "i8[2048]", "i8[2048]", "fp16[2048]", "fp32[2]", "fp32[2]", "fp16[2048]", 2048, 2048, 32, 2048, 2048, 32, 2048,
+            "i8[2048]", "i8[2048]", "fp16[2048]", "fp32[2]", "fp32[2]", "fp16[2048]", 2048, 2048,
+            32, 2048, 2048, 32, 2048,
             2048, 32, 2048, 2048, 32, 64, 64,
         ),
         {"H": 1, "num_kv_groups": 1, "HEAD_DIM": 32, "BLOCK_M": 32, "BLOCK_N": 32, "STAGE": 1},
@@ -140,34 +154,41 @@ LAUNCHES = (
         bytes=(2 * (32 * 32 + 4 + 2 * (32 * 32 + 4 + 32 * 32 * 2)), 2048 * 2),
     ),
     Launch(  # 2 heads of 64 rows of 32, in 2 blocks
-        "lightning-attn", "lightning_attn.ops.triton.lightning_attn2_no_decay", "_fwd_kernel", (2, 1),
+        "lightning-attn", "lightning_attn.ops.triton.lightning_attn2_no_decay", "_fwd_kernel", (2,
+        1),
         ("fp32[4096]", "fp32[4096]", "fp32[4096]", "fp32[4096]"),
         {"b": 1, "h": 2, "n": 64, "d": 32, "e": 32, "BLOCK": 32, "NUM_BLOCK": 2, "BLOCK_MODEL": 32},
         bytes=(3 * 4096 * 4, 4096 * 4),
     ),
     Launch(  # 16 rows by 32 columns of an inner product over 32, under a lock
         "cut-cross-entropy", "cut_cross_entropy.cce_lse_forward", "_cce_lse_forward_kernel", (1,),
-        ("fp32[512]", "fp32[1024]", "fp32[16]", None, "i32[1]<1", None, None, 16, 32, 32, 32, 1, 32, 1, 1, 1, 1, 128),
+        ("fp32[512]", "fp32[1024]", "fp32[16]", None, "i32[1]<1", None, None, 16, 32, 32, 32, 1,
+         32, 1, 1, 1, 1, 128),
         {
-            "HAS_VALIDS": False, "BLOCK_B": 16, "BLOCK_V": 32, "BLOCK_D": 32, "GROUP_B": 8, "EVEN_D": True,
+            "HAS_VALIDS": False, "BLOCK_B": 16, "BLOCK_V": 32, "BLOCK_D": 32, "GROUP_B": 8,
+            "EVEN_D": True,
             "HAS_SOFTCAP": False, "HAS_LA": False, "DOT_PRECISION": "ieee",
         },
         export_refuses=NO_STRING, computed=log_sum_exp,
     ),
-    Launch(  # 2 sequences of 32 of 1 head, each summed in 2 chunks; the package imports PyTorch's compiler, which takes seconds
+    # The package imports PyTorch's compiler, which takes seconds.
+    Launch(  # 2 sequences of 32 of 1 head, each summed in 2 chunks
         "fla-core", "fla.ops.utils.cumsum", "chunk_local_cumsum_scalar_kernel", (2, 2),
         ("fp32[64]", "fp32[64]", None, None, None, 32),
         {"B": 2, "H": 1, "BT": 16, "REVERSE": False, "HAS_SCALE": False, "IS_VARLEN": False},
         bytes=(64 * 4, 64 * 4), targets=("sm_90",),
     ),
     Launch(  # 4 rows of 100 out of 5, in blocks of 1 by 128
-        "xformers", "xformers.ops._triton.k_index_select_cat", "index_select_cat_fwd_kernel", (4, 1),
-        ("fp32[400]", "fp32[500]", "i64[4]<5", 4, 100, 100, 1), {"BLOCK_SIZE_INDEX": 1, "BLOCK_SIZE_COL": 128},
+        "xformers", "xformers.ops._triton.k_index_select_cat", "index_select_cat_fwd_kernel", (4,
+        1),
+        ("fp32[400]", "fp32[500]", "i64[4]<5", 4, 100, 100, 1), {"BLOCK_SIZE_INDEX": 1,
+         "BLOCK_SIZE_COL": 128},
         bytes=(4 * (100 * 4 + 8), 4 * 100 * 4),
     ),
     Launch(  # 3 rows of 100, read twice in blocks of 64, the second time with weights
         "xformers", "xformers.ops._triton.rmsnorm_kernels", "_rms_norm_kernel", (3,),
-        ("fp32[300]", "fp32[300]", "fp32[100]", 1e-5, 100), {"N_COLS": 100, "BLOCK_SIZE": 64, "INCLUDE_WEIGHT": True},
+        ("fp32[300]", "fp32[300]", "fp32[100]", 1e-5, 100), {"N_COLS": 100, "BLOCK_SIZE": 64,
+         "INCLUDE_WEIGHT": True},
         bytes=(3 * 3 * 100 * 4, 3 * 100 * 4), computed=rms_norm,
     ),
 )  # fmt: skip
