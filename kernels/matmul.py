@@ -26,8 +26,6 @@ operations for a byte.
 """
 
 import functools
-import math
-from typing import NamedTuple
 
 import torch
 import triton
@@ -35,6 +33,15 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels.checks import GRID_LIMIT, check_runs_on, check_tensors
+from kernels.matmul_settings import (
+    LEAST_TO_COPY,
+    MOST_BY_POINTERS,
+    PLANS,
+    SMALL,
+    TILES,
+    Plan,
+    Tiles,
+)
 from kernels.transpose import transpose_kernel
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -175,59 +182,6 @@ def matmul_kernel_v5(
         c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N + BLOCK_N // 2], right.to(c_desc.dtype))
 
 
-class Tiles(NamedTuple):
-    """The settings of a launch."""
-
-    block_m: int
-    block_n: int
-    block_k: int
-    num_warps: int
-    num_stages: int
-    group_m: int = 8
-    """Rows of tiles in a group."""
-
-    @property
-    def blocks(self) -> dict[str, int]:
-        return {"BLOCK_M": self.block_m, "BLOCK_N": self.block_n, "BLOCK_K": self.block_k}
-
-    @property
-    def compiled_with(self) -> dict[str, int]:
-        return {"num_warps": self.num_warps, "num_stages": self.num_stages}
-
-    def count(self, c: torch.Tensor) -> int:
-        """The tiles of c. triton.cdiv, made for kernels too, would take longer than all this."""
-        return -(-c.shape[0] // self.block_m) * -(-c.shape[1] // self.block_n)
-
-
-SMALL = {
-    "16 bits": Tiles(64, 64, 32, num_warps=8, num_stages=3),
-    "tf32": Tiles(64, 64, 32, num_warps=8, num_stages=3),
-    # With 32 along K a register spills on sm_90.
-    "ieee": Tiles(64, 64, 16, num_warps=8, num_stages=3),
-}
-"""What is multiplied -> the tiles of v1 and v2: they fit every GPU."""
-
-# KiB of shared memory that a program may have, and what is multiplied -> (the most elements of c,
-# settings), for pointers. 227: the fastest of those tried on an H200 with Triton 3.7.1 on
-# 2026-11-20; at 8192 x 8192 x 8192 in float16, 128 x 256 tiles reached 640 TFLOP/s, 128 x 128 ones
-# 505, where torch had 680. 64 and 99: what compiles without a spill for sm_75, sm_80 and sm_89, not
-# timed.
-TILES: dict[tuple[int, str], tuple[tuple[float, Tiles], ...]] = {
-    (64, "16 bits"): ((math.inf, Tiles(64, 64, 32, 8, 2)),),
-    (64, "tf32"): ((math.inf, Tiles(64, 64, 16, 4, 2)),),
-    (64, "ieee"): ((math.inf, Tiles(64, 64, 16, 4, 2)),),
-    (99, "16 bits"): ((2**21, Tiles(64, 64, 32, 4, 3)), (math.inf, Tiles(128, 128, 32, 8, 3))),
-    (99, "tf32"): ((2**21, Tiles(64, 64, 32, 4, 3)), (math.inf, Tiles(128, 128, 32, 8, 3))),
-    (99, "ieee"): ((math.inf, Tiles(64, 64, 16, 4, 3)),),
-    (227, "16 bits"): (
-        (2**21, Tiles(64, 128, 128, 4, 4)), (2**23, Tiles(128, 256, 64, 8, 3)),
-        (math.inf, Tiles(128, 256, 64, 8, 4)),
-    ),
-    (227, "tf32"): ((2**21, Tiles(64, 128, 32, 4, 4)), (math.inf, Tiles(128, 128, 32, 8, 4))),
-    (227, "ieee"): ((math.inf, Tiles(64, 128, 16, 4, 3)),),
-}
-
-
 def _check(a: torch.Tensor, b: torch.Tensor, input_precision: str) -> None:
     check_tensors("matmul", a=a, b=b)
     check_runs_on("matmul", matmul_kernel_v1, a)
@@ -279,8 +233,8 @@ def _kind(a: torch.Tensor, input_precision: str) -> str:
 @functools.cache
 def _properties(device: torch.device) -> tuple[int, int]:
     """A GPU's row of TILES, and its multiprocessors; asked once, since that takes microseconds."""
-    found = torch.cuda.get_device_properties(device)
-    return _row(found.shared_memory_per_block_optin // 1024), found.multi_processor_count
+    gpu = torch.cuda.get_device_properties(device)
+    return _row(gpu.shared_memory_per_block_optin // 1024), gpu.multi_processor_count
 
 
 def _row(shared_kib: int) -> int:
@@ -346,47 +300,11 @@ def matmul_v3(
     return _launch_v2(a, b, c, input_precision, tiles or _tiles(c, _kind(a, input_precision)))
 
 
-class Plan(NamedTuple):
-    """How to multiply by descriptors."""
-
-    tiles: Tiles
-    persistent: bool = False
-    """v5, not v4."""
-    turn_b: bool = False
-    """Copy b transposed where its columns are not contiguous: tensor cores want TF32 so."""
-
-
-# Element size in bytes -> (the most elements of c, plan): the fastest of those tried on an H200
-# with Triton 3.7.1 on 2026-11-20. In float32, b transposed first makes four times the speed, copy
-# included.
-PLANS: dict[int, tuple[tuple[float, Plan], ...]] = {
-    2: (
-        (2**21, Plan(Tiles(64, 128, 128, 4, 4))), (2**23, Plan(Tiles(128, 128, 64, 8, 3))),
-        (math.inf, Plan(Tiles(128, 256, 64, 8, 4), persistent=True)),
-    ),
-    4: (
-        (2**21, Plan(Tiles(64, 128, 64, 4, 4), turn_b=True)),
-        (2**23, Plan(Tiles(128, 256, 32, 8, 4), turn_b=True)),
-        (math.inf, Plan(Tiles(128, 256, 32, 8, 3), turn_b=True)),
-    ),
-}
-
 # Element size in bytes -> what v4 and v5 take whatever the size of c.
 LARGE = {size: rows[-1][1] for size, rows in PLANS.items()}
 
-MOST_BY_POINTERS = 2**23
-"""Elements of a 16-bit c up to which pointers do: as fast on the GPU, and 15 µs less on the CPU."""
 
-# At 64 times as much, 4097 x 4099 by 4099 x 4101 in float16, copies make almost five times the
-# speed.
-LEAST_TO_COPY = 2**30
-"""M * N * K from which on copying for descriptors costs less than reading element by element.
-
-An estimate.
-"""
-
-
-def _turned(x: torch.Tensor) -> bool | None:
+def _transposed(x: torch.Tensor) -> bool | None:
     """Whether a descriptor takes x as it lies (False), its transpose (True), or neither (None).
 
     It takes contiguous rows that begin at multiples of 16 bytes and do not overlap.
@@ -417,9 +335,9 @@ def _by_columns(x: torch.Tensor) -> torch.Tensor:
     grid = -(-rows // 64), -(-cols // 64)
     if rows * x.itemsize % 16 or grid[1] > GRID_LIMIT:
         return _aligned(x.mT).mT
-    turned = x.new_empty((cols, rows))
-    transpose_kernel[grid](x, turned, rows, cols, 0, *x.stride(), BLOCK_M=64, BLOCK_N=64)
-    return turned.mT
+    transposed = x.new_empty((cols, rows))
+    transpose_kernel[grid](x, transposed, rows, cols, 0, *x.stride(), BLOCK_M=64, BLOCK_N=64)
+    return transposed.mT
 
 
 def _describe(
@@ -430,12 +348,12 @@ def _describe(
     x is copied where no descriptor takes it as it lies; turn: also where its transpose has no
     contiguous rows.
     """
-    turned = _turned(x)
-    if turn and not turned:
-        x, turned = _by_columns(x), True
-    elif turned is None:
-        x, turned = _aligned(x), False
-    matrix, block = (x.mT, [cols, rows]) if turned else (x, [rows, cols])
+    transposed = _transposed(x)
+    if turn and not transposed:
+        x, transposed = _by_columns(x), True
+    elif transposed is None:
+        x, transposed = _aligned(x), False
+    matrix, block = (x.mT, [cols, rows]) if transposed else (x, [rows, cols])
     # Tensor cores cut float32 to TF32, whose error is twice that of rounding, which the copy engine
     # does on the way.
     rounds = x.dtype == torch.float32
@@ -443,7 +361,7 @@ def _describe(
         TensorDescriptor(
             matrix, [*matrix.shape], [*matrix.stride()], block, round_f32_to_tf32=rounds
         ),
-        turned,
+        transposed,
     )
 
 
@@ -456,13 +374,13 @@ def _launch_described(
     """
     if not a.numel() or not b.numel() or _kind(a, input_precision) == "ieee":
         return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
-    tiles, persistent = plan.tiles, plan.persistent and _turned(c) is False
+    tiles, persistent = plan.tiles, plan.persistent and _transposed(c) is False
     with torch.cuda.device_of(c):
-        a_desc, a_turned = _describe(a, tiles.block_m, tiles.block_k)
-        b_desc, b_turned = _describe(b, tiles.block_k, tiles.block_n, plan.turn_b)
+        a_desc, a_transposed = _describe(a, tiles.block_m, tiles.block_k)
+        b_desc, b_transposed = _describe(b, tiles.block_k, tiles.block_n, plan.turn_b)
         settings = {
-            "A_TURNED": a_turned,
-            "B_TURNED": b_turned,
+            "A_TURNED": a_transposed,
+            "B_TURNED": b_transposed,
             **tiles.blocks,
             "GROUP_M": tiles.group_m,
             **tiles.compiled_with,
@@ -530,7 +448,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> t
     use_pointers = (
         _shared_kib(a) < 227
         or (c.itemsize == 2 and c.numel() <= MOST_BY_POINTERS and _by_vectors(a) and _by_vectors(b))
-        or (c.numel() * a.shape[1] < LEAST_TO_COPY and None in (_turned(a), _turned(b)))
+        or (c.numel() * a.shape[1] < LEAST_TO_COPY and None in (_transposed(a), _transposed(b)))
     )
     if use_pointers:
         return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))

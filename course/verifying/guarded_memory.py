@@ -1,8 +1,8 @@
 """Poisoned and guarded memory: it tells what was never written, and what was written outside.
 
 Every tensor lies in a larger buffer, filled with one bit pattern before a run: a NaN that
-arithmetic on numbers does not make. Afterwards the pattern inside means "never written", and a change outside
-means a write out of bounds.
+arithmetic on numbers does not make. Afterwards the pattern inside means "never written", and a
+change outside means a write out of bounds.
 """
 
 import sys
