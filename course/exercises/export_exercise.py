@@ -1,4 +1,7 @@
-"""An exercise whose answer is what an export is told. It is exported, built and called, on the stand-in alone."""
+"""Exercises whose answer is what an export is told: a signature, signatures, or a grid.
+
+The answer is exported and built; the C function is called on the fake driver, and never on a GPU.
+"""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +21,7 @@ from .result import Judged
 
 ROOT = Path(__file__).parents[2]
 TARGET = "sm_90"
+FORMS = {"signature": "a text", "grid": "a text", "signatures": "a list of texts, a signature each"}
 
 
 def tensor(dtype: str, past: int = 0) -> TensorPlace:
@@ -26,7 +30,7 @@ def tensor(dtype: str, past: int = 0) -> TensorPlace:
 
 
 @dataclass(frozen=True)
-class Launch:
+class Call:
     """A call of the exported function, and what the driver must be handed."""
 
     values: Mapping[str, PlainValue]
@@ -35,24 +39,20 @@ class Launch:
     promises: frozenset[str] = frozenset()
     """The arguments that the variant which is taken must be promised something of."""
     shown: tuple[str, ...] = ()
-    """The numbers that a sentence names; all where none is named."""
+    """The numbers that a sentence names; all if none is named."""
 
     def __str__(self) -> str:
-        tensors = {
-            name: each for name, each in self.values.items() if isinstance(each, TensorPlace)
-        }
-        shown = {name: each for name, each in self.values.items() if name not in tensors}
-        numbers = [f"{name} = {shown[name]:,}" for name in self.shown or shown]
-        shifted = [
-            f"{name} {each.past} bytes past a multiple of 16"
-            for name, each in tensors.items()
-            if each.past
-        ]
-        return ", ".join(numbers + shifted)
+        shown, shifted = {}, []
+        for name, value in self.values.items():
+            if not isinstance(value, TensorPlace):
+                shown[name] = f"{name} = {value:,}"
+            elif value.past:
+                shifted.append(f"{name} {value.past} bytes past a multiple of 16")
+        return ", ".join([*(shown[name] for name in self.shown or shown), *shifted])
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportExercise:
     """An answer that is a signature, a grid, or a list of signatures."""
 
     id: str
@@ -60,26 +60,22 @@ class Exported:
     """As "kernels/vector_add.py:add_kernel"."""
     asks: Literal["signature", "grid", "signatures"]
     types: dict[str, str]
-    """By argument that is given at run time its type."""
-    launches: tuple[Launch, ...]
+    """The type of each argument that is given at run time."""
+    calls: tuple[Call, ...]
     because: str
     """Said to a right answer."""
     signature: str = ""
-    """Where a grid is asked."""
+    """Where a grid is asked for."""
     grid: str = ""
     """Where it is not."""
     constants: dict[str, int] = field(default_factory=dict)
-    """What must be constant, and of which value."""
-    may_be_constant: dict[str, Any] = field(default_factory=dict)
+    """The value of each argument that must be constant."""
+    may_be_constant: dict[str, int] = field(default_factory=dict)
     """Run-time arguments that the signature may fix as well, to this value."""
 
     @property
     def form(self) -> str:
-        return {
-            "signature": "a text",
-            "grid": "a text",
-            "signatures": "a list of texts, a signature each",
-        }[self.asks]
+        return FORMS[self.asks]
 
     def judge(self, answer: Any) -> Judged:
         texts = [answer] if isinstance(answer, str) else answer
@@ -88,9 +84,8 @@ class Exported:
             shown = repr(answer)
             shown = shown if len(shown) <= 60 else shown[:59] + "…"
             return Judged("no answer", f"It must be {self.form}; this is {shown}.")
-        signatures, grid = (
-            ([self.signature], texts[0]) if self.asks == "grid" else (texts, self.grid)
-        )
+        is_grid = self.asks == "grid"
+        signatures, grid = ([self.signature], texts[0]) if is_grid else (texts, self.grid)
         with tempfile.TemporaryDirectory(prefix="course-exercise-") as folder:
             try:
                 problem = self._problem(signatures, grid, Path(folder))
@@ -102,78 +97,83 @@ class Exported:
         return Judged("wrong", problem) if problem else Judged("right", self.because)
 
     def _problem(self, signatures: Sequence[str], grid: str, folder: Path) -> str:
-        """What is wrong with the function that the answer exports; empty if nothing is."""
-        exported = aot.export(
-            f"{ROOT / self.kernel}", signatures, grid, "answer", folder / "answer", target=TARGET
-        )
-        for function in exported.functions:
+        """What is wrong with the functions that the answer exports; empty if nothing is."""
+        kernel = f"{ROOT / self.kernel}"
+        exported = aot.export(kernel, signatures, grid, "answer", folder / "answer", target=TARGET)
+        functions = {function.name: function for function in exported.functions}
+        for function in functions.values():
             for problem in self._type_problems(function):
                 return problem
-        linked = aot.link(exported, folder / "linked")
         names = [argument.name for argument in exported.functions[0].runtime]
-        library = str(aot.build(linked))
-        for launch in self.launches:
+        library = str(aot.build(aot.link(exported, folder / "linked")))
+        for call in self.calls:
             try:
-                captured = captured_launch(library, [launch.values[name] for name in names])
+                launch = captured_launch(library, [call.values[name] for name in names])
             except CourseError as error:
-                return self._refusal(launch, exported.functions, str(error))
-            function = next(one for one in exported.functions if one.name == captured.function)
-            for problem in self._launch_problems(launch, captured, function):
-                return problem
+                return f"With {call} {_refusal(call, exported.functions, str(error))}"
+            for problem in self.launch_problems(call, launch, functions[launch.function]):
+                return f"With {call} {problem}"
         return ""
 
     def _type_problems(self, function: Function) -> Iterator[str]:
-        for each in function.arguments:
-            wanted = self.types.get(each.name)
-            if wanted is None:
-                if each.constant and each.value != self.constants.get(each.name, each.value):
-                    yield f"{each.name} is {each.value}, and must be {self.constants[each.name]}."
-                continue  # that it is constant the compiler asks for itself
-            if each.constant and each.name not in self.may_be_constant:
-                yield f"{each.name} is the constant {each.value}: the function would serve that one value."
-            elif each.constant and each.value != self.may_be_constant[each.name]:
-                yield f"{each.name} is the constant {each.value}, and it is {self.may_be_constant[each.name]} in every call."
-            elif each.type is not None and each.type.replace("*k", "*") != wanted:
-                yield f"{each.name} is {each.type}, and must be {wanted}."
+        for argument in function.arguments:
+            name, value, type = argument.name, argument.value, argument.type
+            if name not in self.types:
+                if argument.constant and value != self.constants.get(name, value):
+                    yield f"{name} is {value}, and must be {self.constants[name]}."
+                continue  # the compiler itself asks that it is constant
+            fixed = f"{name} is the constant {value}"
+            if argument.constant and name not in self.may_be_constant:
+                yield f"{fixed}: the function would serve that one value."
+            elif argument.constant and value != self.may_be_constant[name]:
+                yield f"{fixed}, and it is {self.may_be_constant[name]} in every call."
+            elif type is not None and type.replace("*k", "*") != self.types[name]:
+                yield f"{name} is {type}, and must be {self.types[name]}."
 
-    def _refusal(self, launch: Launch, functions: Sequence[Function], said: str) -> str:
-        if "launches nothing" in said:
-            return f"With {launch} nothing is launched: the grid has a 0 in it."
-        broken = [
-            next((each for each in one.runtime if not holds(each, launch.values[each.name])), None)
-            for one in functions
-        ]
-        promises = [
-            f"{each.name} is promised to be {'1' if each.hint == 1 else 'a multiple of 16'}"
-            for each in broken
-            if each
-        ]
-        if "INVALID_VALUE" not in said or len(promises) < len(functions):
-            return f"With {launch} there is no launch: {said}"
-        if len(promises) == 1:
-            return f"With {launch} the function refuses to launch: {promises[0]}."
-        listed = "; ".join(
-            f"in signature {number} {each}" for number, each in enumerate(promises, start=1)
-        )
-        return f"With {launch} no variant takes the call: {listed}."
-
-    def _launch_problems(
-        self, launch: Launch, handed: CapturedLaunch, function: Function
+    def launch_problems(
+        self, call: Call, launch: CapturedLaunch, function: Function
     ) -> Iterator[str]:
-        if handed.grid != launch.grid:
-            ours, theirs = (" x ".join(map(str, each)) for each in (launch.grid, handed.grid))
-            yield f"With {launch} the driver is handed a grid of {theirs}, and it must be {ours}."
-        for each in handed.arguments:
-            scalar, value = scalar_of(each.type), launch.values[each.name]
+        """What is wrong with a launch, after "With …"."""
+        if launch.grid != call.grid:
+            ours, theirs = (" x ".join(map(str, grid)) for grid in (call.grid, launch.grid))
+            yield f"the driver is handed a grid of {theirs}, and it must be {ours}."
+        for argument in launch.arguments:
+            scalar, value = scalar_of(argument.type), call.values[argument.name]
             if scalar is None or isinstance(value, TensorPlace):
                 continue
-            if each.content != scalar.packed(value):
-                yield f"With {launch} the kernel reads {each.name} as {each.value}."
+            if argument.content != scalar.packed(value):
+                yield f"the kernel reads {argument.name} as {argument.value}."
         promised = {each.name for each in function.arguments if each.hint or each.constant}
-        missing = ", ".join(name for name in launch.values if name in launch.promises - promised)
+        missing = ", ".join(name for name in call.values if name in call.promises - promised)
         if missing:
             who = "the variant that is taken" if self.asks == "signatures" else "the kernel"
-            yield f"With {launch} it launches, but {who} is promised nothing of {missing}: a silent slow path."
+            nothing = f"{who} is promised nothing of {missing}"
+            yield f"it launches, but {nothing}: a silent slow path."
+
+
+def _refusal(call: Call, functions: Sequence[Function], said: str) -> str:
+    """Why there is no launch, after "With …": the promises that the call does not keep.
+
+    said: by the function.
+    """
+    if "launches nothing" in said:
+        return "nothing is launched: the grid has a 0 in it."
+    broken = [_broken_promise(function, call) for function in functions]
+    if "INVALID_VALUE" not in said or "" in broken:
+        return f"there is no launch: {said}"
+    if len(broken) == 1:
+        return f"the function refuses to launch: {broken[0]}."
+    numbered = (f"in signature {number} {text}" for number, text in enumerate(broken, start=1))
+    return f"no variant takes the call: {'; '.join(numbered)}."
+
+
+def _broken_promise(function: Function, call: Call) -> str:
+    """The first promise of a variant that the call does not keep; empty if it keeps all."""
+    for argument in function.runtime:
+        if not holds(argument, call.values[argument.name]):
+            promise = "1" if argument.hint == 1 else "a multiple of 16"
+            return f"{argument.name} is promised to be {promise}"
+    return ""
 
 
 def holds(argument: Argument, value: PlainValue) -> bool:

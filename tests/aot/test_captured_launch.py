@@ -1,16 +1,13 @@
-"""What the driver is handed is shown byte by byte, of our C and of Triton's own; and exercises are judged by it."""
+"""What the driver is handed is shown byte by byte, of our C and of Triton's own."""
 
 import struct
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from course import aot, handed, stock
-from course.aot.captured_launch import CapturedArgument, CapturedLaunch, plain, remade
-from course.aot.signature import Argument
+from course.aot.captured_launch import CapturedArgument, plain, remade
 from course.errors import CourseError
-from course.exercises.export_exercise import Exported, Launch, holds, tensor
 from kernels.vector_add import add_kernel
 
 ALIGNED, ANY = "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i32, 1024"
@@ -147,89 +144,6 @@ def test_files_of_ours_are_called_as_those_of_tritons_own_tool(multiply, tmp_pat
     )
     assert plain.header.name == ours.headers[0].name
     assert plain.function == ours.functions[0].name
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "right"),
-    [
-        (Argument("n", hint=16), 32, True),
-        (Argument("n", hint=16), 33, False),
-        (Argument("n", hint=1), 1, True),
-        (Argument("n", hint=1), 16, False),
-        (Argument("n"), 33, True),
-        (Argument("x", hint=16), tensor("float32"), True),
-        (Argument("x", hint=16), tensor("float32", 4), False),
-    ],
-)
-def test_a_promise_holds_or_not(argument, value, right):
-    assert holds(argument, value) is right
-
-
-def test_a_launch_names_its_numbers_and_what_is_not_aligned():
-    values = {"x_ptr": tensor("float32", 4), "y_ptr": tensor("float32"), "n": 98432, "stride": 1}
-    assert (
-        str(Launch(values, (1, 1, 1)))
-        == "n = 98,432, stride = 1, x_ptr 4 bytes past a multiple of 16"
-    )
-    assert (
-        str(Launch({**values, "x_ptr": tensor("float32")}, (1, 1, 1), shown=("n",))) == "n = 98,432"
-    )
-
-
-def exercise(**changes):
-    """One that asks for the signature of an addition of 2,048 aligned elements, with changes."""
-    values = {**dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), tensor("float32")), "n_elements": 2048}
-    kept = {
-        "asks": "signature",
-        "kernel": "kernels/vector_add.py:add_kernel",
-        "types": {**dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), "*fp32"), "n_elements": "i32"},
-        "launches": (Launch(values, (2, 1, 1)),),
-        "grid": GRID,
-        "because": "So it is.",
-    }
-    return Exported("00.1", **{**kept, **changes})
-
-
-@pytest.mark.parametrize("answer", [1, "", [], [ANY, ALIGNED], {"a": 1}, [1]])
-def test_what_is_no_signature_at_all_is_no_answer_or_wrong(answer):
-    assert exercise().judge(answer)[0] == ("wrong" if answer == "" else "no answer")
-
-
-def test_a_right_signature_is_right():
-    assert exercise().judge(ANY) == ("right", "So it is.")
-
-
-def test_a_value_that_its_type_does_not_hold_is_wrong():
-    launch = Launch({**exercise().launches[0].values, "n_elements": 2**31}, (2**21, 1, 1))
-    verdict, why = exercise(launches=(launch,)).judge(ANY)
-    assert (verdict, "n_elements is 2147483648, and i32 holds" in why) == ("wrong", True)
-
-
-def test_a_value_that_the_kernel_reads_otherwise_is_wrong():
-    """No export of ours does that; the bytes are compared all the same."""
-    launch = Launch({"scale": 0.1, "n": 5}, (1, 1, 1))
-    function = SimpleNamespace(arguments=())
-    for half in (False, True):
-        scale = CapturedArgument(
-            "scale", "fp32", struct.pack("<d", 0.1)[:4] if half else struct.pack("<f", 0.1)
-        )
-        found = CapturedLaunch(
-            "add", (1, 1, 1), 128, 0, (scale, CapturedArgument("n", "i32", struct.pack("<i", 5))), 0
-        )
-        problems = "".join(exercise()._launch_problems(launch, found, function))
-        assert (
-            problems.startswith("With scale = 0.1, n = 5 the kernel reads scale as -1.588") is half
-        )
-        assert bool(problems) is half
-
-
-def test_a_constant_that_is_allowed_must_have_its_value():
-    allowing = exercise(may_be_constant={"n_elements": 2048})
-    assert allowing.judge(ANY.replace("i32", "2048"))[0] == "right"
-    assert allowing.judge(ANY.replace("i32", "1024")) == (
-        "wrong",
-        "n_elements is the constant 1024, and it is 2048 in every call.",
-    )
 
 
 @pytest.mark.parametrize(

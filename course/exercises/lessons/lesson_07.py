@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from course.exercises.export_exercise import Exported, Launch, tensor
+from course.exercises.export_exercise import Call, ExportExercise, tensor
 from course.exercises.kinds import Choice
 
 
-def _rows(n_rows: int, n_cols: int, stride_xm: int, grid: tuple[int, int, int]) -> Launch:
+def _rows(n_rows: int, n_cols: int, stride_xm: int, grid: tuple[int, int, int]) -> Call:
     tensors = {name: tensor("float16") for name in ("x_ptr", "bias_ptr", "out_ptr")}
     numbers = {"n_rows": n_rows, "n_cols": n_cols, "stride_xm": stride_xm, "stride_xn": 1}
-    return Launch({**tensors, **numbers}, grid, frozenset({*tensors, "stride_xn"}))
+    return Call({**tensors, **numbers}, grid, frozenset({*tensors, "stride_xn"}))
 
 
 STRIDES = [
@@ -25,26 +25,26 @@ ATTENTION = {
 }
 
 
-def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int]) -> Launch:
+def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int]) -> Call:
     values: dict[str, Any] = dict.fromkeys(ATTENTION, 16) | {"softmax_scale": 0.25}
     values |= {name: tensor("float16") for name in ("Q", "K", "V", "Out")}
     values |= {name: tensor("float32") for name in ("Lse", "TMP")}
     values |= {"EVEN_M": 0, "EVEN_N": 0, "EVEN_HEADDIM": 1}
     counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q, "seqlen_q_rounded": 1024}
-    return Launch({**values, **counts}, grid, shown=tuple(counts))
+    return Call({**values, **counts}, grid, shown=tuple(counts))
 
 
-def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Launch:
+def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Call:
     """past: the vector that begins 4 bytes past a multiple of 16."""
     names = ("x_ptr", "y_ptr", "out_ptr")
     values = {name: tensor("float32", 4 if name == past else 0) for name in names} | {
         "n_elements": n_elements
     }
-    return Launch(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
+    return Call(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
 
 
 EXERCISES = (
-    Exported(
+    ExportExercise(
         "07.1",
         kernel="kernels/bias_gelu.py:bias_gelu_kernel",
         asks="signature",
@@ -52,7 +52,7 @@ EXERCISES = (
             **dict.fromkeys(("x_ptr", "bias_ptr", "out_ptr"), "*fp16"),
             **dict.fromkeys(("n_rows", "n_cols", "stride_xm", "stride_xn"), "i32"),
         },
-        launches=(
+        calls=(
             _rows(33, 1000, 1004, (9, 1, 1)),
             _rows(64, 1024, 1024, (16, 1, 1)),
             _rows(5, 1025, 1040, (2, 2, 1)),
@@ -63,12 +63,12 @@ EXERCISES = (
         "inputs, and took each.",
         constants={"BLOCK_M": 4, "BLOCK_N": 1024},
     ),
-    Exported(
+    ExportExercise(
         "07.2",
         kernel="kernels/flash_attention_export.py:_fwd_kernel",
         asks="grid",
         types=ATTENTION,
-        launches=tuple(
+        calls=tuple(
             _attention(batch, nheads, seqlen_q, (blocks, batch * nheads, 1))
             for batch, nheads, seqlen_q, blocks in (
                 (2, 3, 130, 2),
@@ -95,12 +95,12 @@ EXERCISES = (
             "d": "The signature says fp32, and four bytes are read, as a float32.",
         },
     ),
-    Exported(
+    ExportExercise(
         "07.4",
         kernel="kernels/vector_add.py:add_kernel",
         asks="signatures",
         types={**dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), "*fp32"), "n_elements": "i32"},
-        launches=(
+        calls=(
             _add(98432, 97, wide=True),
             _add(98433, 97),
             _add(1, 1),
