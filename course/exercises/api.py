@@ -1,12 +1,10 @@
 """check: is an answer to an exercise right? hint: help with it, a little more each time."""
 
-from typing import Any
-
 from course.errors import CourseError
 from course.lessons.statements import statement_of
 
 from . import learner
-from .kinds import Code
+from .kinds import Answer, Code
 from .registry import find
 from .result import NO_TRY, Checked
 
@@ -14,7 +12,7 @@ _shown_hints: dict[str, int] = {}
 """How many hints to each exercise this session has shown."""
 
 
-def check(exercise_id: str, answer: Any) -> Checked:
+def check(exercise_id: str, answer: Answer) -> Checked:
     """Judge `answer` to the exercise of this id, as check("01.2", my_kernel).
 
     answer: what the exercise asks for: a kernel, a launcher, a number, a letter or a text. None and

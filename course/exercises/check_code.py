@@ -7,20 +7,23 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from course import MODE
 from course.errors import CourseError
 from course.isolate import Ended, Kind, cancel
+from course.isolate.border import InChild
 from course.isolate.function_source import Source, source_of
 from course.isolate.limits import child_memory_bytes
 from course.isolate.pool import UnreadableError
 from course.lessons.statements import statement_of
 from course.triton_internals.jit_functions import plain_function
 
-from .kinds import Code, Kernel
+from .kinds import Answer, Code, Kernel
 from .result import Checked, Judged, shortened
 from .worker import TARGET, Compilation, Trial, compile_answer, run_answer
+
+R = TypeVar("R", Compilation, Trial)
 
 MOST_PRINTED_LINES = 10
 NO_MEMORY = re.compile(
@@ -44,7 +47,7 @@ NO_VERDICT = Judged(
 )
 
 
-def check_code(exercise: Code, answer: Any) -> Checked:
+def check_code(exercise: Code, answer: Answer) -> Checked:
     """Judge a kernel or a launcher."""
     if problem := _form_problem(exercise, answer):
         return Checked(exercise.id, "no answer", problem)
@@ -66,7 +69,7 @@ def check_code(exercise: Code, answer: Any) -> Checked:
     return replace(checked, notes=[*trial.notes, note], stepper=stepper)
 
 
-def _form_problem(exercise: Code, answer: Any) -> str:
+def _form_problem(exercise: Code, answer: Answer) -> str:
     """Why an answer is not of the exercise's form: no such function, or other parameters."""
     is_kernel = plain_function(answer) is not None
     function = plain_function(answer) or answer
@@ -81,7 +84,7 @@ def _form_problem(exercise: Code, answer: Any) -> str:
     return f"{takes}, and the exercise gives it ({', '.join(wanted)})."
 
 
-def _form_of(answer: Any) -> str:
+def _form_of(answer: Answer) -> str:
     if plain_function(answer) is not None:
         return "a kernel"
     if inspect.isfunction(answer):
@@ -122,25 +125,26 @@ def _try(exercise: Code, source: Source) -> Trial:
     for objection in _objections(compilation, trial):
         return objection
     if MODE.gpu:
-        return _on_this_gpu(_trial(_in_child(exercise, source, "launch")))
+        return _on_this_gpu(_trial(_in_child(run_answer, exercise, source, "launch")))
     return _without_gpu(compilation, trial)
 
 
 def _in_both_children(exercise: Code, source: Source) -> tuple[Ended[Compilation], Ended[Trial]]:
     """Compile an answer in one child and run it in another, side by side."""
     with ThreadPoolExecutor(1) as other:
-        compiling = other.submit(_in_child, exercise, source, "compile")
+        compiling = other.submit(_in_child, compile_answer, exercise, source, "compile")
         try:
-            running = _in_child(exercise, source, "interpret")
+            running = _in_child(run_answer, exercise, source, "interpret")
             return compiling.result(), running
         except BaseException:  # an interrupted check does not wait for the other child either
             cancel("compile")
             raise
 
 
-def _in_child(exercise: Code, source: Source, kind: Kind) -> Ended[Any]:
+def _in_child(
+    function: InChild[[str, Source], R], exercise: Code, source: Source, kind: Kind
+) -> Ended[R]:
     try:
-        function = compile_answer if kind == "compile" else run_answer
         return function.ended(
             exercise.id,
             source,
@@ -159,8 +163,8 @@ def _objections(compilation: Compilation, trial: Trial) -> Iterator[Trial]:
         yield Trial(compilation.judged)
     # It may have raised for want of something in the interpreter that nobody knows to be missing:
     # then a GPU tells.
-    told = trial.judged.verdict not in ("right", "left to the GPU")
-    if told and not (trial.raised and MODE.gpu):
+    objects = trial.judged.verdict not in ("right", "left to the GPU")
+    if objects and not (trial.raised and MODE.gpu):
         yield trial
     if compilation.judged.verdict != "right":
         yield Trial(compilation.judged)
@@ -196,7 +200,7 @@ def _trial(ended: Ended[Trial]) -> Trial:
     return trial if trial.judged.verdict == "right" else replace(trial, notes=printed)
 
 
-def _early_end(ended: Ended[Any], what: str) -> Judged | None:
+def _early_end(ended: Ended[Compilation] | Ended[Trial], what: str) -> Judged | None:
     """The verdict for a child that did not come to its end; None for one that did."""
     if ended.how == "finished":
         return None
@@ -215,7 +219,7 @@ def _early_end(ended: Ended[Any], what: str) -> Judged | None:
     return Judged("crashed", f"{what} ended early: {why}")
 
 
-def _printed(ended: Ended[Any]) -> list[str]:
+def _printed(ended: Ended[Compilation] | Ended[Trial]) -> list[str]:
     """The last lines that an answer printed."""
     lines = ended.stdout.splitlines()[-MOST_PRINTED_LINES:]
     return [f"It printed: {line}" for line in lines]

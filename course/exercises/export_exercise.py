@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from course import aot
 from course.aot.abi import scalar_of
@@ -17,6 +17,7 @@ from course.aot.signature import Argument
 from course.errors import CourseError
 from course.lowering.api import LowerError
 
+from .kinds import Answer
 from .result import Judged
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +78,7 @@ class ExportExercise:
     def form(self) -> str:
         return FORMS[self.asks]
 
-    def judge(self, answer: Any) -> Judged:
+    def judge(self, answer: Answer) -> Judged:
         texts = [answer] if isinstance(answer, str) else answer
         is_list = isinstance(texts, (list, tuple)) and all(isinstance(t, str) for t in texts)
         if not is_list or not texts or (self.asks != "signatures" and len(texts) > 1):

@@ -16,6 +16,9 @@ from course.verifying.inputs import Case
 
 from .result import Judged
 
+Answer = Any
+"""What a learner gives: a kernel, a launcher, a number, a text, or anything else."""
+
 Function = Callable[..., torch.Tensor]
 """A function of a case's tensors and scalars."""
 
@@ -52,7 +55,7 @@ class Code:
 
     form: ClassVar[str]
 
-    def function(self, answer: Any) -> Function:
+    def function(self, answer: Answer) -> Function:
         """What is tried on the cases."""
         raise NotImplementedError
 
@@ -66,7 +69,7 @@ class Kernel(Code):
 
     form = "a kernel, a function under @triton.jit"
 
-    def function(self, answer: Any) -> Function:
+    def function(self, answer: Answer) -> Function:
         return lambda *inputs: self.launch(answer, *inputs)
 
 
@@ -81,7 +84,7 @@ class Launcher(Code):
 
     form = "a launcher, a plain function that launches a kernel and returns a tensor"
 
-    def function(self, answer: Any) -> Function:
+    def function(self, answer: Answer) -> Function:
         launcher: Function = answer
         return launcher
 
@@ -96,7 +99,7 @@ class Question(Protocol):
     def form(self) -> str:
         """What an answer is, as "a number"."""
 
-    def judge(self, answer: Any) -> Judged: ...
+    def judge(self, answer: Answer) -> Judged: ...
 
 
 Exercise = Code | Question
@@ -117,7 +120,7 @@ class Number:
 
     form: ClassVar[str] = "a number"
 
-    def judge(self, answer: Any) -> Judged:
+    def judge(self, answer: Answer) -> Judged:
         if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
             kind = type(answer).__name__
             return Judged("no answer", f"It must be a number, in {self.unit}; this is a {kind}.")
@@ -154,7 +157,7 @@ class Choice:
 
     form: ClassVar[str] = "a letter"
 
-    def judge(self, answer: Any) -> Judged:
+    def judge(self, answer: Answer) -> Judged:
         letter = answer.strip(" ().").lower() if isinstance(answer, str) else None
         if letter not in self.why:
             return Judged("no answer", f"It must be one of {', '.join(map(repr, self.why))}.")
@@ -175,7 +178,7 @@ class Text:
 
     form: ClassVar[str] = "a text"
 
-    def judge(self, answer: Any) -> Judged:
+    def judge(self, answer: Answer) -> Judged:
         if not isinstance(answer, str):
             kind = type(answer).__name__
             return Judged("no answer", f"It must be a text, in quotes; this is a {kind}.")

@@ -44,7 +44,7 @@ def trace_answer(
     """
     exercise = code_exercise(exercise_id)
     case = with_longer_case(exercise, where.reach)[where.case]
-    kernels = tuple(each for each in source.definitions if each.text.startswith("@"))
+    kernels = tuple(text for text in source.definitions if text.text.startswith("@"))
     launch, opened, element = where.launch, where.program, None
     shown = programs or ([opened] if opened else [])
     record = {(launch, program) for program in shown}

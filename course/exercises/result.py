@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from course.errors import CourseError
 
@@ -63,7 +63,7 @@ class Checked:
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str | dict[str, str]]:
         # The second is for `course check`, which reads it from the notebook.
         row = {"exercise": self.exercise, "verdict": self.verdict, "text": str(self)}
         return {"text/plain": str(self), MIME: row}

@@ -136,10 +136,10 @@ def _outcomes(
     outcomes = _verified(exercise, function, cases[:2])
     if outcomes[-1].verdict == "wrong":
         return cases, outcomes, None
-    work = [outcome.work for outcome in outcomes if outcome.work]
+    works = [outcome.work for outcome in outcomes if outcome.work]
     reach = None
-    if exercise.longer and len({each.programs for each in work}) == 1:
-        reach = max(each.reach for each in work)
+    if exercise.longer and len({work.programs for work in works}) == 1:
+        reach = max(work.reach for work in works)
         cases = with_longer_case(exercise, reach)
     return cases, (*outcomes, *_verified(exercise, function, cases[2:])), reach
 

@@ -6,7 +6,9 @@ their place. Tests try every answer; who leads a workshop reads what a mistake m
 
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+
+from course.exercises.kinds import Answer
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,7 @@ class Mistake:
     """A wrong answer, and what check must say of it."""
 
     name: str
-    answer: dict[str, str] | Any
+    answer: dict[str, str] | Answer
     """For code what is replaced in the solution, else the answer itself."""
     verdict: str
     says: str
@@ -28,7 +30,7 @@ class Other:
     """A right answer that is not the solution."""
 
     name: str
-    answer: dict[str, str] | Any
+    answer: dict[str, str] | Answer
 
 
 def mistakes(exercise_id: str) -> list[Mistake]:
@@ -43,7 +45,7 @@ def others(exercise_id: str) -> list[Other]:
     return answers
 
 
-def _lesson(exercise_id: str) -> Any:
+def _lesson(exercise_id: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.lesson_{exercise_id[:2]}")
 
 

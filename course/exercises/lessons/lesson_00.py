@@ -1,14 +1,12 @@
 """The exercises of lesson 00."""
 
-from typing import Any
-
 import torch
 
-from course.exercises.kinds import Choice, Kernel
+from course.exercises.kinds import Answer, Choice, Kernel
 from course.verifying.inputs import Case, Input
 
 
-def _ones_below(kernel: Any, x: torch.Tensor) -> torch.Tensor:
+def _ones_below(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(1,)](x, out, x.numel())
     return out

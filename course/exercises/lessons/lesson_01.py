@@ -1,11 +1,9 @@
 """The exercises of lesson 01."""
 
-from typing import Any
-
 import torch
 import triton
 
-from course.exercises.kinds import Choice, Kernel, Launcher, Number, Text
+from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number, Text
 from course.verifying.inputs import Case, Input
 
 
@@ -22,13 +20,13 @@ def _grid(x: torch.Tensor) -> tuple[int]:
     return (triton.cdiv(x.numel(), _block(x)),)
 
 
-def _fill(kernel: Any, x: torch.Tensor, value: float) -> torch.Tensor:
+def _fill(kernel: Answer, x: torch.Tensor, value: float) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[_grid(x)](out, value, x.numel(), BLOCK_SIZE=_block(x))
     return out
 
 
-def _reverse(kernel: Any, x: torch.Tensor) -> torch.Tensor:
+def _reverse(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[_grid(x)](x, out, x.numel(), BLOCK_SIZE=_block(x))
     return out

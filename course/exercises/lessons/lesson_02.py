@@ -1,16 +1,15 @@
 """The exercises of lesson 02."""
 
 import math
-from typing import Any
 
 import torch
 import triton
 
-from course.exercises.kinds import Choice, Kernel, Launcher, Number
+from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
 
-def _outer_sum(kernel: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _outer_sum(kernel: Answer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     m, n = len(x), len(y)
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
     block_m, block_n = (16, 32) if m < 30 else (8, 4)

@@ -1,15 +1,14 @@
 """The exercises of lesson 03."""
 
 import re
-from typing import Any
 
 import torch
 
-from course.exercises.kinds import Kernel, Number, Text
+from course.exercises.kinds import Answer, Kernel, Number, Text
 from course.verifying.inputs import Case, Input
 
 
-def _copy_rows(kernel: Any, x: torch.Tensor) -> torch.Tensor:
+def _copy_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     n_cols = (
         x.stride(0) - 4
     )  # not the same for all cases, so that a kernel must go by what it is given

@@ -1,11 +1,9 @@
 """The exercises of lesson 04."""
 
-from typing import Any
-
 import torch
 import triton
 
-from course.exercises.kinds import Choice, Kernel, Launcher, Number
+from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
 
@@ -16,25 +14,25 @@ def _rows(rows: int, cols: int, layout: str = "contiguous", values: str = "norma
 SLICED = _rows(3, 33, "left part of a wider one")
 
 
-def _reduce_rows(kernel: Any, x: torch.Tensor) -> torch.Tensor:
+def _reduce_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(x), dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.shape[1], x.stride(0), BLOCK_N=triton.next_power_of_2(x.shape[1]))
     return out
 
 
-def _of_rows(kernel: Any, x: torch.Tensor) -> torch.Tensor:
+def _of_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.shape[1], x.stride(0), BLOCK_N=triton.next_power_of_2(x.shape[1]))
     return out
 
 
-def _backward(kernel: Any, out: torch.Tensor, d_out: torch.Tensor) -> torch.Tensor:
+def _backward(kernel: Answer, out: torch.Tensor, d_out: torch.Tensor) -> torch.Tensor:
     dx = torch.empty_like(out)
     kernel[(len(out),)](out, d_out, dx, out.shape[1], BLOCK_N=triton.next_power_of_2(out.shape[1]))
     return dx
 
 
-def _merge(kernel: Any, m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+def _merge(kernel: Answer, m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     merged = torch.empty_like(m)
     total = total.where(m > -torch.inf, 0.0)  # of an empty half
     kernel[(triton.cdiv(m.shape[1], 32),)](m, total, merged, m.shape[1], BLOCK=32)

@@ -1,11 +1,9 @@
 """The exercises of lesson 05."""
 
-from typing import Any
-
 import torch
 import triton
 
-from course.exercises.kinds import Kernel, Launcher, Number, Text
+from course.exercises.kinds import Answer, Kernel, Launcher, Number, Text
 from course.verifying.inputs import Case, Input
 
 HALF = torch.float16
@@ -21,7 +19,7 @@ def _in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return product.to(torch.promote_types(product.dtype, torch.float32))
 
 
-def _by_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _by_tiles(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Whole tiles of 32 x 16 x 64: three sizes, so that none can stand for another."""
     c = torch.empty(a.shape[0], b.shape[1], device=a.device)
     kernel[(len(a) // 32, b.shape[1] // 16)](
@@ -30,7 +28,7 @@ def _by_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return c
 
 
-def _by_masked_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _by_masked_tiles(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty(m, n, device=a.device)
     kernel[(triton.cdiv(m, 16), triton.cdiv(n, 16))](
@@ -39,7 +37,7 @@ def _by_masked_tiles(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Ten
     return c
 
 
-def _small(kernel: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _small(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     c = torch.empty(8, 8, device=a.device)
     kernel[(1,)](a, b, c)
     return c

@@ -1,12 +1,11 @@
 """The exercises of lesson 06."""
 
 import re
-from typing import Any
 
 import torch
 import triton
 
-from course.exercises.kinds import Kernel, Number
+from course.exercises.kinds import Answer, Kernel, Number
 from course.verifying.inputs import Case, Input
 
 BLOCK = 32
@@ -76,7 +75,7 @@ def _grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return _attention(q, *(x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v)))
 
 
-def _one_tile(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _one_tile(kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     out, (block_m, d) = torch.empty_like(q), q.shape
     block_n = max(16, triton.next_power_of_2(len(k)))
     kernel[(1,)](q, k, v, out, len(k), d**-0.5, D=d, BLOCK_M=block_m, BLOCK_N=block_n)
@@ -84,7 +83,7 @@ def _one_tile(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) ->
 
 
 def _loop(
-    kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *window: int
+    kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *window: int
 ) -> torch.Tensor:
     out, (queries, d) = torch.empty_like(q), q.shape
     kernel[(triton.cdiv(queries, BLOCK),)](
@@ -93,7 +92,7 @@ def _loop(
     return out
 
 
-def _lse(kernel: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+def _lse(kernel: Answer, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     lse, (queries, d) = torch.empty(len(q), dtype=torch.float32, device=q.device), q.shape
     kernel[(triton.cdiv(queries, BLOCK),)](
         q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
@@ -101,7 +100,7 @@ def _lse(kernel: Any, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     return lse
 
 
-def _by_head(kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _by_head(kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
     wider = torch.zeros(len(v), v.shape[1] + 1, d, dtype=v.dtype, device=v.device)
     v = wider[:, :-1].copy_(v)  # its heads lie further apart than those of k

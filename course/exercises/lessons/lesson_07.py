@@ -1,7 +1,6 @@
 """The exercises of lesson 07."""
 
-from typing import Any
-
+from course.aot.captured_launch import PlainValue
 from course.exercises.export_exercise import Call, ExportExercise, tensor
 from course.exercises.kinds import Choice
 
@@ -26,7 +25,7 @@ ATTENTION = {
 
 
 def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int]) -> Call:
-    values: dict[str, Any] = dict.fromkeys(ATTENTION, 16) | {"softmax_scale": 0.25}
+    values: dict[str, PlainValue] = {**dict.fromkeys(ATTENTION, 16), "softmax_scale": 0.25}
     values |= {name: tensor("float16") for name in ("Q", "K", "V", "Out")}
     values |= {name: tensor("float32") for name in ("Lse", "TMP")}
     values |= {"EVEN_M": 0, "EVEN_N": 0, "EVEN_HEADDIM": 1}
