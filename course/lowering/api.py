@@ -14,8 +14,7 @@ from .request import Request
 from .result import Lowered
 from .worker import compile_kernel
 
-__all__ = ["LowerError", "Lowered", "Request", "call_compiler", "lower", "lower_again"]
-__all__ += ["lower_file", "refuse_problem"]
+__all__ = ["LowerError", "Lowered", "Request", "lower", "lower_again", "lower_file"]
 
 
 def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:
