@@ -46,7 +46,8 @@ def option(text: str, *names: str) -> Any:
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def lab(context: typer.Context) -> None:
-    """Copy the lessons to work/ and open them in JupyterLab. Options of `jupyter lab` are passed on."""
+    """Copy the lessons to work/ and open them in JupyterLab. Options of `jupyter lab` are passed
+    on."""
     from course.lessons import lab
 
     lab.start(context.args)
@@ -213,7 +214,8 @@ def recorded(names: Names = None) -> None:
 
 @app.command()
 def record(names: Names = None, out: Folder = None) -> None:
-    """On a GPU: verify and time operations, and write the results that the lessons show as recorded."""
+    """On a GPU: verify and time operations, and write the results that the lessons show as
+    recorded."""
     from course.benching.record import record_all
 
     for path in record_all(names or [], out):

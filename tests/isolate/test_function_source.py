@@ -38,7 +38,8 @@ def launch(x):
 def cell():
     """A notebook's cell, after it ran: its file is only in linecache."""
     names = {
-        "__name__": "__main__", "torch": torch, "triton": triton, "tl": tl, "SCALE": tl.constexpr(2.0), "DTYPE": tl.float32,
+        "__name__": "__main__", "torch": torch, "triton": triton, "tl": tl,
+        "SCALE": tl.constexpr(2.0), "DTYPE": tl.float32,
         "OFFSET": (1, 3), "DEVICE": course.DEVICE,
     }  # fmt: skip
     file = "/tmp/ipykernel_4711/123.py"

@@ -106,7 +106,8 @@ def test_it_is_lowered_to_every_stage(launch, kernel):
 
 
 def test_replay_shows_what_the_interpreter_stores(launch, kernel):
-    """Program 0, of which a replay shows every element in blocks of 32 x 32 and tensors of 4,096."""
+    """Program 0, of which a replay shows every element in blocks of 32 x 32 and tensors of
+    4,096."""
     found = replay(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options)
     right = (
         interpreted(launch, kernel)

@@ -448,7 +448,8 @@ def test_pip_s_settings_reach_uv(real_programs, monkeypatch, tmp_path):
     settings = bootstrap.uv_settings()
     assert {name: settings[name] for name in bootstrap.UV_NAMES.values()} == {
         "UV_DEFAULT_INDEX": "https://of.variable/simple", "UV_INDEX": "https://one/simple https://two/simple",
-        "UV_FIND_LINKS": "/one,/two", "UV_INSECURE_HOST": "one", "SSL_CERT_FILE": "/its.pem", "ALL_PROXY": "http://proxy:1",
+        "UV_FIND_LINKS": "/one,/two", "UV_INSECURE_HOST": "one",
+        "SSL_CERT_FILE": "/its.pem", "ALL_PROXY": "http://proxy:1",
     }  # fmt: skip
 
 

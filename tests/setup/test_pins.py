@@ -108,7 +108,8 @@ def test_the_course_imports_no_test_tools():
 @pytest.mark.parametrize(
     ("name", "version"),
     [
-        ("torch", pins.TORCH), ("triton", pins.TRITON), ("jupyterlab", "4.6."), ("ipywidgets", "8.1."),
+        ("torch", pins.TORCH), ("triton", pins.TRITON),
+        ("jupyterlab", "4.6."), ("ipywidgets", "8.1."),
         ("anywidget", ""), ("matplotlib", ""), ("typer", ""), ("rich", ""),
     ],
 )  # fmt: skip

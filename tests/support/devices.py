@@ -1,4 +1,5 @@
-"""What this machine's GPU has, asked of it: a test that needs more is skipped with the reason. In CPU mode nothing lacks."""
+"""What this machine's GPU has, asked of it: a test that needs more is skipped with the reason. In
+CPU mode nothing lacks."""
 
 from typing import Any
 
@@ -8,7 +9,8 @@ import torch
 from course import MODE
 
 SHARED_KIB = {"matmul_v4": 227, "matmul_v5": 227, "flash_attention_v5": 227}
-"""Shared memory that a program of these versions takes, whatever they are given. The others fit every GPU."""
+"""Shared memory that a program of these versions takes, whatever they are given. The others fit
+every GPU."""
 SHARED_KIB_OF_WIDE_HEADS = {
     "flash_attention_v1": (80, 160),
     "flash_attention_v2": (80, 160),
@@ -30,7 +32,10 @@ def lacking(launcher: Any, head_dim: int = 64) -> str | None:
     elif name == "flash_attention_v4":
         needed = SHARED_KIB_OF_V4
     if needed > had:
-        return f"{name} takes up to {needed} KiB of shared memory for a program, and this GPU has {had}"
+        return (
+            f"{name} takes up to {needed} KiB of shared memory for a program, and this GPU has"
+            f" {had}"
+        )
     if name == "flash_attention_v5" and torch.cuda.get_device_capability()[0] != 9:
         return "flash_attention_v5 was written for compute capability 9, and this GPU has another"
     return None
@@ -67,7 +72,8 @@ def needs_capability(major: int, minor: int, what: str) -> None:
 
 
 def dtypes_of(*dtypes: torch.dtype) -> list[torch.dtype]:
-    """Those of the dtypes that attention takes in this mode: bfloat16 on a GPU from 8.0 on, and not in the interpreter."""
+    """Those of the dtypes that attention takes in this mode: bfloat16 on a GPU from 8.0 on, and not
+    in the interpreter."""
     known = MODE.gpu and torch.cuda.get_device_capability() >= (8, 0)
     return [dtype for dtype in dtypes if dtype != torch.bfloat16 or known]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def room_for(size: int) -> Iterator[None]:
-    """No file of this process can grow beyond `size` bytes: a write stops short there and the next one fails."""
+    """No file of this process can grow beyond `size` bytes: a write stops short there and the next
+    one fails."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

@@ -1,4 +1,5 @@
-"""Triton's JIT with a target that need not be there: another way to the same stages than the course's own."""
+"""Triton's JIT with a target that need not be there: another way to the same stages than the
+course's own."""
 
 import triton
 from triton.backends.compiler import GPUTarget

@@ -1,4 +1,5 @@
-"""A helper in a module that has a function of the language under its own name, and does not have the language."""
+"""A helper in a module that has a function of the language under its own name, and does not have
+the language."""
 
 import triton
 from triton.language import exp as exponential

@@ -1,4 +1,5 @@
-"""Kernels that the compiler takes, and that Triton's interpreter by itself does not run. Each takes x_ptr and out_ptr first."""
+"""Kernels that the compiler takes, and that Triton's interpreter by itself does not run. Each takes
+x_ptr and out_ptr first."""
 
 import torch
 import triton

@@ -26,7 +26,8 @@ print(json.dumps({{
 def jit_stages(launches, target):
     """By case the stages of a launch, in a process of their own.
 
-    launches: by case a kernel of `lower_kernels` and its arguments, as text, which may name a tensor x.
+    launches: by case a kernel of `lower_kernels` and its arguments, as text, which may name a
+        tensor x.
     """
     warmups = (
         f"{case!r}: kernels.{kernel}.warmup({arguments}, grid=(1,))"
@@ -39,5 +40,6 @@ def jit_stages(launches, target):
 
 
 def comparable(stages):
-    """Stages without the places in files, which are not the same where the tests are installed elsewhere."""
+    """Stages without the places in files, which are not the same where the tests are installed
+    elsewhere."""
     return {name: without_locations(text) for name, text in stages.items() if name != "source"}

@@ -1,7 +1,8 @@
-"""Mends for nbval: a dead session is noticed at once, and each notebook has a Triton cache of its own.
+"""Mends for nbval: a dead session is noticed at once, and each notebook has a Triton cache of its
+own.
 
-nbval 0.11 waits for a reply until the cell's time limit even where the session's process has died, and gives it 10 s to answer
-at all and 5 s for each output, which are too few on a busy machine.
+nbval 0.11 waits for a reply until the cell's time limit even where the session's process has died,
+and gives it 10 s to answer at all and 5 s for each output, which are too few on a busy machine.
 """
 
 import tempfile

@@ -1,4 +1,5 @@
-"""A process of its own that loads the operator with the stand-in driver, calls it, and prints as JSON what came of it.
+"""A process of its own that loads the operator with the stand-in driver, calls it, and prints as
+JSON what came of it.
 
 One process has one driver library and one operator, so the tests' own process takes no part in it.
 """
@@ -57,7 +58,8 @@ class Attend(torch.nn.Module):
 
 q, k, v = tensor(2, 3, 200, 64), tensor(2, 3, 333, 64), tensor(2, 3, 333, 64)
 
-# With no driver. What follows may look for a GPU, and would find the machine's own driver: it comes after the stand-in.
+# With no driver. What follows may look for a GPU, and would find the machine's own driver: it comes
+# after the stand-in.
 fmha = aot.operator(HEAD_DIMS, DTYPES, target="sm_90")
 found["schema"] = str(fmha.default._schema)
 found["no driver"] = said(lambda: fmha(q, k, v, 0.125, False))

@@ -10,13 +10,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def python_path() -> str:
-    """PYTHONPATH by which another Python finds the course, and whatever this one found by it. No part is empty, which would be
-    the current folder."""
+    """PYTHONPATH by which another Python finds the course, and whatever this one found by it. No
+    part is empty, which would be the current folder."""
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 
 def computed_s() -> float:
-    """CPU seconds of this process, of those that it has started, and of those that these have waited for."""
+    """CPU seconds of this process, of those that it has started, and of those that these have
+    waited for."""
     import psutil
 
     return sum(

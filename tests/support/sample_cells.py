@@ -1,4 +1,5 @@
-"""Functions as a notebook or script would define them, for the tests of what goes along into another process."""
+"""Functions as a notebook or script would define them, for the tests of what goes along into
+another process."""
 
 import math
 
