@@ -93,7 +93,7 @@ def measure_gpu() -> GpuFacts:
     )
 
 
-def _milliseconds(call: Callable[[], Any]) -> float:
+def _milliseconds(call: Callable[[], object]) -> float:
     return median(triton.testing.do_bench(call, warmup=20, rep=100, return_mode="all"))
 
 

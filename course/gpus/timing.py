@@ -53,7 +53,7 @@ def times_ms(
     return [time_ms() for _ in range(calls)]
 
 
-def launch_us(call: Callable[[], Any], at_most: int = 200) -> float:
+def launch_us(call: Callable[[], object], at_most: int = 200) -> float:
     """Microseconds the CPU spends on one call: the median of ROUNDS_OF_LAUNCHES rounds.
 
     The calls of a round, at_most so many, fit into the launch queue, so that it never waits; and

@@ -35,7 +35,7 @@ def test_without_a_gpu_it_points_to_what_was_recorded(call):
         call()
 
 
-def test_half_a_question_is_a_sentence(monkeypatch):
+def test_sizes_without_inputs_or_bytes_are_a_sentence(monkeypatch):
     monkeypatch.setattr(api, "require_gpu", lambda name=None: None)
     with pytest.raises(CourseError, match="bench needs make, sizes and bytes, or like="):
         bench(add, make=lambda n: (torch.empty(n),))
@@ -99,7 +99,7 @@ def test_two_functions_of_one_name_get_names_that_differ():
 
 
 @pytest.fixture
-def measured_by_rote(monkeypatch):
+def timings_by_size(monkeypatch):
     """run_study without a GPU: size x takes x milliseconds, and 4 and more do not fit."""
 
     def timings_at(study, x):
@@ -117,7 +117,7 @@ def a_study(xs):
     return Study("example", "elements", xs, lambda x: (), lambda: 1, {"f": lambda x: add})
 
 
-def test_sizes_that_do_not_fit_are_left_out(measured_by_rote):
+def test_sizes_that_do_not_fit_are_left_out(timings_by_size):
     result = run_study.run_study(a_study([1, 2, 4, 8]))
     assert [timing.x for timing in result.timings] == [1, 2]
     assert result.at("f", 2).tb_s == 1.0
@@ -132,7 +132,7 @@ def test_operations_are_counted_where_a_study_gives_them():
     assert Speeds.from_json(speeds.to_json()).timings == (timing,)
 
 
-def test_a_study_of_which_nothing_fits_is_a_sentence(measured_by_rote):
+def test_a_study_of_which_nothing_fits_is_a_sentence(timings_by_size):
     words = "example does not fit into this GPU's memory at elements 4: take less"
     with pytest.raises(CourseError, match=words):
         run_study.run_study(a_study([4, 8]))

@@ -9,7 +9,7 @@ from course.benching.gpu_experiments import PROGRAMS, SHOWN, Observed, observe
 from course.errors import CourseError
 
 
-def test_what_is_shown_differs_from_the_interpreter():
+def test_races_and_orders_of_programs_differ_from_the_interpreters():
     seen = observed()
     assert 0 < seen.race_total < PROGRAMS * 1024
     assert len(seen.first_programs) == SHOWN

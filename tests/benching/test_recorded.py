@@ -172,7 +172,7 @@ def test_scores_written_to_memory_cost_attention_twenty_times_its_time():
         assert speeds.at("torch, math", 16384).ms >= 20 * speeds.at("flash_attention", 16384).ms
 
 
-def test_small_sizes_are_launch_cost():
+def test_small_vectors_take_the_time_of_a_launch():
     speeds = recorded("vector_add")
     floor_ms = speeds.at("add", 2**12).ms
     for timing in speeds.of("add"):

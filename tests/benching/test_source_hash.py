@@ -80,13 +80,13 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_how_code_is_written_down_does_not_count(package, what):
+def test_a_change_of_how_code_is_written_keeps_the_hash(package, what):
     assert CODE.count(SAME[what][0]) == 1
     assert package(CODE.replace(*SAME[what])) == package(CODE)
 
 
 @pytest.mark.parametrize("what", OTHER)
-def test_what_code_does_counts(package, what):
+def test_a_change_of_what_code_does_changes_the_hash(package, what):
     assert CODE.count(OTHER[what][0]) == 1
     assert package(CODE.replace(*OTHER[what])) != package(CODE)
 

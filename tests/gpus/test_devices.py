@@ -126,7 +126,7 @@ def test_a_t4_has_neither_bfloat16_nor_tf32(card):
     devices.needs_capability(8, 0, "TF32")
 
 
-def test_in_cpu_mode_nothing_is_skipped():
+def test_nothing_is_skipped_in_cpu_mode():
     for launcher in (matmul.matmul_v5, attention.flash_attention_v5):
         devices.needs(launcher, 256)
     devices.needs_free_gib(10**6)

@@ -61,15 +61,15 @@ def test_nothing_is_shown_of_a_gpu_that_nobody_measured(data):
 
 
 def test_cost_adds_the_least_time_by_the_measured_copy_roof(own):
-    found = counted()
+    counts = counted()
     moved = 2 * 4 * 2**14  # one input is read, one output written
-    (least,) = found.roofs_on(found.own)
+    (least,) = counts.roofs_on(counts.own)
     assert (least.name, least.us) == ("memory", pytest.approx(moved / 0.24e12 * 1e6))
-    here, there = (line.strip() for line in str(found).split("\n") if "at least" in line)
+    here, there = (line.strip() for line in str(counts).split("\n") if "at least" in line)
     assert here.startswith("H200: at least 27.3 ns, bound by memory (memory 27.3 ns, arithmetic")
     by_its_speeds = "Tesla T4, by the speeds measured on it: at least 546 ns"
     assert there == f"{by_its_speeds}, bound by memory (memory 546 ns)"
-    assert "Tesla T4" in str(found.on("A100"))
+    assert "Tesla T4" in str(counts.on("A100"))
 
 
 def test_a_dot_is_bound_by_the_measured_product_of_its_type(own):
@@ -78,7 +78,9 @@ def test_a_dot_is_bound_by_the_measured_product_of_its_type(own):
         cost(kernels.matmul_kernel, (1, 1), x, x, y, 64, BLOCK=64),
         cost(kernels.matmul_kernel, (1, 1), y, y, y, 64, BLOCK=64),
     )
-    halves, whole = ({roof.name: roof.us for roof in found.roofs_on(found.own)} for found in args)
+    halves, whole = (
+        {roof.name: roof.us for roof in counts.roofs_on(counts.own)} for counts in args
+    )
     assert halves["tensor cores"] == pytest.approx(2 * 64**3 / 24e12 * 1e6)
     assert set(whole) == {"memory"}  # no product in tf32 was measured
 
@@ -94,13 +96,13 @@ def test_a_gpu_without_peak_figures_goes_by_what_was_measured(data, monkeypatch)
     (data / "gpu.json").write_text(
         dataclasses.replace(T4, machine=dataclasses.replace(T4.machine, gpu=name)).to_json()
     )
-    found = counted()
-    assert (found.gpu.name, found.gpu.target) == (
+    counts = counted()
+    assert (counts.gpu.name, counts.gpu.target) == (
         name,
         "sm_90",
     )  # the target is the driver's word, which is not asked here
-    assert str(found).count("at least") == 1
-    assert "RTX 3060" in draw.roofline(found).alt
+    assert str(counts).count("at least") == 1
+    assert "RTX 3060" in draw.roofline(counts).alt
 
 
 def test_another_gpu_than_the_one_measured_is_not_taken_for_it(own, monkeypatch):
@@ -170,10 +172,10 @@ def test_an_h200_is_not_compared_with_itself(data):
     (data / "gpu.json").write_text(H200.to_json())
     assert "Dotted" not in draw.speeds(recorded("vector_add")).alt
     assert "comparison" not in draw.machine().alt
-    found = counted()
-    assert gpu_of("H200").device_names == (found.own.name,)
+    counts = counted()
+    assert gpu_of("H200").device_names == (counts.own.name,)
     assert (
-        "measured on NVIDIA H200: memory" in draw.roofline(found).alt
+        "measured on NVIDIA H200: memory" in draw.roofline(counts).alt
     )  # what it does beside what its maker says
 
 
@@ -201,14 +203,14 @@ def with_gpu(monkeypatch, measure):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: T4.machine.gpu)
 
 
-def test_what_was_measured_is_kept_whole(data, monkeypatch):
+def test_measured_facts_are_kept_in_one_file(data, monkeypatch):
     with_gpu(monkeypatch, lambda: T4)
     assert own_gpu_module.measure_own_gpu() == T4
     assert own_gpu().memory == T4.memory_tb_s
     assert [path.name for path in data.iterdir()] == ["gpu.json"]
 
 
-def test_where_it_cannot_be_kept_is_a_sentence(tmp_path, monkeypatch):
+def test_facts_that_cannot_be_kept_are_a_sentence(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("COURSE_DATA", str(tmp_path / "file"))
     with_gpu(monkeypatch, lambda: T4)

@@ -224,7 +224,7 @@ def test_nan_in_one_head_stays_there(launcher):
     assert torch.equal(out[:, ::2], clean[:, ::2])
 
 
-def test_what_lies_beside_the_tensors_does_not_matter():
+def test_nan_beside_the_tensors_changes_nothing():
     q, k, v = inputs(queries=20, keys=33, head_dim=24)
     beside = [torch.full((1, 2, 64, 40), math.nan, dtype=q.dtype, device=DEVICE) for _ in range(3)]
     views = [

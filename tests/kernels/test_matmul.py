@@ -96,7 +96,7 @@ def test_a_sum_of_nothing_is_zero(launcher):
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_what_lies_behind_an_operand_is_not_multiplied(launcher):
+def test_nan_and_infinities_behind_an_operand_are_not_multiplied(launcher):
     a, b = random(100, 100), random(100, 100)
     a[:, 90:], b[90:] = math.nan, math.inf
     a[70:], b[:, 50:] = math.inf, math.nan
@@ -149,7 +149,7 @@ def test_a_negative_bit_is_seen():
             assert close(launcher(torch._neg_view(a), b), -a, b)
 
 
-def test_a_gpu_takes_the_next_lower_row_of_the_table():
+def test_a_gpu_takes_the_row_of_the_table_at_or_below_its_shared_memory():
     rows = {48: 64, 64: 64, 98: 64, 99: 99, 163: 99, 227: 227, 228: 227}
     assert {kib: module._row(kib) for kib in rows} == rows
 
@@ -215,7 +215,7 @@ def test_large_operands_that_no_descriptor_takes_are_copied_and_small_ones_are_n
 @pytest.mark.parametrize("turn_b", [False, True])
 @pytest.mark.parametrize("k", [32, 33])
 @pytest.mark.parametrize("most", [module.GRID_LIMIT, 1])
-def test_b_may_be_turned_first(turn_b, k, most, monkeypatch):
+def test_b_may_be_transposed_before_the_product(turn_b, k, most, monkeypatch):
     needs(matmul_v4)
     monkeypatch.setattr(module, "GRID_LIMIT", most)
     a, b = random(70, k), random(k, 90)

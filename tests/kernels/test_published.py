@@ -36,13 +36,13 @@ TENSOR = re.compile(r"(\w+)\[(\d+)\](?:<(\d+))?")
 @pytest.fixture(scope="session")
 def wheels():
     """By package its wheel, or why it is not there. After the first failure no other is tried."""
-    found, reason = {}, ""
+    by_name, reason = {}, ""
     for package in PACKAGES:
         try:
-            found[package.name] = reason or wheel(package)
+            by_name[package.name] = reason or wheel(package)
         except NotFetchedError as error:
-            found[package.name] = reason = str(error)
-    return found
+            by_name[package.name] = reason = str(error)
+    return by_name
 
 
 @pytest.fixture(scope="session")
@@ -90,44 +90,34 @@ def arguments(launch, offset=0):
 
 def test_it_is_lowered_to_every_stage(launch, kernel):
     for target in launch.targets:
-        made = lower(
+        lowered = lower(
             kernel, *arguments(launch), **launch.constants, **launch.options, target=target
         )
-        assert list(made.texts) == [
-            "ttir",
-            "ttgir",
-            "llir",
-            "amdgcn" if target.startswith("gfx") else "ptx",
-        ]
-        assert all(launch.kernel in text for text in made.texts.values())
-        assert made.binary.startswith(b"\x7fELF")
-        stores = [line for line in made.lines.source if "tl.store(" in line.text]
-        assert any("ttgir" in made.lines.of(line.number, line.file) for line in stores)
+        last = "amdgcn" if target.startswith("gfx") else "ptx"
+        assert list(lowered.texts) == ["ttir", "ttgir", "llir", last]
+        assert all(launch.kernel in text for text in lowered.texts.values())
+        assert lowered.binary.startswith(b"\x7fELF")
+        stores = [line for line in lowered.lines.source if "tl.store(" in line.text]
+        assert any("ttgir" in lowered.lines.of(line.number, line.file) for line in stores)
 
 
 def test_replay_shows_what_the_interpreter_stores(launch, kernel):
-    """Program 0, of which a replay shows every element in blocks of 32 x 32 and tensors of
-    4,096."""
-    found = replay(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options)
-    right = (
-        interpreted(launch, kernel)
-        if launch.computed is None
-        else launch.computed(tensors_of(arguments(launch)))
-    )
-    shown = {}
-    for step in found.steps:
+    """Program 0: replay shows all elements of blocks up to 32 x 32 and tensors up to 4,096."""
+    shown = replay(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options)
+    if launch.computed is None:
+        right = interpreted(launch, kernel)
+    else:
+        right = launch.computed(tensors_of(arguments(launch)))
+    stores = {}
+    for step in shown.steps:
         for touch in step.touches:
             if touch.kind == "store":
-                shown.setdefault(touch.tensor, []).append(stored(touch))
-    assert shown
-    for tensor, touches in shown.items():
-        places, values = (np.concatenate(each) for each in zip(*touches, strict=True))
-        assert np.allclose(
-            np.sort(values),
-            np.sort(right[tensor].double().numpy().ravel()[places]),
-            rtol=1e-5,
-            atol=1e-6,
-        )
+                stores.setdefault(touch.tensor, []).append(stored(touch))
+    assert stores
+    for tensor, touches in stores.items():
+        places, values = (np.concatenate(parts) for parts in zip(*touches, strict=True))
+        expected = np.sort(right[tensor].double().numpy().ravel()[places])
+        assert np.allclose(np.sort(values), expected, rtol=1e-5, atol=1e-6)
 
 
 def interpreted(launch, kernel):
@@ -138,7 +128,7 @@ def interpreted(launch, kernel):
 
 
 def tensors_of(args):
-    return [each for each in args if isinstance(each, torch.Tensor)]
+    return [arg for arg in args if isinstance(arg, torch.Tensor)]
 
 
 def stored(touch):
@@ -153,12 +143,12 @@ def stored(touch):
 
 
 def test_cost_counts_the_bytes_that_a_hand_counts(launch, kernel):
-    found = cost(
+    counts = cost(
         kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options, target="H100"
     )
-    assert found.exact and found.resources is not None and found.resources.registers > 0
+    assert counts.exact and counts.resources is not None and counts.resources.registers > 0
     if launch.bytes is not None:
-        assert (found.bytes_loaded, found.bytes_stored) == launch.bytes
+        assert (counts.bytes_loaded, counts.bytes_stored) == launch.bytes
 
 
 def test_its_c_is_built_and_called(launch, kernel, tmp_path):

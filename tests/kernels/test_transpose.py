@@ -19,8 +19,8 @@ def random(*shape):
 
 @pytest.mark.parametrize("name", ["transpose_v1", "transpose"])
 def test_every_version_is_right_in_every_case(name):
-    found = operation("transpose")
-    result = verify(found.ladder[name], found.reference, found.cases)
+    whole = operation("transpose")
+    result = verify(whole.ladder[name], whole.reference, whole.cases)
     assert result.right, result
 
 

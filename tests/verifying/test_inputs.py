@@ -72,7 +72,7 @@ def test_the_same_case_gives_the_same_values():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts_are_what_they_say(layout):
+def test_each_layout_has_its_strides_and_alignment(layout):
     tensor = Input((6, 5), layout=layout).make(DEVICE, torch.Generator(DEVICE)).tensor
     assert tensor.shape == (6, 5)
     aligned = tensor.data_ptr() % 16 == 0
@@ -86,10 +86,10 @@ def test_layouts_are_what_they_say(layout):
     assert (tensor.stride(), aligned) == expected[layout]
 
 
-def test_values_are_what_they_say():
+def test_values_are_finite_special_or_near_the_limits_as_named():
     def make(values):
-        given = Input((100,), torch.float16, values=values)
-        return given.make(DEVICE, torch.Generator(DEVICE)).tensor
+        wanted = Input((100,), torch.float16, values=values)
+        return wanted.make(DEVICE, torch.Generator(DEVICE)).tensor
 
     assert make("normal").isfinite().all()
     assert make("NaN and inf").isnan().any() and make("NaN and inf").isinf().any()
@@ -105,25 +105,25 @@ def test_values_are_what_they_say():
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (0,), ()])
 def test_a_fresh_guarded_tensor_is_poison_and_has_no_stray_writes(dtype, shape):
     stride = torch.empty(shape).stride()
-    made = guarded(shape, stride, dtype, DEVICE)
-    assert is_poison(made.tensor).all()
-    assert made.stray_writes() == []
+    memory = guarded(shape, stride, dtype, DEVICE)
+    assert is_poison(memory.tensor).all()
+    assert memory.stray_writes() == []
     if (
         0 not in shape
     ):  # the same in every run, so that what is promised of it holds always or never
-        assert made.tensor.data_ptr() % 512 == 256
+        assert memory.tensor.data_ptr() % 512 == 256
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_writes_inside_are_no_stray_writes_and_writes_outside_are(dtype):
-    made = guarded((3, 4), (8, 2), dtype, DEVICE)
-    made.tensor.fill_(1)
-    assert made.stray_writes() == []
-    assert not is_poison(made.tensor).any()
-    start = made.tensor.storage_offset()
+    memory = guarded((3, 4), (8, 2), dtype, DEVICE)
+    memory.tensor.fill_(1)
+    assert memory.stray_writes() == []
+    assert not is_poison(memory.tensor).any()
+    start = memory.tensor.storage_offset()
     for position in (-1, 1, 23):  # before it, in a gap between its elements, after it
-        made.buffer[start + position] = 1
-    assert made.stray_writes() == [-1, 1, 23]
+        memory.buffer[start + position] = 1
+    assert memory.stray_writes() == [-1, 1, 23]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_every_way_to_allocate_is_guarded(allocate):
     with GuardedAllocations() as allocated:
         out = allocate(x)
     assert is_poison(out).all()
-    assert [made.tensor.data_ptr() for made in allocated.all] == [out.data_ptr()]
+    assert [memory.tensor.data_ptr() for memory in allocated.all] == [out.data_ptr()]
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_what_is_filled_is_guarded_too_and_stays_filled(allocate, value):
     with GuardedAllocations() as allocated:
         out = allocate(x)
     assert (out == value).all()
-    assert out.data_ptr() in [made.tensor.data_ptr() for made in allocated.all]
-    assert all(made.stray_writes() == [] for made in allocated.all)
+    assert out.data_ptr() in [memory.tensor.data_ptr() for memory in allocated.all]
+    assert all(memory.stray_writes() == [] for memory in allocated.all)
 
 
 def test_inputs_and_outputs_lie_between_different_patterns():
@@ -183,5 +183,5 @@ def test_inputs_and_outputs_lie_between_different_patterns():
         (Case((Input((5,), values="large"),)), "5 float32, large"),
     ],
 )
-def test_a_case_names_itself(case, says):
+def test_a_case_prints_its_shapes_dtypes_layouts_and_values(case, says):
     assert str(case) == says

@@ -206,7 +206,7 @@ def gather_kernel(x_ptr, index_ptr, counts_ptr, out_ptr, n, BLOCK: tl.constexpr)
     tl.store(out_ptr + lanes, total, mask=lanes < n)
 
 
-def test_masked_lanes_without_other_that_do_not_matter_are_let_be():
+def test_undefined_lanes_that_change_no_result_are_accepted():
     def gathered(x, index, counts):
         out = torch.empty(index.shape, dtype=x.dtype, device=x.device)
         # The last program has no element.
@@ -225,7 +225,7 @@ def _sums(x, index, counts):
     )
 
 
-def test_what_a_lane_without_other_did_is_said():
+def test_a_wrong_result_by_undefined_lanes_hints_at_them():
     case = Case((Input((9,)),))
 
     def total(x):
@@ -289,7 +289,7 @@ def test_a_reference_that_fails_is_a_sentence(call):
         call()
 
 
-def test_function_and_reference_the_wrong_way_round_do_no_harm():
+def test_function_and_reference_may_be_exchanged():
     assert verify(torch.add, launcher(add_kernel), SMALL).right
 
 

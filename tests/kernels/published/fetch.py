@@ -45,13 +45,13 @@ def wheel(package: Package, folder: Path = FOLDER) -> Path:
             raise NotFetchedError(
                 f"{pinned} was not fetched: it took more than {TIMEOUT_S} s"
             ) from None
-        found = [path for path in Path(new).iterdir() if _hash(path) == package.sha256]
-        if not found:
+        wheels = [path for path in Path(new).iterdir() if _hash(path) == package.sha256]
+        if not wheels:
             said = [line for line in ended.stderr.splitlines() if line.startswith("ERROR")][:1]
             raise NotFetchedError(
                 f"{pinned} was not fetched: {' '.join(said) or 'what came has another hash'}"
             )
-        return found[0].replace(folder / found[0].name)
+        return wheels[0].replace(folder / wheels[0].name)
 
 
 def unpack(package: Package, wheel: Path, folder: Path) -> None:

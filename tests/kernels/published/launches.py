@@ -1,5 +1,4 @@
-"""Kernels of published packages, and a launch of each as the package's own wrapper makes it, small
-enough to interpret.
+"""Kernels of published packages, and a launch of each as the package makes it, but small.
 
 A tensor is written as its type and length,
 as "fp32[300]"; "i64[4]<5" has numbers below 5. Kernels take addresses alone,
@@ -38,8 +37,7 @@ class Launch:
     constants: dict[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
     bytes: tuple[int, int] | None = None
-    """Loaded and stored, counted by hand from the kernel's text; an atomic update counts as
-    both."""
+    """Loaded and stored, counted by hand from the kernel's text; atomic updates count as both."""
     targets: tuple[str, ...] = ("sm_80", "sm_90", "gfx942")
     """What it is lowered for."""
     export_refuses: str = ""
@@ -124,8 +122,8 @@ LAUNCHES = (
         ("fp32[300]", 100, "fp32[300]", 100, 100), {"BLOCK_SIZE": 128}, {"num_warps": 4},
         bytes=(3 * 100 * 4, 3 * 100 * 4),
     ),
-    # 2 tokens, 4 heads of 32 of q and 2 of k, rotated in place; a cosine and a sine for each of 16
-    Launch(
+    # A cosine and a sine for each of 16.
+    Launch(  # 2 tokens, 4 heads of 32 of q and 2 of k, rotated in place
         "liger-kernel", "liger_kernel.ops.rope", "_triton_rope", (2,),
         ("fp32[256]", 128, "fp32[128]", 64, "fp32[64]", 32, "fp32[64]", 32, 2),
         {
