@@ -104,10 +104,8 @@ def test_it_is_lowered_to_every_stage(launch, kernel):
 def test_replay_shows_what_the_interpreter_stores(launch, kernel):
     """Program 0: replay shows all elements of blocks up to 32 x 32 and tensors up to 4,096."""
     shown = replay(kernel, launch.grid, *arguments(launch), **launch.constants, **launch.options)
-    if launch.computed is None:
-        right = interpreted(launch, kernel)
-    else:
-        right = launch.computed(tensors_of(arguments(launch)))
+    compute = launch.computed
+    right = compute(tensors_of(arguments(launch))) if compute else interpreted(launch, kernel)
     stores = {}
     for step in shown.steps:
         for touch in step.touches:
