@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from course import MODE
 from course.errors import CourseError
@@ -21,7 +21,10 @@ from course.triton_internals.jit_functions import plain_function
 
 from .kinds import Answer, Code, Kernel
 from .result import Checked, Judged, shortened
-from .worker import TARGET, Compilation, Trial, compile_answer, run_answer
+from .worker import TARGET, Compilation, Trial, Where, compile_answer, run_answer
+
+if TYPE_CHECKING:
+    from course.tracing.replay import Replay
 
 R = TypeVar("R", Compilation, Trial)
 
@@ -61,12 +64,16 @@ def check_code(exercise: Code, answer: Answer) -> Checked:
     checked = Checked(exercise.id, *trial.judged, trial.notes)
     if trial.where is None:
         return checked
-    from .replay_answer import replay_answer  # it loads the widget
-
     name = (plain_function(answer) or answer).__name__
     note = f'See it step by step: check("{exercise.id}", {name}).replay()'
-    stepper = partial(replay_answer, exercise.id, source, trial.where, trial.judged.reason)
+    stepper = partial(_stepper, exercise.id, source, trial.where, trial.judged.reason)
     return replace(checked, notes=[*trial.notes, note], stepper=stepper)
+
+
+def _stepper(exercise_id: str, source: Source, where: Where, reason: str) -> "Replay":
+    from .replay_answer import replay_answer  # it loads the widget
+
+    return replay_answer(exercise_id, source, where, reason)
 
 
 def _form_problem(exercise: Code, answer: Answer) -> str:

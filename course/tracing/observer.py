@@ -1,11 +1,6 @@
 """A launch under watch: it is counted, recorded step by step, and ended if it takes too long."""
 
-import math
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
 import numpy as np
@@ -20,17 +15,12 @@ from .coalescing import LaunchCounter
 from .kernel_text import KernelText
 from .records import Failure, ProgramSteps, program_text
 from .steps import Recorder
+from .time_limit import Stopped, limited
 
 MOST_PROGRAMS = 1024
 """Programs of a grid that are all run; of a larger grid a sample of so many is."""
 CLUSTERS = 16
 """A sample's clusters of neighbours: evenly spread, with the first program and the last."""
-LOOK_S = 0.2
-"""Seconds of computing between two looks at how long a thread has computed."""
-
-
-class Stopped(BaseException):
-    """The time is over. No kernel's own `except` catches it."""
 
 
 class Watch:
@@ -119,32 +109,6 @@ def sample(grid: Grid, also: set[Program]) -> list[Program]:
         chosen = {i + x * (j + y * k) for i, j, k in also}
         numbers = sorted(chosen.union(*(range(start, start + size) for start in starts)))
     return [(n % x, n // x % y, n // (x * y)) for n in numbers]
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raise Stopped once the main thread has computed for so long, whatever Python it runs.
-
-    What else the machine does meanwhile does not count. Another thread is not limited, since
-    signals do not reach it.
-    """
-    if math.isinf(seconds) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    start = time.thread_time()
-
-    def look(*_: object) -> None:
-        if time.thread_time() - start > seconds:
-            raise Stopped
-
-    before = signal.signal(signal.SIGPROF, look)
-    interval = min(LOOK_S, seconds)
-    signal.setitimer(signal.ITIMER_PROF, interval, interval)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failure | None:

@@ -9,7 +9,7 @@ from typing import Any
 from course import MODE
 from course.errors import CourseError
 from course.progress_bar import track
-from course.tracing.observer import Stopped, limited
+from course.tracing.time_limit import Stopped, limited
 
 from .compare import Tolerance
 from .inputs import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case

@@ -9,6 +9,8 @@ import pytest
 from tests.support.processes import python_path
 
 MOST_MODULES = 35
+MOST_MODULES_FOR_CODE = 60
+"""To check a kernel or a launcher, in the session and in its children."""
 PROGRAM = """
 import json, sys
 from course import check
@@ -41,13 +43,21 @@ def test_importing_check_loads_few_modules_and_no_tool(tmp_path):
     assert tools.union({"pygments", "triton"}).isdisjoint(imported)
 
 
-@pytest.mark.parametrize(
-    ("exercise", "answer"), [("01.5", "268"), ("00.1", "'b'"), ("01.2", "lambda x, a, b: x")]
-)
+CODE = "__import__('tests.support.wrong_answers', fromlist=['']).short_grid"
+
+
+@pytest.mark.parametrize(("exercise", "answer"), [("01.5", "268"), ("00.1", "'b'"), ("01.2", CODE)])
 def test_a_check_loads_its_own_lessons_exercises_and_neither_aot_nor_a_widget(
     exercise, answer, tmp_path
 ):
     _, checked = loaded(exercise, answer, tmp_path)
     lessons = [name for name in checked if name.startswith("course.exercises.lessons.")]
     assert lessons == [f"course.exercises.lessons.lesson_{exercise[:2]}"]
-    assert {"course.aot", "course.exercises.answers", "anywidget", "pygments"}.isdisjoint(checked)
+    tools = {
+        "course.aot",
+        "course.exercises.answers",
+        "course.lowering.api",
+        "course.tracing.replay",
+    }
+    assert tools.union({"anywidget", "pygments"}).isdisjoint(checked)
+    assert len(of_the_course(checked)) <= MOST_MODULES_FOR_CODE

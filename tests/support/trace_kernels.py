@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from course.benching.record.ncu_counters import copy_strided_kernel, matmul_kernel
-from course.tracing.observer import Stopped
+from course.tracing.time_limit import Stopped
 
 __all__ = ["copy_strided_kernel", "matmul_kernel"]
 
