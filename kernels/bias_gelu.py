@@ -129,7 +129,7 @@ def bias_gelu(
     bias: one dimension, as long as the last one of x, of the same dtype and device.
     block_m, block_n: rows and columns a program, powers of two.
 
-    Raises TypeError for what is no tensor; ValueError where shapes, dtypes or devices do not fit,
+    Raises TypeError for a non-tensor; ValueError where shapes, dtypes or devices do not fit,
     where there are more columns than 65,535 blocks hold, or the tensors are on the CPU and the
     kernel is compiled for a GPU.
     """

@@ -439,7 +439,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> t
         that have it, with 10 bits of mantissa: rounded where descriptors read them, cut where
         pointers do, with 2.6 times the error. "ieee" multiplies with all 23, without tensor cores.
 
-    Raises TypeError for what is no tensor; ValueError for another number of dimensions than two,
+    Raises TypeError for a non-tensor; ValueError for another number of dimensions than two,
     another dtype than DTYPES, dtypes, devices or shapes that do not match, another precision than
     PRECISIONS, a dimension of more than MOST_ELEMENTS, and CPU tensors where the kernel is compiled
     for a GPU.

@@ -624,7 +624,7 @@ def softmax(x: torch.Tensor, dim: int = -1, out: torch.Tensor | None = None) -> 
     dim: the last dimension, as -1 or by its number.
     out: where to write the result, contiguous, of x's shape, dtype and device; it may be x itself.
 
-    Raises TypeError for what is no tensor; ValueError for a scalar, another dtype than DTYPES,
+    Raises TypeError for a non-tensor; ValueError for a scalar, another dtype than DTYPES,
     another dimension than the last, an output that does not fit, and a CPU tensor where the kernel
     is compiled for a GPU.
     """

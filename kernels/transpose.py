@@ -98,7 +98,7 @@ def transpose(
     first.
     block_m, block_n: rows and columns a program, powers of two.
 
-    Raises TypeError for what is no tensor; ValueError for fewer than two dimensions, a complex
+    Raises TypeError for a non-tensor; ValueError for fewer than two dimensions, a complex
     dtype, more columns than 65,535 blocks hold, and a CPU tensor where the kernel is compiled for a
     GPU.
     """

@@ -107,7 +107,7 @@ def add(
     block_size: elements a program, a power of two. num_warps: warps a program, a power of two up to
     32.
 
-    Raises TypeError for what is no tensor; ValueError where the inputs differ in device, dtype or
+    Raises TypeError for a non-tensor; ValueError where the inputs differ in device, dtype or
     shape, where their dtype is none of DTYPES, or where they lie on the CPU and the kernel is
     compiled for a GPU.
     """
