@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import torch
 import triton
+from triton.runtime.jit import KernelInterface, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.errors import CourseError
@@ -41,7 +42,7 @@ class Tensor(msgspec.Struct, frozen=True, tag=True):
     """How many bytes its address is beyond a multiple of 16."""
     storage_bytes: int
 
-    def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
+    def make(self, is_constexpr: bool, kept: Kept = ()) -> torch.Tensor:
         return meta_tensor(getattr(torch, self.dtype), self.beyond_16, self.storage_bytes)
 
 
@@ -50,7 +51,7 @@ class KeptTensor(msgspec.Struct, frozen=True, tag=True):
 
     place: int
 
-    def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
+    def make(self, is_constexpr: bool, kept: Kept = ()) -> torch.Tensor:
         return kept[self.place]
 
 
@@ -61,10 +62,10 @@ class Reinterpreted(msgspec.Struct, frozen=True, tag=True):
     dtype: str
     """Triton's name, or PyTorch's with its module."""
 
-    def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
+    def make(self, is_constexpr: bool, kept: Kept = ()) -> TensorWrapper:
         of_triton = getattr(triton.language, self.dtype, None)
         dtype = of_triton or getattr(torch, self.dtype.removeprefix("torch."))
-        return triton.runtime.jit.TensorWrapper(self.tensor.make(False, kept), dtype)
+        return TensorWrapper(self.tensor.make(False, kept), dtype)
 
 
 class Descriptor(msgspec.Struct, frozen=True, tag=True):
@@ -75,7 +76,7 @@ class Descriptor(msgspec.Struct, frozen=True, tag=True):
     strides: list[int]
     block: list[int]
 
-    def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
+    def make(self, is_constexpr: bool, kept: Kept = ()) -> TensorDescriptor:
         return TensorDescriptor(self.base.make(False, kept), self.shape, self.strides, self.block)
 
 
@@ -94,7 +95,7 @@ class Function(msgspec.Struct, frozen=True, tag=True):
 
     source: Source
 
-    def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
+    def make(self, is_constexpr: bool, kept: Kept = ()) -> KernelInterface:
         return self.source.load()
 
 
@@ -129,7 +130,7 @@ def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
         return Descriptor(base, [*value.shape], [*value.strides], [*value.block_shape])
     if type(value) in (tuple, list):
         return Items([describe(item, kept) for item in value], is_list=type(value) is list)
-    if isinstance(value, triton.runtime.jit.TensorWrapper):
+    if isinstance(value, TensorWrapper):
         if kept is not None:
             return Reinterpreted(describe(value.base, kept), str(value.dtype))
         return _as_the_jit_sees(value.base, DTYPES.get(str(value.dtype), value.dtype))

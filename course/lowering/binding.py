@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import triton
+from triton.runtime.jit import JITFunction, KernelInterface
 
 from course.errors import CourseError
 from course.triton_internals.compiler import FixedTypes
@@ -27,7 +28,7 @@ class Bound:
     """The types that the JIT is to be told of."""
 
 
-def bind(decorated: Any, kernel: Any, request: Request) -> Bound:
+def bind(decorated: KernelInterface, kernel: JITFunction, request: Request) -> Bound:
     """Make the arguments of a request. Raises TypeError if they do not fit the kernel.
 
     decorated: the kernel as it was loaded, perhaps under `@triton.heuristics`.
@@ -59,7 +60,7 @@ def bind(decorated: Any, kernel: Any, request: Request) -> Bound:
 
 
 def _described(
-    decorated: Any, kernel: Any, request: Request, names: list[str]
+    decorated: KernelInterface, kernel: JITFunction, request: Request, names: list[str]
 ) -> dict[str, Described]:
     """The arguments by name, with those that `@triton.heuristics` chooses."""
     if len(request.args) > len(names):
@@ -79,7 +80,7 @@ def _described(
     return described | {name: describe(value) for name, value in choices.items()}
 
 
-def _constants(kernel: Any, described: dict[str, Described]) -> set[str]:
+def _constants(kernel: JITFunction, described: dict[str, Described]) -> set[str]:
     """The arguments that are constants, and the options of the compiler."""
     plain = {parameter.name for parameter in kernel.params if not parameter.is_constexpr}
     return set(described) - plain
@@ -121,7 +122,7 @@ _WANTS_CONSTANT = re.compile(
 """What Triton says if it wants a constant, and has something else."""
 
 
-def odd_constants(problem: str, kernel: Any, request: Request) -> str:
+def odd_constants(problem: str, kernel: JITFunction, request: Request) -> str:
     """The constants that are no numbers, if a problem may come from them, to end its sentence."""
     if not _WANTS_CONSTANT.search(problem):
         return ""

@@ -10,11 +10,13 @@ from typing import Any
 
 import msgspec
 from triton.backends.compiler import GPUTarget
+from triton.runtime.jit import KernelInterface
 
 from course.errors import CourseError
 from course.isolate.function_source import Definition, Source, importable, source_of
 from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import is_gluon, plain_function
+from course.triton_internals.patching import Function
 
 SM_90 = GPUTarget("cuda", 90, 32)
 
@@ -25,7 +27,7 @@ class InModule(msgspec.Struct, frozen=True, tag=True):
     module: str
     name: str
 
-    def load(self) -> Any:
+    def load(self) -> KernelInterface:
         return _named(importlib.import_module(self.module), self.name, self.module)
 
 
@@ -35,7 +37,7 @@ class InFile(msgspec.Struct, frozen=True, tag=True):
     file: str
     name: str
 
-    def load(self) -> Any:
+    def load(self) -> KernelInterface:
         return _named(_module_at(Path(self.file)), self.name, self.file)
 
 
@@ -44,7 +46,7 @@ class AsText(msgspec.Struct, frozen=True, tag=True):
 
     source: Source
 
-    def load(self) -> Any:
+    def load(self) -> KernelInterface:
         return self.source.load()
 
 
@@ -73,7 +75,7 @@ def reference_of(kernel: Any, asker: str) -> KernelReference:
     return AsText(source_of(kernel))
 
 
-def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> Any:
+def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> KernelInterface:
     """The kernel. Raises CourseError if its file has none of that name, and what loading it raises.
 
     target: what its module is told if it asks Triton's driver for the GPU while it is loaded, and
@@ -89,7 +91,7 @@ def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> Any:
         return reference.load()
 
 
-def loaded_at(reference: KernelReference, target: GPUTarget = SM_90) -> Any:
+def loaded_at(reference: KernelReference, target: GPUTarget = SM_90) -> KernelInterface:
     """The kernel as `kernel_at` gives it, but whatever loading it raises is a CourseError."""
     try:
         return kernel_at(reference, target)
@@ -131,9 +133,9 @@ Listing = tuple[Definition, ...]
 """The text of a kernel and of every jitted function of the reader's own that it can call."""
 
 
-def listing_of(*kernels: Any) -> Listing:
+def listing_of(*kernels: KernelInterface) -> Listing:
     """The text of these kernels and of what they can call, each once."""
-    listing: dict[Any, Definition] = {}
+    listing: dict[Function, Definition] = {}
     waiting = [plain_function(kernel) for kernel in reversed(kernels)]
     while waiting:
         function = waiting.pop()
@@ -149,7 +151,7 @@ def listing_of(*kernels: Any) -> Listing:
     return tuple(listing.values())
 
 
-def _used_values(function: Any) -> list[Any]:
+def _used_values(function: Function) -> list[Any]:
     """What a function may call: its globals, members of modules among them, methods of classes."""
     names = function.__code__.co_names
     values = [function.__globals__[name] for name in names if name in function.__globals__]

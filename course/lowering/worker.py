@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from triton.compiler.compiler import CompiledKernel
+
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.triton_internals.compiler import (
@@ -139,8 +141,7 @@ def _expanded(attribute: str, aliases: dict[str, str]) -> str:
     return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), attribute)
 
 
-def _compiled(kernel: Any, listing: Listing, calls: Sequence[AssemblerCall]) -> Compiled:
-    """kernel: Triton's CompiledKernel."""
+def _compiled(kernel: CompiledKernel, listing: Listing, calls: Sequence[AssemblerCall]) -> Compiled:
     metadata = kernel.metadata._asdict()
     plain = (bool, int, float, str, list, dict, tuple, type(None))
     options = {

@@ -98,7 +98,7 @@ for a multiple of 16, None for nothing, the value for a "constexpr"."""
 
 
 @contextlib.contextmanager
-def types_fixed(kernel: JITFunction[Any], types: FixedTypes) -> Iterator[None]:
+def types_fixed(kernel: JITFunction, types: FixedTypes) -> Iterator[None]:
     """While active, the JIT specialises these parameters for these types, whatever their values."""
     names = [parameter.name for parameter in kernel.params]
 
@@ -125,7 +125,9 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
     launches = CompiledLaunches([], [])
     own_run = JITFunction.run
 
-    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
+    def run(
+        self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any
+    ) -> CompiledKernel:
         try:
             with assembler_watched():
                 kernel = own_run(self, *args, grid=grid, warmup=True, **kwargs)
@@ -143,7 +145,7 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
 
 
 def compile_as_told(
-    kernel: JITFunction[Any],
+    kernel: JITFunction,
     signature: dict[str, str],
     constants: dict[str, Any],
     divisible: list[str],

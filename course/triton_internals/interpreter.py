@@ -3,22 +3,24 @@
 import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import torch
+import triton.language as tl
 from torch.utils._python_dispatch import _disable_current_modes
 from triton.backends.compiler import GPUTarget
 from triton.runtime import interpreter
+from triton.runtime.interpreter import GridExecutor, TensorHandle
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
-from .patching import as_method, patched
+from .patching import Function, as_method, patched
 from .undefined_lanes import fill_undefined
 
 Program = tuple[int, int, int]
@@ -95,6 +97,7 @@ class Observer(Protocol):
         """A program is about to touch memory."""
 
 
+Mask: TypeAlias = TensorHandle | None
 Sample = Callable[[Grid], list[Program]]
 
 
@@ -122,7 +125,7 @@ class WatchedInterpreter:
     def __init__(self, observer: Observer, sample: Sample | None) -> None:
         self._observer, self._sample = observer, sample
         self._builder = interpreter.interpreter_builder
-        methods: list[tuple[Any, dict[str, Callable[..., Any]]]] = [
+        methods: list[tuple[Any, dict[str, Function]]] = [
             (
                 self._builder,
                 {
@@ -163,7 +166,7 @@ class WatchedInterpreter:
 
     # A launch
 
-    def _run(self, executor: Any, *args: Any, **kwargs: Any) -> None:
+    def _run(self, executor: GridExecutor, *args: Any, **kwargs: Any) -> None:
         if self._sample:
             grid = executor.grid
 
@@ -177,18 +180,27 @@ class WatchedInterpreter:
             executor.grid = sampled_grid
         self._own["__call__"](executor, *args, **kwargs)
 
-    def _copy_arguments(self, executor: Any, args: Any, kwargs: Any) -> Any:
+    def _copy_arguments(
+        self, executor: GridExecutor, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
         with _disable_current_modes():  # its copies are no work of the function that launches
             args, kwargs = self._own["_init_args_hst"](executor, args, kwargs)
         self._kernel = executor.fn.__name__
         self._arguments = inspect.getcallargs(executor.fn, *args, **kwargs)
         return args, kwargs
 
-    def _copy_back(self, executor: Any, args: Any, args_hst: Any, kwargs: Any, *rest: Any) -> None:
+    def _copy_back(
+        self,
+        executor: GridExecutor,
+        args: Sequence[Any],
+        copies: Sequence[Any],
+        kwargs: dict[str, Any],
+        named_copies: dict[str, Any],
+    ) -> None:
         if all(tensor.device.type == "cpu" for tensor in _tensors([*args, *kwargs.values()])):
             return  # it has used the tensors themselves, and would copy their memory onto itself
         with _disable_current_modes():
-            self._own["_restore_args_dev"](executor, args, args_hst, kwargs, *rest)
+            self._own["_restore_args_dev"](executor, args, copies, kwargs, named_copies)
 
     def _set_grid(self, x: int, y: int, z: int) -> None:
         grid = self._sampled_grid if self._sample else (x, y, z)
@@ -203,29 +215,44 @@ class WatchedInterpreter:
 
     # An access
 
-    def _load(self, pointers: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
+    def _load(
+        self, pointers: TensorHandle, mask: Mask, other: Mask, *rest: Any, **named: Any
+    ) -> TensorHandle:
         undefined = other is None
         self._tell("load", pointers, mask, undefined=undefined)
         block = self._own["create_masked_load"](pointers, mask, other, *rest, **named)
         return self._undefine(block, mask) if undefined else block
 
-    def _store(self, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+    def _store(
+        self, pointers: TensorHandle, value: TensorHandle, mask: Mask, *rest: Any, **named: Any
+    ) -> None:
         self._tell("store", pointers, mask, value)
-        return self._own["create_masked_store"](pointers, value, mask, *rest, **named)
+        self._own["create_masked_store"](pointers, value, mask, *rest, **named)
 
     def _update(
-        self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any
-    ) -> Any:
+        self,
+        operation: Any,
+        pointers: TensorHandle,
+        value: TensorHandle,
+        mask: Mask,
+        *rest: Any,
+        **named: Any,
+    ) -> TensorHandle:
         self._tell("update", pointers, mask)
         create = self._own["create_atomic_rmw"]
         return self._undefine(create(operation, pointers, value, mask, *rest, **named), mask)
 
-    def _compare_and_swap(self, pointers: Any, *rest: Any, **named: Any) -> Any:
+    def _compare_and_swap(self, pointers: TensorHandle, *rest: Any, **named: Any) -> TensorHandle:
         self._tell("update", pointers, None)
         return self._own["create_atomic_cas"](pointers, *rest, **named)
 
     def _tell(
-        self, kind: Kind, pointers: Any, mask: Any, value: Any = None, undefined: bool = False
+        self,
+        kind: Kind,
+        pointers: TensorHandle,
+        mask: Mask,
+        value: TensorHandle | None = None,
+        undefined: bool = False,
     ) -> None:
         # A pointer has no width of its own.
         itemsize = max(1, getattr(pointers.get_element_ty(), "primitive_bitwidth", 64) // 8)
@@ -245,7 +272,7 @@ class WatchedInterpreter:
         )
         self._observer.access(access)
 
-    def _undefine(self, block: Any, mask: Any) -> Any:
+    def _undefine(self, block: TensorHandle, mask: Mask) -> TensorHandle:
         if mask is not None:
             fill_undefined(block, mask, largest_first=self._undefined_blocks % 2 == 0)
             self._undefined_blocks += 1
@@ -253,7 +280,7 @@ class WatchedInterpreter:
 
     # Mended on the way
 
-    def _splat(self, block_type: Any, value: Any) -> Any:
+    def _splat(self, block_type: tl.block_type, value: TensorHandle) -> TensorHandle:
         # The interpreter makes integers of a scalar's condition, and from 3.9 on refuses them as a
         # mask.
         block = self._own["create_splat"](block_type, value)
@@ -261,7 +288,7 @@ class WatchedInterpreter:
             block.data = block.data.astype(bool)
         return block
 
-    def _patch_tensor(self, tensor: Any, scope: Any) -> None:
+    def _patch_tensor(self, tensor: type[tl.tensor], scope: Any) -> None:
         self._own["_patch_lang_tensor"](tensor, scope)
         scope.set_attr(tensor, "__bool__", _truth)
         scope.set_attr(tensor, "__setitem__", _refuse_assignment)
@@ -270,7 +297,7 @@ class WatchedInterpreter:
         scope.set_attr(tensor, "__index__", lambda block: int(block.handle.data.squeeze()))
 
 
-def _truth(block: Any) -> bool:
+def _truth(block: tl.tensor) -> bool:
     """The truth of an interpreted value.
 
     The interpreter by itself takes every block for true, and `a and b` for b.

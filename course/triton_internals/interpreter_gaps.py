@@ -2,7 +2,7 @@
 
 import ast
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -14,12 +14,10 @@ from triton.runtime import interpreter
 
 from .errors import CannotInterpretError
 from .libdevice import elementwise
-from .patching import patched
+from .patching import Function, patched
 
 language = triton.language
 _MISSING = object()
-
-Function = Callable[..., Any]
 
 
 @contextlib.contextmanager

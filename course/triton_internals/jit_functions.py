@@ -1,25 +1,26 @@
 """What is under `@triton.jit`, and how the JIT would specialise it."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
-from triton.runtime.jit import JITFunction, create_function_from_signature
+from triton.runtime.jit import JITFunction, KernelInterface, create_function_from_signature
 
 from course.errors import CourseError
 
+from .patching import Function
 
-def plain_function(kernel: Any) -> Callable[..., Any] | None:
+
+def plain_function(kernel: Any) -> Function | None:
     """The Python function under `@triton.jit` (and `@triton.autotune` and the like), or None.
 
     Answers alike for compiled and interpreted kernels.
     """
-    if not isinstance(kernel, triton.runtime.jit.KernelInterface):
+    if not isinstance(kernel, KernelInterface):
         return None
     while not inspect.isfunction(kernel):
         kernel = getattr(kernel, "fn", None)
@@ -28,18 +29,18 @@ def plain_function(kernel: Any) -> Callable[..., Any] | None:
     return kernel
 
 
-def is_gluon(kernel: Any) -> bool:
+def is_gluon(kernel: KernelInterface) -> bool:
     """Whether a kernel is written in Gluon, where layouts are the author's to choose."""
     return type(inner_kernel(kernel)).__name__ == "GluonJITFunction"
 
 
-def parameters_of(kernel: Any) -> list[str]:
+def parameters_of(kernel: KernelInterface) -> list[str]:
     """The names of a kernel's parameters, in order."""
     function = plain_function(kernel)
     return list(inspect.signature(function).parameters) if function else []
 
 
-def inner_kernel(kernel: Any) -> Any:
+def inner_kernel(kernel: KernelInterface) -> KernelInterface:
     """The kernel itself, compiled or interpreted, under `@triton.autotune` and the like."""
     while not inspect.isfunction(kernel.fn):
         kernel = kernel.fn
@@ -56,7 +57,7 @@ def compiler_options() -> frozenset[str]:
 
 
 def chosen_by_heuristics(
-    kernel: Any, names: list[str], args: Sequence[Any], kwargs: dict[str, Any]
+    kernel: KernelInterface, names: list[str], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """What `@triton.heuristics` chooses for a launch, by name."""
     arguments = dict(zip(names, args, strict=False)) | kwargs
@@ -76,7 +77,7 @@ def chosen_by_heuristics(
     return choices
 
 
-def jit_function(kernel: Any) -> JITFunction[Any]:
+def jit_function(kernel: KernelInterface) -> JITFunction:
     """The kernel itself, under `@triton.autotune` and the like. Only if the interpreter is off.
 
     Raises CourseError for what is no kernel.
@@ -87,7 +88,7 @@ def jit_function(kernel: Any) -> JITFunction[Any]:
                 f"{kernel.fn.__name__} is interpreted: its file sets TRITON_INTERPRET, and must "
                 "leave that to others."
             )
-        if not isinstance(kernel, triton.runtime.jit.KernelInterface):
+        if not isinstance(kernel, KernelInterface):
             name, kind = getattr(kernel, "__name__", repr(kernel)), type(kernel).__name__
             raise CourseError(f"{name} is a {kind} and no kernel, a function under @triton.jit.")
         kernel = kernel.fn
@@ -107,7 +108,7 @@ class ParameterType:
 
 
 def jit_specialise(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[ParameterType], dict[str, Any]]:
     """What the JIT would specialise for these arguments on sm_90, and the unusual options."""
     jit = JITFunction(function)

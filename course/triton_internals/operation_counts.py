@@ -2,15 +2,19 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import triton.language as tl
 from triton.runtime import interpreter
+from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle
 
 from .interpreter_gaps import gaps_filled
-from .patching import patched
+from .patching import Function, patched
+
+Block: TypeAlias = tl.tensor | tuple[tl.tensor, ...]
 
 SIMPLE = {
     **dict.fromkeys(("fadd", "fsub", "fmul", "fdiv", "precise_divf", "frem", "fabs"), 1),
@@ -59,7 +63,7 @@ class _CountedArithmetic:
         builder = interpreter.interpreter_builder
         self._dot, self._atomic = builder.create_dot, builder.create_atomic_rmw
 
-    def builder_functions(self) -> dict[str, Callable[..., Any]]:
+    def builder_functions(self) -> dict[str, Function]:
         simple, special = self.operations.simple, self.operations.special
         return {
             **{f"create_{name}": _counted(name, simple, weight) for name, weight in SIMPLE.items()},
@@ -68,13 +72,21 @@ class _CountedArithmetic:
             "create_atomic_rmw": self.atomic,
         }
 
-    def reductions(self) -> dict[str, Callable[..., Any]]:
+    def reductions(self) -> dict[str, Function]:
         return {name: self._reduction(name) for name in ("sum", "min_max")}
 
-    def scans(self) -> dict[str, Callable[..., Any]]:
+    def scans(self) -> dict[str, Function]:
         return {name: self._scan(name) for name in ("cumsum", "cumprod")}
 
-    def dot(self, a: Any, b: Any, d: Any, precision: Any, *rest: Any, **named: Any) -> Any:
+    def dot(
+        self,
+        a: TensorHandle,
+        b: TensorHandle,
+        d: TensorHandle,
+        precision: Any,
+        *rest: Any,
+        **named: Any,
+    ) -> TensorHandle:
         result = self._dot(a, b, d, precision, *rest, **named)
         kind = str(a.dtype.scalar)
         if kind == "fp32":
@@ -83,17 +95,23 @@ class _CountedArithmetic:
         return result
 
     def atomic(
-        self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any
-    ) -> Any:
+        self,
+        operation: Any,
+        pointers: TensorHandle,
+        value: TensorHandle,
+        mask: TensorHandle,
+        *rest: Any,
+        **named: Any,
+    ) -> TensorHandle:
         if value.dtype.scalar.is_floating():
             lanes = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
             self.operations.simple[str(value.dtype.scalar)] += int(lanes.sum())
         return self._atomic(operation, pointers, value, mask, *rest, **named)
 
-    def _reduction(self, name: str) -> Callable[..., Any]:
+    def _reduction(self, name: str) -> Function:
         own = getattr(interpreter.ReduceOps, name)
 
-        def reduce(reduction: Any, block: Any, *rest: Any, **named: Any) -> Any:
+        def reduce(reduction: ReduceOps, block: Block, *rest: Any, **named: Any) -> Block:
             result = own(reduction, block, *rest, **named)
             (first, *_) = block if isinstance(block, tuple) else (block,)
             (reduced, *_) = result if isinstance(result, tuple) else (result,)
@@ -104,10 +122,10 @@ class _CountedArithmetic:
 
         return reduce
 
-    def _scan(self, name: str) -> Callable[..., Any]:
+    def _scan(self, name: str) -> Function:
         own = getattr(interpreter.ScanOps, name)
 
-        def scan(scanned: Any, block: Any) -> Any:
+        def scan(scanned: ScanOps, block: tl.tensor) -> tl.tensor:
             data = block.handle.data
             if block.dtype.is_floating() and data.size:
                 rows = data.size // data.shape[scanned.axis]
@@ -117,11 +135,11 @@ class _CountedArithmetic:
         return scan
 
 
-def _counted(name: str, counter: Counter[str], weight: int) -> Callable[..., Any]:
+def _counted(name: str, counter: Counter[str], weight: int) -> Function:
     """The builder's function of this name, with its results counted."""
     own = getattr(interpreter.interpreter_builder, f"create_{name}")
 
-    def create(*args: Any, **kwargs: Any) -> Any:
+    def create(*args: Any, **kwargs: Any) -> TensorHandle:
         result = own(*args, **kwargs)
         if result.dtype.scalar.is_floating():
             counter[str(result.dtype.scalar)] += weight * result.data.size

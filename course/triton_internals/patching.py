@@ -6,6 +6,8 @@ from typing import Any
 
 _MISSING = object()
 
+Function = Callable[..., Any]
+
 
 @contextlib.contextmanager
 def patched(owner: Any, /, **values: Any) -> Iterator[None]:
@@ -26,6 +28,6 @@ def patched(owner: Any, /, **values: Any) -> Iterator[None]:
                 setattr(owner, name, value)
 
 
-def as_method(function: Callable[..., Any]) -> Callable[..., Any]:
+def as_method(function: Function) -> Function:
     """A function that a class binds to its objects, unlike a method that is bound already."""
     return lambda instance, *args, **kwargs: function(instance, *args, **kwargs)

@@ -13,7 +13,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from .interpreter import Program
-from .patching import patched
+from .patching import Function, patched
 
 Rule = Callable[[np.ndarray, int, int], str]
 """Says how values break a promise; an empty text where they keep it. It takes the values, of which
@@ -33,7 +33,7 @@ def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
         for name, rule in RULES.items():
             scope.set_attr(lang, name, held(name, getattr(lang, name), rule))
 
-    def held(name: str, own: Callable[..., Any], rule: Rule) -> Callable[..., Any]:
+    def held(name: str, own: Function, rule: Rule) -> Function:
         def promise(input: Any, values: Any) -> Any:
             promised = own(input, values)
             if text := _broken(rule, input, values):

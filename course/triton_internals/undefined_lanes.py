@@ -1,14 +1,13 @@
 """Values for what Triton leaves undefined, chosen so that a kernel which uses them is wrong."""
 
-from typing import Any
-
 import numpy as np
+from triton.runtime.interpreter import TensorHandle
 
 
-def fill_undefined(block: Any, mask: Any, largest_first: bool) -> None:
+def fill_undefined(block: TensorHandle, mask: TensorHandle, largest_first: bool) -> None:
     """Fill the lanes that a mask keeps out with the largest and the smallest value, in turns.
 
-    No sum, maximum, minimum or product hides both. block, mask: the interpreter's TensorHandles.
+    No sum, maximum, minimum or product hides both.
     largest_first: which of them comes first.
     """
     data, largest, smallest = block.data, *_extremes(block)
@@ -19,7 +18,7 @@ def fill_undefined(block: Any, mask: Any, largest_first: bool) -> None:
     data[lanes & turns], data[lanes & ~turns] = largest, smallest
 
 
-def _extremes(block: Any) -> tuple[Any, Any]:
+def _extremes(block: TensorHandle) -> tuple[float, float]:
     """The largest and the smallest value of a block's type, and none near 0."""
     dtype, name = block.data.dtype, str(block.dtype.scalar)
     if dtype.kind == "f":
