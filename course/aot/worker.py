@@ -10,7 +10,7 @@ from course.gpus.limits import Target, target_of
 from course.isolate import runs_in
 from course.lowering.kernel_reference import KernelReference, listing_of, loaded_at
 from course.lowering.problems import compile_error, disk_error
-from course.triton_internals.compiler import compile_as_told, prepare_compiler
+from course.triton_internals.compiler import compile_for_types, prepare_compiler
 from course.triton_internals.errors import CompileError
 from course.triton_internals.jit_functions import jit_function
 
@@ -128,7 +128,7 @@ def _typed_constants(kernel: Any, signatures: list[tuple[Argument, ...]]) -> str
 def _compile(
     kernel: Any, arguments: tuple[Argument, ...], grid: Grid, options: Options, target: Target
 ) -> CompiledVariant:
-    compiled = compile_as_told(
+    compiled = compile_for_types(
         kernel,
         {each.name: each.type if each.type and each.passed else "constexpr" for each in arguments},
         {each.name: each.value for each in arguments if not each.passed},

@@ -174,8 +174,3 @@ def _view(tensor: torch.Tensor) -> tuple[Any, ...]:
 def _as_the_jit_sees(tensor: torch.Tensor, dtype: torch.dtype) -> Tensor:
     name, storage = str(dtype).removeprefix("torch."), tensor.untyped_storage()
     return Tensor(name, tensor.data_ptr() % 16, storage.size())
-
-
-def make(described: Described, is_constexpr: bool, kept: Kept = ()) -> Any:
-    """See `Described`."""
-    return described.make(is_constexpr, kept)

@@ -51,7 +51,6 @@ class AsText(msgspec.Struct, frozen=True, tag=True):
 
 
 KernelReference = InModule | InFile | AsText
-Reference = KernelReference
 
 
 def reference_of(kernel: Any, asker: str) -> KernelReference:

@@ -8,7 +8,7 @@ import torch
 
 from course.errors import CourseError
 from course.isolate import runs_in
-from course.lowering.arguments import Function, make
+from course.lowering.arguments import Function
 from course.lowering.kernel_reference import kernel_at, listing_of
 from course.lowering.memory_requests import Requests
 from course.triton_internals.interpreter import Program
@@ -156,12 +156,12 @@ def _launching(launch: PackedLaunch) -> tuple[Callable[[], None], KernelText]:
         saved = torch.load(launch.tensors, mmap=True, map_location="cpu", weights_only=True)
         tensors = _moved_apart(saved)
         named = {name: value for name, value in launch.kwargs.items() if name in names}
-        args = [make(value, True, tensors) for value in launch.args]
-        kwargs = {name: make(value, True, tensors) for name, value in named.items()}
+        args = [value.make(True, tensors) for value in launch.args]
+        kwargs = {name: value.make(True, tensors) for name, value in named.items()}
         kernel[launch.grid](*args, **kwargs)
 
     values = (*launch.args, *launch.kwargs.values())
-    functions = [make(value, True) for value in values if isinstance(value, Function)]
+    functions = [value.make(True) for value in values if isinstance(value, Function)]
     return run, KernelText(listing_of(kernel, *functions))
 
 

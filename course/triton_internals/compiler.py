@@ -144,7 +144,7 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
         yield launches
 
 
-def compile_as_told(
+def compile_for_types(
     kernel: JITFunction,
     signature: dict[str, str],
     constants: dict[str, Any],

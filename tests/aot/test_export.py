@@ -282,7 +282,7 @@ def test_clusters_are_refused(monkeypatch):
             def _asdict():
                 return {"num_ctas": 2}
 
-    monkeypatch.setattr(worker, "compile_as_told", lambda *_: Compiled)
+    monkeypatch.setattr(worker, "compile_for_types", lambda *_: Compiled)
     with pytest.raises(CourseError, match="clusters of programs"):
         worker._compile(kernels.add_kernel, (), Grid(()), Options(4, 3), nvidia_target("sm_90"))
 

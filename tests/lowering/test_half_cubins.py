@@ -50,22 +50,15 @@ def test_so_does_lower_of_an_edited_stage(add, half):
 
 
 def test_an_export_writes_nothing(half, tmp_path):
+    signature, out = "*fp32, *fp32, *fp32, i32, 64", tmp_path / "out" / "add"
     with pytest.raises(CourseError, match=NO_ROOM):
-        aot.export(
-            aot_kernels.add_kernel,
-            "*fp32, *fp32, *fp32, i32, 64",
-            "cdiv(n, 64)",
-            "add",
-            tmp_path / "out" / "add",
-        )
+        aot.export(aot_kernels.add_kernel, signature, "cdiv(n, 64)", "add", out)
     assert not (tmp_path / "out").exists()
 
 
 def test_sass_is_not_read_from_half_a_file(add, assembler):
-    with pytest.raises(
-        CourseError,
-        match=r"^The temporary folder .+ could not be used \(No space left on device\): make room",
-    ):
+    no_room = r"^The temporary folder .+ could not be used \(No space left on device\): make room"
+    with pytest.raises(CourseError, match=no_room):
         sass_of(add.cubin, add.ptx, [assembler, *add.assembler.command[1:]], add.target)
 
 
@@ -77,12 +70,7 @@ def test_a_file_cut_off_anywhere_is_not_whole(add):
 
 def test_stages_are_dumped_all_or_none(add, tmp_path):
     add.sass  # noqa: B018  which needs room of its own
-    with (
-        room_for(5000),
-        pytest.raises(
-            CourseError,
-            match=r"could not be written .+: nothing was changed; make room on the disk",
-        ),
-    ):
+    no_room = r"could not be written .+: nothing was changed; make room on the disk"
+    with room_for(5000), pytest.raises(CourseError, match=no_room):
         add.dump(tmp_path / "stages")
     assert not (tmp_path / "stages").exists()

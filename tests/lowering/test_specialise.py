@@ -18,8 +18,8 @@ def parameters(*args, **meta):
 
 
 def test_types_divisibility_and_constants():
-    found = parameters(ALIGNED, ALIGNED[1:], ALIGNED.half(), 4096, BLOCK_SIZE=256)
-    assert [str(each) for each in found.values()] == [
+    by_name = parameters(ALIGNED, ALIGNED[1:], ALIGNED.half(), 4096, BLOCK_SIZE=256)
+    assert [str(each) for each in by_name.values()] == [
         "x_ptr: *fp32, divisible by 16",
         "y_ptr: *fp32",
         "out_ptr: *fp16, divisible by 16",
@@ -58,17 +58,14 @@ def test_options_of_the_compiler_make_another_kernel_where_they_are_not_the_usua
 
 
 def test_an_option_that_does_not_exist_is_a_sentence():
-    with pytest.raises(
-        CourseError,
-        match="num_warp: neither a parameter of the kernel nor an option of the compiler",
-    ):
+    unknown = "num_warp: neither a parameter of the kernel nor an option of the compiler"
+    with pytest.raises(CourseError, match=unknown):
         specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warp=8)
 
 
 def test_too_few_arguments_are_a_sentence():
-    with pytest.raises(
-        CourseError, match=r"do not fit the kernel add_kernel: add_kernel\(\) missing 3 required"
-    ):
+    missing = r"do not fit the kernel add_kernel: add_kernel\(\) missing 3 required"
+    with pytest.raises(CourseError, match=missing):
         specialise(add_kernel, ALIGNED, ALIGNED)
 
 

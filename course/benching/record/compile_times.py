@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 from course.gpus.limits import target_of
-from course.triton_internals.compiler import compile_as_told
+from course.triton_internals.compiler import compile_for_types
 from kernels import flash_attention_export, matmul, softmax, vector_add
 
 TARGET = "sm_90"
@@ -57,7 +57,7 @@ def compile_all() -> Iterator[tuple[str, float]]:
         times = []
         for _ in range(COMPILATIONS + 1):
             start = _cpu_ms()
-            compile_as_told(kernel, signature, constants, divisible, target, options)
+            compile_for_types(kernel, signature, constants, divisible, target, options)
             times.append(_cpu_ms() - start)
         yield kernel.__name__, median(times[1:])
 
