@@ -1,1 +1,1 @@
-"""How anything is shown: pictures, widgets, coloured code."""
+"""How anything is shown: pictures and their shapes, widgets, coloured code. It knows no tool."""

@@ -1,10 +1,10 @@
 // What the widgets share. Text is set by textContent alone: a kernel's strings reach what is shown unescaped.
 
 function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const created = document.createElement(tag);
+  if (className) created.className = className;
+  if (text !== undefined) created.textContent = text;
+  return created;
 }
 
 // A line of code from its tokens, class and text in turn, with its number.

@@ -3,7 +3,7 @@
 function render({ model, el }) {
   const frames = model.get("frames");
   const label = document.createElement("label");
-  const said = document.createElement("output");
+  const shown = document.createElement("output");
   const input = document.createElement("input");
   const image = document.createElement("img");
   Object.assign(input, { type: "range", min: 0, max: frames.length - 1, step: 1, value: 0 });
@@ -11,12 +11,12 @@ function render({ model, el }) {
   image.style.display = "block";
   const show = () => {
     const [value, source, alt, width] = frames[Number(input.value)];
-    said.textContent = ` ${value}`;
+    shown.textContent = ` ${value}`;
     input.setAttribute("aria-valuetext", value);
     Object.assign(image, { src: source, alt, width });
   };
   input.addEventListener("input", show);
-  label.append(`${model.get("name")} `, input, said);
+  label.append(`${model.get("name")} `, input, shown);
   el.append(label, image);
   show();
 }

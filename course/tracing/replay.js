@@ -1,4 +1,4 @@
-// Step through the programs of a launch. Draws `trace`, which replay_state.py makes. Stands behind code.js.
+// Step through the programs of a launch: draws `trace`, which replay_state.py makes, by code.js.
 
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442"];
 const LOADED = "#56B4E9", STORED = "#D55E00", ODD_NAN = "#D5007F", ODD_INF = "#000000";
@@ -28,7 +28,7 @@ function array(cells) {
   return arrays.get(cells);
 }
 
-// A program's steps, with what every variable is after each. A function's own variables end with it.
+// A program's steps, with every variable after each. A function's own variables end with it.
 async function unpack(recorded) {
   const steps = JSON.parse(new TextDecoder().decode(await inflate(recorded.steps)));
   const scopes = [];
@@ -44,7 +44,12 @@ async function unpack(recorded) {
 
 function number(value) {
   if (Number.isInteger(value)) return String(value);
-  return Number.isFinite(value) ? String(Number(value.toPrecision(5))) : String(value).replace("Infinity", "inf").replace("NaN", "nan");
+  if (Number.isFinite(value)) return String(Number(value.toPrecision(5)));
+  return String(value).replace("Infinity", "inf").replace("NaN", "nan");
+}
+
+function count(value) {
+  return value.toLocaleString("en");
 }
 
 // White to blue for what is above zero, white to orange for what is below.
@@ -63,7 +68,8 @@ function shade(value, least, most) {
 function elementOf(cell, shape, [, across], [down, wide]) {
   const columns = shape[shape.length - 1] ?? 1;
   const rows = shape.slice(0, -1).reduce((a, b) => a * b, 1);
-  let left = rows === 1 ? cell * wide : Math.floor(cell / across) * down * columns + (cell % across) * wide;
+  const row = Math.floor(cell / across);
+  let left = rows === 1 ? cell * wide : row * down * columns + (cell % across) * wide;
   const index = [];
   for (const size of [...shape].reverse()) {
     index.unshift(left % size);
@@ -80,8 +86,9 @@ function hatch(context, x, y, size) {
   context.stroke();
 }
 
-// A canvas of cells: `colour` gives each cell's, `over` draws on it. `chosen(cell)` hears clicks, `told(cell)` says what is there.
-function grid([down, across], wide, colour, { over, told, chosen, label }) {
+// A canvas of cells: `colour` gives each cell's, `over` draws on it. `choose(cell)` hears clicks,
+// `titleOf(cell)` says what is there.
+function grid([down, across], wide, colour, { over, titleOf, choose, label }) {
   const size = Math.max(3, Math.min(14, Math.floor(wide / across)));
   const canvas = element("canvas");
   const sharp = Math.min(2, window.devicePixelRatio || 1);
@@ -94,18 +101,23 @@ function grid([down, across], wide, colour, { over, told, chosen, label }) {
   context.scale(sharp, sharp);
   const inset = size > 5 ? 1 : 0;
   for (let cell = 0; cell < down * across; cell++) {
-    const found = colour(cell);
-    if (found === undefined) continue;
+    const fill = colour(cell);
+    if (fill === undefined) continue;
     const x = (cell % across) * size, y = Math.floor(cell / across) * size;
-    context.fillStyle = found;
+    context.fillStyle = fill;
     context.fillRect(x, y, size - inset, size - inset);
     over?.(context, cell, x, y, size - inset);
   }
-  const cellAt = (event) => Math.floor(event.offsetY / size) * across + Math.min(across - 1, Math.floor(event.offsetX / size));
-  if (told) canvas.addEventListener("mousemove", (event) => { canvas.title = told(cellAt(event)) ?? ""; });
-  if (chosen) {
+  const cellAt = ({ offsetX, offsetY }) => {
+    const column = Math.min(across - 1, Math.floor(offsetX / size));
+    return Math.floor(offsetY / size) * across + column;
+  };
+  if (titleOf) {
+    canvas.addEventListener("mousemove", (event) => { canvas.title = titleOf(cellAt(event)); });
+  }
+  if (choose) {
     canvas.style.cursor = "pointer";
-    canvas.addEventListener("click", (event) => chosen(cellAt(event)));
+    canvas.addEventListener("click", (event) => choose(cellAt(event)));
   }
   return canvas;
 }
@@ -114,15 +126,22 @@ function valueHead(name, value) {
   const head = element("div", "head");
   head.append(element("b", "", name));
   if (value.text !== undefined) {
-    head.append(` = ${value.text}`, element("span", "dim", value.of ? `  ${value.dtype} into ${value.of}` : value.dtype ? `  ${value.dtype}` : ""));
+    const type = value.of ? `${value.dtype} into ${value.of}` : value.dtype;
+    head.append(` = ${value.text}`, element("span", "dim", type ? `  ${type}` : ""));
     return head;
   }
-  const range = value.least === undefined ? "" : value.least === value.most ? `all ${number(value.least)}` : `${number(value.least)} … ${number(value.most)}`;
+  let range = "";
+  if (value.least !== undefined) {
+    const [least, most] = [number(value.least), number(value.most)];
+    range = value.least === value.most ? `all ${least}` : `${least} … ${most}`;
+  }
   const into = value.of ? ` into ${value.of}, elements` : "";
-  head.append(element("span", "dim", `  ${value.dtype} [${value.shape.join(", ")}]${into}  ${range}`));
+  const type = `${value.dtype} [${value.shape.join(", ")}]`;
+  head.append(element("span", "dim", `  ${type}${into}  ${range}`));
   for (const [odd, word] of [["nan", "NaN"], ["inf", "infinite"]])
-    if (value[odd]) head.append(element("span", "odd", `, ${value[odd].toLocaleString("en")} ${word}`));
-  if (value.masked) head.append(element("span", "dim", `, ${value.masked.toLocaleString("en")} lanes masked (hatched)`));
+    if (value[odd]) head.append(element("span", "odd", `, ${count(value[odd])} ${word}`));
+  const masked = `, ${count(value.masked ?? 0)} lanes masked (hatched)`;
+  if (value.masked) head.append(element("span", "dim", masked));
   return head;
 }
 
@@ -131,11 +150,17 @@ function drawValue(view, name, value) {
   box.append(valueHead(name, value));
   if (!value.data) return box;
   const data = array(value.data), mask = value.mask && array(value.mask);
-  const at = (cell) => `${name}[${elementOf(cell, value.shape, value.cells, value.patch).join(", ")}] = ${said(cell)}`;
   const isBool = value.dtype === "int1";
-  const said = (cell) => (isBool ? (data[cell] ? "true" : "false") : number(data[cell])) + (mask && !mask[cell] ? " (masked)" : "");
+  const textOf = (cell) => (isBool ? (data[cell] ? "true" : "false") : number(data[cell]));
+  const titleOf = (cell) => {
+    const index = elementOf(cell, value.shape, value.cells, value.patch).join(", ");
+    return `${name}[${index}] = ${textOf(cell)}${mask && !mask[cell] ? " (masked)" : ""}`;
+  };
   const patched = value.patch[0] * value.patch[1];
-  if (patched > 1) box.append(element("div", "dim", `a cell stands for ${patched} elements, and shows the first: NaN and infinities come before others`));
+  if (patched > 1) {
+    const shown = "and shows the first: NaN and infinities come before others";
+    box.append(element("div", "dim", `a cell stands for ${patched} elements, ${shown}`));
+  }
   const table = view.tables.has(name) !== data.length <= TABLE_CELLS;
   if (table) {
     const rows = element("table");
@@ -145,8 +170,9 @@ function drawValue(view, name, value) {
       for (let column = 0; column < value.cells[1]; column++) {
         const cell = row * value.cells[1] + column;
         if (cell >= data.length) break;
-        const item = element("td", mask && !mask[cell] ? "masked" : "", isBool ? String(data[cell]) : number(data[cell]));
-        item.title = at(cell);
+        const text = isBool ? String(data[cell]) : number(data[cell]);
+        const item = element("td", mask && !mask[cell] ? "masked" : "", text);
+        item.title = titleOf(cell);
         line.append(item);
       }
       rows.append(line);
@@ -154,10 +180,11 @@ function drawValue(view, name, value) {
     box.append(rows);
   } else {
     const least = isBool ? 0 : value.least ?? 0, most = isBool ? 1 : value.most ?? 0;
-    box.append(grid(value.cells, 256, (cell) => (cell < data.length ? shade(data[cell], least, most) : undefined), {
+    const colour = (cell) => (cell < data.length ? shade(data[cell], least, most) : undefined);
+    box.append(grid(value.cells, 256, colour, {
       label: `${name}, ${data.length} cells`,
-      told: (cell) => (cell < data.length ? at(cell) : ""),
-      over: mask && ((context, cell, x, y, size) => { if (!mask[cell]) hatch(context, x, y, size); }),
+      titleOf: (cell) => (cell < data.length ? titleOf(cell) : ""),
+      over: (context, cell, x, y, size) => { if (mask && !mask[cell]) hatch(context, x, y, size); },
     }));
   }
   const turn = element("button", "turn", table ? "as a picture" : "as numbers");
@@ -176,21 +203,23 @@ function bit(bytes, cell) {
 function drawTensor(view, tensor, index) {
   const { program, step } = view;
   const box = element("div", "tensor");
-  box.append(element("div", "head", `${tensor.name}  ${tensor.dtype} [${tensor.shape.join(", ")}]`));
+  const type = `${tensor.dtype} [${tensor.shape.join(", ")}]`;
+  box.append(element("div", "head", `${tensor.name}  ${type}`));
   const cells = tensor.cells[0] * tensor.cells[1];
   const now = [];
   const past = new Uint8Array(cells);
   program.steps.slice(0, step + 1).forEach((each, at) => {
     for (const touch of each.touches) {
       if (touch.tensor !== index || !touch.cells) continue;
-      const bytes = array(touch.cells);
+      const bytes = array(touch.cells), mark = touch.kind === "load" ? 1 : 2;
       if (at === step) now.push([touch.kind, bytes]);
-      else for (let cell = 0; cell < cells; cell++) past[cell] |= bit(bytes, cell) << (touch.kind === "load" ? 0 : 1);
+      else for (let cell = 0; cell < cells; cell++) past[cell] |= bit(bytes, cell) * mark;
     }
   });
   const twice = new Set(tensor.twice), unwritten = new Set(tensor.unwritten);
   const isVector = tensor.shape.slice(0, -1).every((size) => size === 1);
-  const most = isVector ? Math.ceil((tensor.shape[tensor.shape.length - 1] ?? 1) / tensor.patch[1]) : cells;
+  const columns = tensor.shape[tensor.shape.length - 1] ?? 1;
+  const most = isVector ? Math.ceil(columns / tensor.patch[1]) : cells;
   const at = (cell) => elementOf(cell, tensor.shape, tensor.cells, tensor.patch);
   const inside = (cell) => cell < most; // the last line of a wrapped vector may not be full
   const colour = (cell) => {
@@ -198,28 +227,30 @@ function drawTensor(view, tensor, index) {
     for (const [kind, bytes] of now) if (bit(bytes, cell)) return kind === "load" ? LOADED : STORED;
     if (past[cell]) return past[cell] & 2 ? "rgba(213,94,0,.35)" : "rgba(86,180,233,.35)";
     const written = tensor.writer[cell];
-    return written ? `${PALETTE[placeOf(view, ranAs(view, written)) % PALETTE.length]}33` : "rgba(128,128,128,.16)";
+    if (!written) return "rgba(128,128,128,.16)";
+    return `${PALETTE[placeOf(view, ranAs(view, written)) % PALETTE.length]}33`;
   };
   const who = (cell) => {
     const [written, read] = [tensor.writer[cell], tensor.reader[cell]];
     const parts = [`${tensor.name}[${at(cell).join(", ")}]`];
-    parts.push(written ? `written by program ${named(ranAs(view, written))}` : read ? `read by program ${named(ranAs(view, read))}` : "touched by no program");
+    if (written) parts.push(`written by program ${named(ranAs(view, written))}`);
+    else parts.push(read ? `read by program ${named(ranAs(view, read))}` : "touched by no program");
     if (twice.has(cell)) parts.push("written by several programs");
     if (unwritten.has(cell)) parts.push("read, and written by nobody");
     return parts.join(": ");
   };
   box.append(grid(tensor.cells, 300, colour, {
     label: `${tensor.name}: what program ${named(program.program)} touches`,
-    told: (cell) => (inside(cell) ? who(cell) : ""),
+    titleOf: (cell) => (inside(cell) ? who(cell) : ""),
     over: (context, cell, x, y, size) => {
       if (!twice.has(cell) && !unwritten.has(cell)) return;
       context.fillStyle = twice.has(cell) ? "#CC0000" : "#CC79A7";
       context.fillRect(x + size / 4, y + size / 4, Math.max(1, size / 2), Math.max(1, size / 2));
     },
-    chosen: (cell) => {
-      const found = tensor.writer[cell] || tensor.reader[cell];
+    choose: (cell) => {
+      const ordinal = tensor.writer[cell] || tensor.reader[cell];
       view.say(who(cell));
-      if (found) open(view, ranAs(view, found), { tensor: index, cell });
+      if (ordinal) open(view, ranAs(view, ordinal), { tensor: index, cell });
     },
   }));
   const marks = [];
@@ -231,12 +262,15 @@ function drawTensor(view, tensor, index) {
 
 // A program's coordinates from its number in the order in which they ran, from 1.
 function ranAs({ trace }, ordinal) {
-  if (trace.ran) return trace.ran[ordinal - 1];
-  const [x, y] = trace.grid;
-  return [(ordinal - 1) % x, Math.floor((ordinal - 1) / x) % y, Math.floor((ordinal - 1) / (x * y))];
+  return trace.ran ? trace.ran[ordinal - 1] : programAt(trace, ordinal - 1);
 }
 
-// A program's number in the order in which a GPU starts them, the first axis fastest.
+// The program at a place in the order in which a GPU starts them, the first axis fastest.
+function programAt({ grid: [x, y] }, place) {
+  return [place % x, Math.floor(place / x) % y, Math.floor(place / (x * y))];
+}
+
+// A program's place in that order.
 function placeOf({ trace }, [a, b, c]) {
   return a + trace.grid[0] * (b + trace.grid[1] * c);
 }
@@ -250,26 +284,33 @@ function drawPrograms(view) {
   const { trace, program } = view;
   const box = element("div", "programs");
   const [x, y, z] = trace.grid;
-  box.append(element("div", "head", `${(x * y * z).toLocaleString("en")} program${x * y * z === 1 ? "" : "s"}, grid (${trace.grid.join(", ")})`));
+  const total = x * y * z, inside = (cell) => cell < total;
+  const counted = `${count(total)} program${total === 1 ? "" : "s"}`;
+  box.append(element("div", "head", `${counted}, grid (${trace.grid.join(", ")})`));
   const inputs = trace.grid.map((size, axis) => {
     if (size === 1) return undefined;
     const input = element("input");
     Object.assign(input, { type: "number", min: 0, max: size - 1, value: program.program[axis] });
     input.setAttribute("aria-label", `program along axis ${axis}`);
-    input.onchange = () => open(view, trace.grid.map((most, each) => Math.min(most - 1, Math.max(0, Number(inputs[each]?.value ?? 0)))));
+    const typed = (size, axis) => Math.min(size - 1, Math.max(0, Number(inputs[axis]?.value ?? 0)));
+    input.onchange = () => open(view, trace.grid.map(typed));
     return input;
   });
   const line = element("div", "", "program ");
   line.append(...inputs.filter(Boolean));
-  if (x * y * z > 1) box.append(line);
-  if (x * y * z > 1 && x * y * z <= MOST_MAP) {
-    const across = y * z > 1 && x <= 64 ? x : Math.min(64, Math.ceil(2 * Math.sqrt(x * y * z)));
+  if (total > 1) box.append(line);
+  if (total > 1 && total <= MOST_MAP) {
+    const across = y * z > 1 && x <= 64 ? x : Math.min(64, Math.ceil(2 * Math.sqrt(total)));
     const here = placeOf(view, program.program);
-    const saved = new Set([...view.programs.values()].map((each) => placeOf(view, each.program)));
-    box.append(grid([Math.ceil((x * y * z) / across), across], 300, (cell) => (cell < x * y * z ? (cell === here ? "#000" : PALETTE[cell % PALETTE.length]) : undefined), {
+    const saved = new Set([...view.programs.values()].map((other) => placeOf(view, other.program)));
+    const colour = (cell) => {
+      if (!inside(cell)) return undefined;
+      return cell === here ? "#000" : PALETTE[cell % PALETTE.length];
+    };
+    box.append(grid([Math.ceil(total / across), across], 300, colour, {
       label: "the grid's programs",
-      told: (cell) => (cell < x * y * z ? `program ${named([cell % x, Math.floor(cell / x) % y, Math.floor(cell / (x * y))])}` : ""),
-      chosen: (cell) => { if (cell < x * y * z) open(view, [cell % x, Math.floor(cell / x) % y, Math.floor(cell / (x * y))]); },
+      titleOf: (cell) => (inside(cell) ? `program ${named(programAt(trace, cell))}` : ""),
+      choose: (cell) => { if (inside(cell)) open(view, programAt(trace, cell)); },
       over: (context, cell, left, top, size) => {
         if (!saved.has(cell) || size < 4) return;
         context.fillStyle = "#fff";
@@ -280,19 +321,24 @@ function drawPrograms(view) {
   return box;
 }
 
-// The innermost loop around a step, and where its turns begin: steps at its header, in one run of the loop.
+// The innermost loop around a step, and where its turns begin: steps at its header, in one run of
+// the loop.
 function loopAround(view, step) {
   const { trace, program } = view;
   const { row, depth } = program.steps[step];
   const around = trace.loops.filter(([first, last]) => first <= row && row <= last);
   if (!around.length) return undefined;
-  const [first, last] = around.reduce((one, other) => (other[1] - other[0] < one[1] - one[0] ? other : one));
-  const inLoop = (each) => each.depth > depth || (each.depth === depth && first <= each.row && each.row <= last);
+  const length = ([first, last]) => last - first;
+  const [first, last] = around.reduce((one, other) => (length(other) < length(one) ? other : one));
+  const atDepth = (other) => other.depth === depth && first <= other.row && other.row <= last;
+  const inLoop = (other) => other.depth > depth || atDepth(other);
   let begin = step, end = step;
   while (begin > 0 && inLoop(program.steps[begin - 1])) begin--;
   while (end + 1 < program.steps.length && inLoop(program.steps[end + 1])) end++;
   const turns = [];
-  for (let at = begin; at <= end; at++) if (program.steps[at].depth === depth && program.steps[at].row === first) turns.push(at);
+  for (let at = begin; at <= end; at++) {
+    if (program.steps[at].depth === depth && program.steps[at].row === first) turns.push(at);
+  }
   return { turns, turn: turns.filter((at) => at <= step).length };
 }
 
@@ -307,7 +353,8 @@ function show(view) {
   view.slider.max = program.steps.length - 1;
   view.slider.value = view.step;
   view.slider.setAttribute("aria-valuetext", `step ${view.step + 1} of ${program.steps.length}`);
-  const more = isPart(program) ? `, of ${program.ran} that ran: the others are not saved` : program.cut ? ", the first of more" : "";
+  let more = program.cut ? ", the first of more" : "";
+  if (isPart(program)) more = `, of ${program.ran} that ran: the others are not saved`;
   view.counter.textContent = `step ${view.step + 1} of ${program.steps.length}${more}`;
   const loop = step && loopAround(view, view.step);
   view.turnBox.hidden = !loop;
@@ -346,14 +393,18 @@ function show(view) {
       rest.append(head);
     }
   }
-  const title = element("div", "head", `Program ${named(program.program)}: after line ${trace.lines[step?.row]?.row ?? ""}`);
-  view.values.replaceChildren(title, done, ...values, ...(older.length ? [element("div", "head", "set before"), rest] : []));
-  view.tensors.replaceChildren(drawPrograms(view), ...trace.tensors.map((tensor, index) => drawTensor(view, tensor, index)));
+  const line = trace.lines[step?.row]?.row ?? "";
+  const title = element("div", "head", `Program ${named(program.program)}: after line ${line}`);
+  const before = older.length ? [element("div", "head", "set before"), rest] : [];
+  view.values.replaceChildren(title, done, ...values, ...before);
+  const tensors = trace.tensors.map((tensor, index) => drawTensor(view, tensor, index));
+  view.tensors.replaceChildren(drawPrograms(view), ...tensors);
 }
 
 function keepInSight(code, line) {
   const top = line.offsetTop, height = line.offsetHeight;
-  if (top < code.scrollTop || top + height > code.scrollTop + code.clientHeight) code.scrollTop = Math.max(0, top - code.clientHeight / 3);
+  const below = top + height > code.scrollTop + code.clientHeight;
+  if (top < code.scrollTop || below) code.scrollTop = Math.max(0, top - code.clientHeight / 3);
 }
 
 function go(view, step) {
@@ -361,7 +412,8 @@ function go(view, step) {
   show(view);
 }
 
-// Show a program; `at` is an element whose store (or load) is looked for. What was not recorded is asked for.
+// Show a program; `at` is an element whose store (or load) is looked for. What was not recorded is
+// asked for.
 async function open(view, program, at) {
   const key = program.join();
   if (!view.programs.has(key)) {
@@ -370,7 +422,8 @@ async function open(view, program, at) {
       view.say(`Tracing program ${named(program)} …`);
       view.model.send({ program });
     } else {
-      view.say(`Program ${named(program)} is not in the saved trace: run the cell to step through it.`);
+      const missing = `Program ${named(program)} is not in the saved trace`;
+      view.say(`${missing}: run the cell to step through it.`);
     }
     return;
   }
@@ -378,9 +431,12 @@ async function open(view, program, at) {
   let step = 0;
   if (at?.step !== undefined) step = at.step < 0 ? view.program.steps.length + at.step : at.step;
   else if (at?.tensor !== undefined) {
-    const touches = (each, kinds) => each.touches.some((touch) => touch.tensor === at.tensor && kinds.includes(touch.kind) && touch.cells && bit(array(touch.cells), at.cell));
-    step = view.program.steps.findLastIndex((each) => touches(each, ["store", "update"]));
-    if (step < 0) step = view.program.steps.findIndex((each) => touches(each, ["load"]));
+    const { steps } = view.program;
+    const isThere = ({ tensor, cells }) =>
+      tensor === at.tensor && cells && bit(array(cells), at.cell);
+    const writes = (touch) => touch.kind !== "load" && isThere(touch);
+    step = steps.findLastIndex(({ touches }) => touches.some(writes));
+    if (step < 0) step = steps.findIndex(({ touches }) => touches.some(isThere));
   }
   go(view, step);
 }
@@ -388,11 +444,11 @@ async function open(view, program, at) {
 function drawBar(view) {
   const bar = element("div", "bar");
   const button = (text, label, press) => {
-    const made = element("button", "", text);
-    made.title = label;
-    made.setAttribute("aria-label", label);
-    made.onclick = press;
-    return made;
+    const created = element("button", "", text);
+    created.title = label;
+    created.setAttribute("aria-label", label);
+    created.onclick = press;
+    return created;
   };
   view.slider = element("input");
   Object.assign(view.slider, { type: "range", min: 0, step: 1 });
@@ -403,27 +459,32 @@ function drawBar(view) {
   view.turn = element("span");
   const turnTo = (by) => {
     const { turns, turn } = view.loop;
-    const next = by > 0 ? turns[turn] : turns[turn - 1] < view.step ? turns[turn - 1] : turns[turn - 2];
+    const before = turns[turn - 1] < view.step ? turns[turn - 1] : turns[turn - 2];
+    const next = by > 0 ? turns[turn] : before;
     if (next !== undefined) go(view, next);
   };
-  view.turnBox.append(button("◀", "the loop's turn before", () => turnTo(-1)), " ", view.turn, " ", button("▶", "the loop's next turn", () => turnTo(1)));
+  const before = button("◀", "the loop's turn before", () => turnTo(-1));
+  const after = button("▶", "the loop's next turn", () => turnTo(1));
+  view.turnBox.append(before, " ", view.turn, " ", after);
   bar.append(
-    button("|◀", "first step", () => go(view, 0)), button("◀", "step back", () => go(view, view.step - 1)),
+    button("|◀", "first step", () => go(view, 0)),
+    button("◀", "step back", () => go(view, view.step - 1)),
     view.slider,
-    button("▶", "step", () => go(view, view.step + 1)), button("▶|", "last step", () => go(view, Infinity)),
+    button("▶", "step", () => go(view, view.step + 1)),
+    button("▶|", "last step", () => go(view, Infinity)),
     view.counter, view.turnBox,
   );
   return bar;
 }
 
 function render({ model, el }) {
-  const given = model.get("trace");
-  const trace = { ...given, tensors: given.tensors.map((tensor) => ({ ...tensor })) };
+  const state = model.get("trace");
+  const trace = { ...state, tensors: state.tensors.map((tensor) => ({ ...tensor })) };
   const root = element("div", "course-widget course-replay");
   const view = { model, trace, programs: new Map(), tables: new Set(), opened: new Set(), step: 0 };
-  const said = element("div", "said");
-  said.setAttribute("role", "status");
-  view.say = (text) => { said.textContent = text; };
+  const status = element("div", "said");
+  status.setAttribute("role", "status");
+  view.say = (text) => { status.textContent = text; };
   const failure = element("div", "problem", trace.failure ?? "");
   failure.setAttribute("role", "alert");
   failure.hidden = !trace.failure;
@@ -447,14 +508,19 @@ function render({ model, el }) {
     event.preventDefault();
     event.stopPropagation();
   });
-  root.append(drawBar(view), failure, ...trace.notes.map((note) => element("div", "note", note)), said, body);
+  const notes = trace.notes.map((note) => element("div", "note", note));
+  root.append(drawBar(view), failure, ...notes, status, body);
   el.append(root);
-  const add = async (recorded) => view.programs.set(recorded.program.join(), await unpack(recorded));
+  const add = async (recorded) => {
+    view.programs.set(recorded.program.join(), await unpack(recorded));
+  };
   const answer = async (message) => {
     if (message.hello) {
       view.alive = true;
-      if (isPart(view.programs.get(trace.opened.program.join()))) model.send({ program: trace.opened.program });
-      if (view.wanted) open(view, view.wanted.program, view.wanted.at); // asked for before a session answered
+      const { program } = trace.opened;
+      if (isPart(view.programs.get(program.join()))) model.send({ program });
+      // What was asked for before a session answered.
+      if (view.wanted) open(view, view.wanted.program, view.wanted.at);
     } else if (message.problem) {
       view.say(message.problem);
     } else if (message.recorded) {
@@ -471,8 +537,10 @@ function render({ model, el }) {
   };
   model.on("msg:custom", answer);
   (async () => {
-    for (const tensor of trace.tensors)
-      for (const name of ["reader", "writer", "twice", "unwritten"]) tensor[name] = await numbers(tensor[name]);
+    for (const tensor of trace.tensors) {
+      for (const name of ["reader", "writer", "twice", "unwritten"])
+        tensor[name] = await numbers(tensor[name]);
+    }
     for (const recorded of trace.programs) await add(recorded);
     await open(view, trace.opened.program, trace.opened.at);
     root.dataset.ready = "true";
