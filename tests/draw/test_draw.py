@@ -89,6 +89,9 @@ IMAGE = (
 )
 
 
+@pytest.mark.unless_unchanged(
+    "pictures", "course/draw", "course/display", "course/gpus", "course/benching", "course/*.py"
+)
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_each_time(name):
     make, words = PICTURES[name]
