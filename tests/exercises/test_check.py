@@ -337,32 +337,39 @@ from course import check
 import triton, triton.language as tl
 
 @triton.jit
-def kernel(x_ptr, out_ptr, n):
+def set_kernel(x_ptr, out_ptr, n):
     offsets = tl.arange(0, 8)
-    {line}
+    mask = {offsets} < n
     tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
 
-print(check("00.2", kernel))
+@triton.jit
+def and_kernel(x_ptr, out_ptr, n):
+    offsets = tl.arange(0, 8)
+    mask = offsets < n and offsets > -1
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+print(check("00.2", set_kernel))
+print(check("00.2", and_kernel))
 """
 
 
-def test_a_line_that_does_not_compile_is_shown_with_its_number(tmp_path):
-    (tmp_path / "mine.py").write_text(SCRIPT.format(line="mask = {offsets} < n"))
-    environ = {**os.environ, "PYTHONPATH": python_path(), "COURSE_DATA": str(tmp_path)}
-    ended = subprocess.run(
-        [sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path
-    )
-    assert "00.2: does not compile.\n    Line 8 of mine.py:  mask = {offsets} < n\n" in ended.stdout
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    """A script without a main guard that checks two kernels, when it has run."""
+    folder = tmp_path_factory.mktemp("script")
+    (folder / "mine.py").write_text(SCRIPT)
+    environ = {**os.environ, "PYTHONPATH": python_path(), "COURSE_DATA": str(folder)}
+    command = [sys.executable, "mine.py"]
+    return subprocess.run(command, capture_output=True, text=True, env=environ, cwd=folder)
+
+
+def test_a_line_that_does_not_compile_is_shown_with_its_number(script):
+    shown = "00.2: does not compile.\n    Line 8 of mine.py:  mask = {offsets} < n\n"
+    assert script.stdout.startswith(shown)
 
 
 @cpu_mode
-def test_a_script_without_a_main_guard_may_check(tmp_path):
-    (tmp_path / "mine.py").write_text(SCRIPT.format(line="mask = offsets < n and offsets > -1"))
-    environ = {**os.environ, "PYTHONPATH": python_path(), "COURSE_DATA": str(tmp_path)}
-    ended = subprocess.run(
-        [sys.executable, "mine.py"], capture_output=True, text=True, env=environ, cwd=tmp_path
-    )
-    assert ended.stdout.startswith(
-        "00.2: wrong.\n    It raised ValueError: A block of 8 lanes is neither true nor false"
-    )
-    assert ended.stderr == ""
+def test_a_script_without_a_main_guard_may_check(script):
+    shown = "00.2: wrong.\n    It raised ValueError: A block of 8 lanes is neither true nor false"
+    assert shown in script.stdout
+    assert script.stderr == ""
