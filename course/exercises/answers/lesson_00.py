@@ -26,14 +26,12 @@ MISTAKES = {
         }, "does not compile", "if offsets < n:\n    Boolean value of Tensor",
             means="They write for one element, as in CUDA; here `offsets < n` is eight answers "
             "at once, and an if takes one."),
-        Mistake("no mask on the load", {
-            "x_ptr + offsets, mask=mask": "x_ptr + offsets",
-        }, "reads outside", "outside input 0",
+        Mistake("no mask on the load", {"x_ptr + offsets, mask=mask": "x_ptr + offsets"},
+            "reads outside", "outside input 0",
             means="They think that reading too far is harmless as long as nothing wrong is "
             "stored."),
-        Mistake("no mask on the store", {
-            "2 * x, mask=mask": "2 * x",
-        }, "writes outside", "outside its output",
+        Mistake("no mask on the store", {"2 * x, mask=mask": "2 * x"},
+            "writes outside", "outside its output",
             means="They think that lanes masked at the load stay masked; each load and store "
             "needs its own mask."),
         Mistake("one too many", {"offsets < n": "offsets <= n"}, "reads outside", "at [2]",

@@ -6,9 +6,8 @@ from . import Mistake, Other
 
 MISTAKES = {
     "01.1": [
-        Mistake("the last program is believed to stop", {
-            ", mask=offsets < n_elements": "",
-        }, "writes outside", "at [300]",
+        Mistake("the last program is believed to stop", {", mask=offsets < n_elements": ""},
+            "writes outside", "at [300]",
             means="They think that launching cdiv programs is enough; the last one still has a "
             "whole block of lanes."),
         Mistake("an if for a mask", {
@@ -18,17 +17,15 @@ MISTAKES = {
         }, "does not compile", "if offsets < n_elements:",
             means="They think of one element a program; a block of offsets gives a block of "
             "answers, which only a mask can hold."),
-        Mistake("every program fills the first block", {
-            "pid * BLOCK_SIZE + ": "",
-        }, "wrong", "At [128]",
+        Mistake("every program fills the first block", {"pid * BLOCK_SIZE + ": ""},
+            "wrong", "At [128]",
             means="They forget that all programs run the same lines: only the program's number "
             "tells them apart."),
         Mistake("a step of one element", {"pid * BLOCK_SIZE": "pid"}, "wrong", "was never written",
             means="They take the program's number for its first element; the number counts "
             "blocks, not elements."),
-        Mistake("one too many", {
-            "offsets < n_elements": "offsets <= n_elements",
-        }, "writes outside", "at [300]",
+        Mistake("one too many", {"offsets < n_elements": "offsets <= n_elements"},
+            "writes outside", "at [300]",
             means="They count n_elements as the last valid offset; it is the first one outside."),
         Mistake("one block size alone", {
             "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)": "pid * 128 + tl.arange(0, 128)",
@@ -60,43 +57,35 @@ MISTAKES = {
         }, "does not compile", "Cannot access global variable A",
             means="They expect a kernel to read Python's globals as a function does; it is "
             "compiled once, and takes arguments."),
-        Mistake("a grid that rounds down", {
-            "triton.cdiv(x.numel(), 1024)": "x.numel() // 1024",
-        }, "wrong", "At [1,024]",
+        Mistake("a grid that rounds down", {"triton.cdiv(x.numel(), 1024)": "x.numel() // 1024"},
+            "wrong", "At [1,024]",
             means="They divide and forget the rest: the elements after the last whole block have "
             "no program."),
-        Mistake("a mask on the load only", {
-            "a * x + b, mask=mask": "a * x + b",
-        }, "writes outside", "outside its output",
+        Mistake("a mask on the load only", {"a * x + b, mask=mask": "a * x + b"},
+            "writes outside", "outside its output",
             means="They think that a masked load takes the lane out of the program; the store "
             "still writes in every lane."),
-        Mistake("a mask on the store only", {
-            "x_ptr + offsets, mask=mask": "x_ptr + offsets",
-        }, "reads outside", "outside input 0",
+        Mistake("a mask on the store only", {"x_ptr + offsets, mask=mask": "x_ptr + offsets"},
+            "reads outside", "outside input 0",
             means="They think that only writes can do harm; a read past the end is outside too, "
             "and may end the process."),
-        Mistake("strides forgotten", {
-            "    x = x.contiguous()\n": "",
-        }, "reads outside", "every second element",
+        Mistake("strides forgotten", {"    x = x.contiguous()\n": ""},
+            "reads outside", "every second element",
             means="They think that a tensor's elements always lie side by side; a slice with a "
             "step is a view of a longer one."),
-        Mistake("a and b swapped", {
-            "x, out, a, b": "x, out, b, a",
-        }, "wrong", "The case: 1,025 float32, 2.0, -0.5.",
+        Mistake("a and b swapped", {"x, out, a, b": "x, out, b, a"},
+            "wrong", "The case: 1,025 float32, 2.0, -0.5.",
             means="They trust the names; positional arguments go by their place alone."),
-        Mistake("PyTorch does it", {
-            "    return out": "    return a * x + b",
-        }, "wrong", "It computes with PyTorch (mul, add)",
+        Mistake("PyTorch does it", {"    return out": "    return a * x + b"},
+            "wrong", "It computes with PyTorch (mul, add)",
             means="They check the result and not who computed it: the kernel's output is never "
             "returned."),
-        Mistake("a program for each element", {
-            "(triton.cdiv(x.numel(), 1024),)": "(x.numel(),)",
-        }, "wrong", "It starts 1,025 programs where 2 blocks of 1,024 elements would do",
+        Mistake("a program for each element", {"(triton.cdiv(x.numel(), 1024),)": "(x.numel(),)"},
+            "wrong", "It starts 1,025 programs where 2 blocks of 1,024 elements would do",
             means="They think of a program as a CUDA thread; a program owns a whole block, and "
             "the grid counts blocks."),
-        Mistake("a program for each element, of one lane", {
-            "1024": "1",
-        }, "wrong", "It starts 1,025 programs where 2 blocks",
+        Mistake("a program for each element, of one lane", {"1024": "1"},
+            "wrong", "It starts 1,025 programs where 2 blocks",
             means="They use Triton as if it were one thread an element; a program of one lane "
             "leaves the rest of its warp idle."),
         Mistake("a launch for each element", {
@@ -119,20 +108,16 @@ MISTAKES = {
         }, "wrong", "of 313 programs 5 had",
             means="They change the block size in one place; grid and kernel must agree on it, or "
             "most programs find nothing to do."),
-        Mistake("a grid of 32 programs", {
-            "(triton.cdiv(x.numel(), 1024),)": "(32,)",
-        }, "wrong", "At [32,768]",
+        Mistake("a grid of 32 programs", {"(triton.cdiv(x.numel(), 1024),)": "(32,)"},
+            "wrong", "At [32,768]",
             means="They sized the grid for the vectors they tried; it must follow from the "
             "length."),
-        Mistake("a grid of 256 programs", {
-            "(triton.cdiv(x.numel(), 1024),)": "(256,)",
-        }, "wrong", "At [262,144]",
+        Mistake("a grid of 256 programs", {"(triton.cdiv(x.numel(), 1024),)": "(256,)"},
+            "wrong", "At [262,144]",
             means="They think that a generous grid is enough for any length; some vector is "
             "always longer."),
-        Mistake("one program of 8,192", {
-            "(triton.cdiv(x.numel(), 1024),)": "(1,)",
-            "1024": "8192",
-        }, "wrong", "At [8,192]",
+        Mistake("one program of 8,192", {"(triton.cdiv(x.numel(), 1024),)": "(1,)", "1024": "8192"},
+            "wrong", "At [8,192]",
             means="They think that a large block does away with the grid; it covers its own size "
             "and no more."),
         Mistake("a promise of the pointers", {
@@ -142,14 +127,12 @@ MISTAKES = {
             "and it lies 4 past one",
             means="They think that tl.multiple_of aligns an address; it only tells the compiler, "
             "and must be true."),
-        Mistake("more threads than there are", {
-            "BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_warps=64",
-        }, "does not compile", "2,048 threads",
+        Mistake("more threads than there are", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_warps=64"},
+            "does not compile", "2,048 threads",
             means="They think that more warps are always faster; a program may have 1,024 "
             "threads at most."),
-        Mistake("a misspelt option", {
-            "BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_wraps=8",
-        }, "does not compile", "num_wraps",
+        Mistake("a misspelt option", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_wraps=8"},
+            "does not compile", "num_wraps",
             means="They expect an unknown option to be ignored: it is taken for an argument of "
             "the kernel."),
         Mistake("numpy does it first", {
@@ -182,23 +165,19 @@ MISTAKES = {
             "need be."),
     ],
     "01.3": [
-        Mistake("based at n", {
-            "n_elements - 1 - offsets": "n_elements - offsets",
-        }, "reads outside", "at [300]",
+        Mistake("based at n", {"n_elements - 1 - offsets": "n_elements - offsets"},
+            "reads outside", "at [300]",
             means="They reverse to n - i; the last element is n - 1."),
-        Mistake("bytes for elements", {
-            "- 1 - offsets": "- 1 - 4 * offsets",
-        }, "reads outside", "at [-",
+        Mistake("bytes for elements", {"- 1 - offsets": "- 1 - 4 * offsets"},
+            "reads outside", "at [-",
             means="They count in bytes, as C programmers do with char pointers; Triton's offsets "
             "count elements."),
-        Mistake("no mask on the load", {
-            "- offsets, mask=mask": "- offsets",
-        }, "reads outside", "at [-1]",
+        Mistake("no mask on the load", {"- offsets, mask=mask": "- offsets"},
+            "reads outside", "at [-1]",
             means="They mask the store and forget that lanes past the end read at negative "
             "offsets here."),
-        Mistake("forwards", {
-            "x_ptr + n_elements - 1 - offsets": "x_ptr + offsets",
-        }, "wrong", "At [0]",
+        Mistake("forwards", {"x_ptr + n_elements - 1 - offsets": "x_ptr + offsets"},
+            "wrong", "At [0]",
             means="They wrote a copy: the input's index is the one that must run backwards."),
         Mistake("each block reversed where it is", {
             "n_elements - 1 - offsets":
@@ -207,14 +186,12 @@ MISTAKES = {
             means="They reverse inside each block; the blocks change places too."),
     ],
     "01.4": [
-        Mistake("one result too few", {
-            "(x.numel() + 1) // 2": "x.numel() // 2",
-        }, "wrong", "The result has shape (512,)",
+        Mistake("one result too few", {"(x.numel() + 1) // 2": "x.numel() // 2"},
+            "wrong", "The result has shape (512,)",
             means="They halve the length; of an odd number of elements the middle one is taken "
             "as well."),
-        Mistake("based at n", {
-            "n_elements - 1 - 2": "n_elements - 2",
-        }, "reads outside", "at [1,025]",
+        Mistake("based at n", {"n_elements - 1 - 2": "n_elements - 2"},
+            "reads outside", "at [1,025]",
             means="They count the last element as n; it is n - 1."),
         Mistake("every element", {"2 * offsets": "offsets"}, "wrong", "At [1]",
             means="They forget that a step of two in the input is a factor of two on the offsets."),
@@ -224,27 +201,22 @@ MISTAKES = {
         }, "wrong", "PyTorch (flip)",
             means="They think that a view is free: PyTorch's flip copies, since strides cannot "
             "be negative there."),
-        Mistake("copied by PyTorch", {
-            "    out = None": "    x = x[::1].clone()\n    out = None",
-        }, "wrong", "It copies with PyTorch",
+        Mistake("copied by PyTorch", {"    out = None": "    x = x[::1].clone()\n    out = None"},
+            "wrong", "It copies with PyTorch",
             means="They think that a kernel needs its input prepared; it can read any element it "
             "can address."),
-        Mistake("no kernel", {
-            "    return out": "    return torch.flip(x, (0,))[::2].contiguous()",
-        }, "wrong", "PyTorch (flip)",
+        Mistake("no kernel", {"    return out": "    return torch.flip(x, (0,))[::2].contiguous()"},
+            "wrong", "PyTorch (flip)",
             means="They solved it in PyTorch; the exercise is about who moves the elements."),
-        Mistake("a grid of 5 programs", {
-            "(triton.cdiv(n_out, 512),)": "(5,)",
-        }, "wrong", "At [2,560]",
+        Mistake("a grid of 5 programs", {"(triton.cdiv(n_out, 512),)": "(5,)"},
+            "wrong", "At [2,560]",
             means="They made the grid for one length; it must follow from the number of results."),
-        Mistake("a grid of 256 programs", {
-            "(triton.cdiv(n_out, 512),)": "(256,)",
-        }, "wrong", "At [131,072]",
+        Mistake("a grid of 256 programs", {"(triton.cdiv(n_out, 512),)": "(256,)"},
+            "wrong", "At [131,072]",
             means="They think that a generous grid is enough; a longer vector is left out at the "
             "end."),
-        Mistake("the input's mask", {
-            "offsets < n_out": "offsets < n_elements",
-        }, "reads outside", "input 0",
+        Mistake("the input's mask", {"offsets < n_out": "offsets < n_elements"},
+            "reads outside", "input 0",
             means="They mask by the input's length; the lanes are results, of which there are "
             "half as many."),
     ],

@@ -42,26 +42,22 @@ MISTAKES = {
         }, "writes outside", "outside its output",
             means="They guard one axis; the last block of columns sticks out too, into the next "
             "row."),
-        Mistake("rows m apart", {
-            "rows[:, None] * n": "rows[:, None] * m",
-        }, "race", "different values",
+        Mistake("rows m apart", {"rows[:, None] * n": "rows[:, None] * m"},
+            "race", "different values",
             means="They multiply the row by the number of rows; rows lie as far apart as a row "
             "is long."),
-        Mistake("no mask for y", {
-            "y_ptr + cols, mask=cols < n": "y_ptr + cols",
-        }, "reads outside", "outside input 1",
+        Mistake("no mask for y", {"y_ptr + cols, mask=cols < n": "y_ptr + cols"},
+            "reads outside", "outside input 1",
             means="They think that the mask of the store protects the loads; each one has its "
             "own."),
-        Mistake("x for both", {
-            "+ y[None, :]": "+ tl.load(x_ptr + cols, mask=cols < m)[None, :]",
-        }, "wrong", "At [0, 0]",
+        Mistake("x for both", {"+ y[None, :]": "+ tl.load(x_ptr + cols, mask=cols < m)[None, :]"},
+            "wrong", "At [0, 0]",
             means="They load one vector twice: a matrix of sums needs one operand along each "
             "axis."),
     ],
     "02.2": [
-        Mistake("the width for the row stride", {
-            "* stride_xm": "* n_cols",
-        }, "reads outside", "left part of a wider one",
+        Mistake("the width for the row stride", {"* stride_xm": "* n_cols"},
+            "reads outside", "left part of a wider one",
             means="They take a row's width for the distance between rows; in a slice of a wider "
             "matrix that is larger."),
         Mistake("strides in bytes", {
@@ -85,9 +81,8 @@ MISTAKES = {
         }, "writes outside", "",
             means="They think that empty_like gives a contiguous tensor; it keeps the order of "
             "the input's strides, and not its gaps."),
-        Mistake("swapped strides", {
-            "*x.stride()": "x.stride(1), x.stride(0)",
-        }, "reads outside", "input 0",
+        Mistake("swapped strides", {"*x.stride()": "x.stride(1), x.stride(0)"},
+            "reads outside", "input 0",
             means="They mix up the order: stride(0) leads from row to row."),
         Mistake("copied first", {
             "    out = torch.empty(x.shape":
@@ -102,9 +97,8 @@ MISTAKES = {
         }, "writes outside", "outside its output",
             means="They use one set of strides for both tensors; the output is a new tensor with "
             "its own."),
-        Mistake("a grid that rounds down", {
-            "triton.cdiv(x.shape[0], 32)": "x.shape[0] // 32",
-        }, "wrong", "never written",
+        Mistake("a grid that rounds down", {"triton.cdiv(x.shape[0], 32)": "x.shape[0] // 32"},
+            "wrong", "never written",
             means="They forget that the last tiles are only partly filled, and still need a "
             "program."),
         Mistake("a grid of fixed size", {
@@ -139,9 +133,8 @@ MISTAKES = {
         }, "wrong", "At [0, 0, 1]",
             means="They store with the formula of the load; transposing means that the two "
             "change places in one of them."),
-        Mistake("the width for the height", {
-            "cols[None, :] * n_rows": "cols[None, :] * n_cols",
-        }, "writes outside", "output",
+        Mistake("the width for the height", {"cols[None, :] * n_rows": "cols[None, :] * n_cols"},
+            "writes outside", "output",
             means="They keep the input's row length for the output, whose rows are as long as "
             "the input is high."),
         Mistake("matrices a row apart", {
@@ -155,9 +148,8 @@ MISTAKES = {
         }, "reads outside", "outside input 0",
             means="They exchange the limits along with the axes; the mask is about the input's "
             "rows and columns, as loaded."),
-        Mistake("PyTorch does it", {
-            "    return out": "    return x.transpose(1, 2).contiguous()",
-        }, "wrong", "copies with PyTorch",
+        Mistake("PyTorch does it", {"    return out": "    return x.transpose(1, 2).contiguous()"},
+            "wrong", "copies with PyTorch",
             means="They let .contiguous() move the elements, which is the very work that the "
             "kernel is for."),
     ],
@@ -219,9 +211,8 @@ MISTAKES = {
             "bias[None, :]": "bias[:, None]",
         }, "wrong", "At [0, ",
             means="They lay the bias along the rows; it has one number for each column."),
-        Mistake("the bias unmasked", {
-            "bias_ptr + cols, mask=cols < n_cols": "bias_ptr + cols",
-        }, "reads outside", "input 1",
+        Mistake("the bias unmasked", {"bias_ptr + cols, mask=cols < n_cols": "bias_ptr + cols"},
+            "reads outside", "input 1",
             means="They mask the matrix and forget that the bias ends with the last column too."),
         Mistake("the other GELU", {
             "t / 2 * (1 + tl.erf(t * 0.7071067811865476))": "t * tl.sigmoid(1.702 * t)",

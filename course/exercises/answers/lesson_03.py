@@ -28,24 +28,20 @@ MISTAKES = {
             means="They guess; the block's elements over the program's threads give it exactly."),
     ],
     "03.3": [
-        Mistake("no promise", {
-            "tl.multiple_of(row * stride, 4)": "row * stride",
-        }, "wrong", "8 of 8 loads in the PTX are narrow",
+        Mistake("no promise", {"tl.multiple_of(row * stride, 4)": "row * stride"},
+            "wrong", "8 of 8 loads in the PTX are narrow",
             means="They expect the compiler to see that the stride is a multiple of 4; all it "
             "knows is that it is no multiple of 16."),
-        Mistake("a promise of something else", {
-            "row * stride, 4": "row * stride, 2",
-        }, "wrong", "loads in the PTX are narrow",
+        Mistake("a promise of something else", {"row * stride, 4": "row * stride, 2"},
+            "wrong", "loads in the PTX are narrow",
             means="They promise 2, which allows loads of 8 bytes; a wide load takes 4 elements "
             "of float32."),
-        Mistake("a promise of too much", {
-            "row * stride, 4": "row * stride, 1024",
-        }, "wrong", "Program 1 promises by tl.multiple_of that 1,004 is a multiple of 1,024",
+        Mistake("a promise of too much", {"row * stride, 4": "row * stride, 1024"},
+            "wrong", "Program 1 promises by tl.multiple_of that 1,004 is a multiple of 1,024",
             means="They take the promise for a wish, and the larger the better; it is a "
             "statement, and false here."),
-        Mistake("a promise of 16", {
-            "row * stride, 4": "row * stride, 16",
-        }, "wrong", "1,004 is a multiple of 16",
+        Mistake("a promise of 16", {"row * stride, 4": "row * stride, 16"},
+            "wrong", "1,004 is a multiple of 16",
             means="They promise the number they know from signatures; 1,004 is a multiple of 4 "
             "and not of 16."),
         Mistake("a promise of the row", {
@@ -66,14 +62,12 @@ MISTAKES = {
             "of what lane 0 holds",
             means="They promise that lanes are neighbours while half of them repeat: a false "
             "promise, whatever it gains."),
-        Mistake("one stride alone", {
-            "row * stride, 4": "row * 1004, 4",
-        }, "wrong", "2 x 1,020 float32",
+        Mistake("one stride alone", {"row * stride, 4": "row * 1004, 4"},
+            "wrong", "2 x 1,020 float32",
             means="They write the stride they saw into the kernel; it is an argument, and "
             "differs from call to call."),
-        Mistake("no mask", {
-            "start + cols, mask=cols < n_cols": "start + cols",
-        }, "reads outside", "outside input 0",
+        Mistake("no mask", {"start + cols, mask=cols < n_cols": "start + cols"},
+            "reads outside", "outside input 0",
             means="They drop the mask to get wide loads; a mask costs no width if it changes "
             "only every 4 elements."),
         Mistake("rows as far apart in the output", {

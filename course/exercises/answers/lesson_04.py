@@ -6,14 +6,12 @@ ROW = "x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=0.0"
 
 MISTAKES = {
     "04.1": [
-        Mistake("no mask", {
-            ", mask=cols < n_cols, other=0.0": "",
-        }, "reads outside", "outside input 0",
+        Mistake("no mask", {", mask=cols < n_cols, other=0.0": ""},
+            "reads outside", "outside input 0",
             means="They think that the block ends with the row; it is a power of two, and "
             "reaches into the next row."),
-        Mistake("the width for the row stride", {
-            "row * stride_xm": "row * n_cols",
-        }, "reads outside", "left part of a wider one",
+        Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"},
+            "reads outside", "left part of a wider one",
             means="They take the width for the distance between rows, which differs in a slice "
             "of a wider matrix."),
         Mistake("every row the first", {"row * stride_xm + ": ""}, "wrong", "At [1]",
@@ -39,26 +37,22 @@ MISTAKES = {
         Mistake("no other", {', other=float("-inf")': ""}, "wrong", "At [",
             means="They expect masked lanes to stay out of the maximum; without `other` they "
             "hold anything."),
-        Mistake("the width for the row stride", {
-            "row * stride_xm": "row * n_cols",
-        }, "reads outside", "left part of a wider one",
+        Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"},
+            "reads outside", "left part of a wider one",
             means="They take the width for the distance between rows, which differs in a slice "
             "of a wider matrix."),
-        Mistake("no mask", {
-            ', mask=cols < n_cols, other=float("-inf")': "",
-        }, "reads outside", "outside input 0",
+        Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""},
+            "reads outside", "outside input 0",
             means="They think that the block ends with the row; the maximum of the neighbouring "
             "row gets in."),
         *(
-            Mistake(f"{number}, which seems small enough", {
-                'float("-inf")': number,
-            }, "wrong", "near the minimum",
+            Mistake(f"{number}, which seems small enough", {'float("-inf")': number},
+                "wrong", "near the minimum",
                 means="They choose a number that looks small enough; in a row below it, it wins.")
             for number in ("-100.0", "-1e4", "-65504.0", "-1e5", "-1e30")
         ),
-        Mistake("the largest absolute value", {
-            "tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)",
-        }, "wrong", "At [0]",
+        Mistake("the largest absolute value", {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"},
+            "wrong", "At [0]",
             means="They take the largest for the one farthest from zero; -3 is smaller than 1."),
     ],
     "04.3": [
@@ -69,19 +63,16 @@ MISTAKES = {
         }, "wrong", "far apart",
             means="They follow the name step by step; a power that rounds to 0 has the logarithm "
             "-inf, so subtract before exp."),
-        Mistake("no maximum", {
-            "shifted = x - tl.max(x, axis=0)": "shifted = x",
-        }, "wrong", "far apart",
+        Mistake("no maximum", {"shifted = x - tl.max(x, axis=0)": "shifted = x"},
+            "wrong", "far apart",
             means="They think that subtracting the maximum is only for softmax; exp of large "
             "numbers is inf here as well."),
-        Mistake("the sum's logarithm twice", {
-            "shifted - tl.log": "shifted - 2 * tl.log",
-        }, "wrong", "At [0, 0]",
+        Mistake("the sum's logarithm twice", {"shifted - tl.log": "shifted - 2 * tl.log"},
+            "wrong", "At [0, 0]",
             means="They subtract it once too often: the shift by the maximum is already part of "
             "it."),
-        Mistake("no mask on the store", {
-            "out, mask=cols < n_cols": "out",
-        }, "writes outside", "outside its output",
+        Mistake("no mask on the store", {"out, mask=cols < n_cols": "out"},
+            "writes outside", "outside its output",
             means="They think that lanes masked at the load are not stored."),
         Mistake("the output's rows by the input's stride", {
             "out_ptr + row * n_cols": "out_ptr + row * stride_xm",
@@ -103,27 +94,23 @@ MISTAKES = {
         }, "wrong", "At [1, ",
             means="They add sums that were scaled by different maxima; both must be brought to "
             "the common one first."),
-        Mistake("NaN for two empty halves", {
-            'tl.where(m == float("-inf"), 0.0, m)': "m",
-        }, "wrong", "some empty",
+        Mistake("NaN for two empty halves", {'tl.where(m == float("-inf"), 0.0, m)': "m"},
+            "wrong", "some empty",
             means="They trust -inf - -inf to be 0; it is NaN, so two empty halves need a safe "
             "base."),
         Mistake("one half scaled", {"sum2 * tl.exp(m2 - safe)": "sum2"}, "wrong", "At [1, ",
             means="They scale the half they think is smaller; which half that is differs from "
             "row to row."),
-        Mistake("scaled the wrong way", {
-            "tl.exp(m1 - safe)": "tl.exp(safe - m1)",
-        }, "wrong", "At [1, ",
+        Mistake("scaled the wrong way", {"tl.exp(m1 - safe)": "tl.exp(safe - m1)"},
+            "wrong", "At [1, ",
             means="They turn the difference round: the factor brings a smaller maximum's sum "
             "down, and is never above 1."),
-        Mistake("the smaller maximum", {
-            "tl.maximum(m1, m2)": "tl.minimum(m1, m2)",
-        }, "wrong", "At [0, ",
+        Mistake("the smaller maximum", {"tl.maximum(m1, m2)": "tl.minimum(m1, m2)"},
+            "wrong", "At [0, ",
             means="They take the smaller one, and the powers can overflow; the common maximum is "
             "the larger."),
-        Mistake("one row of results", {
-            "    tl.store(out_ptr + n + rows, total, mask=mask)\n": "",
-        }, "wrong", "never written",
+        Mistake("one row of results", {"    tl.store(out_ptr + n + rows, total, mask=mask)\n": ""},
+            "wrong", "never written",
             means="They store one of the two results; a merge gives a maximum and a sum."),
     ],
     "04.5": [
@@ -153,14 +140,12 @@ MISTAKES = {
         Mistake("an empty list", {'["x_ptr"]': "[]"}, "wrong", "At [0, 0]",
             means="They think that the option's presence does it; it must name the argument that "
             "is overwritten."),
-        Mistake("as it is", {
-            '    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n",
-        }, "wrong", "At [0, 0]",
+        Mistake("as it is", {'    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n"},
+            "wrong", "At [0, 0]",
             means="They think that trying configurations leaves the input alone; each trial runs "
             "the kernel on the same memory."),
-        Mistake("cleared", {
-            'restore_value=["x_ptr"]': 'reset_to_zero=["x_ptr"]',
-        }, "wrong", "At [0, 0]",
+        Mistake("cleared", {'restore_value=["x_ptr"]': 'reset_to_zero=["x_ptr"]'},
+            "wrong", "At [0, 0]",
             means="They mix up the two options: reset_to_zero clears an output that is added to, "
             "and here it clears the input."),
         Mistake("a key in its place", {
@@ -206,9 +191,8 @@ MISTAKES = {
             "are added like all."),
         Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]",
             means="They expect masked lanes to hold 0; without `other` they hold anything."),
-        Mistake("no mask on the atomic", {
-            "axis=0), mask=cols < n_cols": "axis=0)",
-        }, "writes outside", "its output",
+        Mistake("no mask on the atomic", {"axis=0), mask=cols < n_cols": "axis=0)"},
+            "writes outside", "its output",
             means="They think that an atomic is safe by itself; it writes in every lane that has "
             "no mask."),
         Mistake("the wrong axis", {
@@ -220,9 +204,8 @@ MISTAKES = {
         Mistake("a store", {"tl.atomic_add(": "tl.store("}, "race", "wrote different values",
             means="They think that one program owns a column; each tile of rows brings its own "
             "part of it."),
-        Mistake("strides forgotten", {
-            "    x = x.contiguous()\n": "",
-        }, "reads outside", "left part of a wider one",
+        Mistake("strides forgotten", {"    x = x.contiguous()\n": ""},
+            "reads outside", "left part of a wider one",
             means="They think that rows always lie a width apart; a slice or a transpose may "
             "come as well."),
         Mistake("tiles of four rows", {
@@ -231,28 +214,24 @@ MISTAKES = {
         }, "wrong", "bytes where",
             means="They think that small tiles only cost time; each tile's sums pass through "
             "memory, and there are eight times as many."),
-        Mistake("rows by the height", {
-            "rows[:, None] * n_cols": "rows[:, None] * n_rows",
-        }, "reads outside", "none of the kernel's arguments",
+        Mistake("rows by the height", {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
+            "reads outside", "none of the kernel's arguments",
             means="They multiply the row by the number of rows; rows lie as far apart as a row "
             "is long."),
     ],
     "04.9": [
-        Mistake("the row sum forgotten", {
-            "(d_out - tl.sum(out * d_out, axis=0))": "d_out",
-        }, "wrong", "At [0, 0]",
+        Mistake("the row sum forgotten", {"(d_out - tl.sum(out * d_out, axis=0))": "d_out"},
+            "wrong", "At [0, 0]",
             means="They differentiate element by element, as for exp; every output depends on "
             "the whole row."),
-        Mistake("the sum of d_out", {
-            "tl.sum(out * d_out, axis=0)": "tl.sum(d_out, axis=0)",
-        }, "wrong", "At [0, 0]",
+        Mistake("the sum of d_out", {"tl.sum(out * d_out, axis=0)": "tl.sum(d_out, axis=0)"},
+            "wrong", "At [0, 0]",
             means="They sum the gradient alone; each part of it is weighted by its output."),
         Mistake("plus", {"d_out - tl.sum": "d_out + tl.sum"}, "wrong", "At [0, 0]",
             means="They have the terms right and a sign wrong: growing one element takes from "
             "all others."),
-        Mistake("no mask", {
-            "mask = cols < n_cols": "mask = cols < BLOCK_N",
-        }, "reads outside", "outside input 0",
+        Mistake("no mask", {"mask = cols < n_cols": "mask = cols < BLOCK_N"},
+            "reads outside", "outside input 0",
             means="They mask by the block, which masks nothing; the row ends at n_cols."),
         Mistake("no other", {", other=0.0": ""}, "wrong", "At [0, 0]",
             means="They expect masked lanes to hold 0; without `other` they get into the row's "

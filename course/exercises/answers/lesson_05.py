@@ -4,14 +4,12 @@ from . import Mistake, Other
 
 MISTAKES = {
     "05.1": [
-        Mistake("the shape of a", {
-            "tl.zeros([BLOCK_M, BLOCK_N]": "tl.zeros([BLOCK_M, BLOCK_K]",
-        }, "does not compile", "",
+        Mistake("the shape of a", {"tl.zeros([BLOCK_M, BLOCK_N]": "tl.zeros([BLOCK_M, BLOCK_K]"},
+            "does not compile", "",
             means="They give the accumulator the shape of a's tile; the product has a's rows and "
             "b's columns."),
-        Mistake("steps of BLOCK_N", {
-            "range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)",
-        }, "reads outside", "read memory",
+        Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"},
+            "reads outside", "read memory",
             means="They step by the tile's width; the loop goes along K, so by BLOCK_K."),
         Mistake("pointers go on by BLOCK_N", {
             "a_ptrs += BLOCK_K": "a_ptrs += BLOCK_N",
@@ -23,20 +21,17 @@ MISTAKES = {
             "acc += tl.load(a_ptrs) @ tl.load(b_ptrs)",
         }, "does not compile", "tl.dot(a, b) multiplies blocks",
             means="They write NumPy's @; between blocks the product is tl.dot."),
-        Mistake("acc = 0", {
-            "tl.zeros([BLOCK_M, BLOCK_N], tl.float32)": "0",
-        }, "does not compile", "acc",
+        Mistake("acc = 0", {"tl.zeros([BLOCK_M, BLOCK_N], tl.float32)": "0"},
+            "does not compile", "acc",
             means="They begin with a number, as Python's sum does; a value carried through a "
             "loop keeps its type and shape."),
         Mistake("the pointers of a stay", {"        a_ptrs += BLOCK_K\n": ""}, "wrong", "64 x 128",
             means="They move one operand only; both go on to the next part of K."),
-        Mistake("the pointers of b stay", {
-            "        b_ptrs += BLOCK_K * N\n": "",
-        }, "wrong", "64 x 128",
+        Mistake("the pointers of b stay", {"        b_ptrs += BLOCK_K * N\n": ""},
+            "wrong", "64 x 128",
             means="They move one operand only; both go on to the next part of K."),
-        Mistake("b goes on within its rows", {
-            "b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_K",
-        }, "wrong", "At [0, 0]",
+        Mistake("b goes on within its rows", {"b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_K"},
+            "wrong", "At [0, 0]",
             means="They move b like a; along K, b goes down, and a row of it is N elements long."),
         Mistake("added up in float16", {
             "tl.float32)": "tl.float16)",
@@ -44,14 +39,12 @@ MISTAKES = {
         }, "wrong", "At [0, 0]",
             means="They think that the accumulator has the operands' type; sums in float16 lose "
             "digits at every step."),
-        Mistake("every product in place of the sum", {
-            "tl.load(b_ptrs), acc)": "tl.load(b_ptrs))",
-        }, "wrong", "64 x 128",
+        Mistake("every product in place of the sum", {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs))"},
+            "wrong", "64 x 128",
             means="They forget the third operand: tl.dot adds to it, and without it each step "
             "starts anew."),
-        Mistake("one step", {
-            "range(0, K, BLOCK_K)": "range(0, BLOCK_K, BLOCK_K)",
-        }, "wrong", "64 x 128",
+        Mistake("one step", {"range(0, K, BLOCK_K)": "range(0, BLOCK_K, BLOCK_K)"},
+            "wrong", "64 x 128",
             means="They stop after the first part of K; it happens to be all of it in the "
             "smallest case."),
         Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"}, "reads outside", "read memory",
@@ -79,19 +72,16 @@ MISTAKES = {
         }, "reads outside", "outside input 0",
             means="They think that a zero in b makes a's padding harmless; a must not be read "
             "outside either."),
-        Mistake("masks along K alone", {
-            "(rows < M)[:, None] & left": "left",
-        }, "reads outside", "outside input 0",
+        Mistake("masks along K alone", {"(rows < M)[:, None] & left": "left"},
+            "reads outside", "outside input 0",
             means="They guard the loop's axis and forget that the last tile of rows sticks out "
             "as well."),
-        Mistake("K for what is left", {
-            "ks < K - start": "ks < K",
-        }, "reads outside", "outside input",
+        Mistake("K for what is left", {"ks < K - start": "ks < K"},
+            "reads outside", "outside input",
             means="They compare with the whole K; `ks` starts at 0 in every turn, so it is K - "
             "start that is left."),
-        Mistake("no other for a", {
-            "left[None, :], other=0.0": "left[None, :]",
-        }, "wrong", "At [0, 0]",
+        Mistake("no other for a", {"left[None, :], other=0.0": "left[None, :]"},
+            "wrong", "At [0, 0]",
             means="They expect masked lanes to hold 0; without `other` they hold anything, and 0 "
             "times NaN is NaN."),
         Mistake("ones", {
@@ -102,19 +92,16 @@ MISTAKES = {
             "summed, so it must be 0."),
         Mistake("no sum", {"tl.dot(a, b, acc)": "tl.dot(a, b)"}, "wrong", "20 x 70",
             means="They forget the third operand, so only the last part of K is left."),
-        Mistake("start forgotten, the other way", {
-            "ks < K - start": "ks + start < N",
-        }, "wrong", "At [0, 0]",
+        Mistake("start forgotten, the other way", {"ks < K - start": "ks + start < N"},
+            "wrong", "At [0, 0]",
             means="They compare K's index with N: the two lengths have changed places."),
     ],
     "05.3": [
-        Mistake("as it is", {
-            "    i = tl.arange(0, 16)": "    i = tl.arange(0, 8)",
-        }, "does not compile", "K >= 16",
+        Mistake("as it is", {"    i = tl.arange(0, 16)": "    i = tl.arange(0, 8)"},
+            "does not compile", "K >= 16",
             means="They ask a tensor core for 8 x 8; its smallest step along K is 16."),
-        Mistake("rows 16 apart", {
-            "i[:, None] * 8": "i[:, None] * 16",
-        }, "reads outside", "outside input 0",
+        Mistake("rows 16 apart", {"i[:, None] * 8": "i[:, None] * 16"},
+            "reads outside", "outside input 0",
             means="They think that the matrices grow with the block; in memory their rows stay 8 "
             "apart."),
         Mistake("no masks on the loads", {
@@ -124,9 +111,8 @@ MISTAKES = {
         Mistake("no other", {", mask=inside, other=0.0": ", mask=inside"}, "wrong", "At [0, 0]",
             means="They expect the padding to be 0; without `other` it is anything, and gets "
             "into the sums."),
-        Mistake("no mask on the store", {
-            "tl.dot(a, b), mask=inside": "tl.dot(a, b)",
-        }, "writes outside", "outside its output",
+        Mistake("no mask on the store", {"tl.dot(a, b), mask=inside": "tl.dot(a, b)"},
+            "writes outside", "outside its output",
             means="They think that the padding vanishes in the product; the block that is stored "
             "is still 16 x 16."),
         Mistake("no dot", {
@@ -203,18 +189,16 @@ MISTAKES = {
             "acc = tl.maximum(acc.to(tl.float16) + bias.to(tl.float16)[None, :], 0.0)",
         }, "wrong", "float16",
             means="They round before the bias; all of it is in float32 until the store."),
-        Mistake("the width for the row stride", {
-            "rows[:, None] * stride_xm": "rows[:, None] * K",
-        }, "reads outside", "left part",
+        Mistake("the width for the row stride", {"rows[:, None] * stride_xm": "rows[:, None] * K"},
+            "reads outside", "left part",
             means="They take K for the distance between x's rows, which differs in a slice of a "
             "wider matrix."),
         Mistake("no mask along K", {
             "(rows < M)[:, None] & (ks < K)[None, :]": "(rows < M)[:, None]",
         }, "reads outside", "outside input 0",
             means="They mask the rows and forget that K need not be a multiple of the block."),
-        Mistake("PyTorch does the rest", {
-            "    return out": "    return torch.relu(out)",
-        }, "wrong", "computes with PyTorch",
+        Mistake("PyTorch does the rest", {"    return out": "    return torch.relu(out)"},
+            "wrong", "computes with PyTorch",
             means="They leave ReLU to PyTorch: a second launch, and the result through memory "
             "twice more."),
     ],

@@ -33,9 +33,8 @@ MISTAKES = {
             "all real powers may be 0."),
         Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong", "At [0, 0]",
             means="They stop at the weighted sum; softmax divides by the sum of the powers."),
-        Mistake("sums in float16", {
-            "tl.sum(power,": "tl.sum(power.to(tl.float16),",
-        }, "wrong", "computes in float16",
+        Mistake("sums in float16", {"tl.sum(power,": "tl.sum(power.to(tl.float16),"},
+            "wrong", "computes in float16",
             means="They take the permission for the powers to cover their sum; a sum in float16 "
             "loses digits."),
         Mistake("a dot's sums in float16", {
@@ -51,14 +50,12 @@ MISTAKES = {
         Mistake("no maximum", {" - tl.max(scores, axis=1)[:, None]": ""}, "wrong", "far apart",
             means="They think that the maximum is a detail; without it exp overflows at large "
             "scores."),
-        Mistake("the dot in float32", {
-            "power.to(tl.float16)": "power",
-        }, "does not compile", "tl.dot",
+        Mistake("the dot in float32", {"power.to(tl.float16)": "power"},
+            "does not compile", "tl.dot",
             means="They leave the powers in float32; both operands of a dot have one type, and v "
             "is float16."),
-        Mistake("keys not turned", {
-            "tl.trans(k)": "k",
-        }, "does not compile", "equal reduction dimensions",
+        Mistake("keys not turned", {"tl.trans(k)": "k"},
+            "does not compile", "equal reduction dimensions",
             means="They multiply q by k as it lies; scores need each query with each key, so k "
             "is turned."),
         Mistake("every row the first", {
@@ -68,9 +65,8 @@ MISTAKES = {
             "place."),
     ],
     "06.2": [
-        Mistake("the accumulator not rescaled", {
-            "acc * rescale[:, None] + ": "acc + ",
-        }, "wrong", "At [",
+        Mistake("the accumulator not rescaled", {"acc * rescale[:, None] + ": "acc + "},
+            "wrong", "At [",
             means="They rescale the sum and forget that the accumulator was built with the same "
             "old maximum."),
         Mistake("the total not rescaled", {"total * rescale + ": "total + "}, "wrong", "At [",
@@ -83,9 +79,8 @@ MISTAKES = {
         }, "wrong", "At [0, 0]",
             means="They normalise as they go; the total is only known at the end, and the "
             "division belongs there."),
-        Mistake("the wrong way round", {
-            "tl.exp(m - new_m)": "tl.exp(new_m - m)",
-        }, "wrong", "At [0, 0]",
+        Mistake("the wrong way round", {"tl.exp(m - new_m)": "tl.exp(new_m - m)"},
+            "wrong", "At [0, 0]",
             means="They turn the difference round: the factor brings old sums down to the new "
             "maximum, never up."),
         Mistake("the maximum of the tile alone", {
@@ -117,9 +112,8 @@ MISTAKES = {
         }, "wrong", "near the minimum",
             means="They avoid -inf with a floor; with scores below it all powers are 0, and so "
             "is their sum."),
-        Mistake("the old accumulator lost", {
-            "acc * rescale[:, None] + tl.dot": "tl.dot",
-        }, "wrong", "At [0, 0]",
+        Mistake("the old accumulator lost", {"acc * rescale[:, None] + tl.dot": "tl.dot"},
+            "wrong", "At [0, 0]",
             means="They store the newest tile's product; the earlier tiles are part of the "
             "result."),
     ],
@@ -132,13 +126,11 @@ MISTAKES = {
         Mistake("the maximum in powers of two", {"m * 0.6931471805599453": "m"}, "wrong", "At [0]",
             means="They convert the total and forget that the maximum is in powers of two as "
             "well."),
-        Mistake("the total in powers of two", {
-            "tl.log(total)": "tl.log2(total)",
-        }, "wrong", "At [0]",
+        Mistake("the total in powers of two", {"tl.log(total)": "tl.log2(total)"},
+            "wrong", "At [0]",
             means="They take the logarithm to base two; the answer is in natural ones."),
-        Mistake("divided by ln 2", {
-            "m * 0.6931471805599453": "m / 0.6931471805599453",
-        }, "wrong", "At [0]",
+        Mistake("divided by ln 2", {"m * 0.6931471805599453": "m / 0.6931471805599453"},
+            "wrong", "At [0]",
             means="They convert the wrong way: from powers of two to those of e one multiplies "
             "by ln 2."),
         Mistake("the total alone", {"m * 0.6931471805599453 + ": ""}, "wrong", "At [0]",
@@ -148,9 +140,8 @@ MISTAKES = {
             means="They mix bases: scores scaled by log2(e) go into exp2."),
         Mistake("the total not rescaled", {"total * tl.exp2(m - new_m)": "total"}, "wrong", "At [",
             means="They forget that the total was built with the old maximum."),
-        Mistake("-1e4 for -inf in the scores", {
-            'scores, -float("inf")': "scores, -1e4",
-        }, "wrong", "near the minimum",
+        Mistake("-1e4 for -inf in the scores", {'scores, -float("inf")': "scores, -1e4"},
+            "wrong", "near the minimum",
             means="They know -1e4 from float16 code; these scores are float32, and may lie below "
             "it."),
         Mistake("a floor under the maximum", {
@@ -159,9 +150,8 @@ MISTAKES = {
         }, "wrong", "near the minimum",
             means="They avoid -inf with a floor; with scores below it all powers are 0, and the "
             "logarithm is -inf."),
-        Mistake("no mask on the store", {
-            "lse, mask=rows < n_queries": "lse",
-        }, "writes outside", "outside its output",
+        Mistake("no mask on the store", {"lse, mask=rows < n_queries": "lse"},
+            "writes outside", "outside its output",
             means="They think that queries which were masked at the load are not stored."),
     ],
     "06.4": [
@@ -178,9 +168,8 @@ MISTAKES = {
             means="They take tiles for square; they are 128 queries high and 64 keys wide."),
     ],
     "06.5": [
-        Mistake("off by one", {
-            "cols[None, :] <= rows": "cols[None, :] < rows",
-        }, "wrong", "At [0, 0]",
+        Mistake("off by one", {"cols[None, :] <= rows": "cols[None, :] < rows"},
+            "wrong", "At [0, 0]",
             means="They keep each query from its own position; causal includes it."),
         Mistake("one too many", {
             "rows[:, None] + n_keys - n_queries": "rows[:, None] + n_keys - n_queries + 1",
@@ -202,23 +191,19 @@ MISTAKES = {
         }, "wrong", "bytes where",
             means="They mask and still read: the bytes of a tile that nobody sees are what "
             "causal attention saves."),
-        Mistake("the end by the first query", {
-            "first_row + BLOCK_M - 1": "first_row",
-        }, "wrong", "At [",
+        Mistake("the end by the first query", {"first_row + BLOCK_M - 1": "first_row"},
+            "wrong", "At [",
             means="They end where the program's first query ends; its last one sees furthest."),
-        Mistake("the last key left out", {
-            "n_queries + 1, n_keys": "n_queries, n_keys",
-        }, "wrong", "At [",
+        Mistake("the last key left out", {"n_queries + 1, n_keys": "n_queries, n_keys"},
+            "wrong", "At [",
             means="They take the last key's number for the loop's end; an end is one past it."),
-        Mistake("transposed", {
-            "cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]",
-        }, "wrong", "At [0, 0]",
+        Mistake("transposed", {"cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]"},
+            "wrong", "At [0, 0]",
             means="They turn the comparison round, and mask the past in place of the future."),
     ],
     "06.6": [
-        Mistake("the remainder", {
-            "head // (n_heads // n_key_heads)": "head % n_key_heads",
-        }, "wrong", "At [1, 0, 0]",
+        Mistake("the remainder", {"head // (n_heads // n_key_heads)": "head % n_key_heads"},
+            "wrong", "At [1, 0, 0]",
             means="They deal key heads out in turn; a key head serves neighbouring query heads, "
             "so it is a division."),
         Mistake("divided by the key heads", {
@@ -226,34 +211,27 @@ MISTAKES = {
         }, "reads outside", "outside input 1",
             means="They divide by the number of key heads; it is by how many query heads share "
             "one."),
-        Mistake("no grouping", {
-            "head // (n_heads // n_key_heads)": "head",
-        }, "reads outside", "input 1",
+        Mistake("no grouping", {"head // (n_heads // n_key_heads)": "head"},
+            "reads outside", "input 1",
             means="They take one key head a query head; there are fewer of them."),
-        Mistake("the stride of q for k", {
-            "key_head * stride_kh": "key_head * stride_qh",
-        }, "wrong", "At [3, 0, 0]",
+        Mistake("the stride of q for k", {"key_head * stride_kh": "key_head * stride_qh"},
+            "wrong", "At [3, 0, 0]",
             means="They use one stride for all; k's heads may lie at another distance."),
-        Mistake("the stride of k for v", {
-            "key_head * stride_vh": "key_head * stride_kh",
-        }, "wrong", "At [3, 0, 0]",
+        Mistake("the stride of k for v", {"key_head * stride_vh": "key_head * stride_kh"},
+            "wrong", "At [3, 0, 0]",
             means="They assume that k and v lie alike; each tensor has strides of its own."),
-        Mistake("the queries stay", {
-            "    q_ptr += head * stride_qh\n": "",
-        }, "wrong", "At [1, 0, 0]",
+        Mistake("the queries stay", {"    q_ptr += head * stride_qh\n": ""},
+            "wrong", "At [1, 0, 0]",
             means="They move keys and values and forget that each program has its own queries."),
-        Mistake("the values stay", {
-            "    v_ptr += key_head * stride_vh\n": "",
-        }, "wrong", "At [3, 0, 0]",
+        Mistake("the values stay", {"    v_ptr += key_head * stride_vh\n": ""},
+            "wrong", "At [3, 0, 0]",
             means="They move the keys and forget the values, which belong to the same head."),
-        Mistake("-1e4 for -inf in the scores", {
-            'scale, -float("inf")': "scale, -1e4",
-        }, "wrong", "near the minimum",
+        Mistake("-1e4 for -inf in the scores", {'scale, -float("inf")': "scale, -1e4"},
+            "wrong", "near the minimum",
             means="They know -1e4 from float16 code; these scores are float32, and may lie below "
             "it."),
-        Mistake("always the first key head", {
-            "head // (n_heads // n_key_heads)": "0 * head",
-        }, "wrong", "At [3, 0, 0]",
+        Mistake("always the first key head", {"head // (n_heads // n_key_heads)": "0 * head"},
+            "wrong", "At [3, 0, 0]",
             means="They know multi-query attention, with one key head for all; here there are "
             "several."),
     ],
@@ -278,25 +256,22 @@ MISTAKES = {
         }, "wrong", "bytes where",
             means="They mask the right edge and still read its tiles; a window saves bytes on "
             "both sides."),
-        Mistake("begun by the last query", {
-            "sees - window + 1": "sees + BLOCK_M - window",
-        }, "wrong", "At [",
+        Mistake("begun by the last query", {"sees - window + 1": "sees + BLOCK_M - window"},
+            "wrong", "At [",
             means="They begin where the program's last query begins; its first one looks further "
             "back."),
         Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong", "At [",
             means="They count both ends; the window holds `window` keys, with the query's own."),
-        Mistake("a window one too narrow", {
-            "> last - window": "> last - window + 1",
-        }, "wrong", "At [",
+        Mistake("a window one too narrow", {"> last - window": "> last - window + 1"},
+            "wrong", "At [",
             means="They leave out both ends; the window holds `window` keys, with the query's "
             "own."),
         Mistake("no left edge", {" & (cols[None, :] > last - window)": ""}, "wrong", "At [",
             means="They write a causal mask; a window forgets old keys too."),
         Mistake("no right edge", {"(cols[None, :] <= last) & ": ""}, "wrong", "At [",
             means="They limit the past and forget that the future is hidden as well."),
-        Mistake("from key -1 on", {
-            "tl.maximum(sees - window + 1, 0)": "(sees - window + 1)",
-        }, "reads outside", "input 1",
+        Mistake("from key -1 on", {"tl.maximum(sees - window + 1, 0)": "(sees - window + 1)"},
+            "reads outside", "input 1",
             means="They forget that the window of the first queries begins before the first key."),
         Mistake("top left", {
             "first_row + n_keys - n_queries": "first_row",
