@@ -73,8 +73,10 @@ def test_the_last_arguments_may_be_left_to_their_defaults():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("*fp32, float", "Part 2 of the signature, 'float', has PyTorch's name of a type: write fp32."),
-        ("*f32", "Part 1 of the signature, '*f32', is neither a type nor a number: the types are i1, "),
+        ("*fp32, float", "Part 2 of the signature, 'float', has PyTorch's name of a type"),
+        ("*fp32, float", "of a type: write fp32."),
+        ("*f32", "Part 1 of the signature, '*f32', is neither a type nor a number"),
+        ("*f32", "nor a number: the types are i1, "),
         ("*kfloat16:16", "write *kfp16."),
         ("i32:8", "has the hint '8': a hint is :16"),
         ("i32:", "has the hint ''"),
@@ -193,7 +195,7 @@ def test_a_longest_grid_is_read_and_written():
 
 
 def python_value(text, values):
-    """A grid's sizes as Python computes them; None where the C has none: no result, or one that 64 bits do not hold."""
+    """A grid's size as Python computes it; None if it has no result that 64 bits hold."""
 
     def checked(value):
         if not -(2**63) <= value < 2**63:

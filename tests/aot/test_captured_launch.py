@@ -105,45 +105,31 @@ def test_what_tritons_own_tool_refuses_is_one_sentence(signature, grid, says, tm
 def test_tritons_own_tool_declares_floats_as_doubles_and_the_kernel_reads_other_numbers(
     multiply, tmp_path
 ):
-    plain = stock.compile(multiply, SIGNATURE, IN_C, "multiply", tmp_path / "stock" / "multiply")
-    assert "CUdeviceptr x_ptr, double scale, double half, int32_t n_elements" in plain.declaration
-    found = plain.handed(torch.zeros(1000), 0.125, 0.5, 1000)
-    assert found.grid == (4, 1, 1)
-    names = [(each.name, each.value) for each in found.arguments[1:]]
-    assert names == [("scale", 0.0), ("half", 0.0), ("n_elements", 1000)]
-    assert (
-        plain.handed(torch.zeros(1000), 0.1, 0.5, 1000).arguments[1].content
-        == struct.pack("<d", 0.1)[:4]
-    )
+    theirs = stock.compile(multiply, SIGNATURE, IN_C, "multiply", tmp_path / "stock" / "multiply")
+    assert "CUdeviceptr x_ptr, double scale, double half, int32_t n_elements" in theirs.declaration
+    launch = theirs.handed(torch.zeros(1000), 0.125, 0.5, 1000)
+    assert launch.grid == (4, 1, 1)
+    numbers = [(argument.name, argument.value) for argument in launch.arguments[1:]]
+    assert numbers == [("scale", 0.0), ("half", 0.0), ("n_elements", 1000)]
+    launch = theirs.handed(torch.zeros(1000), 0.1, 0.5, 1000)
+    assert launch.arguments[1].content == struct.pack("<d", 0.1)[:4]
 
 
 def test_ours_declares_floats_and_the_kernel_reads_what_was_given(multiply, tmp_path):
-    ours = aot.export(
-        multiply,
-        SIGNATURE,
-        "cdiv(n_elements, BLOCK_SIZE)",
-        "multiply",
-        tmp_path / "multiply",
-        num_warps=1,
-    )
-    assert (
-        "CUdeviceptr x_ptr, float scale, float half, int32_t n_elements"
-        in ours.functions[0].prototype
-    )
+    ours = aot.export(multiply, SIGNATURE, GRID, "multiply", tmp_path / "multiply", num_warps=1)
+    parameters = "CUdeviceptr x_ptr, float scale, float half, int32_t n_elements"
+    assert parameters in ours.functions[0].prototype
     found = handed(aot.build(ours), torch.zeros(1000), 0.125, 0.5, 1000)
     assert [each.value for each in found.arguments[1:]] == [0.125, 0.5, 1000]
 
 
 def test_files_of_ours_are_called_as_those_of_tritons_own_tool(multiply, tmp_path):
     signature = "*fp32:16, fp32, fp16, i32, 256"
-    plain = stock.compile(
-        multiply, signature, IN_C, "multiply", tmp_path / "stock" / "multiply", 4, 3
-    )
-    ours = aot.export(
-        multiply, signature, "cdiv(n_elements, BLOCK_SIZE)", "multiply", tmp_path / "multiply"
-    )
-    assert plain.header.name == ours.headers[0].name
-    assert plain.function == ours.functions[0].name
+    path = tmp_path / "stock" / "multiply"
+    theirs = stock.compile(multiply, signature, IN_C, "multiply", path, 4, 3)
+    ours = aot.export(multiply, signature, GRID, "multiply", tmp_path / "multiply")
+    assert theirs.header.name == ours.headers[0].name
+    assert theirs.function == ours.functions[0].name
 
 
 @pytest.mark.parametrize(
@@ -162,8 +148,6 @@ def test_a_number_is_shown_as_it_is(type, digits, shown):
 
 def test_a_tensor_within_an_element_is_refused():
     x = torch.frombuffer(bytearray(64), dtype=torch.float32, offset=2, count=4)
-    with pytest.raises(
-        CourseError,
-        match=r"A tensor begins 2 bytes into an element of torch\.float32: copy it first\.",
-    ):
+    said = r"A tensor begins 2 bytes into an element of torch\.float32: copy it first\."
+    with pytest.raises(CourseError, match=said):
         plain(x)

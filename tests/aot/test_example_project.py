@@ -1,4 +1,5 @@
-"""The samples: complete programs in C and C++ on the stand-in driver, and their comparison with the plain loops."""
+"""The samples: complete programs in C and C++ on the stand-in driver, and their comparison with
+plain loops."""
 
 import json
 import os
@@ -55,30 +56,16 @@ def samples(tmp_path_factory):
 
 
 def make(folder: Path, *words: str) -> str:
-    ended = subprocess.run(
-        ["make", "-s", "-C", str(folder), f"CUDA_LIB={fake_driver.path()}", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    command = ["make", "-s", "-C", str(folder), f"CUDA_LIB={fake_driver.path()}", *words]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode == 0, ended.stderr + ended.stdout
     return ended.stdout + ended.stderr
 
 
 def run(folder: Path, program: str, log: Path, **settings: str) -> Ended:
-    environ = {
-        **os.environ,
-        "LD_LIBRARY_PATH": str(fake_driver.path().parent),
-        "COURSE_STANDIN_LOG": str(log),
-        **settings,
-    }
-    ended = subprocess.run(
-        [folder / "build" / program],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    own = {"LD_LIBRARY_PATH": str(fake_driver.path().parent), "COURSE_STANDIN_LOG": str(log)}
+    environ, command = {**os.environ, **own, **settings}, [folder / "build" / program]
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     return Ended(ended.returncode, ended.stdout + ended.stderr, fake_driver.calls_in(log))
 
 
@@ -91,9 +78,8 @@ EACH = pytest.mark.parametrize("name", NAMES)
 def test_without_a_gpu_a_sample_launches_frees_all_and_says_that_nothing_agrees(
     samples, tmp_path, name, language
 ):
-    ended = run(
-        samples[name], f"{name}_{language}", tmp_path / "log"
-    )  # and no sanitizer speaks: no leak, no undefined behaviour
+    # And no sanitizer speaks: no leak, no undefined behaviour.
+    ended = run(samples[name], f"{name}_{language}", tmp_path / "log")
     assert ended.status == DIFFERS, ended.out
     assert "does not agree" in ended.out
     assert ended.launches and all(each.result == 0 for each in ended.calls)
@@ -108,24 +94,17 @@ def test_the_vector_add_is_told_every_argument_and_takes_the_unaligned_variant_f
         ended = run(samples["vector_add"], f"vector_add_{language}", tmp_path / language)
         aligned, shifted = ended.launches[0], ended.launches[-1]
         assert {each.details["kernel"] for each in ended.launches} == {"add_kernel"}
-        assert aligned.grid == shifted.grid == (977, 1, 1) and aligned.details["block"] == [
-            128,
-            1,
-            1,
-        ]
+        assert aligned.grid == shifted.grid == (977, 1, 1)
+        assert aligned.details["block"] == [128, 1, 1]
         addresses = [struct.unpack("<Q", each)[0] for each in aligned.arguments[:3]]
         assert all(each % 16 == 0 for each in addresses) and len(set(addresses)) == 3
         assert [struct.unpack("<Q", each)[0] % 16 for each in shifted.arguments[:3]] == [4, 4, 4]
         counts = [struct.unpack("<i", each.arguments[3])[0] for each in (aligned, shifted)]
         assert counts == [1_000_003, 1_000_002]
-        # Each variant is loaded at its first launch: the second one only for the addresses that are not aligned.
+        # Each variant is loaded at its first launch: the second one for addresses off 16 bytes.
         loads = [i for i, each in enumerate(ended.calls) if each.name == "cuLibraryLoadData"]
-        first_shifted = next(
-            i
-            for i, each in enumerate(ended.calls)
-            if each.details.get("arguments", [""])[3:4] == ["42420f00"]
-        )
-        assert loads == [0, first_shifted - 2]
+        counts = [each.details.get("arguments", [""])[3:4] for each in ended.calls]
+        assert loads == [0, counts.index(["42420f00"]) - 2]
 
 
 def test_the_softmax_is_told_every_argument(samples, tmp_path):
@@ -143,27 +122,18 @@ def test_attention_is_told_every_argument(samples, tmp_path):
         shared = launch.details["shared"]
         header = (samples["attention"] / "attention.h").read_text()
         content = json.loads(header.splitlines()[1].split(" ", 3)[3])["functions"][0]
-        assert shared == content["shared_bytes"] and launch.details["block"] == [
-            content["threads"],
-            1,
-            1,
-        ]
+        assert shared == content["shared_bytes"]
+        assert launch.details["block"] == [content["threads"], 1, 1]
         *pointers, tmp, scale, batch, heads = launch.arguments[:9]
-        assert all(
-            struct.unpack("<Q", each)[0] % 16 == 0 != struct.unpack("<Q", each)[0]
-            for each in pointers
-        )
+        addresses = [struct.unpack("<Q", each)[0] for each in pointers]
+        assert all(address and address % 16 == 0 for address in addresses)
         assert struct.unpack("<Q", tmp)[0] == 0 and struct.unpack("<f", scale)[0] == 0.125
         assert [struct.unpack("<i", each)[0] for each in (batch, heads)] == [2, 3]
         strides = [struct.unpack("<i", each)[0] for each in launch.arguments[9:21]]
         q, k = [200 * 192, 64, 192], [333 * 192, 64, 192]
         assert strides == [*q, *k, *k, *q]
-        assert [struct.unpack("<i", each)[0] for each in launch.arguments[21:25]] == [
-            200,
-            333,
-            256,
-            64,
-        ]
+        lengths = [struct.unpack("<i", each)[0] for each in launch.arguments[21:25]]
+        assert lengths == [200, 333, 256, 64]
         assert launch.arguments[25:28] == (b"\0", b"\0", b"\1")  # EVEN_M, EVEN_N, EVEN_HEADDIM
 
 
@@ -175,33 +145,31 @@ def test_attention_is_told_every_argument(samples, tmp_path):
 def test_an_error_of_the_driver_ends_a_sample_with_one_sentence(
     samples, tmp_path, name, language, call
 ):
-    # What a program had allocated goes with the process: the leak checker is asked about the runs that succeed.
-    ended = run(
-        samples[name],
-        f"{name}_{language}",
-        tmp_path / "log",
-        COURSE_STANDIN_FAIL=f"{call}=719",
-        ASAN_OPTIONS="detect_leaks=0",
-    )
+    # What a program had allocated goes with the process: leaks are looked for where runs succeed.
+    settings = {"COURSE_STANDIN_FAIL": f"{call}=719", "ASAN_OPTIONS": "detect_leaks=0"}
+    ended = run(samples[name], f"{name}_{language}", tmp_path / "log", **settings)
     assert ended.status == FAILED
     said = ended.out.strip().splitlines()[-1]
     assert said.endswith("returned CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure.")
     assert call in said or call in ("cuLibraryLoadData", "cuLaunchKernel")
 
 
-# What the exported functions would compute, on the host: the stand-in's memory is the host's. Each is wrong where WRONG says.
+# What the exported functions would compute, on the host, whose memory is the stand-in's too. Each
+# is wrong where WRONG says.
 COMPUTED = {
     "vector_add": r"""
 CUresult vector_add_default(CUstream s, CUdeviceptr px, CUdeviceptr py, CUdeviceptr po, int32_t n) {
     const float *x = (float *)px, *y = (float *)py;
     float *out = (float *)po;
     (void)s;
-    for (int i = 0; i < n - (WRONG == 1); i++) out[i] = WRONG == 2 && i == 77777 ? (x[i] + y[i]) * 1.0000002f : x[i] + y[i];
+    for (int i = 0; i < n - (WRONG == 1); i++)
+        out[i] = WRONG == 2 && i == 77777 ? (x[i] + y[i]) * 1.0000002f : x[i] + y[i];
     return CUDA_SUCCESS;
 }
 """,
     "softmax": r"""
-CUresult softmax_default(CUstream s, CUdeviceptr px, CUdeviceptr po, int32_t rows, int32_t n, int32_t stride) {
+CUresult softmax_default(CUstream s, CUdeviceptr px, CUdeviceptr po, int32_t rows, int32_t n,
+    int32_t stride) {
     (void)s;
     for (int r = 0; r < rows - (WRONG == 1); r++) {
         const float *x = (float *)px + (size_t)r * stride;
@@ -219,15 +187,17 @@ static float h(uint16_t b) {
     float f = e ? ldexpf((float)(1024 + m), (int)e - 25) : ldexpf((float)m, -24);
     return b & 0x8000 ? -f : f;
 }
-CUresult attention_default(CUstream s, CUdeviceptr Q, CUdeviceptr K, CUdeviceptr V, CUdeviceptr O, CUdeviceptr L, CUdeviceptr T,
-    float scale, int32_t B, int32_t H, int32_t qb, int32_t qh, int32_t qm, int32_t kb, int32_t kh, int32_t kn,
-    int32_t vb, int32_t vh, int32_t vn, int32_t ob, int32_t oh, int32_t om, int32_t M, int32_t N, int32_t R, int32_t D,
+CUresult attention_default(CUstream s, CUdeviceptr Q, CUdeviceptr K, CUdeviceptr V, CUdeviceptr O,
+    CUdeviceptr L, CUdeviceptr T, float scale, int32_t B, int32_t H, int32_t qb, int32_t qh,
+    int32_t qm, int32_t kb, int32_t kh, int32_t kn, int32_t vb, int32_t vh, int32_t vn,
+    int32_t ob, int32_t oh, int32_t om, int32_t M, int32_t N, int32_t R, int32_t D,
     int8_t em, int8_t en, int8_t ed) {
     static float p[4096];
     static int done; /* the timed launches compute the same */
     (void)s, (void)T, (void)em, (void)en, (void)ed;
     if (done++) return CUDA_SUCCESS;
-    for (int b = 0; b < B; b++) for (int a = 0; a < H; a++) for (int m = 0; m < M - (WRONG == 1); m++) {
+    for (int b = 0; b < B; b++) for (int a = 0; a < H; a++)
+    for (int m = 0; m < M - (WRONG == 1); m++) {
         int seen = m + N - M + (WRONG == 2 ? 0 : 1);
         const uint16_t *q = (uint16_t *)Q + b * qb + a * qh + m * qm;
         float most = -INFINITY, sum = 0.f;
@@ -238,10 +208,15 @@ CUresult attention_default(CUstream s, CUdeviceptr Q, CUdeviceptr K, CUdeviceptr
             p[n] = dot * scale;
             most = p[n] > most ? p[n] : most;
         }
-        for (int n = 0; n < seen; n++) { p[n] = expf(p[n] - most); sum += p[n]; p[n] = h(fp16_bits(p[n])); }
+        for (int n = 0; n < seen; n++) {
+            p[n] = expf(p[n] - most);
+            sum += p[n];
+            p[n] = h(fp16_bits(p[n]));
+        }
         for (int d = 0; d < D; d++) {
             float acc = 0.f;
-            for (int n = 0; n < seen; n++) acc += p[n] * h(((uint16_t *)V)[b * vb + a * vh + n * vn + d]);
+            for (int n = 0; n < seen; n++)
+                acc += p[n] * h(((uint16_t *)V)[b * vb + a * vh + n * vn + d]);
             ((uint16_t *)O)[b * ob + a * oh + m * om + d] = fp16_bits(acc / sum);
         }
         ((float *)L)[(b * H + a) * R + m] = most + logf(sum) + (WRONG == 3 ? 1e-3f : 0.f);
@@ -260,10 +235,11 @@ CUresult attention_default(CUstream s, CUdeviceptr Q, CUdeviceptr K, CUdeviceptr
 def test_a_sample_accepts_what_is_computed_right_and_only_that(
     samples, tmp_path, name, wrong, language
 ):
-    """The loops and the tolerances, tried with functions that compute on the host in place of the exported ones."""
+    """The loops and the tolerances, tried with functions that compute on the host."""
     folder = samples[name]
     (tmp_path / "computed.c").write_text(
-        f'#include <math.h>\n#include <string.h>\n#include "{name}.h"\n{BITS["fp16"]}{COMPUTED[name]}'
+        f'#include <math.h>\n#include <string.h>\n#include "{name}.h"\n'
+        f"{BITS['fp16']}{COMPUTED[name]}"
         f"CUresult unload_{name}(void) {{ return CUDA_SUCCESS; }}\n"
     )
     computed, program = tmp_path / "computed.o", folder / "build" / f"computed_{language}_{wrong}"
@@ -293,45 +269,27 @@ def test_a_sample_accepts_what_is_computed_right_and_only_that(
 
 
 def test_make_run_runs_both_programs_though_the_first_one_fails(samples):
-    ended = subprocess.run(
-        ["make", "-s", "-C", str(samples["softmax"]), "run", f"CUDA_LIB={fake_driver.path()}"],
-        capture_output=True,
-        text=True,
-    )
+    command = ["make", "-s", "-C", samples["softmax"], "run", f"CUDA_LIB={fake_driver.path()}"]
+    ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode != 0
-    assert (
-        "Softmax in C on Stand-in 0" in ended.stdout
-        and "Softmax in C++ on Stand-in 0" in ended.stdout
-    )
+    assert "Softmax in C on Stand-in 0" in ended.stdout
+    assert "Softmax in C++ on Stand-in 0" in ended.stdout
 
 
 def test_make_without_a_driver_says_what_to_give(samples):
-    ended = subprocess.run(
-        ["make", "-C", str(samples["softmax"]), "-B", "CUDA_LIB="],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    command = ["make", "-C", samples["softmax"], "-B", "CUDA_LIB="]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode != 0
-    assert (
-        "There is no libcuda.so.1 here: name one, as in make run CUDA_LIB=/path/to/libcuda.so.1."
-        in ended.stderr
-    )
+    said = "There is no libcuda.so.1 here: name one, as in make run CUDA_LIB=/path/to/libcuda.so.1."
+    assert said in ended.stderr
 
 
 @needs
 @pytest.mark.parametrize("compiler", ["c", "cpp"])
 def test_the_sources_compile_for_another_target_without_a_warning(tmp_path, compiler):
     aot.sample("vector_add", tmp_path / "vector_add", target="sm_80")
-    assert (
-        make(
-            tmp_path / "vector_add",
-            f"build/vector_add_{compiler}",
-            "CFLAGS=-O1 -pedantic",
-            "CXXFLAGS=-O1 -pedantic",
-        )
-        == ""
-    )
+    flags = ("CFLAGS=-O1 -pedantic", "CXXFLAGS=-O1 -pedantic")
+    assert make(tmp_path / "vector_add", f"build/vector_add_{compiler}", *flags) == ""
 
 
 def test_a_program_that_was_changed_is_not_written_over(tmp_path):
@@ -355,18 +313,15 @@ def test_settings_that_somebody_else_wrote_are_not_written_over(tmp_path):
 
 
 def test_a_sample_that_there_is_not_is_named(tmp_path):
-    with pytest.raises(
-        CourseError,
-        match=r"There is no sample 'matmul': the samples are vector_add, softmax, attention\.",
-    ):
+    said = r"There is no sample 'matmul': the samples are vector_add, softmax, attention\."
+    with pytest.raises(CourseError, match=said):
         aot.sample("matmul", tmp_path / "matmul")
 
 
 def test_the_command_line_writes_a_sample_and_names_the_stand_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ended = CliRunner().invoke(
-        app, ["aot", "sample", "softmax", "work/softmax", "--target", "sm_80"]
-    )
+    words = ["aot", "sample", "softmax", "work/softmax", "--target", "sm_80"]
+    ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 0 and "make -C work/softmax run" in ended.stdout
     assert (tmp_path / "work/softmax/softmax.h").exists()
     ended = CliRunner().invoke(app, ["aot", "standin"])

@@ -1,4 +1,5 @@
-"""link, build, load, and a launch as the driver is told it: every argument's bytes, each dispatch, each error."""
+"""link, build, load, and a launch as the driver is told it: every argument's bytes, each dispatch,
+each error."""
 
 import ctypes
 import math
@@ -20,15 +21,15 @@ from course.aot import fake_driver
 from course.aot.abi import SCALARS, converter
 from course.aot.c import kernel as code
 from course.aot.c.templates import BITS
-from course.aot.c_compiler import compile_library, include_folder
+from course.aot.c_compiler import compile_library
 from course.aot.cubin import read_cubin
 from course.aot.grid import parse_grid
 from course.errors import CourseError
 from course.isolate.commands import run_source
 from tests.support import aot_kernels as kernels
-from tests.support.aot_files import cubin_in
+from tests.support.aot_files import STRICT, cubin_in
 
-# One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.
+# One process can use the stand-in or the real driver: in GPU mode tests/gpu/test_aot.py has it.
 pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="the stand-in is tested in CPU mode")
 
 TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64"
@@ -105,8 +106,10 @@ def test_every_type_arrives_as_the_bytes_that_the_kernel_reads(folder):
         b, i8, i16, i32, i64, u8, u16, u32, u64, half, brain, single, double = row
         expected = [
             struct.pack("<Q", out.data_ptr()), struct.pack("<?", b),
-            struct.pack("<b", i8), struct.pack("<h", i16), struct.pack("<i", i32), struct.pack("<q", i64),
-            struct.pack("<B", u8), struct.pack("<H", u16), struct.pack("<I", u32), struct.pack("<Q", u64),
+            struct.pack("<b", i8), struct.pack("<h", i16),
+            struct.pack("<i", i32), struct.pack("<q", i64),
+            struct.pack("<B", u8), struct.pack("<H", u16),
+            struct.pack("<I", u32), struct.pack("<Q", u64),
             np.float16(half).tobytes(),
             torch.tensor(brain, dtype=torch.bfloat16).view(torch.int16).numpy().tobytes(),
             struct.pack("<f", single), struct.pack("<d", double), bytes(8), bytes(8),
@@ -691,14 +694,11 @@ int main(void) {
 def test_a_c_program_runs_on_the_stand_in(library, folder):
     (folder / "sample.c").write_text(SAMPLE)
     program = str(folder / "sample")
-    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-isystem", str(include_folder())]
-    libraries = [
-        str(library),
-        str(fake_driver.path()),
-        "-Wl,-rpath-link," + str(fake_driver.path().parent),
-    ]
-    subprocess.run(["gcc", *flags, str(folder / "sample.c"), *libraries, "-o", program], check=True)
-    environ = {**os.environ, "LD_LIBRARY_PATH": str(fake_driver.path().parent)}
+    driver = fake_driver.path()
+    files = [str(folder / "sample.c"), str(library), str(driver)]
+    linker = [f"-Wl,-rpath-link,{driver.parent}", "-o", program]
+    subprocess.run(["gcc", "-std=c99", *STRICT, *files, *linker], check=True)
+    environ = {**os.environ, "LD_LIBRARY_PATH": str(driver.parent)}
     with fake_driver.recorded() as calls:
         environ["COURSE_STANDIN_LOG"] = os.environ["COURSE_STANDIN_LOG"]
         ended = subprocess.run([program], env=environ, capture_output=True, text=True)

@@ -1,4 +1,5 @@
-"""torch.ops.course.fmha: registered, traced, checked, and its launches as the stand-in driver is told them."""
+"""torch.ops.course.fmha: registered, traced, checked, and its launches as the stand-in driver is
+told them."""
 
 import json
 import os
@@ -28,20 +29,18 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
-    """What came of it all, in one process of its own. The library is built in a cache of its own, from nothing."""
+    """What came of it all, in one process. The library is built in a cache of its own, from
+    nothing."""
     if MODE.gpu:
-        pytest.skip(
-            "the stand-in is tested in CPU mode: a process on a GPU's machine may hold the driver already"
-        )
+        pytest.skip("the stand-in is tested in CPU mode: elsewhere a process may hold the driver")
     environ = {
         **os.environ,
         "COURSE_MODE": "cpu",
         "COURSE_CACHE": str(tmp_path_factory.mktemp("cache")),
     }
     environ["PYTHONPATH"] = python_path()
-    ended = subprocess.run(
-        [sys.executable, SESSION], env=environ, capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    command = [sys.executable, SESSION]
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     found["library"] = next(Path(environ["COURSE_CACHE"]).glob("operator/*/fmha.so"))
@@ -58,29 +57,23 @@ def numbers(form, arguments):
 
 
 def test_it_is_registered_with_a_schema_and_loaded_once(session):
-    assert (
-        session["schema"]
-        == "course::fmha(Tensor q, Tensor k, Tensor v, float scale, bool causal) -> (Tensor, Tensor)"
-    )
+    parameters = "Tensor q, Tensor k, Tensor v, float scale, bool causal"
+    assert session["schema"] == f"course::fmha({parameters}) -> (Tensor, Tensor)"
     assert session["same again"] is True
-    assert (
-        session["other kernels"]
-        == "This process has loaded the operator with other kernels: start a new process."
-    )
+    said = "This process has loaded the operator with other kernels: start a new process."
+    assert session["other kernels"] == said
 
 
 def test_without_a_gpu_a_call_says_in_one_sentence_where_tensors_must_be(session):
-    assert (
-        session["no driver"] == "fmha: q is on the CPU, and must be on a CUDA device: call .cuda()."
-    )
+    said = "fmha: q is on the CPU, and must be on a CUDA device: call .cuda()."
+    assert session["no driver"] == said
 
 
 def test_export_and_compile_take_it_and_know_its_shapes(session):
     assert session["exported"][0] == "course.fmha.default"
-    assert session["fake"] == [
-        [[2, 3, 200, 64], "torch.bfloat16", "cpu"],
-        [[2, 3, 200], "torch.float32", "cpu"],
-    ]
+    out, lse = session["fake"]
+    assert out == [[2, 3, 200, 64], "torch.bfloat16", "cpu"]
+    assert lse == [[2, 3, 200], "torch.float32", "cpu"]
     assert session["compiled"] == [2, 3, 200, 64]
     assert "fmha: q has 3 dimensions, and must have 4." in session["fake dimensions"]
 
@@ -98,10 +91,8 @@ def test_a_call_launches_with_every_argument_as_the_kernel_reads_it(session):
     q, k = [3 * 200 * 64, 200 * 64, 64], [3 * 333 * 64, 333 * 64, 64]
     assert numbers("<q", arguments[9:21]) == [*q, *k, *k, *q]
     assert numbers("<i", arguments[21:25]) == [200, 333, 200, 64]
-    assert found["shapes"] == [[2, 3, 200, 64], [2, 3, 200]] and found["dtypes"] == [
-        "torch.float16",
-        "torch.float32",
-    ]
+    assert found["shapes"] == [[2, 3, 200, 64], [2, 3, 200]]
+    assert found["dtypes"] == ["torch.float16", "torch.float32"]
 
 
 def test_strides_are_the_tensors_own_and_the_result_is_contiguous(session):
@@ -109,9 +100,8 @@ def test_strides_are_the_tensors_own_and_the_result_is_contiguous(session):
     q, k, out = [3 * 200 * 64, 64, 192], [3 * 333 * 64, 64, 192], [3 * 200 * 64, 200 * 64, 64]
     assert numbers("<q", arguments[9:21]) == [*q, *k, *k, *out]
     assert numbers("<f", arguments[6:7]) == [0.5]
-    assert launch_of(session["one batch"])[1][9] == bytes(
-        8
-    )  # from batch to batch, where there is one: no promise is broken
+    # From batch to batch, and there is one: no promise is broken.
+    assert launch_of(session["one batch"])[1][9] == bytes(8)
 
 
 def test_each_head_dimension_has_its_kernel(session):
@@ -123,11 +113,8 @@ def test_each_head_dimension_has_its_kernel(session):
 def test_the_algorithms_are_in_the_order_that_the_cpp_counts_on(tmp_path):
     linked = operators._export(tmp_path, (16,), "bf16", target_of("sm_90"))
     assert [each.functions[0].constants["IS_CAUSAL"] for each in linked.algorithms] == [False, True]
-    rows = re.findall(
-        r"\{ScalarType::(\w+), (\d+), (\d+), (\w+)\}",
-        operators._variants((64, 128), ("fp16", "bf16")),
-    )
-    assert rows == [
+    header = operators._variants((64, 128), ("fp16", "bf16"))
+    assert re.findall(r"\{ScalarType::(\w+), (\d+), (\d+), (\w+)\}", header) == [
         (dtype, head_dim, plain, f"course_fmha_{name}")
         for dtype, name in (("Half", "fp16"), ("BFloat16", "bf16"))
         for head_dim, plain in (("64", "0"), ("128", "2"))
@@ -137,10 +124,8 @@ def test_the_algorithms_are_in_the_order_that_the_cpp_counts_on(tmp_path):
 
 
 def test_kernels_are_loaded_by_the_first_call_and_again_where_that_failed(session):
-    assert (
-        session["not loaded"]
-        == "fmha: load_course_fmha_fp16 returned CUDA_ERROR_NO_BINARY_FOR_GPU."
-    )
+    said = "fmha: load_course_fmha_fp16 returned CUDA_ERROR_NO_BINARY_FOR_GPU."
+    assert session["not loaded"] == said
     assert session["first"]["loads"] == 2 * len(HEAD_DIMS) * len(DTYPES)
     assert session["rows"]["loads"] == 0
 
@@ -190,12 +175,8 @@ def test_the_library_needs_only_functions_of_c_from_pytorch_and_none_of_the_driv
     """So that it loads with other versions of PyTorch, and where there is no driver."""
     if shutil.which("nm") is None:
         pytest.skip("needs nm")
-    listed = subprocess.run(
-        ["nm", "-D", "--undefined-only", session["library"]],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = ["nm", "-D", "--undefined-only", session["library"]]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
     names = [line.split()[-1] for line in listed.stdout.splitlines()]
     assert any(name.startswith("aoti_torch_") for name in names)
     mangled = [name for name in names if re.match(r"_ZN?K?\d*(2at|3c10|5torch)", name)]
@@ -207,10 +188,7 @@ def test_the_library_needs_only_functions_of_c_from_pytorch_and_none_of_the_driv
     [
         ({"dtypes": ["fp32"]}, "There is no attention for 'fp32': there is fp16, bf16."),
         ({"head_dims": [96]}, "head_dim is 96, and must be 16, 32, 64, 128 or 256."),
-        (
-            {"head_dims": []},
-            "There is nothing to build: give at least one head dimension and one dtype.",
-        ),
+        ({"head_dims": []}, "There is nothing to build: give at least one head dimension and one"),
         ({"target": "gfx942"}, "gfx942 is an AMD target"),
     ],
 )

@@ -1,6 +1,8 @@
-"""Triton's own ahead-of-time tools beside ours: what they can use of our files, and the faults that ours do not have.
+"""Triton's own ahead-of-time tools beside ours: what they can use of our files, and the faults that
+ours do not have.
 
-A test here that fails with a new Triton is good news: the fault is mended, and the course may say so.
+A test here that fails with a new Triton is good news: the fault is mended, and the course may say
+so.
 """
 
 import ctypes
@@ -22,7 +24,7 @@ from course.isolate.pool import call
 from tests.support import aot_kernels as kernels
 from tests.support import aot_tasks
 
-# One process can use the stand-in or the real driver, and in GPU mode tests/gpu/test_aot.py uses the real one.
+# One process can use the stand-in or the real driver: in GPU mode tests/gpu/test_aot.py has it.
 pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="the stand-in is tested in CPU mode")
 
 FILE = str(Path(kernels.__file__))
@@ -108,8 +110,10 @@ def test_tritons_c_runs_on_the_stand_in_by_itself(tmp_path):
         "add_kernel", "*fp32:16, *fp32:16, *fp32:16, i32, 1024", "n, 1, 1", tmp_path / "stock"
     )
     (tmp_path / "main.c").write_text(
-        f"#include <cuda.h>\n#include <stdint.h>\nCUresult {name}(CUstream, CUdeviceptr, CUdeviceptr, CUdeviceptr, int32_t);\n"
-        "int main(void) { CUcontext c; cuInit(0); cuDevicePrimaryCtxRetain(&c, 0); cuCtxSetCurrent(c);\n"
+        "#include <cuda.h>\n#include <stdint.h>\n"
+        f"CUresult {name}(CUstream, CUdeviceptr, CUdeviceptr, CUdeviceptr, int32_t);\n"
+        "int main(void) {\n"
+        "CUcontext c; cuInit(0); cuDevicePrimaryCtxRetain(&c, 0); cuCtxSetCurrent(c);\n"
         f"return (int){name}(0, 0, 0, 0, 5); }}\n"
     )
     files = [str(tmp_path / "main.c"), str(source), str(fake_driver.path())]

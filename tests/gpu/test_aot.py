@@ -1,4 +1,5 @@
-"""On a GPU: exported kernels give the JIT's bits, on any thread and device, and a launch of theirs costs less."""
+"""On a GPU: exported kernels give the JIT's bits, on any thread and device, and their launches cost
+less."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -85,35 +86,17 @@ def test_every_scalar_type_is_read_as_it_was_given(folder):
     )
     launch = aot.load(aot.build(exported)).types
     out = torch.zeros(1, dtype=torch.float64, device="cuda")
-    values = (
-        True,
-        -128,
-        -32768,
-        -(2**31),
-        2**40,
-        255,
-        65535,
-        2**32 - 1,
-        2**41,
-        0.5,
-        -0.25,
-        0.125,
-        2**-10,
-    )  # exact in any order
+    # Exact in any order.
+    integers = (-128, -32768, -(2**31), 2**40, 255, 65535, 2**32 - 1, 2**41)
+    values = (True, *integers, 0.5, -0.25, 0.125, 2**-10)
     launch(out, *values)
     assert out.item() == sum(values)
 
 
 def test_attention_with_a_float_argument_gives_the_bits_of_the_jit(folder):
     signature = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, fp32, i32:16, 64, 64, True"
-    exported = aot.export(
-        kernels.attention_kernel,
-        signature,
-        "cdiv(seqlen, BLOCK), 8",
-        "attention",
-        folder / "attention",
-        target=None,
-    )
+    kernel, out = kernels.attention_kernel, folder / "attention"
+    exported = aot.export(kernel, signature, "cdiv(seqlen, BLOCK), 8", "attention", out)
     launch = aot.load(aot.build(exported)).attention
     q, k, v = (torch.randn(8, 512, 64, device="cuda", dtype=torch.float16) for _ in range(3))
     ours, theirs = torch.empty_like(q), torch.empty_like(q)

@@ -1,4 +1,5 @@
-"""On a GPU: the samples compute what the plain loops do; the operator is the JIT's launch to the bit, on the right stream."""
+"""On a GPU: the samples compute what the plain loops do; the operator is the JIT's launch to the
+bit, on the right stream."""
 
 import os
 import shutil
@@ -83,7 +84,8 @@ def by_jit(q, k, v, scale, causal):
     lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
     strides = [step for each in (q, k, v, out) for step in each.stride()[:3]]
     _fwd_kernel[(triton.cdiv(queries, settings.block_m), heads, batch)](
-        q, k, v, out, lse, None, scale, batch, heads, *strides, queries, k.shape[2], queries, head_dim,
+        q, k, v, out, lse, None, scale, batch, heads, *strides,
+        queries, k.shape[2], queries, head_dim,
         EVEN_M=False, EVEN_N=False, EVEN_HEADDIM=True, IS_CAUSAL=causal,
         BLOCK_HEADDIM=head_dim, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
         num_warps=settings.num_warps, num_stages=settings.num_stages,
