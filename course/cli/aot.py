@@ -10,10 +10,13 @@ app = typer.Typer(
     help="Export kernels to C ahead of time, link variants, build libraries.", no_args_is_help=True
 )
 
-COMPILE = "Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. Needs no GPU."
+COMPILE = (
+    "Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. "
+    "Needs no GPU."
+)
 BUILD = (
-    "Compile linked C, or that of one kernel, into a shared library. Needs a C compiler: cc, gcc or "
-    "clang, or $CC."
+    "Compile linked C, or that of one kernel, into a shared library. "
+    "Needs a C compiler: cc, gcc or clang, or $CC."
 )
 SAMPLE = (
     "Write a complete program in C, and one in C++, around a kernel of the course. Needs no GPU."
