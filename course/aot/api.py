@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import triton
 
@@ -16,6 +15,7 @@ from course.files import write_together
 from course.gpus.limits import Target
 from course.lowering.kernel_reference import InFile, KernelReference, reference_of
 from course.lowering.problems import run_compiler
+from course.type_names import Kernel
 
 from .algorithms import algorithms_of, check_alike
 from .c import dispatch
@@ -38,7 +38,7 @@ Headers = Exported | str | Path
 
 
 def export(
-    kernel: Any,
+    kernel: Kernel,
     variants: str | Variant | Sequence[str | Variant],
     grid: str,
     name: str,
@@ -108,7 +108,7 @@ def export(
     return Exported(name, tuple(functions), tuple(headers))
 
 
-def _reference(kernel: Any) -> KernelReference:
+def _reference(kernel: Kernel) -> KernelReference:
     if not isinstance(kernel, str):
         return reference_of(kernel, "aot.export")
     file, _, name = kernel.rpartition(":")

@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target
+from course.type_names import Kernel
 
 from .api import export, link
 from .attention import attention_variant
@@ -49,7 +49,7 @@ class Sample:
 class Spec:
     """What a sample exports."""
 
-    kernel: Any
+    kernel: Kernel
     variants: tuple[Variant, ...]
     grid: str
     defines: dict[str, int] = field(default_factory=dict)

@@ -9,7 +9,6 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import triton
 
@@ -25,6 +24,7 @@ from course.lowering.kernel_reference import (
 )
 from course.triton_internals.driver import FixedDriver
 from course.triton_internals.jit_functions import jit_function
+from course.type_names import Kernel
 
 from .abi import Value
 from .c_compiler import compile_library
@@ -69,7 +69,7 @@ class Compiled:
 
 
 def compile(
-    kernel: Any,
+    kernel: Kernel,
     signature: str,
     grid: str,
     name: str,

@@ -3,7 +3,6 @@
 import os
 import tempfile
 from dataclasses import dataclass
-from typing import Any
 
 from course.errors import CourseError
 from course.gpus.limits import Target, target_of
@@ -13,6 +12,7 @@ from course.lowering.problems import compile_error, disk_error
 from course.triton_internals.compiler import compile_for_types, prepare_compiler
 from course.triton_internals.errors import CompileError
 from course.triton_internals.jit_functions import jit_function
+from course.type_names import Kernel
 
 from .grid import Grid, check_launchable, parse_grid
 from .options import Options
@@ -83,7 +83,7 @@ def compile_variants(
     return CompiledKernel(name, tuple(compiled))
 
 
-def _defaults(kernel: Any) -> dict[str, Constant]:
+def _defaults(kernel: Kernel) -> dict[str, Constant]:
     """The constants of a kernel that a signature may leave out."""
     defaults = {
         parameter.name: getattr(parameter.default, "value", parameter.default)  # of a tl.constexpr
@@ -97,7 +97,7 @@ def _defaults(kernel: Any) -> dict[str, Constant]:
     }
 
 
-def _refuse_unwritable(kernel: Any, written: int, defaults: dict[str, Constant]) -> None:
+def _refuse_unwritable(kernel: Kernel, written: int, defaults: dict[str, Constant]) -> None:
     """Raise CourseError if a signature of `written` parts leaves out a constant that no signature
     writes, as a string."""
     for parameter in kernel.params[written:]:
@@ -107,7 +107,7 @@ def _refuse_unwritable(kernel: Any, written: int, defaults: dict[str, Constant])
             raise CourseError(f"{has}, and {WRITABLE}")
 
 
-def _typed_constants(kernel: Any, signatures: list[tuple[Argument, ...]]) -> str:
+def _typed_constants(kernel: Kernel, signatures: list[tuple[Argument, ...]]) -> str:
     """What to look at if a kernel does not compile: constants to which a signature gives a type."""
     constants = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
     typed = {
@@ -126,7 +126,7 @@ def _typed_constants(kernel: Any, signatures: list[tuple[Argument, ...]]) -> str
 
 
 def _compile(
-    kernel: Any, arguments: tuple[Argument, ...], grid: Grid, options: Options, target: Target
+    kernel: Kernel, arguments: tuple[Argument, ...], grid: Grid, options: Options, target: Target
 ) -> CompiledVariant:
     compiled = compile_for_types(
         kernel,

@@ -12,6 +12,7 @@ import typer
 from course.errors import CourseError
 from course.files import advice
 from course.lowering.signature_text import split_signature
+from course.type_names import AnyValues
 
 from . import aot as cli_aot
 
@@ -114,7 +115,7 @@ def lower(
     parts = split_signature(signature)
     by_name = [part for part in parts if re.match(r"\w+=", part)]
     in_order = [part for part in parts if part not in by_name]
-    options: dict[str, Any] = {"num_warps": num_warps, "num_stages": num_stages}
+    options: AnyValues = {"num_warps": num_warps, "num_stages": num_stages}
     options = {key: value for key, value in options.items() if value is not None}
     options |= dict(part.split("=", 1) for part in by_name)
     try:

@@ -11,6 +11,7 @@ import traitlets
 from course.display.picture import Picture
 from course.display.widget import with_static
 from course.errors import CourseError
+from course.type_names import AnyValue
 
 Frame = tuple[str, str, str, int]
 """A value, its picture as a data URL, the picture's alternative text and its width."""
@@ -29,7 +30,7 @@ def slide(picture: Callable[[Any], Picture], /, **values: Sequence[Any]) -> "Sli
     return Slide(name, [_frame(picture, value) for value in choices])
 
 
-def _frame(picture: Callable[[Any], Picture], value: Any) -> Frame:
+def _frame(picture: Callable[[Any], Picture], value: AnyValue) -> Frame:
     drawing = picture(value)
     if not isinstance(drawing, Picture):
         raise CourseError(
@@ -50,7 +51,7 @@ class Slide(anywidget.AnyWidget):
     def __init__(self, name: str, frames: list[Frame]) -> None:
         super().__init__(name=name, frames=frames)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+    def _repr_mimebundle_(self, **kwargs: AnyValue) -> Any:
         parts = [
             f"<p>{html.escape(self.name)} = {html.escape(value)}</p>"
             f'<img src="{source}" alt="{html.escape(alt)}" width="{width}" style="max-width:100%">'

@@ -6,6 +6,7 @@ from typing import Any
 from course.gpus.limits import MOST_THREADS, Target
 from course.isolate.function_source import Definition
 from course.triton_internals.errors import CompileProblem
+from course.type_names import Kernel
 
 from .kinds import Code
 from .result import Judged
@@ -23,7 +24,7 @@ def refusal(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str
     return f"Line {place.line} of {definitions[place.which].place}:  {place.text}\n{reason}."
 
 
-def compiled_problem(exercise: Code, kernel: Any, target: Target) -> Judged | None:
+def compiled_problem(exercise: Code, kernel: Kernel, target: Target) -> Judged | None:
     """What is wrong with a kernel that compiles: it is too large to launch, or not as asked."""
     if reason := _too_large(kernel.metadata, target):
         return Judged("does not compile", reason)

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import Any
 
 import torch
 from triton.testing import do_bench
 
-Call = Callable[..., Any]
+from course.type_names import Function
+
+Call = Function
 
 LEAST_HELD_S, MOST_HELD_S, HELD_LAUNCHES = 2e-4, 1e-2, 5
 """The GPU spins before each call, as long as HELD_LAUNCHES of them take the CPU: by then the call's

@@ -12,7 +12,6 @@ import linecache
 import os
 import sys
 import textwrap
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from types import CodeType, ModuleType
 from typing import Any
@@ -23,6 +22,7 @@ import triton
 import course
 from course.errors import CourseError
 from course.triton_internals.jit_functions import plain_function
+from course.type_names import AnyValue, AnyValues, Function
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Source:
         definitions = tuple(Definition(**each) for each in content["definitions"])
         return cls(tuple(content["imports"]), tuple(content["constants"]), definitions)
 
-    def load(self) -> Callable[..., Any]:
+    def load(self) -> Function:
         """Define it here, in a module of its own, and return the function; its lines keep their
         numbers."""
         module = ModuleType("course_answer")
@@ -72,11 +72,11 @@ class Source:
             _suit_the_interpreter(names)
         for definition in self.definitions:
             _define(definition, names)
-        function: Callable[..., Any] = names[self.definitions[-1].name]
+        function: Function = names[self.definitions[-1].name]
         return function
 
 
-def _suit_the_interpreter(names: dict[str, Any]) -> None:
+def _suit_the_interpreter(names: AnyValues) -> None:
     """Change a module's names as the interpreter needs them, and the compiler does not."""
     # It asks every function for the language, and not every function names it.
     names.setdefault("_language", triton.language)
@@ -86,7 +86,7 @@ def _suit_the_interpreter(names: dict[str, Any]) -> None:
             names[name] = value.value
 
 
-def _define(definition: Definition, names: dict[str, Any]) -> None:
+def _define(definition: Definition, names: AnyValues) -> None:
     """Define a function among a module's names, under the name by which it is used."""
     _keep_lines(definition)
     text = "\n" * (definition.line - 1) + definition.text + "\n"
@@ -114,7 +114,7 @@ def _keep_lines(definition: Definition) -> None:
     linecache.cache[definition.file] = (sum(map(len, lines)), None, lines, definition.file)
 
 
-def source_of(value: Any, kernels_as_text: bool = False) -> Source:
+def source_of(value: AnyValue, kernels_as_text: bool = False) -> Source:
     """The source of a function, plain or under @triton.jit, with all it uses from its own module or
     notebook.
 
@@ -143,12 +143,12 @@ class _Collection:
     """By name the line that sets it."""
     definitions: dict[str, Definition | None]
     """By name; None for a function that is being collected."""
-    values: dict[str, Any]
+    values: AnyValues
     """What each name means."""
     kernels_as_text: bool
 
 
-def _collect(name: str, value: Any, into: _Collection, advice: str) -> None:
+def _collect(name: str, value: AnyValue, into: _Collection, advice: str) -> None:
     """Take along what a name means. advice: what to do if it cannot go along."""
     if not _same(into.values.setdefault(name, value), value):
         raise CourseError(
@@ -178,13 +178,13 @@ def _collect(name: str, value: Any, into: _Collection, advice: str) -> None:
         )
 
 
-def _is_own_kernel(value: Any) -> bool:
+def _is_own_kernel(value: AnyValue) -> bool:
     """Whether it is a kernel or a jitted helper, and none of Triton's."""
     function = plain_function(value)
     return function is not None and function.__module__.partition(".")[0] != "triton"
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: AnyValue, other: AnyValue) -> bool:
     """Whether two values are one kernel, one constant, or one thing."""
     function, text = plain_function(one), constant_text(one)
     if function is not None:
@@ -192,9 +192,7 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or (text is not None and text == constant_text(other))
 
 
-def _collect_function(
-    name: str, value: Any, function: Callable[..., Any], into: _Collection
-) -> None:
+def _collect_function(name: str, value: AnyValue, function: Function, into: _Collection) -> None:
     is_kernel = plain_function(value) is not None
     closure = _closure(function, is_kernel)
     into.definitions[name] = None  # holds its place against a cycle
@@ -225,7 +223,7 @@ DEEPEST = 10
 """Lists in lists that are followed: one may hold itself."""
 
 
-def constant_text(value: Any, depth: int = 0) -> str | None:
+def constant_text(value: AnyValue, depth: int = 0) -> str | None:
     """The expression that gives a constant in any module; None for anything else."""
     if type(value) is float:
         return f"float({str(value)!r})"  # inf and nan are no names
@@ -249,7 +247,7 @@ def constant_text(value: Any, depth: int = 0) -> str | None:
     return repr(value) if type(value) in (bool, int, complex, str, bytes, type(None)) else None
 
 
-def importable(value: Any) -> bool:
+def importable(value: AnyValue) -> bool:
     """Whether another process can import it: it stands in a module, and not in a notebook or
     script."""
     named = plain_function(value) or value  # an interpreted kernel is of Triton's own module
@@ -274,7 +272,7 @@ def _names_in_head(definition: ast.FunctionDef) -> set[str]:
     return {node.id for head in heads for node in ast.walk(head) if isinstance(node, ast.Name)}
 
 
-def _closure(function: Callable[..., Any], is_kernel: bool) -> dict[str, Any]:
+def _closure(function: Function, is_kernel: bool) -> dict[str, Any]:
     """The modules and kernels that a function takes from the one around it, by name.
 
     Raises CourseError that names anything else.
@@ -294,7 +292,7 @@ def _closure(function: Callable[..., Any], is_kernel: bool) -> dict[str, Any]:
     return outer
 
 
-def _definition(name: str, function: Callable[..., Any]) -> Definition:
+def _definition(name: str, function: Function) -> Definition:
     if function.__name__ == "<lambda>":
         raise CourseError(f"{name} is a lambda: give it a name with `def`.")
     try:
@@ -308,7 +306,7 @@ def _definition(name: str, function: Callable[..., Any]) -> Definition:
     return Definition(name, text, _stable_file(name, function), first)
 
 
-def _stable_file(name: str, function: Callable[..., Any]) -> str:
+def _stable_file(name: str, function: Function) -> str:
     """The path of a function's file; for a cell, whose path changes with the session, a name of
     ours."""
     file = function.__code__.co_filename

@@ -2,12 +2,12 @@
 
 import socket
 import sys
-from collections.abc import Callable
 from typing import Any, BinaryIO, get_type_hints
 
 import msgspec
 
 from course.errors import CourseError
+from course.type_names import Function
 
 from .ended import How
 
@@ -79,7 +79,7 @@ def pack_arguments(arguments: tuple[Any, ...]) -> bytes:
     return msgspec.msgpack.encode(arguments)
 
 
-def call_packed(function: Callable[..., Any], packed: bytes) -> bytes:
+def call_packed(function: Function, packed: bytes) -> bytes:
     """Call a function with packed arguments, as its type hints have them; its `Outcome`, packed.
 
     A CourseError that it raises is an outcome; any other exception is raised here.
@@ -93,7 +93,7 @@ def call_packed(function: Callable[..., Any], packed: bytes) -> bytes:
     return msgspec.msgpack.encode(outcome)
 
 
-def unpack_outcome(function: Callable[..., Any], packed: bytes) -> tuple[Any, CourseError | None]:
+def unpack_outcome(function: Function, packed: bytes) -> tuple[Any, CourseError | None]:
     """What a function returned, as its type hints have it, or the CourseError that it raised.
 
     Raises msgspec.DecodeError if the bytes are neither.
@@ -104,7 +104,7 @@ def unpack_outcome(function: Callable[..., Any], packed: bytes) -> tuple[Any, Co
     return _unpack(outcome.value, get_type_hints(function).get("return", Any)), None
 
 
-def _parameter_types(function: Callable[..., Any], count: int) -> list[Any]:
+def _parameter_types(function: Function, count: int) -> list[Any]:
     hints = get_type_hints(function)
     code = getattr(function, "__code__", None)  # built-in functions have none
     types = [hints.get(name, Any) for name in code.co_varnames[: code.co_argcount]] if code else []

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import msgspec
 
 from course.errors import CourseError
+from course.type_names import AnyValue, Function
 
 from . import limits
 from .ended import Ended, How, Kind
@@ -36,8 +36,8 @@ POLL_S = 0.5
 
 
 def call(
-    function: Callable[..., Any],
-    *args: Any,
+    function: Function,
+    *args: AnyValue,
     kind: Kind,
     timeout_s: float = 60,
     wall_s: float | None = None,

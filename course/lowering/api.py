@@ -1,11 +1,11 @@
 """lower: a kernel through every stage of the compiler, for any GPU, whether there is one or not."""
 
 from pathlib import Path
-from typing import Any
 
 from course.errors import CourseError
 from course.gpus.limits import target_of
 from course.triton_internals.jit_functions import chosen_by_heuristics, parameters_of
+from course.type_names import AnyValue, Kernel
 
 from .arguments import Text, describe
 from .kernel_reference import InFile, reference_of
@@ -17,7 +17,9 @@ from .worker import compile_kernel
 __all__ = ["LowerError", "Lowered", "Request", "lower", "lower_again", "lower_file"]
 
 
-def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Lowered:
+def lower(
+    kernel: Kernel, *args: AnyValue, target: str | None = None, **kwargs: AnyValue
+) -> Lowered:
     """Compile `kernel` for `target`, specialised as for a launch with these arguments.
 
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors,
@@ -38,7 +40,11 @@ def lower(kernel: Any, *args: Any, target: str | None = None, **kwargs: Any) -> 
 
 
 def lower_file(
-    file: str | Path, name: str, signature: list[str], target: str | None = None, **options: Any
+    file: str | Path,
+    name: str,
+    signature: list[str],
+    target: str | None = None,
+    **options: AnyValue,
 ) -> Lowered:
     """Compile the kernel `name` of a file.
 

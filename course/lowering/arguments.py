@@ -18,6 +18,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from course.errors import CourseError
 from course.isolate.function_source import Source, constant_text, source_of
 from course.triton_internals.jit_functions import plain_function
+from course.type_names import AnyValue
 
 from .type_texts import DTYPES, meta_tensor, value_of_type
 
@@ -116,7 +117,7 @@ type; and the tensors that `describe` has kept.
 """
 
 
-def describe(value: Any, kept: list[torch.Tensor] | None = None) -> Described:
+def describe(value: AnyValue, kept: list[torch.Tensor] | None = None) -> Described:
     """An argument as a record. Raises CourseError naming what a kernel cannot be given.
 
     kept: where to put the tensors that are to keep their values; by default none is to.

@@ -11,6 +11,7 @@ from triton.runtime.jit import JITFunction, KernelInterface
 from course.errors import CourseError
 from course.triton_internals.compiler import FixedTypes
 from course.triton_internals.jit_functions import chosen_by_heuristics
+from course.type_names import AnyValue, AnyValues
 
 from .arguments import Constant, Described, Items, Text, describe
 from .request import Request
@@ -22,8 +23,8 @@ from .type_texts import fixed_type
 class Bound:
     """The arguments of a launch."""
 
-    args: list[Any]
-    kwargs: dict[str, Any]
+    args: list[AnyValue]
+    kwargs: AnyValues
     types: FixedTypes
     """The types that the JIT is to be told of."""
 
@@ -36,7 +37,7 @@ def bind(decorated: KernelInterface, kernel: JITFunction, request: Request) -> B
     names = [parameter.name for parameter in kernel.params]
     described = _described(decorated, kernel, request, names)
     constants = _constants(kernel, described)
-    values: dict[str, Any] = {}
+    values: AnyValues = {}
     types: FixedTypes = {}
     for name, argument in described.items():
         is_constant = name in constants
@@ -108,7 +109,7 @@ def literal(text: str) -> Any:
         return value if isinstance(value, triton.language.dtype) else text
 
 
-def _check_options(options: dict[str, Any]) -> None:
+def _check_options(options: AnyValues) -> None:
     """Raise CourseError for numbers at which the compiler aborts or says nothing of use."""
     for name in ("num_warps", "num_ctas"):
         value = options.get(name, 1)

@@ -15,6 +15,7 @@ from course.display.highlight import lines as coloured_lines
 from course.display.widget import page_of, script, style, with_static, write_page
 from course.errors import CourseError
 from course.gpus.limits import TARGETS
+from course.type_names import AnyValue, Kernel
 
 from .api import Lowered, lower, lower_again
 from .passes import without_location
@@ -47,7 +48,9 @@ class Pane(TypedDict):
     """Each line as alternating class and text, which takes less room than pairs."""
 
 
-def explore(kernel: Any, *args: Any, stages: list[str] | None = None, **kwargs: Any) -> "Explorer":
+def explore(
+    kernel: Kernel, *args: AnyValue, stages: list[str] | None = None, **kwargs: AnyValue
+) -> "Explorer":
     """Linked panes over the source and the stages of a kernel.
 
     kernel: what `lower` has given, or a kernel, with args and kwargs as `lower` takes them.
@@ -133,7 +136,7 @@ class Explorer(anywidget.AnyWidget):
                 pane["changed"] = [row for row, line in new if line not in old]
         self._show(lowered, panes)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+    def _repr_mimebundle_(self, **kwargs: AnyValue) -> Any:
         static = {"text/html": static_html(self.panes, self.overview), "text/plain": self.overview}
         own = super()._repr_mimebundle_
         return with_static(static, lambda: own(**kwargs))

@@ -16,7 +16,7 @@ from course.errors import CourseError
 from course.isolate.function_source import Definition, Source, importable, source_of
 from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import is_gluon, plain_function
-from course.triton_internals.patching import Function
+from course.type_names import Function, Kernel
 
 SM_90 = GPUTarget("cuda", 90, 32)
 
@@ -53,7 +53,7 @@ class AsText(msgspec.Struct, frozen=True, tag=True):
 KernelReference = InModule | InFile | AsText
 
 
-def reference_of(kernel: Any, asker: str) -> KernelReference:
+def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     """Where a kernel is: in its module if that can be imported, else its text.
 
     asker: the function that takes the kernel, for the CourseError if it cannot be taken.

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+from course.type_names import AnyValue, AnyValues
 
 from .arguments import Constant, Described, describe
 from .kernel_reference import KernelReference
@@ -19,7 +20,7 @@ class Request:
     """Whether texts for constants are Python literals if they can be, as on the command line."""
 
     @classmethod
-    def of(cls, kernel: KernelReference, args: Sequence[Any], kwargs: dict[str, Any]) -> "Request":
+    def of(cls, kernel: KernelReference, args: Sequence[AnyValue], kwargs: AnyValues) -> "Request":
         """Raises CourseError naming what a kernel cannot be given."""
         named = {name: describe(value) for name, value in kwargs.items()}
         return cls(kernel, [*map(describe, args)], named)

@@ -15,6 +15,7 @@ from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target, target_of
 from course.triton_internals.ir import compile_ir
+from course.type_names import AnyValue
 
 from . import passes as passes_module
 from .instruction_counts import Counts, count
@@ -170,7 +171,7 @@ class Lowered(Compiled):
     def of(cls, compiled: Compiled, target: Target, request: Request | None) -> "Lowered":
         return cls(**vars(compiled), target=target, request=request)
 
-    def launch(self, grid: tuple[int, ...], *args: Any) -> None:
+    def launch(self, grid: tuple[int, ...], *args: AnyValue) -> None:
         """Launch the TTGIR as it stands, edited or not, on this machine's GPU.
 
         args: the runtime arguments alone, as the TTGIR's function takes them: no constants.

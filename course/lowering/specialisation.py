@@ -8,6 +8,7 @@ from typing import Any
 
 from course.errors import CourseError
 from course.triton_internals.jit_functions import ParameterType, jit_specialise, plain_function
+from course.type_names import AnyValue, Kernel
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Parameter:
     name: str
     type: str
     """Triton's name: `*fp32` is a pointer to float32, `i32` an integer, `constexpr` a constant."""
-    constant: Any = None
+    constant: AnyValue = None
     """The value of a constexpr; 1 for an integer equal to 1."""
     divisible_by_16: bool = False
 
@@ -43,7 +44,7 @@ class Specialisation:
     __repr__ = __str__
 
 
-def specialise(kernel: Any, *args: Any, **meta: Any) -> Specialisation:
+def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialisation:
     """Ask Triton how it would specialise `kernel` for these arguments on an NVIDIA GPU.
 
     kernel: a function under @triton.jit. args, meta: what a launch would be given, without the

@@ -22,6 +22,7 @@ from course.triton_internals.compiler import (
 from course.triton_internals.errors import CompileError, compile_problem
 from course.triton_internals.ir import LaidOutValue, compile_ir, values_with_layouts
 from course.triton_internals.jit_functions import jit_function
+from course.type_names import AnyValues
 
 from .binding import bind, odd_constants
 from .kernel_reference import Listing, listing_of, loaded_at
@@ -85,7 +86,7 @@ def compile_kernel(request: Request, target: str) -> Compiled:
 
 @runs_in("compile", timeout_s=TIMEOUT_S, prepare=prepare_compiler)
 def compile_edited(
-    text: str, stage: str, name: str, target: str, options: dict[str, Any], listing: Listing
+    text: str, stage: str, name: str, target: str, options: AnyValues, listing: Listing
 ) -> Compiled:
     """The stages after `stage`, from its edited text."""
     try:

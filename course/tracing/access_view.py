@@ -12,6 +12,7 @@ from course.display.shapes import box, label
 from course.errors import CourseError
 from course.gpus.peaks import GPUS
 from course.lowering.memory_requests import SECTOR_BYTES
+from course.type_names import AnyValue, Kernel
 
 from .downsample import unpacked
 from .records import AccessCounts, TensorPanel
@@ -43,7 +44,9 @@ LOAD_MARKS = (
 STORE_MARKS = (_Mark("twice", "#CC0000", "red", "written by several programs"),)
 
 
-def access(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Picture:
+def access(
+    kernel: Kernel, grid: Any, *args: AnyValue, target: str | None = None, **kwargs: AnyValue
+) -> Picture:
     """The elements that each program touches, and the sectors of a warp's requests.
 
     kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs); it is run in the interpreter,

@@ -20,6 +20,7 @@ from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import Gpu, gpu_of
 from course.triton_internals.interpreter import Grid, Program
 from course.triton_internals.jit_functions import plain_function
+from course.type_names import AnyValue, Kernel
 
 from . import worker
 from .launch import TRACE_S, measured_us, packed, requested, value_of
@@ -30,7 +31,9 @@ from .result import AccessCost, Cost
 from .survey import survey
 
 
-def cost(kernel: Any, grid: Any, *args: Any, target: str | None = None, **kwargs: Any) -> Cost:
+def cost(
+    kernel: Kernel, grid: Any, *args: AnyValue, target: str | None = None, **kwargs: AnyValue
+) -> Cost:
     """What one launch moves and computes, and the least time it takes on a GPU.
 
     kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs). Of a grid of more than 1,024
@@ -110,7 +113,7 @@ def _this_gpu(own: Gpu | None) -> Gpu:
         return replace(own, target=target_of(None).name)
 
 
-def replay(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> Replay:
+def replay(kernel: Kernel, grid: Any, *args: AnyValue, **kwargs: AnyValue) -> Replay:
     """Step through the programs of a launch, line by line, forwards and backwards.
 
     kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs).

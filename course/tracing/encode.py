@@ -1,12 +1,12 @@
 """A kernel's variables and accesses as records: with a cell for each element or patch of them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from course.triton_internals.interpreted_values import numbers_of, scalar_text, value_text
 from course.triton_internals.interpreter import Access, interpreted_array
+from course.type_names import AnyValue
 
 from .address_map import Arguments
 from .downsample import Panel
@@ -28,7 +28,7 @@ class Block:
 
 
 def variable(
-    value: Any, arguments: Arguments, name: str, active: np.ndarray | None = None
+    value: AnyValue, arguments: Arguments, name: str, active: np.ndarray | None = None
 ) -> Value:
     """What a variable holds. active: the lanes that the mask of its load lets pass."""
     data = interpreted_array(value)

@@ -26,6 +26,7 @@ from course.triton_internals.jit_functions import (
     compiler_options,
     plain_function,
 )
+from course.type_names import AnyValue, AnyValues, Kernel
 
 TRACE_S = 20
 """Seconds of computing after which a trace ends with what it has."""
@@ -39,10 +40,10 @@ T = TypeVar("T")
 class LaunchRequest:
     """A launch that may be run: kernel[grid](*args, **kwargs)."""
 
-    kernel: Any
+    kernel: Kernel
     grid: Grid
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: tuple[AnyValue, ...]
+    kwargs: AnyValues
     reference: KernelReference
 
     @property
@@ -65,7 +66,7 @@ class PackedLaunch:
 
 
 def requested(
-    caller: str, kernel: Any, grid: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    caller: str, kernel: Kernel, grid: Any, args: Sequence[AnyValue], kwargs: AnyValues
 ) -> LaunchRequest:
     """Check a launch. grid: as a launch takes it, or a number for one axis.
 
@@ -181,7 +182,7 @@ def measured_us(launch: LaunchRequest, gpu: Gpu) -> float | None:
     return 1000 * float(triton.testing.do_bench(again, return_mode="median"))
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: AnyValue) -> Any:
     """An argument on memory of its own, with the same strides."""
     if isinstance(value, torch.Tensor):
         storage = value.untyped_storage().clone()

@@ -15,6 +15,7 @@ import traitlets
 from course.display.widget import page_of, script, style, with_static, write_page
 from course.errors import CourseError
 from course.triton_internals.interpreter import Program
+from course.type_names import AnyValue
 
 from .records import Element, Recording, Step, program_text
 from .replay_state import failure_text, notes, program_state, state_of
@@ -92,7 +93,7 @@ class Replay(anywidget.AnyWidget):
             )
         return program_state(self._programs[program])
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+    def _repr_mimebundle_(self, **kwargs: AnyValue) -> Any:
         static = {"text/html": self._static_html(), "text/plain": str(self)}
         own = super()._repr_mimebundle_
         return with_static(static, lambda: own(**kwargs))

@@ -1,7 +1,6 @@
 """The steps of a program: each statement that ran, with what it has set and what it has touched."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from course.triton_internals.interpreter import Access, Program, combines_elements
+from course.type_names import AnyValue, AnyValues, Function
 
 from . import encode
 from .address_map import Arguments
@@ -25,7 +25,7 @@ UNSET = object()
 class _Frame:
     """A function that is running."""
 
-    variables: dict[str, Any]
+    variables: AnyValues
     """Its variables when the last statement had ended."""
     statement: int
     """The first line of the statement that runs."""
@@ -59,7 +59,7 @@ class Recorder:
             self._close(max(self._frames, key=lambda frame: self._frames[frame].depth), error)
         self._frames = {}
 
-    def _call(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+    def _call(self, frame: FrameType, event: str, _: Any) -> Function | None:
         # What a reduction combines with runs for every pair of elements: these are no steps.
         is_step = event == "call" and self._text.holds(frame.f_code)
         if not is_step or combines_elements(frame.f_back):
@@ -70,7 +70,7 @@ class Recorder:
         self._frames[frame] = _Frame({}, first, 0, [], [], len(self._frames))
         return self._line
 
-    def _line(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
+    def _line(self, frame: FrameType, event: str, _: Any) -> Function:
         state = self._frames.get(frame)
         if state is None:
             return self._line
@@ -129,6 +129,6 @@ def _bytes_of(step: Step) -> int:
     return sum(len(array.data) for array in arrays if array)
 
 
-def _is_shown(name: str, value: Any) -> bool:
+def _is_shown(name: str, value: AnyValue) -> bool:
     # A constexpr can be called.
     return not name.startswith("__") and (not callable(value) or hasattr(value, "value"))

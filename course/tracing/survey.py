@@ -7,6 +7,7 @@ from course.errors import CourseError
 from course.lowering.api import Lowered, LowerError, Request, lower_again
 from course.lowering.memory_requests import Requests, requests_of
 from course.lowering.occupancy import Resources
+from course.type_names import AnyValues, Kernel
 
 from . import worker
 from .launch import TRACE_S, LaunchRequest, packed, requested, value_of
@@ -27,7 +28,7 @@ class Survey:
 
 
 def survey(
-    caller: str, kernel: Any, grid: Any, args: Any, kwargs: dict[str, Any], target: str | None
+    caller: str, kernel: Kernel, grid: Any, args: Any, kwargs: AnyValues, target: str | None
 ) -> Survey:
     """Survey a launch, compiled for a target as `lower` takes it.
 

@@ -18,6 +18,7 @@ from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
 from course.elf import is_whole
+from course.type_names import AnyValue, AnyValues
 
 from .driver import driver_of
 from .errors import CompileError, compile_problem
@@ -51,7 +52,7 @@ def assembler_watched() -> Iterator[list[AssemblerCall]]:
     calls: list[AssemblerCall] = []
     own_run = subprocess.run
 
-    def run(command: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(command: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
         is_ptxas = isinstance(command, list) and "ptxas" in Path(command[0]).name
         if not is_ptxas or "-o" not in command:
             return own_run(command, *args, **kwargs)
@@ -105,7 +106,7 @@ def types_fixed(kernel: JITFunction, types: FixedTypes) -> Iterator[None]:
     def create_binder() -> Any:
         *rest, bind = kernel.create_binder()
 
-        def bind_fixed(*args: Any, **kwargs: Any) -> Any:
+        def bind_fixed(*args: AnyValue, **kwargs: AnyValue) -> Any:
             bound, entries, options = bind(*args, **kwargs)
             pairs = zip(names, entries, strict=True)
             return bound, [types.get(name, entry) for name, entry in pairs], options
@@ -126,7 +127,7 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
     own_run = JITFunction.run
 
     def run(
-        self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any
+        self: JITFunction, *args: AnyValue, grid: Any, warmup: bool, **kwargs: AnyValue
     ) -> CompiledKernel:
         try:
             with assembler_watched():
@@ -147,10 +148,10 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
 def compile_for_types(
     kernel: JITFunction,
     signature: dict[str, str],
-    constants: dict[str, Any],
+    constants: AnyValues,
     divisible: list[str],
     target: GPUTarget,
-    options: dict[str, Any],
+    options: AnyValues,
 ) -> CompiledKernel:
     """Compile a kernel for types that are named and not taken from values. Raises CompileError.
 

@@ -1,9 +1,9 @@
 """The values of a kernel that the interpreter runs, as numbers and in words."""
 
-from typing import Any
-
 import numpy as np
 import torch
+
+from course.type_names import AnyValue
 
 FLOATS_OF_A_BYTE = {
     "fp8e4nv": torch.float8_e4m3fn,
@@ -24,7 +24,7 @@ def numbers_of(bits: np.ndarray, dtype: str) -> np.ndarray:
     return bits
 
 
-def value_text(value: Any) -> str:
+def value_text(value: AnyValue) -> str:
     """A value that is no block: a constant, a tuple, a tensor descriptor."""
     value = getattr(value, "value", value)  # a constexpr's
     if isinstance(value, float):
@@ -43,7 +43,7 @@ def scalar_text(number: bool | int | float) -> str:
     return f"{number:.6g}" if isinstance(number, float) else str(number)
 
 
-def _item_text(value: Any) -> str:
+def _item_text(value: AnyValue) -> str:
     data = getattr(getattr(value, "handle", None), "data", None)
     if not isinstance(data, np.ndarray):
         return value_text(value)

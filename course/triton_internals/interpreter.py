@@ -18,9 +18,11 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import GridExecutor, TensorHandle
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from course.type_names import AnyValue, AnyValues, Function
+
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
-from .patching import Function, as_method, patched
+from .patching import as_method, patched
 from .undefined_lanes import fill_undefined
 
 Program = tuple[int, int, int]
@@ -35,7 +37,7 @@ class Launch:
 
     kernel: str
     grid: Grid
-    arguments: dict[str, Any]
+    arguments: AnyValues
     """By the kernel's parameters; tensors as the interpreter uses them, on the CPU."""
 
     @cached_property
@@ -166,11 +168,11 @@ class WatchedInterpreter:
 
     # A launch
 
-    def _run(self, executor: GridExecutor, *args: Any, **kwargs: Any) -> None:
+    def _run(self, executor: GridExecutor, *args: AnyValue, **kwargs: AnyValue) -> None:
         if self._sample:
             grid = executor.grid
 
-            def sampled_grid(arguments: dict[str, Any]) -> tuple[int]:
+            def sampled_grid(arguments: AnyValues) -> tuple[int]:
                 assert self._sample is not None
                 whole = grid(arguments) if callable(grid) else grid
                 self._sampled_grid = (*whole, 1, 1, 1)[:3]
@@ -181,8 +183,8 @@ class WatchedInterpreter:
         self._own["__call__"](executor, *args, **kwargs)
 
     def _copy_arguments(
-        self, executor: GridExecutor, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        self, executor: GridExecutor, args: Sequence[AnyValue], kwargs: AnyValues
+    ) -> tuple[Sequence[AnyValue], AnyValues]:
         with _disable_current_modes():  # its copies are no work of the function that launches
             args, kwargs = self._own["_init_args_hst"](executor, args, kwargs)
         self._kernel = executor.fn.__name__
@@ -192,10 +194,10 @@ class WatchedInterpreter:
     def _copy_back(
         self,
         executor: GridExecutor,
-        args: Sequence[Any],
-        copies: Sequence[Any],
-        kwargs: dict[str, Any],
-        named_copies: dict[str, Any],
+        args: Sequence[AnyValue],
+        copies: Sequence[AnyValue],
+        kwargs: AnyValues,
+        named_copies: AnyValues,
     ) -> None:
         if all(tensor.device.type == "cpu" for tensor in _tensors([*args, *kwargs.values()])):
             return  # it has used the tensors themselves, and would copy their memory onto itself
@@ -216,7 +218,7 @@ class WatchedInterpreter:
     # An access
 
     def _load(
-        self, pointers: TensorHandle, mask: Mask, other: Mask, *rest: Any, **named: Any
+        self, pointers: TensorHandle, mask: Mask, other: Mask, *rest: AnyValue, **named: AnyValue
     ) -> TensorHandle:
         undefined = other is None
         self._tell("load", pointers, mask, undefined=undefined)
@@ -224,7 +226,12 @@ class WatchedInterpreter:
         return self._undefine(block, mask) if undefined else block
 
     def _store(
-        self, pointers: TensorHandle, value: TensorHandle, mask: Mask, *rest: Any, **named: Any
+        self,
+        pointers: TensorHandle,
+        value: TensorHandle,
+        mask: Mask,
+        *rest: AnyValue,
+        **named: AnyValue,
     ) -> None:
         self._tell("store", pointers, mask, value)
         self._own["create_masked_store"](pointers, value, mask, *rest, **named)
@@ -235,14 +242,16 @@ class WatchedInterpreter:
         pointers: TensorHandle,
         value: TensorHandle,
         mask: Mask,
-        *rest: Any,
-        **named: Any,
+        *rest: AnyValue,
+        **named: AnyValue,
     ) -> TensorHandle:
         self._tell("update", pointers, mask)
         create = self._own["create_atomic_rmw"]
         return self._undefine(create(operation, pointers, value, mask, *rest, **named), mask)
 
-    def _compare_and_swap(self, pointers: TensorHandle, *rest: Any, **named: Any) -> TensorHandle:
+    def _compare_and_swap(
+        self, pointers: TensorHandle, *rest: AnyValue, **named: AnyValue
+    ) -> TensorHandle:
         self._tell("update", pointers, None)
         return self._own["create_atomic_cas"](pointers, *rest, **named)
 
@@ -322,7 +331,7 @@ def combines_elements(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_code.co_name in ("generic_reduce", "generic_scan")
 
 
-def interpreted_array(value: Any) -> np.ndarray | None:
+def interpreted_array(value: AnyValue) -> np.ndarray | None:
     """The interpreter's data of a tensor, in the tensor's shape; None for any other value."""
     data = getattr(getattr(value, "handle", None), "data", None)
     if not isinstance(data, np.ndarray) or getattr(value, "dtype", None) is None:
@@ -330,7 +339,7 @@ def interpreted_array(value: Any) -> np.ndarray | None:
     return data.reshape([int(size) for size in value.shape] if value.type.is_block() else ())
 
 
-def _tensors(arguments: Iterable[Any]) -> Iterator[torch.Tensor]:
+def _tensors(arguments: Iterable[AnyValue]) -> Iterator[torch.Tensor]:
     """The tensors among values, in tuples and tensor descriptors too."""
     for argument in arguments:
         if isinstance(argument, tuple):

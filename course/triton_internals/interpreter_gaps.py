@@ -12,9 +12,11 @@ from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter
 
+from course.type_names import AnyValue, AnyValues, Function
+
 from .errors import CannotInterpretError
 from .libdevice import elementwise
-from .patching import Function, patched
+from .patching import patched
 
 language = triton.language
 _MISSING = object()
@@ -89,7 +91,7 @@ class _TakenOverNames:
         self._before: list[tuple[dict[str, Any], str, Any]] = []
         self._seen: set[int] = set()
 
-    def rebind(self, names: dict[str, Any]) -> None:
+    def rebind(self, names: AnyValues) -> None:
         """Have a module look up at each call what it took over from Triton."""
         if id(names) in self._seen:
             return
@@ -100,7 +102,7 @@ class _TakenOverNames:
             self._before.append((names, name, names.get(name, _MISSING)))
             names[name] = value
 
-    def _replacement(self, value: Any) -> Function | None:
+    def _replacement(self, value: AnyValue) -> Function | None:
         place = (getattr(value, "__module__", ""), getattr(value, "__name__", ""))
         return self._language.get(id(value)) or self._libdevice.get(place)
 
@@ -132,7 +134,7 @@ def _libdevice_functions() -> Libraries:
 
 
 def _with_semantic(function: Function) -> Function:
-    def call(*args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
+    def call(*args: AnyValue, _semantic: Any = None, **kwargs: AnyValue) -> Any:
         return function(*args, **kwargs, _semantic=interpreter.interpreter_semantic)
 
     return call
@@ -158,7 +160,7 @@ def _library_function(
     return interpreter.TensorHandle(function(*arrays), result.scalar)
 
 
-def _converted(argument: Any) -> Any:
+def _converted(argument: AnyValue) -> Any:
     """An argument of a kernel; also a float, which the interpreter by itself leaves as it is."""
     if isinstance(argument, float):
         handle = interpreter.TensorHandle(np.array([argument], dtype=np.float32), language.float32)
@@ -175,7 +177,7 @@ class _LoopTransformer(interpreter.ASTTransformer):
         return node
 
 
-def _course_counted(over: Iterable[Any]) -> Iterable[Any]:
+def _course_counted(over: Iterable[AnyValue]) -> Iterable[AnyValue]:
     """What `for … in over` gives a kernel, whose module finds this function by its name.
 
     A tl.static_range is no `range` here: what it counts are constants.

@@ -10,17 +10,19 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import CompiledKernel, make_backend
 
+from course.type_names import AnyValue, AnyValues
+
 Bases = dict[str, list[list[int]]]
 
 
-def compile_ir(path: Path, target: GPUTarget, options: dict[str, Any]) -> CompiledKernel:
+def compile_ir(path: Path, target: GPUTarget, options: AnyValues) -> CompiledKernel:
     """Compile a file of TTIR or TTGIR on, with the options of the compiler that it knows."""
     known = vars(make_backend(target).parse_options({}))
     options = {name: _hashable(value) for name, value in options.items() if name in known}
     return triton.compile(str(path), target=target, options=options)
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: AnyValue) -> Any:
     """The value with tuples in place of lists."""
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
@@ -120,7 +122,7 @@ def values_with_layouts(ttgir: Path, target: GPUTarget) -> Iterator[LaidOutValue
     yield from values
 
 
-def _bases(builder: Any, value: Any, text: str, type: BlockType) -> Bases:
+def _bases(builder: Any, value: AnyValue, text: str, type: BlockType) -> Bases:
     """The bases of a value's linear layout; empty where this Triton has no view of it."""
     if "tensor_memory" in text:
         return {}

@@ -11,11 +11,10 @@ from triton.compiler.compiler import make_backend
 from triton.runtime.jit import JITFunction, KernelInterface, create_function_from_signature
 
 from course.errors import CourseError
+from course.type_names import AnyValue, AnyValues, Function, Kernel
 
-from .patching import Function
 
-
-def plain_function(kernel: Any) -> Function | None:
+def plain_function(kernel: Kernel) -> Function | None:
     """The Python function under `@triton.jit` (and `@triton.autotune` and the like), or None.
 
     Answers alike for compiled and interpreted kernels.
@@ -57,11 +56,11 @@ def compiler_options() -> frozenset[str]:
 
 
 def chosen_by_heuristics(
-    kernel: KernelInterface, names: list[str], args: Sequence[Any], kwargs: dict[str, Any]
+    kernel: KernelInterface, names: list[str], args: Sequence[AnyValue], kwargs: AnyValues
 ) -> dict[str, Any]:
     """What `@triton.heuristics` chooses for a launch, by name."""
     arguments = dict(zip(names, args, strict=False)) | kwargs
-    choices: dict[str, Any] = {}
+    choices: AnyValues = {}
     while not inspect.isfunction(kernel):
         for name, choose in getattr(kernel, "values", {}).items():
             if name in arguments:
@@ -102,13 +101,13 @@ class ParameterType:
     name: str
     type: str
     """Triton's own name: "*fp32", "i32", "constexpr"."""
-    attribute: Any
+    attribute: AnyValue
     """"D" where the value is divisible by 16, "" or None where not, and the value itself for a
     constexpr (an integer equal to 1 becomes one)."""
 
 
 def jit_specialise(
-    function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Function, args: tuple[AnyValue, ...], kwargs: AnyValues
 ) -> tuple[list[ParameterType], dict[str, Any]]:
     """What the JIT would specialise for these arguments on sm_90, and the unusual options."""
     jit = JITFunction(function)

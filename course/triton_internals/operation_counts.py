@@ -11,8 +11,10 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle
 
+from course.type_names import AnyValue, Function
+
 from .interpreter_gaps import gaps_filled
-from .patching import Function, patched
+from .patching import patched
 
 Block: TypeAlias = tl.tensor | tuple[tl.tensor, ...]
 
@@ -84,8 +86,8 @@ class _CountedArithmetic:
         b: TensorHandle,
         d: TensorHandle,
         precision: Any,
-        *rest: Any,
-        **named: Any,
+        *rest: AnyValue,
+        **named: AnyValue,
     ) -> TensorHandle:
         result = self._dot(a, b, d, precision, *rest, **named)
         kind = str(a.dtype.scalar)
@@ -100,8 +102,8 @@ class _CountedArithmetic:
         pointers: TensorHandle,
         value: TensorHandle,
         mask: TensorHandle,
-        *rest: Any,
-        **named: Any,
+        *rest: AnyValue,
+        **named: AnyValue,
     ) -> TensorHandle:
         if value.dtype.scalar.is_floating():
             lanes = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
@@ -111,7 +113,7 @@ class _CountedArithmetic:
     def _reduction(self, name: str) -> Function:
         own = getattr(interpreter.ReduceOps, name)
 
-        def reduce(reduction: ReduceOps, block: Block, *rest: Any, **named: Any) -> Block:
+        def reduce(reduction: ReduceOps, block: Block, *rest: AnyValue, **named: AnyValue) -> Block:
             result = own(reduction, block, *rest, **named)
             (first, *_) = block if isinstance(block, tuple) else (block,)
             (reduced, *_) = result if isinstance(result, tuple) else (result,)
@@ -139,7 +141,7 @@ def _counted(name: str, counter: Counter[str], weight: int) -> Function:
     """The builder's function of this name, with its results counted."""
     own = getattr(interpreter.interpreter_builder, f"create_{name}")
 
-    def create(*args: Any, **kwargs: Any) -> TensorHandle:
+    def create(*args: AnyValue, **kwargs: AnyValue) -> TensorHandle:
         result = own(*args, **kwargs)
         if result.dtype.scalar.is_floating():
             counter[str(result.dtype.scalar)] += weight * result.data.size

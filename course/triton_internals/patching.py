@@ -1,16 +1,16 @@
 """One way to replace what belongs to Triton for a while."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+
+from course.type_names import AnyValue, Function
 
 _MISSING = object()
 
-Function = Callable[..., Any]
-
 
 @contextlib.contextmanager
-def patched(owner: Any, /, **values: Any) -> Iterator[None]:
+def patched(owner: Any, /, **values: AnyValue) -> Iterator[None]:
     """While active, these attributes of a module, class or object have these values.
 
     Afterwards each is as before, or missing if it was missing.

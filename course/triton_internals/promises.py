@@ -12,8 +12,10 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
+from course.type_names import AnyValue, Function
+
 from .interpreter import Program
-from .patching import Function, patched
+from .patching import patched
 
 Rule = Callable[[np.ndarray, int, int], str]
 """Says how values break a promise; an empty text where they keep it. It takes the values, of which
@@ -50,7 +52,7 @@ def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
         yield
 
 
-def _broken(rule: Rule, value: Any, sizes: Any) -> str:
+def _broken(rule: Rule, value: AnyValue, sizes: Any) -> str:
     """How a value breaks a promise of these sizes, one for each axis; empty where it keeps it."""
     sizes = sizes if isinstance(sizes, (list, tuple)) else [sizes]
     data, step = np.array(value), 1  # a number of Python's own, such as a loop's

@@ -3,13 +3,13 @@
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from course import MODE
 from course.errors import CourseError
 from course.progress_bar import track
 from course.tracing.time_limit import Stopped, limited
+from course.type_names import Function
 
 from .compare import Tolerance
 from .inputs import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
@@ -21,8 +21,8 @@ CASE_S = 20
 
 
 def verify(
-    function: Callable[..., Any],
-    reference: Callable[..., Any],
+    function: Function,
+    reference: Function,
     cases: Iterable[Case],
     tolerance: Tolerance | None = None,
     absolute: float = 0.0,

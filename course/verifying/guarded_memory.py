@@ -6,12 +6,13 @@ change outside means a write out of bounds.
 """
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from course.type_names import AnyValue, AnyValues, Function
 
 GUARD_BYTES = 2**15
 """The guard on each side: there a stray write of a whole block does no harm and is seen."""
@@ -111,7 +112,7 @@ MOVERS = {
     "copy", "detach", "fill", "lift_fresh", "set", "zero",
 }  # fmt: skip
 """They move or make values, and compute none."""
-READERS: dict[str, Callable[..., Any]] = {
+READERS: dict[str, Function] = {
     name: getattr(torch.Tensor, name) for name in ("numpy", "tolist", "__array__")
 }
 COPIERS = ("_to_copy", "clone", "copy")
@@ -138,8 +139,8 @@ class GuardedAllocations(TorchDispatchMode):
             setattr(torch.Tensor, name, plain)
         super().__exit__(*error)
 
-    def _noted(self, name: str) -> Callable[..., Any]:
-        def read(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    def _noted(self, name: str) -> Function:
+        def read(tensor: torch.Tensor, *args: AnyValue, **kwargs: AnyValue) -> Any:
             if not sys._getframe(1).f_globals.get("__name__", "").startswith("course."):
                 self.operations.append(name.strip("_"))
             return READERS[name](tensor, *args, **kwargs)
@@ -150,8 +151,8 @@ class GuardedAllocations(TorchDispatchMode):
         self,
         function: Any,
         types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        args: tuple[AnyValue, ...] = (),
+        kwargs: AnyValues | None = None,
     ) -> Any:
         out = function(*args, **(kwargs or {}))
         name = function._schema.name.removeprefix("aten::").rstrip("_")

@@ -1,9 +1,8 @@
 """One case: call the function in guarded memory, and say what is wrong with what it did."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from course.triton_internals.errors import (
 )
 from course.triton_internals.interpreter import interpreter_watched
 from course.triton_internals.promises import promises_held
+from course.type_names import Function
 
 from .compare import Tolerance, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
@@ -33,8 +33,8 @@ from .result import Outcome, Work
 class Trial:
     """A function, its reference, and what its results must be: the parameters of `verify`."""
 
-    function: Callable[..., Any]
-    reference: Callable[..., Any]
+    function: Function
+    reference: Function
     tolerance: Tolerance | None
     absolute: float
     contiguous: bool
@@ -154,7 +154,7 @@ class _Expected:
     dtype: torch.dtype
 
 
-def _expect(reference: Callable[..., Any], case: Case, tensors: list[torch.Tensor]) -> _Expected:
+def _expect(reference: Function, case: Case, tensors: list[torch.Tensor]) -> _Expected:
     """What the reference says of a case."""
     exact_inputs = [t.double() if t.is_floating_point() else t for t in tensors]
     try:

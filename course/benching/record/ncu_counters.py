@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import triton
@@ -25,6 +24,7 @@ from course.errors import CourseError
 from course.files import write_whole
 from course.gpus.recorded import Recorded, this_machine
 from course.tracing.api import cost
+from course.type_names import AnyValue, Kernel
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from kernels.vector_add import add_kernel
 
@@ -43,9 +43,9 @@ FILE = FOLDER / "observed" / "sectors.json"
 class Launch:
     """A kernel with its grid, its arguments and its constants."""
 
-    kernel: Any
+    kernel: Kernel
     grid: tuple[int, ...]
-    args: tuple[Any, ...]
+    args: tuple[AnyValue, ...]
     constants: dict[str, int]
 
 
@@ -107,7 +107,7 @@ def _strided(stride: int) -> Launch:
     return Launch(copy_strided_kernel, (n // 1024,), args, {"BLOCK_SIZE": 1024})
 
 
-def _transpose(kernel: Any, grid: tuple[int, ...], **blocks: int) -> Launch:
+def _transpose(kernel: Kernel, grid: tuple[int, ...], **blocks: int) -> Launch:
     rows, cols = 512, 768
     args = (_floats(rows, cols), _floats(cols, rows), rows, cols, rows * cols, cols, 1)
     return Launch(kernel, grid, args, blocks)
