@@ -6,8 +6,8 @@ names a group of tests, all in one file, and the files, folders and globs on whi
 depends. The test's own file, the files beside it that are no tests, tests/support and the locked
 versions count always.
 
-An ordinary run in CPU mode leaves a group out if the hash in tests/passed.json is that of these files
-now. In GPU mode every group runs: another machine, another outcome.
+An ordinary run in CPU mode leaves a group out if the hash in tests/passed.json is that of these
+files now. In GPU mode every group runs: another machine, another outcome.
 `make test-all` runs every group, and it alone writes that file: a group's hash is written if each
 of its tests has just passed (or was skipped for want of a GPU), and is removed if one has failed.
 """
