@@ -80,10 +80,7 @@ def _prepare(name: str) -> None:
     with contextlib.suppress(
         Exception
     ):  # what fails fails again in the fork, and is reported there
-        function = _function(name)
-        prepare = getattr(function, "prepare", None) or getattr(
-            sys.modules[function.__module__], "prepare_worker", None
-        )
+        prepare = getattr(_function(name), "prepare", None)
         if prepare is not None:
             prepare()
 

@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -51,14 +51,6 @@ class Source:
     constants: tuple[str, ...]
     definitions: tuple[Definition, ...]
     """The function itself comes last."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Source":
-        definitions = tuple(Definition(**each) for each in content["definitions"])
-        return cls(tuple(content["imports"]), tuple(content["constants"]), definitions)
 
     def load(self) -> Function:
         """Define it here, in a module of its own, and return the function; its lines keep their

@@ -1,10 +1,10 @@
 """What goes along into another process, and that it is the same there."""
 
-import json
 import linecache
 import math
 import types
 
+import msgspec
 import pytest
 import torch
 import triton
@@ -50,7 +50,7 @@ def cell():
 
 
 def there_and_back(function):
-    return Source.from_json(json.loads(json.dumps(source_of(function).to_json())))
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(source_of(function)), type=Source)
 
 
 def test_what_is_used_goes_along_and_gives_the_same(cell):
