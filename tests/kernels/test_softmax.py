@@ -21,16 +21,6 @@ def random(*shape):
     return torch.randn(shape, device=DEVICE)
 
 
-def worth_interpreting(case):
-    """Few rows, not the widest, and no bfloat16, which the interpreter computes wrongly.
-
-    Every layout, alignment and edge of a version is among them.
-    """
-    matrix = case.inputs[0]
-    rows, columns = matrix.shape
-    return rows <= 65 and columns <= 20_001 and matrix.dtype != torch.bfloat16
-
-
 interpreting = pytest.mark.unless_unchanged(
     "softmax in every case", "kernels", "course/benching/benchmarks", "course/tracing",
     "course/triton_internals", "course/verifying",
@@ -42,7 +32,8 @@ interpreting = pytest.mark.unless_unchanged(
 )
 def test_every_version_is_right_in_every_case(name):
     whole = operation("softmax")
-    cases = [case for case in whole.cases if MODE.gpu or worth_interpreting(case)]
+    # Many rows take the interpreter long, and are the GPU's.
+    cases = [case for case in whole.cases if MODE.gpu or case.inputs[0].shape[0] <= 65]
     result = verify(LADDER[name], whole.reference, cases, absolute=whole.absolute)
     assert result.right, result
 
