@@ -21,7 +21,8 @@ VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
 LOWERING := $(wildcard tests/lowering/test_*.py) tests/isolate/test_function_source.py $(wildcard tests/aot/test_*.py)
-PYTEST = -m pytest -n auto --dist loadfile $(PART)
+# In the order of the folders: the few long tests of browser/ would otherwise come last, one by one.
+PYTEST = -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PART)
 
 export TORCH REQUIRE
 
