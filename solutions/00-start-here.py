@@ -388,10 +388,17 @@ answer = "b"
 check("00.1", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. How many lanes does `tl.arange(0, 4)` make, in every program?
-# 2. What does the kernel know of `x`? It is given a pointer and `n`.
+# How many lanes does `tl.arange(0, 4)` make, in every program?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# What does the kernel know of `x`? It is given a pointer and `n`.
 #
 # </details>
 
@@ -426,10 +433,17 @@ def double_below_kernel(x_ptr, out_ptr, n):
 check("00.2", double_below_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `offsets < n` is a block of true and false: keep it under a name.
-# 2. `tl.load` and `tl.store` both take `mask=`, and both need it.
+# `offsets < n` is a block of true and false: keep it under a name.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `tl.load` and `tl.store` both take `mask=`, and both need it.
 #
 # </details>
 

@@ -86,10 +86,17 @@ def fill_kernel(out_ptr, value, n_elements, BLOCK_SIZE: tl.constexpr):
 check("01.1", fill_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Where does the block of program `pid` start? `who_kernel` computes it.
-# 2. The last program has lanes past the end. Which of `tl.store`'s arguments switches them off?
+# Where does the block of program `pid` start? `who_kernel` computes it.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The last program has lanes past the end. Which of `tl.store`'s arguments switches them off?
 #
 # </details>
 
@@ -193,12 +200,25 @@ def affine(x, a, b):
 check("01.2", affine)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. It is `add_kernel` with one load fewer.
-# 2. The grid is a tuple, also with one axis: `(programs,)`. A part of a block at the end needs a
-#    program too.
-# 3. Inside a kernel, use the parameters `a` and `b`: it cannot see Python's global variables.
+# It is `add_kernel` with one load fewer.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The grid is a tuple, also with one axis: `(programs,)`. A part of a block at the end needs a
+# program too.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# Inside a kernel, use the parameters `a` and `b`: it cannot see Python's global variables.
 #
 # </details>
 
@@ -225,11 +245,24 @@ def reverse_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 check("01.3", reverse_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Offsets may run backwards: any block of integers can be added to a pointer.
-# 2. Offsets count elements. The element read for output 0 has the number `n_elements - 1`.
-# 3. A lane past the end of the output would read in front of the input: mask the load too.
+# Offsets may run backwards: any block of integers can be added to a pointer.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Offsets count elements. The element read for output 0 has the number `n_elements - 1`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# A lane past the end of the output would read in front of the input: mask the load too.
 #
 # </details>
 
@@ -268,10 +301,17 @@ def back_by_two(x):
 check("01.4", back_by_two)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. For 5 elements there are 3 results, for 4 there are 2.
-# 2. Programs, offsets and mask follow the output; only the address of the load differs.
+# For 5 elements there are 3 results, for 4 there are 2.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Programs, offsets and mask follow the output; only the address of the load differs.
 #
 # </details>
 
@@ -572,10 +612,17 @@ megabytes = (2 + 2) * 2**26 / 1e6
 check("01.5", megabytes)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Which of `x`, `a`, `b` and the result have as many elements as the vector?
-# 2. Both reading and writing are traffic.
+# Which of `x`, `a`, `b` and the result have as many elements as the vector?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Both reading and writing are traffic.
 #
 # </details>
 
@@ -596,10 +643,17 @@ microseconds = 4 * 4 * 2**24 / 4.25e12 * 1e6
 check("01.6", microseconds)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Three vectors are read and one is written.
-# 2. Bytes divided by bytes a second are seconds, and 1 TB is 10^12 bytes.
+# Three vectors are read and one is written.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Bytes divided by bytes a second are seconds, and 1 TB is 10^12 bytes.
 #
 # </details>
 
@@ -625,9 +679,10 @@ answer = "c"
 check("01.7", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Look at the time for 4,096 elements, which is a sixteenth of the work.
+# Look at the time for 4,096 elements, which is a sixteenth of the work.
 #
 # </details>
 
@@ -648,10 +703,17 @@ answer = "i64"
 check("01.8", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. 2^31 is 2,147,483,648.
-# 2. You may ask: `specialise` takes any number, and allocates nothing for it.
+# 2^31 is 2,147,483,648.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# You may ask: `specialise` takes any number, and allocates nothing for it.
 #
 # </details>
 

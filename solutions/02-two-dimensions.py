@@ -118,12 +118,25 @@ def outer_sum_kernel(x_ptr, y_ptr, out_ptr, m, n, BLOCK_M: tl.constexpr, BLOCK_N
 check("02.1", outer_sum_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Each program loads `BLOCK_M` numbers of `x` and `BLOCK_N` of `y`: two blocks of one
-#    dimension, each with a mask of its own.
-# 2. `x[:, None] + y[None, :]` works on blocks as it does on tensors.
-# 3. The mask of the store needs parentheses: `(… < m) & (… < n)`.
+# Each program loads `BLOCK_M` numbers of `x` and `BLOCK_N` of `y`: two blocks of one dimension,
+# each with a mask of its own.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `x[:, None] + y[None, :]` works on blocks as it does on tensors.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# The mask of the store needs parentheses: `(… < m) & (… < n)`.
 #
 # </details>
 
@@ -230,11 +243,24 @@ def half(x):
 check("02.2", half)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. The load goes by the strides of `x`, the store by those of `out`.
-# 2. `out` is contiguous: its rows are `n_cols` elements apart.
-# 3. Strides count elements. Multiply them by nothing.
+# The load goes by the strides of `x`, the store by those of `out`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `out` is contiguous: its rows are `n_cols` elements apart.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# Strides count elements. Multiply them by nothing.
 #
 # </details>
 
@@ -360,11 +386,24 @@ def transpose_stack(x):
 check("02.3", transpose_stack)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Matrix number `b` starts at `b * n_rows * n_cols`, in `x` and in `out`.
-# 2. In `out` a step along the columns of `x` is `n_rows` elements long.
-# 3. The tile keeps its shape, and so does its mask: only the addresses of the store differ.
+# Matrix number `b` starts at `b * n_rows * n_cols`, in `x` and in `out`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# In `out` a step along the columns of `x` is `n_rows` elements long.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# The tile keeps its shape, and so does its mask: only the addresses of the store differ.
 #
 # </details>
 
@@ -385,10 +424,17 @@ answer = 32 * 8 * 2 / 32
 check("02.4", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. How many bytes lie between the first element of one thread and of the next?
-# 2. `sectors` above is written for 4-byte elements.
+# How many bytes lie between the first element of one thread and of the next?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `sectors` above is written for 4-byte elements.
 #
 # </details>
 
@@ -448,9 +494,10 @@ answer = "c"
 check("02.5", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Write down for each: the strides, and how many bytes after `x` it begins.
+# Write down for each: the strides, and how many bytes after `x` it begins.
 #
 # </details>
 
@@ -530,11 +577,24 @@ def bias_gelu(x, bias):
 check("02.6", bias_gelu)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `.to(tl.float32)` right after each load. The store converts back by itself.
-# 2. One number of the bias for each column: load a block of `BLOCK_N`, and give it a row's shape.
-# 3. `1 / sqrt(2)` is 0.7071067811865476.
+# `.to(tl.float32)` right after each load. The store converts back by itself.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# One number of the bias for each column: load a block of `BLOCK_N`, and give it a row's shape.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# `1 / sqrt(2)` is 0.7071067811865476.
 #
 # </details>
 

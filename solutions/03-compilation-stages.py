@@ -192,10 +192,17 @@ answer = "ptx, ttir, sass, ttgir, llir"
 check("03.1", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Only one of the stages has layouts.
-# 2. PTX writes a predicate as `%p1`, SASS as `P0`.
+# Only one of the stages has layouts.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# PTX writes a predicate as `%p1`, SASS as `P0`.
 #
 # </details>
 
@@ -216,10 +223,17 @@ answer = 2048 / (2 * 32)
 check("03.2", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. How many threads are 2 warps?
-# 2. Every element of this layout is held once.
+# How many threads are 2 warps?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Every element of this layout is held once.
 #
 # </details>
 
@@ -295,11 +309,24 @@ def copy_rows_kernel(x_ptr, out_ptr, stride, n_cols: tl.constexpr, BLOCK_SIZE: t
 check("03.3", copy_rows_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Write it without a promise first. `check` then says how many loads are narrow.
-# 2. A row begins at `row * stride`. Of which number must the compiler know that 4 divides it?
-# 3. Promise it of a value that you have computed, such as a product, and use what comes back.
+# Write it without a promise first. `check` then says how many loads are narrow.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# A row begins at `row * stride`. Of which number must the compiler know that 4 divides it?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# Promise it of a value that you have computed, such as a product, and use what comes back.
 #
 # </details>
 
@@ -320,9 +347,10 @@ answer = "tritongpu-remove-layout-conversions"
 check("03.4", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Ask each pass: `"convert_layout" in each.before`, and the same of `each.after`.
+# Ask each pass: `"convert_layout" in each.before`, and the same of `each.after`.
 #
 # </details>
 
@@ -375,9 +403,10 @@ answer = "%p3"
 check("03.5", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `setp` sets a predicate: here, whether `%r19` is less than `%r17`.
+# `setp` sets a predicate: here, whether `%r19` is less than `%r17`.
 #
 # </details>
 
@@ -506,9 +535,10 @@ answer = 8 * 64
 check("03.6", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `threadsPerWarp` in the layout above.
+# `threadsPerWarp` in the layout above.
 #
 # </details>
 

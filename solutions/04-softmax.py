@@ -113,10 +113,17 @@ def row_sum_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
 check("04.1", row_sum_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Row `m` begins at `m * stride_xm`, which need not be `m * n_cols`.
-# 2. Say what a masked lane adds.
+# Row `m` begins at `m * stride_xm`, which need not be `m * n_cols`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Say what a masked lane adds.
 #
 # </details>
 
@@ -142,9 +149,10 @@ def row_max_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
 check("04.2", row_max_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. What does a lane that has no element count as, when all the others are below zero?
+# What does a lane that has no element count as, when all the others are below zero?
 #
 # </details>
 
@@ -223,10 +231,17 @@ def log_softmax_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr)
 check("04.3", log_softmax_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `exp(-10000)` is 0 in float32, and its logarithm is -inf. The result is -10000.
-# 2. `log(a / b)` is `log(a) - log(b)`, and `log(exp(a))` is `a`.
+# `exp(-10000)` is 0 in float32, and its logarithm is -inf. The result is -10000.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `log(a / b)` is `log(a) - log(b)`, and `log(exp(a))` is `a`.
 #
 # </details>
 
@@ -320,11 +335,18 @@ def merge_kernel(m_ptr, sum_ptr, out_ptr, n, BLOCK: tl.constexpr):
 check("04.4", merge_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `sum1` counts in units of `exp(m1)`, `sum2` in units of `exp(m2)`. Bring both to those of the
-#    larger maximum before you add.
-# 2. Where both halves are empty, -inf - -inf is NaN. Subtract something else there: `tl.where`.
+# `sum1` counts in units of `exp(m1)`, `sum2` in units of `exp(m2)`. Bring both to those of the
+# larger maximum before you add.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Where both halves are empty, -inf - -inf is NaN. Subtract something else there: `tl.where`.
 #
 # </details>
 
@@ -412,9 +434,10 @@ megabytes = 3 * 4 * 2**26 / 1e6
 check("04.5", megabytes)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. How often is each element loaded, how often stored?
+# How often is each element loaded, how often stored?
 #
 # </details>
 
@@ -482,9 +505,10 @@ answer = "b"
 check("04.6", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. How many threads has a program with 4 warps, and how many elements has a row?
+# How many threads has a program with 4 warps, and how many elements has a row?
 #
 # </details>
 
@@ -575,11 +599,18 @@ def tuned_in_place(x):
 check("04.7", tuned_in_place)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. After two trials and the launch itself, a row is the softmax of the softmax of its softmax. (On a
-#    GPU each trial runs many times.)
-# 2. `triton.autotune` takes the names of the arguments to put back after each trial.
+# After two trials and the launch itself, a row is the softmax of the softmax of its softmax. (On a
+# GPU each trial runs many times.)
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `triton.autotune` takes the names of the arguments to put back after each trial.
 #
 # </details>
 
@@ -626,10 +657,17 @@ def column_sum(x):
 check("04.8", column_sum)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Fold the tile's rows first, `axis=0`: one atomic for each column and program.
-# 2. `torch.empty` holds whatever was there before.
+# Fold the tile's rows first, `axis=0`: one atomic for each column and program.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `torch.empty` holds whatever was there before.
 #
 # </details>
 
@@ -665,10 +703,17 @@ def softmax_backward_kernel(out_ptr, d_out_ptr, dx_ptr, n_cols, BLOCK_N: tl.cons
 check("04.9", softmax_backward_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. It is `softmax_kernel` with two loads, and a sum in place of the maximum.
-# 2. What must a masked lane add to the sum?
+# It is `softmax_kernel` with two loads, and a sum in place of the maximum.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# What must a masked lane add to the sum?
 #
 # </details>
 

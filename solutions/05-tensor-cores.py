@@ -125,10 +125,17 @@ def loop_kernel(
 check("05.1", loop_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `tl.zeros([BLOCK_M, BLOCK_N], tl.float32)` makes the accumulator, before the loop.
-# 2. A step along K is `BLOCK_K` elements in a row of `a`, and `BLOCK_K` whole rows of `b`.
+# `tl.zeros([BLOCK_M, BLOCK_N], tl.float32)` makes the accumulator, before the loop.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# A step along K is `BLOCK_K` elements in a row of `a`, and `BLOCK_K` whole rows of `b`.
 #
 # </details>
 
@@ -181,10 +188,17 @@ def edges_kernel(
 check("05.2", edges_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. At the step that begins at `start`, `K - start` elements along K are left.
-# 2. A mask of a tile joins one along its rows with one along its columns, as in lesson 02.
+# At the step that begins at `start`, `K - start` elements along K are left.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# A mask of a tile joins one along its rows with one along its columns, as in lesson 02.
 #
 # </details>
 
@@ -326,10 +340,17 @@ def small_kernel(a_ptr, b_ptr, c_ptr):
 check("05.3", small_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. A block of 16 x 16 holds a matrix of 8 x 8 in its corner; rows are still 8 elements apart.
-# 2. Three quarters of the lanes have no element. What must they add?
+# A block of 16 x 16 holds a matrix of 8 x 8 in its corner; rows are still 8 elements apart.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Three quarters of the lanes have no element. What must they add?
 #
 # </details>
 
@@ -443,10 +464,17 @@ answer = 6 + 132 / 6
 check("05.4", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. A group is 6 rows high and 40 columns wide: 240 tiles. The first 132 are in it.
-# 2. They go down first. How many columns of 6 are 132?
+# A group is 6 rows high and 40 columns wide: 240 tiles. The first 132 are in it.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# They go down first. How many columns of 6 are 132?
 #
 # </details>
 
@@ -564,10 +592,17 @@ answer = "2, 4, 9"
 check("05.5", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. How many elements have a tile of `a` and a tile of `b` together, and how many bytes has each?
-# 2. `at_depth(9).resources.shared_bytes` asks the compiler.
+# How many elements have a tile of `a` and a tile of `b` together, and how many bytes has each?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `at_depth(9).resources.shared_bytes` asks the compiler.
 #
 # </details>
 
@@ -683,10 +718,17 @@ def linear_relu(x, w, bias):
 check("05.6", linear_relu)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `w.T` needs no copy: element (k, n) of it is element (n, k) of `w`.
-# 2. The bias has an element for each column: `bias[None, :]`, once, after the loop.
+# `w.T` needs no copy: element (k, n) of it is element (n, k) of `w`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The bias has an element for each column: `bias[None, :]`, once, after the loop.
 #
 # </details>
 

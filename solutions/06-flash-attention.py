@@ -119,12 +119,25 @@ def tile_kernel(
 check("06.1", tile_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. The maximum and the sum of a row are `[BLOCK_M]`; beside a tile they need `[:, None]`.
-# 2. `tl.where(condition, scores, -float("inf"))`, with a condition of the shape `[1, BLOCK_N]`.
-# 3. `tl.dot` wants both sides in one dtype: `power.to(tl.float16)`. (`tl.softmax` of a tile does not compile
-#    in this Triton.)
+# The maximum and the sum of a row are `[BLOCK_M]`; beside a tile they need `[:, None]`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `tl.where(condition, scores, -float("inf"))`, with a condition of the shape `[1, BLOCK_N]`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# `tl.dot` wants both sides in one dtype: `power.to(tl.float16)`. (`tl.softmax` of a tile does not
+# compile in this Triton.)
 #
 # </details>
 
@@ -205,11 +218,24 @@ def loop_kernel(
 check("06.2", loop_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. It is `online_kernel` of lesson 04 with a maximum and a total for every row.
-# 2. `total` and `acc` are multiplied by the same number, before the tile's own terms are added.
-# 3. Keep the old maximum until both are rescaled.
+# It is `online_kernel` of lesson 04 with a maximum and a total for every row.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `total` and `acc` are multiplied by the same number, before the tile's own terms are added.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# Keep the old maximum until both are rescaled.
 #
 # </details>
 
@@ -411,10 +437,17 @@ def lse_kernel(
 check("06.3", lse_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `total` is the sum of `2 ** (score - m)`, so the sum of all powers is `2 ** m * total`.
-# 2. What is `ln(2 ** m * total)`? And ln(2) is 0.6931471805599453.
+# `total` is the sum of `2 ** (score - m)`, so the sum of all powers is `2 ** m * total`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# What is `ln(2 ** m * total)`? And ln(2) is 0.6931471805599453.
 #
 # </details>
 
@@ -469,10 +502,17 @@ tiles = sum(2 * (program + 1) for program in range(32))
 check("06.4", tiles)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. The last query of program 0 is number 127: which keys does it see, and how many tiles is that?
-# 2. Each program has two tiles more than the one before.
+# The last query of program 0 is number 127: which keys does it see, and how many tiles is that?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Each program has two tiles more than the one before.
 #
 # </details>
 
@@ -549,13 +589,26 @@ def causal_loop_kernel(
 check("06.5", causal_loop_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. The last query of the program sees most. `end` is one more than its last key, and no more than
-#    `n_keys`.
-# 2. Each row has a staircase step of its own: `cols[None, :]` against something of the shape
-#    `[BLOCK_M, 1]`.
-# 3. `total` is 0 for a row that saw no key: 0 / 1 is what it should give.
+# The last query of the program sees most. `end` is one more than its last key, and no more than
+# `n_keys`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Each row has a staircase step of its own: `cols[None, :]` against something of the shape
+# `[BLOCK_M, 1]`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# `total` is 0 for a row that saw no key: 0 / 1 is what it should give.
 #
 # </details>
 
@@ -768,10 +821,17 @@ def grouped_kernel(
 check("06.6", grouped_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. With 6 heads and 2 key heads, heads 0, 1 and 2 use key head 0, and 3, 4 and 5 use key head 1.
-# 2. `k_ptr += …` moves the start of a tensor; k and v need not have the same stride.
+# With 6 heads and 2 key heads, heads 0, 1 and 2 use key head 0, and 3, 4 and 5 use key head 1.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `k_ptr += …` moves the start of a tensor; k and v need not have the same stride.
 #
 # </details>
 
@@ -822,9 +882,10 @@ registers = (128 * 128 + 128 * 128) / (8 * 32)
 check("06.7", registers)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. How many numbers has each of the two, and how many threads has a program with 8 warps?
+# How many numbers has each of the two, and how many threads has a program with 8 warps?
 #
 # </details>
 
@@ -1022,11 +1083,24 @@ def window_kernel(
 check("06.8", window_kernel)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. The first query of the program sees the earliest key, the last query the latest.
-# 2. Begin at a multiple of `BLOCK_N`, and not below 0.
-# 3. In a masked tile, a row may see no key at all: what is given handles that.
+# The first query of the program sees the earliest key, the last query the latest.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Begin at a multiple of `BLOCK_N`, and not below 0.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# In a masked tile, a row may see no key at all: what is given handles that.
 #
 # </details>
 

@@ -188,11 +188,24 @@ answer = "*fp16:16, *fp16:16, *fp16:16, i32, i32, i32, i32:1, 4, 1024"
 check("07.1", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Nine arguments, nine parts.
-# 2. How far apart are neighbours in a row?
-# 3. Of `n_rows`, `n_cols` and `stride_xm` nothing is known.
+# Nine arguments, nine parts.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# How far apart are neighbours in a row?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# Of `n_rows`, `n_cols` and `stride_xm` nothing is known.
 #
 # </details>
 
@@ -235,10 +248,17 @@ answer = "cdiv(seqlen_q, BLOCK_M), batch * nheads"
 check("07.2", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. How many programs do 130 queries need? And 128?
-# 2. Parts are separated by commas; what is left out is 1.
+# How many programs do 130 queries need? And 128?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Parts are separated by commas; what is left out is 1.
 #
 # </details>
 
@@ -296,9 +316,10 @@ letter = "c"
 check("07.3", letter)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. `import struct; struct.pack("<d", 0.125).hex(" ")` shows the bytes of a double.
+# `import struct; struct.pack("<d", 0.125).hex(" ")` shows the bytes of a double.
 #
 # </details>
 
@@ -381,10 +402,17 @@ answer = ["*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i3
 check("07.4", answer)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Two variants of one algorithm: what may they differ in?
-# 2. Lesson 03: are loads wide where the length is no multiple of 16?
+# Two variants of one algorithm: what may they differ in?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Lesson 03: are loads wide where the length is no multiple of 16?
 #
 # </details>
 

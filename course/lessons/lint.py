@@ -5,10 +5,11 @@
 3. Exercises are numbered NN.1, NN.2, … with NN the lesson's number, and only exercises have
    solution markers.
 4. An exercise is four cells: a statement under `### Exercise NN.k · Title (core)` or `(stretch)`,
-   the stub, a `check("NN.k", answer)`, and folded hints, numbered from 1.
+   the stub, a `check("NN.k", answer)`, and hints, each folded under `Hint k`.
 5. Tags are ones that something reads: a misspelt tag would be ignored in silence.
 6. Code cells are short and narrow, and install nothing and change no path.
 7. A lesson opens with its title.
+8. Folded text (hints, answers) has one markup, which every viewer of notebooks renders.
 """
 
 import ast
@@ -21,12 +22,13 @@ from nbformat import NotebookNode
 from course.errors import CourseError
 
 from .source import EXERCISE, FROM_HERE, TO_HERE, solved, stub
-from .statements import read
+from .statements import FOLD, read
 
 TAGS = {"nbval-check-output", "raises-exception"}
 MOST_LINES = 10
 MOST_KERNEL_LINES = 40
 MOST_COLUMNS = 104  # what JupyterLab shows beside its file browser without scrolling
+FOLDED = "'<details>', '<summary>…</summary>', a blank line, the text, a blank line, '</details>'"
 FORBIDDEN = ("!pip", "%pip", "sys.path")
 
 
@@ -35,7 +37,7 @@ def problems(source: Path) -> list[str]:
     notebook = solved(source)
     sentences = [f"{source.name}: {text}" for text in _lesson_problems(notebook, source.name[:2])]
     for index, cell in enumerate(notebook.cells):
-        of_cell = _code_problems if cell.cell_type == "code" else _tag_problems
+        of_cell = _code_problems if cell.cell_type == "code" else _text_problems
         sentences += [f"{source.name}, cell {index}: {text}" for text in of_cell(cell)]
     return sentences
 
@@ -64,10 +66,16 @@ def _exercise_problems(exercise: str, cells: list[NotebookNode]) -> Iterator[str
         yield f"exercise {exercise} needs a statement under {heading} before it."
         return
     if not statements[0].hints:
-        folded = "'<details><summary>Hints</summary>', '1. …', '</details>'"
-        yield f"exercise {exercise} needs hints two cells on: {folded}."
+        yield f"exercise {exercise} needs hints two cells on, the first under 'Hint 1': {FOLDED}."
     if not re.fullmatch(rf'check\("{re.escape(exercise)}", \w+\)', cells[2].source):
         yield f'exercise {exercise} needs a cell check("{exercise}", answer) after it.'
+
+
+def _text_problems(cell: NotebookNode) -> Iterator[str]:
+    yield from _tag_problems(cell)
+    unfolded = FOLD.sub("", cell.source)
+    if re.search(r"</?(details|summary)\b", unfolded):
+        yield f"folded text is written as {FOLDED}, each on a line of its own."
 
 
 def _tag_problems(cell: NotebookNode) -> Iterator[str]:

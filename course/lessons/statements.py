@@ -8,8 +8,11 @@ from pathlib import Path
 from .source import EXERCISE, NOTEBOOKS
 
 HEADING = re.compile(r"^### Exercise (\d\d\.\d+) · (.+) \((core|stretch)\)$", re.MULTILINE)
-HINTS = re.compile(r"<details>\s*<summary>Hints?</summary>(.*)</details>", re.DOTALL)
-ITEM = re.compile(r"^\d+\. ", re.MULTILINE)
+FOLD = re.compile(
+    r"^<details>\n<summary>([^\n]+)</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL
+)
+"""Text that is folded under its summary: Markdown between blank lines, so that every viewer of
+notebooks renders it."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,11 @@ def read(cells: list[tuple[str, str]]) -> list[Statement]:
     for statement, stub, _, hints in zip(texts, texts[1:], texts[2:], texts[3:], strict=False):
         heading, marker = HEADING.search(statement), EXERCISE.match(stub.split("\n")[0])
         if heading and marker and heading[1] == marker[1]:
-            folded = HINTS.search(hints)
-            items = ITEM.split(folded[1])[1:] if folded else []
-            one_line_each = tuple(" ".join(item.split()) for item in items)
+            folds = [
+                " ".join(text.split())
+                for number, (summary, text) in enumerate(FOLD.findall(hints), start=1)
+                if summary == f"Hint {number}"
+            ]
             core = heading[3] == "core"
-            exercises.append(Statement(heading[1], heading[2], core, stub, one_line_each))
+            exercises.append(Statement(heading[1], heading[2], core, stub, tuple(folds)))
     return exercises

@@ -36,9 +36,10 @@ def double(x):
 check("05.1", double)
 
 # %% [markdown]
-# <details><summary>Hints</summary>
+# <details>
+# <summary>Hint 1</summary>
 #
-# 1. Add it to itself.
+# Add it to itself.
 #
 # </details>
 
@@ -197,7 +198,9 @@ BROKEN = [
         "it has 31 lines, and at most 10 are allowed",
     ),
     ("(core)", "(easy)", "exercise 05.1 needs a statement under '### Exercise 05.1"),
-    ("# 1. Add it", "# Add it", "exercise 05.1 needs hints two cells on"),
+    ("Hint 1", "Hint", "exercise 05.1 needs hints two cells on"),
+    ("# <details>\n# <summary>", "# <details><summary>", "folded text is written as"),
+    ("Hint 1</summary>\n#\n", "Hint 1</summary>\n", "folded text is written as"),
     (
         'check("05.1", double)',
         "double",
