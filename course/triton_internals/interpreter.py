@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from course.type_names import AnyValue, AnyValues, Function
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
 from .patching import as_method, patched
-from .undefined_lanes import fill_undefined
+from .undefined_lanes import Mask, fill_undefined, lanes_of
 
 Program = tuple[int, int, int]
 Grid = tuple[int, int, int]
@@ -99,7 +99,6 @@ class Observer(Protocol):
         """A program is about to touch memory."""
 
 
-Mask: TypeAlias = TensorHandle | None
 Sample = Callable[[Grid], list[Program]]
 
 
@@ -218,7 +217,12 @@ class WatchedInterpreter:
     # An access
 
     def _load(
-        self, pointers: TensorHandle, mask: Mask, other: Mask, *rest: AnyValue, **named: AnyValue
+        self,
+        pointers: TensorHandle,
+        mask: Mask | None,
+        other: TensorHandle | None,
+        *rest: AnyValue,
+        **named: AnyValue,
     ) -> TensorHandle:
         undefined = other is None
         self._tell("load", pointers, mask, undefined=undefined)
@@ -229,7 +233,7 @@ class WatchedInterpreter:
         self,
         pointers: TensorHandle,
         value: TensorHandle,
-        mask: Mask,
+        mask: Mask | None,
         *rest: AnyValue,
         **named: AnyValue,
     ) -> None:
@@ -241,7 +245,7 @@ class WatchedInterpreter:
         operation: Any,
         pointers: TensorHandle,
         value: TensorHandle,
-        mask: Mask,
+        mask: Mask | None,
         *rest: AnyValue,
         **named: AnyValue,
     ) -> TensorHandle:
@@ -259,16 +263,14 @@ class WatchedInterpreter:
         self,
         kind: Kind,
         pointers: TensorHandle,
-        mask: Mask,
+        mask: Mask | None,
         value: TensorHandle | None = None,
         undefined: bool = False,
     ) -> None:
         # A pointer has no width of its own.
         itemsize = max(1, getattr(pointers.get_element_ty(), "primitive_bitwidth", 64) // 8)
         shape = pointers.data.shape
-        # A scalar's condition joined with a block's gives integers, which would pick lanes by
-        # number.
-        lanes = True if mask is None else mask.data.astype(bool)
+        lanes = True if mask is None else lanes_of(mask)
         access = Access(
             kind,
             self._builder.grid_idx,
@@ -281,7 +283,7 @@ class WatchedInterpreter:
         )
         self._observer.access(access)
 
-    def _undefine(self, block: TensorHandle, mask: Mask) -> TensorHandle:
+    def _undefine(self, block: TensorHandle, mask: Mask | None) -> TensorHandle:
         if mask is not None:
             fill_undefined(block, mask, largest_first=self._undefined_blocks % 2 == 0)
             self._undefined_blocks += 1

@@ -1,17 +1,30 @@
 """Values for what Triton leaves undefined, chosen so that a kernel which uses them is wrong."""
 
+from typing import TypeAlias
+
 import numpy as np
 from triton.runtime.interpreter import TensorHandle
 
+Mask: TypeAlias = TensorHandle | np.ndarray
+"""A block of bool. Triton 3.8 hands the bare array on where a tensor descriptor is read or
+written."""
 
-def fill_undefined(block: TensorHandle, mask: TensorHandle, largest_first: bool) -> None:
+
+def lanes_of(mask: Mask) -> np.ndarray:
+    """The lanes that a mask lets take part, as an array of bool of the mask's shape."""
+    values = mask if isinstance(mask, np.ndarray) else mask.data
+    # A scalar's condition joined with a block's gives integers, which would pick lanes by number.
+    return values.astype(bool)
+
+
+def fill_undefined(block: TensorHandle, mask: Mask, largest_first: bool) -> None:
     """Fill the lanes that a mask keeps out with the largest and the smallest value, in turns.
 
     No sum, maximum, minimum or product hides both.
     largest_first: which of them comes first.
     """
     data, largest, smallest = block.data, *_extremes(block)
-    lanes = ~np.broadcast_to(mask.data, data.shape).astype(bool)
+    lanes = ~np.broadcast_to(lanes_of(mask), data.shape)
     if not data.ndim or data.size == 1:
         largest_first = False  # it may be how often a loop runs
     turns = np.cumsum(lanes).reshape(lanes.shape) % 2 == largest_first

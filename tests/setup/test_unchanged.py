@@ -5,15 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from course import MODE
+
+pytestmark = pytest.mark.skipif(MODE.gpu, reason="in GPU mode everything runs")
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
-import pytest
+import os
+from importlib.metadata import version
 from pathlib import Path
 import unchanged
 
 unchanged.ROOT = Path(__file__).parent
 unchanged.PASSED = unchanged.ROOT / "passed.json"
 unchanged.ALWAYS = ()
+unchanged.TRITON = os.environ.get("PINNED_TRITON", version("triton"))
 pytest_plugins = ["unchanged"]
 """
 TESTS = """
@@ -87,3 +92,15 @@ def test_a_path_with_nothing_there_is_refused(project, pytester, capfd):
     (project / "data" / "most").unlink()
     pytester.runpytest_inprocess("-p", "no:xdist")
     assert "there is nothing at 'data'" in capfd.readouterr().err
+
+
+def test_with_another_triton_than_the_pinned_one_everything_runs_and_nothing_is_noted(
+    project, run, monkeypatch
+):
+    assert run("--all-groups") == {"passed": 3}
+    noted = (project / "passed.json").read_text()
+    monkeypatch.setenv("PINNED_TRITON", "3.0.0")
+    assert run() == {"passed": 3}
+    (project / "data" / "most").write_text("2")
+    assert run("--all-groups") == {"passed": 2, "failed": 1}
+    assert (project / "passed.json").read_text() == noted

@@ -7,7 +7,8 @@ depends. The test's own file, the files beside it that are no tests, tests/suppo
 versions count always.
 
 An ordinary run in CPU mode leaves a group out if the hash in tests/passed.json is that of these
-files now. In GPU mode every group runs: another machine, another outcome.
+files now. In GPU mode, or with another Triton than the pinned one, every group runs and nothing is
+noted: another machine, another outcome.
 `make test-all` runs every group, and it alone writes that file: a group's hash is written if each
 of its tests has just passed (or was skipped for want of a GPU), and is removed if one has failed.
 """
@@ -16,11 +17,13 @@ import hashlib
 import json
 from collections import defaultdict
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import course
+from course.pins import TRITON
 
 ROOT = Path(__file__).parents[2]
 PASSED = ROOT / "tests" / "passed.json"
@@ -48,7 +51,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    passed = {} if config.getoption("--all-groups") or course.MODE.gpu else read()
+    passed = read() if comparable() and not config.getoption("--all-groups") else {}
     for item in items:
         for marker in item.iter_markers("unless_unchanged"):
             group, *paths = marker.args
@@ -76,7 +79,7 @@ class Noted:
 
     def pytest_sessionfinish(self, session, exitstatus):
         in_a_worker = hasattr(self.config, "workerinput")
-        noting = self.config.getoption("--all-groups") and not course.MODE.gpu
+        noting = self.config.getoption("--all-groups") and comparable()
         if in_a_worker or not noting or exitstatus not in (0, 1):
             return
         passed = read() | {
@@ -85,6 +88,11 @@ class Noted:
         }
         kept = {group: value for group, value in passed.items() if value not in (None, "failed")}
         PASSED.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+
+
+def comparable() -> bool:
+    """Whether this run's outcome says something of an ordinary run's."""
+    return not course.MODE.gpu and version("triton") == TRITON
 
 
 def read() -> dict[str, str]:
