@@ -11,16 +11,8 @@ from course.files import write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette (2008), which people with any colour vision can tell apart.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
-GREY = "#999999"
-LIGHT = "#E8E8E8"
-
-
-def ink(colour: str) -> str:
-    """Black or white, whichever can be read on `colour` (given as #RRGGBB)."""
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 125 else "white"
+NARROWEST = 600
+"""CSS pixels below which a picture is not made narrower: it scrolls sideways instead."""
 
 
 class Picture:
@@ -59,12 +51,20 @@ class Picture:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         # JupyterLab shows a bare image/png without its alternative text, so the image goes in HTML.
-        size = f'width="{self.width}" style="max-width:100%"'
-        image = f'<img src="{self.source}" alt="{html.escape(self.alt)}" {size}>'
-        return {"text/html": image, "text/plain": self.alt}
+        return {"text/html": image_html(self.source, self.alt, self.width), "text/plain": self.alt}
 
     def __repr__(self) -> str:
         return self.alt
+
+
+def image_html(source: str, alt: str, width: int) -> str:
+    """An image as wide as its page at most; on a phone it scrolls, so that its words stay legible.
+
+    source: a URL. width: in CSS pixels.
+    """
+    style = f"max-width:100%;min-width:{min(width, NARROWEST)}px"
+    image = f'<img src="{source}" alt="{html.escape(alt)}" width="{width}" style="{style}">'
+    return f'<div style="overflow-x:auto">{image}</div>'
 
 
 def new_figure(width: float, height: float) -> "Figure":

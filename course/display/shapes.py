@@ -5,7 +5,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from .picture import GREY, ink
+from .colours import DARK, GREY, ink
 
 
 def box(
@@ -27,16 +27,25 @@ def label(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
 
 
 def cell(
-    axes: Axes, x: float, y: float, colour: str, text: str = "", width: float = 1, size: int = 8
+    axes: Axes,
+    x: float,
+    y: float,
+    colour: str,
+    text: str = "",
+    width: float = 1,
+    size: float = 8,
+    height: float = 1,
 ) -> None:
-    """An element as a rectangle of height 1, with its text in a colour that can be read on it."""
-    box(axes, x, y, width, 1, colour, edgecolor="white", lw=0.8)
+    """An element as a rectangle, with its text in a colour that can be read on it."""
+    box(axes, x, y, width, height, colour, edgecolor="white", lw=0.8)
     if text:
-        label(axes, x + width / 2, y + 0.5, text, color=ink(colour), fontsize=size)
+        label(axes, x + width / 2, y + height / 2, text, color=ink(colour), fontsize=size)
 
 
 def masked_cell(axes: Axes, x: float, y: float, text: str = "") -> None:
-    """A lane that a mask keeps out: hatched."""
-    box(axes, x, y, 1, 1, "white", edgecolor=GREY, hatch="////", lw=0.8)
+    """A lane that a mask keeps out: hatched, and its text on white."""
+    box(axes, x, y, 1, 1, "white", edgecolor="#BBBBBB", hatch="////", lw=0)
+    frame(axes, x, y, 1, 1, edgecolor=GREY, lw=0.8)
     if text:
-        label(axes, x + 0.5, y + 0.5, text, color="#555555")
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
+        label(axes, x + 0.5, y + 0.5, text, color=DARK, bbox=paper)

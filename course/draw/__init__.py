@@ -1,6 +1,17 @@
 """The pictures a lesson draws: draw.machine(), draw.programs(…), draw.layout(…), draw.access(…) …
 
 Each is loaded when it is first asked for, so that one picture does not load every tool.
+
+One thing has one colour in all of them (`course/display/colours.py`):
+
+    programs 0, 1, 2, …       blue, orange, green, pink, sky blue, yellow, and again, as in `replay`
+    warps 0, 1, 2, …          eight pale colours with black words, and again
+    banks of shared memory    dark to light, in eight groups of four neighbours
+    what a program does       load blue, dot green, store orange, other arithmetic pink
+    a lane that is masked     hatched
+    what is not concerned     light grey
+    lines of a speed plot     the function of the lesson blue, PyTorch orange, torch.compile
+                              vermilion, a copy black; the versions of a ladder each their own
 """
 
 import importlib

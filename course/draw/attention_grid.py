@@ -8,7 +8,8 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from course.display.picture import GREY, LIGHT, PALETTE, Picture, ink, new_figure
+from course.display.colours import GREY, LIGHT, PALETTE, ink, paler
+from course.display.picture import Picture, new_figure
 from course.display.shapes import box, frame, label
 from course.errors import CourseError
 
@@ -196,10 +197,10 @@ def _draw_tile(axes: Axes, scores: _Scores, i: int, j: int, faint: bool) -> None
     kind = scores.kinds[i, j]
     width, height = scores.block_n, scores.block_m
     x, y = j * width, i * height
-    colour = _paler(COLOURS[kind], 0.6) if faint else COLOURS[kind]
+    colour = paler(COLOURS[kind], 0.6) if faint else COLOURS[kind]
     box(axes, x, y, width, height, colour)
     if kind == "computed with a mask":
-        pale = _paler(colour, 0.62)
+        pale = paler(colour, 0.62)
         for query in range(y, y + height):
             first, end = scores.seen(query) if query < scores.n_queries else (0, 0)
             first, end = max(first, x), min(end, x + width, scores.n_keys)
@@ -241,12 +242,6 @@ def _draw_padding(axes: Axes, scores: _Scores) -> None:
 
 def _swatch(colour: str, hatch: str | None = None) -> Rectangle:
     return Rectangle((0, 0), 1, 1, facecolor=colour, edgecolor=GREY, hatch=hatch, lw=0.8)
-
-
-def _paler(colour: str, share: float) -> str:
-    """A colour mixed with white."""
-    mixed = (round(int(colour[i : i + 2], 16) * (1 - share) + 255 * share) for i in (1, 3, 5))
-    return "#" + "".join(f"{part:02X}" for part in mixed)
 
 
 def _alt(scores: _Scores, program: int | None) -> str:

@@ -3,7 +3,8 @@
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from course.display.picture import PALETTE, Picture, ink, new_figure
+from course.display.colours import PALETTE, ink
+from course.display.picture import Picture, new_figure
 from course.display.shapes import label
 from course.gpus.measured import GpuFacts, gpu_facts, recorded_facts
 from course.gpus.own_gpu import measured_gpu, own_gpu

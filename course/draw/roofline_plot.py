@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 from matplotlib.axes import Axes
 
-from course.display.picture import GREY, PALETTE, Picture, new_figure
+from course.display.colours import GREY, PALETTE
+from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 from course.gpus.peaks import Gpu
 from course.tracing.result import Cost, time_text

@@ -1,5 +1,7 @@
 // A slider over pictures that are drawn already.
 
+const NARROWEST = 600;  // as course/display/picture.py has it: on a phone a picture scrolls
+
 function render({ model, el }) {
   const frames = model.get("frames");
   const label = document.createElement("label");
@@ -14,10 +16,14 @@ function render({ model, el }) {
     shown.textContent = ` ${value}`;
     input.setAttribute("aria-valuetext", value);
     Object.assign(image, { src: source, alt, width });
+    image.style.minWidth = `${Math.min(width, NARROWEST)}px`;
   };
   input.addEventListener("input", show);
   label.append(`${model.get("name")} `, input, shown);
-  el.append(label, image);
+  const paper = document.createElement("div");
+  paper.style.overflowX = "auto";
+  paper.append(image);
+  el.append(label, paper);
   show();
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from course.display.picture import Picture
+from course.display.picture import Picture, image_html
 from course.display.widget import with_static
 from course.errors import CourseError
 from course.type_names import AnyValue
@@ -54,7 +54,7 @@ class Slide(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: AnyValue) -> Any:
         parts = [
             f"<p>{html.escape(self.name)} = {html.escape(value)}</p>"
-            f'<img src="{source}" alt="{html.escape(alt)}" width="{width}" style="max-width:100%">'
+            + image_html(source, alt, width)
             for value, source, alt, width in self.frames
         ]
         text = "\n".join(f"{self.name} = {value}: {alt}" for value, _, alt, _ in self.frames)

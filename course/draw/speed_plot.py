@@ -6,7 +6,8 @@ from dataclasses import replace
 from matplotlib.axes import Axes
 
 from course.benching.result import Speeds
-from course.display.picture import GREY, PALETTE, Picture, new_figure
+from course.display.colours import GREY, PALETTE
+from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import Gpu

@@ -1,9 +1,11 @@
 """Sketches of matrices in tiles: which program owns which element, and in what order they come."""
 
 import math
+from itertools import product
 
-from course.display.picture import LIGHT, PALETTE, Picture, new_figure
-from course.display.shapes import cell, label, masked_cell
+from course.display.colours import LIGHT, PALETTE, PROGRAMS
+from course.display.picture import Picture, new_figure
+from course.display.shapes import cell, frame, label, masked_cell
 from course.errors import CourseError
 
 MOST_TILES = 16
@@ -21,7 +23,7 @@ def tiles(
     """A matrix in tiles of block_m x block_n: one colour a program, lanes past the edge hatched.
 
     Each element shows its offset, row * stride_m + column * stride_n, in elements; stride_m is
-    n_cols by default.
+    n_cols by default. Each tile shows its program's ids.
     """
     sizes = (n_rows, n_cols, block_m, block_n)
     if min(sizes) < 1 or max(sizes) > MOST_TILES:
@@ -32,21 +34,35 @@ def tiles(
     stride_m = n_cols if stride_m is None else stride_m
     tiles_m, tiles_n = math.ceil(n_rows / block_m), math.ceil(n_cols / block_n)
     height, width = tiles_m * block_m, tiles_n * block_n
-    figure = new_figure(0.55 * width + 1.2, 0.42 * height + 0.8)
+    cell_width = max(0.45, min(0.62, 7 / width))  # inches
+    figure = new_figure(cell_width * width + 1.6, 0.42 * height + 0.95)
     axes = figure.subplots()
     for row in range(height):
         for col in range(width):
             if row < n_rows and col < n_cols:
-                colour = PALETTE[(row // block_m + 2 * (col // block_n)) % 4]
-                cell(axes, col, -row, colour, str(row * stride_m + col * stride_n))
+                program = row // block_m * tiles_n + col // block_n
+                offset = str(row * stride_m + col * stride_n)
+                cell(axes, col, -row, PROGRAMS[program % len(PROGRAMS)], offset, size=9)
             else:
                 masked_cell(axes, col, -row)
+    paper = {"facecolor": "white", "edgecolor": "none", "boxstyle": "round,pad=0.05", "alpha": 0.9}
+    for i, j in product(range(tiles_m), range(tiles_n)):
+        left, top = j * block_n, 1 - i * block_m
+        frame(axes, left, top - block_m, block_n, block_m, edgecolor="black", lw=2, zorder=3)
+        if block_m > 1 and block_n > 1:  # on the corner of four cells: it hides no number
+            x, y = left + max(1, block_n // 2), top - max(1, block_m // 2)
+            label(axes, x, y, f"({i}, {j})", fontsize=9, weight="bold", bbox=paper, zorder=4)
     for i in range(tiles_m):
-        label(axes, -0.2, 1 - (i + 0.5) * block_m, f"axis 0: {i}", ha="right", fontsize=9)
+        y = 1 - (i + 0.5) * block_m
+        text = f"program_id(0)\n= {i}" if block_m > 1 else f"program_id(0) = {i}"
+        label(axes, -0.15, y, text, ha="right", fontsize=9)
     for j in range(tiles_n):
-        axes.text((j + 0.5) * block_n, 1.3, f"axis 1: {j}", ha="center", fontsize=9)
-    axes.set_xlim(-2.2, width + 0.1)
-    axes.set_ylim(0.8 - height, 2)
+        text = f"program_id(1) = {j}" if block_n * cell_width > 1.4 else f"program_id(1)\n= {j}"
+        if block_n * cell_width < 1:
+            text = f"(1) = {j}" if block_n > 1 else str(j)
+        label(axes, (j + 0.5) * block_n, 1.2, text, va="bottom", fontsize=9)
+    axes.set_xlim(-1.5 / cell_width, width + 0.1)
+    axes.set_ylim(0.9 - height, 2.1)
     axes.axis("off")
     masked = height * width - n_rows * n_cols
     alt = (

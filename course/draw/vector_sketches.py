@@ -4,7 +4,8 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from course.display.picture import LIGHT, PALETTE, Picture, new_figure
+from course.display.colours import PROGRAMS, SKY
+from course.display.picture import Picture, new_figure
 from course.display.shapes import cell, label, masked_cell
 from course.errors import CourseError
 
@@ -14,10 +15,15 @@ MOST_MULTIPROCESSORS = 8
 MOST_NUMBERS = 16
 MOST_NUMBERED = 40
 """Cells of a vector that are wide enough for a number."""
+MOST_NAMED = 5
+"""Programs on each multiprocessor of a queue that are wide enough for "program 12"."""
 
 
 def programs(n_elements: int, block_size: int) -> Picture:
-    """A vector in blocks: one colour a program, the masked tail of the last one hatched."""
+    """A vector in blocks: one colour a program, the masked tail of the last one hatched.
+
+    Under each block stands the expression that gives its elements, where there is room for it.
+    """
     if n_elements < 1 or block_size < 1 or n_elements > MOST_ELEMENTS:
         raise CourseError(
             f"draw.programs shows 1 to {MOST_ELEMENTS} elements and a block of at least 1: "
@@ -25,26 +31,36 @@ def programs(n_elements: int, block_size: int) -> Picture:
         )
     count = math.ceil(n_elements / block_size)
     cells = count * block_size
-    figure = new_figure(8, 1.7)
+    roomy, narrow = block_size / cells > 0.19, block_size / cells < 0.11
+    figure = new_figure(8, 1.75 if roomy else 1.45)
     axes = figure.subplots()
     for i in range(cells):
         text = str(i) if cells <= MOST_NUMBERED else ""
         if i < n_elements:
-            cell(axes, i, 0, PALETTE[i // block_size % 4], text)
+            cell(axes, i, 0, PROGRAMS[i // block_size % len(PROGRAMS)], text, size=9)
         else:
             masked_cell(axes, i, 0, text)
     for program in range(count):
         middle = (program + 0.5) * block_size
-        axes.text(middle, 1.25, f"program {program}", ha="center", fontsize=9, color="black")
+        name = str(program) if narrow else f"program {program}"
+        label(axes, middle, 1.35, name, fontsize=9)
+        if roomy:
+            offsets = f"{program} * {block_size} + arange(0, {block_size})"
+            label(axes, middle, -0.4, offsets, fontsize=9, family="monospace")
     masked = cells - n_elements
-    axes.text(0, -0.6, f"{n_elements} elements", fontsize=9, va="center")
+    below, foot = f"{n_elements} elements", -1.1 if roomy else -0.45
+    if not roomy:
+        below += f"; a program owns pid * {block_size} + arange(0, {block_size})"
+    label(axes, 0, foot, below, ha="left", fontsize=9)
     if masked:
-        label(axes, cells, -0.6, f"{masked} masked lanes", ha="right", fontsize=9)
+        lanes = f"hatched: {masked} masked lane{'s' if masked > 1 else ''}"
+        label(axes, cells, foot, lanes, ha="right", fontsize=9)
     axes.set_xlim(-0.1, cells + 0.1)
-    axes.set_ylim(-1, 1.8)
+    axes.set_ylim(foot - 0.4, 1.8)
     axes.axis("off")
     alt = (
-        f"{n_elements} elements in blocks of {block_size}: {count} programs, program i owning "
+        f"{n_elements} elements in blocks of {block_size}: {count} "
+        f"program{'s' if count > 1 else ''}, program i owning "
         f"elements i * {block_size} to i * {block_size} + {block_size - 1}; the last one has "
         f"{masked} masked lanes past the end."
     )
@@ -63,23 +79,24 @@ def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
             "multiprocessors: take smaller numbers."
         )
     free = [(0.0, row) for row in range(multiprocessors)]
-    figure = new_figure(8, 0.45 * multiprocessors + 0.9)
+    figure = new_figure(8, 0.42 * multiprocessors + 0.75)
     axes = figure.subplots()
     end = 0.0
     for program in range(n_programs):
         start, row = heapq.heappop(free)
         duration = 1 + 0.35 * math.sin(12.9898 * (program + 1))  # uneven, and the same each time
-        cell(axes, start, -row, PALETTE[program % 4], str(program), width=duration)
+        cell(axes, start, -row + 0.06, SKY, "", width=duration, height=0.88)
+        text = f"program {program}" if n_programs <= MOST_NAMED * multiprocessors else str(program)
+        label(axes, start + duration / 2, -row + 0.5, text)
         heapq.heappush(free, (start + duration, row))
         end = max(end, start + duration)
     for row in range(multiprocessors):
-        label(axes, -0.1, -row + 0.5, f"multiprocessor {row}", ha="right", fontsize=9)
-    axes.axvline(end, color=LIGHT)
-    axes.set_xlim(-1.6 * end / 8, end * 1.02)
-    axes.set_ylim(-multiprocessors + 0.4, 1.2)
+        label(axes, -0.02 * end, -row + 0.5, f"multiprocessor {row}", ha="right", fontsize=9)
+    axes.set_xlim(-0.19 * end, end * 1.02)
+    axes.set_ylim(-multiprocessors + 0.8, 1.1)
     axes.set_yticks([])
     axes.set_xticks([])
-    axes.set_xlabel("time (a sketch)")
+    axes.set_xlabel("time → (a sketch)")
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     alt = (
@@ -111,7 +128,7 @@ def online(values: Sequence[float], block: int) -> Picture:
         added = sum(math.exp(x - new_maximum) for x in part)
         total, maximum = total * scale + added, new_maximum
         for offset, x in enumerate(part):
-            cell(axes, start + offset, 0, PALETTE[tile % 4], f"{x:g}", size=9)
+            cell(axes, start + offset, 0, PROGRAMS[tile % 4], f"{x:g}", size=9)
         sum_text = f"total · {scale:.3f} + {added:.3f}\n= {total:.3f}"
         text = f"m = {maximum:g}\n" + (sum_text if tile else f"total = {total:.3f}")
         label(axes, start + len(part) / 2, -0.35, text, va="top", fontsize=9)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.patches import Rectangle
 
-from course.display.picture import LIGHT, PALETTE, Picture, ink, new_figure
+from course.display.colours import LIGHT, PALETTE, ink
+from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 from course.triton_internals.ir import block_types
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from matplotlib.patches import Rectangle
 
-from course.display.picture import GREY, PALETTE, Picture, ink, new_figure
+from course.display.colours import GREY, PALETTE, ink
+from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 
 from .pipeline_schedule import Schedule, ScheduledOperation, schedules

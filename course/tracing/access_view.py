@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from course.display.picture import GREY, LIGHT, PALETTE, Picture, new_figure
+from course.display.colours import GREY, LIGHT, PALETTE
+from course.display.picture import Picture, new_figure
 from course.display.shapes import box, label
 from course.errors import CourseError
 from course.gpus.peaks import GPUS

@@ -1,6 +1,7 @@
 """Pictures: a PNG with a text that says the same, the same bytes each time."""
 
 import io
+import itertools
 import re
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from PIL import Image
 
 from course import draw, lower, recorded
+from course.display.colours import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, ink, rgb
 from course.display.picture import Picture
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
@@ -84,9 +86,11 @@ PICTURES = {
     ),
 }
 IMAGE = (
-    r'<img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" '
-    r'width="\d+" style="max-width:100%">'
+    r'<div style="overflow-x:auto"><img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" '
+    r'width="\d+" style="max-width:100%;min-width:\d+px"></div>'
 )
+LAB = 920
+"""CSS pixels across a cell's output in JupyterLab on a laptop."""
 
 
 @pytest.mark.unless_unchanged(
@@ -103,6 +107,27 @@ def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_ea
     assert words in picture.alt == repr(picture) == bundle["text/plain"]
     assert re.fullmatch(IMAGE, bundle["text/html"])
     assert len(picture.png) < 60_000
+    assert picture.width <= LAB
+
+
+@pytest.mark.parametrize("colours", [PROGRAMS, WARPS, BANKS])
+def test_no_two_colours_of_one_kind_are_alike(colours):
+    apart = (
+        sum(abs(one - other) for one, other in zip(rgb(a), rgb(b), strict=True))
+        for a, b in itertools.combinations(colours, 2)
+    )
+    assert min(apart) > 45
+
+
+@pytest.mark.parametrize("colour", [*PALETTE, *PROGRAMS, *WARPS, *BANKS, *WORK.values(), LIGHT])
+def test_a_text_stands_out_from_the_colour_it_is_written_on(colour):
+    def luminance(parts):
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    paper = luminance([part / 255 for part in rgb(colour)])
+    contrast = (paper + 0.05) / 0.05 if ink(colour) == "black" else 1.05 / (paper + 0.05)
+    assert contrast >= 4.5  # what the W3C asks of a text
 
 
 @pytest.mark.parametrize(
