@@ -11,6 +11,8 @@ from course.files import write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+WIDTH = 9.0
+"""Inches of the widest picture: JupyterLab has 920 CSS pixels for it on a laptop."""
 NARROWEST = 600
 """CSS pixels below which a picture is not made narrower: it scrolls sideways instead."""
 

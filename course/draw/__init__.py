@@ -21,6 +21,8 @@ from typing import Any
 _MODULES = {
     "access": "course.tracing.access_view",
     "attention": "course.draw.attention_grid",
+    "broadcast": "course.draw.broadcast_sketch",
+    "hierarchy": "course.draw.hierarchy_sketch",
     "layout": "course.lowering.layout_view",
     "machine": "course.draw.machine_page",
     "online": "course.draw.vector_sketches",
@@ -28,7 +30,9 @@ _MODULES = {
     "pipeline": "course.lowering.pipeline_view",
     "programs": "course.draw.vector_sketches",
     "queue": "course.draw.vector_sketches",
+    "race": "course.draw.race_timeline",
     "roofline": "course.draw.roofline_plot",
+    "sectors": "course.draw.sector_sketch",
     "slide": "course.draw.slider",
     "speeds": "course.draw.speed_plot",
     "tiles": "course.draw.tile_sketches",

@@ -50,8 +50,8 @@ def tiles(
         left, top = j * block_n, 1 - i * block_m
         frame(axes, left, top - block_m, block_n, block_m, edgecolor="black", lw=2, zorder=3)
         if block_m > 1 and block_n > 1:  # on the corner of four cells: it hides no number
-            x, y = left + max(1, block_n // 2), top - max(1, block_m // 2)
-            label(axes, x, y, f"({i}, {j})", fontsize=9, weight="bold", bbox=paper, zorder=4)
+            corner = left + block_n // 2, top - block_m // 2
+            label(axes, *corner, f"({i}, {j})", fontsize=9, weight="bold", bbox=paper, zorder=4)
     for i in range(tiles_m):
         y = 1 - (i + 0.5) * block_m
         text = f"program_id(0)\n= {i}" if block_m > 1 else f"program_id(0) = {i}"

@@ -1,0 +1,64 @@
+"""A column and a row that broadcast to a tile."""
+
+from collections.abc import Sequence
+
+from course.display.colours import BLUE, GREEN, ORANGE
+from course.display.picture import Picture, new_figure
+from course.display.shapes import cell, label
+from course.errors import CourseError
+
+MOST = 8
+"""Rows and columns."""
+
+
+def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Picture:
+    """rows[:, None] * stride + cols[None, :]: a column and a row make a tile of every pair.
+
+    rows, cols: 1 to 8 whole numbers each, as tl.arange gives them. stride: what rows are
+    multiplied with.
+    """
+    for name, numbers in (("rows", rows), ("cols", cols)):
+        if not 1 <= len(numbers) <= MOST or not all(type(n) is int for n in numbers):
+            raise CourseError(
+                f"draw.broadcast takes 1 to {MOST} whole numbers as {name}, as [0, 1, 2, 3]; "
+                f"they are {numbers!r}."
+            )
+    height, width = len(rows), len(cols)
+    products = [row * stride for row in rows]
+    across, tile = 3.2, 3.2 + width + 2.2  # where the row and the tile begin
+    figure = new_figure(0.6 * (tile + width) + 0.3, 0.42 * height + 1.0)
+    axes = figure.subplots()
+    middle = -height / 2
+    for i, number in enumerate(products):
+        cell(axes, 0, -i - 1, BLUE, str(number), size=10)
+    for j, number in enumerate(cols):
+        cell(axes, across + j, middle - 0.5, ORANGE, str(number), size=10)
+    for i, row in enumerate(products):
+        for j, col in enumerate(cols):
+            cell(axes, tile + j, -i - 1, GREEN, str(row + col), size=10)
+    times = f" * {stride}" if stride != 1 else ""
+    parts = (
+        (0.5, f"rows[:, None]{times}", f"[{height}, 1]"),
+        (across + width / 2, "cols[None, :]", f"[1, {width}]"),
+        (tile + width / 2, "every pair, added", f"[{height}, {width}]"),
+    )
+    for x, text, shape in parts:
+        label(axes, x, 0.45, text, fontsize=9, family="monospace")
+        label(axes, x, -height - 0.4, shape, fontsize=9, family="monospace")
+    for x, sign in (((1 + across) / 2, "+"), ((across + width + tile) / 2, "=")):
+        label(axes, x, middle, sign, fontsize=16)
+    axes.set_xlim(-1.1, tile + width + 0.3)
+    axes.set_ylim(-height - 0.8, 0.8)
+    axes.axis("off")
+    alt = (
+        f"A column of shape [{height}, 1] holds {_listed(products)}, and a row of shape "
+        f"[1, {width}] holds {_listed(cols)}. Added, they broadcast to the shape "
+        f"[{height}, {width}]: row i, column j holds the sum of the column's element i and the "
+        f"row's element j. Its first row is {_listed([products[0] + col for col in cols])}, its "
+        f"last {_listed([products[-1] + col for col in cols])}."
+    )
+    return Picture.of(figure, alt, colours=24)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))

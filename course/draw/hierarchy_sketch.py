@@ -1,0 +1,188 @@
+"""From the grid down to one lane: which elements of a block a program, a warp and a lane hold."""
+
+from matplotlib.axes import Axes
+
+from course.display.colours import DARK, LIGHT, PROGRAMS, WARPS, ink, paler
+from course.display.picture import Picture, new_figure
+from course.display.shapes import box, cell, label
+from course.errors import CourseError
+
+LANES = 32
+MOST_WARPS = 8
+MOST_REGISTERS = 32
+VECTOR = 4
+"""float32 elements side by side that one lane moves at once: 16 bytes."""
+PROGRAMS_SHOWN = 4
+WIDTH = 32.0
+"""Of the picture, in lanes."""
+LEVEL = 2.6
+"""From one level of the picture to the next."""
+
+
+def hierarchy(
+    block_size: int = 1024, num_warps: int = 4, *, program: int = 1, warp: int = 2, lane: int = 5
+) -> Picture:
+    """The grid, a program's block, its warps, a warp's 32 lanes and the elements of one lane.
+
+    block_size: elements of float32 in a block, a power of two of 32 * num_warps or more.
+    program, warp, lane: the ones that are opened.
+
+    The block is a vector that is loaded from memory side by side, which is how the compiler deals
+    it out: up to 4 neighbours to a lane, as they fit one instruction, lane after lane, warp after
+    warp, and from the beginning again until all are held.
+    """
+    _check(block_size, num_warps, program, warp, lane)
+    per_lane = block_size // (num_warps * LANES)
+    vector = min(VECTOR, per_lane)
+    rounds = per_lane // vector
+    figure = new_figure(9, 5.5)
+    axes = figure.subplots()
+    first = program * block_size
+    colour = PROGRAMS[program % len(PROGRAMS)]
+    pale = WARPS[warp % len(WARPS)]
+    lefts = _draw_grid(axes, block_size, program)
+    _draw_zoom(axes, 0, lefts, colour)
+    lefts = _draw_block(axes, first, block_size, num_warps, warp, vector)
+    _draw_zoom(axes, 1, lefts, pale)
+    span = _span(first, (warp * LANES) * vector, LANES * vector)
+    _draw_lanes(axes, span, lane, pale, vector)
+    held = [
+        first + (turn * num_warps * LANES + warp * LANES + lane) * vector + k
+        for turn in range(rounds)
+        for k in range(vector)
+    ]
+    end = _draw_registers(axes, held, pale, vector)
+    _draw_zoom(axes, 2, (lane, lane + 1), pale, end)
+    axes.set_xlim(-4.6, WIDTH + 0.2)
+    axes.set_ylim(-3 * LEVEL - 0.9, 1.7)
+    axes.axis("off")
+    alt = (
+        f"From the grid to one lane, for blocks of {block_size:,} float32 and {num_warps} warps. "
+        f"Program {program} of the grid owns elements {first:,} to {first + block_size - 1:,}. "
+        f"Its {num_warps} warps share them in pieces of {LANES * vector}"
+        + (f", {rounds} times over" if rounds > 1 else "")
+        + f": warp {warp} begins at {span[0]:,}. In a warp, {LANES} lanes hold {vector} "
+        f"{'neighbors' if vector > 1 else 'element'} each. "
+        f"Lane {lane} of warp {warp} holds {_listed(held)}: {per_lane} in "
+        f"{per_lane} register{'s' if per_lane > 1 else ''}."
+    )
+    return Picture.of(figure, alt, colours=32)
+
+
+def _check(block_size: int, num_warps: int, program: int, warp: int, lane: int) -> None:
+    """Raise CourseError for what cannot be drawn."""
+    numbers = {
+        "block_size": block_size, "num_warps": num_warps, "program": program, "warp": warp,
+        "lane": lane,
+    }  # fmt: skip
+    for name, number in numbers.items():
+        if type(number) is not int:
+            raise CourseError(f"draw.hierarchy takes whole numbers: {name} is {number!r}.")
+    if num_warps not in (1, 2, 4, 8):
+        raise CourseError(f"draw.hierarchy shows 1, 2, 4 or 8 warps; num_warps is {num_warps}.")
+    least, most = LANES * num_warps, LANES * num_warps * MOST_REGISTERS
+    if not least <= block_size <= most or block_size & (block_size - 1):
+        raise CourseError(
+            f"draw.hierarchy shows blocks of {least:,} to {most:,} elements, a power of two, for "
+            f"num_warps={num_warps}; block_size is {block_size:,}."
+        )
+    for name, number, count in (("warp", warp, num_warps), ("lane", lane, LANES)):
+        if not 0 <= number < count:
+            raise CourseError(f"There is no {name} {number}: there are {count}, counted from 0.")
+    if not 0 <= program < PROGRAMS_SHOWN:
+        raise CourseError(
+            f"draw.hierarchy shows programs 0 to {PROGRAMS_SHOWN - 1}; program is {program}."
+        )
+
+
+Span = tuple[float, float]
+
+
+def _span(first: int, start: int, length: int) -> tuple[int, int]:
+    """The first and the last element of a piece of a block."""
+    return first + start, first + start + length - 1
+
+
+def _draw_name(axes: Axes, level: int, name: str, below: str) -> None:
+    """The name of a level of the picture, at its left."""
+    label(axes, -0.4, -level * LEVEL + 0.7, name, ha="right", fontsize=10, weight="bold")
+    label(axes, -0.4, -level * LEVEL + 0.22, below, ha="right", color=DARK)
+
+
+def _draw_grid(axes: Axes, block_size: int, opened: int) -> Span:
+    """The programs of the grid; returns where the one that is opened lies."""
+    _draw_name(axes, 0, "grid", "of programs")
+    width = WIDTH / (PROGRAMS_SHOWN + 0.4)
+    for program in range(PROGRAMS_SHOWN):
+        colour = PROGRAMS[program % len(PROGRAMS)]
+        colour = colour if program == opened else paler(colour, 0.65)
+        x = program * width
+        cell(axes, x, 0, colour, f"program {program}", width=width, size=10)
+        first, last = _span(program * block_size, 0, block_size)
+        label(axes, x + width / 2, 1.3, f"elements {first:,} to {last:,}", color=DARK)
+    label(axes, WIDTH - 0.2 * width, 0.5, "…", fontsize=14)
+    return opened * width, (opened + 1) * width
+
+
+def _draw_block(
+    axes: Axes, first: int, block_size: int, num_warps: int, opened: int, vector: int
+) -> Span:
+    """A program's block in the pieces of its warps; returns the first piece of the one opened."""
+    _draw_name(axes, 1, "program", f"{num_warps} warps, {block_size:,} elements")
+    piece = LANES * vector
+    count = block_size // piece
+    width = WIDTH / count
+    for number in range(count):
+        warp = number % num_warps
+        colour = WARPS[warp % len(WARPS)]
+        colour = colour if warp == opened else paler(colour, 0.6)
+        x, y = number * width, -LEVEL
+        text = f"warp {warp}" if width > 3 else str(warp)
+        cell(axes, x, y, colour, text if width > 0.8 else "", width=width, size=9)
+        if width > 3.9 or (warp == 0 and number % num_warps == 0 and width * num_warps > 3):
+            label(axes, x, y - 0.3, f"{first + number * piece:,}", ha="left", color=DARK)
+    return opened * width, (opened + 1) * width
+
+
+def _draw_lanes(axes: Axes, span: tuple[int, int], opened: int, colour: str, vector: int) -> None:
+    """The 32 lanes of a warp."""
+    _draw_name(axes, 2, "warp", f"{LANES} lanes = threads")
+    for lane in range(LANES):
+        shade = colour if lane == opened else paler(colour, 0.6)
+        cell(axes, lane, -2 * LEVEL, shade, str(lane), size=8)
+    begins, ends = span
+    each = f"{vector} side by side in each lane" if vector > 1 else "one in each lane"
+    elements = f"elements {begins:,} to {ends:,}: {each}"
+    x, side = (0.0, "left") if opened > LANES // 2 else (WIDTH, "right")
+    label(axes, x, -2 * LEVEL - 0.35, elements, ha=side, color=DARK)
+
+
+def _draw_registers(axes: Axes, held: list[int], colour: str, vector: int) -> float:
+    """The elements that one lane holds, register by register; returns where they end."""
+    _draw_name(axes, 3, "lane", f"{len(held)} register{'s' if len(held) > 1 else ''}")
+    width = min(2.6, WIDTH / len(held) * 0.97)
+    y = -3 * LEVEL
+    for register, element in enumerate(held):
+        x = register * width + 0.25 * (register // vector) * (len(held) <= 16)
+        if width > 1.5:
+            cell(axes, x, y, colour, f"{element:,}", width=width, size=9)
+            label(axes, x + width / 2, y - 0.3, f"register {register}", color=DARK)
+        else:  # too narrow for a number to lie down
+            box(axes, x, y, width, 1, colour, edgecolor="white", lw=0.8)
+            middle = x + width / 2
+            label(axes, middle, y + 0.5, str(element), rotation=90, color=ink(colour), fontsize=7)
+    return x + width
+
+
+def _draw_zoom(axes: Axes, level: int, opened: Span, colour: str, width: float = WIDTH) -> None:
+    """A wedge from what is opened on a level to the whole of the next, which is so wide."""
+    top, bottom = -level * LEVEL, -(level + 1) * LEVEL + 1
+    xs = [opened[0], opened[1], width, 0]
+    axes.fill(xs, [top, top, bottom, bottom], color=paler(colour, 0.78), lw=0, zorder=0)
+    for x, end in zip(opened, (0, width), strict=True):
+        axes.plot([x, end], [top, bottom], color=LIGHT, lw=0.8, zorder=0.5)
+
+
+def _listed(held: list[int]) -> str:
+    shown = [f"{element:,}" for element in held]
+    return ", ".join([*shown[:8], "…"] if len(shown) > 8 else shown)
