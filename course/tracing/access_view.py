@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from course.display.colours import GREY, LIGHT, PALETTE
-from course.display.picture import Picture, new_figure
-from course.display.shapes import box, label
+from course.display.colours import DARK, LIGHT, PROGRAMS, WORK, YELLOW, rgb
+from course.display.lane_arrows import draw_lane_arrows, lane_legend, sectors_text
+from course.display.picture import WIDTH, Picture, new_figure
+from course.display.shapes import frame
 from course.errors import CourseError
 from course.gpus.peaks import GPUS
-from course.lowering.memory_requests import SECTOR_BYTES
 from course.type_names import AnyValue, Kernel
 
 from .downsample import unpacked
@@ -20,11 +20,12 @@ from .records import AccessCounts, TensorPanel
 from .survey import survey
 
 MOST_ACCESSES = 8
-PROGRAM_COLOURS = PALETTE[:6]
-STRIP = 40
-"""Sectors across in the strip of a request."""
 COALESCED = 1.01
 """Sectors over the least, up to which an access counts as coalesced."""
+HEIGHT = 1.95
+"""Inches of an access."""
+RAMP = ("#DCEBF7", "#08306B")
+"""The colours of the first and the last program where there are more than have one of their own."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class _Mark:
 
 LOAD_MARKS = (
     _Mark("shared", "#666666", "dark", "read by several programs"),
-    _Mark("unwritten", "#F0E442", "yellow", "read and written by nobody"),
+    _Mark("unwritten", YELLOW, "yellow", "read and written by nobody"),
 )
 STORE_MARKS = (_Mark("twice", "#CC0000", "red", "written by several programs"),)
 
@@ -48,16 +49,16 @@ STORE_MARKS = (_Mark("twice", "#CC0000", "red", "written by several programs"),)
 def access(
     kernel: Kernel, grid: Any, *args: AnyValue, target: str | None = None, **kwargs: AnyValue
 ) -> Picture:
-    """The elements that each program touches, and the sectors of a warp's requests.
+    """The elements that each program touches, and how a warp's lanes reach into memory.
 
     kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs); it is run in the interpreter,
         on copies of the tensors.
     target: what it is compiled for, as `lower` or `cost` takes it: which lanes ask together follows
         from the compiled layouts.
 
-    A row for every load and store. Left its tensor, each colour a program (six in turn); right the
-    first requests of the first program, a cell for each sector of 32 bytes. Raises CourseError if
-    the launch is none, or fails.
+    A row for every load and store. Left its tensor in the colours of programs, what the first one
+    touches framed; right the lanes of its first warp in their first request, an arrow from each to
+    its sectors of 32 bytes, all on one scale. Raises CourseError if the launch is none, or fails.
     """
     compiled_for = GPUS[target].target if target in GPUS else target
     surveyed = survey("draw.access", kernel, grid, args, kwargs, compiled_for)
@@ -65,21 +66,24 @@ def access(
     accesses = counts.accesses[:MOST_ACCESSES]
     if not accesses:
         raise CourseError(f"{counts.kernel} touches no memory.")
-    figure = new_figure(9, 0.6 + 1.35 * len(accesses))
-    rows = figure.subplots(len(accesses), 2, width_ratios=[1, 2.2], squeeze=False)
-    sentences = []
+    figure = new_figure(WIDTH, 0.35 + HEIGHT * len(accesses))
+    rows = figure.subplots(len(accesses), 2, width_ratios=[1, 4], squeeze=False)
+    sentences, legend = [], {}
     for (left, right), each in zip(rows, accesses, strict=True):
         tensor = None if each.tensor is None else counts.tensors[each.tensor]
         name = tensor.name if tensor else "memory of no tensor"
         title = f"line {each.line}: {each.kind} {name}"
         marks = ""
         if tensor:
-            marks = _draw_tensor(left, tensor, LOAD_MARKS if each.kind == "load" else STORE_MARKS)
-            left.set_title(title, fontsize=9, loc="left")
+            marks = _draw_tensor(left, tensor, each.kind, counts.programs)
         else:
             left.axis("off")
-        _draw_requests(right, each)
-        sentences.append(f"{title}: {_requests_text(each)}{marks}.")
+        colour = WORK["load" if each.kind == "load" else "store"]
+        legend["load" if each.kind == "load" else "store"] = colour
+        lanes = _draw_requests(right, title, each, colour)
+        sentences.append(f"{title}: {_requests_text(each)}{marks}.{lanes}")
+    handles = lane_legend(legend)
+    figure.legend(handles=handles, loc="outside lower right", ncols=3, fontsize=8, frameon=False)
     if (more := len(counts.accesses) - MOST_ACCESSES) > 0:
         sentences.append(f"{more} more are not drawn.")
     return Picture.of(figure, " ".join([*sentences, *surveyed.notes]), colours=48)
@@ -98,52 +102,61 @@ def _requests_text(counts: AccessCounts) -> str:
     return f"{requests}, {sectors} for {counts.least:,} at least: {verdict}"
 
 
-def _draw_tensor(axes: Axes, tensor: TensorPanel, marks: tuple[_Mark, ...]) -> str:
+def _draw_tensor(axes: Axes, tensor: TensorPanel, kind: str, programs: int) -> str:
     """The tensor's cells in the colours of programs; returns what the marks mean."""
     down, across = tensor.cells
-    programs = unpacked(tensor.writer if marks == STORE_MARKS else tensor.reader)
-    image = np.full((down * across, 3), _rgb(LIGHT))
-    for turn, colour in enumerate(PROGRAM_COLOURS):
-        image[(programs > 0) & ((programs - 1) % len(PROGRAM_COLOURS) == turn)] = _rgb(colour)
+    marks = LOAD_MARKS if kind == "load" else STORE_MARKS
+    owners = unpacked(tensor.reader if kind == "load" else tensor.writer)
+    image = np.full((down * across, 3), rgb(LIGHT))
+    for program in np.unique(owners[owners > 0]):
+        image[owners == program] = _program_colour(int(program) - 1, programs)
     meanings = ""
     for mark in marks:
         marked = unpacked(getattr(tensor, mark.field))
-        image[marked] = _rgb(mark.colour)
+        image[marked] = rgb(mark.colour)
         if len(marked):
             meanings += f", {mark.name}: {mark.meaning}"
     # A vector's last line may not be full, and a long flat picture cannot be seen.
     tall = max(1, min(8, math.ceil(across / max(1, down) / 4)))
     pixels = np.repeat(image.reshape(down, across, 3), tall, axis=0)
-    axes.imshow(pixels, interpolation="nearest", aspect="equal")
-    below = f"{tensor.dtype} {tensor.shape}{meanings.replace(', dark', ' dark', 1)}"
-    axes.set_xlabel(below, fontsize=7, loc="left")
+    axes.imshow(pixels.astype(np.uint8), interpolation="nearest", aspect="equal")
+    places = np.argwhere(owners.reshape(down, across) == 1)
+    if len(places):
+        (top, left), (bottom, right) = places.min(axis=0), places.max(axis=0) + 1
+        corner = left - 0.5, top * tall - 0.5
+        size = right - left, (bottom - top) * tall
+        frame(axes, *corner, *size, edgecolor="black", lw=1.6, clip_on=False, zorder=3)
+    axes.set_title(tensor.name, fontsize=9, loc="left")
+    below = f"{tensor.dtype} {tensor.shape}\nframed: program 0"
+    if programs > len(PROGRAMS):
+        below += f"\nlight to dark: 0 to {programs - 1:,}"
+    below += meanings.replace(", ", "\n")
+    axes.set_xlabel(below, fontsize=7.5, loc="left")
     axes.set_xticks([])
     axes.set_yticks([])
     return meanings
 
 
-def _draw_requests(axes: Axes, counts: AccessCounts) -> None:
-    """A strip for each of the first requests: the sectors that it touches, from the first on."""
-    rows = [sectors for sectors in counts.first if sectors]
-    for y, sectors in enumerate(rows):
-        first, span = sectors[0], sectors[-1] - sectors[0] + 1
-        scale = max(1.0, span / STRIP)  # far apart: places, no longer to scale with their width
-        bottom, width = -y - 0.8, max(0.35, 1 / scale)
-        box(axes, 0, bottom, STRIP, 0.8, LIGHT)
-        for sector in sectors:
-            x = (sector - first) / scale
-            box(axes, x, bottom, width, 0.8, PALETTE[0], edgecolor="white", lw=0.4)
-        far, near = f" over {span * SECTOR_BYTES:,} bytes", f" from byte {first * SECTOR_BYTES:,}"
-        text = f"{len(sectors)} sector{'s' if len(sectors) > 1 else ''}{far if scale > 1 else near}"
-        label(axes, STRIP + 0.6, -y - 0.4, text, ha="left", fontsize=7)
-    colour = "black" if counts.sectors <= counts.least else "#B00020"
-    axes.set_title(_requests_text(counts), fontsize=8, loc="left", color=colour)
-    if not rows:
-        axes.text(0, -0.5, "the first program asks for nothing", fontsize=8, color=GREY)
-    axes.set_xlim(-0.3, STRIP + 17)
-    axes.set_ylim(-max(4, len(rows)), 0.1)
+def _program_colour(program: int, programs: int) -> tuple[int, ...]:
+    """A colour of its own for each of a few programs; of many, one between light and dark."""
+    if programs <= len(PROGRAMS):
+        return rgb(PROGRAMS[program])
+    first, last = map(rgb, RAMP)
+    share = program / (programs - 1)
+    return tuple(round(a + (b - a) * share) for a, b in zip(first, last, strict=True))
+
+
+def _draw_requests(axes: Axes, title: str, counts: AccessCounts, colour: str) -> str:
+    """The lanes of the first request and the sectors that they touch; a sentence on them."""
+    axes.set_title(f"{title}\n{_requests_text(counts)}", fontsize=9, loc="left")
+    if counts.lanes:
+        touched = draw_lane_arrows(axes, counts.lanes, colour)
+        count = len(counts.lanes)
+        lanes = f"{count} lanes reach" if count > 1 else "one lane reaches"
+        return f" In the first request {lanes} into {sectors_text(touched)}."
+    why = "asks for nothing in the first program"
+    if counts.by_descriptor:
+        why = "is made of whole rows, by a tensor descriptor"
+    axes.text(0.05, 0.5, f"No lane to show: it {why}.", fontsize=9, color=DARK)
     axes.axis("off")
-
-
-def _rgb(colour: str) -> tuple[float, ...]:
-    return tuple(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return ""

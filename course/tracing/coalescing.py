@@ -17,8 +17,6 @@ from .records import AccessCounts, LaunchCounts, TensorPanel
 from .touched_memory import ElementMap, StorageMarks
 
 LANES = 32
-FIRST_REQUESTS = 4
-"""How many requests of the first program are kept to be drawn."""
 
 
 class LaunchCounter:
@@ -98,6 +96,9 @@ class LaunchCounter:
         asking = self._requests.lanes(requests, access)
         pointers = access.pointers.ravel().astype(np.int64)
         addresses = np.where((asking >= 0) & active[asking], pointers[asking], -1)
+        if len(self.programs) == 1 and counts.tensor is not None and not counts.lanes:
+            begin = self.arguments.all[counts.tensor].address
+            counts.lanes = _lanes(requests, addresses, begin, access.itemsize)
         addresses.sort(axis=1)
         if requests is not None and requests.merged:
             warps = np.arange(len(addresses)) * requests.num_warps // len(addresses)
@@ -107,10 +108,6 @@ class LaunchCounter:
         counts.requests += int((distinct > 0).sum())
         counts.sectors += int(_beginnings(sectors).sum())
         counts.least += int((-(-distinct * access.itemsize // SECTOR_BYTES)).sum())
-        if len(self.programs) == 1 and counts.tensor is not None:
-            begin = self.arguments.all[counts.tensor].address // SECTOR_BYTES
-            for row in sectors[: FIRST_REQUESTS - len(counts.first)]:
-                counts.first.append([int(sector) - begin for sector in np.unique(row[row >= 0])])
 
     def panels(self) -> list[TensorPanel]:
         return [tensor.panel() for tensor in self.maps]
@@ -178,6 +175,27 @@ class CompiledRequests:
             else:
                 self._lanes[key] = requests.numbers(access.itemsize)
         return self._lanes[key]
+
+
+def _lanes(
+    requests: Requests | None, addresses: np.ndarray, begin: int, itemsize: int
+) -> list[tuple[int, int]]:
+    """What each lane touches in the first request that touches anything: see AccessCounts.lanes.
+
+    addresses: [requests, lanes x elements], -1 for none. begin: where the tensor begins.
+    """
+    asking = addresses[(addresses >= 0).any(axis=1)]
+    if not len(asking) or (requests is not None and requests.by_descriptor):
+        return []
+    first = asking[0]
+    if first.size == 1:  # a scalar: every lane loads it, and one lane stores it
+        first = np.repeat(first, LANES if requests and requests.kind == "load" else 1)
+    count = 2 ** len(requests.bases["lane"]) if requests and requests.bases else len(first)
+    pieces = [piece[piece >= 0] - begin for piece in first.reshape(count, -1)]
+    return [
+        (int(piece.min()), int(piece.max()) + itemsize) if len(piece) else (0, 0)
+        for piece in pieces
+    ]
 
 
 def _beginnings(ordered: np.ndarray) -> np.ndarray:

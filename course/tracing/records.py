@@ -41,8 +41,9 @@ class AccessCounts:
     by_descriptor: bool = False
     guessed: bool = False
     """Whether no compiled kernel said which lanes ask together: 32 neighbours were taken."""
-    first: list[list[int]] = field(default_factory=list)
-    """The sectors of the first program's first requests, counted from where the tensor begins."""
+    lanes: list[tuple[int, int]] = field(default_factory=list)
+    """What each lane touches in the first request of the first program: its first byte and the one
+    after its last, counted from where the tensor begins; equal if it asks for nothing."""
 
 
 @dataclass(frozen=True)
