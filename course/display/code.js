@@ -16,3 +16,13 @@ function codeLine(parts, row) {
   return line;
 }
 
+
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+// The bytes that Python has compressed with zlib and written in base64.
+async function inflate(text) {
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}

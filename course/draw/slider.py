@@ -60,4 +60,5 @@ class Slide(anywidget.AnyWidget):
         text = "\n".join(f"{self.name} = {value}: {alt}" for value, _, alt, _ in self.frames)
         static = {"text/html": "\n".join(parts), "text/plain": text}
         own = super()._repr_mimebundle_
-        return with_static(static, lambda: own(**kwargs))
+        state = {"name": self.name, "values": [value for value, *_ in self.frames]}
+        return with_static("slide", lambda: state, static, lambda: own(**kwargs))

@@ -12,7 +12,7 @@ import anywidget
 import traitlets
 
 from course.display.highlight import lines as coloured_lines
-from course.display.widget import page_of, script, style, with_static, write_page
+from course.display.widget import code_block, page_of, script, style, with_static, write_page
 from course.errors import CourseError
 from course.gpus.limits import TARGETS
 from course.type_names import AnyValue, Kernel
@@ -21,6 +21,7 @@ from .api import Lowered, lower, lower_again
 from .passes import without_location
 
 SCRIPT = Path(__file__).with_suffix("")
+KIND = "explore"
 TITLES = {
     "source": "Python", "ttir": "TTIR", "ttgir": "TTGIR", "llir": "LLVM IR", "ptx": "PTX",
     "sass": "SASS", "amdgcn": "GCN",
@@ -90,9 +91,14 @@ class Explorer(anywidget.AnyWidget):
 
     def to_html(self, path: str | Path) -> Path:
         """Write one file that links without a session or the network; return its path."""
-        state = {"panes": self.panes, "overview": self.overview}
-        page = page_of(SCRIPT, self.lowered.kernel, state, static_html(self.panes, self.overview))
-        return write_page(path, page)
+        content = static_html(self.panes, self.overview)
+        return write_page(
+            path, page_of(KIND, SCRIPT, self.lowered.kernel, self._kept_state(), content)
+        )
+
+    def _kept_state(self) -> dict[str, object]:
+        """What the script draws where no session answers."""
+        return {"panes": self.panes}
 
     def _show(self, lowered: Lowered, panes: list[Pane]) -> None:
         self.lowered = lowered
@@ -139,7 +145,7 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: AnyValue) -> Any:
         static = {"text/html": static_html(self.panes, self.overview), "text/plain": self.overview}
         own = super()._repr_mimebundle_
-        return with_static(static, lambda: own(**kwargs))
+        return with_static(KIND, self._kept_state, static, lambda: own(**kwargs))
 
 
 def again(lowered: Lowered, target: str, num_warps: int, num_stages: int) -> Lowered:
@@ -190,13 +196,13 @@ def _plain(line: list[str]) -> str:
 
 
 def static_html(panes: list[Pane], overview: str) -> str:
-    """The open panes as HTML that needs neither script nor style to be read."""
-    parts = ['<div class="course-explorer-static">', f"<pre>{html.escape(overview)}</pre>"]
+    """All panes as HTML that needs neither script nor style to be read; the open ones unfolded."""
+    parts = [code_block(overview)]
     for pane in panes:
         numbered = zip(pane["rows"], pane["lines"], strict=True)
-        text = html.escape("\n".join(f"{row:5}  {_plain(line)}" for row, line in numbered))
+        text = "\n".join(f"{row:5}  {_plain(line)}" for row, line in numbered)
         summary = f"<summary>{html.escape(pane['title'])}</summary>"
         parts.append(
-            f"<details{' open' if pane['open'] else ''}>{summary}<pre>{text}</pre></details>"
+            f"<details{' open' if pane['open'] else ''}>{summary}{code_block(text)}</details>"
         )
-    return "\n".join([*parts, "</div>"])
+    return "\n".join(parts)

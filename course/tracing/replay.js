@@ -7,15 +7,6 @@ const TABLE_CELLS = 32; // up to so many, numbers are read rather than looked at
 
 const ARRAYS = { u1: Uint8Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
 
-function bytesOf(text) {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-}
-
-async function inflate(text) {
-  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).arrayBuffer();
-}
-
 async function numbers(text) {
   return new Int32Array(await inflate(text));
 }

@@ -12,18 +12,19 @@ from typing import Any
 import anywidget
 import traitlets
 
-from course.display.widget import page_of, script, style, with_static, write_page
+from course.display.widget import code_block, page_of, script, style, with_static, write_page
 from course.errors import CourseError
 from course.triton_internals.interpreter import Program
 from course.type_names import AnyValue
 
 from .records import Element, Recording, Step, program_text
-from .replay_state import failure_text, notes, program_state, state_of
+from .replay_state import MOST_KEPT, failure_text, notes, program_state, state_of
 from .replay_text import grid_text, value_text
 
 SCRIPT = Path(__file__).with_suffix("")
+KIND = "replay"
 MOST_ROWS = 60
-"""Steps in the table that needs no script."""
+"""Steps in the text that needs no script."""
 
 Again = Callable[[list[Program], Element | None], Recording]
 """Traces the launch anew: the programs to record, and an element to find the writer of."""
@@ -67,8 +68,13 @@ class Replay(anywidget.AnyWidget):
 
         It holds the programs that a saved notebook holds.
         """
-        state = {"trace": self.trace}
-        return write_page(path, page_of(SCRIPT, self.recording.kernel, state, self._static_html()))
+        title, content = self.recording.kernel, self._static_html()
+        return write_page(path, page_of(KIND, SCRIPT, title, {"trace": self.trace}, content))
+
+    def _kept_state(self) -> dict[str, object]:
+        """What the script draws of a notebook that the course keeps."""
+        programs = self._programs
+        return {"trace": state_of(self.recording, programs, self.opened, MOST_KEPT)}
 
     def _answer(self, _: object, content: dict[str, Any], __: object) -> None:
         """Answer the script: whether a session is there, or another program."""
@@ -96,39 +102,38 @@ class Replay(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: AnyValue) -> Any:
         static = {"text/html": self._static_html(), "text/plain": str(self)}
         own = super()._repr_mimebundle_
-        return with_static(static, lambda: own(**kwargs))
+        return with_static(KIND, self._kept_state, static, lambda: own(**kwargs))
 
     def __str__(self) -> str:
-        grid = grid_text(self.recording.grid)
-        program = program_text(self.opened)
-        lines = [f"{self.recording.kernel}, program {program} of grid {grid}, step by step"]
-        for step, text, done in self._table():
-            lines.append(f"line {step.line:4}  {text.strip():44} {' '.join(done)}".rstrip())
-        failure = failure_text(self.recording)
-        return "\n".join([*lines, *([failure] if failure else []), *notes(self.recording)])
+        return "\n".join([self._title, *self._step_lines(), *self._sentences])
 
     __repr__ = __str__
 
-    def _table(self) -> list[tuple[Step, str, list[str]]]:
-        """The opened program's first steps, or its last if it failed: step, source, what it did."""
+    @property
+    def _title(self) -> str:
+        grid, program = grid_text(self.recording.grid), program_text(self.opened)
+        return f"{self.recording.kernel}, program {program} of grid {grid}, step by step"
+
+    @property
+    def _sentences(self) -> list[str]:
+        """Why it failed, where it did, and what a reader of the steps should know."""
+        failure = failure_text(self.recording)
+        return [*([failure] if failure else []), *notes(self.recording)]
+
+    def _step_lines(self) -> list[str]:
+        """The opened program's first steps, or its last if it failed: each line of the source, and
+        indented below it what it did there."""
         steps = self.steps[-MOST_ROWS:] if self.recording.failure else self.steps[:MOST_ROWS]
-        return [(step, self._texts[step.row], _done(step)) for step in steps]
+        lines = []
+        for step in steps:
+            lines.append(f"line {step.line:4}  {self._texts[step.row]}".rstrip())
+            lines += [f"{'':9}| {text}" for text in _done(step)]
+        left = len(self.steps) - len(steps)
+        return [*lines, *([f"{left:,} more steps."] if left else [])]
 
     def _static_html(self) -> str:
-        rows = "\n".join(
-            f"<tr><td>{step.line}</td><td><pre>{html.escape(text)}</pre></td>"
-            f"<td>{'<br>'.join(map(html.escape, done))}</td></tr>"
-            for step, text, done in self._table()
-        )
-        sentences = [failure_text(self.recording), *notes(self.recording)]
-        paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in sentences if text)
-        left = len(self.steps) - MOST_ROWS
-        more = f"<p>{left:,} steps more.</p>" if left > 0 else ""
-        kernel, program = html.escape(self.recording.kernel), program_text(self.opened)
-        return (
-            f"<p>{kernel}, program {program}, step by step</p>{paragraphs}"
-            f"<table><tr><th>line</th><th></th><th>what it did</th></tr>{rows}</table>{more}"
-        )
+        paragraphs = (f"<p>{html.escape(text)}</p>" for text in (self._title, *self._sentences))
+        return "\n".join([*paragraphs, code_block("\n".join(self._step_lines()))])
 
 
 def _done(step: Step) -> list[str]:

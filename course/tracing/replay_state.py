@@ -14,7 +14,10 @@ from .downsample import Panel
 from .records import ProgramSteps, Recording, Step
 
 MOST_SAVED = 300_000
-"""Characters of the recorded programs that a notebook keeps."""
+"""Characters of the recorded programs that a learner's notebook and a page of its own hold."""
+
+MOST_KEPT = 12_000
+"""Characters of them that the course's own notebooks keep, which many people download."""
 
 
 class ProgramState(TypedDict):
@@ -63,16 +66,23 @@ class ReplayState(TypedDict):
 
 
 def state_of(
-    recording: Recording, programs: dict[Program, ProgramSteps], opened: Program
+    recording: Recording,
+    programs: dict[Program, ProgramSteps],
+    opened: Program,
+    room: int = MOST_SAVED,
 ) -> ReplayState:
-    """What the script draws. programs: those recorded; opened: the one that is shown first."""
+    """What the script draws.
+
+    programs: those recorded. opened: the one that is shown first, which comes before the others.
+    room: how many characters of programs to hold.
+    """
     failed = recording.failure is not None
-    saved = [program_state(programs[opened], MOST_SAVED, last=failed)]
+    saved = [program_state(programs[opened], room, last=failed)]
     for program, steps in programs.items():
         if program != opened:
-            room = MOST_SAVED - sum(len(state["steps"]) for state in saved)
+            left = room - sum(len(state["steps"]) for state in saved)
             state = program_state(steps)
-            if len(state["steps"]) <= room:
+            if len(state["steps"]) <= left:
                 saved.append(state)
     return {
         "kernel": recording.kernel,

@@ -37,7 +37,12 @@ def add_page(page, tmp_path):
         BLOCK_SIZE=1024,
         target="sm_90",
     )
-    page.goto(f"file://{explore(made).to_html(tmp_path / 'add.html')}")
+    return opened(page, explore(made).to_html(tmp_path / "add.html"))
+
+
+def opened(page, path):
+    page.goto(f"file://{path}")
+    page.locator(".course-explorer").wait_for()
     return page
 
 
@@ -103,7 +108,7 @@ def test_other_stages_open_and_text_is_found(add_page):
 
 def test_what_a_kernel_says_is_text_and_no_markup(page, tmp_path):
     made = lower(kernels.print_kernel, "*fp32", target="sm_90")
-    page.goto(f"file://{explore(made, stages=['ttir', 'llir']).to_html(tmp_path / 'print.html')}")
+    opened(page, explore(made, stages=["ttir", "llir"]).to_html(tmp_path / "print.html"))
     assert page.locator("img").count() == 0
     assert page.get_by_text("<img src=x").count() > 0
     assert page.problems == []
@@ -143,9 +148,8 @@ def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, tmp_path):
     made = lower(
         kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75"
     )
-    page.goto(
-        f"file://{explore(made, stages=['ttir', 'ttgir', 'llir', 'ptx', 'sass']).to_html(tmp_path / 'big.html')}"
-    )
+    stages = ["ttir", "ttgir", "llir", "ptx", "sass"]
+    opened(page, explore(made, stages=stages).to_html(tmp_path / "big.html"))
     assert page.locator(".line").count() > 8000
     times = page.evaluate(HOVER_MS)
     assert times[len(times) // 2] < 16, times
@@ -155,7 +159,7 @@ def test_far_lines_of_long_panes_are_found(page, tmp_path):
     made = lower(
         kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75"
     )
-    page.goto(f"file://{explore(made, stages=['ptx']).to_html(tmp_path / 'big.html')}")
+    opened(page, explore(made, stages=["ptx"]).to_html(tmp_path / "big.html"))
     page.get_by_text("tl.store(out_ptr").hover()
     shown = page.locator('.pane[aria-label="PTX"]').locator(".line.on")
     assert shown.count() > 0
@@ -193,7 +197,7 @@ def test_without_script_the_panes_can_be_read(new_context, tmp_path):
     context = new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"file://{path}")
-    panes = page.locator(".course-explorer-static pre")
+    panes = page.locator("[data-course-widget] pre")
     assert panes.filter(has_text="tl.load(x_ptr + offsets, mask=mask)").is_visible()
     assert panes.filter(has_text="tt.get_program_id").last.is_visible()
 

@@ -285,7 +285,7 @@ def test_a_program_that_was_not_recorded_is_traced_when_asked_for():
     assert len(saved_steps(sent[1]["recorded"])) == 6
 
 
-def test_a_notebook_keeps_a_table_without_script(monkeypatch):
+def test_a_notebook_keeps_the_steps_as_text_without_script(monkeypatch):
     monkeypatch.setenv("COURSE_STATIC", "1")
     bundle = add()._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
