@@ -228,6 +228,9 @@ def notebooks(
     check: Annotated[
         bool, option("Compare only, run nothing; exit 1 where they differ.", "--check")
     ] = False,
+    minutes: Annotated[
+        bool, option("Print the table of minutes for the head of these lessons.", "--minutes")
+    ] = False,
     lessons: Annotated[
         list[str] | None, typer.Argument(help="Lessons, as 01; all where none is named.")
     ] = None,
@@ -235,6 +238,11 @@ def notebooks(
     """Derive notebooks/ from solutions/ and run them in CPU mode."""
     from course.lessons import notebooks
 
+    if minutes:
+        from course.lessons.minutes import report
+
+        print("\n\n".join(report(lessons or [])))
+        return
     if check:
         problems = notebooks.out_of_sync()
         print("\n".join(problems) or "notebooks/ agrees with solutions/.")

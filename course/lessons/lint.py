@@ -10,6 +10,9 @@
 6. Code cells are short and narrow, and install nothing and change no path.
 7. A lesson opens with its title.
 8. Folded text (hints, answers) has one markup, which every viewer of notebooks renders.
+9. A table of minutes under `| section | about minutes |` says what course/lessons/minutes.py
+   estimates, and the core of a sitting takes at most 75 minutes.
+10. Where one section says which routes take it, under its heading, all do.
 """
 
 import ast
@@ -21,6 +24,7 @@ from nbformat import NotebookNode
 
 from course.errors import CourseError
 
+from . import minutes
 from .source import EXERCISE, FROM_HERE, TO_HERE, solved, stub
 from .statements import FOLD, read
 
@@ -56,6 +60,7 @@ def _lesson_problems(notebook: NotebookNode, number: str) -> Iterator[str]:
         yield f"exercises are numbered {', '.join(ids)}; they must be {', '.join(expected)}."
     for index, exercise in exercises.items():
         yield from _exercise_problems(exercise, cells[max(0, index - 1) : index + 3])
+    yield from minutes.problems(notebook)
 
 
 def _exercise_problems(exercise: str, cells: list[NotebookNode]) -> Iterator[str]:
