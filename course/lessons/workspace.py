@@ -1,4 +1,7 @@
-"""The reader's own copies of the lessons, in work/: made once, and never overwritten."""
+"""The reader's own copies of the lessons, in work/: made once, and never overwritten.
+
+They hold no outputs: whoever runs a cell sees what comes out, and not what came out elsewhere.
+"""
 
 import hashlib
 import itertools
@@ -38,13 +41,16 @@ def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
     origins = _origins(work)
     copied = Copied()
     for lesson in _lessons(notebooks):
-        name, content = lesson.name, lesson.read_bytes()
+        name, published = lesson.name, lesson.read_bytes()
+        content = without_outputs(published)
         mine = _content(work / name)
         if mine is None:
             copied.new.append(name)
-        elif content.startswith(mine) and mine != content:
-            copied.renewed.append(name)  # half a copy, of an interrupted call: nobody's work
-        elif _hash(content) in (origins.get(name), _hash(mine)):
+        elif mine != content and (content.startswith(mine) or published.startswith(mine)):
+            # Half a copy, of an interrupted call, or one with outputs, as earlier versions of the
+            # course made it: nobody's work.
+            copied.renewed.append(name)
+        elif mine == content or origins.get(name) in (_hash(content), _hash(published)):
             _record(work, origins, name, content)
             continue
         elif _hash(mine) == origins.get(name):
@@ -69,7 +75,7 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
     if source is None:
         raise CourseError(f"There is no lesson {lesson!r}: there is {', '.join(lessons)}.")
     _make_folder(work)
-    fresh, content, kept = work / source.name, source.read_bytes(), None
+    fresh, content, kept = work / source.name, without_outputs(source.read_bytes()), None
     ready = fresh.with_name(f".{fresh.name}")
     write_whole(ready, content)  # before the old copy is moved, since there may be no room
     try:
@@ -84,6 +90,20 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
         ) from error
     _record(work, _origins(work), fresh.name, content)
     return fresh, kept
+
+
+def without_outputs(notebook: bytes) -> bytes:
+    """A notebook's bytes without its outputs and execution counts. What is no notebook stays as it
+    is."""
+    try:
+        content = json.loads(notebook)
+        cells = content["cells"]
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                cell["outputs"], cell["execution_count"] = [], None
+    except (ValueError, TypeError, KeyError):
+        return notebook
+    return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def _make_folder(work: Path) -> None:

@@ -1,10 +1,12 @@
 """The reader's copies in work/ are made once, and nothing that the reader wrote is ever lost."""
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 
+import nbformat
 import pytest
 
 from course.errors import CourseError
@@ -135,6 +137,74 @@ def test_reset_of_what_is_no_lesson_says_which_there_are_and_changes_nothing(fol
     with pytest.raises(CourseError, match=r"^There is no lesson .+: there is 01, 02\.$"):
         workspace.reset(number, *folders)
     assert texts(folders[1]) == before
+
+
+# Copies hold no outputs
+
+
+def notebook(source, output="2\n"):
+    """A lesson of one cell, as it stands in notebooks/: run."""
+    outputs = [nbformat.v4.new_output("stream", text=output)]
+    cell = nbformat.v4.new_code_cell(source, outputs=outputs, execution_count=1, id="one")
+    lesson = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# é", id="0"), cell])
+    return nbformat.writes(lesson) + "\n"
+
+
+def code_cell(path):
+    return nbformat.read(path, as_version=4).cells[1]
+
+
+def test_a_copy_has_neither_outputs_nor_execution_counts_and_is_else_its_lesson(folders):
+    notebooks, work = folders
+    (notebooks / FIRST).write_text(notebook("1 + 1"))
+    workspace.copy_lessons(*folders)
+    workspace.reset("01", *folders)
+    for name in (FIRST, "01-vector-add.kept-1.ipynb"):
+        cell = code_cell(work / name)
+        assert (cell.source, cell.outputs, cell.execution_count) == ("1 + 1", [], None)
+    lesson = nbformat.reads(notebook("1 + 1"), as_version=4)
+    lesson.cells[1].outputs, lesson.cells[1].execution_count = [], None
+    assert (work / FIRST).read_text() == nbformat.writes(lesson) + "\n"
+
+
+def test_a_lesson_whose_outputs_alone_have_changed_is_no_newer_version(folders):
+    notebooks, work = folders
+    (notebooks / FIRST).write_text(notebook("1 + 1"))
+    workspace.copy_lessons(*folders)
+    (work / FIRST).write_text("my solution")
+    (notebooks / FIRST).write_text(notebook("1 + 1", output="two\n"))
+    assert workspace.copy_lessons(*folders) == workspace.Copied()
+
+
+def copied_with_outputs(folders, text):
+    """Leave work/ as earlier versions of the course did."""
+    notebooks, work = folders
+    work.mkdir()
+    (notebooks / FIRST).write_text(text)
+    (work / FIRST).write_text(text)
+    origin = hashlib.sha256(text.encode()).hexdigest()
+    (work / workspace.ORIGINS).write_text(json.dumps({FIRST: origin}))
+
+
+@pytest.mark.parametrize("newer", ["1 + 1", "1 + 2"])
+def test_an_untouched_copy_with_outputs_is_renewed(folders, newer):
+    notebooks, work = folders
+    copied_with_outputs(folders, notebook("1 + 1"))
+    (notebooks / FIRST).write_text(notebook(newer))
+    assert workspace.copy_lessons(*folders).renewed == [FIRST]
+    assert (code_cell(work / FIRST).source, code_cell(work / FIRST).outputs) == (newer, [])
+    assert workspace.copy_lessons(*folders) == workspace.Copied()
+
+
+def test_a_copy_with_outputs_that_the_reader_worked_in_is_kept(folders):
+    notebooks, work = folders
+    copied_with_outputs(folders, notebook("1 + 1"))
+    mine = notebook("1 + 1  # mine")
+    (work / FIRST).write_text(mine)
+    assert workspace.copy_lessons(*folders) == workspace.Copied(new=[SECOND])
+    (notebooks / FIRST).write_text(notebook("1 + 2"))
+    assert workspace.copy_lessons(*folders) == workspace.Copied(behind=[FIRST])
+    assert (work / FIRST).read_text() == mine
 
 
 # A full disk, an interruption, and what else can be in the way
