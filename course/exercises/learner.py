@@ -1,4 +1,4 @@
-"""What a learner has tried and solved: one small file a person, in no notebook."""
+"""What a learner has tried and solved: one small file per work folder, in no notebook."""
 
 import contextlib
 import fcntl
@@ -14,6 +14,10 @@ import msgspec
 from course.cache import data_folder
 from course.errors import CourseError
 from course.files import make_private, write_whole
+from course.lessons.source import ORIGINS, WORK
+
+RECORD = "progress.json"
+"""In the course's data folder. In a work folder its name begins with a dot."""
 
 LOCK_S = 5
 """How long a check waits for another session that is writing down its own."""
@@ -32,8 +36,29 @@ class History(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def record_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where it is kept."""
-    return data_folder(environ) / "progress.json"
+    """Where the history is kept: in $COURSE_DATA where that is set, else in the work folder, else
+    in the course's data folder."""
+    work = None if environ.get("COURSE_DATA") else work_folder()
+    return work / f".{RECORD}" if work else data_folder(environ) / RECORD
+
+
+def work_folder() -> Path | None:
+    """The work folder that this process runs in, or else that of this course; None where neither
+    is there, or where it holds no history and cannot be written to."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # the session's folder is gone
+        here = WORK
+    around = (folder for folder in (here, *here.parents) if (folder / ORIGINS).is_file())
+    work = next(around, WORK)
+    can_keep = os.access(work, os.W_OK) or (work / f".{RECORD}").exists()
+    return work if work.is_dir() and can_keep else None
+
+
+def _older_record(path: Path) -> Path | None:
+    """The user's own record, which a work folder without any takes over; None if there is none."""
+    older = data_folder() / RECORD
+    return older if older != path and not path.exists() and older.is_file() else None
 
 
 def tried() -> dict[str, History]:
@@ -43,6 +68,7 @@ def tried() -> dict[str, History]:
     """
     path = record_file()
     try:
+        path = _older_record(path) or path
         return _read(path)
     except OSError as error:
         raise CourseError(
@@ -84,14 +110,19 @@ def _changing(path: Path) -> Iterator[dict[str, History]]:
     make_private(path.parent)
     with open(path.with_suffix(".lock"), "w") as lock:
         _take(lock)
+        older = _older_record(path)
+        source = older or path
         try:
-            history = _read(path)
+            history = _read(source)
         except CourseError:
-            path.replace(path.with_suffix(".damaged.json"))
-            history = {}
+            source.replace(source.with_suffix(".damaged.json"))
+            history, older = {}, None
         yield history
         packed = msgspec.json.encode(dict(sorted(history.items())))
         write_whole(path, msgspec.json.format(packed, indent=1))
+        if older:  # the first work folder takes it over, and no other
+            with contextlib.suppress(OSError):
+                older.replace(older.with_suffix(".taken-over.json"))
 
 
 def _take(lock: TextIO) -> None:

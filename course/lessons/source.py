@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
+WORK = ROOT / "work"
+"""The reader's copies of the lessons."""
+ORIGINS = ".origins.json"
+"""In a work folder: for each lesson, the hash of the text it was copied from."""
 
 EXERCISE = re.compile(r"# exercise (\d\d\.\d+)$")
 FROM_HERE = re.compile(r"\s*# about (\d+) lines? from here$")

@@ -13,11 +13,7 @@ from pathlib import Path
 from course.errors import CourseError
 from course.files import advice, write_whole
 
-from .source import NOTEBOOKS, ROOT
-
-WORK = ROOT / "work"
-ORIGINS = ".origins.json"
-"""In work/: for each lesson, the hash of the text it was copied from."""
+from .source import NOTEBOOKS, ORIGINS, WORK
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import stat
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from course import check, hint
 from course.errors import CourseError
 from course.exercises import learner
+from course.exercises.progress import progress
+from course.lessons.source import ORIGINS
 from tests.support.disk import room_for
 
 
@@ -102,3 +105,87 @@ def test_the_folder_of_the_history_is_the_learners_alone_whatever_the_umask(tmp_
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+
+
+# One history for each work folder
+
+
+@pytest.fixture
+def work_folders(tmp_path, monkeypatch):
+    """Two work folders of one user, and a place that is none."""
+    monkeypatch.delenv("COURSE_DATA")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(learner, "WORK", tmp_path / "one")
+    for name in ("one", "two"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        (tmp_path / name / ORIGINS).write_text("{}")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return tmp_path
+
+
+def test_two_work_folders_of_one_user_have_a_history_each(work_folders, monkeypatch):
+    monkeypatch.chdir(work_folders / "two" / "deep")
+    check("01.5", 268)
+    monkeypatch.chdir(work_folders / "one")
+    assert learner.tried() == {}
+    check("01.5", 1.0)
+    assert learner.tried()["01.5"].verdict == "wrong"
+    monkeypatch.chdir(work_folders / "two")
+    assert learner.tried()["01.5"].verdict == "right"
+    assert not (work_folders / "home").exists()
+
+
+def test_from_elsewhere_the_history_is_that_of_the_courses_own_work_folder(work_folders):
+    check("01.5", 268)
+    assert learner.record_file() == work_folders / "one" / ".progress.json"
+    assert {row.exercise for row in progress().exercises if row.right} == {"01.5"}
+
+
+@pytest.mark.parametrize("way", ["missing", "not writable"])
+def test_without_a_work_folder_that_can_be_written_the_user_has_one_history(
+    work_folders, way, monkeypatch
+):
+    if way == "missing":
+        shutil.rmtree(work_folders / "one")
+    else:
+        monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert check("01.5", 268).notes == []
+    assert learner.record_file() == work_folders / "home" / "triton-course" / "progress.json"
+    assert learner.tried()["01.5"].verdict == "right"
+
+
+def test_a_history_that_the_user_had_goes_to_the_first_work_folder_alone(work_folders, monkeypatch):
+    older = work_folders / "home" / "triton-course" / "progress.json"
+    older.parent.mkdir(parents=True)
+    older.write_text('{"00.1": {"tries": 2, "verdict": "right", "first_right": "2026-01-01"}}')
+    assert learner.tried()["00.1"].tries == 2
+    assert older.exists(), "to look at it takes nothing over"
+    check("01.5", 268)
+    assert sorted(learner.tried()) == ["00.1", "01.5"]
+    monkeypatch.chdir(work_folders / "two")
+    assert learner.tried() == {}
+    assert not older.exists()
+    assert older.with_suffix(".taken-over.json").exists()
+
+
+def test_a_history_that_the_user_had_and_that_is_damaged_is_set_aside(work_folders):
+    older = work_folders / "home" / "triton-course" / "progress.json"
+    older.parent.mkdir(parents=True)
+    older.write_text("{")
+    assert check("01.5", 268).notes == []
+    assert list(learner.tried()) == ["01.5"]
+    assert older.with_suffix(".damaged.json").read_text() == "{"
+
+
+def test_a_session_whose_folder_is_gone_keeps_its_history(work_folders):
+    (work_folders / "elsewhere").rmdir()
+    assert check("01.5", 268).notes == []
+    assert learner.record_file() == work_folders / "one" / ".progress.json"
+
+
+def test_a_data_folder_that_was_asked_for_comes_before_the_work_folder(work_folders, monkeypatch):
+    monkeypatch.setenv("COURSE_DATA", str(work_folders / "asked"))
+    check("01.5", 268)
+    assert learner.record_file() == work_folders / "asked" / "progress.json"
+    assert not (work_folders / "one" / ".progress.json").exists()
