@@ -13,3 +13,9 @@ AnyValue = Any
 
 AnyValues = dict[str, AnyValue]
 """AnyValues by the names of parameters, options or variables."""
+
+
+def kind_of(value: AnyValue) -> str:
+    """A value's type with its article, as a sentence names it: "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

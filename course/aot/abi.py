@@ -10,6 +10,7 @@ import torch
 
 from course.errors import CourseError
 from course.lowering.arguments import DTYPES
+from course.type_names import kind_of
 
 POINTEES = (*DTYPES, "fp8e4b15")
 """What a pointer may point to: every scalar type of Triton's."""
@@ -129,7 +130,7 @@ def _address(what: str, type: Scalar) -> Callable[[Value], int]:
 
     def address(tensor: Value) -> int:
         if not isinstance(tensor, torch.Tensor):
-            raise CourseError(f"{what} is {_kind(tensor)}, and must be a tensor ({type.name}).")
+            raise CourseError(f"{what} is {kind_of(tensor)}, and must be a tensor ({type.name}).")
         if tensor.layout is not torch.strided:
             raise CourseError(
                 f"{what} is a tensor of layout {tensor.layout}, which has no one address: "
@@ -151,7 +152,7 @@ def _integer(what: str, type: Scalar) -> Callable[[Value], int]:
 
     def integer(value: Value) -> int:
         if not isinstance(value, int):
-            raise CourseError(f"{what} is {_kind(value)}, and must be {wanted}.")
+            raise CourseError(f"{what} is {kind_of(value)}, and must be {wanted}.")
         if not least <= value <= greatest:
             raise CourseError(f"{what} is {value}, and {type.name} holds {least} to {greatest}.")
         return int(value)
@@ -164,7 +165,7 @@ def _float(what: str, type: Scalar) -> Callable[[Value], float]:
 
     def number(value: Value) -> float:
         if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise CourseError(f"{what} is {_kind(value)}, and must be a number ({type.name}).")
+            raise CourseError(f"{what} is {kind_of(value)}, and must be a number ({type.name}).")
         try:
             rounded = rounded_to_type(value)
         except OverflowError:  # an int may be larger than any float
@@ -196,8 +197,3 @@ ROUNDED: dict[str, Callable[[float], float]] = {
 }
 """Type -> the nearest number that it has. C gets a float for the two small types and rounds again,
 which then changes nothing."""
-
-
-def _kind(value: Value) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

@@ -10,6 +10,8 @@ from .result import NO_TRY, Checked
 
 _shown_hints: dict[str, int] = {}
 """How many hints to each exercise this session has shown."""
+_checked_to_do: set[str] = set()
+"""The exercises of which this session has checked a stub."""
 
 
 def check(exercise_id: str, answer: Answer) -> Checked:
@@ -21,16 +23,26 @@ def check(exercise_id: str, answer: Answer) -> Checked:
     """
     exercise = find(exercise_id)
     if answer is None or answer is ...:
-        return Checked(exercise.id, "to do")
-    if isinstance(exercise, Code):
+        checked = Checked(exercise.id, "to do")
+    elif isinstance(exercise, Code):
         from .check_code import check_code  # it loads the compiler's and the interpreter's side
 
         checked = check_code(exercise, answer)
     else:
         checked = Checked(exercise.id, *exercise.judge(answer))
+    if checked.verdict == "to do":
+        return _again(checked)
     if checked.verdict not in NO_TRY and (problem := learner.note(exercise.id, checked.verdict)):
         checked.notes.append(problem)
     return checked
+
+
+def _again(to_do: Checked) -> Checked:
+    """What is to do; from the second time on with a word of what may have been forgotten."""
+    if to_do.exercise in _checked_to_do:
+        to_do.notes.append("Changed it? Run the cell above again, then this one.")
+    _checked_to_do.add(to_do.exercise)
+    return to_do
 
 
 def hint(exercise_id: str) -> None:

@@ -18,10 +18,11 @@ from course.isolate.limits import child_memory_bytes
 from course.isolate.pool import UnreadableError
 from course.lessons.statements import statement_of
 from course.triton_internals.jit_functions import plain_function
+from course.type_names import kind_of
 
 from .kinds import Answer, Code, Kernel
 from .result import Checked, Judged, shortened
-from .worker import TARGET, Compilation, Trial, Where, compile_answer, run_answer
+from .worker import TARGET_IN_WORDS, Compilation, Trial, Where, compile_answer, run_answer
 
 if TYPE_CHECKING:
     from course.tracing.replay import Replay
@@ -97,7 +98,7 @@ def _form_of(answer: Answer) -> str:
     if inspect.isfunction(answer):
         return "a plain function"
     called = "" if callable(answer) else "; give it without calling it"
-    return f"a {type(answer).__name__}{called}"
+    return f"{kind_of(answer)}{called}"
 
 
 def _has_default(parameter: inspect.Parameter) -> bool:
@@ -186,12 +187,16 @@ def _on_this_gpu(trial: Trial) -> Trial:
 def _without_gpu(compilation: Compilation, trial: Trial) -> Trial:
     """The verdict of an answer that nothing speaks against, with what is known of compiling it."""
     verdict, reason = trial.judged
-    untold = f"hether it compiles could not be told ({shortened(compilation.untold)})"
+    untold = shortened(compilation.untold)
+    known = f"It compiles for {TARGET_IN_WORDS}"
+    if untold:
+        known = f"Whether it compiles could not be told ({untold})"
     if verdict == "left to the GPU":
-        known = f"W{untold}" if compilation.untold else f"It compiles for {TARGET}"
         return Trial(Judged(verdict, f"{reason}\n{known}: check it in GPU mode."))
-    known = f"; w{untold}." if compilation.untold else f", and it compiles for {TARGET}."
-    return Trial(Judged("right", reason + known), trial.notes)
+    said = f"{reason}, and it compiles for {TARGET_IN_WORDS}."
+    if untold:
+        said = f"{reason}; whether it compiles could not be told ({untold})."
+    return Trial(Judged("right", said), trial.notes)
 
 
 def _trial(ended: Ended[Trial]) -> Trial:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 
+from course.type_names import kind_of
 from course.verifying.inputs import Case
 
 from .result import Judged
@@ -122,8 +123,8 @@ class Number:
 
     def judge(self, answer: Answer) -> Judged:
         if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
-            kind = type(answer).__name__
-            return Judged("no answer", f"It must be a number, in {self.unit}; this is a {kind}.")
+            this = f"this is {kind_of(answer)}"
+            return Judged("no answer", f"It must be a number, in {self.unit}; {this}.")
         try:
             number = float(answer)
         except OverflowError:
@@ -180,8 +181,8 @@ class Text:
 
     def judge(self, answer: Answer) -> Judged:
         if not isinstance(answer, str):
-            kind = type(answer).__name__
-            return Judged("no answer", f"It must be a text, in quotes; this is a {kind}.")
+            this = f"this is {kind_of(answer)}"
+            return Judged("no answer", f"It must be a text, in quotes; {this}.")
         text = _plain(answer)
         if text in map(_plain, self.accepts):
             return Judged("right", self.because)

@@ -53,12 +53,8 @@ class Checked:
         return self.verdict == "right"
 
     def __str__(self) -> str:
-        # "right, in 8 cases, …" is one sentence; any other reason has lines of its own.
-        if self.right and self.reason.startswith("in "):
-            head, lines = f"{self.exercise}: right, {self.reason}", self.notes
-        else:
-            head = f"{self.exercise}: {self.verdict}."
-            lines = [*self.reason.splitlines(), *self.notes]
+        head = f"{self.exercise}: {self.verdict}."
+        lines = [*self.reason.splitlines(), *self.notes]
         return "\n".join([head, *(f"    {shortened(line)}" for line in lines)])
 
     __repr__ = __str__

@@ -23,6 +23,7 @@ from .result import Judged
 
 TARGET = "sm_90"
 """What an answer is compiled for."""
+TARGET_IN_WORDS = f"an H100 ({TARGET})"
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,10 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
             return Trial(Judged("wrong", f"{waste}\nThe case: {outcome.case}."))
     if lacking := next((outcome.lacking for outcome in outcomes if outcome.lacking), ""):
         return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."))
-    ran = sum(outcome.verdict == "right" for outcome in outcomes)
+    right = sum(outcome.verdict == "right" for outcome in outcomes)
+    whole = "all" if right == len(outcomes) else f"{right} of"
     notes = Verified("the answer", outcomes).left()
-    return Trial(Judged("right", f"in {ran} case{'s' if ran != 1 else ''}"), notes)
+    return Trial(Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes)
 
 
 def _outcomes(

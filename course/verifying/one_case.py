@@ -21,7 +21,7 @@ from course.triton_internals.errors import (
 )
 from course.triton_internals.interpreter import interpreter_watched
 from course.triton_internals.promises import promises_held
-from course.type_names import Function
+from course.type_names import Function, kind_of
 
 from .compare import Tolerance, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
@@ -175,7 +175,7 @@ def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem
     if out is None:
         text = "It returned nothing: end it with `return`."
     elif not isinstance(out, torch.Tensor):
-        text = f"It returned a {type(out).__name__}, and must return a tensor."
+        text = f"It returned {kind_of(out)}, and must return a tensor."
     elif out.shape != expected.shape:
         shapes = tuple(out.shape), tuple(expected.shape)
         text = "The result has shape {}, and must have {}.".format(*shapes)

@@ -157,8 +157,9 @@ def racing_kernel(out_ptr):
 
 
 def test_a_right_answer_says_what_was_tried():
-    where = "on this GPU" if MODE.gpu else "and it compiles for sm_90"
-    assert str(check("00.2", right_kernel)) == f"00.2: right, in 8 cases, {where}."
+    where = "on this GPU" if MODE.gpu else "and it compiles for an H100 (sm_90)"
+    said = f"00.2: right.\n    Correct in all 8 cases, {where}."
+    assert str(check("00.2", right_kernel)) == said
 
 
 def test_a_warm_check_takes_a_fraction_of_the_first():
@@ -187,7 +188,7 @@ A_LAUNCHER = "It must be a launcher, a plain function that launches a kernel and
         ("01.5", True, "It must be a number, in MB; this is a bool."),
         ("00.1", 2, "It must be one of 'a', 'b', 'c', 'd'."),
         ("01.2", another_form, "is no plain `def`"),
-        ("01.8", 64, "It must be a text, in quotes; this is a int."),
+        ("01.8", 64, "It must be a text, in quotes; this is an int."),
     ],
 )
 def test_what_is_no_answer_gets_a_sentence_and_is_no_try(exercise, answer, says):
@@ -198,8 +199,15 @@ def test_what_is_no_answer_gets_a_sentence_and_is_no_try(exercise, answer, says)
 
 
 @pytest.mark.parametrize("answer", [None, ...])
-def test_an_answer_that_is_not_there_is_to_do(answer):
+def test_an_answer_that_is_not_there_is_to_do(answer, monkeypatch):
+    monkeypatch.setattr("course.exercises.api._checked_to_do", set())
     assert str(check("01.5", answer)) == "01.5: to do."
+
+
+def test_who_checks_a_stub_again_is_told_to_run_the_cell_above(monkeypatch):
+    monkeypatch.setattr("course.exercises.api._checked_to_do", set())
+    assert "Run the cell above again" not in str(check("01.5", None))
+    assert "Changed it? Run the cell above again, then this one." in str(check("01.5", None))
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def test_an_answer_that_only_a_gpu_can_run_is_neither_right_nor_wrong_and_no_try
     assert str(checked) == (
         "00.2: left to the GPU.\n"
         "    Triton's interpreter cannot run inline assembly, but a GPU can.\n"
-        "    It compiles for sm_90: check it in GPU mode."
+        "    It compiles for an H100 (sm_90): check it in GPU mode."
     )
     assert not checked.right
     assert learner.tried() == {}
