@@ -1,6 +1,7 @@
 # make lab      set up, copy the lessons to work/, open JupyterLab at the first one
 # make test     set up, add the test tools, then run everything that this machine can test, but for the slow
 #               tests on which nothing has changed since they passed (tests/support/unchanged.py)
+# make site     build the course as web pages into build/site, with tools of its own and no .venv
 #
 # make test-all               those too; notes in tests/passed.json what has passed
 # make test-triton-versions   the older Tritons: all of tests/ on 3.8, lowering and export on 3.6 and 3.7
@@ -26,7 +27,7 @@ PYTEST = -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PART)
 
 export TORCH REQUIRE
 
-.PHONY: setup setup-dev lab test test-all test-gpu test-triton-versions record lint notebooks lock clean
+.PHONY: setup setup-dev lab test test-all test-gpu test-triton-versions record lint notebooks site lock clean
 
 setup:
 	@$(PYTHON) course/bootstrap.py
@@ -70,10 +71,14 @@ lint: setup-dev
 notebooks: setup
 	$(VENV) -m course notebooks
 
-# The second is the first and the test tools.
+site:
+	@$(PYTHON) -m docs.site
+
+# The second is the first and the test tools. The third is what builds the site.
 lock: setup-dev
 	$(VENV) -m uv pip compile -q pyproject.toml -o requirements.lock
 	$(VENV) -m uv pip compile -q pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
+	$(VENV) -m uv pip compile -q docs/site/requirements.in -o requirements-site.lock
 
 clean:
 	rm -rf .venv build *.egg-info

@@ -1,0 +1,23 @@
+"""The course as a web site: `python -m docs.site`, or `make site`.
+
+| file | what is in it |
+|---|---|
+| `__main__.py` | the tools' environment, then the build in it |
+| `tools.py` | the environment with the tools, from requirements-site.lock |
+| `build.py` | sources, Sphinx, checks, and what is printed |
+| `sources.py` | what Sphinx reads: the repository's texts, with links that hold on the site |
+| `reference.py` | a page of the public names, from the source alone |
+| `speeds.py` | a page of what was recorded |
+| `check.py` | links, anchors, alternative texts, foreign hosts |
+| `conf.py`, `static/`, `front.md` | Sphinx's settings, script and style, the front page |
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+OUT = BUILD / "site"
+
+
+class SiteError(Exception):
+    """The site cannot be built; the message is one sentence that says what to do."""

@@ -1,0 +1,40 @@
+"""Sphinx's settings. What Sphinx reads is laid out by sources.py."""
+
+import os
+
+project = "A course on Triton"
+html_title = project
+author = ""
+language = "en"
+
+extensions = ["myst_nb"]
+nb_execution_mode = "off"  # a lesson is never run here: its outputs are committed
+nb_merge_streams = True
+myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_inline"]
+
+html_theme = "sphinx_book_theme"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+html_show_sphinx = False
+html_permalinks_icon = "#"
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "home_page_in_toc": False,
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+    "navigation_with_keys": False,  # the arrow keys step through a replay
+    "search_bar_text": "Search the course",
+    "extra_footer": "",
+}
+if os.environ.get("SITE_REPOSITORY"):
+    html_theme_options |= {
+        "repository_url": os.environ["SITE_REPOSITORY"],
+        "use_repository_button": True,
+    }

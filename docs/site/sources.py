@@ -1,0 +1,189 @@
+"""What Sphinx reads, laid out in build/site-source: the repository's texts, with links that hold
+on the site.
+
+A link to a notebook leads to its page, one to any other file of the repository to a page with that
+file. Files are written only where they differ from what is there, so that Sphinx builds anew what
+has changed.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from . import BUILD, ROOT, SiteError
+
+SOURCE = BUILD / "site-source"
+SHOWN = ("kernels", "solutions")
+"""Folders whose Python files have a page each, linked or not."""
+LANGUAGES = {
+    ".py": "python",
+    ".c": "c",
+    ".h": "c",
+    ".cc": "c++",
+    ".md": "markdown",
+    ".json": "json",
+}
+PICTURES = (".png", ".svg")
+LINK_OR_CODE = re.compile(
+    r"(?P<code>^(?P<fence>```+|~~~+).*?^(?P=fence)|(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
+    r"|(?P<text>\]\()(?P<target>[^)\s]+)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A link's beginning and its target; or code, in which nothing is a link."""
+
+
+PAGES = {"docs/design.md": "design.md", "CONTRIBUTING.md": "contributing.md"}
+"""Files of the repository that have a place of their own on the site."""
+FRONT = "docs/site/front.md"
+CONTENTS = {
+    "Lessons": ("lessons/",),
+    "To look up": ("pages/",),
+    "Kernels": ("kernels/",),
+    "Behind the course": ("design", "contributing", "solutions/", "files/"),
+}
+"""The parts of the contents, and the pages of each by the beginnings of their paths."""
+
+
+class Sources:
+    """The folder that Sphinx reads, as it is filled."""
+
+    def __init__(self, folder: Path = SOURCE, root: Path = ROOT) -> None:
+        self.folder = folder
+        self.root = root
+        self.files: dict[str, bytes] = {}
+        """What is in the folder, by path: pages, and pictures that they show."""
+        self.shown: set[str] = set()
+        """Files of the repository that have a page of their own."""
+
+    def add(self, path: str, text: str) -> None:
+        """Add a page. path: in the folder, with its suffix."""
+        self.files[path] = text.encode()
+
+    def add_markdown(self, path: str, file: str) -> None:
+        """Add a page from a Markdown file of the repository."""
+        self.add(path, self.relink((self.root / file).read_text(encoding="utf-8"), file, path))
+
+    def relink(self, markdown: str, file: str, page: str) -> str:
+        """Markdown with links that hold on the site.
+
+        file: where the text stands in the repository; page: where it will stand on the site.
+        Raises SiteError for a link to what is not there.
+        """
+
+        def replace(match: re.Match[str]) -> str:
+            target = match["target"]
+            if match["code"] or re.match(r"[a-z]+:|#", target):
+                return match[0]
+            name, mark, anchor = target.partition("#")
+            path = os.path.normpath(os.path.join(os.path.dirname(file), name))
+            if not (self.root / path).is_file():
+                raise SiteError(f"{file} links to {target}, which is not there: mend that link.")
+            goal = os.path.relpath(self.page_of(path), os.path.dirname(page) or ".")
+            return f"{match['text']}{goal}{mark}{anchor}"
+
+        return LINK_OR_CODE.sub(replace, markdown)
+
+    def page_of(self, path: str) -> str:
+        """The page of a file of the repository, which it has from now on."""
+        folder, name = os.path.split(path)
+        if folder == "notebooks" and name.endswith(".ipynb"):
+            return f"lessons/{name}"
+        if folder == "docs/pages" and name.endswith(".md"):
+            return f"pages/{name}"
+        if path in PAGES:
+            return PAGES[path]
+        if name.endswith(PICTURES):
+            self.files[f"pictures/{name}"] = (self.root / path).read_bytes()
+            return f"pictures/{name}"
+        self.shown.add(path)
+        return f"{path.removesuffix('.py')}.md" if folder in SHOWN else f"files/{path}.md"
+
+    def write(self) -> None:
+        """Write what differs, and remove what no longer belongs."""
+        for path, content in self.files.items():
+            file = self.folder / path
+            if not file.is_file() or file.read_bytes() != content:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+        for file in self.folder.rglob("*"):
+            if file.is_file() and file.relative_to(self.folder).as_posix() not in self.files:
+                file.unlink()
+
+
+def lay_out(sources: Sources) -> None:
+    """Fill the folder."""
+    add_lessons(sources)
+    for file, page in PAGES.items():
+        sources.add_markdown(page, file)
+    for path in sorted((sources.root / "docs" / "pages").glob("*.md")):
+        sources.add_markdown(f"pages/{path.name}", f"docs/pages/{path.name}")
+    sources.add_markdown("index.md", FRONT)
+    for folder in SHOWN:
+        for path in sorted((sources.root / folder).glob("[!_]*.py")):
+            sources.shown.add(f"{folder}/{path.name}")
+    for path in sorted(sources.shown):
+        sources.add(sources.page_of(path), file_page(path, (sources.root / path).read_text()))
+    add_contents(sources)
+
+
+def add_contents(sources: Sources) -> None:
+    """Add to the front page the contents that stand beside each page."""
+    contents = "".join(
+        f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{entries}\n```\n"
+        for caption, folders in CONTENTS.items()
+        if (entries := "\n".join(_pages_in(sources, folders)))
+    )
+    sources.files["index.md"] += contents.encode()
+
+
+def _pages_in(sources: Sources, folders: tuple[str, ...]) -> list[str]:
+    return [
+        os.path.splitext(path)[0]
+        for folder in folders
+        for path in sorted(sources.files)
+        if path.endswith((".md", ".ipynb")) and path.startswith(folder)
+    ]
+
+
+def add_lessons(sources: Sources) -> None:
+    """Add the lessons as they are committed. Raises SiteError where one is missing or damaged."""
+    stems = {path.stem for path in (sources.root / "solutions").glob("[0-9][0-9]-*.py")}
+    for stem in sorted(stems):
+        file = f"notebooks/{stem}.ipynb"
+        try:
+            notebook = json.loads((sources.root / file).read_text(encoding="utf-8"))
+            cells = notebook["cells"]
+        except FileNotFoundError:
+            raise SiteError(f"{file} is missing: run `course notebooks {stem[:2]}`.") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise SiteError(
+                f"{file} is no notebook ({error}): run `course notebooks {stem[:2]}`."
+            ) from error
+        page = f"lessons/{stem}.ipynb"
+        notebook["cells"] = [_cell(sources, cell, file, page) for cell in cells]
+        sources.add(page, json.dumps(notebook, indent=1))
+
+
+def _cell(sources: Sources, cell: dict[str, Any], file: str, page: str) -> dict[str, Any]:
+    if cell["cell_type"] == "markdown":
+        return cell | {"source": sources.relink("".join(cell["source"]), file, page)}
+    if cell["cell_type"] == "code":
+        return cell | {"outputs": [_output(output) for output in cell["outputs"]]}
+    return cell
+
+
+def _output(output: dict[str, Any]) -> dict[str, Any]:
+    """An output without data that only programs read."""
+    if "data" not in output:
+        return output
+    data = {kind: text for kind, text in output["data"].items() if "vnd.triton-course" not in kind}
+    return output | {"data": data}
+
+
+def file_page(path: str, text: str) -> str:
+    """A page that shows a file."""
+    fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`+", text)), 3)
+    language = LANGUAGES.get(Path(path).suffix, "text")
+    return f"# {path}\n\n{fence}{{code-block}} {language}\n:linenos:\n\n{text.rstrip()}\n{fence}\n"
