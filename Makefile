@@ -8,7 +8,7 @@
 #
 # TORCH=cpu     take PyTorch's CPU build (a machine with no NVIDIA GPU; gigabytes smaller)
 # PYTHON=…      the Python to set up with; 3.11, 3.12 or 3.13
-# LAB="…"       options for `jupyter lab`, as LAB="--no-browser --port 9000"
+# LAB="…"       a lesson to open, as LAB=04; options for `jupyter lab`, as LAB="--no-browser --port 9000"
 # TEST="…"      options for pytest, as TEST="-k mode"
 # PART="…"      what to test, as PART=tests/gpu or PART="notebooks/0[0-3]*": tests and notebooks by default
 # REQUIRE=…     browser,gpu: what must be there; without it, tests that need it are skipped with the reason

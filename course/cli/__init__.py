@@ -47,8 +47,8 @@ def option(text: str, *names: str) -> Any:
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def lab(context: typer.Context) -> None:
-    """Copy the lessons to work/ and open them in JupyterLab. Options of `jupyter lab` are passed
-    on."""
+    """Copy the lessons to work/ and open them in JupyterLab, at a lesson with `course lab 04`.
+    Options of `jupyter lab` are passed on."""
     from course.lessons import lab
 
     lab.start(context.args)

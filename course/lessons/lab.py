@@ -16,17 +16,22 @@ FIRST = "00-start-here.ipynb"
 
 
 def start(options: list[str]) -> None:
-    """Copy the lessons to work/ and become JupyterLab at the first one.
+    """Copy the lessons to work/ and become JupyterLab at one of them.
 
-    options: passed to `jupyter lab`.
+    options: may begin with the number of a lesson, as 04; without it, the first is opened. The rest
+        is passed to `jupyter lab`.
+    Raises CourseError where no lesson has that number.
     """
     if not sys.platform.startswith("linux"):
         raise CourseError("Triton runs on Linux: see README.md for the dev container and WSL2.")
+    opened = FIRST
+    if options and options[0].isdigit():
+        opened, options = workspace.lesson_named(options[0]).name, options[1:]
     copied = workspace.copy_lessons()
     for line in report(copied):
         print(line)
     print(MODE, flush=True)
-    command = [sys.executable, "-m", "jupyterlab", *arguments(ROOT), *options]
+    command = [sys.executable, "-m", "jupyterlab", *arguments(ROOT, opened), *options]
     os.execve(sys.executable, command, session_environment(os.environ))
 
 
@@ -38,13 +43,16 @@ def session_environment(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def arguments(root: Path) -> list[str]:
-    """JupyterLab's address, folder and first page; nothing is asked of the network."""
+def arguments(root: Path, opened: str = FIRST) -> list[str]:
+    """JupyterLab's address, folder and first page; nothing is asked of the network.
+
+    opened: the name of the notebook that it opens at, in work/.
+    """
     settings = Path(__file__).parent / "lab_settings"  # no news, no updates; widgets are saved
     return [
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={root}",
-        f"--LabApp.default_url=/lab/tree/{workspace.WORK.name}/{FIRST}",
+        f"--LabApp.default_url=/lab/tree/{workspace.WORK.name}/{opened}",
         f"--LabApp.app_settings_dir={settings}",
         "--LabApp.extension_manager=readonly",
         *_transport(),

@@ -66,10 +66,7 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
     CourseError if no lesson has that number, or if it cannot be copied: then the old copy is where
     it was.
     """
-    lessons = {path.name[:2]: path for path in _lessons(notebooks)}
-    source = lessons.get(f"{lesson:0>2}") if lesson.isdigit() else None
-    if source is None:
-        raise CourseError(f"There is no lesson {lesson!r}: there is {', '.join(lessons)}.")
+    source = lesson_named(lesson, notebooks)
     _make_folder(work)
     fresh, content, kept = work / source.name, without_outputs(source.read_bytes()), None
     ready = fresh.with_name(f".{fresh.name}")
@@ -100,6 +97,18 @@ def without_outputs(notebook: bytes) -> bytes:
     except (ValueError, TypeError, KeyError):
         return notebook
     return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def lesson_named(number: str, notebooks: Path = NOTEBOOKS) -> Path:
+    """The notebook of a lesson, named by its number, as "04" or "4".
+
+    Raises CourseError if no lesson has that number.
+    """
+    lessons = {path.name[:2]: path for path in _lessons(notebooks)}
+    lesson = lessons.get(f"{number:0>2}") if number.isdigit() else None
+    if lesson is None:
+        raise CourseError(f"There is no lesson {number!r}: there is {', '.join(lessons)}.")
+    return lesson
 
 
 def _make_folder(work: Path) -> None:

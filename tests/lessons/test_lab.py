@@ -210,6 +210,36 @@ def test_a_system_without_triton_is_refused_before_anything_is_copied(monkeypatc
         lab.start([])
 
 
+@pytest.fixture
+def started(monkeypatch):
+    """The commands that `lab.start` becomes, with nothing copied and nothing started."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(workspace, "copy_lessons", workspace.Copied)
+    monkeypatch.setattr(os, "execve", lambda _, command, __: commands.append(command))
+    return commands
+
+
+@pytest.mark.parametrize("number", ["04", "4"])
+def test_it_opens_at_the_lesson_that_is_named_and_passes_the_rest_on(started, number):
+    lab.start([number, "--no-browser"])
+    (command,) = started
+    assert "--LabApp.default_url=/lab/tree/work/04-softmax.ipynb" in command
+    assert command[-1] == "--no-browser"
+
+
+def test_without_a_number_it_opens_at_the_first_and_passes_everything_on(started):
+    lab.start(["--port", "9000"])
+    (command,) = started
+    assert f"--LabApp.default_url=/lab/tree/work/{lab.FIRST}" in command
+    assert command[-2:] == ["--port", "9000"]
+
+
+def test_a_lesson_that_is_not_there_is_refused_with_those_that_are(started):
+    with pytest.raises(CourseError, match=r"no lesson '77': there is 00, 01"):
+        lab.start(["77"])
+    assert started == []
+
+
 def test_what_was_copied_is_reported_with_how_to_get_the_newer_lesson():
     copied = workspace.Copied(
         new=["00-a.ipynb", "01-b.ipynb"], renewed=["02-c.ipynb"], behind=["03-d.ipynb"]
