@@ -11,7 +11,7 @@ LESSONS = Path(__file__).parent / "lessons"
 
 
 def exercises() -> dict[str, Exercise]:
-    """All exercises of the course by id, in order."""
+    """All exercises of the course by id, in the order of the lessons."""
     by_id: dict[str, Exercise] = {}
     for path in sorted(LESSONS.glob("lesson_*.py")):
         by_id |= lesson_exercises(path.stem.removeprefix("lesson_"))
@@ -19,7 +19,8 @@ def exercises() -> dict[str, Exercise]:
 
 
 def lesson_exercises(lesson: str) -> dict[str, Exercise]:
-    """The exercises of a lesson, as "01", by id and in order; empty for an unknown lesson."""
+    """The exercises of a lesson, as "01", by id and in the lesson's order; empty for an unknown
+    one."""
     if not (LESSONS / f"lesson_{lesson}.py").is_file():
         return {}
     module = importlib.import_module(f"course.exercises.lessons.lesson_{lesson}")
@@ -33,7 +34,8 @@ def find(exercise_id: str) -> Exercise:
     known = lesson_exercises(lesson) if lesson.isdigit() else {}
     if exercise := known.get(f"{lesson}.{number}"):
         return exercise
-    listed = ", ".join(known or exercises())
+    in_order = sorted(known or exercises(), key=lambda name: (name[:3], len(name), name))
+    listed = ", ".join(in_order)
     raise CourseError(f"There is no exercise {exercise_id!r}: there is {listed}.")
 
 

@@ -2,8 +2,9 @@
 
 1. A stub lacks only lines that its solution has, and parses.
 2. The number of lines a stub asks for is the solution's, give or take a third.
-3. Exercises are numbered NN.1, NN.2, … with NN the lesson's number, and only exercises have
-   solution markers.
+3. Exercises are numbered NN.1 to NN.k with NN the lesson's number, each number once. The order is
+   free: a number never changes, so an exercise that came later may stand before an older one. Only
+   exercises have solution markers.
 4. An exercise is four cells: a statement under `### Exercise NN.k · Title (core)` or `(stretch)`,
    the stub, a `check("NN.k", answer)`, and hints, each folded under `Hint k`.
 5. Tags are ones that something reads: a misspelt tag would be ignored in silence.
@@ -56,7 +57,7 @@ def _lesson_problems(notebook: NotebookNode, number: str) -> Iterator[str]:
     exercises = {index: match[1] for index, match in by_index.items() if match}
     ids = list(exercises.values())
     expected = [f"{number}.{k}" for k in range(1, len(ids) + 1)]
-    if ids != expected:
+    if sorted(ids) != sorted(expected):
         yield f"exercises are numbered {', '.join(ids)}; they must be {', '.join(expected)}."
     for index, exercise in exercises.items():
         yield from _exercise_problems(exercise, cells[max(0, index - 1) : index + 3])

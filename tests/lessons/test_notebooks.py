@@ -242,6 +242,16 @@ def test_an_unknown_lesson_is_a_sentence():
         notebooks.build(["77"])
 
 
+def test_exercises_may_stand_in_another_order_than_they_are_numbered_in(lesson):
+    start, end = LESSON.index("# %% [markdown]\n# ###"), LESSON.index('# %% tags=["nbval')
+    older = LESSON[start:end]
+    newer = older.replace("05.1", "05.2")
+    lesson.write_text(LESSON[:start] + newer + older + LESSON[end:])
+    assert lint.problems(lesson) == []
+    lesson.write_text(LESSON[:start] + older + older + LESSON[end:])
+    assert "exercises are numbered 05.1, 05.1; they must be 05.1, 05.2." in lint.problems(lesson)[0]
+
+
 def test_a_cell_without_markers_is_its_own_stub():
     assert stub("x = 1\n# a comment") == "x = 1\n# a comment"
 
