@@ -1,30 +1,170 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# **What you will build.** Your first kernel, in the next two minutes. Then small kernels that
-# show what runs where, and what goes wrong without a word.
+# Every operation you call in PyTorch ends in a function that somebody wrote to run on a GPU.
+# Thousands of them come with the library, and most of the time one of them is what you need.
+# Sometimes none is. Your model does something new; or it does three cheap things in a row, and
+# each of the three reads the whole tensor from memory and writes it back. Then you write that
+# function yourself. Triton lets you write it in Python.
 #
-# **What you will learn.** You launch a Triton kernel on a tensor. You name three wrong kernels
-# that the interpreter lets pass. You stop inside a running kernel and look at its values.
+# In this lesson you write your first one, get to know the machine it runs on, and meet the tools
+# that the other lessons use.
 #
-# **What you need.** Python and a little PyTorch. No GPU, and no CUDA.
+# By the end you can
 #
-# | section | minutes |
+# - write a small kernel and launch it on a tensor,
+# - say which elements each program touches, and keep it away from all others with a mask,
+# - recognize the bugs that do not show on a machine without a GPU,
+# - stop in the middle of a running kernel and look at its values.
+#
+# You need Python and a little PyTorch: the five questions below tell you whether it is enough.
+# No GPU, and no CUDA.
+#
+# | section | about minutes |
 # |---|---|
-# | Run a kernel | 3 |
+# | Why Triton, and when not | 5 |
+# | Ways through the course | 5 |
+# | Run a kernel | 10 |
 # | The machine on one page | 5 |
-# | Two modes | 3 |
-# | What the interpreter lets pass | 7 |
-# | Look inside a running kernel | 3 |
-# | Try it yourself | 6 |
-# | The words of this course | 1 |
+# | Two modes | 5 |
+# | A block per program | 15 |
+# | Where the interpreter misleads you | 10 |
+# | Look inside a running kernel | 5 |
+# | Your own GPU | 5 |
+# | The words of this course | 5 |
+
+# %% [markdown]
+# ## Why Triton, and when not
+#
+# *Routes: three hours, one day, all*
+#
+# There are four ways to get something done on a GPU from Python. They differ in how much you
+# decide yourself, and it pays to try them in this order.
+#
+# | | what you write | take it when |
+# |---|---|---|
+# | PyTorch | calls of operations that exist | there is an operation for it: it has been tuned for years |
+# | `torch.compile` | the same calls, in a function that PyTorch compiles | several cheap operations follow one another: it merges them for you (and the code it writes is Triton) |
+# | Triton | what one *block* of the data goes through, in Python | the algorithm itself has to change, as in flash attention, or you want to decide what stays on the chip |
+# | CUDA C++ | what each single *thread* does | you need the last few percent, or instructions that Triton does not offer |
+#
+# So do not write a Triton kernel for an operation that PyTorch has, and do not write one before
+# you have tried `torch.compile`. A kernel will not help when your tensors are small either:
+# starting it then takes longer than its work, as you will measure in lesson 01. When you do need
+# one, Triton takes the hardest part off you. In CUDA you hand out the work to thousands of threads
+# and keep them from getting in each other's way. In Triton you say what happens to a block of a
+# thousand elements, and the compiler hands it out.
+
+# %% [markdown]
+# ## Ways through the course
+#
+# *Routes: three hours, one day, all*
+#
+# | route | you take | and at the end you have |
+# |---|---|---|
+# | three hours | the sections of lessons 00 and 01 that are marked *three hours* | a fused kernel of your own: verified, its bytes counted, and timed if you have a GPU |
+# | one day | what is marked *one day* in lessons 00 to 03, then lesson 04 as far as you get | a softmax, and you can read what the compiler makes of a kernel |
+# | all | every lesson in order, one or two sittings each | a matrix product, flash attention, and kernels as C without Python |
+#
+# Under the heading of each section you see which routes take it. Minutes are estimates for
+# somebody who is new to this; exercises are most of the time.
+#
+# You can always go on without having solved an exercise, since every section begins from the
+# course's own kernels. *Core* exercises are for everybody, a *stretch* is for those with time
+# left.
+#
+# ### Are you ready?
+#
+# If you can answer these five, you know enough PyTorch. Otherwise read the page behind the link
+# first.
+#
+# 1. `x = torch.zeros(3, 4)`. What are `x.stride()` and `x.T.stride()`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `(4, 1)` and `(1, 4)`. A stride says how many *elements* lie between two neighbors along an
+# axis, and transposing only swaps the two numbers:
+# [torch.Tensor.stride](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.stride.html).
+#
+# </details>
+#
+# 2. Does `x[:, ::2]` copy anything? Is it contiguous?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It copies nothing: it is a *view* of the same memory with other strides. Its elements do not lie
+# side by side, so it is not contiguous, and `.contiguous()` would copy it:
+# [tensor views](https://docs.pytorch.org/docs/stable/tensor_view.html).
+#
+# </details>
+#
+# 3. How many bytes are a million elements of float32, float16 and bfloat16?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 4 million, 2 million and 2 million. The number in the name counts bits:
+# [dtypes](https://docs.pytorch.org/docs/stable/tensor_attributes.html).
+#
+# </details>
+#
+# 4. What does `torch.tensor(2.0**24) + 1` print?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `tensor(16777216.)`, which is 2^24 itself. A float32 keeps 24 binary digits, so the 1 is rounded
+# away. The order in which a kernel adds numbers up changes the last digits for the same reason:
+# [numerical accuracy](https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html).
+#
+# </details>
+#
+# 5. Which shape has the sum of a `[4, 1]` and a `[1, 3]` tensor?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `[4, 3]`: an axis of length 1 is repeated as often as the other tensor needs it:
+# [broadcasting](https://docs.pytorch.org/docs/stable/notes/broadcasting.html).
+#
+# </details>
+#
+# ### Do you know CUDA?
+#
+# Then unfold this. You can skim the section on the machine, but do read *A block per program* and
+# *Where the interpreter misleads you*.
+#
+# <details>
+# <summary>I know CUDA: read this</summary>
+#
+# | CUDA | Triton |
+# |---|---|
+# | a thread block, `blockIdx.x` | a program, `tl.program_id(axis=0)` |
+# | `kernel<<<grid, 256>>>(…)` | `kernel[grid](…)`; how many threads run a program follows from `num_warps`, 4 by default |
+# | `i = blockIdx.x * blockDim.x + threadIdx.x`, one per thread | `offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)`, a whole block at once |
+# | `if (i < n)` | a mask, given to each load and store |
+# | the size of a block counts threads | `BLOCK_SIZE` counts elements: the compiler gives each thread several |
+# | `__shared__`, `__syncthreads()`, shuffles | no names for them: the compiler puts them where a reduction or a change of layout needs them |
+# | a loop over `threadIdx.x + k * blockDim.x` | not needed inside a block |
+# | `float4` loads, by hand | the compiler makes wide loads where it can prove that addresses are aligned |
+# | a lane is a thread's place in its warp | a lane is one place of a block |
+#
+# Two things you will miss: you cannot index a block (`x[3]`), since nobody knows which thread
+# holds that element, and a single lane cannot leave early.
+#
+# </details>
 
 # %% [markdown]
 # ## Run a kernel
 #
-# Click into the cell below and press Shift+Enter. It loads what this lesson uses and prints in
-# which *mode* this session runs; both modes are fine, and a later section says what they are. The
-# line that imports `course` always comes first.
+# *Routes: three hours, one day, all*
+#
+# Click into the cell below and press Shift+Enter. It loads what this lesson uses, and prints in
+# which *mode* this session runs; both modes are fine, and a later section explains them. Import
+# `course` before `triton`: it decides whether kernels run on your GPU or are imitated by Python,
+# and Triton reads that decision when it is imported.
 
 # %%
 from course import DEVICE, MODE, apart, check, draw, gpu_facts, gpu_limits, hint, observed
@@ -35,10 +175,14 @@ import triton.language as tl
 print(MODE)
 
 # %% [markdown]
-# This is a *kernel*: a function that runs on the GPU, many times at once. `@triton.jit` makes it
-# one. Each run is a *program*, and `tl.program_id(axis=0)` tells it which one it is. `tl.load`
-# reads memory at a pointer, `tl.store` writes there: program `i` reads element `i`, doubles it,
-# and writes it.
+# Let us double the elements of a vector. In Python you would write a loop over `i`. On a GPU you
+# write what happens for one `i`, and start that many times at once.
+#
+# A function written to run on a GPU is a **kernel**, and `@triton.jit` makes one of a Python
+# function. Each of its runs is a **program**, and `tl.program_id(axis=0)` tells a program which
+# one it is: 0, 1, 2 and so on. It needs to know where the data is: a **pointer** is the address of
+# an element in memory, which Python hides from you and a kernel does not. `tl.load` reads what
+# lies at a pointer, and `tl.store` writes there.
 
 
 # %%
@@ -50,9 +194,9 @@ def double_kernel(x_ptr, out_ptr):
 
 
 # %% [markdown]
-# The square brackets hold the *grid*: how many programs to start. The tensors arrive in the
-# kernel as pointers to their first elements, so `x_ptr + i` points to element `i`. Look for eight
-# doubled numbers.
+# Now start it; this is a **launch**. What stands in the square brackets is the **grid**: how many
+# programs to start, as a tuple. You pass tensors, and the kernel receives a pointer to the first
+# element of each. So `x_ptr + i` points to element `i`: pointers count in elements, not in bytes.
 
 # %% tags=["nbval-check-output"]
 x = torch.arange(8.0, device=DEVICE)
@@ -61,40 +205,100 @@ double_kernel[(8,)](x, out)
 print(out.tolist())
 
 # %% [markdown]
-# That was a launch: eight programs, one line of Python. When one of yours fails, read the last
-# line, and the arrow `---->` that points into your own cell. Two slips fail with words that do
-# not name them: a launch without a grid, `double_kernel(x, out)`, and one with `[8]` in place of
-# `[(8,)]`.
+# That is all it takes: eight programs, and each doubled one element.
+#
+# Things will go wrong when you try this yourself. Read the last line of the error first, then
+# look for the arrow under `Cell In[…]`, which points to your own line. Two common mistakes give
+# errors that do not say what is wrong:
+#
+# | you wrote | the error ends in | what is missing |
+# |---|---|---|
+# | `double_kernel(x, out)` | `Cannot call @triton.jit'd outside of the scope of a kernel`; in CPU mode `… object has no attribute …` | the grid: `double_kernel[(8,)](x, out)` |
+# | `double_kernel[8](x, out)` | `object of type 'int' has no len()` | the tuple: `(8,)` |
+#
+# Your turn. An exercise is four cells: what to do, a cell to write in, a `check`, and hints. You
+# only add lines between the two comments, then run that cell and the `check` below it. `check`
+# compiles your kernel and runs it in a process of its own, so nothing that you write there can
+# harm this session. If you are stuck, unfold the hints, or call `hint("00.3")` in any cell. If you
+# are still stuck, [solutions/00-start-here.py](../solutions/00-start-here.py) has the whole lesson
+# solved.
+
+# %% [markdown]
+# ### Exercise 00.3 · Your first kernel (core)
+#
+# Subtract two float32 vectors: `out[i] = x[i] - y[i]`. The exercise launches one program per
+# element. (Exercises keep their numbers when new ones are added, so this one, the newest, comes
+# first.)
+
+
+# %%
+# exercise 00.3
+@triton.jit
+def subtract_kernel(x_ptr, y_ptr, out_ptr):
+    i = tl.program_id(axis=0)
+    # about 3 lines from here
+    x = tl.load(x_ptr + i)
+    y = tl.load(y_ptr + i)
+    tl.store(out_ptr + i, x - y)
+    # to here
+
+
+# %%
+check("00.3", subtract_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# `double_kernel` above loads one element and stores one. Here you load two.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `y_ptr` points to the first element of `y`. Where is the element that program `i` needs?
+#
+# </details>
 
 # %% [markdown]
 # ## The machine on one page
 #
-# A GPU is a row of *multiprocessors* (SMs in NVIDIA's papers) around one large memory. Data lies
-# in device memory, passes through the L2 cache, and is computed on in registers. Look at the two
-# speeds, and at how little the L2 cache and a multiprocessor hold beside device memory.
+# *Routes: three hours, one day, all*
+#
+# What does a GPU do with those programs, and what makes some kernels slow? For both you need a
+# rough picture of the machine.
+#
+# A GPU is about a hundred **multiprocessors** that share one large memory. NVIDIA calls a
+# multiprocessor an SM, for streaming multiprocessor. Data starts in **device memory**, travels
+# through the **L2 cache**, which keeps what was used last, and ends up in **registers**: small and
+# very fast storage inside a multiprocessor, where arithmetic happens. A multiprocessor also has
+# **shared memory**, in which the parts of one program exchange values; Triton manages it for you.
+#
+# A kernel's instructions are carried out by **threads**, in groups of 32. Such a group is a
+# **warp**: its 32 threads execute each instruction together, each on its own values.
 
 # %%
 facts = gpu_facts()
 draw.machine(facts)
 
 # %% [markdown]
-# A program runs on one multiprocessor, from its start to its end. Its work is split over a few
-# *warps*: groups of 32 threads that execute each instruction together. Values live in registers.
-# Shared memory is a scratchpad that the warps of one program use among themselves; Triton manages
-# it for you.
+# Look at the sizes and the speeds. The nearer something is to the arithmetic, the faster it is and
+# the less fits in.
 #
-# **Predict:** in a matrix product the multiprocessors of an H200 do about 700 x 10^12 float16
-# operations a second. In the time it takes to read or write one byte of device memory, how many
-# is that: 1, 10, or more than 100?
+# **Predict:** in a large matrix product the multiprocessors of an H200 do about 680 x 10^12
+# operations per second. The picture says how many bytes per second come from device memory. How
+# many operations could be done in the time of one byte: 1, 10, or more than 100?
 
 # %%
 per_byte = facts.matmul_tflop_s / facts.memory_tb_s
 print(f"{per_byte:.0f} operations in the time of one byte")
 
 # %% [markdown]
-# That is why this course counts bytes before it counts anything else. Adding two float32 vectors
-# does one operation for every 12 bytes it moves, so the multiprocessors mostly wait, and moving
-# fewer bytes is the way to be faster.
+# Compare that with an addition of two float32 vectors. For each element it reads 4 bytes twice and
+# writes 4: that is 12 bytes for a single operation. The multiprocessors spend nearly all of that
+# time waiting. To make such a kernel faster you have to move fewer bytes, and that is why this
+# course counts bytes before it counts anything else.
 #
 # **Predict:** a grid may have a million programs, and there are about a hundred multiprocessors.
 # What happens to the programs that find no room?
@@ -103,224 +307,61 @@ print(f"{per_byte:.0f} operations in the time of one byte")
 draw.queue(20, multiprocessors=4)
 
 # %% [markdown]
-# They queue. When a multiprocessor has finished a program it takes the next one in line. (A real
-# one holds several programs at a time; the sketch shows one.) So programs run in no order that
-# you may rely on. Let no program wait for another: that one may not have started.
+# They wait in line. A program runs on one multiprocessor from its start to its end, and when it
+# has ended, the multiprocessor takes the next one. (A real one holds several programs at a time;
+# the sketch shows one.) So programs run in no order that you can rely on. Never make one program
+# wait for another, which may not have started.
 
 # %% [markdown]
 # ## Two modes
 #
+# *Routes: three hours, one day, all*
+#
+# You need no GPU for this course, because Triton comes with an **interpreter**: it runs a kernel
+# as plain Python with NumPy, one program after another. The course calls this **CPU mode**. With
+# an NVIDIA GPU you are in **GPU mode**, and kernels are compiled and really launched.
+#
 # | | GPU mode | CPU mode |
 # |---|---|---|
-# | when | an NVIDIA GPU answers | none does |
-# | a launch | compiles the kernel, runs it on the GPU | runs it in Triton's *interpreter*: NumPy, one program after another |
-# | speed | measured | shown as recorded on a named GPU |
+# | when | an NVIDIA GPU is found | no GPU is found |
+# | a launch | compiles the kernel and runs it on the GPU | runs it in the interpreter |
+# | speed | is measured | is shown as recorded on a GPU that is named |
 # | `DEVICE` | `"cuda"` | `"cpu"` |
 #
-# The lessons read the same in both. On a machine with a GPU you can ask for the other mode: start
-# the lab with `COURSE_MODE=cpu make lab`.
+# The lessons read the same in both. With a GPU you can ask for the other mode: start the lab with
+# `COURSE_MODE=cpu make lab`. What the lessons show as recorded was measured on an H200.
 #
-# ### Your own GPU
+# The interpreter is slow, and it is more forgiving than a real compiler. What it cannot show you
+# comes up below. It also gets arithmetic in bfloat16 wrong, so use float32 or float16 in CPU mode;
+# lesson 05 shows what happens otherwise.
+
+# %% [markdown]
+# ## A block per program
 #
-# What the lessons show as recorded was measured on an H200. If you have another GPU, look for its
-# row: how much shared memory a program may have, whether loads go on while it computes, and which
-# instructions `tl.dot`, the matrix product, becomes. Lesson 05 explains those instructions.
+# *Routes: three hours, one day, all*
+#
+# One program per element is a poor bargain: starting a program costs more than doubling a number.
+# So in Triton each program handles many elements at once. A value that holds many elements is a
+# **block**, and each of its places is a **lane**.
+#
+# `tl.arange(0, 4)` is the block `[0, 1, 2, 3]`. Add the place where a program's part begins, and
+# you have its **offsets**: the numbers of the elements that it works on. Here are six elements in
+# blocks of four. Program 1 gets a full block too, though only two elements are left.
 
 # %%
-gpu_limits()
+draw.programs(6, block_size=4)
 
 # %% [markdown]
-# A kernel that needs more shared memory than your GPU has fails with "out of resource: shared
-# memory". Take smaller blocks then. On a T4, Triton uses no tensor cores, and there is no
-# bfloat16. To see how fast your own GPU is, run `.venv/bin/course doctor --measure` in a terminal,
-# once. It takes less than half a minute, and from then on pictures and `cost` show your GPU too.
-
-# %% [markdown]
-# ## What the interpreter lets pass
+# What about the last two lanes? Their offsets are 6 and 7, and there are no such elements. You
+# have to switch them off, with a **mask**: a block of true and false, which you give to each load
+# and each store. Where it is false, no memory is touched.
 #
-# The interpreter shows whether your arithmetic and your addresses are right, and you can stop in
-# the middle of it. But it is kinder than a GPU and its compiler. Here are five wrong kernels that
-# it runs without a word, or almost.
-
-# %% [markdown]
-# ### An `if` on a block
-#
-# `tl.arange(0, 4)` is a *block* of numbers, `[0, 1, 2, 3]`, used here as *offsets*: element
-# numbers. Each of its four places is a *lane*. A condition on a block has four answers, and
-# Python's `if` wants one. **Predict** what is stored where `n` is 2.
-
-
-# %%
-@triton.jit
-def if_kernel(out_ptr, n):
-    offsets = tl.arange(0, 4)
-    if offsets < n:
-        tl.store(out_ptr + offsets, 1.0)
-
-
-def store_where_below_two():
-    out = torch.zeros(4)
-    if_kernel[(1,)](out, 2)
-    print(out.tolist())
-
-
-apart(store_where_below_two, interpret=True)
-
-# %% [markdown]
-# The interpreter takes any block for true, so all four lanes stored. (`apart` runs a function in
-# a process of its own, here in the interpreter whatever the mode.) For a GPU this kernel does not
-# compile: "Boolean value of Tensor with more than one value is ambiguous". What you want is a
-# *mask*: a block of true and false, given to the load or store, that switches lanes off.
-
-# %% [markdown]
-# ### A masked lane without `other`
-#
-# This kernel finds the largest of `n` numbers with four lanes, and masks the lanes past the end.
-# **Predict:** what is the largest of -3, -1 and -2 here?
-
-
-# %%
-@triton.jit
-def largest_kernel(x_ptr, out_ptr, n):
-    offsets = tl.arange(0, 4)
-    x = tl.load(x_ptr + offsets, mask=offsets < n)
-    tl.store(out_ptr, tl.max(x, axis=0))
-
-
-# %%
-x = torch.tensor([-3.0, -1.0, -2.0], device=DEVICE)
-out = torch.empty(1, device=DEVICE)
-largest_kernel[(1,)](x, out, 3)
-print(out.item())
-
-# %% [markdown]
-# The mask kept the fourth lane from reading memory; it did not take the lane out of the maximum.
-# What such a lane holds is *undefined*: Triton promises nothing. The interpreter fills in 0, and
-# so does Triton 3.9.0 on NVIDIA GPUs, but -1 was asked for. Say what you want with `other`. (Where
-# `check`, `verify` and `replay` interpret, they put infinities there, so that it shows.)
+# To see it happen we run the next kernel in the interpreter, where even `print` works inside a
+# kernel. `apart` runs a function in a process of its own; with `interpret=True` it uses the
+# interpreter, also in GPU mode. **Predict** the two lines that the kernel prints.
 
 
 # %% tags=["nbval-check-output"]
-@triton.jit
-def largest_kernel(x_ptr, out_ptr, n):
-    offsets = tl.arange(0, 4)
-    x = tl.load(x_ptr + offsets, mask=offsets < n, other=float("-inf"))
-    tl.store(out_ptr, tl.max(x, axis=0))
-
-
-largest_kernel[(1,)](x, out, 3)
-print(out.item())
-
-# %% [markdown]
-# ### Two programs that write to the same place
-#
-# Here 1,024 programs add their parts to one total: read it, add, write it back. **Predict** the
-# total of 1,048,576 ones, in the interpreter and on a GPU.
-
-
-# %%
-@triton.jit
-def total_kernel(x_ptr, total_ptr):
-    offsets = tl.program_id(axis=0) * 1024 + tl.arange(0, 1024)
-    part = tl.sum(tl.load(x_ptr + offsets), axis=0)
-    tl.store(total_ptr, tl.load(total_ptr) + part)
-
-
-# %%
-ones = torch.ones(1024 * 1024, device=DEVICE)
-total = torch.zeros(1, device=DEVICE)
-total_kernel[(1024,)](ones, total)
-print(f"{total.item():,.0f} of {ones.numel():,}")
-
-# %% [markdown]
-# In the interpreter the total is right, because programs run one after another. On a GPU many
-# programs read the same old total before any has written a new one, and their parts are lost: a
-# *race*. `tl.atomic_add(total_ptr, part)` does the three steps as one. Look at the total that the
-# same kernel gave on a GPU.
-
-# %%
-print(observed().race)
-
-# %% [markdown]
-# ### Arithmetic in bfloat16
-#
-# NumPy has no bfloat16, so the interpreter keeps such values as integers of their 16 bits.
-# Loading, storing and converting to float32 are right; converting back cuts bits off where a GPU
-# rounds. The bits of 1.0 are the integer 16256, those of 2.0 are 16384. **Predict** whether `1 +
-# 1` is 2 in CPU mode.
-
-
-# %%
-@triton.jit
-def twice_kernel(x_ptr, out_ptr):
-    offsets = tl.arange(0, 16)
-    x = tl.load(x_ptr + offsets)
-    tl.store(out_ptr + offsets, x + x)
-
-
-ones16 = torch.ones(16, device=DEVICE, dtype=torch.bfloat16)
-twice = torch.empty_like(ones16)
-twice_kernel[(1,)](ones16, twice)
-print(f"{twice[0].item():.3g}")
-
-# %% [markdown]
-# The interpreter added 16256 + 16256 and read the sum as a bfloat16. A GPU prints 2. The same
-# happens in `tl.dot`, the matrix product of lesson 05, where the integers are multiplied: 16
-# products of 16256 times 16256. (Lesson 02 explains the two-dimensional offsets.)
-
-
-# %%
-@triton.jit
-def dot_kernel(x_ptr, out_ptr):
-    offsets = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
-    x = tl.load(x_ptr + offsets)
-    tl.store(out_ptr + offsets, tl.dot(x, x))
-
-
-square = torch.ones(16, 16, device=DEVICE, dtype=torch.bfloat16)
-product = torch.empty(16, 16, device=DEVICE)
-dot_kernel[(1,)](square, product)
-print(f"{product[0, 0].item():,.0f}, and it should be 16")
-
-# %% [markdown]
-# No warning came with it. In CPU mode, use float32 or float16, or convert with `.to(tl.float32)`
-# right after the load. The course's own checks know about this and leave such cases to a GPU.
-
-# %% [markdown]
-# ### A load far out of bounds
-#
-# Read one element past the end of a tensor, and both modes hand you whatever lies there. Read far
-# past it, and a GPU ends the session's use of the device, while the interpreter takes the whole
-# session down. So this cell, too, runs apart.
-
-
-# %%
-@triton.jit
-def far_kernel(x_ptr, distance):
-    tl.store(x_ptr, tl.load(x_ptr + distance))
-
-
-def read_far_away():
-    x = torch.zeros(4, device=DEVICE)
-    far_kernel[(1,)](x, 1_000_000_000_000)
-    print(x)
-
-
-apart(read_far_away)
-
-# %% [markdown]
-# That process is gone, and this one still has its variables. When a cell of your own ends the
-# session, look for a mask you forgot, or an offset that is too large.
-
-# %% [markdown]
-# ## Look inside a running kernel
-#
-# In the interpreter a kernel is plain Python, so `print` works, and so does the debugger.
-# `apart(…, interpret=True)` gives you the interpreter in GPU mode too. Look for the two masks:
-# program 1 has two lanes past the end.
-
-
-# %%
 @triton.jit
 def triple_kernel(x_ptr, out_ptr, n):
     offsets = tl.program_id(axis=0) * 4 + tl.arange(0, 4)
@@ -338,33 +379,12 @@ def triple():
 apart(triple, interpret=True)
 
 # %% [markdown]
-# `breakpoint()` stops there, and you can ask. Here the typing is done for you: `p` prints the
-# value of any expression, and `c` continues. In a script of your own you type them: run it with
-# `TRITON_INTERPRET=1 .venv/bin/python my_kernel.py`.
-
-
-# %%
-@triton.jit
-def half_kernel(x_ptr):
-    offsets = tl.arange(0, 4)
-    x = tl.load(x_ptr + offsets)
-    breakpoint()
-    tl.store(x_ptr + offsets, x / 2)
-
-
-def halve():
-    half_kernel[(1,)](torch.tensor([2.0, 4.0, 6.0, 8.0]))
-
-
-apart(halve, interpret=True, typed="p x\np x / 2\nc")
-
-# %% [markdown]
-# ## Try it yourself
+# Both programs ran the same lines; only their `program_id` differed.
 #
-# An exercise is four cells: what to do, a cell to write in, a `check`, and hints to unfold. You
-# add lines between the two comments. `check` compiles your answer and runs it in a process of its
-# own, so nothing you write there can harm this session. *Core* exercises are for everybody, a
-# *stretch* is for when you have time left.
+# How does a block get onto the machine? The compiler deals its lanes out to the threads of the
+# program's warps. There are 4 warps unless you ask for another number, so 128 threads, and with a
+# block of 1,024 each thread takes care of 8 lanes. In CUDA you would decide which thread does
+# what. In Triton you never name a thread: you write what happens to the block.
 
 # %% [markdown]
 # ### Exercise 00.1 · Who stops the last program? (core)
@@ -398,9 +418,41 @@ check("00.1", answer)
 # <details>
 # <summary>Hint 2</summary>
 #
-# What does the kernel know of `x`? It is given a pointer and `n`.
+# What does the kernel know about `x`? It is given a pointer and `n`.
 #
 # </details>
+
+# %% [markdown]
+# ### An `if` on a block
+#
+# If you come from ordinary Python, you would write `if offsets < n:` instead of a mask. Nearly
+# everybody does at first. But `offsets < n` has four answers, one per lane, and `if` wants one.
+#
+# **Predict:** the next cell runs such a kernel in the interpreter, with `n` = 2. Which of the four
+# elements become 1?
+
+
+# %%
+@triton.jit
+def if_kernel(out_ptr, n):
+    offsets = tl.arange(0, 4)
+    if offsets < n:
+        tl.store(out_ptr + offsets, 1.0)
+
+
+def store_where_below_two():
+    out = torch.zeros(4)
+    if_kernel[(1,)](out, 2)
+    print(out.tolist())
+
+
+apart(store_where_below_two, interpret=True)
+
+# %% [markdown]
+# All four. The interpreter treats any block as true, without a warning. For a GPU this kernel does
+# not even compile: "Boolean value of Tensor with more than one value is ambiguous". That is why
+# `check` always compiles your kernel as well, and why you should not trust a kernel that has only
+# run in CPU mode.
 
 # %% [markdown]
 # ### Exercise 00.2 · An `if` becomes a mask (core)
@@ -414,7 +466,8 @@ check("00.1", answer)
 #     tl.store(out_ptr + offsets, 2 * x)
 # ```
 #
-# Write it so that it compiles, and touches no element past `n`. In PyTorch: `out = 2 * x`.
+# Write it with a mask, so that it compiles and touches no element at `n` or beyond. In PyTorch:
+# `out = 2 * x`.
 
 
 # %%
@@ -448,36 +501,250 @@ check("00.2", double_below_kernel)
 # </details>
 
 # %% [markdown]
+# ## Where the interpreter misleads you
+#
+# *Routes: three hours, one day, all*
+#
+# The interpreter tells you whether your arithmetic and your addresses are right. You have just
+# seen one thing that it lets through. Here are three more: kernels that look fine in CPU mode, and
+# are wrong or dangerous on a GPU.
+
+# %% [markdown]
+# ### A masked lane without `other`
+#
+# A mask keeps a lane from reading memory. But the lane is still there, and it holds *something*.
+# This kernel finds the largest of `n` numbers with four lanes, and masks the lanes past the end.
+#
+# **Predict:** what does it say is the largest of -3, -1 and -2?
+
+
+# %%
+@triton.jit
+def largest_kernel(x_ptr, out_ptr, n):
+    offsets = tl.arange(0, 4)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr, tl.max(x, axis=0))
+
+
+# %%
+x = torch.tensor([-3.0, -1.0, -2.0], device=DEVICE)
+out = torch.empty(1, device=DEVICE)
+largest_kernel[(1,)](x, out, 3)
+print(out.item())
+
+# %% [markdown]
+# The answer should be -1. The fourth lane read nothing, but it took part in the maximum. What such
+# a lane holds is **undefined**: Triton promises nothing about it. The interpreter happens to fill
+# in 0, and Triton 3.9.0 does the same on NVIDIA GPUs, so you may not notice for a long time.
+#
+# Say what you want there with `other`. For a maximum it is minus infinity, which never wins.
+
+
+# %% tags=["nbval-check-output"]
+@triton.jit
+def largest_kernel(x_ptr, out_ptr, n):
+    offsets = tl.arange(0, 4)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=float("-inf"))
+    tl.store(out_ptr, tl.max(x, axis=0))
+
+
+largest_kernel[(1,)](x, out, 3)
+print(out.item())
+
+# %% [markdown]
+# ### Two programs that write to the same place
+#
+# Here 1,024 programs each add up 1,024 numbers, and all of them add their part to one total: read
+# the total, add, write it back. The numbers are 1,048,576 ones.
+#
+# **Predict** the total in the interpreter, which runs one program after another. Then remember the
+# queue above, where many programs run at the same time: could a GPU come to something else?
+
+
+# %%
+@triton.jit
+def total_kernel(x_ptr, total_ptr):
+    offsets = tl.program_id(axis=0) * 1024 + tl.arange(0, 1024)
+    part = tl.sum(tl.load(x_ptr + offsets), axis=0)
+    tl.store(total_ptr, tl.load(total_ptr) + part)
+
+
+# %%
+ones = torch.ones(1024 * 1024, device=DEVICE)
+total = torch.zeros(1, device=DEVICE)
+total_kernel[(1024,)](ones, total)
+print(f"{total.item():,.0f} of {ones.numel():,}")
+
+# %% [markdown]
+# And this is what the same kernel came to on a GPU. (`observed()` holds what only a real GPU
+# shows: in CPU mode as we recorded it, in GPU mode it runs the kernel on yours.)
+
+# %%
+print(observed().race)
+
+# %% [markdown]
+# Nearly everything is gone. Many programs read the same old total before any of them had written
+# a new one, and then each wrote its own over the others'. This is a **race**: the result depends on
+# who comes first. `tl.atomic_add(total_ptr, part)` reads, adds and writes as one step, an
+# **atomic** one, so no other program can come in between.
+
+# %% [markdown]
+# ### A load far out of bounds
+#
+# If you read one element past the end of a tensor, you get whatever lies there, in both modes, and
+# no error. If you read far past it, something breaks: on a GPU every later call in this session
+# fails, and in the interpreter the session itself crashes. That is why the next cell runs apart.
+
+
+# %%
+@triton.jit
+def far_kernel(x_ptr, distance):
+    tl.store(x_ptr, tl.load(x_ptr + distance))
+
+
+def read_far_away():
+    x = torch.zeros(4, device=DEVICE)
+    far_kernel[(1,)](x, 1_000_000_000_000)
+    print(x)
+
+
+apart(read_far_away)
+
+# %% [markdown]
+# That process is gone, and this session still has its variables. When a cell of your own ends your
+# session, look for a mask that you forgot or an offset that is too large.
+#
+# You need not find these bugs by staring. From lesson 01 on, `verify` and `check` watch every
+# address that a kernel touches and fill undefined lanes with infinities, so all three show up, in
+# CPU mode too.
+
+# %% [markdown]
+# ## Look inside a running kernel
+#
+# *Routes: one day, all*
+#
+# In the interpreter a kernel is plain Python, so Python's debugger works inside it. That is worth
+# remembering when a value is not what you expect: stop there and look.
+#
+# `breakpoint()` stops the kernel. Here the typing is done for you: `p` prints the value of any
+# expression, and `c` continues.
+
+
+# %%
+@triton.jit
+def half_kernel(x_ptr):
+    offsets = tl.arange(0, 4)
+    x = tl.load(x_ptr + offsets)
+    breakpoint()
+    tl.store(x_ptr + offsets, x / 2)
+
+
+def halve():
+    half_kernel[(1,)](torch.tensor([2.0, 4.0, 6.0, 8.0]))
+
+
+apart(halve, interpret=True, typed="p x\np x / 2\nc")
+
+# %% [markdown]
+# Both times a whole block was printed: `x` is four numbers at once. In a script of your own you
+# type these commands yourself. Start it with `TRITON_INTERPRET=1 .venv/bin/python my_kernel.py`.
+
+# %% [markdown]
+# ## Your own GPU
+#
+# *Routes: one day, all*
+#
+# If you have a GPU that is no H200, find its row here. You see how much shared memory a program
+# may have, whether it can load while it computes, which instructions `tl.dot`, the matrix product,
+# becomes, and whether it can do bfloat16. Lesson 05 explains those instructions. If you have no
+# GPU, go on to the next section.
+
+# %%
+gpu_limits()
+
+# %% [markdown]
+# A kernel that needs more shared memory than your GPU has fails with "out of resource: shared
+# memory"; use smaller blocks then. To find out how fast your own GPU is, run `.venv/bin/course
+# doctor --measure` in a terminal, once. It takes less than half a minute, and from then on pictures
+# and the tool `cost` show your GPU beside the H200.
+
+# %% [markdown]
 # ## The words of this course
 #
-# Some words mean two things elsewhere. Here each means one.
+# *Routes: three hours, one day, all*
 #
-# | word | here it means | and for the other thing |
+# Some words mean two things elsewhere. In this course each means one. You need not learn the table;
+# come back when a word confuses you.
+#
+# | word | here it means | the other meaning is called |
 # |---|---|---|
-# | kernel | a function that runs on the GPU | Jupyter's own is a *session* |
-# | program | one run of a kernel, with its own `program_id` | a *script* is what Python runs |
+# | kernel | a function written to run on a GPU | Jupyter's own kernel is a *session* |
+# | program | one run of a kernel, with its own `program_id` | what Python runs is a *script* |
 # | block | a value of many lanes, such as a program's elements | CUDA's group of threads is a *thread block* |
 # | lane | one place of a block | CUDA's lane is a *thread's place in its warp* |
 # | mode | GPU mode or CPU mode: what runs a kernel | |
-# | stage | one form of a kernel on its way through the compiler | `num_stages` is *pipeline depth* |
-# | pass | one step of the compiler | reading memory from end to end is a *sweep* |
-# | hint | help with an exercise | for exported kernels it is *divisibility* |
+# | stage | one form of a kernel on its way through the compiler (lesson 03) | `num_stages` is *pipeline depth* (lesson 05) |
+# | pass | one step of the compiler (lesson 03) | reading memory from end to end is a *sweep* |
+# | hint | help with an exercise | for exported kernels it is *divisibility* (lesson 07) |
 
 # %% [markdown]
 # ## On your own
 #
-# - In the cell of `double_kernel`, square the elements: `x * x` (a kernel has no `**`). Run it
-#   and the cell below it.
-# - In that second cell, take the grid `(4,)`. What is in the second half of `out`? `torch.empty`
-#   puts nothing there: you see what the memory held before.
+# - In the cell of `double_kernel`, square the elements instead: `x * x` (a kernel has no `**`).
+#   Run it and the cell below it.
+# - In that second cell, use the grid `(4,)`. What is in the second half of `out`? `torch.empty`
+#   writes nothing, so you see what the memory held before.
 # - Replace the last line of `total_kernel` by `tl.atomic_add(total_ptr, part)`, and run its two
 #   cells. In CPU mode the total is right both times; on a GPU only with the atomic.
 #
 # ## In practice
 #
 # Write a kernel in CPU mode, with small tensors and odd sizes, until its values are right. Then
-# run it on a GPU, where the compiler reads it and races show. Lesson 01 brings `verify`, which
-# tries the odd sizes for you in either mode.
+# run it on a GPU, where the real compiler checks it and races can appear. Lesson 01 introduces
+# `verify`, which tries the odd sizes for you in either mode.
+#
+# ## What you can do now
+#
+# You can write a kernel that handles a block per program, launch it on a grid, and mask what lies
+# past the end. You know that a GPU spends most of its time waiting for memory, that programs have
+# no order, and what CPU mode does not show. Ask yourself:
+#
+# 1. Ten elements, blocks of four: how many programs, and how many lanes are masked?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Three programs have twelve lanes, so two lanes of the last program are masked.
+#
+# </details>
+#
+# 2. A kernel adds up numbers and masks its load, without `other`. It gives the right sum. Why is it
+#    still wrong?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It relies on masked lanes being 0, and they are undefined. Write `other=0.0`, and it is right
+# whatever Triton does there.
+#
+# </details>
+#
+# 3. A kernel is right in CPU mode. What could still be wrong with it?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It may not compile, as with an `if` on a block. Its programs may race. It may read or write
+# outside of its tensors without anything breaking. Its masked lanes may hold something else on a
+# GPU.
+#
+# </details>
+#
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/00-start-here.py](../solutions/00-start-here.py) has all answers.
+#
+# **Next:** [lesson 01](01-vector-add.ipynb). You add two vectors, find out whether the result is
+# really right, and how near you are to the fastest the machine can do.
 #
 # ## Further reading
 #

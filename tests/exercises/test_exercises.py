@@ -139,7 +139,7 @@ def test_the_first_case_leaves_a_part_of_a_block():
 
 
 def test_an_unknown_exercise_is_named_with_those_there_are():
-    with pytest.raises(CourseError, match=r"There is no exercise '00.9': there is 00.1, 00.2."):
+    with pytest.raises(CourseError, match=r"There is no exercise '00.9': there is 00.1, 00.2, 00.3."):
         check("00.9", 1)
 
 

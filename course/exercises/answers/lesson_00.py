@@ -3,6 +3,35 @@
 from . import Mistake, Other
 
 MISTAKES = {
+    "00.3": [
+        Mistake("every program takes the first of y", {"y_ptr + i": "y_ptr"},
+            "wrong", "At [1]",
+            means="They take the pointer for the vector: it is the address of the first element, "
+            "and i must be added to it."),
+        Mistake("y minus x", {"x - y": "y - x"}, "wrong", "Wrong: 5 of 5",
+            means="They lost the order of the operands, which an addition would have forgiven."),
+        Mistake("the pointers are subtracted", {
+            "    x = tl.load(x_ptr + i)\n    y = tl.load(y_ptr + i)\n": "",
+            "x - y": "x_ptr - y_ptr",
+        }, "does not compile", "pointer<fp32> and pointer<fp32>",
+            means="They take a pointer for the value that lies there; only a load gives the "
+            "value."),
+        Mistake("an index in brackets", {"tl.load(x_ptr + i)": "x_ptr[i]"},
+            "does not compile", "a pointer is not indexed",
+            means="They index a pointer as a tensor or as C does; in Triton one adds the offset "
+            "and loads."),
+        Mistake("bytes for elements", {"x_ptr + i": "x_ptr + 4 * i"},
+            "reads outside", "at [8]",
+            means="They count addresses in bytes, four to a float32; Triton counts elements."),
+        Mistake("the store forgotten", {"    tl.store(out_ptr + i, x - y)": "    out = x - y"},
+            "wrong", "was never written",
+            means="They expect the value of a variable to be the result, as in a function; a "
+            "kernel returns nothing and must store."),
+        Mistake("the first element only", {"out_ptr + i": "out_ptr"},
+            "race", "different values to [0]",
+            means="They forget the offset at the store, so all programs write to the first "
+            "element."),
+    ],
     "00.1": [
         Mistake("a program stops by itself", "a", "wrong", "No program is stopped for you",
             means="They picture a program as tied to a tensor with an end; it has a pointer, and "
@@ -44,6 +73,18 @@ MISTAKES = {
 }  # fmt: skip
 
 OTHERS = {
+    "00.3": [
+        Other("in one line", {
+            "    x = tl.load(x_ptr + i)\n    y = tl.load(y_ptr + i)\n": "",
+            "x - y": "tl.load(x_ptr + i) - tl.load(y_ptr + i)",
+        }),
+        Other("pointers moved on first", {
+            "    x = tl.load(x_ptr + i)": "    x_ptr += i\n    x = tl.load(x_ptr)",
+        }),
+        Other("a block of one lane", {
+            "axis=0)": "axis=0) + tl.arange(0, 1)",
+        }),
+    ],
     "00.1": [Other("a capital", "B"), Other("in parentheses", "(b)")],
     "00.2": [
         Other("the comparison turned round", {"offsets < n": "n > offsets"}),

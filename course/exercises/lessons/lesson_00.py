@@ -12,7 +12,20 @@ def _ones_below(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def _one_each(kernel: Answer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    kernel[(x.numel(),)](x, y, out)
+    return out
+
+
 EXERCISES = (
+    Kernel(
+        "00.3",
+        parameters=("x_ptr", "y_ptr", "out_ptr"),
+        reference=lambda x, y: x - y,
+        cases=tuple(Case((Input((n,)),) * 2, seed=n) for n in (5, 1, 8, 33)),
+        launch=_one_each,
+    ),
     Choice(
         "00.1",
         right="b",
