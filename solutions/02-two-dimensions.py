@@ -1,21 +1,54 @@
 # %% [markdown]
 # # 02 · Two dimensions
 #
-# **What you will build.** A transpose over three times as fast as PyTorch's for large matrices,
-# and one kernel that does the work of two.
+# Most of what a model computes on is a matrix: one row for each token, one column for each
+# feature. A kernel for matrices has to settle two questions that vector add never asked. Where in
+# memory is the element in row 7 and column 3? And in which order should the elements be read? The
+# second question decides how fast the kernel is: you will meet two transposes that give the same
+# result, one of which takes 13 times as long as the other.
 #
-# **What you will learn.** You address a tile of a matrix by its two strides, and mask its edges.
-# You count the sectors that a warp touches. You say in bytes what fusing two kernels saves.
+# **By the end you can**
 #
-# **What you need.** Lesson 01.
+# - address a tile of any matrix by its two strides, and mask its edges,
+# - count the sectors that a warp touches, and so tell a good access pattern from a bad one before
+#   anything runs,
+# - say in bytes what fusing two kernels saves, and write a fused kernel of your own,
+# - find a race between two programs, and fix it.
 #
-# | section | minutes |
+# **You need** lesson 01: blocks, offsets, masks, and counting bytes.
+#
+# | section | about minutes |
 # |---|---|
 # | A tile of offsets | 14 |
 # | Strides | 16 |
-# | Neighbours in memory | 22 |
+# | Neighbors in memory | 22 |
 # | Three kinds of pointer | 7 |
 # | One kernel for two | 15 |
+
+# %% [markdown]
+# **Two questions from lesson 01**, to warm up. Answer them before you unfold the answers.
+#
+# 1. A vector has 1,000 elements and `BLOCK_SIZE` is 256. How many programs does the launch need,
+#    and how many lanes of the last one are masked?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Four programs, since `triton.cdiv(1000, 256)` is 4. They have 1,024 lanes together, so 24 lanes
+# of the last one are masked.
+#
+# </details>
+#
+# 2. How many bytes must `z = x + y` move for 2^26 float32 elements, and how long does that take
+#    at 4.24 TB/s?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Two reads and one write of 4 bytes for each element: 12 x 2^26 bytes are 805 MB. At 4.24 TB/s
+# that takes 190 microseconds.
+#
+# </details>
 
 # %%
 from course import DEVICE, MODE, bench, check, cost, draw, hint, matrices, recorded, replay, verify
@@ -26,27 +59,52 @@ import triton.language as tl
 # %% [markdown]
 # ## A tile of offsets
 #
-# A matrix lies in memory as one long row. With 6 columns, the element in row `r` and column `c`
-# has offset `r * 6 + c`. Look at the tiles of 4 x 4 that cut this 5 x 6 matrix, and at the lanes
-# that lie past its edges.
+# *Routes: one day, all*
+#
+# Memory has one dimension, so a matrix is stored row after row. In a matrix with 6 columns, row
+# `r` begins at offset `6 * r`, and the element in row `r` and column `c` has the offset
+# `r * 6 + c`.
+#
+# In lesson 01 each program owned a block of neighboring elements. Of a matrix, a program usually
+# owns a **tile**: a rectangle of a few rows and a few columns. (A whole row would do as well
+# here. The third section shows why a rectangle is worth the trouble.) The grid then has two axes,
+# and `tl.program_id(axis=0)` and `tl.program_id(axis=1)` say which tile is meant.
+#
+# The picture cuts a 5 x 6 matrix into tiles of 4 x 4. As with vectors, the tiles at the edges
+# have more lanes than there are elements.
 
 # %%
 draw.tiles(5, 6, block_m=4, block_n=4)
 
 # %% [markdown]
-# A program makes its tile of offsets from a block of rows and a block of columns. `rows[:, None]`
-# stands the rows up as a column, `cols[None, :]` lays the columns down as a row, and adding the
-# two gives every pair: the shape `[4, 1]` and the shape `[1, 4]` *broadcast* to `[4, 4]`, as in
-# PyTorch.
+# How does a program get the 16 offsets of its tile? It knows its 4 row numbers and its 4 column
+# numbers, and needs every combination of the two. That works as it does in PyTorch:
+# `rows[:, None]` has the shape `[4, 1]` and stands the rows up as a column, `cols[None, :]` has
+# the shape `[1, 4]` and lays the columns down as a row. When the two are added, each is repeated
+# along the axis where its size is 1, and the sum has the shape `[4, 4]`. This is called
+# **broadcasting**.
 #
-# **Predict:** which program of the grid `(2, 2)` writes a 12 here, and where?
+# The next kernel uses it: every program writes its own number into its tile, `10 *` the first
+# coordinate `+` the second `+ 1`.
+#
+# **Predict:** which program of the grid `(2, 2)` writes a 12, and into which elements of the
+# 5 x 6 matrix?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Program (1, 1), as `10 * 1 + 1 + 1` is 12. It owns rows 4 to 7 and columns 4 to 7. Only row 4
+# and columns 4 and 5 exist, so just two of its sixteen lanes have an element: the last two of the
+# last row.
+#
+# </details>
 
 
 # %%
 @triton.jit
 def who_kernel(out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
     offsets = rows[:, None] * n_cols + cols[None, :]  # [BLOCK_M, BLOCK_N]
     mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
     who = 10 * tl.program_id(axis=0) + tl.program_id(axis=1) + 1
@@ -59,11 +117,24 @@ who_kernel[(2, 2)](out, 5, 6, BLOCK_M=4, BLOCK_N=4)
 print(out.cpu().numpy())
 
 # %% [markdown]
-# Program (1, 1) is 12: the second along both axes, and only two of its sixteen lanes are inside.
-# The mask needs both conditions, with `&` and with the parentheses: in Python `a < b & c < d`
-# means `a < (b & c) < d`.
+# Each tile stands where the picture has it. The mask has two conditions, one for each axis, and
+# both are needed. Write `&` between them and put each comparison in parentheses, because Python
+# reads `a < b & c < d` as `a < (b & c) < d`.
 #
-# **Predict:** what becomes of element [1, 0] when the mask forgets the columns?
+# What if the mask forgets the columns? Each of the rows exists, so this looks harmless.
+#
+# **Predict:** the next kernel checks the rows only. What does element [1, 0] of the matrix hold
+# at the end?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# There is no empty space after the last column: the next row starts there. Column 6 of row 0 has
+# the offset 6, and that is element [1, 0]. So program (0, 1) stores its 2 there, and program (0,
+# 0) stores a 1. In the interpreter program (0, 1) runs later and its 2 stays. On a GPU either may
+# be the last one.
+#
+# </details>
 
 
 # %%
@@ -82,12 +153,13 @@ rows_only_kernel[(2, 2)](memory, 5, 6, BLOCK_M=4, BLOCK_N=4)
 print(memory.cpu().numpy())
 
 # %% [markdown]
-# Past the last column comes no emptiness: there comes the next row. Columns 6 and 7 of row 0 are
-# columns 0 and 1 of row 1, and two programs wrote there. (In the interpreter the later one won;
-# on a GPU either may.) Behind the last row, one wrote outside. A missing mask along the columns
-# spoils the matrix itself.
+# A missing mask along the columns damages the matrix itself: the 2s stand at the start of rows 1,
+# 2 and 3. And row 5, which is no part of a matrix of 5 rows, was written as well. Only because we
+# gave the kernel a larger tensor did nothing else get hurt.
 #
-# Ask who wrote element [1, 0]. Elements with a red mark were written by several programs.
+# When a result is wrong like this, you want to know who wrote the element. `replay` opens at the
+# program that wrote it last, here to element [1, 0]. A red mark stands on each element that
+# several programs wrote.
 
 # %%
 replay(rows_only_kernel, (2, 2), memory, 5, 6, element=("out_ptr", (1, 0)), BLOCK_M=4, BLOCK_N=4)
@@ -95,9 +167,9 @@ replay(rows_only_kernel, (2, 2), memory, 5, 6, element=("out_ptr", (1, 0)), BLOC
 # %% [markdown]
 # ### Exercise 02.1 · Every pair (core)
 #
-# `out[r, c] = x[r] + y[c]`, for a float32 `x` of `m` and `y` of `n` elements, and a contiguous
-# `out` of m x n. The exercise launches a grid of `(cdiv(m, BLOCK_M), cdiv(n, BLOCK_N))` programs.
-# In PyTorch: `x[:, None] + y[None, :]`.
+# Store `out[r, c] = x[r] + y[c]`, for a float32 `x` of `m` elements, a `y` of `n` elements, and a
+# contiguous `out` of m x n. The exercise launches a grid of
+# `(cdiv(m, BLOCK_M), cdiv(n, BLOCK_N))` programs. In PyTorch: `x[:, None] + y[None, :]`.
 
 
 # %%
@@ -143,21 +215,40 @@ check("02.1", outer_sum_kernel)
 # %% [markdown]
 # ## Strides
 #
-# So far a row was `n_cols` elements after the one before. That holds for a contiguous matrix
-# alone. A tensor says for itself how far apart its rows and columns are: its *strides*, counted
-# in elements. **Predict** the strides of these three views.
+# *Routes: one day, all*
+#
+# So far each row began `n_cols` elements after the one before. Is that always so? In PyTorch
+# `x[:, :3]` and `x.T` are matrices too, and neither of them copies anything: they are views of
+# the same memory.
+#
+# PyTorch finds their elements by two numbers. The **stride** along an axis says how many elements
+# further on in memory the next index of that axis is. A contiguous 4 x 6 matrix has the strides
+# `(6, 1)`: 6 elements to the next row, 1 to the next column.
+#
+# **Predict:** what are the strides of `x[:, :3]`, of `x[:, ::2]` and of `x.T`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `(6, 1)`: cutting columns off moves no row. `(6, 2)`: the next column of the view is two
+# elements further on. `(1, 6)`: rows and columns have changed places, and so have the strides.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 x = torch.arange(24.0, device=DEVICE).reshape(4, 6)
-print("x      ", tuple(x.shape), x.stride())
-print("x[:, :3]", tuple(x[:, :3].shape), x[:, :3].stride())
+print("x        ", tuple(x.shape), x.stride())
+print("x[:, :3] ", tuple(x[:, :3].shape), x[:, :3].stride())
 print("x[:, ::2]", tuple(x[:, ::2].shape), x[:, ::2].stride())
-print("x.T    ", tuple(x.T.shape), x.T.stride())
+print("x.T      ", tuple(x.T.shape), x.T.stride())
 
 # %% [markdown]
-# All four share the same memory; only shape and strides differ. A kernel that is given both
-# strides reads any of them, with no copy. Strides that a launch finds equal to 1 become constants
-# in the compiled kernel, so the usual case costs nothing.
+# So a kernel that is given both strides can read any of these views where it lies, with no copy.
+# The offset of an element is then `row * stride_xm + col * stride_xn`; the names say the tensor,
+# then the axis, M for rows and N for columns.
+#
+# Does that cost anything in the usual case? No: a stride that a launch finds equal to 1 becomes a
+# constant in the compiled kernel, as you saw with `specialise` in lesson 01.
 
 
 # %%
@@ -179,16 +270,29 @@ def copy(x):
     return out
 
 
+# %% [markdown]
+# `verify` tries the launcher on matrices of many shapes: contiguous, sliced and transposed ones.
+
 # %%
 result = verify(copy, torch.clone, cases=matrices())
 print(result)
 assert result.right
 
 # %% [markdown]
-# The cases hold contiguous, sliced and transposed matrices. Two slips are common. One is to
-# multiply strides by the size of an element, as for pointers in C; Triton does that itself. The
-# other is the number of columns in place of the row stride. **Predict** what that gives for the
-# left half of `x`, whose rows begin with 0, 6, 12 and 18.
+# Two slips are common with strides. One is to multiply them by the size of an element in bytes,
+# as a pointer in some other languages would need; Triton does that itself. The other is to pass
+# the number of columns where the kernel expects the stride from row to row.
+#
+# **Predict:** the next launcher makes the second slip. What does it read of the left half of `x`,
+# `x[:, :3]`? The rows of that view begin with 0, 6, 12 and 18.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It takes each row to begin 3 elements after the one before, in the middle of a row of `x`, so it
+# reads 0, 1, 2, then 3, 4, 5, and so on.
+#
+# </details>
 
 
 # %%
@@ -201,11 +305,12 @@ def copy_by_columns(x):
 print(copy_by_columns(x[:, :3]).cpu().numpy())
 
 # %% [markdown]
-# Each row begins 3 elements after the one before, in the middle of the row of `x`. For a
-# contiguous matrix the same code is right, so a test on contiguous matrices never finds it.
+# For a contiguous matrix the number of columns is the row stride, and the same code is right. So
+# a test on contiguous matrices never finds this one. Test on views.
 #
-# For a stack of matrices the grid takes a third axis: one more `tl.program_id(axis=2)`, one more
-# stride. A grid has three axes and no more; beyond the first, each holds up to 65,535 programs.
+# And a stack of matrices? The grid takes a third axis: one more `tl.program_id(axis=2)`, and one
+# more stride, from matrix to matrix. A grid has three axes at most. The first can hold about two
+# billion programs, each of the others 65,535.
 
 # %% [markdown]
 # ### Exercise 02.2 · Any view (core)
@@ -265,11 +370,28 @@ check("02.2", half)
 # </details>
 
 # %% [markdown]
-# ## Neighbours in memory
+# ## Neighbors in memory
 #
-# Memory comes in *sectors* of 32 bytes. When a warp loads, the hardware fetches every sector that
-# holds one of its 32 addresses. Let each thread load one float32. **Predict** how many sectors
-# that is when neighbours lie side by side, and when each is a row of 4,096 further on.
+# *Routes: one day, all*
+#
+# You can now reach any element. Does it matter in which order? For the result it does not. For
+# the time it matters more than anything else in this lesson.
+#
+# Remember from lesson 01 that memory comes in sectors of 32 bytes: when a warp loads, the
+# hardware fetches each sector that holds at least one of its 32 addresses, whole. Suppose each of
+# the 32 threads loads one float32, which is 128 bytes together.
+#
+# **Predict:** how many sectors are fetched when the threads' elements lie side by side? When they
+# are 2 elements apart? 8 apart? One row of 4,096 apart?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A sector holds 8 float32. Side by side, 32 elements fill 4 sectors. At 2 apart they span twice
+# as much: 8 sectors. From 8 apart on, each element lies in a sector of its own: 32 sectors, and
+# it gets no worse than that.
+#
+# </details>
 
 
 # %% tags=["nbval-check-output"]
@@ -281,12 +403,15 @@ for stride in (1, 2, 8, 4096):
     print(f"{stride:5} elements apart: {sectors(stride):3} sectors for 128 bytes wanted")
 
 # %% [markdown]
-# Side by side, four sectors hold exactly the 128 bytes: the load is *coalesced*. From 8 elements
-# on, each thread pays a sector of its own, and seven eighths of what is moved is thrown away. The
-# hardest case is a transpose: whoever reads along rows writes along columns.
+# Side by side, the four sectors hold exactly the 128 bytes that were asked for. Such an access is
+# called **coalesced**. From 8 elements on, seven eighths of what is moved is thrown away.
 #
-# **Predict** which share of the copy roof a transpose reaches that gives each program a row, and
-# which one that gives it a tile.
+# So read and write neighbors. Usually that is easy: let the last axis of your tile go along the
+# axis whose stride is 1. The hard case is a *transpose*, `out[c, r] = x[r, c]`: if you read along
+# the rows of `x`, you write along the columns of `out`.
+#
+# This kernel can do it both ways. With `BLOCK_M=1` each program moves a piece of one row, which
+# is how most people would write it first. With `BLOCK_M=64` it moves a tile.
 
 
 # %%
@@ -301,6 +426,62 @@ def transpose_kernel(
     tl.store(out_ptr + cols[None, :] * n_rows + rows[:, None], x, mask=mask)
 
 
+# %% [markdown]
+# `draw.access` shows which program touches which elements, and, for the first warp, which thread
+# asks for which sector. It compiles the kernel for the GPU you name, because the compiler decides
+# which thread gets which element; `sm_90` is an H100 or H200. First one row per program.
+#
+# **Predict:** a warp stores 32 elements of a row of `x`, here 128 x 128. How many sectors of
+# `out` does it touch?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 32. The elements go to 32 different rows of `out`, which are 128 elements apart, so each lies in
+#     a sector of its own. The least would be 4.
+#
+# </details>
+
+# %%
+x, out = torch.rand(128, 128, device=DEVICE), torch.empty(128, 128, device=DEVICE)
+args = (x, out, 128, 128, 128, 1)
+draw.access(transpose_kernel, (128, 1), *args, BLOCK_M=1, BLOCK_N=128, target="sm_90")
+
+# %% [markdown]
+# The loads are coalesced, and the stores move eight times as many sectors as they need to.
+# Reading along the columns instead would only turn this round.
+#
+# A tile is the way out. It is 64 elements wide and 64 high, so there are long runs of neighbors
+# in both directions: along its rows in `x`, and along its columns in `out`.
+
+# %%
+draw.access(transpose_kernel, (2, 2), *args, BLOCK_M=64, BLOCK_N=64, target="sm_90")
+
+# %% [markdown]
+# Now both sides are coalesced. But how can that be? A thread that loaded four neighbors in a row
+# of `x` has elements that belong into four different rows of `out`. The answer is that the thread
+# which loads an element need not be the one that stores it: in between, the threads of a program
+# exchange elements through shared memory. You wrote nothing for that. The compiler arranges it,
+# and in lesson 03 you will see where.
+#
+# `cost` gives the same as numbers, for a whole launch on a larger matrix. Its 2^20 float32
+# elements fill 131,072 sectors, so that is the least on either side.
+
+# %%
+x, out = torch.rand(1024, 1024, device=DEVICE), torch.empty(1024, 1024, device=DEVICE)
+args = (x, out, 1024, 1024, 1024, 1)
+by_row = cost(transpose_kernel, (1024, 1), *args, BLOCK_M=1, BLOCK_N=1024, target="H200")
+by_tile = cost(transpose_kernel, (16, 16), *args, BLOCK_M=64, BLOCK_N=64, target="H200")
+for name, each in (("one row per program", by_row), ("one tile per program", by_tile)):
+    print(f"{name:20} loads {each.sectors_loaded:,} sectors, stores {each.sectors_stored:,}")
+
+# %% [markdown]
+# (We compared these counts with the counters of a real H200: they are equal.)
+#
+# Before we look at the speed, is it right?
+
+
+# %%
 def transpose(x):
     out = torch.empty(x.shape[1], x.shape[0], dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(x.shape[0], 64), triton.cdiv(x.shape[1], 64))
@@ -313,48 +494,32 @@ result = verify(transpose, lambda x: x.T.contiguous(), cases=matrices())
 print(result)
 assert result.right
 
+# %% [markdown]
+# Now the speed. The transpose by rows moves 9 sectors where the one by tiles moves 2: one in, and
+# eight out instead of one.
+#
+# **Predict:** if sectors were all that counts, what share of the copy roof would the transpose by
+# rows reach? In the plot it is called `transpose_v1`.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 2 of 9, so 22 %. What was measured on an H200 is less, between 7 and 10 % for the larger
+# matrices: the count of sectors is a limit, and there are other costs on top of it. The transpose
+# by tiles reaches 97 % at the largest size, where it is 13 times as fast as the one by rows.
+# PyTorch's own, one kernel for tensors with any strides, reaches 27 %.
+#
+# </details>
+
 # %%
 speeds = bench(transpose, like="transpose") if MODE.gpu else recorded("transpose")
 draw.speeds(speeds)
 
 # %% [markdown]
-# A row a program (`transpose_v1`) reads well and writes a sector for every element. A tile reads
-# rows of 64 and writes columns of 64: both long runs. You wrote nothing for that: the compiler
-# deals a tile out to the threads one way for the load and another for the store, and turns it
-# around in shared memory in between. Lesson 03 shows where. PyTorch's own, one kernel for any
-# strides, lies between the two.
-#
-# `draw.access` shows which program touches what, and the sectors of a warp's first requests, as
-# the kernel compiles for an H100 or H200. A tile of 1 x 128 is a row a program. **Predict** what
-# its store looks like.
-
-# %%
-x, out = torch.rand(128, 128, device=DEVICE), torch.empty(128, 128, device=DEVICE)
-args = (x, out, 128, 128, 128, 1)
-draw.access(transpose_kernel, (128, 1), *args, BLOCK_M=1, BLOCK_N=128, target="sm_90")
-
-# %%
-draw.access(transpose_kernel, (2, 2), *args, BLOCK_M=64, BLOCK_N=64, target="sm_90")
-
-# %% [markdown]
-# A warp that stores a piece of a row writes into 32 rows of the output, a sector in each: eight
-# times the least. With tiles, pieces of whole rows are asked for on both sides. `cost` gives the
-# same in numbers, for the whole launch. Counted for an H200, both transposes agree with that GPU's
-# own counters to the last sector.
-
-# %%
-x, out = torch.rand(1024, 1024, device=DEVICE), torch.empty(1024, 1024, device=DEVICE)
-args = (x, out, 1024, 1024, 1024, 1)
-by_row = cost(transpose_kernel, (1024, 1), *args, BLOCK_M=1, BLOCK_N=1024, target="H200")
-by_tile = cost(transpose_kernel, (16, 16), *args, BLOCK_M=64, BLOCK_N=64, target="H200")
-for name, each in (("a row a program", by_row), ("a tile a program", by_tile)):
-    print(f"{name:16} loads {each.sectors_loaded:,} sectors, stores {each.sectors_stored:,}")
-
-# %% [markdown]
 # ### Exercise 02.3 · A stack of transposes (stretch)
 #
-# Transpose each matrix of a contiguous float32 stack `x` of shape `[batch, rows, columns]` into
-# a contiguous one of shape `[batch, columns, rows]`, with one launch on a grid of three axes. In
+# Transpose each matrix of a contiguous float32 stack `x` of shape `[batch, rows, columns]` into a
+# contiguous one of shape `[batch, columns, rows]`, with one launch on a grid of three axes. In
 # PyTorch: `x.transpose(1, 2).contiguous()`.
 
 
@@ -439,12 +604,32 @@ check("02.4", answer)
 # </details>
 
 # %% [markdown]
+# ## Sitting 2
+#
+# A good place to stop, or to start again. So far you can
+#
+# - make a tile of offsets by broadcasting, `rows[:, None] * stride_m + cols[None, :] * stride_n`,
+#   and mask both of its axes,
+# - read any view where it lies, by its two strides,
+# - count sectors: 32 bytes each, and a coalesced access of a warp wastes none.
+#
+# What follows uses these three. It goes from one kernel to several: how to save the trips to
+# memory between two kernels, and what happens when programs get in each other's way.
+
+# %% [markdown]
 # ## Three kinds of pointer
 #
-# `x_ptr + i` with a number is a *scalar pointer*: one element. With a block it is a *block of
-# pointers*: one for each lane, as in all of this lesson. The third kind describes the matrix once
-# and is then asked for tiles: a *tensor descriptor*. Look for the strides and masks that are
-# gone.
+# *Routes: one day, all*
+#
+# Every kernel so far computed its addresses by hand. Is there no shorter way to say "the tile at
+# row 64, column 128"? There is, and it is the third of three kinds of pointer that you will see
+# in Triton code.
+#
+# A **scalar pointer** is `x_ptr + i` with a number `i`: the address of one element. A **block of
+# pointers** is `x_ptr + offsets` with a block of offsets: one address for each lane, as in all of
+# this lesson. A **tensor descriptor** describes the whole matrix once, with its shape and strides
+# and the size of a tile. A kernel then asks it for a tile by the tile's first row and column.
+# Notice what is missing in this kernel: strides and masks.
 
 
 # %%
@@ -455,7 +640,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 def copy_tile_kernel(x_desc, out_desc, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     row = tl.program_id(axis=0) * BLOCK_M
     col = tl.program_id(axis=1) * BLOCK_N
-    out_desc.store([row, col], x_desc.load([row, col]))
+    tile = x_desc.load([row, col])  # [BLOCK_M, BLOCK_N]
+    out_desc.store([row, col], tile)
 
 
 # %% tags=["nbval-check-output"]
@@ -466,10 +652,14 @@ copy_tile_kernel[(2, 1)](x_desc, out_desc, BLOCK_M=4, BLOCK_N=8)
 print(torch.equal(x, out))
 
 # %% [markdown]
-# The descriptor knows shape, strides and tile, so nothing goes past the edges. On Hopper and
-# later its loads are done by a unit of their own, the tensor memory accelerator; in return it
-# asks for a last stride of 1 and for addresses and other strides that are multiples of 16 bytes.
-# Older code has `tl.make_block_ptr` for this: it warns from Triton 3.7 on and is gone in 3.9.
+# The second program's tile sticks out of the matrix by three rows, and nothing went wrong: the
+# descriptor knows the shape, so lanes outside load 0 and store nothing.
+#
+# On Hopper GPUs (H100, H200) and later, a unit of its own moves such tiles, the **tensor memory
+# accelerator** or TMA. One thread asks it for a whole tile, and no thread computes addresses. In
+# return the hardware makes demands: the last stride must be 1, and the address and all other
+# strides must be multiples of 16 bytes. In lessons 05 and 06 it pays off. Here it is enough to
+# know it when you see it.
 
 # %% [markdown]
 # ### Exercise 02.5 · What a descriptor can describe (core)
@@ -504,9 +694,24 @@ check("02.5", answer)
 # %% [markdown]
 # ## One kernel for two
 #
-# A layer of a network ends in `gelu(x + bias)`, with one bias for each column: `bias[None, :]`
-# broadcasts over the rows. As two kernels the sum goes to memory and comes back. **Predict** how
-# much faster one kernel is.
+# *Routes: one day, all*
+#
+# A layer of a network often ends in `gelu(x + bias)`, with one bias for each column. (GELU is a
+# smooth function that keeps large numbers and takes small ones to zero; exercise 02.6 has the
+# formula.) PyTorch runs that as two kernels: the first adds, the second applies GELU. The sum
+# goes out to memory in between and comes back at once. You know what that costs: count the bytes.
+#
+# **Predict:** `x` is 65,536 x 4,096 float32. How many bytes do the two kernels move, and how many
+# would one kernel move that does both?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `x` has 268 million elements, so going through it once is 1.07 GB. Two kernels go through four
+# times: read `x`, write the sum, read the sum, write the result. One kernel does it twice. The
+# bias is 16 KB; it stays in the cache and does not count.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 elements = 65536 * 4096
@@ -514,17 +719,36 @@ two_kernels = 4 * 4 * elements  # read x, write the sum; read the sum, write the
 one_kernel = 2 * 4 * elements  # read x, write the result
 print(f"{two_kernels / 1e9:.1f} GB against {one_kernel / 1e9:.1f} GB")
 
+# %% [markdown]
+# Half the bytes should take half the time. To do the work of several kernels in one, so that what
+# passes between them stays in registers, is called **fusing** them. Here are one fused kernel
+# (`bias_gelu`), the same as two kernels (`bias_gelu_v1`), and PyTorch's two, as recorded. The
+# plot charges every version for one kernel's traffic. Two kernels move twice as much, so even at
+# full speed they score half.
+
 # %%
 speeds = recorded("bias_gelu")
 draw.speeds(speeds)
 
 # %% [markdown]
-# The bytes counted are those of one kernel, so two kernels that both run at the roof come to half
-# of it. That is what *fusing* buys, for every chain of element-wise operations: the kernels'
-# arithmetic is the same, the trips to memory are fewer. PyTorch's two do not even run at the
-# roof. The bias costs nothing: its 16 KB stay in the cache.
+# For the largest matrix the fused kernel reaches 95 % of the copy roof, our two kernels 48 %,
+# just as counted. PyTorch's two come to 40 %. No arithmetic was saved. The same holds for every
+# chain of element-wise operations: fusing it saves the trips to memory in between.
 #
-# **Predict:** in bfloat16 there are half as many bytes. Is the fused kernel still at the roof?
+# Is memory always the limit, then? In bfloat16 there are half as many bytes.
+#
+# **Predict:** the float32 kernel takes 535 microseconds. If bytes were all that counts, how long
+# would the bfloat16 kernel take?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Half as long, 268 microseconds. It takes 380, and no longer reaches the copy roof. The function
+# `erf` in GELU is some forty instructions per element, which are computed in float32 either way.
+# With half the bytes, the arithmetic takes longer than the memory. Both limits exist for every
+# kernel, and the larger one decides.
+#
+# </details>
 
 # %%
 halves = recorded("bias_gelu_bfloat16")
@@ -534,16 +758,12 @@ for each in (speeds, halves):
     print(f"{each.x_name}: {timing.ms * 1e3:.0f} us, {share:.0%} of the copy roof")
 
 # %% [markdown]
-# It is faster, but by less than two, and no longer at the roof. `erf` makes this kernel some
-# forty instructions an element, computed in float32 either way, and with half the bytes they take
-# longer than the memory. Both limits exist for every kernel; the larger one is the time.
-
-# %% [markdown]
 # ### Exercise 02.6 · Bias and GELU in half precision (core)
 #
-# `gelu(x + bias)` for a contiguous float16 or bfloat16 matrix `x` and a `bias` of its width, in
-# one kernel. Compute in float32, and round once, when the result is stored. GELU is `t / 2 * (1 +
-# erf(t / sqrt(2)))`, with `tl.erf`. In PyTorch: `torch.nn.functional.gelu(x + bias)`.
+# Now your own. Compute `gelu(x + bias)` for a contiguous float16 or bfloat16 matrix `x` and a
+# `bias` of its width, in one kernel. Compute in float32, and round once, when the result is
+# stored. GELU is `t / 2 * (1 + erf(t / sqrt(2)))`, with `tl.erf`. In PyTorch:
+# `torch.nn.functional.gelu(x + bias)`.
 
 
 # %%
@@ -587,40 +807,121 @@ check("02.6", bias_gelu)
 # <details>
 # <summary>Hint 2</summary>
 #
-# One number of the bias for each column: load a block of `BLOCK_N`, and give it a row's shape.
+# One number of the bias for each column: load a block of `BLOCK_N`, and give it the shape of a
+# row.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 3</summary>
 #
-# `1 / sqrt(2)` is 0.7071067811865476.
+# `1 / sqrt(2)` is 0.7071067811865476. Write the number: `tl.sqrt` is for blocks, and nobody needs
+# a root for each element.
 #
 # </details>
 
 # %% [markdown]
+# You have written a fused kernel. Two things are left to do with any kernel of your own: verify
+# it on more cases than the exercise has, and time it. Your kernel counts on contiguous matrices,
+# so others are copied first. (As long as 02.6 is open, `verify` says that nothing was written.)
+
+
+# %%
+def mine(x, bias):
+    return bias_gelu(x.contiguous(), bias)
+
+
+def by_torch(x, bias):
+    return torch.nn.functional.gelu(x + bias)
+
+
+cases = matrices(with_row=True, dtypes=(torch.float16, torch.bfloat16))
+result = verify(mine, by_torch, cases=cases, absolute=1e-6)
+print(result)
+
+# %% [markdown]
+# With a GPU, the next cell times your kernel beside PyTorch's two and a copy. Without one, or
+# until yours is right, it shows what the course's own reached.
+
+# %%
+timed = MODE.gpu and result.right
+speeds = bench(mine, like="bias_gelu_bfloat16") if timed else recorded("bias_gelu_bfloat16")
+draw.speeds(speeds)
+
+# %% [markdown]
 # ## On your own
 #
-# - Give `copy_kernel` a third axis, and copy `[batch, rows, columns]`. Try it on `torch.randn(3,
-#   33, 100, device=DEVICE).transpose(0, 2)`, with `torch.equal`.
-# - Swap the axes of the grid in `transpose`: `(columns, rows)`, with the two `program_id`s
-#   swapped as well. Does `verify` mind?
-# - Write `x + y` for a column `x` of shape `[m, 1]` and a row `y` of shape `[1, n]`. Each program
-#   loads `BLOCK_M` numbers of `x` and `BLOCK_N` of `y`, and no tile. Compare it with PyTorch's by
-#   `torch.equal`.
+# - How low may a tile be? Call `cost` on `transpose_kernel` as above with `BLOCK_M=8` and
+#   `BLOCK_N=128`, on a grid of `(128, 8)`, then with `BLOCK_M=4` on `(256, 8)`. Which of them
+#   wastes sectors, and why is 8 the limit? Work out the limit for float16, and check it.
+# - Give `copy_kernel` a third axis, and copy `[batch, rows, columns]`. Try it on
+#   `torch.randn(3, 33, 100, device=DEVICE).transpose(0, 2)`, with `torch.equal`.
+# - Fuse another chain: `torch.relu(x * scale + bias)` for a float32 matrix and two vectors of its
+#   width. How many kernels is it in PyTorch, and how many bytes do they move for each element of
+#   `x`? How many does yours?
 #
 # ## In practice
 #
-# `torch.compile` fuses chains such as bias and GELU by itself, into Triton kernels like this one.
-# Write your own where it does not: where a reduction, a strange layout or a matrix product stands
-# in between. The finished operations, for any strides and batches, are
+# `torch.compile` fuses chains such as bias and GELU by itself, into Triton kernels like yours.
+# Write your own where it does not: where a reduction, an unusual memory layout or a matrix
+# product stands in between. The finished operations, for any strides and batches, are
 # [kernels/transpose.py](../kernels/transpose.py) and
 # [kernels/bias_gelu.py](../kernels/bias_gelu.py).
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can write a kernel for a matrix of any strides, say before running it how many sectors its
+# loads and stores touch, fuse two kernels and predict the gain from the bytes, and recognize a
+# program that reads what another one writes.
+#
+# Three questions to ask yourself:
+#
+# 1. A kernel is right for every contiguous matrix and wrong for `x[:, :100]`. What do you look at
+#    first?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At what is passed as the stride from row to row. A contiguous matrix forgives the number of
+# columns in its place.
+#
+# </details>
+#
+# 2. Each thread of a warp loads one bfloat16, and the threads' elements are 4 apart. Which share
+#    of the fetched bytes is used?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A quarter. The elements are 8 bytes apart, so a sector of 32 bytes holds four of them, which are
+# 8 bytes.
+#
+# </details>
+#
+# 3. Three element-wise kernels in a row, each of which reads one tensor and writes one. How much
+#    faster can one fused kernel be, and when will it be less?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Three times at most: 2 trips through memory in place of 6. It is less once the arithmetic takes
+# longer than the two trips, or where the tensors are so small that starting a kernel is what
+# takes the time (then saving two launches helps on its own).
+#
+# </details>
+#
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/02-two-dimensions.py](../solutions/02-two-dimensions.py) has all answers.
+#
+# **Next:** [lesson 03](03-compilation-stages.ipynb). You read what the compiler makes of your
+# kernels, and find out there why one is slow.
 #
 # ## Further reading
 #
 # - [Tensor
 #   descriptors](https://triton-lang.org/main/python-api/generated/triton.language.make_tensor_descriptor.html)
-#   in Triton's reference
+#   in Triton's reference. (Older code has `tl.make_block_ptr` in their place, which Triton 3.9 no
+#   longer has.)
 # - M. Harris: *An Efficient Matrix Transpose in CUDA C/C++*, NVIDIA developer blog, 2013: the
 #   same transpose with the shared memory written by hand
