@@ -38,6 +38,9 @@ SAME = {
     ),
     "a loop variable's name": ("[total + each for each in", "[total + n for n in"),
     "an unused definition": ("LIMIT = 4", "LIMIT = 4\nUNUSED = 5"),
+    "an unused comprehension over a parameter's name":
+        ("LIMIT = 4", "LIMIT = 4\nUNUSED = {x: block for x, block in zip('ab', 'cd')}"),
+    "an unused definition of a parameter's name": ("LIMIT = 4", "LIMIT = 4\nscale = 5"),
 }  # fmt: skip
 
 OTHER = {
@@ -50,6 +53,9 @@ OTHER = {
         "    total = x * scale\n    return [total +",
         "    total = x * scale\n    other = x\n    return [other +",
     ),
+    "what a comprehension goes over": ("in range(LIMIT)", "in range(total)"),
+    "what is collected":
+        ("[total + each for each", "[total + x for each"),
     "a condition": ("x < 0", "x <= 0"),
     "a statement left out": ("    if x < 0:\n        raise ValueError(f\"x is {x}\")\n", ""),
     "a decorator": ("def work", "import functools\n@functools.cache\ndef work"),

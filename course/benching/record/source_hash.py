@@ -17,6 +17,7 @@ from pathlib import Path
 PACKAGE = "kernels"
 UNHASHED = f"{PACKAGE}.checks"
 """Its functions raise where an input does not fit; they compute nothing."""
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 def code_hash(functions: Iterable[Callable[..., object]]) -> str:
@@ -62,6 +63,8 @@ def _bound_by(node: ast.AST) -> list[str]:
         return [node.id]
     if isinstance(node, ast.Lambda | ast.Import | ast.ImportFrom):
         return []
+    if isinstance(node, Comprehension):  # a scope of its own, which only := reaches out of
+        return [each.target.id for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
     return [name for child in ast.iter_child_nodes(node) for name in _bound_by(child)]
 
 
@@ -92,7 +95,8 @@ class _Text:
 
     def __init__(self, definitions: _Definitions, module: _Module) -> None:
         self._definitions, self._module = definitions, module
-        self._locals: list[dict[str, int]] = []
+        self._scopes: list[dict[str, int | None]] = []
+        """The names of each scope around, the innermost last; None keeps a parameter's name."""
 
     def of(self, value: object) -> str:
         if isinstance(value, list):
@@ -105,6 +109,8 @@ class _Text:
             return "Raise"
         if isinstance(value, ast.FunctionDef):
             return self._function(value)
+        if isinstance(value, Comprehension):
+            return self._comprehension(value)
         if isinstance(value, ast.ClassDef):
             return self._fields(value, body=_without_docstrings(value.body), name=None)
         if isinstance(value, ast.arg):
@@ -115,22 +121,34 @@ class _Text:
         outside = self.of(function.decorator_list)
         body = _without_docstrings(function.body)
         arguments = function.args
-        parameters = {node.arg for node in ast.walk(arguments) if isinstance(node, ast.arg)}
-        bound = dict.fromkeys(name for statement in body for name in _bound_by(statement))
-        self._locals.append(
-            {name: number for number, name in enumerate(bound) if name not in parameters}
-        )
+        parameters = [node.arg for node in ast.walk(arguments) if isinstance(node, ast.arg)]
+        bound = [name for statement in body for name in _bound_by(statement)]
+        scope: dict[str, int | None] = _numbered(bound) | dict.fromkeys(parameters)
+        self._scopes.append(scope)
         try:
             return f"{outside}def({self.of(arguments)}){self.of(body)}"
         finally:
-            self._locals.pop()
+            self._scopes.pop()
+
+    def _comprehension(self, value: Comprehension) -> str:
+        """Only the first iterable is computed outside the comprehension's scope."""
+        first, *others = value.generators
+        outside = self.of(first.iter)
+        inside = ast.comprehension(first.target, ast.Constant(None), first.ifs, first.is_async)
+        bound = [name for each in value.generators for name in _bound_by(each.target)]
+        self._scopes.append(dict(_numbered(bound)))
+        try:
+            return f"{outside} {self._fields(value, generators=[inside, *others])}"
+        finally:
+            self._scopes.pop()
 
     def _name(self, name: str) -> str:
-        for depth, names in enumerate(reversed(self._locals)):
+        for depth, names in enumerate(reversed(self._scopes)):
             if name in names:
-                return f"local {depth} {names[name]}"
-        number = self._definitions.number(self._module, name)
-        return name if number is None else f"definition {number}"
+                number = names[name]
+                return name if number is None else f"local {depth} {number}"
+        definition = self._definitions.number(self._module, name)
+        return name if definition is None else f"definition {definition}"
 
     def _fields(self, node: ast.AST, **instead: object) -> str:
         # By hand and not by ast.dump, whose text differs between versions of Python.
@@ -142,6 +160,10 @@ class _Text:
             f"{name}={self.of(value)}" for name, value in fields.items() if value not in (None, [])
         ]
         return f"{type(node).__name__}({','.join(texts)})"
+
+
+def _numbered(names: Iterable[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
 def _is_constexpr(annotation: ast.expr | None) -> bool:
