@@ -6,18 +6,18 @@
             acc += a[rows of the tile, ks] @ b[ks, columns of the tile]
         c[tile] = acc
 
-The ladder. 2 * M * N * K operations, and with s bytes an element s * (M * K + K * N + M * N) bytes
+The ladder. 2 * M * N * K operations, and with s bytes per element s * (M * K + K * N + M * N) bytes
 that must move. A tile reads BLOCK_M rows of a and BLOCK_N columns of b, so that programs ask for
 s * M * N * K * (1 / BLOCK_M + 1 / BLOCK_N) bytes: 2 / s * BLOCK_M * BLOCK_N / (BLOCK_M + BLOCK_N)
-operations for a byte.
+operations per byte.
 
-    v1  matmul_v1  a tile of 64 x 64 a program      32 operations for a byte of 16-bit operands
+    v1  matmul_v1  a tile of 64 x 64 per program    32 operations per byte of 16-bit operands
     v2  matmul_v2  as v1, programs in groups        the same, more of it from the L2 cache: P
                                                     programs at a time in a row of tiles read 1
                                                     row and P columns of tiles; in groups of 8,
                                                     8 rows and P / 8 columns
-    v3  matmul_v3  as v2, larger tiles, from TILES  85 operations for a byte at 128 x 256, and more
-                                                    stages on their way
+    v3  matmul_v3  as v2, larger tiles, from TILES  85 operations per byte at 128 x 256, and more
+                                                    loads in flight
     v4  matmul_v4  as v3, by tensor descriptors     the same; the GPU's copy engine computes
                                                     addresses, where threads did
     v5  matmul_v5  as v4, persistent programs       the same; the next tile is being loaded while
@@ -25,51 +25,81 @@ operations for a byte.
         matmul     picks v3, v4 or v5 by the GPU, the strides and the size of c
 """
 
-import functools
-
 import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels.checks import GRID_LIMIT, check_runs_on, check_tensors
+from kernels.device import as_stored, gpu_of
 from kernels.matmul_settings import (
+    LARGE,
     LEAST_TO_COPY,
     MOST_BY_POINTERS,
     PLANS,
     SMALL,
-    TILES,
     Plan,
     Tiles,
+    tiles_for,
 )
 from kernels.transpose import transpose_kernel
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 PRECISIONS = ("tf32", "ieee")
 MOST_ELEMENTS = 2**30
-"""Along one dimension: that many, and a block more, 32 bits are sure to count."""
+"""The longest dimension: 32 bits are sure to count that many elements and a block more."""
 
 
 @triton.jit
-def store_tile(c_ptr, acc, tile_m, tile_n, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Round acc once and write it as the tile (tile_m, tile_n) of c, a contiguous [M, N]."""
-    rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
-    cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
-    mask = (rows[:, None] < M) & (cols[None, :] < N)  # [BLOCK_M, BLOCK_N]
-    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc.to(c_ptr.dtype.element_ty), mask=mask)
-
-
-@triton.jit
-def product_of(
-    a_ptr, b_ptr, c_ptr, tile_m, tile_n, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+def matmul_kernel_v1(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):
-    """Compute and store the tile (tile_m, tile_n) of c, a contiguous [M, N].
+    """Program p owns tile p of c, a contiguous [M, N]: the tiles are counted row after row."""
+    pid = tl.program_id(axis=0)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    tile_m, tile_n = pid // tiles_n, pid % tiles_n
+    # In 64 bits, since a row times its stride may pass 2**31.
+    rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
+    cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    ks = tl.arange(0, BLOCK_K)  # [BLOCK_K]
+    step_ak, step_bk = tl.cast(stride_ak, tl.int64), tl.cast(stride_bk, tl.int64)
+    a_ptrs = a_ptr + rows[:, None] * stride_am + ks[None, :] * step_ak  # [BLOCK_M, BLOCK_K]
+    b_ptrs = b_ptr + ks[:, None] * step_bk + cols[None, :] * stride_bn  # [BLOCK_K, BLOCK_N]
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in range(0, K, BLOCK_K):
+        # Past K both operands are 0. If only one were, a NaN or an infinity that happens to lie
+        # behind the other would make 0 * NaN.
+        a = tl.load(a_ptrs, mask=(rows[:, None] < M) & (ks[None, :] < K - start), other=0.0)
+        b = tl.load(b_ptrs, mask=(ks[:, None] < K - start) & (cols[None, :] < N), other=0.0)
+        acc = tl.dot(a, b, acc, input_precision=INPUT_PRECISION)
+        a_ptrs += BLOCK_K * step_ak
+        b_ptrs += BLOCK_K * step_bk
+    mask = (rows[:, None] < M) & (cols[None, :] < N)  # [BLOCK_M, BLOCK_N]
+    c_ptrs = c_ptr + rows[:, None] * N + cols[None, :]
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=mask)  # rounded once, here
 
-    Beyond K both operands are 0: were only one, a NaN or an infinity that happens to lie behind the
-    other would make 0 * NaN.
-    """
+
+@triton.jit
+def grouped(pid, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
+    """The row and column of tile `pid`, counted down the columns of a group of GROUP_M rows of
+    tiles."""
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    first_m = pid // (GROUP_M * tiles_n) * GROUP_M
+    rows = min(tiles_m - first_m, GROUP_M)  # the last group may have fewer
+    within = pid % (GROUP_M * tiles_n)
+    return first_m + within % rows, within // rows
+
+
+@triton.jit
+def matmul_kernel_v2(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
+):
+    """v2 and v3: as v1, but the tiles are counted in groups (see `grouped`)."""
+    tile_m, tile_n = grouped(tl.program_id(axis=0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
     rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
     cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
     ks = tl.arange(0, BLOCK_K)  # [BLOCK_K]
@@ -87,49 +117,21 @@ def product_of(
 
 
 @triton.jit
-def matmul_kernel_v1(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
-):
-    """Program p owns tile p of c, counted row of tiles after row of tiles."""
-    pid = tl.program_id(axis=0)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    product_of(
-        a_ptr, b_ptr, c_ptr, pid // tiles_n, pid % tiles_n, M, N, K,
-        stride_am, stride_ak, stride_bk, stride_bn,
-        BLOCK_M, BLOCK_N, BLOCK_K, INPUT_PRECISION,
-    )
+def store_tile(c_ptr, acc, tile_m, tile_n, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Round acc once and write it as the tile (tile_m, tile_n) of c, a contiguous [M, N]."""
+    rows = tile_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
+    cols = tile_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    mask = (rows[:, None] < M) & (cols[None, :] < N)  # [BLOCK_M, BLOCK_N]
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc.to(c_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def grouped(tile, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
-    """A tile's row and column, counted down the columns of a group of GROUP_M rows of tiles."""
-    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    first_m = tile // (GROUP_M * tiles_n) * GROUP_M
-    rows = min(tiles_m - first_m, GROUP_M)  # the last group may be lower
-    within = tile % (GROUP_M * tiles_n)
-    return first_m + within % rows, within // rows
+def load_tile(desc, row, col, TRANSPOSED: tl.constexpr):
+    """The tile that begins at (row, col) of a matrix.
 
-
-@triton.jit
-def matmul_kernel_v2(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
-):
-    """Program p owns tile p of c, counted in groups: see `grouped`."""
-    tile_m, tile_n = grouped(tl.program_id(axis=0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
-    product_of(
-        a_ptr, b_ptr, c_ptr, tile_m, tile_n, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
-        BLOCK_M, BLOCK_N, BLOCK_K, INPUT_PRECISION,
-    )
-
-
-@triton.jit
-def load_tile(desc, row, col, TURNED: tl.constexpr):
-    """The tile from (row, col) of the matrix that `desc` describes, or of its transpose: TURNED."""
-    if TURNED:
+    `desc` describes that matrix or, where TRANSPOSED, its transpose.
+    """
+    if TRANSPOSED:
         return desc.load([col, row]).T
     else:
         return desc.load([row, col])
@@ -138,19 +140,19 @@ def load_tile(desc, row, col, TURNED: tl.constexpr):
 @triton.jit
 def matmul_kernel_v4(
     a_desc, b_desc, c_ptr, M, N, K,
-    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):
-    """As v2, but one thread asks for a whole tile.
+    """As v2, but one thread asks the copy engine for a whole tile.
 
-    What lies outside a described matrix is read as 0, along K in both.
+    What lies outside a described matrix reads as 0, so both operands are 0 past K.
     """
     tile_m, tile_n = grouped(tl.program_id(axis=0), M, N, BLOCK_M, BLOCK_N, GROUP_M)
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for start in range(0, K, BLOCK_K):
-        a = load_tile(a_desc, tile_m * BLOCK_M, start, A_TURNED)  # [BLOCK_M, BLOCK_K]
-        b = load_tile(b_desc, start, tile_n * BLOCK_N, B_TURNED)  # [BLOCK_K, BLOCK_N]
+        a = load_tile(a_desc, tile_m * BLOCK_M, start, A_TRANSPOSED)  # [BLOCK_M, BLOCK_K]
+        b = load_tile(b_desc, start, tile_n * BLOCK_N, B_TRANSPOSED)  # [BLOCK_K, BLOCK_N]
         acc = tl.dot(a, b, acc, input_precision=INPUT_PRECISION)
     store_tile(c_ptr, acc, tile_m, tile_n, M, N, BLOCK_M, BLOCK_N)
 
@@ -158,23 +160,23 @@ def matmul_kernel_v4(
 @triton.jit
 def matmul_kernel_v5(
     a_desc, b_desc, c_desc, M, N, K,
-    A_TURNED: tl.constexpr, B_TURNED: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):
-    """Program p owns tiles p, p + P, p + 2 P … of P programs, one after the other.
+    """Program p of P owns tiles p, p + P, p + 2 P … and computes one after the other.
 
-    Both loops become one, so that the next tile's first loads are on their way while this one is
-    written. c is written by halves of a tile, whose place in shared memory leaves room for another
-    stage of the pipeline.
+    flatten makes one loop of the two, so that the next tile's first loads are in flight while this
+    tile is written. c is written half a tile at a time: half the shared memory leaves room for
+    another stage of the pipeline.
     """
     n_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
-    for tile in tl.range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0), flatten=True):
-        tile_m, tile_n = grouped(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+    for pid in tl.range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0), flatten=True):
+        tile_m, tile_n = grouped(pid, M, N, BLOCK_M, BLOCK_N, GROUP_M)
         acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
         for start in range(0, K, BLOCK_K):
-            a = load_tile(a_desc, tile_m * BLOCK_M, start, A_TURNED)  # [BLOCK_M, BLOCK_K]
-            b = load_tile(b_desc, start, tile_n * BLOCK_N, B_TURNED)  # [BLOCK_K, BLOCK_N]
+            a = load_tile(a_desc, tile_m * BLOCK_M, start, A_TRANSPOSED)  # [BLOCK_M, BLOCK_K]
+            b = load_tile(b_desc, start, tile_n * BLOCK_N, B_TRANSPOSED)  # [BLOCK_K, BLOCK_N]
             acc = tl.dot(a, b, acc, input_precision=INPUT_PRECISION)
         # [BLOCK_M, BLOCK_N / 2] each
         left, right = acc.reshape(BLOCK_M, 2, BLOCK_N // 2).permute(0, 2, 1).split()
@@ -222,49 +224,28 @@ def _prepare(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Check a and b; return them and c, with nothing written."""
     _check(a, b, input_precision)
-    # A negative bit is no part of the memory that a kernel reads.
-    return a.resolve_neg(), b.resolve_neg(), a.new_empty((a.shape[0], b.shape[1]))
+    return as_stored(a), as_stored(b), a.new_empty((a.shape[0], b.shape[1]))
 
 
 def _kind(a: torch.Tensor, input_precision: str) -> str:
+    """What is multiplied, as the tables of settings have it."""
     return "16 bits" if a.itemsize == 2 else input_precision
 
 
-@functools.cache
-def _properties(device: torch.device) -> tuple[int, int]:
-    """A GPU's row of TILES, and its multiprocessors; asked once, since that takes microseconds."""
-    gpu = torch.cuda.get_device_properties(device)
-    return _row(gpu.shared_memory_per_block_optin // 1024), gpu.multi_processor_count
+def _tiles(c: torch.Tensor, input_precision: str) -> Tiles:
+    """The settings of v3 for a product c on its GPU."""
+    return tiles_for(gpu_of(c).shared_kib, _kind(c, input_precision), c.numel())
 
 
-def _row(shared_kib: int) -> int:
-    """The row of TILES for a GPU whose programs may have so much shared memory."""
-    return max((kib for kib, _ in TILES if kib <= shared_kib), default=64)
-
-
-def _shared_kib(x: torch.Tensor) -> int:
-    """Shared memory for a program, rounded down to a row of TILES (an H200's in CPU mode)."""
-    return _properties(x.device)[0] if x.is_cuda else 227
-
-
-def _programs(x: torch.Tensor) -> int:
-    """One for each multiprocessor (an H200's in CPU mode)."""
-    return _properties(x.device)[1] if x.is_cuda else 132
-
-
-def _tiles(c: torch.Tensor, kind: str) -> Tiles:
-    return next(tiles for most, tiles in TILES[_shared_kib(c), kind] if c.numel() <= most)
-
-
-def _launch_v2(
+def _launch_by_pointers(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, tiles: Tiles
 ) -> torch.Tensor:
+    """v2 or v3, which differ in their tiles."""
     if c.numel():
         with torch.cuda.device_of(c):
             matmul_kernel_v2[(tiles.count(c),)](
-                a, b, c, *c.shape, a.shape[1], *a.stride(), *b.stride(),
-                **tiles.blocks, GROUP_M=tiles.group_m,
-                INPUT_PRECISION=input_precision, **tiles.compiled_with,
+                a, b, c, *c.shape, a.shape[1], *a.stride(), *b.stride(), **tiles.blocks,
+                GROUP_M=tiles.group_m, INPUT_PRECISION=input_precision, **tiles.compiled_with,
             )
     return c
 
@@ -272,7 +253,7 @@ def _launch_v2(
 def matmul_v1(
     a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32", tiles: Tiles | None = None
 ) -> torch.Tensor:
-    """v1 of the ladder: a tile a program."""
+    """v1 of the ladder: each program computes one tile."""
     a, b, c = _prepare(a, b, input_precision)
     tiles = tiles or SMALL[_kind(a, input_precision)]
     if c.numel():
@@ -289,7 +270,8 @@ def matmul_v2(
 ) -> torch.Tensor:
     """v2 of the ladder: programs in groups."""
     a, b, c = _prepare(a, b, input_precision)
-    return _launch_v2(a, b, c, input_precision, tiles or SMALL[_kind(a, input_precision)])
+    tiles = tiles or SMALL[_kind(a, input_precision)]
+    return _launch_by_pointers(a, b, c, input_precision, tiles)
 
 
 def matmul_v3(
@@ -297,17 +279,13 @@ def matmul_v3(
 ) -> torch.Tensor:
     """v3 of the ladder: tiles from TILES."""
     a, b, c = _prepare(a, b, input_precision)
-    return _launch_v2(a, b, c, input_precision, tiles or _tiles(c, _kind(a, input_precision)))
-
-
-# Element size in bytes -> what v4 and v5 take whatever the size of c.
-LARGE = {size: rows[-1][1] for size, rows in PLANS.items()}
+    return _launch_by_pointers(a, b, c, input_precision, tiles or _tiles(c, input_precision))
 
 
 def _transposed(x: torch.Tensor) -> bool | None:
     """Whether a descriptor takes x as it lies (False), its transpose (True), or neither (None).
 
-    It takes contiguous rows that begin at multiples of 16 bytes and do not overlap.
+    A descriptor needs contiguous rows that begin at multiples of 16 bytes and do not overlap.
     """
     (rows, cols), (down, along) = x.shape, x.stride()
     if rows and cols and x.data_ptr() % 16 == 0:
@@ -325,11 +303,11 @@ def _aligned(x: torch.Tensor) -> torch.Tensor:
     return copy.copy_(x)
 
 
-def _by_columns(x: torch.Tensor) -> torch.Tensor:
+def _transposed_copy(x: torch.Tensor) -> torch.Tensor:
     """A copy of x whose transpose a descriptor takes.
 
-    By the kernel of transpose where it can be. Its launcher, which takes any number of dimensions,
-    would take the CPU twice as long.
+    The kernel of transpose writes it where it can, without its launcher, which takes any number of
+    dimensions and twice the CPU time.
     """
     rows, cols = x.shape
     grid = -(-rows // 64), -(-cols // 64)
@@ -341,46 +319,40 @@ def _by_columns(x: torch.Tensor) -> torch.Tensor:
 
 
 def _describe(
-    x: torch.Tensor, rows: int, cols: int, turn: bool = False
+    x: torch.Tensor, rows: int, cols: int, transpose: bool = False
 ) -> tuple[TensorDescriptor, bool]:
     """A descriptor of x or its transpose for tiles of [rows, cols], and whether it is the latter.
 
-    x is copied where no descriptor takes it as it lies; turn: also where its transpose has no
-    contiguous rows.
+    x is copied where no descriptor takes it as it lies. transpose: copy it also where a descriptor
+    takes x alone, and not its transpose.
     """
     transposed = _transposed(x)
-    if turn and not transposed:
-        x, transposed = _by_columns(x), True
+    if transpose and not transposed:
+        x, transposed = _transposed_copy(x), True
     elif transposed is None:
         x, transposed = _aligned(x), False
     matrix, block = (x.mT, [cols, rows]) if transposed else (x, [rows, cols])
-    # Tensor cores cut float32 to TF32, whose error is twice that of rounding, which the copy engine
-    # does on the way.
+    # Tensor cores cut float32 to TF32, with twice the error of rounding: the copy engine rounds.
     rounds = x.dtype == torch.float32
-    return (
-        TensorDescriptor(
-            matrix, [*matrix.shape], [*matrix.stride()], block, round_f32_to_tf32=rounds
-        ),
-        transposed,
+    desc = TensorDescriptor(
+        matrix, [*matrix.shape], [*matrix.stride()], block, round_f32_to_tf32=rounds
     )
+    return desc, transposed
 
 
 def _launch_described(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, input_precision: str, plan: Plan
 ) -> torch.Tensor:
-    """v4 or v5.
-
-    Exact float32 and empty operands are left to v3, and to v4 a c that no descriptor takes.
-    """
+    """v4 or v5; v3 for exact float32 and empty operands, v4 for a c that no descriptor takes."""
     if not a.numel() or not b.numel() or _kind(a, input_precision) == "ieee":
-        return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
+        return _launch_by_pointers(a, b, c, input_precision, _tiles(c, input_precision))
     tiles, persistent = plan.tiles, plan.persistent and _transposed(c) is False
     with torch.cuda.device_of(c):
         a_desc, a_transposed = _describe(a, tiles.block_m, tiles.block_k)
-        b_desc, b_transposed = _describe(b, tiles.block_k, tiles.block_n, plan.turn_b)
+        b_desc, b_transposed = _describe(b, tiles.block_k, tiles.block_n, plan.transpose_b)
         settings = {
-            "A_TURNED": a_transposed,
-            "B_TURNED": b_transposed,
+            "A_TRANSPOSED": a_transposed,
+            "B_TRANSPOSED": b_transposed,
             **tiles.blocks,
             "GROUP_M": tiles.group_m,
             **tiles.compiled_with,
@@ -389,7 +361,7 @@ def _launch_described(
             c_desc = TensorDescriptor(
                 c, [*c.shape], [*c.stride()], [tiles.block_m, tiles.block_n // 2]
             )
-            matmul_kernel_v5[(min(tiles.count(c), _programs(c)),)](
+            matmul_kernel_v5[(min(tiles.count(c), gpu_of(c).multiprocessors),)](
                 a_desc, b_desc, c_desc, *c.shape, a.shape[1], INPUT_PRECISION=input_precision,
                 **settings,
             )
@@ -446,12 +418,12 @@ def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> t
     """
     a, b, c = _prepare(a, b, input_precision)
     use_pointers = (
-        _shared_kib(a) < 227
+        gpu_of(a).shared_kib < 227
         or (c.itemsize == 2 and c.numel() <= MOST_BY_POINTERS and _by_vectors(a) and _by_vectors(b))
         or (c.numel() * a.shape[1] < LEAST_TO_COPY and None in (_transposed(a), _transposed(b)))
     )
     if use_pointers:
-        return _launch_v2(a, b, c, input_precision, _tiles(c, _kind(a, input_precision)))
+        return _launch_by_pointers(a, b, c, input_precision, _tiles(c, input_precision))
     return _launch_described(
         a, b, c, input_precision,
         next(plan for most, plan in PLANS[c.itemsize] if c.numel() <= most),

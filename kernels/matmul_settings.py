@@ -1,5 +1,6 @@
 """The settings of every version of matmul, and what was measured to choose them."""
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -59,14 +60,25 @@ TILES: dict[tuple[int, str], tuple[tuple[float, Tiles], ...]] = {
 }
 
 
+def tiles_for(shared_kib: int, kind: str, elements: int) -> Tiles:
+    """The settings of v3 for a c of so many elements, on a GPU with so much shared memory."""
+    return next(tiles for most, tiles in TILES[row_of(shared_kib), kind] if elements <= most)
+
+
+@functools.cache
+def row_of(shared_kib: int) -> int:
+    """The rows of TILES that a GPU takes whose programs may have so much shared memory."""
+    return max((kib for kib, _ in TILES if kib <= shared_kib), default=64)
+
+
 class Plan(NamedTuple):
     """How to multiply by descriptors."""
 
     tiles: Tiles
     persistent: bool = False
-    """v5, not v4."""
-    turn_b: bool = False
-    """Copy b transposed where its columns are not contiguous: tensor cores want TF32 so."""
+    """Whether to take v5 rather than v4."""
+    transpose_b: bool = False
+    """Whether to copy a b whose columns are not contiguous: tensor cores take TF32 by columns."""
 
 
 # Element size in bytes -> (the most elements of c, plan): the fastest of those tried on an H200
@@ -78,19 +90,20 @@ PLANS: dict[int, tuple[tuple[float, Plan], ...]] = {
         (math.inf, Plan(Tiles(128, 256, 64, 8, 4), persistent=True)),
     ),
     4: (
-        (2**21, Plan(Tiles(64, 128, 64, 4, 4), turn_b=True)),
-        (2**23, Plan(Tiles(128, 256, 32, 8, 4), turn_b=True)),
-        (math.inf, Plan(Tiles(128, 256, 32, 8, 3), turn_b=True)),
+        (2**21, Plan(Tiles(64, 128, 64, 4, 4), transpose_b=True)),
+        (2**23, Plan(Tiles(128, 256, 32, 8, 4), transpose_b=True)),
+        (math.inf, Plan(Tiles(128, 256, 32, 8, 3), transpose_b=True)),
     ),
 }
 
+LARGE = {size: rows[-1][1] for size, rows in PLANS.items()}
+"""Element size in bytes -> what v4 and v5 take whatever the size of c."""
+
 MOST_BY_POINTERS = 2**23
-"""Elements of a 16-bit c up to which pointers do: as fast on the GPU, and 15 µs less on the CPU."""
+"""The most elements of a 16-bit c that pointers read as fast, with 15 µs less CPU time."""
 
 # At 64 times as much, 4097 x 4099 by 4099 x 4101 in float16, copies make almost five times the
 # speed.
 LEAST_TO_COPY = 2**30
-"""M * N * K from which on copying for descriptors costs less than reading element by element.
-
-An estimate.
-"""
+"""An estimate of M * N * K from which copying for descriptors costs less than reading elements one
+by one."""

@@ -13,6 +13,7 @@ from course import lower
 from course.gpus.limits import MOST_THREADS, TARGETS
 from kernels import (
     bias_gelu,
+    device,
     flash_attention,
     flash_attention_settings,
     flash_attention_specialized,
@@ -117,8 +118,9 @@ def be(monkeypatch, target):
     """Let launchers take this machine's GPU for one of this architecture."""
     kib = target.shared_bytes // 1024
     capability = divmod(int(target.name[3:]), 10) if target.nvidia else (0, 0)
+    gpu = device.Gpu(capability, MULTIPROCESSORS, kib)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
-    monkeypatch.setattr(matmul, "_properties", lambda device: (matmul._row(kib), MULTIPROCESSORS))
+    monkeypatch.setattr(device, "_properties", lambda index: gpu)
     monkeypatch.setattr(softmax, "_most_parts", lambda x: MULTIPROCESSORS)
     monkeypatch.setattr(flash_attention_settings, "shared_kb_of", lambda device: kib)
     monkeypatch.setattr(

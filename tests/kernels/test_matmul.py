@@ -9,18 +9,9 @@ from course import DEVICE, MODE, lower
 from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from kernels import matmul as module
-from kernels.matmul import (
-    LARGE,
-    PLANS,
-    SMALL,
-    TILES,
-    matmul,
-    matmul_v1,
-    matmul_v2,
-    matmul_v3,
-    matmul_v4,
-    matmul_v5,
-)
+from kernels.device import CPU_MODE
+from kernels.matmul import matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
+from kernels.matmul_settings import LARGE, PLANS, SMALL, TILES, row_of
 from tests.support.devices import lacking, needs, needs_free_gib, needs_shared_kib
 from tests.support.refusals import assert_each_is_refused
 
@@ -151,14 +142,19 @@ def test_a_negative_bit_is_seen():
 
 def test_a_gpu_takes_the_row_of_the_table_at_or_below_its_shared_memory():
     rows = {48: 64, 64: 64, 98: 64, 99: 99, 163: 99, 227: 227, 228: 227}
-    assert {kib: module._row(kib) for kib in rows} == rows
+    assert {kib: row_of(kib) for kib in rows} == rows
+
+
+def be_on_a_gpu_with(kib, monkeypatch):
+    """Let launchers take every tensor's GPU for one with so much shared memory."""
+    monkeypatch.setattr(module, "gpu_of", lambda x: CPU_MODE._replace(shared_kib=kib))
 
 
 @pytest.mark.parametrize("kib", [64, 99, 227])
 @pytest.mark.parametrize("precision", module.PRECISIONS)
 def test_a_gpu_with_less_shared_memory_gets_the_same(kib, precision, monkeypatch):
     needs_shared_kib(kib)
-    monkeypatch.setattr(module, "_shared_kib", lambda x: kib)
+    be_on_a_gpu_with(kib, monkeypatch)
     for dtype in (torch.float16, torch.float32):
         a, b = random(130, 70, dtype=dtype), random(70, 90, dtype=dtype)
         assert close(matmul(a, b, input_precision=precision), a, b)
@@ -168,14 +164,14 @@ def test_a_gpu_with_less_shared_memory_gets_the_same(kib, precision, monkeypatch
 def used(monkeypatch):
     """How each product from now on is launched; nothing is computed."""
     ways = []
-    for launch, way in (("_launch_described", "descriptors"), ("_launch_v2", "pointers")):
+    for launch, way in (("_launch_described", "descriptors"), ("_launch_by_pointers", "pointers")):
         monkeypatch.setattr(module, launch, lambda a, b, c, *rest, way=way: ways.append(way) or c)
     return ways
 
 
 def test_only_a_gpu_with_a_copy_engine_for_tiles_is_given_descriptors(used, monkeypatch):
     for kib, columns in ((227, 64), (227, 63), (99, 64), (64, 64)):
-        monkeypatch.setattr(module, "_shared_kib", lambda x, kib=kib: kib)
+        be_on_a_gpu_with(kib, monkeypatch)
         matmul(random(64, columns), random(columns, 64))
     assert used == ["descriptors", "pointers", "pointers", "pointers"]
 
@@ -194,7 +190,7 @@ def test_only_a_gpu_with_a_copy_engine_for_tiles_is_given_descriptors(used, monk
 def test_small_16_bit_products_are_left_to_pointers_where_those_read_by_vectors(
     m, n, k, dtype, by, used, monkeypatch
 ):
-    monkeypatch.setattr(module, "_shared_kib", lambda x: 227)
+    be_on_a_gpu_with(227, monkeypatch)
     matmul(random(m, k, dtype=dtype), random(k, n, dtype=dtype))
     assert used == [by]
 
@@ -212,17 +208,17 @@ def test_large_operands_that_no_descriptor_takes_are_copied_and_small_ones_are_n
     assert close(matmul(a, b), a, b) and copies == [(70, 33), (33, 90)]
 
 
-@pytest.mark.parametrize("turn_b", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize("k", [32, 33])
 @pytest.mark.parametrize("most", [module.GRID_LIMIT, 1])
-def test_b_may_be_transposed_before_the_product(turn_b, k, most, monkeypatch):
+def test_b_may_be_transposed_before_the_product(transpose_b, k, most, monkeypatch):
     needs(matmul_v4)
     monkeypatch.setattr(module, "GRID_LIMIT", most)
     a, b = random(70, k), random(k, 90)
     for theirs in (b, b.T.contiguous().T):
         for plan in (
-            LARGE[4]._replace(turn_b=turn_b),
-            LARGE[4]._replace(turn_b=turn_b, persistent=True),
+            LARGE[4]._replace(transpose_b=transpose_b),
+            LARGE[4]._replace(transpose_b=transpose_b, persistent=True),
         ):
             assert close(matmul_v4(a, theirs, plan=plan), a, theirs)
 
@@ -262,20 +258,23 @@ def test_every_launch_by_pointers_fits_its_gpu(target, kind, tiles):
 
 @FITTING
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
-@pytest.mark.parametrize("a_turned", [False, True])
-@pytest.mark.parametrize("b_turned", [False, True])
-def test_every_launch_by_descriptors_fits_an_h200(dtype, a_turned, b_turned):
-    for size, (tiles, persistent, turn_b) in dict.fromkeys(EVERY_PLAN):
-        if size != (4 if dtype == "fp32" else 2) or (turn_b and not b_turned):
+@pytest.mark.parametrize("a_transposed", [False, True])
+@pytest.mark.parametrize("b_transposed", [False, True])
+def test_every_launch_by_descriptors_fits_an_h200(dtype, a_transposed, b_transposed):
+    for size, (tiles, persistent, transpose_b) in dict.fromkeys(EVERY_PLAN):
+        if size != (4 if dtype == "fp32" else 2) or (transpose_b and not b_transposed):
             continue
         m, n, k = tiles.block_m, tiles.block_n, tiles.block_k
-        a_block, b_block = ([k, m] if a_turned else [m, k]), ([n, k] if b_turned else [k, n])
+        a_block, b_block = (
+            ([k, m] if a_transposed else [m, k]),
+            ([n, k] if b_transposed else [k, n]),
+        )
         c = f"tensordesc<{dtype}[{m}, {n // 2}]>" if persistent else f"*{dtype}:16"
         lowered = lower(
             module.matmul_kernel_v5 if persistent else module.matmul_kernel_v4,
             f"tensordesc<{dtype}{a_block}>", f"tensordesc<{dtype}{b_block}>", c, *["i32:16"] * 3,
-            A_TURNED=a_turned, B_TURNED=b_turned, **tiles.blocks, GROUP_M=tiles.group_m,
-            INPUT_PRECISION="tf32", **tiles.compiled_with, target="sm_90",
+            A_TRANSPOSED=a_transposed, B_TRANSPOSED=b_transposed, **tiles.blocks,
+            GROUP_M=tiles.group_m, INPUT_PRECISION="tf32", **tiles.compiled_with, target="sm_90",
         )  # fmt: skip
         assert lowered.resources.fits, (tiles, lowered.resources)
         assert lowered.resources.spill_bytes == 0, (tiles, lowered.resources)
