@@ -1,43 +1,46 @@
 """Attention without its M x N matrix: out[m] = sum over n of softmax(scale * q[m] . k[n]) * v[n].
 
-The keys are taken tile by tile, and each query keeps the maximum and the sum of its scores so far,
-as softmax_v3 does. Where a new maximum comes, what was gathered before is made smaller:
+The keys are taken tile by tile, and each query keeps the maximum m and the sum l of its scores so
+far, as softmax_v3 does. Where a new maximum comes, what was added up before is made smaller:
 
     for each tile q of BLOCK_M queries, in parallel:
-        row_max, row_sum, acc = -inf, 0, 0
+        m, l, O = -inf, 0, 0
         for each tile k, v of BLOCK_N keys and values:
-            scores = scale * q @ k.T                        # [BLOCK_M, BLOCK_N]
-            new_max = max(row_max, max of each row of scores)
-            p = exp(scores - new_max)
-            alpha = exp(row_max - new_max)
-            row_sum = row_sum * alpha + sum of each row of p
-            acc = acc * alpha + p @ v                       # [BLOCK_M, head_dim]
-            row_max = new_max
-        out, lse = acc / row_sum, row_max + log(row_sum)
+            S = scale * q @ k.T                             # [BLOCK_M, BLOCK_N]
+            m_new = max(m, max of each row of S)
+            P = exp(S - m_new)                              # [BLOCK_M, BLOCK_N]
+            alpha = exp(m - m_new)
+            l = l * alpha + sum of each row of P
+            O = O * alpha + P @ v                           # [BLOCK_M, head_dim]
+            m = m_new
+        out, lse = O / l, m + log(l)
 
-The names of the papers (Dao et al., FlashAttention, arXiv 2205.14135; Dao, FlashAttention-2,
-arXiv 2307.08691, algorithm 1) and of Triton's tutorial 06:
+The names are those of the papers (Dao et al., FlashAttention, arXiv 2205.14135; Dao,
+FlashAttention-2, arXiv 2307.08691, algorithm 1). Triton's tutorial 06 has others:
 
-    here      papers                     tutorial
-    scores    S = scale * Q K^T          qk
-    p         P~ = exp(S - m)            p
-    row_max   m                          m_i
-    row_sum   l                          l_i
-    acc       O, before it is divided    acc
-    alpha     exp(m_old - m_new)         alpha
-    lse       L = m + log(l)             M (in base 2)
+    here    what it is                              papers                 tutorial
+    S       scores                                  S = scale * Q K^T      qk
+    P       their exponentials, below a common m    P~ = exp(S - m)        p
+    m       each row's maximum so far               m                      m_i
+    l       each row's sum of P so far              l                      l_i
+    O       each row's output so far, undivided     O                      acc
+    alpha   what makes l and O smaller              exp(m_old - m_new)     alpha
+    lse     the log-sum-exp of each row             L = m + log(l)         M, in base 2
+
+From v2 on the scale is folded into exp2: S is q @ k.T alone, and m is in base 2, the maximum of
+S * scale * log2(e).
 
 For B x H heads, M queries, N keys and head dimension D of s bytes: 4 * B * H * M * N * D
 operations, half under a causal mask. Written down and read back, scores and probabilities alone
 would move 4 * B * H * M * N * s bytes. The ladder:
 
-    v1  flash_attention_v1  a program a tile of queries,     reads q once, and k and v M / BLOCK_M
+    v1  flash_attention_v1  a program per tile of queries,   reads q once, and k and v M / BLOCK_M
                             all keys past it; divided once,  times, from the L2 cache
                             at the end                       a mask on every tile, exp
-    v2  flash_attention_v2  the scale folded into exp2;      under a causal mask half the tiles are
-                            tiles with a mask apart; the     left out, and only those on the
-                            longest programs of a causal     diagonal pay for it
-                            head first
+    v2  flash_attention_v2  the scale folded into exp2; a    under a causal mask half the tiles are
+                            loop of its own for tiles with   left out, and only those on the
+                            a mask; the longest programs of  diagonal pay for it
+                            a causal head first
     v3  flash_attention_v3  as v2, measured settings         the same operations; larger tiles read
                                                              k and v less often
     v4  flash_attention_v4  as v3, k and v by tensor         the same; no thread computes addresses
@@ -47,25 +50,22 @@ would move 4 * B * H * M * N * s bytes. The ladder:
                             their own
         flash_attention     v5 or v4 where the GPU, the lengths and the strides allow it, else v3
 
-Scores, maxima, sums and the output so far are float32; only p is rounded to the dtype of v, for the
-dot.
+S, m, l and O are float32; only P is rounded to the dtype of v, for the dot.
 """
-
-from collections.abc import Callable
 
 import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from kernels.flash_attention_launch import LN2, Launch, describable, prepare
+from kernels.device import LN2, LOG2E, gpu_of
+from kernels.flash_attention_launch import Launch, describable, prepare
 from kernels.flash_attention_settings import (
     DESCRIPTOR_SETTINGS,
     PLAIN,
     SPECIALIZED_SETTINGS,
     Settings,
-    settings_for,
-    shared_kb_for,
+    settings_on,
     triton_version,
     up_to,
 )
@@ -74,7 +74,7 @@ from kernels.flash_attention_specialized import (
     run_specialized,
     specializable,
 )
-from kernels.softmax import LOG2E, finite
+from kernels.softmax import finite
 
 WITH_DESCRIPTORS = (9, 10)
 """Major compute capabilities with tensor descriptors and the shared memory that v4 takes."""
@@ -82,6 +82,9 @@ WITH_SPECIALIZATION = 9
 """The major compute capability that v5 was written for."""
 SPECIALIZING_TRITON = (3, 7)
 """The first Triton that compiles v5 at every head dimension."""
+
+Result = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
+"""The output, or (output, log-sum-exp)."""
 
 
 @triton.jit
@@ -94,66 +97,71 @@ def flash_attention_kernel_v1(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):
     """Program (i, h, b) owns queries i * BLOCK_M … of head h of batch b, and reads all its keys."""
+    # In 64 bits, since an index times a stride may pass 2**31.
     batch, head = tl.program_id(axis=2).to(tl.int64), tl.program_id(axis=1).to(tl.int64)
     key_head = head // heads_per_key_head
     rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
     dims = tl.arange(0, BLOCK_HEADDIM)  # [BLOCK_HEADDIM]
-    row_mask = (rows < seqlen_q)[:, None] & (dims < head_dim)[None, :]
+    q_mask = (rows < seqlen_q)[:, None] & (dims < head_dim)[None, :]
     q_ptrs = (
         q_ptr + batch * stride_qb + head * stride_qh + rows[:, None] * stride_qm + dims[None, :]
     )
-    q = tl.load(q_ptrs, mask=row_mask, other=0.0)  # [BLOCK_M, BLOCK_HEADDIM]
+    q = tl.load(q_ptrs, mask=q_mask, other=0.0)  # [BLOCK_M, BLOCK_HEADDIM]
     k_start = k_ptr + batch * stride_kb + key_head * stride_kh
     v_start = v_ptr + batch * stride_vb + key_head * stride_vh
 
-    row_max = tl.full([BLOCK_M], -float("inf"), tl.float32)
-    row_sum = tl.zeros([BLOCK_M], tl.float32)
-    acc = tl.zeros([BLOCK_M, BLOCK_HEADDIM], tl.float32)
+    m = tl.full([BLOCK_M], -float("inf"), tl.float32)
+    l = tl.zeros([BLOCK_M], tl.float32)
+    O = tl.zeros([BLOCK_M, BLOCK_HEADDIM], tl.float32)
     for start in range(0, seqlen_k, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N).to(tl.int64)  # [BLOCK_N]
-        col_mask = (cols < seqlen_k)[:, None] & (dims < head_dim)[None, :]
-        k = tl.load(k_start + cols[:, None] * stride_kn + dims[None, :], mask=col_mask, other=0.0)
-        scores = tl.dot(q, tl.trans(k)) * scale  # [BLOCK_M, BLOCK_N]
-        seen = (cols < seqlen_k)[None, :]
-        if IS_CAUSAL:
-            seen = seen & (cols[None, :] <= rows[:, None] + seqlen_k - seqlen_q)
-        scores = tl.where(seen, scores, -float("inf"))
-        new_max = tl.maximum(row_max, tl.max(scores, axis=1))
-        p = tl.exp(scores - finite(new_max)[:, None])
-        alpha = tl.exp(row_max - finite(new_max))
-        row_sum = row_sum * alpha + tl.sum(p, axis=1)
-        v = tl.load(v_start + cols[:, None] * stride_vn + dims[None, :], mask=col_mask, other=0.0)
-        acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None])
-        row_max = new_max
+        k_mask = (cols < seqlen_k)[:, None] & (dims < head_dim)[None, :]
+        # [BLOCK_N, BLOCK_HEADDIM]
+        k = tl.load(k_start + cols[:, None] * stride_kn + dims[None, :], mask=k_mask, other=0.0)
+        S = tl.dot(q, tl.trans(k)) * scale  # [BLOCK_M, BLOCK_N]
+        # Keys past the end were read as 0, which would count as a score; -inf counts for nothing.
+        visible = (cols < seqlen_k)[None, :]
+        if IS_CAUSAL:  # the last query sees the last key
+            visible = visible & (cols[None, :] <= rows[:, None] + seqlen_k - seqlen_q)
+        S = tl.where(visible, S, -float("inf"))
+        m_new = tl.maximum(m, tl.max(S, axis=1))  # [BLOCK_M]
+        P = tl.exp(S - finite(m_new)[:, None])  # [BLOCK_M, BLOCK_N]
+        alpha = tl.exp(m - finite(m_new))  # [BLOCK_M]
+        l = l * alpha + tl.sum(P, axis=1)
+        # [BLOCK_N, BLOCK_HEADDIM]
+        v = tl.load(v_start + cols[:, None] * stride_vn + dims[None, :], mask=k_mask, other=0.0)
+        O = tl.dot(P.to(v.dtype), v, O * alpha[:, None])  # [BLOCK_M, BLOCK_HEADDIM]
+        m = m_new
 
-    total = tl.where(row_sum == 0.0, 1.0, row_sum)  # a row with no key: 0 / 1
+    l = tl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
     lse_ptrs = lse_ptr + (batch * nheads + head) * seqlen_q + rows
-    tl.store(lse_ptrs, row_max + tl.log(total), mask=rows < seqlen_q)
+    tl.store(lse_ptrs, m + tl.log(l), mask=rows < seqlen_q)
     out_ptrs = (
         out_ptr + batch * stride_ob + head * stride_oh + rows[:, None] * stride_om + dims[None, :]
     )
-    tl.store(out_ptrs, (acc / total[:, None]).to(out_ptr.dtype.element_ty), mask=row_mask)
+    tl.store(out_ptrs, (O / l[:, None]).to(out_ptr.dtype.element_ty), mask=q_mask)
 
 
 @triton.jit
 def attend(
-    q, acc, row_max, row_sum, K, V, batch, key_head,
+    q, O, m, l, K, V, batch, key_head,
     stride_kb, stride_kh, stride_kn, stride_vb, stride_vh, stride_vn,
     first_row, first_col, end_col, seqlen_q, seqlen_k, head_dim, scale_log2,
-    EVEN_HEADDIM: tl.constexpr, MASKED: tl.constexpr, IS_CAUSAL: tl.constexpr,
-    DESCRIPTORS: tl.constexpr, BLOCK_HEADDIM: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr, DESCRIPTORS: tl.constexpr,
+    BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    MASKED: tl.constexpr,
 ):
-    """Take the keys from first_col up to end_col into acc, row_max and row_sum; return these three.
+    """Take the keys from first_col up to end_col into O, m and l, and return these three.
 
-    MASKED: some of these keys are past the end or hidden by the causal mask. Otherwise every row
-    sees every one.
+    K, V: pointers or, with DESCRIPTORS, tensor descriptors.
+    MASKED: some of these keys are past the end, or hidden from some rows by the causal mask.
+        Otherwise every row sees every one of them, and nothing is compared.
     """
     rows = first_row + tl.arange(0, BLOCK_M)  # [BLOCK_M]
-    cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
+    cols = tl.arange(0, BLOCK_N)  # [BLOCK_N], from `start` on
     if not DESCRIPTORS:
         dims = tl.arange(0, BLOCK_HEADDIM)  # [BLOCK_HEADDIM]
-        dims_there = EVEN_HEADDIM | (dims < head_dim)
+        dim_mask = EVEN_HEADDIM | (dims < head_dim)
         k_ptrs = (
             K + batch * stride_kb + key_head * stride_kh
             + (first_col + cols[None, :]).to(tl.int64) * stride_kn
@@ -165,41 +173,41 @@ def attend(
         k_ptrs += dims[:, None]  # [BLOCK_HEADDIM, BLOCK_N]: transposed as it is read
         v_ptrs += dims[None, :]  # [BLOCK_N, BLOCK_HEADDIM]
     for start in range(first_col, end_col, BLOCK_N):
-        cols_there = cols < seqlen_k - start
+        col_mask = cols < seqlen_k - start
         if DESCRIPTORS:  # what lies outside the tensor reads as 0
             k = K.load([batch.to(tl.int32), key_head.to(tl.int32), start, 0]).reshape(
                 [BLOCK_N, BLOCK_HEADDIM]
             ).T
         elif MASKED:
-            k = tl.load(k_ptrs, mask=dims_there[:, None] & cols_there[None, :], other=0.0)
+            k = tl.load(k_ptrs, mask=dim_mask[:, None] & col_mask[None, :], other=0.0)
         else:
-            k = tl.load(k_ptrs, mask=dims_there[:, None], other=0.0)
-        scores = tl.dot(q, k)  # [BLOCK_M, BLOCK_N]
+            k = tl.load(k_ptrs, mask=dim_mask[:, None], other=0.0)
+        S = tl.dot(q, k)  # [BLOCK_M, BLOCK_N], not yet scaled
         if MASKED:
-            seen = cols_there[None, :]
+            visible = col_mask[None, :]
             if IS_CAUSAL:
-                seen = seen & (start + cols[None, :] <= rows[:, None] + (seqlen_k - seqlen_q))
-            scores = tl.where(seen, scores, -float("inf"))
-        new_max = tl.maximum(row_max, tl.max(scores, axis=1) * scale_log2)
-        base = finite(new_max) if MASKED else new_max
-        p = tl.exp2(scores * scale_log2 - base[:, None])  # a multiply-add and an exp2
-        alpha = tl.exp2(row_max - base)
-        row_sum = row_sum * alpha + tl.sum(p, axis=1)
-        acc = acc * alpha[:, None]
+                visible = visible & (start + cols[None, :] <= rows[:, None] + (seqlen_k - seqlen_q))
+            S = tl.where(visible, S, -float("inf"))
+        m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
+        base = finite(m_new) if MASKED else m_new  # only a mask makes a row of -inf
+        P = tl.exp2(S * scale_log2 - base[:, None])  # [BLOCK_M, BLOCK_N]: a multiply-add, an exp2
+        alpha = tl.exp2(m - base)  # [BLOCK_M]
+        l = l * alpha + tl.sum(P, axis=1)
+        O = O * alpha[:, None]
         if DESCRIPTORS:
             v = V.load([batch.to(tl.int32), key_head.to(tl.int32), start, 0]).reshape(
                 [BLOCK_N, BLOCK_HEADDIM]
             )
         elif MASKED:
-            v = tl.load(v_ptrs, mask=cols_there[:, None] & dims_there[None, :], other=0.0)
+            v = tl.load(v_ptrs, mask=col_mask[:, None] & dim_mask[None, :], other=0.0)
         else:
-            v = tl.load(v_ptrs, mask=dims_there[None, :], other=0.0)
-        acc = tl.dot(p.to(v.dtype), v, acc)
-        row_max = new_max
+            v = tl.load(v_ptrs, mask=dim_mask[None, :], other=0.0)
+        O = tl.dot(P.to(v.dtype), v, O)  # [BLOCK_M, BLOCK_HEADDIM]
+        m = m_new
         if not DESCRIPTORS:
             k_ptrs += BLOCK_N * tl.cast(stride_kn, tl.int64)
             v_ptrs += BLOCK_N * tl.cast(stride_vn, tl.int64)
-    return acc, row_max, row_sum
+    return O, m, l
 
 
 @triton.jit(do_not_specialize=["nheads"])
@@ -216,71 +224,67 @@ def flash_attention_kernel(
 
     Grid: (ceil(seqlen_q / BLOCK_M), nheads, batch), or the same programs as (…, batch * nheads, 1).
 
-    q, k, v, out: [batch, heads, length, head_dim] in any strides with a last one of 1, given as
-        three each: from batch to batch, from head to head, from row to row.
-    lse: float32, the natural logarithm of the sum of exp(scores), a row of seqlen_q for each head,
+    q, k, v, out: [batch, heads, length, head_dim], with a last stride of 1 and three more each:
+        from batch to batch, from head to head, from row to row.
+    lse: float32, the natural logarithm of the sum of exp(scores): a row of seqlen_q for each head,
         stride_lse apart.
-    EVEN_M, EVEN_N, EVEN_HEADDIM: seqlen_q is a multiple of BLOCK_M, seqlen_k of BLOCK_N, head_dim
-        is BLOCK_HEADDIM. They may be flags at run time too: what they leave out is then left out by
-        a branch or a mask.
-    HEADS_PER_KEY_HEAD: so many heads of q in a row share a head of k and v.
-    DESCRIPTORS: K and V are tensor descriptors of [1, 1, BLOCK_N, BLOCK_HEADDIM], and their strides
-        are not used; else pointers.
+    EVEN_M, EVEN_N, EVEN_HEADDIM: whether seqlen_q is a multiple of BLOCK_M, seqlen_k of BLOCK_N,
+        and head_dim is BLOCK_HEADDIM. As constants they leave masks out of the code. A caller in C
+        may give them at run time instead.
+    HEADS_PER_KEY_HEAD: how many heads of q in a row share a head of k and v.
+    DESCRIPTORS: K and V are tensor descriptors of [1, 1, BLOCK_N, BLOCK_HEADDIM], whose strides
+        are not used. Otherwise they are pointers.
     """
     block = tl.program_id(axis=0)
     if IS_CAUSAL:  # the last queries see most keys: they begin first, short programs fill the end
         block = tl.num_programs(axis=0) - 1 - block
     pair = tl.program_id(axis=2) * tl.num_programs(axis=1) + tl.program_id(axis=1)
-    b = (pair // nheads).to(tl.int64)
-    head = (pair % nheads).to(tl.int64)
+    batch, head = (pair // nheads).to(tl.int64), (pair % nheads).to(tl.int64)
     key_head = head // HEADS_PER_KEY_HEAD
     first_row = block * BLOCK_M
-    rows = tl.arange(0, BLOCK_M)  # [BLOCK_M]
+    rows = tl.arange(0, BLOCK_M)  # [BLOCK_M], from first_row on
     dims = tl.arange(0, BLOCK_HEADDIM)  # [BLOCK_HEADDIM]
-    rows_there = EVEN_M | (rows < seqlen_q - first_row)
+    row_mask = EVEN_M | (rows < seqlen_q - first_row)
     # [BLOCK_M, BLOCK_HEADDIM]
-    tile_there = rows_there[:, None] & (EVEN_HEADDIM | (dims < head_dim))[None, :]
-    q_start = q_ptr + b * stride_qb + head * stride_qh + first_row.to(tl.int64) * stride_qm
-    q = tl.load(
-        q_start + rows[:, None].to(tl.int64) * stride_qm + dims[None, :], mask=tile_there, other=0.0
-    )
+    q_mask = row_mask[:, None] & (EVEN_HEADDIM | (dims < head_dim))[None, :]
+    q_start = q_ptr + batch * stride_qb + head * stride_qh + first_row.to(tl.int64) * stride_qm
+    q_ptrs = q_start + rows[:, None].to(tl.int64) * stride_qm + dims[None, :]
+    q = tl.load(q_ptrs, mask=q_mask, other=0.0)  # [BLOCK_M, BLOCK_HEADDIM]
 
-    if IS_CAUSAL:  # row m sees keys up to m + seqlen_k - seqlen_q: the last row sees all
-        n_seen = first_row + (seqlen_k - seqlen_q) + 1  # by the tile's first row
-        whole = tl.maximum(tl.minimum(n_seen, seqlen_k), 0) // BLOCK_N * BLOCK_N
-        end = tl.maximum(tl.minimum(n_seen + BLOCK_M - 1, seqlen_k), 0)
+    # Every row of this tile sees all keys before `masked`, a multiple of BLOCK_N. From there up to
+    # `end` some keys are hidden from some rows.
+    if IS_CAUSAL:  # row i sees keys up to i + seqlen_k - seqlen_q: the last row sees all
+        first_row_sees = first_row + (seqlen_k - seqlen_q) + 1
+        masked = tl.maximum(tl.minimum(first_row_sees, seqlen_k), 0) // BLOCK_N * BLOCK_N
+        end = tl.maximum(tl.minimum(first_row_sees + BLOCK_M - 1, seqlen_k), 0)
     else:
-        whole = seqlen_k // BLOCK_N * BLOCK_N
+        masked = seqlen_k // BLOCK_N * BLOCK_N
         end = seqlen_k
-    scale_log2 = scale * LOG2E  # exp(t) = exp2(t * LOG2E), and exp2 is what the hardware has
-    row_max = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of scores * scale_log2
-    row_sum = tl.zeros([BLOCK_M], tl.float32)
-    acc = tl.zeros([BLOCK_M, BLOCK_HEADDIM], tl.float32)
-    acc, row_max, row_sum = attend(
-        q, acc, row_max, row_sum, K, V, b, key_head,
+    scale_log2 = scale * LOG2E  # exp(scale * t) = exp2(scale_log2 * t)
+    m = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of S * scale_log2
+    l = tl.zeros([BLOCK_M], tl.float32)
+    O = tl.zeros([BLOCK_M, BLOCK_HEADDIM], tl.float32)
+    O, m, l = attend(
+        q, O, m, l, K, V, batch, key_head,
         stride_kb, stride_kh, stride_kn, stride_vb, stride_vh, stride_vn,
-        first_row, 0, whole, seqlen_q, seqlen_k, head_dim, scale_log2,
-        EVEN_HEADDIM, False, IS_CAUSAL, DESCRIPTORS, BLOCK_HEADDIM, BLOCK_M, BLOCK_N,
+        first_row, 0, masked, seqlen_q, seqlen_k, head_dim, scale_log2,
+        EVEN_HEADDIM, IS_CAUSAL, DESCRIPTORS, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, MASKED=False,
     )
     if IS_CAUSAL or not EVEN_N:
-        acc, row_max, row_sum = attend(
-            q, acc, row_max, row_sum, K, V, b, key_head,
+        O, m, l = attend(
+            q, O, m, l, K, V, batch, key_head,
             stride_kb, stride_kh, stride_kn, stride_vb, stride_vh, stride_vn,
-            first_row, whole, end, seqlen_q, seqlen_k, head_dim, scale_log2,
-            EVEN_HEADDIM, True, IS_CAUSAL, DESCRIPTORS, BLOCK_HEADDIM, BLOCK_M, BLOCK_N,
+            first_row, masked, end, seqlen_q, seqlen_k, head_dim, scale_log2,
+            EVEN_HEADDIM, IS_CAUSAL, DESCRIPTORS, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, MASKED=True,
         )
 
-    total = tl.where(row_sum == 0.0, 1.0, row_sum)  # a row with no key: 0 / 1
-    tl.store(
-        lse_ptr + pair.to(tl.int64) * stride_lse + first_row + rows,
-        row_max * LN2 + tl.log(total),
-        mask=rows_there,
-    )
-    out = (acc * (1.0 / total)[:, None]).to(out_ptr.dtype.element_ty)
-    out_start = out_ptr + b * stride_ob + head * stride_oh + first_row.to(tl.int64) * stride_om
-    tl.store(
-        out_start + rows[:, None].to(tl.int64) * stride_om + dims[None, :], out, mask=tile_there
-    )
+    l = tl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
+    lse_ptrs = lse_ptr + pair.to(tl.int64) * stride_lse + first_row + rows
+    tl.store(lse_ptrs, m * LN2 + tl.log(l), mask=row_mask)
+    out = (O * (1.0 / l)[:, None]).to(out_ptr.dtype.element_ty)  # one division per row
+    out_start = out_ptr + batch * stride_ob + head * stride_oh + first_row.to(tl.int64) * stride_om
+    out_ptrs = out_start + rows[:, None].to(tl.int64) * stride_om + dims[None, :]
+    tl.store(out_ptrs, out, mask=q_mask)
 
 
 def _run(launch: Launch, settings: Settings, descriptors: bool = False) -> None:
@@ -305,97 +309,95 @@ def _run(launch: Launch, settings: Settings, descriptors: bool = False) -> None:
         )
 
 
-Attention = Callable[..., torch.Tensor | tuple[torch.Tensor, torch.Tensor]]
+# The versions take the arguments of `flash_attention`, below, and return what it returns.
 
 
-def of_tensors(kernel: object) -> Callable[[Callable[[Launch], None]], Attention]:
-    """Make a function that runs a checked Launch of `kernel` one of q, k and v.
-
-    The decorated function takes the arguments of `flash_attention`, keeps its name and docstring,
-    and returns the output, with return_lse the log-sum-exp too. Nothing is launched where there is
-    no query.
-    """
-
-    def decorate(run: Callable[[Launch], None]) -> Attention:
-        def attention(
-            q: torch.Tensor,
-            k: torch.Tensor,
-            v: torch.Tensor,
-            causal: bool = False,
-            scale: float | None = None,
-            return_lse: bool = False,
-            layout: str = "bhmd",
-        ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-            launch = prepare(kernel, q, k, v, causal, scale, layout)
-            if launch.lse.numel():
-                run(launch)
-            return (launch.out, launch.lse) if return_lse else launch.out
-
-        attention.__name__ = attention.__qualname__ = run.__name__
-        attention.__doc__ = run.__doc__
-        return attention
-
-    return decorate
-
-
-@of_tensors(flash_attention_kernel_v1)
-def flash_attention_v1(launch: Launch) -> None:
+def flash_attention_v1(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+) -> Result:
     """v1 of the ladder: the online normaliser, and a mask on every tile."""
-    batch, heads, length, head_dim = launch.q.shape
-    with torch.cuda.device_of(launch.q):
-        flash_attention_kernel_v1[(triton.cdiv(length, PLAIN.block_m), heads, batch)](
-            launch.q, launch.k, launch.v, launch.out, launch.lse, launch.scale,
-            heads, heads // launch.k.shape[1], *launch.strides, length, launch.k.shape[2], head_dim,
-            IS_CAUSAL=launch.causal, BLOCK_HEADDIM=launch.block_headdim,
-            BLOCK_M=PLAIN.block_m, BLOCK_N=PLAIN.block_n,
-            num_warps=PLAIN.num_warps, num_stages=PLAIN.num_stages,
-        )
+    launch = prepare(flash_attention_kernel_v1, q, k, v, causal, scale, layout)
+    if launch.queries:
+        batch, heads, length, head_dim = launch.q.shape
+        with torch.cuda.device_of(q):
+            flash_attention_kernel_v1[(triton.cdiv(length, PLAIN.block_m), heads, batch)](
+                launch.q, launch.k, launch.v, launch.out, launch.lse, launch.scale,
+                heads, heads // launch.k.shape[1], *launch.strides,
+                length, launch.k.shape[2], head_dim,
+                IS_CAUSAL=launch.causal, BLOCK_HEADDIM=launch.block_headdim,
+                BLOCK_M=PLAIN.block_m, BLOCK_N=PLAIN.block_n,
+                num_warps=PLAIN.num_warps, num_stages=PLAIN.num_stages,
+            )
+    return (launch.out, launch.lse) if return_lse else launch.out
 
 
-@of_tensors(flash_attention_kernel)
-def flash_attention_v2(launch: Launch) -> None:
-    """v2 of the ladder: exp2 with the scale folded in, and tiles with a mask apart."""
-    _run(launch, PLAIN)
+def flash_attention_v2(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+) -> Result:
+    """v2 of the ladder: exp2 with the scale folded in, and tiles with a mask in their own loop."""
+    launch = prepare(flash_attention_kernel, q, k, v, causal, scale, layout)
+    if launch.queries:
+        _run(launch, PLAIN)
+    return (launch.out, launch.lse) if return_lse else launch.out
 
 
-@of_tensors(flash_attention_kernel)
-def flash_attention_v3(launch: Launch) -> None:
-    """v3 of the ladder: the measured settings. Every GPU and all strides take it."""
-    _run(launch, settings_for(launch.q.shape[3], shared_kb_for(launch.q)))
+def flash_attention_v3(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+) -> Result:
+    """v3 of the ladder: the measured settings. It runs on every GPU and takes all strides."""
+    launch = prepare(flash_attention_kernel, q, k, v, causal, scale, layout)
+    if launch.queries:
+        _run(launch, settings_on(launch.q))
+    return (launch.out, launch.lse) if return_lse else launch.out
 
 
-@of_tensors(flash_attention_kernel)
-def flash_attention_v4(launch: Launch) -> None:
+def flash_attention_v4(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+) -> Result:
     """v4 of the ladder: k and v by tensor descriptors, which capability 9.0 reads in hardware.
 
     Raises ValueError where k or v is empty, or does not begin at a multiple of 16 bytes in every
     batch, head and row.
     """
-    if not describable(launch):
-        raise ValueError(
-            "flash_attention: a tensor descriptor takes k and v whose rows begin at multiples of "
-            "16 bytes alone."
-        )
-    _run(launch, up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
+    launch = prepare(flash_attention_kernel, q, k, v, causal, scale, layout)
+    if launch.queries:
+        if not describable(launch):
+            raise ValueError(
+                "flash_attention: a tensor descriptor takes k and v whose rows begin at multiples "
+                "of 16 bytes alone."
+            )
+        _run(launch, up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
+    return (launch.out, launch.lse) if return_lse else launch.out
 
 
-@of_tensors(flash_attention_kernel_v5)
-def flash_attention_v5(launch: Launch) -> None:
+def flash_attention_v5(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+) -> Result:
     """v5 of the ladder: loads and halves of a tile on warps of their own, for capability 9.0.
 
-    Called as `flash_attention` is. Raises ValueError for a head_dim other than 128 and 256, lengths
-    that its tiles do not divide, or strides that do not make one matrix of all heads.
+    Raises ValueError for a head_dim other than 128 and 256, lengths that its tiles do not divide,
+    or strides that do not make one matrix of all heads.
     """
-    if not specializable(launch):
-        raise ValueError(
-            "flash_attention: v5 takes a head_dim of 128 or 256, lengths of multiples of 128, and "
-            "heads that are parts of one matrix whose rows begin at multiples of 16 bytes."
-        )
-    run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
+    launch = prepare(flash_attention_kernel_v5, q, k, v, causal, scale, layout)
+    if launch.queries:
+        if not specializable(launch):
+            raise ValueError(
+                "flash_attention: v5 takes a head_dim of 128 or 256, lengths of multiples of 128, "
+                "and heads that are parts of one matrix whose rows begin at multiples of 16 bytes."
+            )
+        run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
+    return (launch.out, launch.lse) if return_lse else launch.out
 
 
-@of_tensors(flash_attention_kernel)
-def flash_attention(launch: Launch) -> None:
+def flash_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+) -> Result:
     """Attention of q to k and v, all float16 or bfloat16, in any strides with a last one of 1.
 
     q: [batch, heads, M, head_dim]; k, v: [batch, key heads, N, head_dim], where key heads divides
@@ -406,15 +408,22 @@ def flash_attention(launch: Launch) -> None:
     scale: of the scores, positive; head_dim ** -0.5 where it is None.
     return_lse: return (out, lse), lse being the natural logarithm of the sum of exp(scores):
         float32 [batch, heads, M].
+
+    Forward only. Nothing is launched where there is no query. Raises TypeError for a non-tensor;
+    ValueError for shapes, dtypes, devices and strides that do not fit, and for CPU tensors where
+    the kernel is compiled for a GPU.
     """
-    major = torch.cuda.get_device_capability(launch.q.device)[0] if launch.q.is_cuda else 0
-    if (
-        major == WITH_SPECIALIZATION
-        and triton_version() >= SPECIALIZING_TRITON
-        and specializable(launch)
-    ):
-        run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
-    elif major in WITH_DESCRIPTORS and describable(launch):
-        _run(launch, up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
-    else:
-        _run(launch, settings_for(launch.q.shape[3], shared_kb_for(launch.q)))
+    launch = prepare(flash_attention_kernel, q, k, v, causal, scale, layout)
+    if launch.queries:
+        major, _ = gpu_of(launch.q).capability
+        if (
+            major == WITH_SPECIALIZATION
+            and triton_version() >= SPECIALIZING_TRITON
+            and specializable(launch)
+        ):
+            run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
+        elif major in WITH_DESCRIPTORS and describable(launch):
+            _run(launch, up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
+        else:
+            _run(launch, settings_on(launch.q))
+    return (launch.out, launch.lse) if return_lse else launch.out

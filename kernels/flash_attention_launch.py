@@ -5,21 +5,18 @@ from typing import NamedTuple
 
 import torch
 import triton
-import triton.language as tl
 
 from kernels.checks import GRID_LIMIT, check_runs_on, check_same, check_tensors
+from kernels.device import as_stored, gpu_of
 
 DTYPES = (torch.float16, torch.bfloat16)
 LAYOUTS = ("bhmd", "bmhd")
 MOST_LENGTH = 2**30
 
-# The kernels keep maxima for exp2, and return natural logarithms: log(t) = log2(t) * LN2.
-LN2 = tl.constexpr(0.6931471805599453)
-
 
 class Launch(NamedTuple):
-    """Checked inputs as [batch, heads, length, head_dim], the outputs as the caller gets them, and
-    what a launch takes."""
+    """Checked inputs as [batch, heads, length, head_dim], the outputs as the caller gets them
+    (lse: [batch, heads, length]), and what a launch takes."""
 
     q: torch.Tensor
     k: torch.Tensor
@@ -31,6 +28,11 @@ class Launch(NamedTuple):
     layout: str
 
     @property
+    def queries(self) -> int:
+        """The queries of all heads: nothing is launched where there is none."""
+        return self.lse.numel()
+
+    @property
     def strides(self) -> list[int]:
         """From batch to batch, head to head and row to row, of q, k, v and out."""
         out = as_bhmd(self.out, self.layout)
@@ -38,10 +40,12 @@ class Launch(NamedTuple):
 
     @property
     def block_headdim(self) -> int:
+        """head_dim, rounded up to a power of two."""
         return triton.next_power_of_2(self.q.shape[3])
 
 
 def as_bhmd(x: torch.Tensor, layout: str) -> torch.Tensor:
+    """x, which has one of LAYOUTS, as [batch, heads, length, head_dim]."""
     return x if layout == "bhmd" else x.transpose(1, 2)
 
 
@@ -75,8 +79,7 @@ def prepare(
                 f"{what}."
             )
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
-    # A negative bit is no part of the memory that a kernel reads.
-    q, k, v = (as_bhmd(x.resolve_neg(), layout) for x in (q, k, v))
+    q, k, v = (as_bhmd(as_stored(x), layout) for x in (q, k, v))
     batch, heads, length, head_dim = q.shape
     if (batch, head_dim) != (k.shape[0], k.shape[3]):
         raise ValueError(
@@ -112,11 +115,7 @@ def prepare(
         scale = head_dim**-0.5
     if not 0 < scale < math.inf:
         raise ValueError(f"{name}: scale is {scale}, and must be positive and finite.")
-    if (
-        q.is_cuda
-        and q.dtype == torch.bfloat16
-        and torch.cuda.get_device_capability(q.device) < (8, 0)
-    ):
+    if q.dtype == torch.bfloat16 and (0, 0) < gpu_of(q).capability < (8, 0):
         raise ValueError(f"{name}: this GPU does not compute in bfloat16; take float16.")
     lse = torch.empty((batch, heads, length), dtype=torch.float32, device=q.device)
     return Launch(q, k, v, out, lse, float(scale), bool(causal), layout)

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import torch
 import triton
 
+from kernels.device import gpu_of
+
 
 class Settings(NamedTuple):
     """How a launch is cut and run."""
@@ -80,7 +82,7 @@ def up_to(table: dict[int, Settings], head_dim: int) -> Settings:
 
 
 def settings_for(head_dim: int, shared_kb: int) -> Settings:
-    """The largest settings of v3 for programs that may have so many KB of shared memory."""
+    """The largest settings of v3 for programs that may have so many KiB of shared memory."""
     fitting = [limit for limit in SETTINGS if limit <= shared_kb]
     if not fitting:
         raise ValueError(
@@ -90,18 +92,11 @@ def settings_for(head_dim: int, shared_kb: int) -> Settings:
     return up_to(SETTINGS[max(fitting)], head_dim)
 
 
-def shared_kb_for(x: torch.Tensor) -> int:
-    """KB of shared memory that a program may have; the least of the table in the interpreter."""
-    if not x.is_cuda:
-        return min(SETTINGS)
-    return shared_kb_of(x.get_device())
-
-
-@functools.cache
-def shared_kb_of(device: int) -> int:
-    """KB of shared memory that a program may have; the driver takes a millisecond to tell."""
-    properties = triton.runtime.driver.active.utils.get_device_properties(device)
-    return int(properties["max_shared_mem"]) // 1024
+def settings_on(q: torch.Tensor) -> Settings:
+    """The settings of v3 on the GPU of q, [batch, heads, length, head_dim]: the smallest in the
+    interpreter, to which every tile costs the same whatever its size."""
+    shared_kib = gpu_of(q).shared_kib if q.is_cuda else min(SETTINGS)
+    return settings_for(q.shape[3], shared_kib)
 
 
 @functools.cache

@@ -4,26 +4,26 @@ It computes what kernels/flash_attention.py says, for lengths and heads that fil
 GPU of compute capability 9.0:
 
     for each tile of BLOCK_M queries of a head, tile p, p + P, p + 2 P … to program p:
-        some warps:       load the tiles of k and v into shared memory, as soon as there is room
-        four more:        rows 0 to BLOCK_M / 2: scores, p, acc, tile after tile
-        and four more:    rows BLOCK_M / 2 to BLOCK_M, the same, at their own pace
+        producer warps:      load the tiles of k and v into shared memory, as soon as there is room
+        4 consumer warps:    S, P and O of rows 0 to BLOCK_M / 2, tile after tile
+        4 consumer warps:    the same for rows BLOCK_M / 2 to BLOCK_M, at their own pace
 """
 
 import contextvars
-import functools
 
 import torch
 import triton
 import triton.language as tl
 
-from kernels.flash_attention_launch import LN2, Launch, as_bhmd, describable
+from kernels.device import LN2, LOG2E, gpu_of
+from kernels.flash_attention_launch import Launch, as_bhmd, describable
 from kernels.flash_attention_settings import PERSISTENT, SPECIALIZED_SETTINGS, Settings
-from kernels.softmax import LOG2E
 
 
 @triton.jit
 def first_element(batch, head, stride_b, stride_h, stride_m):
-    """Where a head begins in its tensor, read as one matrix of rows stride_m apart: row, column."""
+    """The row and column where a head begins, in its tensor read as one matrix of rows stride_m
+    apart."""
     return (
         batch * (stride_b // stride_m) + head * (stride_h // stride_m),
         head * (stride_h % stride_m),
@@ -38,9 +38,10 @@ def attend_specialized(
     IS_CAUSAL: tl.constexpr, HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     HEADS_PER_KEY_HEAD: tl.constexpr, SPECIALIZE: tl.constexpr,
 ):
-    """Compute and store a tile: BLOCK_M queries of a head.
+    """Compute and store one tile: BLOCK_M queries of a head. q_tiles … out_tiles are descriptors.
 
-    Under a causal mask every row sees a key of each tile of keys that is taken.
+    No maximum is -inf, which `finite` is for elsewhere: since tiles divide both lengths, each row
+    of a tile that takes any key sees the first key.
     """
     pair = tile // n_blocks
     batch, head = pair // nheads, pair % nheads
@@ -55,28 +56,26 @@ def attend_specialized(
     end = seqlen_k
     if IS_CAUSAL:
         end = tl.maximum(tl.minimum(first_row + BLOCK_M + (seqlen_k - seqlen_q), seqlen_k), 0)
-    row_max = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of scores * scale_log2
-    row_sum = tl.zeros([BLOCK_M], tl.float32)
-    acc = tl.zeros([BLOCK_M, HEADDIM], tl.float32)
+    m = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of S * scale_log2
+    l = tl.zeros([BLOCK_M], tl.float32)
+    O = tl.zeros([BLOCK_M, HEADDIM], tl.float32)
     for start in tl.range(0, end, BLOCK_N, warp_specialize=SPECIALIZE):
         k = k_tiles.load([k_row + start, k_col]).T  # [HEADDIM, BLOCK_N]
-        scores = tl.dot(q, k)  # [BLOCK_M, BLOCK_N]
+        S = tl.dot(q, k)  # [BLOCK_M, BLOCK_N], not yet scaled
         if IS_CAUSAL:
-            last_seen = first_row + rows + (seqlen_k - seqlen_q) - start  # [BLOCK_M]
-            scores = tl.where(cols[None, :] <= last_seen[:, None], scores, -float("inf"))
-        new_max = tl.maximum(row_max, tl.max(scores, axis=1) * scale_log2)
-        p = tl.exp2(scores * scale_log2 - new_max[:, None])
-        alpha = tl.exp2(row_max - new_max)
-        row_sum = row_sum * alpha + tl.sum(p, axis=1)
+            last_visible = first_row + rows + (seqlen_k - seqlen_q) - start  # [BLOCK_M]
+            S = tl.where(cols[None, :] <= last_visible[:, None], S, -float("inf"))
+        m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
+        P = tl.exp2(S * scale_log2 - m_new[:, None])  # [BLOCK_M, BLOCK_N]
+        alpha = tl.exp2(m - m_new)  # [BLOCK_M]
+        l = l * alpha + tl.sum(P, axis=1)
         v = v_tiles.load([v_row + start, v_col])  # [BLOCK_N, HEADDIM]
-        acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None])
-        row_max = new_max
-    total = tl.where(row_sum == 0.0, 1.0, row_sum)  # a row with no key: 0 / 1
-    tl.store(
-        lse_ptr + pair.to(tl.int64) * seqlen_q + first_row + rows, row_max * LN2 + tl.log(total)
-    )
+        O = tl.dot(P.to(v.dtype), v, O * alpha[:, None])  # [BLOCK_M, HEADDIM]
+        m = m_new
+    l = tl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
+    tl.store(lse_ptr + pair.to(tl.int64) * seqlen_q + first_row + rows, m * LN2 + tl.log(l))
     out_row, out_col = first_element(batch, head, stride_ob, stride_oh, stride_om)
-    out = acc * (1.0 / total)[:, None]
+    out = O * (1.0 / l)[:, None]  # one division for a row
     if HEADDIM == 256:  # by halves, whose place in shared memory fits beside two stages
         left, right = out.reshape(BLOCK_M, 2, HEADDIM // 2).permute(0, 2, 1).split()
         out_tiles.store([out_row + first_row, out_col], left.to(out_tiles.dtype))
@@ -96,15 +95,15 @@ def flash_attention_kernel_v5(
 ):
     """Program p of P owns tiles p, p + P, p + 2P … of n_tiles = batch * nheads * n_blocks.
 
-    A tile is BLOCK_M queries of a head. warp_specialize gives the loads to warps of their own,
-    which wait for nothing but room in shared memory, and each half of a tile's rows to four warps
-    that never wait for those of the other half: one half multiplies while the other computes exp2.
-    The compiler does so with descriptors made here, a loop that is not split in two for the mask,
-    4 warps and 2 stages. So the mask is computed on every tile of a causal head. Lengths are
+    A tile is BLOCK_M queries of a head. warp_specialize gives the loads to producer warps, which
+    wait for nothing but room in shared memory, and each half of a tile's rows to four consumer
+    warps that never wait for those of the other half: one half multiplies while the other computes
+    exp2. The compiler does so with descriptors made here, one loop, 4 warps and 2 stages. So the
+    loop is not split in two, and the mask is computed on every tile of a causal head. Lengths are
     multiples of the blocks, since a descriptor of all heads' rows would read on into the next head.
 
-    PERSISTENT: the next tile's q and first keys are loaded while this one ends, which takes a
-    second place for q. Otherwise a program owns one tile.
+    PERSISTENT: the next tile's q and first keys are loaded while this one ends, which takes shared
+    memory for a second q. Otherwise a program owns one tile.
     """
     q_tiles = tl.make_tensor_descriptor(
         q_ptr, [q_rows, stride_qm], [stride_qm, 1], [BLOCK_M, HEADDIM]
@@ -124,10 +123,10 @@ def flash_attention_kernel_v5(
         n_programs = tl.num_programs(axis=0)
         for nth in tl.range(tl.program_id(axis=0), n_tiles, n_programs, warp_specialize=True):
             tile = nth
-            if IS_CAUSAL:  # every other turn runs backwards: who had many keys gets few
-                turn = nth // n_programs
-                backwards = tl.minimum((turn + 1) * n_programs, n_tiles) - 1 - nth % n_programs
-                tile = tl.where(turn % 2 == 0, nth, backwards)
+            if IS_CAUSAL:  # every other round runs backwards: who had many keys gets few
+                rounds = nth // n_programs
+                backwards = tl.minimum((rounds + 1) * n_programs, n_tiles) - 1 - nth % n_programs
+                tile = tl.where(rounds % 2 == 0, nth, backwards)
             attend_specialized(
                 tile, q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
                 stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
@@ -177,33 +176,21 @@ def _rows(x: torch.Tensor) -> int:
     )
 
 
-@functools.cache
-def _multiprocessors_of(device: int) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count
-
-
-def _multiprocessors(x: torch.Tensor) -> int:
-    """As on an H200 in the interpreter."""
-    return _multiprocessors_of(x.get_device()) if x.is_cuda else 132
-
-
 def _scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
     """Memory for the descriptors that a kernel makes."""
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
 def run_specialized(launch: Launch, settings: Settings) -> None:
-    """Launch v5.
-
-    Where it is persistent: as many programs as share its tiles evenly in as few turns as the GPU
-    needs.
-    """
+    """Launch v5: a program for each tile or, where it is persistent, as many programs as share the
+    tiles evenly in as few rounds as the GPU needs."""
     q, k, v, out, lse, scale, causal, layout = launch
     batch, heads, length, head_dim = q.shape
     blocks = length // settings.block_m
     tiles = batch * heads * blocks
     persistent = head_dim in PERSISTENT
-    programs = triton.cdiv(tiles, triton.cdiv(tiles, _multiprocessors(q))) if persistent else tiles
+    rounds = triton.cdiv(tiles, gpu_of(q).multiprocessors) if persistent else 1
+    programs = triton.cdiv(tiles, rounds)
 
     def run() -> None:
         triton.set_allocator(_scratch)

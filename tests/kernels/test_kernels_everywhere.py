@@ -15,7 +15,6 @@ from kernels import (
     bias_gelu,
     device,
     flash_attention,
-    flash_attention_settings,
     flash_attention_specialized,
     matmul,
     softmax,
@@ -119,13 +118,8 @@ def be(monkeypatch, target):
     kib = target.shared_bytes // 1024
     capability = divmod(int(target.name[3:]), 10) if target.nvidia else (0, 0)
     gpu = device.Gpu(capability, MULTIPROCESSORS, kib)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
     monkeypatch.setattr(device, "_properties", lambda index: gpu)
     monkeypatch.setattr(softmax, "_most_parts", lambda x: MULTIPROCESSORS)
-    monkeypatch.setattr(flash_attention_settings, "shared_kb_of", lambda device: kib)
-    monkeypatch.setattr(
-        flash_attention_specialized, "_multiprocessors_of", lambda device: MULTIPROCESSORS
-    )
 
 
 @pytest.mark.unless_unchanged(
