@@ -17,6 +17,7 @@ import triton
 import triton.language as tl
 
 from kernels.checks import GRID_LIMIT, check_runs_on, check_tensors
+from kernels.device import as_stored
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -93,9 +94,9 @@ def _prepare(
             f"bias_gelu: {x.shape[-1]:,} columns are too many for blocks of {block_n}; take a "
             "larger block_n."
         )
-    x = x.resolve_neg()  # a negative bit is no part of the memory that a kernel reads
+    x = as_stored(x)
     matrix = x.reshape(-1, x.shape[-1]) if x.numel() else x.new_empty((0, x.shape[-1]))
-    return matrix, bias.resolve_neg().contiguous()
+    return matrix, as_stored(bias).contiguous()
 
 
 def bias_gelu_v1(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
@@ -127,7 +128,7 @@ def bias_gelu(
     x: one dimension or more, any strides. Leading dimensions that no strides can join are copied
     first.
     bias: one dimension, as long as the last one of x, of the same dtype and device.
-    block_m, block_n: rows and columns a program, powers of two.
+    block_m, block_n: rows and columns per program, powers of two.
 
     Raises TypeError for a non-tensor; ValueError where shapes, dtypes or devices do not fit,
     where there are more columns than 65,535 blocks hold, or the tensors are on the CPU and the

@@ -13,18 +13,18 @@ The ladder, in bytes for x of M x N elements of s bytes. Each element must be re
 once: 2 * M * N * s. A second reading may come from a cache, so what is asked for and what memory
 moves differ.
 
-    v1  softmax_v1  a row a program, in three sweeps    asks for 4 * M * N * s: for maximum, sum
+    v1  softmax_v1  a program per row, three sweeps     asks for 4 * M * N * s: for maximum, sum
                                                         and result
-    v2  softmax_v2  a row a program, in registers       2 * M * N * s; as wide as the registers
+    v2  softmax_v2  a program per row, in registers     2 * M * N * s; as wide as the registers
     v3  softmax_v3  maximum and sum in one sweep        asks for 3 * M * N * s; any width
-    v4  softmax_v4  several rows a program, in          2 * M * N * s; narrow rows fill a program
+    v4  softmax_v4  several rows per program, in        2 * M * N * s; narrow rows fill a program
                     registers
     v5  softmax_v5  as v2, by whole vectors of          2 * M * N * s; also where rows begin
                     16 bytes                            anywhere
     v6  softmax_v6  as v3, its second sweep from        asks for 3 * M * N * s; memory moves
                     the cache                           2 * M * N * s while the rows being worked
                                                         on fit the caches
-    v7  softmax_v7  as v6, several programs share       the same, and 16 bytes a program for what
+    v7  softmax_v7  as v6, several programs share       the same, and 16 bytes per program for what
                     a row                               they tell one another
     v8  softmax_v8  as v2, a program takes row          2 * M * N * s; persistent, the next rows'
                     after row                           loads in flight
@@ -44,20 +44,19 @@ import triton
 import triton.language as tl
 
 from kernels.checks import check_runs_on, check_same, check_tensors
+from kernels.device import LOG2E, as_stored, gpu_of
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 MOST_COLUMNS = 2**30
 MOST_WAITING_BYTES = 2**16
-"""Shared memory for the rows that v8 has loaded before their turn: every GPU has that much."""
+"""Shared memory for the rows that v8 loads ahead: every GPU has that much."""
 
-# exp(t) = exp2(t * LOG2E), and exp2 is what the hardware has. t is x minus a maximum: x * LOG2E
-# alone could overflow.
-LOG2E = tl.constexpr(1.4426950408889634)
+# In the kernels exp(t) is exp2(t * LOG2E), where t is x minus a maximum: x * LOG2E could overflow.
 
 
 @triton.jit
 def softmax_kernel_v1(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
-    """Program m owns row m. It sweeps the row for its maximum, for its sum, and to write."""
+    """Program m owns row m: one sweep for the maximum, one for the sum, one to write."""
     row = tl.program_id(axis=0).to(tl.int64)
     row_max = -float("inf")
     for start in range(0, n_cols, BLOCK_N):
@@ -105,9 +104,9 @@ def finite(maximum):
 
 @triton.jit
 def softmax_kernel_v3(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
-    """Program m owns row m. It sweeps the row for its maximum and its sum together, and to write.
+    """Program m owns row m: one sweep for maximum and sum together, one to write.
 
-    A new maximum makes the sum so far smaller: exp(x - old) = exp(x - new) * exp(new - old).
+    A new maximum makes the sum so far smaller: exp(x - new) = exp(x - old) * exp(old - new).
     """
     row = tl.program_id(axis=0).to(tl.int64)
     row_max = -float("inf")
@@ -130,9 +129,9 @@ def softmax_kernel_v3(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
         )
 
 
-# From here on the loads and stores carry hints: keep what is read in the cache, let what is written
-# go first. ALIGN is a number of elements that n_cols and stride_xm are multiples of; dividing and
-# multiplying by it tells the compiler so.
+# From here on loads and stores carry hints for the cache: what is read shall leave it last, what is
+# written first. ALIGN is a number of elements that n_cols and stride_xm are multiples of: dividing
+# by it and multiplying tells the compiler so.
 
 
 @triton.jit
@@ -219,7 +218,7 @@ def softmax_kernel_v5(
 
 @triton.jit
 def pack(maximum, total):
-    """Two float32 in one int64, which is written at once.
+    """Two float32 in one int64, so that one atomic operation stores both.
 
     Never 0: a sum is 0 only where the maximum is -inf.
     """
@@ -240,21 +239,21 @@ def unpack(word):
 
 @triton.jit
 def exchange(
-    words_ptr, part, part_max, part_sum,
-    PARTS: tl.constexpr, PUBLISH: tl.constexpr, FINISH: tl.constexpr,
+    partials_ptr, part, part_max, part_sum,
+    PARTS: tl.constexpr, STORE_PARTIALS: tl.constexpr, STORE_OUT: tl.constexpr,
 ):
-    """Publish this part's maximum and sum, wait for the row's other parts, return the row's.
+    """Store this part's maximum and sum, wait for the row's other parts, return the row's.
 
-    words_ptr: a word for each part, 0 until it is published. A published word never changes, so no
+    partials_ptr: a word for each part, 0 until it is stored. A stored word never changes, so no
         order between words matters. They are read by atomics, which one warp does for all: if each
         thread polled, the polls would take more of the L2 cache's time than the data.
-    PUBLISH, FINISH: see softmax_kernel_v6.
+    STORE_PARTIALS, STORE_OUT: see softmax_kernel_v6.
     """
     parts = tl.arange(0, triton.next_power_of_2(PARTS))  # [PARTS, rounded up]
-    slots = words_ptr + parts % PARTS
-    if PUBLISH:
-        tl.atomic_xchg(words_ptr + part, pack(part_max, part_sum), sem="relaxed")
-    if PUBLISH and FINISH:
+    slots = partials_ptr + parts % PARTS
+    if STORE_PARTIALS:
+        tl.atomic_xchg(partials_ptr + part, pack(part_max, part_sum), sem="relaxed")
+    if STORE_PARTIALS and STORE_OUT:
         nothing = tl.zeros_like(parts).to(tl.int64)
         words = tl.atomic_add(slots, nothing, sem="relaxed")
         while tl.min((words != 0).to(tl.int32)) == 0:
@@ -269,23 +268,23 @@ def exchange(
 
 @triton.jit
 def softmax_kernel_v6(
-    x_ptr, out_ptr, words_ptr, n_cols, stride_xm, n_blocks,
+    x_ptr, out_ptr, partials_ptr, n_cols, stride_xm, n_blocks,
     ALIGN: tl.constexpr, VECTOR: tl.constexpr, RAGGED: tl.constexpr, BLOCK_N: tl.constexpr,
-    PARTS: tl.constexpr = 1, PUBLISH: tl.constexpr = True, FINISH: tl.constexpr = True,
+    PARTS: tl.constexpr = 1, STORE_PARTIALS: tl.constexpr = True, STORE_OUT: tl.constexpr = True,
 ):
-    """Program m * PARTS + p owns part p of row m, n_blocks * BLOCK_N columns; two sweeps.
+    """Program m * PARTS + p owns part p of row m: n_blocks * BLOCK_N columns, swept twice.
 
     Maxima and sums are kept for each vector, which one thread holds, so that no thread waits for
     another within a sweep. The second sweep goes backwards: what was read last is still in the
     L1 cache.
 
-    PARTS > 1 (v7): programs of a row wait for one another. That ends where programs start in the
-    order of their numbers, so that those of the first unfinished row are all there, if as many as
-    PARTS fit the GPU at once. GPUs keep that order; CUDA does not promise it, and a counter that
+    PARTS > 1 (v7): programs of a row wait for one another. The wait ends if programs start in the
+    order of their numbers, so that those of the first unfinished row have all started, and if PARTS
+    programs fit the GPU at once. GPUs keep that order; CUDA does not promise it, and a counter that
     each program draws its number from costs about 5 % here.
 
-    PUBLISH, FINISH: both. Only the interpreter, which runs one program after the other, lets all
-    publish, then all finish.
+    STORE_PARTIALS, STORE_OUT: both on a GPU. The interpreter runs one program after the other, and
+    none may wait: one launch stores all partial maxima and sums, a second one the results.
     """
     n_cols, stride_xm = n_cols // ALIGN * ALIGN, stride_xm // ALIGN * ALIGN
     row = tl.program_id(axis=0).to(tl.int64) // PARTS
@@ -325,10 +324,10 @@ def softmax_kernel_v6(
         row_sum += tl.sum(tl.exp2((end - finite(row_max)) * LOG2E))
     if PARTS > 1:
         row_max, row_sum = exchange(
-            words_ptr + row * PARTS, part, row_max, row_sum, PARTS, PUBLISH, FINISH
+            partials_ptr + row * PARTS, part, row_max, row_sum, PARTS, STORE_PARTIALS, STORE_OUT
         )
 
-    if FINISH:
+    if STORE_OUT:
         scale = 1.0 / row_sum
         for block in range(n_blocks):
             cols = first + (n_blocks - 1 - block) * BLOCK_N
@@ -397,7 +396,7 @@ def _prepare(
                 f"softmax: out has strides {out.stride()}, and must be contiguous, without a "
                 "negative bit."
             )
-    x = x.resolve_neg()  # a negative bit is no part of the memory that a kernel reads
+    x = as_stored(x)
     matrix = x.reshape(-1, x.shape[-1]) if x.numel() else x.new_empty((0, x.shape[-1]))
     return matrix if matrix.stride(1) == 1 else matrix.contiguous(), out
 
@@ -413,9 +412,27 @@ def _vectors(x: torch.Tensor, out: torch.Tensor) -> dict[str, int]:
     return {"ALIGN": align, "VECTOR": vector, "RAGGED": align < vector and same_start}
 
 
+def _block_n(x: torch.Tensor) -> int:
+    """The power of two that holds a row. (triton.next_power_of_2 takes the CPU longer.)"""
+    return 1 << (x.shape[1] - 1).bit_length()
+
+
 def _warps(num_warps: int, block_n: int) -> int:
-    """At least a warp for 2,048 columns that stay in registers: 64 a thread."""
+    """At least one warp per 2,048 columns, which keeps 64 columns in each thread's registers."""
     return min(32, max(num_warps, block_n // 2048))
+
+
+def _launch(
+    kernel: triton.JITFunction, programs: int, x: torch.Tensor, out: torch.Tensor,
+    **arguments: object,
+) -> torch.Tensor:
+    """Launch so many programs, unless there is nothing to write; return out."""
+    if out.numel():
+        with torch.cuda.device_of(x):
+            kernel[(programs,)](
+                x, out, n_cols=x.shape[1], stride_xm=x.stride(0), **arguments
+            )
+    return out
 
 
 def softmax_v1(
@@ -423,12 +440,7 @@ def softmax_v1(
 ) -> torch.Tensor:
     """v1 of the ladder: three sweeps over a row."""
     x, out = _prepare(softmax_kernel_v1, x, out)
-    if out.numel():
-        with torch.cuda.device_of(x):
-            softmax_kernel_v1[(x.shape[0],)](
-                x, out, x.shape[1], x.stride(0), BLOCK_N=block_n, num_warps=num_warps
-            )
-    return out
+    return _launch(softmax_kernel_v1, x.shape[0], x, out, BLOCK_N=block_n, num_warps=num_warps)
 
 
 def softmax_v2(
@@ -436,14 +448,11 @@ def softmax_v2(
 ) -> torch.Tensor:
     """v2 of the ladder: a row in registers, which hold 32,768 columns before they spill."""
     x, out = _prepare(softmax_kernel_v2, x, out)
-    if out.numel():
-        block_n = triton.next_power_of_2(x.shape[1])
-        with torch.cuda.device_of(x):
-            softmax_kernel_v2[(x.shape[0],)](
-                x, out, x.shape[1], x.stride(0), BLOCK_N=block_n,
-                num_warps=_warps(num_warps, block_n),
-            )
-    return out
+    block_n = _block_n(x)
+    return _launch(
+        softmax_kernel_v2, x.shape[0], x, out,
+        BLOCK_N=block_n, num_warps=_warps(num_warps, block_n),
+    )
 
 
 def softmax_v3(
@@ -451,32 +460,24 @@ def softmax_v3(
 ) -> torch.Tensor:
     """v3 of the ladder: maximum and sum in one sweep over a row."""
     x, out = _prepare(softmax_kernel_v3, x, out)
-    if out.numel():
-        with torch.cuda.device_of(x):
-            softmax_kernel_v3[(x.shape[0],)](
-                x, out, x.shape[1], x.stride(0), BLOCK_N=block_n, num_warps=num_warps
-            )
-    return out
+    return _launch(softmax_kernel_v3, x.shape[0], x, out, BLOCK_N=block_n, num_warps=num_warps)
 
 
 def softmax_v4(
     x: torch.Tensor, out: torch.Tensor | None = None, tile: int = 2048, num_warps: int = 2
 ) -> torch.Tensor:
-    """v4 of the ladder: as many rows a program as `tile` elements hold.
+    """v4 of the ladder: each program takes as many rows as `tile` elements hold.
 
     Rows count as wide as the next power of two.
     """
     x, out = _prepare(softmax_kernel_v4, x, out)
-    if out.numel():
-        block_n = triton.next_power_of_2(x.shape[1])
-        block_m = max(1, tile // block_n)
-        align = _vectors(x, out)["ALIGN"]
-        with torch.cuda.device_of(x):
-            softmax_kernel_v4[(triton.cdiv(x.shape[0], block_m),)](
-                x, out, *x.shape, x.stride(0), ALIGN=align, BLOCK_M=block_m, BLOCK_N=block_n,
-                num_warps=_warps(num_warps, block_n),
-            )
-    return out
+    block_n = _block_n(x)
+    block_m = max(1, tile // block_n)
+    return _launch(
+        softmax_kernel_v4, triton.cdiv(x.shape[0], block_m), x, out,
+        n_rows=x.shape[0], ALIGN=_vectors(x, out)["ALIGN"], BLOCK_M=block_m, BLOCK_N=block_n,
+        num_warps=_warps(num_warps, block_n),
+    )
 
 
 def softmax_v5(
@@ -484,14 +485,11 @@ def softmax_v5(
 ) -> torch.Tensor:
     """v5 of the ladder: a row in registers, by whole vectors."""
     x, out = _prepare(softmax_kernel_v5, x, out)
-    if out.numel():
-        block_n = triton.next_power_of_2(x.shape[1])
-        with torch.cuda.device_of(x):
-            softmax_kernel_v5[(x.shape[0],)](
-                x, out, x.shape[1], x.stride(0), **_vectors(x, out), BLOCK_N=block_n,
-                num_warps=_warps(num_warps, block_n),
-            )
-    return out
+    block_n = _block_n(x)
+    return _launch(
+        softmax_kernel_v5, x.shape[0], x, out,
+        **_vectors(x, out), BLOCK_N=block_n, num_warps=_warps(num_warps, block_n),
+    )
 
 
 def softmax_v6(
@@ -499,14 +497,11 @@ def softmax_v6(
 ) -> torch.Tensor:
     """v6 of the ladder: two sweeps, the second from the cache."""
     x, out = _prepare(softmax_kernel_v6, x, out)
-    if out.numel():
-        n_blocks = triton.cdiv(x.shape[1], block_n)
-        with torch.cuda.device_of(x):
-            softmax_kernel_v6[(x.shape[0],)](
-                x, out, None, x.shape[1], x.stride(0), n_blocks, **_vectors(x, out),
-                BLOCK_N=block_n, num_warps=num_warps,
-            )
-    return out
+    return _launch(
+        softmax_kernel_v6, x.shape[0], x, out,
+        partials_ptr=None, n_blocks=triton.cdiv(x.shape[1], block_n), **_vectors(x, out),
+        BLOCK_N=block_n, num_warps=num_warps,
+    )
 
 
 def softmax_v7(
@@ -516,26 +511,24 @@ def softmax_v7(
     """v7 of the ladder: a program for each part_n columns of a row, a multiple of block_n.
 
     Raises ValueError where a row has more parts than the GPU has multiprocessors: its programs
-    might wait for ever. So might those of more such launches at the same time, on streams of their
+    might wait forever. So might those of more such launches at the same time, on streams of their
     own, than programs fit a multiprocessor.
     """
     x, out = _prepare(softmax_kernel_v6, x, out)
     parts = triton.cdiv(x.shape[1], part_n)
-    if parts > _most_parts(x):
+    if parts > gpu_of(x).multiprocessors:
         raise ValueError(
-            f"softmax: {parts} programs a row are more than this GPU is sure to run at once; take "
-            "a larger part_n."
+            f"softmax: {parts} programs per row are more than this GPU is sure to run at once; "
+            "take a larger part_n."
         )
-    if out.numel():
-        waits = isinstance(softmax_kernel_v6, triton.JITFunction)
-        words = torch.zeros(x.shape[0] * parts, dtype=torch.int64, device=x.device)
-        with torch.cuda.device_of(x):
-            for publish, finish in [(True, True)] if waits else [(True, False), (False, True)]:
-                softmax_kernel_v6[(x.shape[0] * parts,)](
-                    x, out, words, x.shape[1], x.stride(0), part_n // block_n,
-                    **_vectors(x, out), BLOCK_N=block_n,
-                    PARTS=parts, PUBLISH=publish, FINISH=finish, num_warps=num_warps,
-                )
+    compiled = isinstance(softmax_kernel_v6, triton.JITFunction)
+    partials = torch.zeros(x.shape[0] * parts, dtype=torch.int64, device=x.device)
+    for store_partials, store_out in [(True, True)] if compiled else [(True, False), (False, True)]:
+        _launch(
+            softmax_kernel_v6, x.shape[0] * parts, x, out,
+            partials_ptr=partials, n_blocks=part_n // block_n, **_vectors(x, out), BLOCK_N=block_n,
+            PARTS=parts, STORE_PARTIALS=store_partials, STORE_OUT=store_out, num_warps=num_warps,
+        )
     return out
 
 
@@ -543,26 +536,18 @@ def softmax_v8(
     x: torch.Tensor, out: torch.Tensor | None = None, depth: int = 2, programs: int = 4,
     num_warps: int = 8,
 ) -> torch.Tensor:
-    """v8 of the ladder: `programs` programs a multiprocessor, each with `depth` rows in flight.
+    """v8 of the ladder: `programs` programs per multiprocessor, each with `depth` rows in flight.
 
     Fewer rows where MOST_WAITING_BYTES do not hold as many.
     """
     x, out = _prepare(softmax_kernel_v8, x, out)
-    if out.numel():
-        block_n = triton.next_power_of_2(x.shape[1])
-        depth = max(1, min(depth, 1 + MOST_WAITING_BYTES // (block_n * x.itemsize)))
-        align = _vectors(x, out)["ALIGN"]
-        with torch.cuda.device_of(x):
-            softmax_kernel_v8[(min(x.shape[0], programs * _most_parts(x)),)](
-                x, out, *x.shape, x.stride(0),
-                ALIGN=align, BLOCK_N=block_n, DEPTH=depth, num_warps=_warps(num_warps, block_n),
-            )
-    return out
-
-
-def _most_parts(x: torch.Tensor) -> int:
-    """Programs that surely run at once: one on each multiprocessor (an H200's in CPU mode)."""
-    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 132
+    block_n = _block_n(x)
+    depth = max(1, min(depth, 1 + MOST_WAITING_BYTES // (block_n * x.itemsize)))
+    return _launch(
+        softmax_kernel_v8, min(x.shape[0], programs * gpu_of(x).multiprocessors), x, out,
+        n_rows=x.shape[0], ALIGN=_vectors(x, out)["ALIGN"], BLOCK_N=block_n, DEPTH=depth,
+        num_warps=_warps(num_warps, block_n),
+    )
 
 
 class Plan(NamedTuple):
@@ -635,6 +620,8 @@ def softmax(x: torch.Tensor, dim: int = -1, out: torch.Tensor | None = None) -> 
             f"x.movedim({dim}, -1)."
         )
     version, settings = _planned(x.shape[-1], x.dtype)
-    if version is softmax_v7 and triton.cdiv(x.shape[-1], settings["part_n"]) > _most_parts(x):
-        version, settings = softmax_v6, {}
+    if version is softmax_v7:
+        parts = triton.cdiv(x.shape[-1], settings["part_n"])
+        if parts > gpu_of(x).multiprocessors:  # they could not all run at once
+            version, settings = softmax_v6, {}
     return version(x, out, **settings)

@@ -6,9 +6,9 @@
 The ladder. Every version must read and write each element once: 2 * numel * itemsize bytes. What
 differs is how many 32-byte sectors a warp touches for them.
 
-    v1  transpose_v1  a row a program      reads neighbours; writes n_rows elements apart, a sector
+    v1  transpose_v1  a row per program    reads neighbours; writes n_rows elements apart, a sector
                                            for each element
-    v2  transpose     a tile a program     reads and writes neighbours: the compiler turns the tile
+    v2  transpose     a tile per program   reads and writes neighbours: the compiler turns the tile
                                            around in shared memory
 """
 
@@ -17,6 +17,7 @@ import triton
 import triton.language as tl
 
 from kernels.checks import GRID_LIMIT, check_runs_on, check_tensors
+from kernels.device import as_stored
 
 
 @triton.jit
@@ -62,7 +63,7 @@ def _prepare(kernel: object, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
         raise ValueError(
             f"transpose: x is {x.dtype}, which Triton does not know; view it as real numbers first."
         )
-    x = x.resolve_neg()  # a negative bit is no part of the memory that a kernel reads
+    x = as_stored(x)
     x = x.reshape(-1, *x.shape[-2:]) if x.numel() else x.new_empty((0, *x.shape[-2:]))
     return x, x.new_empty((x.shape[0], x.shape[2], x.shape[1]))
 
@@ -78,7 +79,7 @@ def _parts(x: torch.Tensor, out: torch.Tensor) -> list[tuple[torch.Tensor, torch
 
 
 def transpose_v1(x: torch.Tensor) -> torch.Tensor:
-    """v1 of the ladder: a row a program."""
+    """v1 of the ladder: a row per program."""
     batched, out = _prepare(transpose_kernel_v1, x)
     with torch.cuda.device_of(x):
         for part, out_part in _parts(batched, out):
@@ -96,7 +97,7 @@ def transpose(
 
     x: two dimensions or more, any strides. Leading dimensions that no strides can join are copied
     first.
-    block_m, block_n: rows and columns a program, powers of two.
+    block_m, block_n: rows and columns per program, powers of two.
 
     Raises TypeError for a non-tensor; ValueError for fewer than two dimensions, a complex
     dtype, more columns than 65,535 blocks hold, and a CPU tensor where the kernel is compiled for a

@@ -6,9 +6,9 @@
 The ladder. Every version reads x and y once and writes out once: 3 * n * itemsize bytes for n
 elements.
 
-    v1  add_v1   one element a program           n programs, each of them a whole program for one
+    v1  add_v1   one element per program         n programs, each of them a whole program for one
                                                  element
-    v2  add_v2   a block of elements a program   n / 1,024 programs; offsets in 32 bits, so n must
+    v2  add_v2   one block per program           n / 1,024 programs; offsets in 32 bits, so n must
                                                  stay below 2**31
     v3  add      offsets in 64 bits              any n; block size and warps as measured: see
                                                  `course recorded vector_add_blocks`
@@ -19,6 +19,7 @@ import triton
 import triton.language as tl
 
 from kernels.checks import check_runs_on, check_same, check_tensors
+from kernels.device import as_stored
 
 DTYPES = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
@@ -73,15 +74,12 @@ def _prepare(
             f"add: {x.numel():,} elements are more than v1 and v2 can count in 32 bits; use add, "
             "the v3."
         )
-    x, y = (
-        x.resolve_neg().contiguous(),
-        y.resolve_neg().contiguous(),
-    )  # a negative bit is no part of the memory
+    x, y = as_stored(x).contiguous(), as_stored(y).contiguous()
     return x, y, torch.empty_like(x)
 
 
 def add_v1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """v1 of the ladder: one element a program, for fewer than 2**31 elements (the limit of a
+    """v1 of the ladder: one element per program, for fewer than 2**31 elements (the limit of a
     grid)."""
     x, y, out = _prepare(add_kernel_v1, x, y)
     if out.numel():
@@ -93,7 +91,7 @@ def add_v1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def add_v2(
     x: torch.Tensor, y: torch.Tensor, block_size: int = 1024, num_warps: int = 4
 ) -> torch.Tensor:
-    """v2 of the ladder: a block of elements a program, for fewer than 2**31 elements."""
+    """v2 of the ladder: a block of elements per program, for fewer than 2**31 elements."""
     return _launch_blocks(add_kernel_v2, x, y, block_size, num_warps)
 
 
@@ -104,8 +102,8 @@ def add(
 
     x, y: tensors of one shape, dtype and device. Contiguous ones are read as they lie; others are
     copied first.
-    block_size: elements a program, a power of two. num_warps: warps a program, a power of two up to
-    32.
+    block_size: elements per program, a power of two. num_warps: warps per program, a power of two
+    up to 32.
 
     Raises TypeError for a non-tensor; ValueError where the inputs differ in device, dtype or
     shape, where their dtype is none of DTYPES, or where they lie on the CPU and the kernel is

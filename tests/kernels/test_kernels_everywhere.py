@@ -119,7 +119,6 @@ def be(monkeypatch, target):
     capability = divmod(int(target.name[3:]), 10) if target.nvidia else (0, 0)
     gpu = device.Gpu(capability, MULTIPROCESSORS, kib)
     monkeypatch.setattr(device, "_properties", lambda index: gpu)
-    monkeypatch.setattr(softmax, "_most_parts", lambda x: MULTIPROCESSORS)
 
 
 @pytest.mark.unless_unchanged(

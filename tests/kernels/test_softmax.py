@@ -9,6 +9,7 @@ from course import DEVICE, MODE, lower
 from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from kernels import softmax as module
+from kernels.device import CPU_MODE
 from kernels.softmax import PLANS, softmax, softmax_plan
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
@@ -151,9 +152,9 @@ def test_plans_are_in_order_and_have_an_end():
 
 
 def test_more_parts_than_a_gpu_runs_at_once_are_swept_by_one_program_or_refused(monkeypatch):
-    monkeypatch.setattr(module, "_most_parts", lambda x: 3)
+    monkeypatch.setattr(module, "gpu_of", lambda x: CPU_MODE._replace(multiprocessors=3))
     x = random(2, 17_000)
-    words = "5 programs a row are more than this GPU is sure to run at once; take a larger part_n"
+    words = "5 programs per row are more than this GPU is sure to run at once; take a larger part_n"
     with pytest.raises(ValueError, match=words):
         module.softmax_v7(x, part_n=4096)
     halves = x.half()
