@@ -50,9 +50,7 @@ class InChild(Generic[P, R]):
         end."""
         if os.environ.get("COURSE_CHILD") == self.kind:
             return self.here(*args, **kwargs)
-        bound = inspect.signature(self.here).bind(*args, **kwargs)
-        bound.apply_defaults()
-        ended = self.ended(*bound.args)
+        ended = self.ended(*args, **kwargs)  # type: ignore[arg-type]
         if ended.error is not None:
             raise ended.error
         if ended.how != "finished":
@@ -66,15 +64,22 @@ class InChild(Generic[P, R]):
         kind: Kind | None = None,
         timeout_s: float | None = None,
         memory_bytes: int | None = None,
+        **kwargs: object,
     ) -> Ended[R]:
         """Run the function in a child, and say how that ended. For the limits see `pool.call`."""
         return call(
             self.here,
-            *args,
+            *self._positional(*args, **kwargs),
             kind=kind or self.kind,
             timeout_s=timeout_s or self.timeout_s,
             memory_bytes=memory_bytes,
         )
+
+    def _positional(self, *args: object, **kwargs: object) -> tuple[object, ...]:
+        """The arguments of a call in the order of the parameters, defaults included."""
+        bound = inspect.signature(self.here).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args
 
 
 def runs_in(

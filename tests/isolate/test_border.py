@@ -34,6 +34,12 @@ def test_an_error_for_a_person_is_raised_where_the_function_was_called():
     assert (ended.how, ended.value, str(ended.error)) == ("failed", None, "5 is too large: take 3.")
 
 
+def test_arguments_may_be_named_in_any_order():
+    moved = Point(3.0, "", Point(1.0))
+    assert tasks.moved(by=2.0, point=Point(1.0)) == moved
+    assert tasks.moved.ended(by=2.0, point=Point(1.0)).value == moved
+
+
 def test_an_error_that_nobody_expected_is_a_sentence():
     with pytest.raises(ChildError, match="failed: ZeroDivisionError: ") as raised:
         tasks.divide(0)
