@@ -36,9 +36,7 @@ def run_compiler(command: list[str]) -> None:
         ended = run_command(command, TIMEOUT_S)
     except OSError as error:
         raise CourseError(f"{who} could not be run: {error.strerror}.") from error
-    if ended.how == "out of time":
-        raise CourseError(f"{who} did not end within {TIMEOUT_S} s, and was ended.")
     if ended.how != "finished":
         errors = [line for line in ended.stderr.splitlines() if "error" in line]
-        words = (errors or [ended.stderr.strip()[:300]])[0].strip()
-        raise CourseError(f"{who} refused ({ended.how}): {words or 'it left no word'}.")
+        words = (errors or [ended.stderr])[0].strip()[:300]
+        raise CourseError(f"{ended.sentence(who)}{f'; it said: {words}' if words else ''}.")

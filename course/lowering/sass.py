@@ -52,7 +52,6 @@ def nvidia_tool(name: str, binary: bytes, *options: str) -> str:
         path.write_bytes(binary)
         ended = run_command([str(TOOLS / name), *options, str(path)], TIMEOUT_S)
     if ended.how != "finished":
-        raise CourseError(
-            f"{name} could not read the kernel ({ended.how}): {ended.stderr.strip()[:200]}"
-        )
+        words = ended.stderr.strip()[:200]
+        raise CourseError(f"{ended.sentence(name)}{f'; it said: {words}' if words else ''}.")
     return ended.stdout
