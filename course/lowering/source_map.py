@@ -45,6 +45,9 @@ class LineMap:
         self.stages = list(stages)
         self._texts = stages
         self._own = {line.frame: line for line in source}
+        files = sorted({line.file for line in source}, reverse=True)
+        # A file may be given by its name alone; of several, the first in order is meant.
+        self._files = {name: file for file in files for name in (file, base(file))}
         self._maps: dict[str, _StageMap] = {}
 
     def of(self, line: int, file: str | None = None) -> dict[str, list[int]]:
@@ -54,9 +57,8 @@ class LineMap:
 
     def rows(self, stage: str, line: int, file: str | None = None) -> list[int]:
         """The lines of one stage that came from this line of the kernel."""
-        files = {each.file for each in self.source if file in (each.file, base(each.file))}
-        frame = min(files, default=file or self.source[0].file), line
-        return self._map(stage).rows.get(frame, [])
+        own = self.source[0].file if file is None else self._files.get(file, file)
+        return self._map(stage).rows.get((own, line), [])
 
     def back(self, stage: str, row: int) -> SourceLine | None:
         """The line of the kernel that a stage's line came from; None if it came from none."""
