@@ -17,7 +17,7 @@ from .records import Failure, ProgramSteps, program_text
 from .steps import Recorder
 from .time_limit import Stopped, limited
 
-MOST_PROGRAMS = 1024
+MOST_SAMPLED = 1024
 """Programs of a grid that are all run; of a larger grid a sample of so many is."""
 CLUSTERS = 16
 """A sample's clusters of neighbours: evenly spread, with the first program and the last."""
@@ -103,8 +103,8 @@ def sample(grid: Grid, also: set[Program]) -> list[Program]:
     x, y, z = grid
     total = x * y * z
     numbers: Iterable[int] = range(total)
-    if total > MOST_PROGRAMS:
-        size = MOST_PROGRAMS // CLUSTERS
+    if total > MOST_SAMPLED:
+        size = MOST_SAMPLED // CLUSTERS
         starts = [i * (total - size) // (CLUSTERS - 1) for i in range(CLUSTERS)]
         chosen = {i + x * (j + y * k) for i, j, k in also}
         numbers = sorted(chosen.union(*(range(start, start + size) for start in starts)))

@@ -13,7 +13,7 @@ import course
 from course import CourseError, draw, lower, replay
 from course.benching.record.ncu_counters import add_row_kernel
 from course.gpus.peaks import GPUS, gpu_of
-from course.tracing.observer import MOST_PROGRAMS, sample
+from course.tracing.observer import MOST_SAMPLED, sample
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests.support import trace_kernels as kernels
 
@@ -190,7 +190,7 @@ def test_a_grid_too_large_is_sampled_and_said_so():
     x = torch.empty(n, device="meta")
     grid = lambda meta: (n // meta["BLOCK_SIZE"],)  # noqa: E731
     counted = cost(kernels.add_kernel, grid, x, x, x, n, BLOCK_SIZE=1024)
-    assert not counted.exact and counted.programs == MOST_PROGRAMS
+    assert not counted.exact and counted.programs == MOST_SAMPLED
     assert (counted.bytes_loaded, counted.distinct_stored) == (2 * 4 * n, 4 * n)
     assert "scaled up from 1,024 of them" in str(counted)
 
@@ -201,7 +201,7 @@ def test_a_sample_holds_the_first_the_last_and_those_asked_for(grid):
     programs = sample(grid, {also})
     assert len(set(programs)) == len(programs) == min(math.prod(grid), len(programs))
     assert {(0, 0, 0), also, tuple(n - 1 for n in grid)} <= set(programs)
-    assert len(programs) <= MOST_PROGRAMS + 1
+    assert len(programs) <= MOST_SAMPLED + 1
 
 
 @pytest.mark.parametrize("name", GPUS)
