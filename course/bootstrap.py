@@ -32,6 +32,7 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 ANSWER_S = 20
 NEEDED_GB = {"cpu": 4, "": 8}
+NOWHERE = subprocess.DEVNULL
 
 
 class Stop(Exception):
@@ -49,7 +50,7 @@ def main(arguments):
         torch = os.environ.get("TORCH", "")
         if torch not in NEEDED_GB:
             raise Stop(
-                "TORCH is %r: set it to cpu for PyTorch's CPU build, or leave it unset." % torch
+                f"TORCH is {torch!r}: set it to cpu for PyTorch's CPU build, or leave it unset."
             )
         wanted = describe(torch, [LOCK, DEV_LOCK] if "--dev" in arguments else [LOCK])
         made = read_made()
@@ -57,73 +58,63 @@ def main(arguments):
             check_compiler()
             make(made, wanted)
     except Stop as stop:
-        sys.stderr.write("Set-up: %s\n" % stop)
-        return 1
+        return complain(stop)
     except OSError as error:
-        sys.stderr.write(
-            "Set-up: %s: make sure that you may write in %s and that it is not full.\n"
-            % (error, ROOT)
-        )
-        return 1
+        return complain(f"{error}: make sure that you may write in {ROOT} and that it is not full.")
     except KeyboardInterrupt:
-        sys.stderr.write(
-            "Set-up: stopped; the same command goes on from here, and downloads nothing twice.\n"
-        )
+        complain("stopped; the same command goes on from here, and downloads nothing twice.")
         return 130
     return 0
+
+
+def complain(sentence):
+    """Say on stderr why the set-up ends; return the exit code."""
+    sys.stderr.write(f"Set-up: {sentence}\n")
+    return 1
 
 
 def check_system(system):
     """Raise Stop where Triton has no wheels."""
     if not system.startswith("linux"):
         name = {"darwin": "macOS", "win32": "Windows"}.get(system, system)
+        wsl = ", or clone it inside WSL2 and run make lab there" if system == "win32" else ""
         raise Stop(
-            "Triton has no wheels for %s: open this folder as a dev container (VS Code: Dev"
-            " Containers: Reopen in Container)%s."
-            % (
-                name,
-                ", or clone it inside WSL2 and run make lab there" if system == "win32" else "",
-            )
+            f"Triton has no wheels for {name}: open this folder as a dev container (VS Code: Dev"
+            f" Containers: Reopen in Container){wsl}."
         )
-    if platform.machine() not in ("x86_64", "aarch64"):
+    machine = platform.machine()
+    if machine not in ("x86_64", "aarch64"):
         raise Stop(
-            "Triton has wheels for x86-64 and arm64 only, and this is %s: use such a machine."
-            % platform.machine()
+            f"Triton has wheels for x86-64 and arm64 only, and this is {machine}: use such a"
+            " machine."
         )
 
 
 def choose_python():
     """None where this Python serves, else the path of one on PATH that does. Raises Stop where
     there is none."""
-    if OLDEST <= sys.version_info[:2] <= NEWEST:
+    major, minor = sys.version_info[:2]
+    if OLDEST <= (major, minor) <= NEWEST:
         return None
     for name in PYTHONS:
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
             path = shutil.which(name, path=folder)
             if path and is_fit(path):
                 return path
+    age = "old" if (major, minor) < OLDEST else "new"
     raise Stop(
-        "Python %d.%d is too %s and no other was found: install Python 3.12 (Debian, Ubuntu:"
-        " apt-get install python3.12-venv), or name one with make lab PYTHON=/path/to/python3.12."
-        % (
-            sys.version_info[0],
-            sys.version_info[1],
-            "old" if sys.version_info[:2] < OLDEST else "new",
-        )
+        f"Python {major}.{minor} is too {age} and no other was found: install Python 3.12 (Debian,"
+        " Ubuntu: apt-get install python3.12-venv), or name one with"
+        " make lab PYTHON=/path/to/python3.12."
     )
 
 
 def is_fit(python):
     """Whether this file starts and is a Python that serves: a version manager puts names on PATH
     that start nothing."""
-    code = "import sys; sys.exit(not %r <= sys.version_info[:2] <= %r)" % (OLDEST, NEWEST)
+    code = f"import sys; sys.exit(not {OLDEST} <= sys.version_info[:2] <= {NEWEST})"
     try:
-        return (
-            subprocess.call(
-                [python, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            == 0
-        )
+        return not subprocess.call([python, "-c", code], stdout=NOWHERE, stderr=NOWHERE)
     except OSError:
         return False
 
@@ -149,14 +140,10 @@ def check_disk(torch):
     """Raise Stop where the packages will not fit."""
     free = shutil.disk_usage(ROOT).free / 1e9
     if free < NEEDED_GB[torch]:
-        cpu = (
-            ""
-            if torch == "cpu"
-            else ", or take PyTorch's CPU build with TORCH=cpu, which needs %d" % NEEDED_GB["cpu"]
-        )
+        small = f"PyTorch's CPU build with TORCH=cpu, which needs {NEEDED_GB['cpu']}"
         raise Stop(
-            "The packages need %d GB in %s and %.1f are free: make room%s."
-            % (NEEDED_GB[torch], ROOT, free, cpu)
+            f"The packages need {NEEDED_GB[torch]} GB in {ROOT} and {free:.1f} are free: make room"
+            f"{'' if torch == 'cpu' else ', or take ' + small}."
         )
 
 
@@ -208,7 +195,7 @@ def make(made, wanted):
         if name in wanted and wanted[name] != made.get(name):
             if lock == LOCK and torch == "cpu":
                 install_cpu_torch(settings)
-            say("Downloading and installing %s" % name)
+            say(f"Downloading and installing {name}")
             check(uv("-r", lock), settings)
     install_course(settings)
     with open(made_file(), "w") as file:
@@ -219,7 +206,7 @@ def make_venv(torch):
     """Make an empty .venv."""
     if not os.path.exists(VENV):
         check_disk(torch)
-    say("Making .venv with Python %s" % platform.python_version())
+    say(f"Making .venv with Python {platform.python_version()}")
     check([sys.executable, "-m", "venv", "--clear", VENV])
 
 
@@ -227,17 +214,11 @@ def install_uv():
     """Have pip fetch uv, which installs the rest: in parallel, and out of its cache where it has
     downloaded it before."""
     if not os.path.exists(uv_program()):
-        say("Downloading uv %s, which installs the rest" % pinned("uv"))
-        target = os.path.dirname(os.path.dirname(uv_program()))
-        options = [
-            "-vv",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "--upgrade",
-            "--target",
-            target,
-        ]
-        check([venv_python(), "-m", "pip", "install", *options, "uv==" + pinned("uv")])
+        version = pinned("uv")
+        say(f"Downloading uv {version}, which installs the rest")
+        pip = [venv_python(), "-m", "pip", "install", "-vv", "--disable-pip-version-check"]
+        folder = os.path.dirname(os.path.dirname(uv_program()))
+        check([*pip, "--no-deps", "--upgrade", "--target", folder, f"uv=={version}"])
 
 
 def uv_program():
@@ -247,26 +228,25 @@ def uv_program():
 def pinned(package):
     """The version of a package in the lock."""
     with open(DEV_LOCK) as file:
-        return re.search(r"^%s==(\S+)" % package, file.read(), re.MULTILINE).group(1)
+        return re.search(rf"^{package}==(\S+)", file.read(), re.MULTILINE)[1]
 
 
 def install_cpu_torch(settings):
     """Install PyTorch's CPU build from PyTorch's own index; where that gives none, say so and leave
     torch to the lock."""
-    wanted = "torch==%s+cpu" % pinned("torch")
-    say("Asking %s for %s" % (CPU_INDEX, wanted))
+    wanted = f"torch=={pinned('torch')}+cpu"
+    say(f"Asking {CPU_INDEX} for {wanted}")
     command = uv("--no-deps", "--default-index", CPU_INDEX, wanted)
     code, output = run(command, dict(settings, UV_HTTP_RETRIES="0"), ANSWER_S)
     if code and "Resolved" in output:
         raise Stop(explain(output))
     if code:
+        reason = f"did not answer within {ANSWER_S} s" if code < 0 else "cannot be reached"
         if "No solution found" in output:
-            reason = "has no %s for this machine and Python" % wanted
-        else:
-            reason = "did not answer within %d s" % ANSWER_S if code < 0 else "cannot be reached"
+            reason = f"has no {wanted} for this machine and Python"
         say(
-            "PyTorch's own index %s, so PyTorch's ordinary build is installed, which runs without a"
-            " GPU too and is gigabytes larger (`make clean setup TORCH=cpu` asks again)." % reason
+            f"PyTorch's own index {reason}, so PyTorch's ordinary build is installed, which runs"
+            " without a GPU too and is gigabytes larger (`make clean setup TORCH=cpu` asks again)."
         )
         check_disk("")
 
@@ -319,16 +299,17 @@ def check(command, settings=()):
     return output
 
 
+PROGRESS = ("Downloading", " Downloaded", "Prepared", "Installed", "Bytecode", "warning")
+
+
 def run(command, settings=(), answer_s=threading.TIMEOUT_MAX):
     """Run a command, with its progress on the terminal; return its exit code and all that it
     printed.
 
     With answer_s, uv is killed where it does not know after that long what the index has.
     """
-    environ = dict(os.environ, **dict(settings))
-    process = subprocess.Popen(
-        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    pipe, environ = subprocess.PIPE, dict(os.environ, **dict(settings))
+    process = subprocess.Popen(command, env=environ, stdout=pipe, stderr=subprocess.STDOUT)
     limit = threading.Timer(answer_s, process.kill)
     limit.start()
     output = ""
@@ -338,9 +319,7 @@ def run(command, settings=(), answer_s=threading.TIMEOUT_MAX):
             output += line
             if line.startswith("Resolved"):
                 limit.cancel()
-            if line.startswith(
-                ("Downloading", " Downloaded", "Prepared", "Installed", "Bytecode", "warning")
-            ):
+            if line.startswith(PROGRESS):
                 say(line.rstrip().replace("Prepared", "Downloaded and unpacked"))
         return process.wait(), output
     except BaseException:
@@ -350,78 +329,48 @@ def run(command, settings=(), answer_s=threading.TIMEOUT_MAX):
         limit.cancel()
 
 
-# What venv, pip (until 25, then since 26) or uv printed when it failed -> what to do. The first
-# that is found counts.
-FAILURES = (
-    (
-        "ensurepip is not available|No module named venv",
-        (
-            "This Python has no venv module: install it (Debian, Ubuntu: apt-get install"
-            " python{version}-venv)."
-        ),
-    ),
-    (
-        "No space left on device",
-        (
-            "The disk is full: make room in {root} and in {temporary} (`{uv} cache clean` often"
-            " helps), then run this again."
-        ),
-    ),
-    (
-        "CERTIFICATE_VERIFY_FAILED|invalid peer certificate",
-        (
-            "A proxy here signs with its own certificate: run this again with"
-            " PIP_CERT=/path/to/its/certificate.pem set."
-        ),
-    ),
-    (
-        "407 Proxy|proxy authorization required",
-        (
-            "The proxy wants a name and password: set https_proxy=http://name:password@host:port,"
-            " then run this again."
-        ),
-    ),
-    (
-        "ProxyError|proxy connection error|tunnel error",
-        "The proxy does not answer: check https_proxy, then run this again.",
-    ),
-    (
-        (
-            "NewConnectionError|NameResolutionError|ConnectTimeoutError|Read timed out|Connection"
-            " reset|IncompleteRead|connection error:|didn't respond within|Failed to fetch|Failed"
-            " to download"
-        ),
-        (
-            "The package index cannot be reached: check the network, or set https_proxy or"
-            " PIP_INDEX_URL, then run this again."
-        ),
-    ),
-    (
-        "No matching distribution found|No solution found",
-        (
-            "The package index lacks a locked version ({last}): an index of your own must mirror"
-            " all of requirements.lock."
-        ),
-    ),
-    ("", "The set-up failed, and the last that it printed was: {last}."),
-)
+# What venv, pip (until 25, then since 26) or uv printed when it failed, and below it what to do:
+# the first that matches counts.
+FAILURES = """
+ensurepip is not available|No module named venv
+    This Python has no venv module: install it (Debian, Ubuntu: apt-get install
+    python{version}-venv).
+No space left on device
+    The disk is full: make room in {root} and in {temporary} (`{uv} cache clean` often helps), then
+    run this again.
+CERTIFICATE_VERIFY_FAILED|invalid peer certificate
+    A proxy here signs with its own certificate: run this again with
+    PIP_CERT=/path/to/its/certificate.pem set.
+407 Proxy|proxy authorization required
+    The proxy wants a name and password: set https_proxy=http://name:password@host:port, then run
+    this again.
+ProxyError|proxy connection error|tunnel error
+    The proxy does not answer: check https_proxy, then run this again.
+NewConnectionError|NameResolutionError|ConnectTimeoutError|Read timed out|Connection reset
+|IncompleteRead|connection error:|didn't respond within|Failed to fetch|Failed to download
+    The package index cannot be reached: check the network, or set https_proxy or PIP_INDEX_URL,
+    then run this again.
+No matching distribution found|No solution found
+    The package index lacks a locked version ({last}): an index of your own must mirror all of
+    requirements.lock.
+"""
+OTHERWISE = "The set-up failed, and the last that it printed was: {last}."
 
 
 def explain(output):
     """One sentence for what a program printed when it failed."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["nothing"]
     errors = [line for line in lines if line.startswith("ERROR")]  # pip prints more after it
+    last = re.sub("^(ERROR|error): ", "", (errors or lines)[-1])
     because = re.search("Because .*", " ".join(lines))  # uv's reason may go over several lines
-    return next(sentence for pattern, sentence in FAILURES if re.search(pattern, output)).format(
+    failures = re.findall(r"((?:^\S.*\n)+)((?:^ .*\n)+)", FAILURES, re.MULTILINE)
+    known = (words for pattern, words in failures if re.search(pattern.replace("\n", ""), output))
+    return " ".join(next(known, OTHERWISE).split()).format(
         root=ROOT,
         temporary=tempfile.gettempdir(),
         uv=uv_program(),
         version="%d.%d" % sys.version_info[:2],
-        last=(
-            because[0].rstrip(".")
-            if because
-            else re.sub("^(ERROR|error): ", "", (errors or lines)[-1]).rstrip(".")
-        ),
+        last=(because[0] if because else last).rstrip("."),
     )
 
 
