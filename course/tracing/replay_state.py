@@ -16,7 +16,7 @@ from .records import ProgramSteps, Recording, Step
 MOST_SAVED = 300_000
 """Characters of the recorded programs that a learner's notebook and a page of its own hold."""
 
-MOST_KEPT = 12_000
+MOST_KEPT = 20_000
 """Characters of them that the course's own notebooks keep, which many people download."""
 
 

@@ -97,7 +97,7 @@ def test_a_slide_keeps_its_pictures_once(monkeypatch):
 def test_a_kept_notebook_holds_a_few_programs_of_a_replay(monkeypatch):
     programs = state_in(kept("replay", monkeypatch)["text/html"])["trace"]["programs"]
     assert programs[0]["program"] == [0, 0, 0]
-    assert sum(len(program["steps"]) for program in programs) <= 12_000
+    assert sum(len(program["steps"]) for program in programs) <= 20_000
 
 
 def test_folds_render_on_a_code_host():
