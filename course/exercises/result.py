@@ -1,5 +1,6 @@
 """What a check returns: a verdict with its reason, in a sentence or a few."""
 
+import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -19,6 +20,11 @@ and there is no GPU."""
 
 NO_TRY: tuple[Verdict, ...] = ("to do", "no answer", "stopped", "left to the GPU")
 """Verdicts that say nothing of what the learner knows: they do not count as a try."""
+
+# Okabe and Ito's green and vermilion, and a grey, which people with any colour vision can tell
+# apart. They colour an edge beside the text, so that the text can be read in light and in dark.
+RIGHT, WRONG, UNDECIDED = ("✔", "#009E73"), ("✘", "#D55E00"), ("○", "#999999")
+"""A verdict's sign and colour in a notebook."""
 
 MIME = "application/vnd.triton-course.checked+json"
 MOST_COLUMNS = 300
@@ -60,9 +66,13 @@ class Checked:
     __repr__ = __str__
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str | dict[str, str]]:
-        # The second is for `course check`, which reads it from the notebook.
+        sign, colour = RIGHT if self.right else UNDECIDED if self.verdict in NO_TRY else WRONG
+        text = f"{sign} {self}"
+        edge = f"border-left:5px solid {colour};padding:2px 0 2px 10px"
+        code = f'<code style="white-space:pre-wrap">{html.escape(text)}</code>'
+        # The last is for `course check`, which reads it from the notebook.
         row = {"exercise": self.exercise, "verdict": self.verdict, "text": str(self)}
-        return {"text/plain": str(self), MIME: row}
+        return {"text/plain": text, "text/html": f'<pre style="{edge}">{code}</pre>', MIME: row}
 
 
 def shortened(line: str) -> str:
