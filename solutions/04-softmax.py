@@ -388,7 +388,7 @@ rows = torch.randn(3, 5000, device=DEVICE)
 print((online_softmax(rows) - torch.softmax(rows, dim=1)).abs().max().item() < 1e-7)
 
 # %% [markdown]
-# Step through it: with the arrows beside "turn 1 of the loop" you go from tile to tile and see `m`
+# Step through it: with the arrows beside "iteration 1 of the loop" you go from tile to tile and see `m`
 # and `total` change.
 
 # %%

@@ -256,7 +256,7 @@ assert result.right
 # %% [markdown]
 # (`absolute` allows for sums that cancel: their terms are far larger than they are.)
 #
-# Step through the loop of one program: with the arrows beside "turn 1 of the loop" the tiles move on,
+# Step through the loop of one program: with the arrows beside "iteration 1 of the loop" the tiles move on,
 # and `acc` grows.
 
 # %%

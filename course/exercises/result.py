@@ -69,7 +69,8 @@ class Checked:
         sign, colour = RIGHT if self.right else UNDECIDED if self.verdict in NO_TRY else WRONG
         text = f"{sign} {self}"
         edge = f"border-left:5px solid {colour};padding:2px 0 2px 10px"
-        code = f'<code style="white-space:pre-wrap">{html.escape(text)}</code>'
+        wrap = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
+        code = f'<code style="{wrap}">{html.escape(text)}</code>'
         # The last is for `course check`, which reads it from the notebook.
         row = {"exercise": self.exercise, "verdict": self.verdict, "text": str(self)}
         return {"text/plain": text, "text/html": f'<pre style="{edge}">{code}</pre>', MIME: row}

@@ -312,7 +312,7 @@ function drawPrograms(view) {
   return box;
 }
 
-// The innermost loop around a step, and where its turns begin: steps at its header, in one run of
+// The innermost loop around a step, and where its iterations begin: steps at its header, in one run of
 // the loop.
 function loopAround(view, step) {
   const { trace, program } = view;
@@ -326,11 +326,11 @@ function loopAround(view, step) {
   let begin = step, end = step;
   while (begin > 0 && inLoop(program.steps[begin - 1])) begin--;
   while (end + 1 < program.steps.length && inLoop(program.steps[end + 1])) end++;
-  const turns = [];
+  const iterations = [];
   for (let at = begin; at <= end; at++) {
-    if (program.steps[at].depth === depth && program.steps[at].row === first) turns.push(at);
+    if (program.steps[at].depth === depth && program.steps[at].row === first) iterations.push(at);
   }
-  return { turns, turn: turns.filter((at) => at <= step).length };
+  return { iterations, iteration: iterations.filter((at) => at <= step).length };
 }
 
 // Whether a notebook keeps only some of the steps.
@@ -348,8 +348,8 @@ function show(view) {
   if (isPart(program)) more = `, of ${program.ran} that ran: the others are not saved`;
   view.counter.textContent = `step ${view.step + 1} of ${program.steps.length}${more}`;
   const loop = step && loopAround(view, view.step);
-  view.turnBox.hidden = !loop;
-  if (loop) view.turn.textContent = loop.turn ? `turn ${loop.turn} of the loop` : "";
+  view.iterationBox.hidden = !loop;
+  if (loop) view.iteration.textContent = loop.iteration ? `iteration ${loop.iteration} of the loop` : "";
   view.loop = loop;
   view.lines.forEach((line, row) => {
     line.classList.toggle("on", row === step?.row);
@@ -446,24 +446,24 @@ function drawBar(view) {
   view.slider.setAttribute("aria-label", "step");
   view.slider.oninput = () => go(view, Number(view.slider.value));
   view.counter = element("output");
-  view.turnBox = element("span");
-  view.turn = element("span");
-  const turnTo = (by) => {
-    const { turns, turn } = view.loop;
-    const before = turns[turn - 1] < view.step ? turns[turn - 1] : turns[turn - 2];
-    const next = by > 0 ? turns[turn] : before;
+  view.iterationBox = element("span");
+  view.iteration = element("span");
+  const iterationTo = (by) => {
+    const { iterations, iteration } = view.loop;
+    const before = iterations[iteration - 1] < view.step ? iterations[iteration - 1] : iterations[iteration - 2];
+    const next = by > 0 ? iterations[iteration] : before;
     if (next !== undefined) go(view, next);
   };
-  const before = button("◀", "the loop's turn before", () => turnTo(-1));
-  const after = button("▶", "the loop's next turn", () => turnTo(1));
-  view.turnBox.append(before, " ", view.turn, " ", after);
+  const before = button("◀", "previous iteration of the loop", () => iterationTo(-1));
+  const after = button("▶", "next iteration of the loop", () => iterationTo(1));
+  view.iterationBox.append(before, " ", view.iteration, " ", after);
   bar.append(
     button("|◀", "first step", () => go(view, 0)),
     button("◀", "step back", () => go(view, view.step - 1)),
     view.slider,
     button("▶", "step", () => go(view, view.step + 1)),
     button("▶|", "last step", () => go(view, Infinity)),
-    view.counter, view.turnBox,
+    view.counter, view.iterationBox,
   );
   return bar;
 }

@@ -64,3 +64,24 @@ def test_a_lesson_runs_from_top_to_bottom(name, server, new_page, tmp_path):
     assert any(length > 40 for length in shown) == ("<img src" in (NOTEBOOKS / name).read_text())
     page.screenshot(path=tmp_path / "page.png")
     page.close()
+
+
+def test_folds_open_in_the_lab_to_rendered_text(server, new_page):
+    page = new_page()
+    page.goto(server.format(name="01-vector-add.ipynb") + "&reset")
+    hint = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) details").first
+    hint.wait_for(state="attached")
+    hint.scroll_into_view_if_needed()
+    assert not hint.locator("p").first.is_visible()
+    hint.locator("summary").click()
+    assert hint.locator("p").first.is_visible()
+    folds = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) details")
+    texts = folds.evaluate_all(
+        """folds => folds.map(fold => {
+            const copy = fold.cloneNode(true);
+            copy.querySelectorAll('code').forEach(code => code.remove());
+            return copy.textContent;
+        })"""
+    )
+    assert texts and not any("`" in text or "**" in text for text in texts)
+    page.close()

@@ -115,7 +115,7 @@ def test_masked_lanes_and_numbers(add_page):
     assert add_page.locator(".values canvas").count() == 1
 
 
-def test_a_loop_is_stepped_by_turns(page, tmp_path):
+def test_a_loop_is_stepped_by_iterations(page, tmp_path):
     found = replay(
         kernels.row_sum_kernel, (3,), torch.ones(3, 300), torch.empty(3), 300, BLOCK_SIZE=64
     )
@@ -123,10 +123,10 @@ def test_a_loop_is_stepped_by_turns(page, tmp_path):
     for _ in range(3):
         press(page, "step")
     for turn in range(1, 5):
-        assert page.get_by_text(f"turn {turn} of the loop").is_visible()
-        press(page, "the loop's next turn")
+        assert page.get_by_text(f"iteration {turn} of the loop").is_visible()
+        press(page, "next iteration of the loop")
     assert f"start = {4 * 64}" in values(page)
-    press(page, "the loop's turn before")
+    press(page, "previous iteration of the loop")
     assert f"start = {3 * 64}" in values(page)
     assert line(page).startswith("for start in range")
     press(page, "last step")
