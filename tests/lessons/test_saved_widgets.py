@@ -100,15 +100,25 @@ def test_a_kept_notebook_holds_a_few_programs_of_a_replay(monkeypatch):
     assert sum(len(program["steps"]) for program in programs) <= 20_000
 
 
-def test_folds_render_on_a_code_host():
-    markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
+def by_a_code_host(text):
+    """MyST, and so a site made of the notebooks, has the same parser."""
+    return MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+
+
+def by_nbconvert(text):
+    from nbconvert.filters import markdown2html
+
+    return markdown2html(text)
+
+
+@pytest.mark.parametrize("render", [by_a_code_host, by_nbconvert])
+def test_folds_render_in_every_lesson(render):
     folds = 0
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         for cell in json.loads(path.read_text())["cells"]:
             text = "".join(cell["source"])
             if cell["cell_type"] == "markdown" and "<details>" in text:
-                html = markdown.render(text)
-                host = CodeHost(html)
+                host = CodeHost(render(text))
                 assert host.open == [] and all(fold.strip() for fold in host.folds)
                 assert not any("`" in fold or "**" in fold for fold in host.folds), path.name
                 folds += len(host.folds)
