@@ -2,6 +2,7 @@
 
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442"];
 const LOADED = "#56B4E9", STORED = "#D55E00", ODD_NAN = "#D5007F", ODD_INF = "#000000";
+const UNDEFINED = "rgba(128,128,128,.16)"; // a masked lane, whose value means nothing
 const MOST_MAP = 4096; // programs that are drawn as a map
 const TABLE_CELLS = 32; // up to so many, numbers are read rather than looked at
 
@@ -171,7 +172,10 @@ function drawValue(view, name, value) {
     box.append(rows);
   } else {
     const least = isBool ? 0 : value.least ?? 0, most = isBool ? 1 : value.most ?? 0;
-    const colour = (cell) => (cell < data.length ? shade(data[cell], least, most) : undefined);
+    const colour = (cell) => {
+      if (cell >= data.length) return undefined;
+      return mask && !mask[cell] ? UNDEFINED : shade(data[cell], least, most);
+    };
     box.append(grid(value.cells, 256, colour, {
       label: `${name}, ${data.length} cells`,
       titleOf: (cell) => (cell < data.length ? titleOf(cell) : ""),
