@@ -2,8 +2,9 @@
 
 Four things take time: reading the text, running a cell and making sense of what it prints, finding
 out what an exercise asks, and writing its lines. The rates are calibrated by lessons 00 to 03 of
-version 0.2, with which newcomers spend about 45, 120, 105 and 90 minutes: they come to 48, 122, 110
-and 85. A cell's minute holds the machine's time as well, which is the smaller part of it.
+version 0.2, which were judged to take a newcomer 45, 120, 105 and 90 minutes: they come to 45, 120,
+110 and 85. Nobody's minutes were measured. A cell's minute holds the machine's time as well: a cell
+of lessons 04 and 05 took 6 to 7 s on average in CPU mode, on two cores with much else to do.
 """
 
 import re
