@@ -16,6 +16,7 @@ from course.exercises import grade_notebook as grading
 from course.exercises import learner
 from course.exercises.progress import progress
 from course.exercises.result import MIME
+from course.lessons.statements import statements
 from tests.support.disk import room_for
 
 KERNEL = """
@@ -75,7 +76,9 @@ def shows(**content):
     return f"from IPython.display import display\ndisplay({{{MIME!r}: {content}}}, raw=True)"
 
 
-RIGHT = [shows(exercise=name, verdict="right", text=f"{name}: right.") for name in ("00.1", "00.2")]
+CORE = [statement.id for statement in statements(lesson="00").values() if statement.core]
+RIGHT = [shows(exercise=name, verdict="right", text=f"{name}: right.") for name in CORE]
+MISSING = [(name, "missing") for name in CORE]
 
 
 def test_one_bad_notebook_loses_nobodys_results(tmp_path):
@@ -84,19 +87,19 @@ def test_one_bad_notebook_loses_nobodys_results(tmp_path):
     for name in ("a", "z"):
         notebook(paths[name], *RIGHT)
     (tmp_path / "00-no notebook.ipynb").write_text("{")
-    notebook(paths["exits"], RIGHT[0], "import os; os._exit(1)", RIGHT[1])
-    notebook(paths["shows something else"], RIGHT[0], shows(other="keys"), RIGHT[1])
+    notebook(paths["exits"], RIGHT[0], "import os; os._exit(1)", *RIGHT[1:])
+    notebook(paths["shows something else"], RIGHT[0], shows(other="keys"), *RIGHT[1:])
     result = CliRunner().invoke(app, ["check", "--json", "77", *paths.values()])
     assert result.exit_code == 1
     content = json.loads(result.stdout)
     assert list(content) == ["77", *paths.values()]
-    both = [("00.1", "right"), ("00.2", "right")]
+    right = [(name, "right") for name in CORE]
     error = ("", "error")
     assert verdicts_in(content["77"]) == [error]
-    assert verdicts_in(content[paths["a"]]) == verdicts_in(content[paths["z"]]) == both
+    assert verdicts_in(content[paths["a"]]) == verdicts_in(content[paths["z"]]) == right
     assert verdicts_in(content[paths["no notebook"]]) == [error]
-    assert verdicts_in(content[paths["exits"]]) == [("00.1", "right"), ("00.2", "missing"), error]
-    assert verdicts_in(content[paths["shows something else"]]) == [*both, error]
+    assert verdicts_in(content[paths["exits"]]) == [right[0], *MISSING[1:], error]
+    assert verdicts_in(content[paths["shows something else"]]) == [*right, error]
     for name, says in (
         ("no notebook", "is no notebook"),
         ("exits", "ended the session"),
@@ -110,7 +113,7 @@ def test_a_notebook_that_does_not_end_is_one_error(tmp_path, monkeypatch):
     rows = grading.grade_notebook(
         Path(notebook(tmp_path / "00-endless.ipynb", "while True:\n    pass"))
     )
-    assert verdicts_of(rows) == [("00.1", "missing"), ("00.2", "missing"), ("", "error")]
+    assert verdicts_of(rows) == [*MISSING, ("", "error")]
     assert "did not end within 2 s" in rows[-1].text
 
 
@@ -118,7 +121,7 @@ def test_a_session_that_cannot_start_is_one_error(tmp_path):
     path = notebook(tmp_path / "00-mine.ipynb", *RIGHT)
     with room_for(0):
         rows = grading.grade_notebook(Path(path))
-    assert verdicts_of(rows) == [("00.1", "missing"), ("00.2", "missing"), ("", "error")]
+    assert verdicts_of(rows) == [*MISSING, ("", "error")]
     assert rows[-1].text.startswith(f"The session for {path} could not be run (")
 
 
@@ -134,13 +137,14 @@ def test_the_command_ends_well_only_where_every_core_exercise_is_right(tmp_path,
 
 
 def test_what_an_earlier_run_left_in_a_cell_that_does_not_run_is_no_result(tmp_path):
-    path = Path(notebook(tmp_path / "00-mine.ipynb", RIGHT[0], RIGHT[1]))
+    path = Path(notebook(tmp_path / "00-mine.ipynb", *RIGHT))
     content = nbformat.read(path, as_version=4)
-    content.cells[1].metadata["tags"] = ["skip-execution"]
-    shown = {MIME: {"exercise": "00.2", "verdict": "right", "text": "00.2: right."}}
-    content.cells[1].outputs = [nbformat.v4.new_output("display_data", data=shown)]
+    content.cells[0].metadata["tags"] = ["skip-execution"]
+    shown = {MIME: {"exercise": CORE[0], "verdict": "right", "text": f"{CORE[0]}: right."}}
+    content.cells[0].outputs = [nbformat.v4.new_output("display_data", data=shown)]
     nbformat.write(content, path)
-    assert verdicts_of(grading.grade_notebook(path)) == [("00.1", "right"), ("00.2", "missing")]
+    verdicts = verdicts_of(grading.grade_notebook(path))
+    assert verdicts == [*((name, "right") for name in CORE[1:]), MISSING[0]]
 
 
 def test_what_would_steer_a_terminal_is_written_out(tmp_path):
