@@ -15,6 +15,7 @@ from course.doctor import find_browser
 from course.lessons import lab
 from course.lessons.source import METADATA, NOTEBOOKS
 from tests.support.processes import PATIENCE_S
+from tests.support.saved_widgets import kept
 
 EXPLORE = """from course import explore
 import triton
@@ -55,6 +56,11 @@ def server(tmp_path_factory):
             cells=[nbformat.v4.new_code_cell(source)], metadata=METADATA
         )
         nbformat.write(notebook, home / "work" / name)
+    with pytest.MonkeyPatch.context() as patch:
+        output = nbformat.v4.new_output("display_data", data=kept("explore", patch))
+    cell = nbformat.v4.new_code_cell("shown", outputs=[output], execution_count=1)
+    saved = nbformat.v4.new_notebook(cells=[cell], metadata=METADATA)
+    nbformat.write(saved, home / "work" / "saved.ipynb")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

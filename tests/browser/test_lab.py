@@ -85,3 +85,14 @@ def test_folds_open_in_the_lab_to_rendered_text(server, new_page):
     )
     assert texts and not any("`" in text or "**" in text for text in texts)
     page.close()
+
+
+def test_saved_stages_are_fixed_width_in_the_lab_without_a_session(server, new_page):
+    page = new_page()
+    page.goto(server.format(name="saved.ipynb") + "&reset")
+    code = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea details pre code")
+    code.first.wait_for()
+    faces = code.evaluate_all("codes => codes.map(code => getComputedStyle(code).fontFamily)")
+    assert len(faces) > 3 and all("mono" in face for face in faces), faces
+    assert code.first.inner_text().split("\n")[0].endswith("@triton.jit")
+    page.close()

@@ -100,6 +100,16 @@ def test_a_kept_notebook_holds_a_few_programs_of_a_replay(monkeypatch):
     assert sum(len(program["steps"]) for program in programs) <= 20_000
 
 
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.name[:2])
+def test_no_saved_output_of_a_lesson_needs_script_or_a_style_sheet(path):
+    for cell in json.loads(path.read_text())["cells"]:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            html = "".join(data.get("text/html", ""))
+            assert not re.search(r"<(script|style|link|iframe|button)\b|\son\w+=", html)
+            assert not html or "text/plain" in data
+
+
 def by_a_code_host(text):
     """MyST, and so a site made of the notebooks, has the same parser."""
     return MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
