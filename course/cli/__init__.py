@@ -72,14 +72,16 @@ CHECK_HELP = (
 @app.command(help=CHECK_HELP)
 def check(lessons: Notebooks, as_json: Json = False) -> None:
     from course.exercises.grade_notebook import all_right, grade
-    from course.exercises.result import printable
+    from course.exercises.result import printable, sign_and_colour
 
     results = {}
     for lesson in lessons:
         path, rows = grade(lesson)
         results[path] = rows
         if not as_json:
-            texts = [row.text for row in rows] or ["no exercise was checked."]
+            signs = [sign_and_colour(row.verdict)[0] for row in rows]
+            texts = [f"{sign} {row.text}" for sign, row in zip(signs, rows, strict=True)]
+            texts = texts or ["no exercise was checked."]
             print(*map(printable, [f"{path}:", *texts]), sep="\n", flush=True)
     if as_json:
         contents = {path: [asdict(row) for row in rows] for path, rows in results.items()}

@@ -66,7 +66,7 @@ class Checked:
     __repr__ = __str__
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str | dict[str, str]]:
-        sign, colour = RIGHT if self.right else UNDECIDED if self.verdict in NO_TRY else WRONG
+        sign, colour = sign_and_colour(self.verdict)
         text = f"{sign} {self}"
         edge = f"border-left:5px solid {colour};padding:2px 0 2px 10px"
         wrap = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
@@ -74,6 +74,11 @@ class Checked:
         # The last is for `course check`, which reads it from the notebook.
         row = {"exercise": self.exercise, "verdict": self.verdict, "text": str(self)}
         return {"text/plain": text, "text/html": f'<pre style="{edge}">{code}</pre>', MIME: row}
+
+
+def sign_and_colour(verdict: str) -> tuple[str, str]:
+    """A verdict's sign, and its colour as #RRGGBB. One that is no check's counts as wrong."""
+    return RIGHT if verdict == "right" else UNDECIDED if verdict in NO_TRY else WRONG
 
 
 def shortened(line: str) -> str:

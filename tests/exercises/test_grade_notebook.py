@@ -45,7 +45,7 @@ def test_a_notebook_is_run_and_neither_it_nor_the_progress_changes(tmp_path, mon
     monkeypatch.setattr(grading, "grade", lambda lesson: graded)
     result = CliRunner().invoke(app, ["check", path])
     assert result.exit_code == 1
-    for text in (f"{path}:", "00.2: right.", "01.5: to do.", "01.6: wrong."):
+    for text in (f"{path}:", "✔ 00.2: right.", "○ 01.5: to do.", "✘ 01.6: wrong."):
         assert text in result.stdout
 
     content = json.loads(CliRunner().invoke(app, ["check", "--json", path]).stdout)
