@@ -5,10 +5,15 @@ import time
 
 from sphinx.cmd.build import main as sphinx
 
+from course.files import write_whole
+from course.lessons import saved_widgets
+
 from . import BUILD, OUT, ROOT, SiteError
 from .sources import SOURCE, Sources, lay_out
 
 DOCTREES = BUILD / "site-doctrees"
+STATIC = BUILD / "site-static"
+OWN = ROOT / "docs" / "site"
 
 
 def build() -> None:
@@ -17,8 +22,9 @@ def build() -> None:
     sources = Sources()
     lay_out(sources)
     sources.write()
+    write_static()
     arguments = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(DOCTREES)]
-    if sphinx([*arguments, "-c", str(ROOT / "docs" / "site"), str(SOURCE), str(OUT)]):
+    if sphinx([*arguments, "-c", str(OWN), str(SOURCE), str(OUT)]):
         shutil.rmtree(DOCTREES)  # a page that is not read again would not be complained of again
         raise SiteError("Sphinx found what is printed above: mend it, then run `make site` again.")
     shutil.rmtree(OUT / "_sources", ignore_errors=True)
@@ -27,3 +33,10 @@ def build() -> None:
     size = sum(path.stat().st_size for path in files) / 1e6
     took = time.monotonic() - begin
     print(f"{pages} pages, {size:.1f} MB, {took:.0f} s. Open file://{OUT / 'index.html'}")
+
+
+def write_static() -> None:
+    """Write the one script and the one style of the site: the widgets', and ours behind them."""
+    STATIC.mkdir(parents=True, exist_ok=True)
+    for name, widgets in (("site.js", saved_widgets.script()), ("site.css", saved_widgets.style())):
+        write_whole(STATIC / name, f"{widgets}\n{(OWN / name).read_text(encoding='utf-8')}")

@@ -14,7 +14,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline"]
 
 html_theme = "sphinx_book_theme"
-html_static_path = ["static"]
+html_static_path = ["../../build/site-static"]  # made by build.py
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = False
@@ -29,6 +29,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "use_download_button": False,
     "use_fullscreen_button": False,
+    "navbar_persistent": [],
     "navigation_with_keys": False,  # the arrow keys step through a replay
     "search_bar_text": "Search the course",
     "extra_footer": "",

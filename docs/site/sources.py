@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from . import BUILD, ROOT, SiteError
+from . import BUILD, ROOT, SiteError, reference, speeds
 
 SOURCE = BUILD / "site-source"
 SHOWN = ("kernels", "solutions")
@@ -40,6 +40,13 @@ FRONT = "docs/site/front.md"
 CONTENTS = {
     "Lessons": ("lessons/",),
     "To look up": ("pages/",),
+    "Reference": (
+        "reference/course.md",
+        "reference/course-draw",
+        "reference/course-aot",
+        "reference/course-stock",
+        "reference/results",
+    ),
     "Kernels": ("kernels/",),
     "Behind the course": ("design", "contributing", "solutions/", "files/"),
 }
@@ -119,6 +126,10 @@ def lay_out(sources: Sources) -> None:
         sources.add_markdown(page, file)
     for path in sorted((sources.root / "docs" / "pages").glob("*.md")):
         sources.add_markdown(f"pages/{path.name}", f"docs/pages/{path.name}")
+    for name, text in reference.pages(sources.root).items():
+        sources.add(f"reference/{name}.md", text)
+    records = sources.root / "course" / "benching" / "recorded"
+    sources.add("pages/recorded-speeds.md", speeds.page(records))
     sources.add_markdown("index.md", FRONT)
     for folder in SHOWN:
         for path in sorted((sources.root / folder).glob("[!_]*.py")):

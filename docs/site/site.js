@@ -1,0 +1,3 @@
+// Behind the widgets' script. A page that was opened as a file may not fetch another one, so there
+// the search shows titles alone.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
