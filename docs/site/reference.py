@@ -16,6 +16,12 @@ from . import SiteError
 
 WIDTH = 84
 """Characters of a signature that stay on one line."""
+VALUES = {
+    "DEVICE": 'Where a lesson puts its tensors: `"cuda"` in GPU mode, `"cpu"` in CPU mode.',
+    "MODE": "The mode of this session, and the reason for it; `MODE.gpu` says whether kernels are"
+    " compiled and launched. `COURSE_MODE=cpu` asks for CPU mode.",
+}
+"""The public names that are plain values."""
 Definition = ast.FunctionDef | ast.ClassDef
 
 
@@ -263,7 +269,8 @@ def pages(root: Path) -> dict[str, str]:
     package = Package(root)
     names = package.public("course")
     modules = [name for name in names if name.node is None]
-    groups = {"course": [name for name in names if name.node is not None]}
+    plain = [package.find("course", "CourseError")]
+    groups = {"course": plain + [name for name in names if name.node is not None]}
     groups |= {f"course.{name.name}": package.public(name.module) for name in modules}
     results: dict[tuple[str, str], Name] = {}
     for members in groups.values():
@@ -278,6 +285,8 @@ def pages(root: Path) -> dict[str, str]:
         shown = {(each.module, each.name) for each in members}
         results = {key: each for key, each in results.items() if key not in shown}
         parts = [f"# {group}\n", docstring(package.tree(about[group])) + "\n"]
+        if group == "course":
+            parts += [f"## {name}\n\n{text}\n" for name, text in VALUES.items()]
         parts += [_entry(each, prefix) for each in members if each.node is not None]
         written[group.replace(".", "-")] = "\n".join(parts)
     given = sorted(results.values(), key=lambda each: each.name)

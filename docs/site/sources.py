@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from . import BUILD, ROOT, SiteError, reference, speeds
+from . import BUILD, ROOT, SiteError, reference, routes, speeds
 
 SOURCE = BUILD / "site-source"
 SHOWN = ("kernels", "solutions")
@@ -81,7 +81,7 @@ class Sources:
 
         def replace(match: re.Match[str]) -> str:
             target = match["target"]
-            if match["code"] or re.match(r"[a-z]+:|#", target):
+            if match["code"] or re.match(r"[a-z]+:|#", target) or target in self.files:
                 return match[0]
             name, mark, anchor = target.partition("#")
             path = os.path.normpath(os.path.join(os.path.dirname(file), name))
@@ -130,13 +130,36 @@ def lay_out(sources: Sources) -> None:
         sources.add(f"reference/{name}.md", text)
     records = sources.root / "course" / "benching" / "recorded"
     sources.add("pages/recorded-speeds.md", speeds.page(records))
-    sources.add_markdown("index.md", FRONT)
+    add_front_page(sources)
     for folder in SHOWN:
         for path in sorted((sources.root / folder).glob("[!_]*.py")):
             sources.shown.add(f"{folder}/{path.name}")
     for path in sorted(sources.shown):
         sources.add(sources.page_of(path), file_page(path, (sources.root / path).read_text()))
     add_contents(sources)
+
+
+def add_front_page(sources: Sources) -> None:
+    """Add the front page, with the ways through the lessons and what else there is to look up."""
+    text = (sources.root / FRONT).read_text(encoding="utf-8")
+    lessons = [
+        routes.lesson_of(_markdown(json.loads(content)), path)
+        for path, content in sorted(sources.files.items())
+        if path.startswith("lessons/")
+    ]
+    if repository := os.environ.get("SITE_REPOSITORY"):
+        text = text.replace("<this repository>", repository)
+    pages = sorted((sources.root / "docs" / "pages").glob("*.md"))
+    titles = [(path, path.read_text(encoding="utf-8").partition("\n")[0]) for path in pages]
+    listed = [f"- [{title.lstrip('# ')}](../pages/{path.name})" for path, title in titles]
+    text = text.replace("<!-- pages -->\n", "".join(f"{line}\n" for line in listed))
+    text = sources.relink(text, FRONT, "index.md")
+    sources.add("index.md", text.replace("<!-- routes -->", routes.table(lessons)))
+
+
+def _markdown(notebook: dict[str, Any]) -> str:
+    texts = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown"]
+    return "\n\n".join(texts)
 
 
 def add_contents(sources: Sources) -> None:
@@ -150,11 +173,13 @@ def add_contents(sources: Sources) -> None:
 
 
 def _pages_in(sources: Sources, folders: tuple[str, ...]) -> list[str]:
+    """Entries of the contents; of a file's page its name alone."""
     return [
-        os.path.splitext(path)[0]
+        f"{os.path.basename(page)}.py <{page}>" if folder in ("kernels/", "solutions/") else page
         for folder in folders
         for path in sorted(sources.files)
         if path.endswith((".md", ".ipynb")) and path.startswith(folder)
+        for page in [os.path.splitext(path)[0]]
     ]
 
 
@@ -173,16 +198,23 @@ def add_lessons(sources: Sources) -> None:
                 f"{file} is no notebook ({error}): run `course notebooks {stem[:2]}`."
             ) from error
         page = f"lessons/{stem}.ipynb"
-        notebook["cells"] = [_cell(sources, cell, file, page) for cell in cells]
+        notebook["cells"] = [shown for cell in cells for shown in _cells(sources, cell, file, page)]
         sources.add(page, json.dumps(notebook, indent=1))
 
 
-def _cell(sources: Sources, cell: dict[str, Any], file: str, page: str) -> dict[str, Any]:
+def _cells(sources: Sources, cell: dict[str, Any], file: str, page: str) -> list[dict[str, Any]]:
+    """A cell as the page shows it; behind the check of an exercise, how to work on it."""
+    text = "".join(cell["source"])
     if cell["cell_type"] == "markdown":
-        return cell | {"source": sources.relink("".join(cell["source"]), file, page)}
-    if cell["cell_type"] == "code":
-        return cell | {"outputs": [_output(output) for output in cell["outputs"]]}
-    return cell
+        return [cell | {"source": sources.relink(text, file, page)}]
+    shown = [cell | {"outputs": [_output(output) for output in cell["outputs"]]}]
+    if re.match(r"check\(\"", text):
+        command = f"make lab LAB={Path(file).name[:2]}"
+        lab = f"Write it in your own lab: <code>{command}</code> opens this lesson there."
+        source = f'<div class="in-your-lab">{lab}</div>'
+        id_ = f"{cell['id']}-lab"
+        shown.append({"cell_type": "markdown", "id": id_, "metadata": {}, "source": source})
+    return shown
 
 
 def _output(output: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from course.benching.result import Speeds, Timing
 
 WIDTH, HEIGHT = 720, 320
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 44
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 24, 44
 """Room beside the axes, in pixels."""
 MOST_COUNTED = 16
 """Sizes up to this are counted; larger ones stand on a logarithmic axis."""
@@ -98,7 +98,7 @@ class Axes:
         ticks = self.sizes[:: math.ceil(len(self.sizes) / 9)]
         parts += [_text(self.x(size), below, _short(size)) for size in ticks]
         parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_name))
-        parts.append(_text(LEFT - 6, TOP + 10, unit, "end"))
+        parts.append(_text(LEFT - 6, TOP - 12, unit, "end"))
         if self.roof:
             parts.append(_level("roof", self.y(self.roof)))
             parts.append(_text(LEFT + 4, self.y(self.roof) - 4, "copy roof", "start"))
