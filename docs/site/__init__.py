@@ -7,16 +7,16 @@
 | `build.py` | sources, Sphinx, checks, and what is printed |
 | `sources.py` | what Sphinx reads: the repository's texts, with links that hold on the site |
 | `reference.py` | a page of the public names, from the source alone |
+| `routes.py` | the ways through the course, from what the lessons say |
 | `speeds.py` | a page of what was recorded |
 | `check.py` | links, anchors, alternative texts, foreign hosts |
-| `conf.py`, `static/`, `front.md` | Sphinx's settings, script and style, the front page |
+| `conf.py`, `site.js`, `site.css`, `front.md` | Sphinx's settings, script, style, the front page |
 """
 
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
-OUT = BUILD / "site"
 
 
 class SiteError(Exception):

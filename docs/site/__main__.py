@@ -1,7 +1,11 @@
-"""`python -m docs.site`: make the tools' environment where it is missing, then build in it."""
+"""`python -m docs.site [FOLDER]`: make the environment of tools where there is none, then build.
+
+FOLDER: where site/ will be; build/ by default.
+"""
 
 import os
 import sys
+from pathlib import Path
 
 from course import bootstrap
 
@@ -14,13 +18,15 @@ def main() -> int:
         if tools.is_inside():
             from . import build
 
-            build.build()
+            build.build(*map(Path, sys.argv[1:2]))
             return 0
         python = bootstrap.choose_python()
         if python is None and not tools.ready():
             tools.make()
+        program = python or str(tools.PYTHON)
+        arguments = [os.path.abspath(folder) for folder in sys.argv[1:2]]
         os.chdir(ROOT)
-        os.execv(python or tools.PYTHON, [python or str(tools.PYTHON), "-m", "docs.site"])
+        os.execv(program, [program, "-m", "docs.site", *arguments])
     except (SiteError, bootstrap.Stop) as stop:
         print(f"Site: {stop}", file=sys.stderr)
     except KeyboardInterrupt:

@@ -2,56 +2,69 @@
 
 import shutil
 import time
+from pathlib import Path
 
 from sphinx.cmd.build import main as sphinx
 
 from course.files import write_whole
 from course.lessons import saved_widgets
 
-from . import BUILD, OUT, ROOT, SiteError, check
-from .sources import SOURCE, Sources, lay_out
+from . import BUILD, ROOT, SiteError, check
+from .sources import Sources, lay_out
 
-DOCTREES = BUILD / "site-doctrees"
-OUTSIDE = BUILD / "site-outside-links.txt"
-"""The links to other hosts, one a line."""
-STATIC = BUILD / "site-static"
 OWN = ROOT / "docs" / "site"
 
 
-def build() -> None:
-    """Build build/site, and print what it takes and where to open it. Raises SiteError."""
+def build(folder: Path = BUILD) -> None:
+    """Build the site, and print what it takes and where to open it.
+
+    folder: where site/ will be, and what is made on the way. Raises SiteError.
+    """
     begin = time.monotonic()
-    sources = Sources()
+    site = folder / "site"
+    sources = Sources(folder / "site-source")
     lay_out(sources)
     sources.write()
-    write_static()
-    arguments = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(DOCTREES)]
-    if sphinx([*arguments, "-c", str(OWN), str(SOURCE), str(OUT)]):
-        shutil.rmtree(DOCTREES)  # a page that is not read again would not be complained of again
-        raise SiteError("Sphinx found what is printed above: mend it, then run `make site` again.")
-    remove_what_is_no_page(sources)
-    report = check.check(OUT)
-    print("".join(f"{problem}\n" for problem in report.problems), end="")
+    write_static(folder / "site-static")
+    run_sphinx(folder)
+    remove_what_is_no_page(site, sources)
+    report = check.check(site)
     if report.problems:
+        print(*report.problems, sep="\n")
         raise SiteError("The pages have the problems above: mend the texts that they come from.")
-    OUTSIDE.write_text("".join(f"{link}\n" for link in sorted(report.outside)))
-    files = [path for path in OUT.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files) / 1e6
+    outside = folder / "site-outside-links.txt"
+    outside.write_text("".join(f"{link}\n" for link in sorted(report.outside)))
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     took = time.monotonic() - begin
-    print(f"{report.pages} pages, {size:.1f} MB, {took:.0f} s. Open file://{OUT / 'index.html'}")
+    print(
+        f"{report.pages} pages, {size:.1f} MB, built in {took:.0f} s."
+        f" {len(report.outside)} links lead outside: {outside}.\n"
+        f"Open file://{site / 'index.html'}"
+    )
 
 
-def remove_what_is_no_page(sources: Sources) -> None:
+def run_sphinx(folder: Path) -> None:
+    """Make pages of the sources; a warning is an error."""
+    doctrees = folder / "site-doctrees"
+    options = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(doctrees), "-c", str(OWN)]
+    static = ["-D", f"html_static_path={folder / 'site-static'}"]
+    if sphinx([*options, *static, str(folder / "site-source"), str(folder / "site")]):
+        # A page that is not read again would not be complained of again.
+        shutil.rmtree(doctrees, ignore_errors=True)
+        raise SiteError("Sphinx found what is printed above: mend it, then run `make site` again.")
+
+
+def remove_what_is_no_page(site: Path, sources: Sources) -> None:
     """Remove the theme's templates, and pages whose sources are gone: Sphinx leaves both."""
-    wanted = {OUT / f"{page.rpartition('.')[0]}.html" for page in sources.files}
-    wanted |= {OUT / "search.html", OUT / "genindex.html"}
-    for path in OUT.rglob("*.html"):
+    wanted = {site / f"{page.rpartition('.')[0]}.html" for page in sources.files}
+    wanted |= {site / "search.html", site / "genindex.html"}
+    for path in site.rglob("*.html"):
         if path not in wanted:
             path.unlink()
 
 
-def write_static() -> None:
+def write_static(folder: Path) -> None:
     """Write the one script and the one style of the site: the widgets', and ours behind them."""
-    STATIC.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, widgets in (("site.js", saved_widgets.script()), ("site.css", saved_widgets.style())):
-        write_whole(STATIC / name, f"{widgets}\n{(OWN / name).read_text(encoding='utf-8')}")
+        write_whole(folder / name, f"{widgets}\n{(OWN / name).read_text(encoding='utf-8')}")

@@ -1,4 +1,4 @@
-"""What Sphinx reads, laid out in build/site-source: the repository's texts, with links that hold
+"""What Sphinx reads, laid out in a folder: the repository's texts, with links that hold
 on the site.
 
 A link to a notebook leads to its page, one to any other file of the repository to a page with that
@@ -12,9 +12,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from . import BUILD, ROOT, SiteError, reference, routes, speeds
+from . import ROOT, SiteError, reference, routes, speeds
 
-SOURCE = BUILD / "site-source"
 SHOWN = ("kernels", "solutions")
 """Folders whose Python files have a page each, linked or not."""
 LANGUAGES = {
@@ -56,7 +55,7 @@ CONTENTS = {
 class Sources:
     """The folder that Sphinx reads, as it is filled."""
 
-    def __init__(self, folder: Path = SOURCE, root: Path = ROOT) -> None:
+    def __init__(self, folder: Path, root: Path = ROOT) -> None:
         self.folder = folder
         self.root = root
         self.files: dict[str, bytes] = {}
