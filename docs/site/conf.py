@@ -10,6 +10,7 @@ language = "en"
 extensions = ["myst_nb"]
 nb_execution_mode = "off"  # a lesson is never run here: its outputs are committed
 nb_merge_streams = True
+suppress_warnings = ["misc.highlighting_failure"]  # then the code has no color, which does no harm
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline"]
 
@@ -34,7 +35,5 @@ html_theme_options = {
     "extra_footer": "",
 }
 if os.environ.get("SITE_REPOSITORY"):
-    html_theme_options |= {
-        "repository_url": os.environ["SITE_REPOSITORY"],
-        "use_repository_button": True,
-    }
+    link = {"name": "Repository", "url": os.environ["SITE_REPOSITORY"], "icon": "fa-solid fa-code"}
+    html_theme_options["icon_links"] = [link]

@@ -151,8 +151,11 @@ def rendered(text: str, parameters: Set[str] = frozenset()) -> str:
     """
     blocks: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
-        if _is_code(paragraph):
+        if _is_python(paragraph):
             blocks.append(code(inspect.cleandoc(paragraph)))
+            continue
+        if all(line.startswith("    ") for line in paragraph.split("\n")):
+            blocks.append(code(inspect.cleandoc(paragraph), "text"))
             continue
         in_list = False
         for number, line in enumerate(paragraph.split("\n")):
@@ -174,11 +177,12 @@ def rendered(text: str, parameters: Set[str] = frozenset()) -> str:
     return "\n\n".join(blocks).strip()
 
 
-def _is_code(paragraph: str) -> bool:
-    if all(line.startswith("    ") for line in paragraph.split("\n")):
-        return True
+def _is_python(paragraph: str) -> bool:
+    """Whether it is code, and no sentence: prose that parses as Python has no bracket or import."""
     try:
-        return "(" in paragraph and bool(ast.parse(paragraph))
+        return bool(
+            re.search(r"\(|\bimport\b", paragraph) and ast.parse(inspect.cleandoc(paragraph))
+        )
     except SyntaxError:
         return False
 
@@ -213,8 +217,8 @@ def _split(arguments: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def code(text: str) -> str:
-    return f"```python\n{text}\n```"
+def code(text: str, language: str = "python") -> str:
+    return f"```{language}\n{text}\n```"
 
 
 def function_entry(name: Name, prefix: str = "") -> str:
