@@ -11,7 +11,7 @@
 # LAB="…"       a lesson to open, as LAB=04; options for `jupyter lab`, as LAB="--no-browser --port 9000"
 # TEST="…"      options for pytest, as TEST="-k mode"
 # PART="…"      what to test, as PART=tests/gpu or PART="notebooks/0[0-3]*": tests and notebooks by default
-# REQUIRE=…     browser,gpu: what must be there; without it, tests that need it are skipped with the reason
+# REQUIRE=…     browser,gpu,site: what must be there; without it, tests that need it are skipped with the reason
 
 PYTHON ?= python3
 TORCH ?=

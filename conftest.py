@@ -16,7 +16,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # The tests' checks are nobody's progress; sessions of notebooks under test inherit this too.
 os.environ["COURSE_DATA"] = tempfile.mkdtemp(prefix="course-test-data-")
 
-AVAILABLE = ("browser", "gpu")
+AVAILABLE = ("browser", "gpu", "site")
 CELL_TIMEOUT_S = 1800
 """A session that has died is noticed at once, so this only ends a cell without end."""
 
@@ -37,6 +37,7 @@ def pytest_configure(config):
         )
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU and GPU mode")
     config.addinivalue_line("markers", "browser: needs Chromium")
+    config.addinivalue_line("markers", "site: needs the tools that build the site")
     unknown = required() - set(AVAILABLE)
     if unknown:
         raise pytest.UsageError(
@@ -53,6 +54,10 @@ def missing(what: str) -> str | None:
     """Why this machine cannot run tests that need `what`; None where it can."""
     if what == "gpu":
         return None if course.MODE.gpu else f"needs a GPU: {course.MODE}"
+    if what == "site":
+        from docs.site import tools
+
+        return None if tools.ready() else "needs the site's tools: make site"
     from course.doctor import find_browser
 
     return None if find_browser() else "needs Chromium: apt-get install chromium"

@@ -1,7 +1,7 @@
 """The environment with the site's tools, apart from the learner's: build/site-tools.
 
-Made as `course/bootstrap.py` makes .venv, by its functions, from requirements-site.lock. Once it is
-made, nothing is asked of the network.
+Made as `course/bootstrap.py` makes .venv, by its functions, from requirements-site.lock, with the
+Python that asks first. Once it is made, nothing is asked of the network.
 """
 
 import hashlib
@@ -41,14 +41,16 @@ def make() -> None:
     try:
         bootstrap.check([sys.executable, "-m", "venv", "--clear", str(VENV)])
         bootstrap.install_uv()
-        bootstrap.check(bootstrap.uv("--no-deps", "-r", str(LOCK)), bootstrap.uv_settings())
+        # Python compiles what it imports, which is a small part of it all.
+        settings = bootstrap.uv_settings() | {"UV_COMPILE_BYTECODE": "0"}
+        bootstrap.check(bootstrap.uv("--no-deps", "-r", str(LOCK)), settings)
     except bootstrap.Stop as stop:
         raise SiteError(str(stop).replace("requirements.lock", LOCK.name)) from stop
     MADE.write_text(json.dumps(_wanted()))
 
 
 def _wanted() -> dict[str, str]:
-    return {"python": sys.version, "lock": hashlib.sha256(LOCK.read_bytes()).hexdigest()}
+    return {"lock": hashlib.sha256(LOCK.read_bytes()).hexdigest()}
 
 
 def is_inside() -> bool:

@@ -1,0 +1,68 @@
+"""The site, built once from the repository as it is, and browsers that note what goes wrong."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.site import ROOT
+from tests.browser.conftest import browser, new_context
+
+__all__ = ["browser", "new_context", "offline", "open_page", "site"]
+
+WIDE = {"width": 1400, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
+
+def offline() -> list[str]:
+    """What to put before a command so that it has no network; nothing where this is not allowed."""
+    command = ["unshare", "--net", "--map-root-user"]
+    allowed = shutil.which("unshare") and subprocess.run([*command, "true"]).returncode == 0
+    return command if allowed else []
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """The built site. It was built with the network cut off."""
+    folder = tmp_path_factory.mktemp("built")
+    command = [*offline(), sys.executable, "-m", "docs.site", str(folder)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert re.search(r"\d+ pages, [\d.]+ MB, built in \d+ s", ended.stdout)
+    return folder / "site"
+
+
+@pytest.fixture
+def open_page(site, new_context):
+    """Open a page of the site from its file. Whatever goes wrong there or is asked of another host
+    fails the test at its end."""
+    problems = []
+
+    def note(page):
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "console",
+            lambda message: (
+                problems.append(message.text) if message.type in ("error", "warning") else None
+            ),
+        )
+        page.on(
+            "request",
+            lambda request: (
+                problems.append(request.url)
+                if not request.url.startswith(("file:", "data:", "http://127.0.0.1"))
+                else None
+            ),
+        )
+
+    def open_it(name, *, base=None, size=WIDE, **options):
+        page = new_context(viewport=size, **options).new_page()
+        note(page)
+        page.goto(f"{base or f'file://{site}'}/{name}")
+        return page
+
+    yield open_it
+    assert problems == []
