@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import re
 import threading
 
 import pytest
@@ -38,10 +39,11 @@ def saved_in(site, kind):
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_shows_without_an_error_and_its_widgets_are_alive(site, open_page, lesson):
-    saved = (site / "lessons" / f"{lesson}.html").read_text().count("data-course-widget=")
+    html = (site / "lessons" / f"{lesson}.html").read_text()
+    saved = len(re.findall('data-course-widget="(?:explore|replay)"', html))
     page = open_page(f"lessons/{lesson}.html")
     page.wait_for_function(f"!document.querySelector('{SAVED}')")
-    assert page.locator(".course-widget").count() == saved
+    assert page.locator(".course-explorer, .course-replay").count() == saved
     assert page.locator(".bd-article h1").count() == 1
     assert page.evaluate(SIDEWAYS) <= 0
 
@@ -61,13 +63,17 @@ def test_on_a_phone_a_lesson_does_not_scroll_sideways_and_code_is_fixed_width(
 
 def test_text_has_seventy_to_eighty_characters_a_line(open_page):
     page = open_page("lessons/04-softmax.html")
-    wide = """() => {
-        const p = [...document.querySelectorAll('.bd-article > section > p, section p')]
-            .find((each) => each.textContent.length > 200 && !each.querySelector('code'));
-        const line = parseFloat(getComputedStyle(p).lineHeight);
-        return p.textContent.length / Math.round(p.offsetHeight / line);
-    }"""
-    assert 62 <= page.evaluate(wide) <= 84
+    characters = page.evaluate("""() => {
+        const text = [...document.querySelectorAll('.bd-article section > p')]
+            .find((each) => each.textContent.length > 200);
+        const line = document.createElement('span');
+        line.style.whiteSpace = 'nowrap';
+        line.append(text.textContent.replace(/\\s+/g, ' '));
+        const width = text.clientWidth, length = line.textContent.length;
+        text.replaceChildren(line);
+        return length * width / line.offsetWidth;
+    }""")
+    assert 70 <= characters <= 80
 
 
 def test_hovering_a_line_lights_its_relatives_in_the_other_panes(site, open_page):
@@ -128,7 +134,8 @@ def test_the_theme_changes_to_dark_and_the_widgets_with_it(site, open_page):
     back = "getComputedStyle(document.querySelector('{}')).backgroundColor.match(/[\\d.]+/g)"
     for what in ("body", ".course-widget"):
         assert max(map(float, page.evaluate(back.format(what))[:3])) < 80, what
-    page.locator("button.theme-switch-button").first.click()
+    page.locator(".theme-switch-button").click()
+    page.locator(".theme-change-button[data-mode='light']").click()
     page.locator("html[data-theme='light']").wait_for()
     assert min(map(float, page.evaluate(back.format("body"))[:3])) > 200
 
