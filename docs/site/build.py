@@ -47,6 +47,7 @@ def run_sphinx(folder: Path) -> None:
     """Make pages of the sources; a warning is an error."""
     doctrees = folder / "site-doctrees"
     options = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(doctrees), "-c", str(OWN)]
+    options.append("--write-all")  # the contents stand beside every page
     static = ["-D", f"html_static_path={folder / 'site-static'}"]
     if sphinx([*options, *static, str(folder / "site-source"), str(folder / "site")]):
         # A page that is not read again would not be complained of again.

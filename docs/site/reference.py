@@ -221,11 +221,13 @@ def code(text: str, language: str = "python") -> str:
     return f"```{language}\n{text}\n```"
 
 
-def function_entry(name: Name, prefix: str = "") -> str:
-    """A function under a heading of its own."""
+def function_entry(name: Name, prefix: str, links: list[str]) -> str:
+    """A function under a heading of its own. links: to the classes that it returns."""
     assert isinstance(name.node, ast.FunctionDef)
     shown = f"{prefix}{name.name}"
-    return f"## {shown}\n\n{code(signature(name.node, shown))}\n\n{docstring(name.node)}\n"
+    parts = [f"## {shown}", code(signature(name.node, shown)), docstring(name.node)]
+    parts += [f"Returns: {', '.join(links)}."] if links else []
+    return "\n\n".join(parts) + "\n"
 
 
 def class_entry(name: Name, prefix: str = "") -> str:
@@ -272,34 +274,51 @@ def pages(root: Path) -> dict[str, str]:
     """
     package = Package(root)
     names = package.public("course")
-    modules = [name for name in names if name.node is None]
     plain = [package.find("course", "CourseError")]
-    groups = {"course": plain + [name for name in names if name.node is not None]}
-    groups |= {f"course.{name.name}": package.public(name.module) for name in modules}
-    results: dict[tuple[str, str], Name] = {}
-    for members in groups.values():
-        for member in members:
-            for each in package.returned(member):
-                results.setdefault((each.module, each.name), each)
+    groups = {"course": ("course", plain + [name for name in names if name.node is not None])}
+    for name in names:
+        if name.node is None:
+            groups[f"course.{name.name}"] = (name.module, package.public(name.module))
+    places = {
+        (
+            each.module,
+            each.name,
+        ): f"{group.replace('.', '-')}.md#{_slug(_prefix(group) + each.name)}"
+        for group, (_, members) in groups.items()
+        for each in members
+    }
+    results = {
+        (each.module, each.name): each
+        for _, members in groups.values()
+        for member in members
+        for each in package.returned(member)
+        if (each.module, each.name) not in places
+    }
+    places |= {key: f"results.md#{_slug(each.name)}" for key, each in results.items()}
     written = {}
-    about = {f"course.{name.name}": name.module for name in modules} | {"course": "course"}
-    for group, members in groups.items():
-        prefix = group.removeprefix("course").removeprefix(".")
-        prefix = f"{prefix}." if prefix else ""
-        shown = {(each.module, each.name) for each in members}
-        results = {key: each for key, each in results.items() if key not in shown}
-        parts = [f"# {group}\n", docstring(package.tree(about[group])) + "\n"]
+    for group, (module, members) in groups.items():
+        parts = [f"# {group}\n", docstring(package.tree(module)) + "\n"]
         if group == "course":
             parts += [f"## {name}\n\n{text}\n" for name, text in VALUES.items()]
-        parts += [_entry(each, prefix) for each in members if each.node is not None]
+        for each in members:
+            returned = {(to.module, to.name): to.name for to in package.returned(each)}
+            links = [f"[{name}]({places[key]})" for key, name in returned.items()]
+            if isinstance(each.node, ast.ClassDef):
+                parts.append(class_entry(each, _prefix(group)))
+            elif each.node is not None:
+                parts.append(function_entry(each, _prefix(group), links))
         written[group.replace(".", "-")] = "\n".join(parts)
-    given = sorted(results.values(), key=lambda each: each.name)
     head = "# What they return\n\nWhat the functions of the course return, by class.\n"
+    given = sorted(results.values(), key=lambda each: each.name)
     written["results"] = "\n".join([head, *map(class_entry, given)])
     return written
 
 
-def _entry(name: Name, prefix: str) -> str:
-    if isinstance(name.node, ast.ClassDef):
-        return class_entry(name, prefix)
-    return function_entry(name, prefix)
+def _prefix(group: str) -> str:
+    """What stands before a name where it is used: "draw." for course.draw."""
+    return group.removeprefix("course").removeprefix(".") + "." if group != "course" else ""
+
+
+def _slug(heading: str) -> str:
+    """A heading's anchor, as Markdown's readers make it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
