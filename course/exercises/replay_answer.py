@@ -8,14 +8,12 @@ import torch
 from course.errors import CourseError
 from course.isolate import runs_in
 from course.isolate.function_source import Source
-from course.tracing.bounds import refuse_promise
 from course.tracing.kernel_text import KernelText
 from course.tracing.observer import Watch, watched
 from course.tracing.records import Element, Failure, Recording
 from course.tracing.replay import Replay
 from course.tracing.worker import recording
 from course.triton_internals.interpreter import Program
-from course.triton_internals.promises import promises_held
 from course.verifying.inputs import Case
 
 from .kinds import Function
@@ -75,8 +73,7 @@ def _run(watch: Watch, function: Function, case: Case) -> tuple[Any, Failure | N
         nonlocal result
         result = function(*tensors, *case.scalars)
 
-    with promises_held(refuse_promise):
-        failure = watched(watch, launch, STEPS_S)
+    failure = watched(watch, launch, STEPS_S)
     return result, failure
 
 

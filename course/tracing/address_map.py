@@ -1,6 +1,6 @@
 """A launch's tensors: from an address to the element that lies there."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,16 +48,20 @@ class Argument:
         inside = (offsets >= 0) & (offsets < self.end - self.address)
         left = offsets // self.itemsize
         numbers = np.zeros(addresses.shape, dtype=np.int64)
-        # The largest stride first, like the digits of a number: right unless elements overlap.
-        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.strides[axis]):
-            size, stride = self.shape[axis], self.strides[axis]
-            if size == 1 or stride == 0:
-                continue  # a broadcast axis lies in one place: its first element stands for all
-            index = left // stride
-            left = left - index * stride
-            inside &= index < size
+        for axis in self._from_the_largest_stride:
+            index = left // self.strides[axis]
+            left = left - index * self.strides[axis]
+            inside &= index < self.shape[axis]
             numbers += index * int(np.prod(self.shape[axis + 1 :], dtype=np.int64))
         return np.where(inside & (left == 0), numbers, -1)
+
+    @property
+    def _from_the_largest_stride(self) -> list[int]:
+        """The axes in the order in which an offset is taken apart, like the digits of a number;
+        that is right unless elements overlap."""
+        # A broadcast axis lies in one place: its first element stands for all.
+        axes = [axis for axis, size in enumerate(self.shape) if size > 1 and self.strides[axis]]
+        return sorted(axes, key=lambda axis: -self.strides[axis])
 
     def index(self, number: int) -> tuple[int, ...]:
         """The index of an element by its number."""
@@ -66,7 +70,46 @@ class Argument:
     def place(self, number: int) -> str:
         """An element in a sentence: "out_ptr[3, 17]"."""
         index = self.index(number)
-        return f"{self.name}[{', '.join(map(str, index))}]" if index else self.name
+        return self.name + indexed(index)
+
+    def beside(self, address: int) -> str:
+        """Where an address lies that is no element's, after "Program 0 read": "outside out_ptr, …"
+        or "between x_ptr[0] and x_ptr[1], …"."""
+        offset = (address - self.address) // self.itemsize
+        if offset < 0:
+            return f"outside {self._in_words}: at [{offset:,}]"
+        index, left, axis, step = [0] * len(self.shape), offset, -1, 1
+        for axis in self._from_the_largest_stride:
+            step = self.strides[axis]
+            index[axis], left = divmod(left, step)
+        if step == 1 and index:
+            index[axis] += left  # of a tensor of one element nothing has been taken off
+        elif left and all(i < size for i, size in zip(index, self.shape, strict=True)):
+            after = list(index)
+            after[axis] += 1
+            between = f"between {self.name}{indexed(index)} and {self.name}{indexed(after)}"
+            return (
+                f"{between}: {self.name} has gaps, its elements are {step} apart. Multiply the "
+                "offsets by its stride, or give the kernel a contiguous copy"
+            )
+        return f"outside {self._in_words}: at {indexed(index)}"
+
+    @property
+    def _in_words(self) -> str:
+        """Its name and its size."""
+        if len(self.shape) == 1:
+            return f"{self.name}, whose length is {self.elements:,}"
+        if not self.shape:
+            return f"{self.name}, which is one number"
+        shape = " x ".join(f"{size:,}" for size in self.shape)
+        contiguous = self.end == self.address + self.elements * self.itemsize
+        strides = "" if contiguous else f" with strides {self.strides}"
+        return f"{self.name}, which is {shape}{strides}"
+
+
+def indexed(index: Sequence[int]) -> str:
+    """An index in a sentence: "[3, 1,024]"; empty for that of a single number."""
+    return f"[{', '.join(f'{i:,}' for i in index)}]" if index else ""
 
 
 class Arguments:

@@ -8,6 +8,8 @@ import torch
 
 from course.triton_internals.interpreter import Access, Kind, Launch, Program
 
+from .address_map import Argument
+from .own_line import OwnLine, running_line
 from .records import program_text
 
 LEAST_ADDRESS = 2**40
@@ -19,7 +21,9 @@ VERBS: dict[Kind, str] = {"load": "read", "store": "wrote", "update": "updated"}
 class Problem:
     """What is wrong with a function, apart from a crash."""
 
-    kind: Literal["wrong", "raised", "race", "reads outside", "writes outside"]
+    kind: Literal[
+        "wrong", "raised", "race", "reads outside", "writes outside", "false promise"
+    ]  # fmt: skip
     text: str
     """A sentence."""
     program: Program | None = None
@@ -28,6 +32,13 @@ class Problem:
     """… and the number of its launch."""
     index: tuple[int, ...] | None = None
     """The first wrong element of the result, if values are wrong."""
+    line: OwnLine | None = None
+    """The line of the reader's code that did it, if one is known."""
+
+    @property
+    def reason(self) -> str:
+        """The line, if one is known, and below it the sentence."""
+        return "\n".join(filter(None, [str(self.line or ""), self.text]))
 
 
 class FoundError(Exception):
@@ -46,15 +57,15 @@ def refuse_promise(program: Program, promise: str) -> None:
     """Stop a launch that promises the compiler what does not hold: see `promises_held`."""
     promise_text = f"Program {program_text(program)} promises {promise}"
     text = f"{promise_text}: promise only what always holds."
-    raise FoundError(Problem("wrong", text, program))
+    raise FoundError(Problem("false promise", text, program, line=running_line()))
 
 
-def outside(access: Access, place: str) -> Problem:
-    """That a program has touched a place which is not its own."""
+def outside(access: Access, place: str, line: OwnLine | None) -> Problem:
+    """That a program has touched a place which is not its own, in this line of the reader's."""
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
     text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
-    return Problem(kind, text, access.program)
+    return Problem(kind, text, access.program, line=line)
 
 
 def stop_outside(access: Access, storages: list[tuple[int, int]]) -> None:
@@ -64,7 +75,8 @@ def stop_outside(access: Access, storages: list[tuple[int, int]]) -> None:
     for start, size in storages:
         inside |= (access.addresses >= start) & (ends <= start + size)
     if not inside.all():
-        raise OutsideError(outside(access, "memory that is none of the kernel's arguments"))
+        place = "memory that is none of the kernel's arguments"
+        raise OutsideError(outside(access, place, running_line()))
 
 
 def storages_of(launch: Launch) -> list[tuple[int, int]]:
@@ -84,34 +96,32 @@ def may_hold_pointers(launch: Launch) -> bool:
 class Region:
     """A tensor of which it is known where its elements lie."""
 
-    name: str
-    """Its name in a sentence: "input 0"."""
-    length: int
-    first: int
-    """The address of its first element."""
+    argument: Argument
+    """Where its elements lie, and its name in a sentence: the kernel's own, or "its output"."""
     start: int
     """The address where its storage begins."""
-    itemsize: int
     inside: torch.Tensor
     """For each element of the storage, whether it is the tensor's own."""
 
     @property
     def end(self) -> int:
-        return self.start + self.inside.numel() * self.itemsize
+        return self.start + self.inside.numel() * self.argument.itemsize
 
     def holds(self, addresses: np.ndarray) -> np.ndarray:
         """Whether each byte is the tensor's own; a byte past the storage counts as its last one."""
-        elements = (addresses - np.uint64(self.start)) // np.uint64(self.itemsize)
+        elements = (addresses - np.uint64(self.start)) // np.uint64(self.argument.itemsize)
         last = self.inside.numel() - 1
         owned: np.ndarray = self.inside.numpy()[np.minimum(elements.astype(np.int64), last)]
         return owned
 
-    def position(self, address: int) -> str:
-        return f"[{(address - self.first) // self.itemsize:,}]"
 
+def stray(
+    accesses: list[Access], lines: list[OwnLine | None], regions: list[Region]
+) -> Problem | None:
+    """The first access to a known tensor's storage that is not to the tensor itself.
 
-def stray(accesses: list[Access], regions: list[Region]) -> Problem | None:
-    """The first access to a known tensor's storage that is not to the tensor itself."""
+    lines: of each access, where the reader's code makes it.
+    """
     addresses = np.concatenate([access.addresses for access in accesses])
     last_bytes = [access.addresses + np.uint64(access.itemsize - 1) for access in accesses]
     ends = np.concatenate(last_bytes)
@@ -125,8 +135,6 @@ def stray(accesses: list[Access], regions: list[Region]) -> Problem | None:
         return None
     lane, region = min(firsts, key=lambda first: first[0])
     lanes_before = np.cumsum([access.addresses.size for access in accesses])
-    access = accesses[int(np.searchsorted(lanes_before, lane, side="right"))]
-    position = region.position(int(addresses[lane]))
-    return outside(
-        access, f"outside {region.name}, whose length is {region.length:,}: at {position}"
-    )
+    number = int(np.searchsorted(lanes_before, lane, side="right"))
+    place = region.argument.beside(int(addresses[lane]))
+    return outside(accesses[number], place, lines[number])

@@ -10,7 +10,9 @@ from course.triton_internals.errors import cannot_run, causes, interpreter_words
 from course.triton_internals.interpreted_values import numbers_of
 from course.triton_internals.interpreter import Access, Grid, Launch, Program, interpreter_watched
 from course.triton_internals.operation_counts import Operations
+from course.triton_internals.promises import promises_held
 
+from .bounds import refuse_promise
 from .coalescing import LaunchCounter
 from .kernel_text import KernelText
 from .records import Failure, ProgramSteps, program_text
@@ -118,7 +120,12 @@ def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failu
     """
     try:
         # The interpreter computes with NumPy, which warns where values overflow on purpose.
-        with limited(seconds), np.errstate(all="ignore"), interpreter_watched(watch, watch.sample):
+        with (
+            limited(seconds),
+            np.errstate(all="ignore"),
+            interpreter_watched(watch, watch.sample),
+            promises_held(refuse_promise),
+        ):
             launch()
     except Stopped as stopped:
         limit = f"was stopped: the launch had computed for {seconds:g} s."

@@ -10,7 +10,8 @@ import numpy as np
 from course.triton_internals.interpreter import Access, Launch, Program
 
 from .bounds import FoundError, Problem, Region, may_hold_pointers, stop_outside, storages_of, stray
-from .records import program_text
+from .own_line import OwnLine, running_line
+from .records import both_programs, program_text
 
 FREE_PROGRAMS = 256
 """Programs that a call may start however little there is to do: a grid may be of a fixed size."""
@@ -21,7 +22,7 @@ LEAST_ELEMENTS = 8
 class AccessLog:
     """An observer of the interpreter that keeps the first problem it finds, and counts.
 
-    regions: called at the start of each launch for the tensors that are known; accesses to others
+    regions: called with each launch at its start for the tensors that are known; accesses to others
         are only held to their storage. An access outside every storage among the arguments is
         stopped before it is made, with OutsideError, unless an argument may hold addresses itself
         (a tensor of 64-bit integers).
@@ -30,7 +31,7 @@ class AccessLog:
     """
 
     def __init__(
-        self, regions: Callable[[], list[Region]], elements: int = 0, block: int | None = None
+        self, regions: Callable[[Launch], list[Region]], elements: int = 0, block: int | None = None
     ) -> None:
         self._all_regions = regions
         self._elements, self._block = elements, block
@@ -38,6 +39,8 @@ class AccessLog:
         self._storages: list[tuple[int, int]] = []
         self._may_hold_pointers = False
         self._accesses: list[Access] = []
+        self._lines: list[OwnLine | None] = []
+        """Of each access, where the reader's code makes it."""
         self._numbers: dict[Program, int] = {}
         """The programs' numbers, in the order of arrival."""
         self._lanes_stored: Counter[Program] = Counter()
@@ -65,7 +68,7 @@ class AccessLog:
         self.programs += math.prod(launch.grid)
         self._stop_too_many_programs()
         self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
-        self._regions = self._all_regions()
+        self._regions = self._all_regions(launch)
 
     def program(self, program: Program) -> None:
         self._numbers[program] = len(self._numbers)
@@ -75,6 +78,7 @@ class AccessLog:
             stop_outside(access, self._storages)
         addresses, moved = access.addresses, access.addresses.size * access.itemsize
         self._accesses.append(access)
+        self._lines.append(running_line())
         self.undefined |= access.undefined and not access.active.all()
         if access.kind != "load":
             if addresses.size:
@@ -93,12 +97,12 @@ class AccessLog:
             self.idle_programs, self.busy_programs = programs - busy, busy
         self.reach = max(self.reach, programs * max(self._lanes_stored.values(), default=0))
         if self._accesses and not self.problem:
-            problem = stray(self._accesses, self._regions)
+            problem = stray(self._accesses, self._lines, self._regions)
             # With atomics, programs can order one another.
             if not problem and all(access.kind != "update" for access in self._accesses):
                 problem = self._race()
             self.problem = problem and replace(problem, launch=self.launches - 1)
-        self._accesses, self._numbers, self._lanes_stored = [], {}, Counter()
+        self._accesses, self._lines, self._numbers, self._lanes_stored = [], [], {}, Counter()
 
     def _stop_too_many_programs(self) -> None:
         """Stop a call that starts very many programs: they would only take long."""
@@ -135,10 +139,10 @@ class AccessLog:
         clashes = np.flatnonzero((first != last) & (low != high))
         if clashes.size:
             i = clashes[0]
-            both = f"{program_text(names[first[i]])} and {program_text(names[last[i]])}"
+            both = both_programs(names[first[i]], names[last[i]])
             text = f"Programs {both} wrote different values to {self._place(places[i])}."
-            return Problem("race", text, names[last[i]])
-        for load in self._accesses:
+            return Problem("race", text, names[last[i]], line=self._store_to(places[i]))
+        for load, line in zip(self._accesses, self._lines, strict=True):
             if load.kind != "load":
                 continue
             near = np.minimum(np.searchsorted(places, load.addresses), len(places) - 1)
@@ -153,7 +157,7 @@ class AccessLog:
                     f"program {program_text(writer)} wrote in the same launch: "
                     "nothing orders the two."
                 )
-                return Problem("race", text, load.program)
+                return Problem("race", text, load.program, line=line)
         return None
 
     def _clash_of_lanes(self, store: Access) -> Problem | None:
@@ -166,12 +170,21 @@ class AccessLog:
             return None
         program, place = program_text(store.program), self._place(addresses[clashes[0]])
         text = f"Two lanes of program {program} wrote different values to {place}."
-        return Problem("race", text, store.program)
+        line = self._store_to(addresses[clashes[0]])
+        return Problem("race", text, store.program, line=line)
+
+    def _store_to(self, address: np.uint64) -> OwnLine | None:
+        """The line of the first store to an address."""
+        for access, line in zip(self._accesses, self._lines, strict=True):
+            if access.kind == "store" and (access.addresses == address).any():
+                return line
+        return None
 
     def _place(self, address: np.uint64) -> str:
         for region in self._regions:
             if region.start <= address < region.end:
-                return f"{region.position(int(address))} of {region.name}"
+                (number,) = region.argument.numbers(np.array([address]))
+                return region.argument.place(int(number)) if number >= 0 else region.argument.name
         return "the same place"
 
 

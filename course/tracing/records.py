@@ -20,6 +20,13 @@ def program_text(program: Program) -> str:
     return str(used[0]) if len(used) == 1 else str(used)
 
 
+def both_programs(one: Program, other: Program) -> str:
+    """Two programs in a sentence, with as many axes for both: "(0, 0) and (0, 2)"."""
+    axes = max(axis + 1 for axis in range(3) if axis == 0 or one[axis] or other[axis])
+    texts = (str(program[:axes] if axes > 1 else program[0]) for program in (one, other))
+    return " and ".join(texts)
+
+
 @dataclass
 class AccessCounts:
     """What one tl.load, tl.store or atomic did, over all programs."""

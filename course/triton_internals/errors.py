@@ -107,11 +107,20 @@ _CLEARER = {
         "the grid is a number, and must be a tuple: write kernel[(programs,)](…)"
     ),
 }
+_GRID_IS_A_LIST = "the grid is a list, and must be a tuple: write kernel[(programs,)](…)"
 
 
 def interpreter_words(error: Exception) -> str:
     """What an error of the interpreter means, where its own words mislead; else nothing."""
+    if str(error) == 'can only concatenate list (not "tuple") to list' and _in_triton(error):
+        return _GRID_IS_A_LIST
     return _indexing(error) or _CLEARER.get(str(error), "")
+
+
+def _in_triton(error: Exception) -> bool:
+    """Whether Triton's own code raised it."""
+    module: str = _frames(error)[-1].f_globals.get("__name__", "")
+    return module.partition(".")[0] == "triton"
 
 
 def causes(error: Exception) -> list[Exception]:

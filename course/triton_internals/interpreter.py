@@ -103,7 +103,9 @@ Sample = Callable[[Grid], list[Program]]
 
 
 @contextlib.contextmanager
-def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Iterator[None]:
+def interpreter_watched(
+    observer: Observer, sample: Sample | None = None, undefined_as_zero: bool = False
+) -> Iterator[None]:
     """While active, the interpreter tells `observer` of every launch, program and access to come.
 
     What the interpreter lacks is filled: see `gaps_filled`. It raises where a kernel asks whether a
@@ -111,8 +113,9 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
     in a masked lane for which no `other` was given, where the interpreter by itself puts 0.
 
     sample: from a grid, the programs to run, in order; by default all run.
+    undefined_as_zero: leave the 0 in such lanes.
     """
-    watched = WatchedInterpreter(observer, sample)
+    watched = WatchedInterpreter(observer, sample, undefined_as_zero)
     with contextlib.ExitStack() as stack:
         stack.enter_context(gaps_filled())
         stack.enter_context(driver_of(GPUTarget("cuda", 90, 32), runs_trials=True))
@@ -123,8 +126,9 @@ def interpreter_watched(observer: Observer, sample: Sample | None = None) -> Ite
 class WatchedInterpreter:
     """Takes the place of functions of the interpreter: tells the observer, and calls them."""
 
-    def __init__(self, observer: Observer, sample: Sample | None) -> None:
+    def __init__(self, observer: Observer, sample: Sample | None, undefined_as_zero: bool) -> None:
         self._observer, self._sample = observer, sample
+        self._undefined_as_zero = undefined_as_zero
         self._builder = interpreter.interpreter_builder
         methods: list[tuple[Any, dict[str, Function]]] = [
             (
@@ -284,7 +288,7 @@ class WatchedInterpreter:
         self._observer.access(access)
 
     def _undefine(self, block: TensorHandle, mask: Mask | None) -> TensorHandle:
-        if mask is not None:
+        if mask is not None and not self._undefined_as_zero:
             fill_undefined(block, mask, largest_first=self._undefined_blocks % 2 == 0)
             self._undefined_blocks += 1
         return block

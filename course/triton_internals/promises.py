@@ -88,20 +88,27 @@ def _not_a_multiple(lines: np.ndarray, step: int, size: int) -> str:
 
 
 def _not_contiguous(lines: np.ndarray, step: int, size: int) -> str:
-    lane = _first_break(np.diff(lines) != step, size)
-    return "" if lane is None else f"lane {lane} holds the neighbour of what lane {lane - 1} holds"
+    lane, values = _first_break(np.diff(lines) != step, size, lines)
+    return (
+        f"lane {lane} holds the neighbour of what lane {lane - 1} holds, {values}" if lane else ""
+    )
 
 
 def _not_constant(lines: np.ndarray, step: int, size: int) -> str:
-    lane = _first_break(np.diff(lines) != 0, size)
-    return "" if lane is None else f"lane {lane} holds the same as lane {lane - 1}"
+    lane, values = _first_break(np.diff(lines) != 0, size, lines)
+    return f"lane {lane} holds the same as lane {lane - 1}, {values}" if lane else ""
 
 
-def _first_break(differs: np.ndarray, size: int) -> int | None:
-    """The first lane that `differs` from the one before in its group of `size`, if any does."""
+def _first_break(differs: np.ndarray, size: int, lines: np.ndarray) -> tuple[int, str]:
+    """The first lane that `differs` from the one before in its group of `size`, with what the two
+    hold; 0 if none does."""
     lanes = np.arange(1, differs.shape[-1] + 1)
-    breaks = (differs & (lanes % size != 0)).any(axis=tuple(range(differs.ndim - 1)))
-    return int(lanes[breaks][0]) if breaks.any() else None
+    breaks = np.argwhere(np.moveaxis(differs & (lanes % size != 0), -1, 0))
+    if not breaks.size:
+        return 0, ""
+    before, *rest = breaks[0]
+    line = lines[tuple(rest)]
+    return before + 1, f"and they hold {line[before + 1]:,} and {line[before]:,}"
 
 
 RULES: dict[str, Rule] = {

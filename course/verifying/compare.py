@@ -4,9 +4,11 @@ A kernel that computes in float32 and rounds once at the end is off by at most h
 last place of its output dtype, eps / 2. The 16-bit dtypes are held to little more than that, so
 that computing in them is found out. float32 and float64 are computed in themselves and get room for
 a short chain of operations.
+
+A result that was added up gets more, by the size of what was added: see `summands`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -15,14 +17,21 @@ from .guarded_memory import is_poison
 
 @dataclass(frozen=True)
 class Tolerance:
-    """|result - reference| may be at most absolute + relative * |reference|."""
+    """|result - reference| may be at most absolute + relative * (|reference| + added)."""
 
     relative: float
     absolute: float = 0.0
+    added: torch.Tensor | None = None
+    """The size of what was added up, elementwise, for each rounding on the way: see `Summands`."""
 
     def plus(self, absolute: float) -> "Tolerance":
         """More absolute error, for results that cancel, as 1 + erf(x) does for x below zero."""
-        return Tolerance(self.relative, self.absolute + absolute)
+        return replace(self, absolute=self.absolute + absolute)
+
+    def at(self, expected: torch.Tensor) -> torch.Tensor:
+        """The error that is allowed, elementwise."""
+        size = expected.abs() if self.added is None else expected.abs() + self.added
+        return self.absolute + self.relative * size
 
 
 def _of(dtype: torch.dtype, roundings: float) -> Tolerance:
@@ -70,15 +79,18 @@ def _close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> tor
         return out == expected
     rounded = expected.to(out.dtype)  # overflows to inf where the result must
     same = (out == rounded) | (out.isnan() & rounded.isnan())
-    near = (out.double() - expected).abs() <= allowed.absolute + allowed.relative * expected.abs()
-    return same | (near & out.isfinite() & expected.isfinite())
+    near = (out.double() - expected).abs() <= allowed.at(expected)
+    right = same | (near & out.isfinite() & expected.isfinite())
+    if allowed.added is not None:  # the sum of two terms may overflow before a third is added
+        right |= ~out.isfinite() & (allowed.added > torch.finfo(out.dtype).max)
+    return right
 
 
 def largest_error(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> float:
     """The largest error over the finite elements, as a fraction of what is allowed there."""
     if not out.is_floating_point() or not out.numel():
         return 0.0
-    error = (out.double() - expected).abs() / (allowed.absolute + allowed.relative * expected.abs())
+    error = (out.double() - expected).abs() / allowed.at(expected)
     error = error[out.isfinite() & expected.isfinite() & (error > 0)]
     return float(error.max()) if error.numel() else 0.0
 

@@ -1,15 +1,18 @@
 """One case: call the function in guarded memory, and say what is wrong with what it did."""
 
 import contextlib
+import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from course import DEVICE, MODE
 from course.errors import CourseError
+from course.tracing.address_map import Argument
 from course.tracing.bounds import FoundError, Problem, Region, refuse_promise
+from course.tracing.own_line import raising_line
 from course.tracing.races import AccessLog
 from course.triton_internals.errors import (
     cannot_run,
@@ -19,7 +22,7 @@ from course.triton_internals.errors import (
     lacks_bfloat16,
     raised_in_kernel,
 )
-from course.triton_internals.interpreter import interpreter_watched
+from course.triton_internals.interpreter import Launch, interpreter_watched
 from course.triton_internals.promises import promises_held
 from course.type_names import Function, kind_of
 
@@ -27,6 +30,7 @@ from .compare import Tolerance, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
 from .inputs import Case
 from .result import Outcome, Work
+from .summands import Summands
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,10 @@ class Trial:
         before = [guarded.buffer.clone() for guarded in inputs]
         expected = _expect(self.reference, case, tensors)
         allocated = GuardedAllocations()
-        log = AccessLog(lambda: _regions(inputs, allocated), case.elements, self.block)
+        names = _Names(self.function)
+        log = AccessLog(
+            lambda launch: _regions(names.of(launch, inputs, allocated)), case.elements, self.block
+        )
         try:
             with allocated, _watched(log):
                 out = self.function(*tensors, *case.scalars)
@@ -59,7 +66,8 @@ class Trial:
         problem = (
             _form_problem(out, expected, self.contiguous)
             or log.problem
-            or _memory_problem(inputs, before, allocated)
+            or _stray_write(names.of(None, inputs, allocated), len(inputs))
+            or _changed_input(names, inputs, before)
         )
         if problem:
             return _wrong(case, problem)
@@ -75,7 +83,8 @@ class Trial:
         work: Work | None,
     ) -> Outcome:
         """The outcome by the values of a result that is otherwise as it must be."""
-        allowed = (self.tolerance or tolerance_for(expected.dtype)).plus(self.absolute)
+        allowed = self.tolerance or replace(tolerance_for(expected.dtype), added=expected.added)
+        allowed = allowed.plus(self.absolute)
         text, index = value_problem(out, expected.exact, allowed)
         if not text:
             error = largest_error(out, expected.exact, allowed)
@@ -84,21 +93,34 @@ class Trial:
             # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they
             # were integers, and cuts bits off where it converts to bfloat16.
             return left_to_the_gpu(case, "the interpreter's bfloat16 arithmetic is wrong", work)
-        if log.undefined and not out[index].isfinite() and expected.exact[index].isfinite():
+        if log.undefined and self._undefined_lanes_matter(case, out, index):
             text += (
                 "\nMasked lanes that are loaded without `other` are undefined, and hold infinities "
-                "here: is that it?"
+                "here: this element is computed from them."
             )
         return _wrong(case, Problem("wrong", text, index=index))
 
+    def _undefined_lanes_matter(
+        self, case: Case, out: torch.Tensor, index: tuple[int, ...]
+    ) -> bool:
+        """Whether an element comes out otherwise where lanes that are undefined hold 0."""
+        tensors = [guarded.tensor for guarded in case.make(DEVICE)]
+        with GuardedAllocations(), _watched(AccessLog(lambda _: []), undefined_as_zero=True):
+            try:
+                other = self.function(*tensors, *case.scalars)
+            except Exception:
+                return False
+            return bool((bits(other)[index] != bits(out)[index]).item())
+
 
 @contextlib.contextmanager
-def _watched(log: AccessLog) -> Iterator[None]:
+def _watched(log: AccessLog, undefined_as_zero: bool = False) -> Iterator[None]:
     """In CPU mode, log what kernels do; and let NumPy, which interprets, not warn of overflows."""
     if not MODE.interpreting:
         yield
         return
-    with np.errstate(all="ignore"), interpreter_watched(log), promises_held(refuse_promise):
+    watched = interpreter_watched(log, undefined_as_zero=undefined_as_zero)
+    with np.errstate(all="ignore"), watched, promises_held(refuse_promise):
         yield
 
 
@@ -109,7 +131,7 @@ def left_to_the_gpu(
 
 
 def _wrong(case: Case, problem: Problem) -> Outcome:
-    return Outcome(str(case), case.dtype, "wrong", problem.text, problem)
+    return Outcome(str(case), case.dtype, "wrong", problem.reason, problem)
 
 
 def _raised(case: Case, error: Exception) -> Outcome:
@@ -126,7 +148,7 @@ def _raised(case: Case, error: Exception) -> Outcome:
     text = f"It raised {type(cause).__name__}: {interpreter_words(cause) or first_line(cause)}"
     if MODE.gpu and gpu_is_lost():
         text += " This session can use the GPU no more: restart it."
-    return _wrong(case, Problem("raised", text))
+    return _wrong(case, Problem("raised", text, line=raising_line(cause)))
 
 
 def gpu_is_lost() -> bool:
@@ -150,6 +172,8 @@ def _has_bfloat16(case: Case) -> bool:
 class _Expected:
     exact: torch.Tensor
     """The reference's result in float64; integers as they are."""
+    added: torch.Tensor | None
+    """The size of what it was added up from, where that is known: see `Summands`."""
     shape: torch.Size
     dtype: torch.dtype
 
@@ -158,7 +182,8 @@ def _expect(reference: Function, case: Case, tensors: list[torch.Tensor]) -> _Ex
     """What the reference says of a case."""
     exact_inputs = [t.double() if t.is_floating_point() else t for t in tensors]
     try:
-        exact = reference(*exact_inputs, *case.scalars)
+        with Summands() as summands:
+            exact = reference(*exact_inputs, *case.scalars)
         plain = reference(*tensors, *case.scalars)  # shape and dtype by PyTorch's own rules
     except Exception as error:
         raise CourseError(
@@ -166,7 +191,7 @@ def _expect(reference: Function, case: Case, tensors: list[torch.Tensor]) -> _Ex
             f"{type(error).__name__}: {first_line(error)}: verify takes your function first and "
             "PyTorch's second, and vectors(2) makes two inputs."
         ) from error
-    return _Expected(exact, plain.shape, plain.dtype)
+    return _Expected(exact, summands.size(exact), plain.shape, plain.dtype)
 
 
 def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem | None:
@@ -188,40 +213,71 @@ def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem
     return Problem("wrong", text) if text else None
 
 
-def _memory_problem(
-    inputs: list[Guarded], before: list[torch.Tensor], allocated: GuardedAllocations
-) -> Problem | None:
-    """A write outside a tensor, or into an input. before: copies of the inputs' buffers."""
-    named = [("its output", guarded) for guarded in allocated.all]
-    named += [(f"input {index}", guarded) for index, guarded in enumerate(inputs)]
-    for name, guarded in named:
+class _Names:
+    """What the tensors of a case are called in a sentence."""
+
+    def __init__(self, function: Function) -> None:
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):  # of a function in C nothing is known
+            parameters = dict[str, inspect.Parameter]().values()
+        self._parameters = [each.name for each in parameters if each.kind != each.VAR_POSITIONAL]
+        self._kernels: dict[int, str] = {}
+        """A kernel's names for them, by address."""
+
+    def of(
+        self, launch: Launch | None, inputs: list[Guarded], allocated: GuardedAllocations
+    ) -> list[tuple[str, Guarded]]:
+        """Each tensor with its name, the inputs first: a kernel's parameter, else the function's,
+        else its role."""
+        for name, tensor in launch.named_tensors() if launch else ():
+            self._kernels[tensor.data_ptr()] = name
+        named = [(f"its input {self.of_input(i)}", each) for i, each in enumerate(inputs)]
+        for guarded in allocated.all:
+            named.append(("a copy of an input" if guarded.for_reading else "its output", guarded))
+        return [(self.in_kernel(guarded) or role, guarded) for role, guarded in named]
+
+    def of_input(self, number: int) -> str:
+        """The function's own name for an input."""
+        known = number < len(self._parameters)
+        return self._parameters[number] if known else str(number)
+
+    def in_kernel(self, guarded: Guarded) -> str:
+        """A kernel's name for a tensor; empty if none is known."""
+        return self._kernels.get(guarded.tensor.data_ptr(), "")
+
+
+def _stray_write(named: list[tuple[str, Guarded]], inputs: int) -> Problem | None:
+    """A write outside a tensor. named: the tensors with their names, so many inputs first."""
+    for name, guarded in [*named[inputs:], *named[:inputs]]:
         if strays := guarded.stray_writes():
             positions = ", ".join([*(f"[{i:,}]" for i in strays[:3]), *["…"] * (len(strays) > 3)])
             length = f"{guarded.tensor.numel():,}"
             text = f"It wrote outside {name}, whose length is {length}: at {positions}."
             return Problem("writes outside", text)
-    for index, (guarded, buffer) in enumerate(zip(inputs, before, strict=True)):
-        if not torch.equal(bits(guarded.buffer), bits(buffer)):
-            return Problem("wrong", f"It changed its input {index}.")
     return None
 
 
-def _regions(inputs: list[Guarded], allocated: GuardedAllocations) -> list[Region]:
+def _changed_input(
+    names: _Names, inputs: list[Guarded], before: list[torch.Tensor]
+) -> Problem | None:
+    """A write into an input. before: copies of the inputs' buffers."""
+    for number, (guarded, buffer) in enumerate(zip(inputs, before, strict=True)):
+        if not torch.equal(bits(guarded.buffer), bits(buffer)):
+            text, in_kernel = (
+                f"It changed its input {names.of_input(number)}",
+                names.in_kernel(guarded),
+            )
+            if in_kernel.startswith("out"):
+                text += f", which the kernel calls {in_kernel}: look at the order of the arguments"
+            return Problem("wrong", f"{text}.")
+    return None
+
+
+def _regions(named: list[tuple[str, Guarded]]) -> list[Region]:
     """The tensors of a case, for watching accesses to them."""
-    named = [(f"input {index}", guarded) for index, guarded in enumerate(inputs)]
-    named += [
-        ("a copy of an input" if guarded.for_reading else "its output", guarded)
-        for guarded in allocated.all
-    ]
     return [
-        Region(
-            name,
-            guarded.tensor.numel(),
-            guarded.tensor.data_ptr(),
-            guarded.buffer.data_ptr(),
-            guarded.buffer.element_size(),
-            guarded.inside,
-        )
+        Region(Argument.of(name, guarded.tensor), guarded.buffer.data_ptr(), guarded.inside)
         for name, guarded in named
     ]
 

@@ -223,7 +223,7 @@ def test_who_checks_a_stub_again_is_told_to_run_the_cell_above(monkeypatch):
         ("01.2", shouting, "wrong", "y" * 200 + " …"),
         ("01.2", forking, "wrong", "expected"),
         ("01.2", noisy, "wrong", "It printed: I was here"),
-        ("01.2", racing, "race", "wrote different values to [0] of its output"),
+        ("01.2", racing, "race", "wrote different values to out_ptr[0]"),
     ],
 )
 def test_an_answer_that_breaks_its_process_does_not_break_the_session(

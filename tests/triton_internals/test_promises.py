@@ -97,15 +97,19 @@ def test_a_promise_that_holds_is_let_be(promise):
             "runs of eight",
             "by tl.max_contiguous that lane 4 holds the neighbour of what lane 3 holds",
         ),
-        ("columns", "by tl.max_contiguous that lane 1 holds the neighbour of what lane 0 holds"),
-        ("eight alike", "by tl.max_constancy that lane 4 holds the same as lane 3"),
+        ("columns", "lane 1 holds the neighbour of what lane 0 holds, and they hold"),
+        ("eight alike", "lane 4 holds the same as lane 3, and they hold"),
         ("a false condition", "by tl.assume what is false"),
     ],
 )
 def test_a_false_promise_is_wrong_whatever_the_result(promise, says):
     (outcome,) = found(promise).outcomes
-    assert outcome.verdict == "wrong" and outcome.problem.kind == "wrong"
-    assert outcome.reason == f"Program 0 promises {says}: promise only what always holds."
+    assert outcome.verdict == "wrong" and outcome.problem.kind == "false promise"
+    assert says in outcome.problem.text
+    assert outcome.problem.text.endswith(": promise only what always holds.")
+    assert outcome.reason.startswith(
+        f"Line {outcome.problem.line.number} of test_promises.py:  tl."
+    )
 
 
 def test_a_promise_about_addresses_is_false_where_the_tensor_begins_elsewhere():

@@ -94,9 +94,10 @@ def at_stride_one(x):
     return x.as_strided(x.shape, (1,), x.storage_offset())
 
 
-WROTE_AT_1 = "wrote outside its output, whose length is 1: at [1]"
+OUT = "its output" if MODE.gpu else "out_ptr"
+WROTE_AT_1 = f"wrote outside {OUT}, whose length is 1: at [1]"
 # CPU mode sees the read that comes first.
-READ_AT_1 = "Program 0 read outside input 0, whose length is 1: at [1]"
+READ_AT_1 = "Program 0 read outside x_ptr, whose length is 1: at [1]"
 OUTSIDE = WROTE_AT_1 if MODE.gpu else READ_AT_1
 
 MISTAKES = {
@@ -108,11 +109,11 @@ MISTAKES = {
         (lambda x, y: (x + y).to("meta"), "The result is on meta, and must be on"),
     "the store has no mask": (launcher(unmasked_store_kernel), WROTE_AT_1),
     "it writes before its output":
-        (launcher(before_kernel), "wrote outside its output, whose length is 1: at [-2]"),
+        (launcher(before_kernel), f"wrote outside {OUT}, whose length is 1: at [-2]"),
     "the grid is rounded down":
         (launcher(add_kernel, lambda n: n // 1024), "got nothing: it was never written"),
-    "it writes to an input": (launcher(write_input_kernel), "It changed its input 0"),
-    "it works in place": (lambda x, y: x.add_(y), "It changed its input 0"),
+    "it writes to an input": (launcher(write_input_kernel), "It changed its input x"),
+    "it works in place": (lambda x, y: x.add_(y), "It changed its input x"),
     "the dtype is another":
         (lambda x, y: (x + y).double(), "has dtype torch.float64, and must have torch.float32"),
     "the shape is another": (lambda x, y: (x + y)[None], "has shape (1, 0), and must have (0,)"),

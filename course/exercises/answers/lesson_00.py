@@ -56,11 +56,11 @@ MISTAKES = {
             means="They write for one element, as in CUDA; here `offsets < n` is eight answers "
             "at once, and an if takes one."),
         Mistake("no mask on the load", {"x_ptr + offsets, mask=mask": "x_ptr + offsets"},
-            "reads outside", "outside input 0",
+            "reads outside", "outside x_ptr",
             means="They think that reading too far is harmless as long as nothing wrong is "
             "stored."),
         Mistake("no mask on the store", {"2 * x, mask=mask": "2 * x"},
-            "writes outside", "outside its output",
+            "writes outside", "outside out_ptr",
             means="They think that lanes masked at the load stay masked; each load and store "
             "needs its own mask."),
         Mistake("one too many", {"offsets < n": "offsets <= n"}, "reads outside", "at [2]",

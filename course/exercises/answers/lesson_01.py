@@ -62,11 +62,11 @@ MISTAKES = {
             means="They divide and forget the rest: the elements after the last whole block have "
             "no program."),
         Mistake("a mask on the load only", {"a * x + b, mask=mask": "a * x + b"},
-            "writes outside", "outside its output",
+            "writes outside", "outside out_ptr",
             means="They think that a masked load takes the lane out of the program; the store "
             "still writes in every lane."),
         Mistake("a mask on the store only", {"x_ptr + offsets, mask=mask": "x_ptr + offsets"},
-            "reads outside", "outside input 0",
+            "reads outside", "outside x_ptr",
             means="They think that only writes can do harm; a read past the end is outside too, "
             "and may end the process."),
         Mistake("strides forgotten", {"    x = x.contiguous()\n": ""},
@@ -122,7 +122,7 @@ MISTAKES = {
             "and no more."),
         Mistake("a promise of the pointers", {
             "tl.load(x_ptr + offsets": "tl.load(tl.multiple_of(x_ptr + offsets, 16)",
-        }, "wrong",
+        }, "false promise",
             "Program 0 promises by tl.multiple_of that an address is a multiple of 16 bytes, "
             "and it lies 4 past one",
             means="They think that tl.multiple_of aligns an address; it only tells the compiler, "
@@ -182,7 +182,7 @@ MISTAKES = {
         Mistake("each block reversed where it is", {
             "n_elements - 1 - offsets":
             "tl.program_id(axis=0) * BLOCK_SIZE + BLOCK_SIZE - 1 - tl.arange(0, BLOCK_SIZE)",
-        }, "reads outside", "Program 2 read outside input 0",
+        }, "reads outside", "Program 2 read outside x_ptr",
             means="They reverse inside each block; the blocks change places too."),
     ],
     "01.4": [
@@ -216,7 +216,7 @@ MISTAKES = {
             means="They think that a generous grid is enough; a longer vector is left out at the "
             "end."),
         Mistake("the input's mask", {"offsets < n_out": "offsets < n_elements"},
-            "reads outside", "input 0",
+            "reads outside", "outside x_ptr",
             means="They mask by the input's length; the lanes are results, of which there are "
             "half as many."),
     ],

@@ -34,12 +34,12 @@ MISTAKES = {
             "broadcasting makes the tile."),
         Mistake("and without parentheses", {
             "(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m & cols[None, :] < n",
-        }, "writes outside", "outside its output",
+        }, "writes outside", "outside out_ptr",
             means="They expect & to bind like `and`; it binds before <, so both comparisons need "
             "parentheses."),
         Mistake("a mask of the rows alone", {
             "(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m",
-        }, "writes outside", "outside its output",
+        }, "writes outside", "outside out_ptr",
             means="They guard one axis; the last block of columns sticks out too, into the next "
             "row."),
         Mistake("rows m apart", {"rows[:, None] * n": "rows[:, None] * m"},
@@ -47,7 +47,7 @@ MISTAKES = {
             means="They multiply the row by the number of rows; rows lie as far apart as a row "
             "is long."),
         Mistake("no mask for y", {"y_ptr + cols, mask=cols < n": "y_ptr + cols"},
-            "reads outside", "outside input 1",
+            "reads outside", "outside y_ptr",
             means="They think that the mask of the store protects the loads; each one has its "
             "own."),
         Mistake("x for both", {"+ y[None, :]": "+ tl.load(x_ptr + cols, mask=cols < m)[None, :]"},
@@ -82,7 +82,7 @@ MISTAKES = {
             means="They think that empty_like gives a contiguous tensor; it keeps the order of "
             "the input's strides, and not its gaps."),
         Mistake("swapped strides", {"*x.stride()": "x.stride(1), x.stride(0)"},
-            "reads outside", "input 0",
+            "reads outside", "outside x_ptr",
             means="They mix up the order: stride(0) leads from row to row."),
         Mistake("copied first", {
             "    out = torch.empty(x.shape":
@@ -94,7 +94,7 @@ MISTAKES = {
         Mistake("the input's strides for the output", {
             "rows[:, None] * n_cols + cols[None, :], x / 2":
             "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2",
-        }, "writes outside", "outside its output",
+        }, "writes outside", "outside out_ptr",
             means="They use one set of strides for both tensors; the output is a new tensor with "
             "its own."),
         Mistake("a grid that rounds down", {"triton.cdiv(x.shape[0], 32)": "x.shape[0] // 32"},
@@ -134,7 +134,7 @@ MISTAKES = {
             means="They store with the formula of the load; transposing means that the two "
             "change places in one of them."),
         Mistake("the width for the height", {"cols[None, :] * n_rows": "cols[None, :] * n_cols"},
-            "writes outside", "output",
+            "writes outside", "outside out_ptr",
             means="They keep the input's row length for the output, whose rows are as long as "
             "the input is high."),
         Mistake("matrices a row apart", {
@@ -145,7 +145,7 @@ MISTAKES = {
         Mistake("a mask the wrong way round", {
             "(rows[:, None] < n_rows) & (cols[None, :] < n_cols)":
             "(rows[:, None] < n_cols) & (cols[None, :] < n_rows)",
-        }, "reads outside", "outside input 0",
+        }, "reads outside", "outside x_ptr",
             means="They exchange the limits along with the axes; the mask is about the input's "
             "rows and columns, as loaded."),
         Mistake("PyTorch does it", {"    return out": "    return x.transpose(1, 2).contiguous()"},
@@ -212,7 +212,7 @@ MISTAKES = {
         }, "wrong", "At [0, ",
             means="They lay the bias along the rows; it has one number for each column."),
         Mistake("the bias unmasked", {"bias_ptr + cols, mask=cols < n_cols": "bias_ptr + cols"},
-            "reads outside", "input 1",
+            "reads outside", "outside bias_ptr",
             means="They mask the matrix and forget that the bias ends with the last column too."),
         Mistake("the other GELU", {
             "t / 2 * (1 + tl.erf(t * 0.7071067811865476))": "t * tl.sigmoid(1.702 * t)",

@@ -37,27 +37,27 @@ MISTAKES = {
             means="They promise 2, which allows loads of 8 bytes; a wide load takes 4 elements "
             "of float32."),
         Mistake("a promise of too much", {"row * stride, 4": "row * stride, 1024"},
-            "wrong", "Program 1 promises by tl.multiple_of that 1,004 is a multiple of 1,024",
+            "false promise", "that 1,004 is a multiple of 1,024",
             means="They take the promise for a wish, and the larger the better; it is a "
             "statement, and false here."),
         Mistake("a promise of 16", {"row * stride, 4": "row * stride, 16"},
-            "wrong", "1,004 is a multiple of 16",
+            "false promise", "1,004 is a multiple of 16",
             means="They promise the number they know from signatures; 1,004 is a multiple of 4 "
             "and not of 16."),
         Mistake("a promise of the row", {
             "tl.multiple_of(row * stride, 4)": "tl.multiple_of(row, 4) * stride",
-        }, "wrong", "Program 1 promises by tl.multiple_of that 1 is a multiple of 4",
+        }, "false promise", "Program 1 promises by tl.multiple_of that 1 is a multiple of 4",
             means="They promise something of the row's number; it is its product with the stride "
             "that is a multiple of 4."),
         Mistake("a promise by tl.assume", {
             "    start =": "    tl.assume(row * stride % 16 == 0)\n    start =",
-        }, "wrong", "Program 1 promises by tl.assume what is false",
+        }, "false promise", "Program 1 promises by tl.assume what is false",
             means="They think that an assumption makes it so; it is false for the second row "
             "already."),
         Mistake("a promise of neighbours", {
             "    cols = tl.arange(0, BLOCK_SIZE)":
             "    cols = tl.max_contiguous(tl.arange(0, BLOCK_SIZE) // 2 * 2, 4)",
-        }, "wrong",
+        }, "false promise",
             "Program 0 promises by tl.max_contiguous that lane 1 holds the neighbour "
             "of what lane 0 holds",
             means="They promise that lanes are neighbours while half of them repeat: a false "
@@ -67,12 +67,12 @@ MISTAKES = {
             means="They write the stride they saw into the kernel; it is an argument, and "
             "differs from call to call."),
         Mistake("no mask", {"start + cols, mask=cols < n_cols": "start + cols"},
-            "reads outside", "outside input 0",
+            "reads outside", "outside x_ptr",
             means="They drop the mask to get wide loads; a mask costs no width if it changes "
             "only every 4 elements."),
         Mistake("rows as far apart in the output", {
             "out_ptr + row * n_cols": "out_ptr + row * stride",
-        }, "writes outside", "outside its output",
+        }, "writes outside", "outside out_ptr",
             means="They use one stride for both matrices; the output's rows are n_cols apart."),
     ],
     "03.4": [

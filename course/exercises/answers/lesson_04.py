@@ -7,7 +7,7 @@ ROW = "x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=0.0"
 MISTAKES = {
     "04.1": [
         Mistake("no mask", {", mask=cols < n_cols, other=0.0": ""},
-            "reads outside", "outside input 0",
+            "reads outside", "outside x_ptr",
             means="They think that the block ends with the row; it is a power of two, and "
             "reaches into the next row."),
         Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"},
@@ -26,7 +26,7 @@ MISTAKES = {
         Mistake("all of the block", {
             "tl.store(out_ptr + row, tl.sum(x, axis=0))":
             "tl.store(out_ptr + row + cols, tl.sum(x, axis=0))",
-        }, "writes outside", "outside its output",
+        }, "writes outside", "outside out_ptr",
             means="They think that a reduction still has a value for each lane; it is one number "
             "for the row."),
     ],
@@ -42,7 +42,7 @@ MISTAKES = {
             means="They take the width for the distance between rows, which differs in a slice "
             "of a wider matrix."),
         Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""},
-            "reads outside", "outside input 0",
+            "reads outside", "outside x_ptr",
             means="They think that the block ends with the row; the maximum of the neighbouring "
             "row gets in."),
         *(
@@ -72,11 +72,11 @@ MISTAKES = {
             means="They subtract it once too often: the shift by the maximum is already part of "
             "it."),
         Mistake("no mask on the store", {"out, mask=cols < n_cols": "out"},
-            "writes outside", "outside its output",
+            "writes outside", "outside out_ptr",
             means="They think that lanes masked at the load are not stored."),
         Mistake("the output's rows by the input's stride", {
             "out_ptr + row * n_cols": "out_ptr + row * stride_xm",
-        }, "writes outside", "output",
+        }, "writes outside", "outside out_ptr",
             means="They use one stride for both matrices; the output is contiguous."),
         *(
             Mistake(f"{number} in the load", {'float("-inf")': number}, "wrong", "near the minimum",
@@ -192,7 +192,7 @@ MISTAKES = {
         Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]",
             means="They expect masked lanes to hold 0; without `other` they hold anything."),
         Mistake("no mask on the atomic", {"axis=0), mask=cols < n_cols": "axis=0)"},
-            "writes outside", "its output",
+            "writes outside", "outside out_ptr",
             means="They think that an atomic is safe by itself; it writes in every lane that has "
             "no mask."),
         Mistake("the wrong axis", {
@@ -231,7 +231,7 @@ MISTAKES = {
             means="They have the terms right and a sign wrong: growing one element takes from "
             "all others."),
         Mistake("no mask", {"mask = cols < n_cols": "mask = cols < BLOCK_N"},
-            "reads outside", "outside input 0",
+            "reads outside", "outside out_ptr",
             means="They mask by the block, which masks nothing; the row ends at n_cols."),
         Mistake("no other", {", other=0.0": ""}, "wrong", "At [0, 0]",
             means="They expect masked lanes to hold 0; without `other` they get into the row's "

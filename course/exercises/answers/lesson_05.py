@@ -63,21 +63,21 @@ MISTAKES = {
         Mistake("a mask on a alone", {
             "mask=left[:, None] & (cols < N)[None, :], other=0.0":
             "mask=(cols < N)[None, :], other=0.0",
-        }, "reads outside", "outside input 1",
+        }, "reads outside", "outside b_ptr",
             means="They think that a zero in a makes b's padding harmless; b must not be read "
             "outside either."),
         Mistake("a mask on b alone", {
             "mask=(rows < M)[:, None] & left[None, :], other=0.0":
             "mask=(rows < M)[:, None], other=0.0",
-        }, "reads outside", "outside input 0",
+        }, "reads outside", "outside a_ptr",
             means="They think that a zero in b makes a's padding harmless; a must not be read "
             "outside either."),
         Mistake("masks along K alone", {"(rows < M)[:, None] & left": "left"},
-            "reads outside", "outside input 0",
+            "reads outside", "outside a_ptr",
             means="They guard the loop's axis and forget that the last tile of rows sticks out "
             "as well."),
         Mistake("K for what is left", {"ks < K - start": "ks < K"},
-            "reads outside", "outside input",
+            "reads outside", "outside b_ptr",
             means="They compare with the whole K; `ks` starts at 0 in every turn, so it is K - "
             "start that is left."),
         Mistake("no other for a", {"left[None, :], other=0.0": "left[None, :]"},
@@ -101,18 +101,18 @@ MISTAKES = {
             "does not compile", "K >= 16",
             means="They ask a tensor core for 8 x 8; its smallest step along K is 16."),
         Mistake("rows 16 apart", {"i[:, None] * 8": "i[:, None] * 16"},
-            "reads outside", "outside input 0",
+            "reads outside", "outside a_ptr",
             means="They think that the matrices grow with the block; in memory their rows stay 8 "
             "apart."),
         Mistake("no masks on the loads", {
             "mask=inside, other=0.0": "mask=i[:, None] < 8, other=0.0",
-        }, "reads outside", "outside input",
+        }, "reads outside", "outside a_ptr",
             means="They mask one axis; the other half of the columns belongs to the next row."),
         Mistake("no other", {", mask=inside, other=0.0": ", mask=inside"}, "wrong", "At [0, 0]",
             means="They expect the padding to be 0; without `other` it is anything, and gets "
             "into the sums."),
         Mistake("no mask on the store", {"tl.dot(a, b), mask=inside": "tl.dot(a, b)"},
-            "writes outside", "outside its output",
+            "writes outside", "outside c_ptr",
             means="They think that the padding vanishes in the product; the block that is stored "
             "is still 16 x 16."),
         Mistake("no dot", {
@@ -195,7 +195,7 @@ MISTAKES = {
             "wider matrix."),
         Mistake("no mask along K", {
             "(rows < M)[:, None] & (ks < K)[None, :]": "(rows < M)[:, None]",
-        }, "reads outside", "outside input 0",
+        }, "reads outside", "outside x_ptr",
             means="They mask the rows and forget that K need not be a multiple of the block."),
         Mistake("PyTorch does the rest", {"    return out": "    return torch.relu(out)"},
             "wrong", "computes with PyTorch",

@@ -151,7 +151,7 @@ MISTAKES = {
             means="They avoid -inf with a floor; with scores below it all powers are 0, and the "
             "logarithm is -inf."),
         Mistake("no mask on the store", {"lse, mask=rows < n_queries": "lse"},
-            "writes outside", "outside its output",
+            "writes outside", "outside lse_ptr",
             means="They think that queries which were masked at the load are not stored."),
     ],
     "06.4": [
@@ -208,11 +208,11 @@ MISTAKES = {
             "so it is a division."),
         Mistake("divided by the key heads", {
             "head // (n_heads // n_key_heads)": "head // n_key_heads",
-        }, "reads outside", "outside input 1",
+        }, "reads outside", "outside k_ptr",
             means="They divide by the number of key heads; it is by how many query heads share "
             "one."),
         Mistake("no grouping", {"head // (n_heads // n_key_heads)": "head"},
-            "reads outside", "input 1",
+            "reads outside", "outside k_ptr",
             means="They take one key head a query head; there are fewer of them."),
         Mistake("the stride of q for k", {"key_head * stride_kh": "key_head * stride_qh"},
             "wrong", "At [3, 0, 0]",
@@ -271,7 +271,7 @@ MISTAKES = {
         Mistake("no right edge", {"(cols[None, :] <= last) & ": ""}, "wrong", "At [",
             means="They limit the past and forget that the future is hidden as well."),
         Mistake("from key -1 on", {"tl.maximum(sees - window + 1, 0)": "(sees - window + 1)"},
-            "reads outside", "input 1",
+            "reads outside", "outside k_ptr",
             means="They forget that the window of the first queries begins before the first key."),
         Mistake("top left", {
             "first_row + n_keys - n_queries": "first_row",

@@ -1,0 +1,58 @@
+"""Which known slip an answer's wrong values come from: each slip says what would come out."""
+
+from collections.abc import Iterator
+
+import torch
+
+from course import MODE
+from course.verifying.inputs import Case
+from course.verifying.one_case import Trial, has_bfloat16
+
+from .kinds import Code, Function
+
+MOST_CASES = 4
+"""Cases that an answer is run on once more."""
+AGREEING = 2
+"""Cases that a slip must agree with, one of them wrong."""
+NEARLY_ALL = 0.99
+"""The share of elements that must agree: a rounding may go the other way."""
+
+
+def slip_of(exercise: Code, function: Function, cases: tuple[Case, ...], wrong: int) -> str:
+    """The slip that gives the very values of a wrong answer, in a sentence; empty if none does,
+    or several do.
+
+    wrong: the number of the case that the answer is known to get wrong.
+    """
+    slips, agreeing = dict(exercise.slips), 0
+    trial = Trial(
+        function, exercise.reference, None, exercise.absolute, exercise.contiguous, exercise.block
+    )
+    for case in _order(cases, wrong):
+        if not slips or agreeing == AGREEING:
+            break
+        if not MODE.gpu and has_bfloat16(case):
+            continue
+        result = trial.result(case)
+        if result is None:
+            return ""
+        slips = {says: slip for says, slip in slips.items() if _agrees(trial, slip, case, result)}
+        agreeing += 1
+    if len(slips) != 1 or agreeing < AGREEING:
+        return ""
+    (says,) = slips
+    return f"This is what comes out if {says}."
+
+
+def _order(cases: tuple[Case, ...], wrong: int) -> Iterator[Case]:
+    """Some cases, the wrong one first."""
+    yield cases[wrong]
+    yield from [case for number, case in enumerate(cases) if number != wrong][: MOST_CASES - 1]
+
+
+def _agrees(trial: Trial, slip: Function, case: Case, result: torch.Tensor) -> bool:
+    """Whether a slip gives these values, or nearly all of them."""
+    expected = slip(*trial.exact_inputs(case), *case.scalars)
+    if expected.shape != result.shape:
+        return False
+    return float(trial.close(result, expected).double().mean()) >= NEARLY_ALL

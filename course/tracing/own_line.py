@@ -1,0 +1,61 @@
+"""The line of the reader's own code that is running, or that an exception came from."""
+
+import linecache
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import FrameType, TracebackType
+
+COURSE = str(Path(__file__).parents[1])
+OTHERS = tuple(
+    f"{folder}{os.sep}"
+    for folder in {COURSE, sys.prefix, *map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))}
+)
+"""Folders of Python's, of installed packages' and of this course's own code."""
+
+
+@dataclass(frozen=True)
+class OwnLine:
+    """A line of the reader's file or cell."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        """As "Line 9 of your cell:  x = tl.load(x_ptr + offsets)"."""
+        is_cell = self.file.startswith("<cell") or "ipykernel_" in self.file
+        place = "your cell" if is_cell else os.path.basename(self.file)
+        text = linecache.getline(self.file, self.number).strip()
+        return f"Line {self.number} of {place}:  {text}" if text else ""
+
+
+def running_line() -> OwnLine | None:
+    """The innermost line of the reader's own that is running in this thread, if there is one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if _is_own(frame.f_code.co_filename):
+            return OwnLine(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def raising_line(error: BaseException) -> OwnLine | None:
+    """The innermost line of the reader's own through which an exception came, if there is one."""
+    line = None
+    traceback: TracebackType | None = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if _is_own(file):
+            line = OwnLine(file, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return line
+
+
+@lru_cache(maxsize=4096)
+def _is_own(file: str) -> bool:
+    if file.startswith("<"):
+        return file.startswith("<cell")
+    return not file.startswith(OTHERS)
