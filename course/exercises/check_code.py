@@ -20,8 +20,10 @@ from course.lessons.statements import statement_of
 from course.triton_internals.jit_functions import plain_function
 from course.type_names import kind_of
 
+from .judge_compiled import complete_refusal
 from .kinds import Answer, Code, Kernel
 from .result import Checked, Judged, shortened
+from .source_advice import advice_on
 from .worker import TARGET_IN_WORDS, Compilation, Trial, Where, compile_answer, run_answer
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ LESS_COMPUTING = (
 LATER = (
     "check it again when this machine is less busy, unless it waits for something that never comes"
 )
+SLIPS_SHOW = ("wrong", "does not compile", "race", "reads outside", "writes outside")
+"""Verdicts that a slip in a kernel's text may be the reason for."""
 NO_VERDICT = Judged(
     "crashed", "What came back from its process is no verdict: does it change what `check` uses?"
 )
@@ -62,6 +66,8 @@ def check_code(exercise: Code, answer: Answer) -> Checked:
     if _is_stub(source, exercise.id):
         return Checked(exercise.id, "to do")
     trial = _try(exercise, source)
+    if trial.judged.verdict in SLIPS_SHOW:
+        trial = replace(trial, notes=[*trial.notes, *advice_on(source.definitions)])
     checked = Checked(exercise.id, *trial.judged, trial.notes)
     if trial.where is None:
         return checked
@@ -130,6 +136,9 @@ def _try(exercise: Code, source: Source) -> Trial:
         return Trial(_early_end(running, "It") or problem, _printed(running))
     assert compiling.value is not None
     compilation, trial = compiling.value, _trial(running)
+    if compilation.judged.verdict == "does not compile":
+        reason = complete_refusal(compilation.judged.reason, compiling.stderr, source.definitions)
+        compilation = replace(compilation, judged=Judged("does not compile", reason))
     for objection in _objections(compilation, trial):
         return objection
     if MODE.gpu:

@@ -15,6 +15,12 @@ IN_16_BITS = re.compile(r"\b(arith\.(?:add|sub|mul|div)f|math\.\w+) .*(?:x|\b)(b
 """Arithmetic on 16-bit floats in TTIR: the operation, and the type."""
 
 
+ONE_BY_ONE = (
+    "The values are right, but it goes through the elements one by one: load and store a whole "
+    "block of them at once, at the offsets of tl.arange, with a mask."
+)
+
+
 def refusal(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
     reason = problem.reason.split(". ")[0].rstrip(".")
@@ -24,16 +30,47 @@ def refusal(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str
     return f"Line {place.line} of {definitions[place.which].place}:  {place.text}\n{reason}."
 
 
+def complete_refusal(reason: str, printed: str, definitions: tuple[Definition, ...]) -> str:
+    """A refusal with its line and cause, where Triton only says that parsing failed.
+
+    printed: what the compiler wrote to standard error, its own errors among it.
+    """
+    error = re.search(r"^(.+):(\d+):\d+: error: (.+)$", printed, re.MULTILINE)
+    if "error encountered during parsing" not in reason or error is None:
+        return reason
+    cause = error[3]
+    if wanted := re.match(r"'math\.(\w+)' op operand #\d+ must be floating-point-like", cause):
+        cause = (
+            f"tl.{wanted[1]} takes floating-point numbers, and was given integers: write 2.0 for "
+            "2, or convert a block with .to(tl.float32)"
+        )
+    for definition in definitions:
+        row = int(error[2]) - definition.line
+        if definition.file == error[1] and 0 <= row < len(lines := definition.text.split("\n")):
+            return f"Line {error[2]} of {definition.place}:  {lines[row].strip()}\n{cause}."
+    return f"{cause}."
+
+
 def compiled_problem(exercise: Code, kernel: Kernel, target: Target) -> Judged | None:
     """What is wrong with a kernel that compiles: it is too large to launch, or not as asked."""
     if reason := _too_large(kernel.metadata, target):
         return Judged("does not compile", reason)
+    if not exercise.one_by_one and _goes_one_by_one(kernel.asm["ttir"]):
+        return Judged("wrong", ONE_BY_ONE)
     if exercise.compiled and (reason := exercise.compiled(kernel.asm)):
         return Judged("wrong", reason)
     if exercise.in_float32 and (rounding := _rounds_on_the_way(kernel.asm["ttir"])):
         instead = "convert to float32 after the load, and back only for the store"
         return Judged("wrong", f"{rounding}: {instead}.")
     return None
+
+
+def _goes_one_by_one(ttir: str) -> bool:
+    """Whether a loop in a kernel goes through memory by single elements and never by a block."""
+    loads = re.findall(r"tt\.load .* : (.*)", ttir)
+    accesses = loads or re.findall(r"tt\.store .* : (.*)", ttir)
+    in_loop = re.search(r"scf\.(for|while)\b", ttir)
+    return bool(accesses and in_loop) and all(kind.startswith("!tt.ptr") for kind in accesses)
 
 
 def _too_large(metadata: Any, target: Target) -> str:

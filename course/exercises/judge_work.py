@@ -30,6 +30,9 @@ def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
         most = exercise.most_bytes(*tensors, *case.scalars)
         if work.bytes_moved > most:
             yield f"{right_but} it moved {work.bytes_moved:,} bytes where {most:,} will do."
+    if exercise.own_elements and work.shared_elements:
+        shared = f"{work.shared_elements:,} elements are written by more than one program"
+        yield f"{right_but} {shared}: a mask keeps each program to its own."
 
 
 def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[str]:

@@ -51,6 +51,10 @@ class Code:
     """What is wrong with a compiled kernel, from its stages' texts; "" if nothing is."""
     in_float32: bool = False
     """Whether arithmetic on 16-bit floats is wrong, as it rounds on the way."""
+    one_by_one: bool = False
+    """Whether a program may go through elements in a loop, without a block."""
+    own_elements: bool = False
+    """Whether no two programs may write the same element, even if they write the same value."""
     timeout_s: float = 10
     """CPU time that it may take."""
 

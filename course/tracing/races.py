@@ -50,6 +50,8 @@ class AccessLog:
         """Programs that were started, over all launches."""
         self.reach = 0
         """Elements that a launch may write: its programs times the most lanes that one stores."""
+        self.shared_elements = 0
+        """Elements that several programs of one launch have written the same value to."""
         self.bytes_loaded = 0
         self.bytes_stored = 0
         """Bytes of lanes that no mask keeps out, over all launches; an atomic counts as both."""
@@ -135,6 +137,7 @@ class AccessLog:
         values = [store.stored.astype(np.uint64) for store in stores if store.stored is not None]
         first, last = _least_and_most(which, np.concatenate(numbers), len(places))
         low, high = _least_and_most(which, np.concatenate(values), len(places))
+        self.shared_elements += int((first != last).sum())
         names = list(self._numbers)
         clashes = np.flatnonzero((first != last) & (low != high))
         if clashes.size:

@@ -103,6 +103,9 @@ _CLEARER = {
     "'InterpreterBuilder' object has no attribute 'grid_idx'": _NO_GRID,
     "'MatMult' object has no attribute '__name__'": _NO_MATMUL,
     "AST binary operator 'MatMult' is not (currently) implemented.": _NO_MATMUL,  # in Triton 3.9
+    "simultaneous multiple comparison is not supported": (
+        "put each comparison in parentheses, since & and | bind before <"
+    ),
     "object of type 'int' has no len()": (
         "the grid is a number, and must be a tuple: write kernel[(programs,)](…)"
     ),

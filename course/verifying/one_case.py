@@ -292,5 +292,6 @@ def _work(out: torch.Tensor, allocated: GuardedAllocations, log: AccessLog) -> W
         idle_programs=log.idle_programs,
         busy_programs=log.busy_programs,
         programs=log.programs,
+        shared_elements=log.shared_elements,
         reach=log.reach,
     )

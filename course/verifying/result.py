@@ -27,6 +27,8 @@ class Work:
     """The other programs of that launch."""
     programs: int
     """Programs started, over all launches."""
+    shared_elements: int
+    """Elements that several programs of one launch wrote, with the same value, in all launches."""
     reach: int
     """Elements that a launch can write: its programs times the lanes that one stores, at most."""
 

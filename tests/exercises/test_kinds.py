@@ -6,6 +6,7 @@ import pytest
 
 from course import check
 from course.exercises.kinds import Choice, Number, Text
+from course.exercises.names_in_order import NamesInOrder
 
 
 @pytest.mark.parametrize("answer", [10**400, -(10**400), 5e-324, math.inf, 0])
@@ -27,3 +28,38 @@ def test_texts_and_choices_do_not_mind_spaces_and_capitals():
     assert text.judge(" '%P4' ") == ("right", "so")
     assert text.judge("Zero") == ("wrong", "no")
     assert Choice("1", right="a", why={"a": "yes", "b": "no"}).judge("(A)") == ("right", "yes")
+
+
+NAMES = NamesInOrder(
+    "1",
+    right=("ptx", "llir", "sass"),
+    because="so",
+    slips={("llir", "ptx", "sass"): "swapped"},
+    synonyms={"llvm ir": "llir", "cubin": "sass"},
+    of="stages",
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["ptx, llir, sass", "PTX LLIR SASS", "PTX, LLVM IR and cubin.", ["ptx", "llir", "sass"]],
+)
+def test_names_are_known_by_other_names_and_in_any_writing(answer):
+    assert NAMES.judge(answer) == ("right", "so")
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("llir, ptx, sass", "swapped"),
+        ("ptx, sass, llir", "1 of the 3 stand in the right place."),
+        ("ptx, llir", "It has 2 names, and must have 3, one for each line, in order."),
+        ("ptx, llir, sas", "'sas' is none of the stages: those are llir, ptx, sass."),
+    ],
+)
+def test_wrong_names_are_told_what_is_wrong_with_them(answer, says):
+    assert NAMES.judge(answer) == ("wrong", says)
+
+
+def test_what_is_no_text_is_no_list_of_names():
+    assert NAMES.judge(5)[0] == "no answer"

@@ -67,6 +67,21 @@ MISTAKES = {
             means="They count n as the last valid offset; the offsets go from 0 to n - 1."),
         Mistake("one too few", {"offsets < n": "offsets < n - 1"}, "wrong", "was never written",
             means="They take one off for counting from 0, which `<` has done already."),
+        Mistake("a loop in place of the block", {
+            "    offsets = tl.arange(0, 8)\n": "",
+            "    mask = offsets < n\n": "    for i in range(n):\n",
+            "    x = tl.load(x_ptr + offsets, mask=mask)\n": "        x = tl.load(x_ptr + i)\n",
+            "    tl.store(out_ptr + offsets, 2 * x, mask=mask)":
+            "        tl.store(out_ptr + i, 2 * x)",
+        }, "wrong", "goes through the elements one by one",
+            means="They write the loop that Python would have; it is right and uses one lane of a "
+            "GPU that has thousands."),
+        Mistake("offsets that wrap around", {
+            "tl.arange(0, 8)": "tl.arange(0, 8) % n",
+            ", mask=mask": "",
+        }, "wrong", "has no mask",
+            means="They let the lanes that are left over repeat the work of others, which avoids "
+            "the mask and not the memory."),
         Mistake("not doubled", {"2 * x": "x"}, "wrong", "Wrong: 2 of 2",
             means="The mask took all their attention, and the arithmetic was left as a copy."),
     ],

@@ -39,6 +39,21 @@ MISTAKES = {
         }, "wrong", "bytes where",
             means="They see the right values and no harm; every program writes the whole vector, "
             "so the work grows as its square."),
+        Mistake("offsets that wrap around", {
+            "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)":
+            "(pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)) % n_elements",
+            ", mask=offsets < n_elements": "",
+        }, "wrong", "84 elements are written by more than one program",
+            means="They let the last program begin again at 0 in place of a mask: it writes what "
+            "program 0 owns."),
+        Mistake("one element after the other", {
+            "    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)":
+            "    for i in range(BLOCK_SIZE):\n"
+            "        tl.store(out_ptr + pid * BLOCK_SIZE + i, value,\n"
+            "                 mask=pid * BLOCK_SIZE + i < n_elements)",
+        }, "wrong", "goes through the elements one by one",
+            means="They write a program as a loop; its block is the loop, and all lanes run it at "
+            "once."),
         Mistake("the value in float16", {
             "offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),",
         }, "wrong", "expected 0.1, got 0.09997559",
@@ -70,7 +85,7 @@ MISTAKES = {
             means="They think that only writes can do harm; a read past the end is outside too, "
             "and may end the process."),
         Mistake("strides forgotten", {"    x = x.contiguous()\n": ""},
-            "reads outside", "every second element",
+            "reads outside", "x_ptr has gaps, its elements are 2 apart",
             means="They think that a tensor's elements always lie side by side; a slice with a "
             "step is a view of a longer one."),
         Mistake("a and b swapped", {"x, out, a, b": "x, out, b, a"},
@@ -95,6 +110,12 @@ MISTAKES = {
         }, "wrong", "It starts 257 programs in 257 launches where 2 blocks",
             means="They take a launch for a function call; each costs microseconds, more than "
             "thousands of elements."),
+        Mistake("offsets that wrap around", {
+            "    mask = offsets < n_elements":
+            "    offsets %= n_elements\n    mask = offsets >= 0",
+        }, "wrong", "1,023 elements are written by more than one program",
+            means="They let the last program begin again at 0 in place of a mask: it writes what "
+            "program 0 owns."),
         Mistake("far too many programs, caught", {
             "    affine_kernel[grid](x, out, a, b, x.numel(), BLOCK_SIZE=1024)":
             "    try:\n"
@@ -158,9 +179,16 @@ MISTAKES = {
         }, "does not compile", "comprehension",
             means="They take Triton for all of Python; comprehensions are not in it, and "
             "catching the error changes nothing."),
+        Mistake("a grid that is a list", {
+            "(triton.cdiv(x.numel(), 1024),)": "[triton.cdiv(x.numel(), 1024)]",
+        }, "wrong", "the grid is a list, and must be a tuple",
+            means="They take one sequence for another, as PyTorch does; a grid is a tuple."),
+        Mistake("arguments in the wrong order", {"(x, out, a, b, ": "(out, x, a, b, "},
+            "wrong", "It changed its input x, which the kernel calls out_ptr",
+            means="They trust the names; positional arguments go by their place alone."),
         Mistake("a grid that is a number", {
             "(triton.cdiv(x.numel(), 1024),)": "triton.cdiv(x.numel(), 1024)",
-        }, "wrong", "It raised",
+        }, "wrong", "the grid is a number, and must be a tuple",
             means="They think that one axis needs no tuple; a grid is a tuple, of one number if "
             "need be."),
     ],
@@ -385,5 +413,9 @@ OTHERS = {
     ],
     "01.6": [Other("rounded", 63), Other("exact", 63.161)],
     "01.7": [Other("a capital", "C"), Other("in parentheses", " (c) ")],
-    "01.8": [Other("the whole line", "n_elements: i64"), Other("a capital", "I64")],
+    "01.8": [
+        Other("the whole line", "n_elements: i64"),
+        Other("all that it shows", "i64, divisible by 16"),
+        Other("a capital", "I64"),
+    ],
 }  # fmt: skip

@@ -34,7 +34,7 @@ MISTAKES = {
             "broadcasting makes the tile."),
         Mistake("and without parentheses", {
             "(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m & cols[None, :] < n",
-        }, "writes outside", "outside out_ptr",
+        }, "writes outside", "put each comparison in parentheses",
             means="They expect & to bind like `and`; it binds before <, so both comparisons need "
             "parentheses."),
         Mistake("a mask of the rows alone", {
@@ -203,6 +203,10 @@ MISTAKES = {
         Mistake("all in 16 bits", {".to(tl.float32)": ""}, "does not compile", "Expected dtype",
             means="They think that all functions take 16 bits; erf is there for float32, which "
             "is the better choice anyway."),
+        Mistake("the root of an integer", {"t * 0.7071067811865476": "t / tl.sqrt(2)"},
+            "does not compile", "tl.sqrt takes floating-point numbers, and was given integers",
+            means="They write the formula as it stands; in a kernel 2 is an integer, and tl.sqrt "
+            "does not convert it."),
         Mistake("two kernels", SUM_THEN_GELU, "wrong", "bytes where",
             means="They build it from two launches, as PyTorch would: the sum goes to memory and "
             "comes back."),

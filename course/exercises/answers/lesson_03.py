@@ -14,7 +14,7 @@ MISTAKES = {
             "wrong", "getelementptr is LLVM's",
             means="They mix up LLVM IR and PTX: getelementptr is an instruction of LLVM's, "
             "ld.global one of PTX's."),
-        Mistake("one too few", "ptx, ttir, sass, ttgir", "wrong", "It is not",
+        Mistake("one too few", "ptx, ttir, sass, ttgir", "wrong", "It has 4 names, and must have 5",
             means="They name four stages for five lines."),
     ],
     "03.2": [
@@ -32,6 +32,18 @@ MISTAKES = {
             "wrong", "8 of 8 loads in the PTX are narrow",
             means="They expect the compiler to see that the stride is a multiple of 4; all it "
             "knows is that it is no multiple of 16."),
+        Mistake("a promise of the parameter", {
+            "    start = tl.multiple_of(row * stride, 4)":
+            "    stride = tl.multiple_of(stride, 4)\n    start = row * stride",
+        }, "wrong", "A promise of the parameter stride is lost",
+            means="They promise it of the argument itself, where nothing is computed that could "
+            "carry the promise."),
+        Mistake("a promise that is thrown away", {
+            "    start = tl.multiple_of(row * stride, 4)":
+            "    tl.multiple_of(row * stride, 4)\n    start = row * stride",
+        }, "wrong", "What tl.multiple_of returns is thrown away",
+            means="They call it as a statement, like tl.assume; the promise belongs to the value "
+            "that it returns."),
         Mistake("a promise of something else", {"row * stride, 4": "row * stride, 2"},
             "wrong", "loads in the PTX are narrow",
             means="They promise 2, which allows loads of 8 bytes; a wide load takes 4 elements "
@@ -111,6 +123,8 @@ OTHERS = {
     "03.1": [
         Other("no commas", "ptx ttir sass ttgir llir"),
         Other("capitals", "PTX, TTIR, SASS, TTGIR, LLIR"),
+        Other("the table's names", "PTX, TTIR, cubin, TTGIR, LLVM IR"),
+        Other("a list", ["ptx", "ttir", "sass", "ttgir", "llir"]),
     ],
     "03.2": [Other("an integer", 32), Other("a float", 32.0)],
     "03.3": [

@@ -8,6 +8,19 @@ MISTAKES = {
             "does not compile", "",
             means="They give the accumulator the shape of a's tile; the product has a's rows and "
             "b's columns."),
+        Mistake("operands in float32", {
+            "tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
+            "tl.dot(tl.load(a_ptrs).to(tl.float32), tl.load(b_ptrs).to(tl.float32), acc)",
+        }, "wrong", "operands in float32, which tensor cores multiply at half the speed",
+            means="They convert first, to be exact; products of float16 are exact in float32 "
+            "anyway, and added up there."),
+        Mistake("no dot", {
+            "acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
+            "acc += tl.sum(tl.load(a_ptrs)[:, :, None].to(tl.float32) * "
+            "tl.load(b_ptrs)[None, :, :], axis=1)",
+        }, "wrong", "It multiplies without tl.dot",
+            means="They build the product of broadcasting and a sum, which is right and never "
+            "reaches the tensor cores."),
         Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"},
             "reads outside", "read memory",
             means="They step by the tile's width; the loop goes along K, so by BLOCK_K."),

@@ -1,5 +1,7 @@
 """The exercises of lesson 00."""
 
+import re
+
 import torch
 
 from course.exercises.kinds import Answer, Choice, Kernel
@@ -16,6 +18,11 @@ def _one_each(kernel: Answer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(x.numel(),)](x, y, out)
     return out
+
+
+def _all_are_masked(stages: dict[str, str]) -> str:
+    unmasked = re.search(r"tt\.load %\w+ :|tt\.store %\w+, %\w+ :", stages["ttir"])
+    return "The values are right, but a load or store has no mask." if unmasked else ""
 
 
 EXERCISES = (
@@ -44,5 +51,6 @@ EXERCISES = (
         reference=lambda x: 2 * x,
         cases=tuple(Case((Input((n,)),), seed=n) for n in (2, 8, 1, 3, 4, 5, 6, 7)),
         launch=_ones_below,
+        compiled=_all_are_masked,
     ),
 )

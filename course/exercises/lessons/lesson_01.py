@@ -42,6 +42,7 @@ EXERCISES = (
             for n, value in ((300, 0.1), (128, -1.0), (1, 7.0), (129, 0.0), (1000, 1.0))
         ),
         launch=_fill,
+        own_elements=True,
         most_bytes=lambda x, value: (
             x.nbytes + 4 * 128
         ),  # lanes past the end may write the last element again
@@ -56,6 +57,7 @@ EXERCISES = (
             _vector(777, -1.5, 0.25, layout="every second element"),
             _vector(777, 4.0, 1.0, layout="offset by one element"),
         ),
+        own_elements=True,
         longer=lambda n: _vector(n + 1, 2.0, -0.5),
         absolute=1e-6,  # a * x and b cancel
     ),
@@ -65,12 +67,14 @@ EXERCISES = (
         reference=lambda x: x.flip(0),
         cases=tuple(_vector(n) for n in (300, 128, 1, 127, 1000)),
         launch=_reverse,
+        own_elements=True,
     ),
     Launcher(
         "01.4",
         parameters=("x",),
         reference=lambda x: x.flip(0)[::2],
         cases=tuple(_vector(n) for n in (1025, 5000, 1024, 1, 2, 7)),
+        own_elements=True,
         longer=lambda n: _vector(2 * n + 1),
         may_copy=False,
     ),
@@ -116,7 +120,12 @@ EXERCISES = (
     ),
     Text(
         "01.8",
-        accepts=("i64", "n_elements: i64", "n_elements: i64, divisible by 16"),
+        accepts=(
+            "i64",
+            "n_elements: i64",
+            "n_elements: i64, divisible by 16",
+            "i64, divisible by 16",
+        ),
         because="It does not fit 32 bits, so it is another type, and another compiled kernel.",
         slips={
             "i32": "The largest i32 is 2,147,483,647.",

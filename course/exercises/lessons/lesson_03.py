@@ -5,6 +5,7 @@ import re
 import torch
 
 from course.exercises.kinds import Answer, Kernel, Number, Text
+from course.exercises.names_in_order import NamesInOrder
 from course.verifying.inputs import Case, Input
 
 
@@ -28,18 +29,35 @@ def _all_loads_are_wide(stages: dict[str, str]) -> str:
 
 
 EXERCISES = (
-    Text(
+    NamesInOrder(
         "03.1",
-        accepts=("ptx, ttir, sass, ttgir, llir",),
+        right=("ptx", "ttir", "sass", "ttgir", "llir"),
+        of="stages",
+        synonyms={"llvm ir": "llir", "llvm-ir": "llir", "llvm": "llir", "cubin": "sass"},
         because="Registers with % are PTX, without it SASS; blocks with a layout are TTGIR, "
         "without one TTIR.",
         slips={
-            "ptx, ttgir, sass, ttir, llir": "2 and 4 are swapped: only TTGIR has layouts, the # "
-            "behind the type.",
-            "sass, ttir, ptx, ttgir, llir": "1 and 3 are swapped: PTX's registers begin with %, "
-            "and SASS has R and P.",
-            "llir, ttir, sass, ttgir, ptx": "1 and 5 are swapped: getelementptr is LLVM's, "
-            "ld.global is PTX's.",
+            (
+                "ptx",
+                "ttgir",
+                "sass",
+                "ttir",
+                "llir",
+            ): "2 and 4 are swapped: only TTGIR has layouts, the # behind the type.",
+            (
+                "sass",
+                "ttir",
+                "ptx",
+                "ttgir",
+                "llir",
+            ): "1 and 3 are swapped: PTX's registers begin with %, and SASS has R and P.",
+            (
+                "llir",
+                "ttir",
+                "sass",
+                "ttgir",
+                "ptx",
+            ): "1 and 5 are swapped: getelementptr is LLVM's, ld.global is PTX's.",
         },
     ),
     Number(

@@ -3,6 +3,7 @@
 import torch
 import triton
 
+from course.exercises.compiled_dots import dots_in_16_bits
 from course.exercises.kinds import Answer, Kernel, Launcher, Number, Text
 from course.verifying.inputs import Case, Input
 
@@ -43,12 +44,6 @@ def _small(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return c
 
 
-def _uses_dot(stages: dict[str, str]) -> str:
-    # Not the TTIR: there the compiler has made a dot of a sum of products, not for tensor cores.
-    uses = "tt.dot" in stages["source"]
-    return "" if uses else "It multiplies without tl.dot, and so without tensor cores."
-
-
 def _linear(m: int, n: int, k: int, x_layout: str = "contiguous", seed: int = 0) -> Case:
     return Case(
         (Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF)),
@@ -65,7 +60,7 @@ EXERCISES = (
         launch=_by_tiles,
         absolute=1e-4,  # products of either sign cancel, and tensor cores cut digits off their sums
         in_float32=True,
-        compiled=_uses_dot,
+        compiled=dots_in_16_bits,
     ),
     Kernel(
         "05.2",
@@ -81,7 +76,7 @@ EXERCISES = (
         launch=_by_masked_tiles,
         absolute=1e-4,
         in_float32=True,
-        compiled=_uses_dot,
+        compiled=dots_in_16_bits,
     ),
     Kernel(
         "05.3",
@@ -91,7 +86,7 @@ EXERCISES = (
         launch=_small,
         absolute=1e-5,
         in_float32=True,
-        compiled=_uses_dot,
+        compiled=dots_in_16_bits,
     ),
     Number(
         "05.4",
@@ -139,6 +134,6 @@ EXERCISES = (
         absolute=2e-3,  # products of either sign cancel, and the result is rounded to float16
         most_launches=1,
         in_float32=True,
-        compiled=_uses_dot,
+        compiled=dots_in_16_bits,
     ),
 )

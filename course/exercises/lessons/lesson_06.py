@@ -5,6 +5,7 @@ import re
 import torch
 import triton
 
+from course.exercises.compiled_dots import dots_in_16_bits
 from course.exercises.kinds import Answer, Kernel, Number
 from course.verifying.inputs import Case, Input
 
@@ -125,7 +126,9 @@ def _least_bytes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int 
 
 def _sums_in_float32(stages: dict[str, str]) -> str:
     rounded = re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"])
-    return "It adds up a dot in float16: leave out out_dtype." if rounded else ""
+    return (
+        "It adds up a dot in float16: leave out out_dtype." if rounded else dots_in_16_bits(stages)
+    )
 
 
 TILE = ("D", "BLOCK_M", "BLOCK_N")

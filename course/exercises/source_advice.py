@@ -1,0 +1,72 @@
+"""Slips that show in a kernel's text, and that neither the compiler nor the interpreter names."""
+
+import ast
+from collections.abc import Iterator
+
+from course.isolate.function_source import Definition
+
+PROMISES = ("multiple_of", "max_contiguous", "max_constancy")
+
+CHAINED = (
+    "{sign} binds before <, so this compares {first} with ({between}), and that with {last}: "
+    "put each comparison in parentheses."
+)
+OF_A_PARAMETER = (
+    "A promise of the parameter {name} is lost: the compiler keeps a promise with the operation "
+    "that computes a value, and none computes a parameter. Promise it of what you compute from "
+    "{name}."
+)
+NOT_KEPT = (
+    "What {call} returns is thrown away, and the promise with it: give it a name, and compute with "
+    "that."
+)
+
+Slip = tuple[ast.expr, str]
+"""Where a slip stands, and a sentence about it."""
+
+
+def advice_on(definitions: tuple[Definition, ...]) -> list[str]:
+    """What to look at in an answer that is not right: for each slip its line and a sentence."""
+    notes: list[str] = []
+    for definition in definitions:
+        if not definition.text.startswith("@"):
+            continue  # slips of kernels alone
+        (function,) = ast.parse(definition.text).body
+        assert isinstance(function, ast.FunctionDef)
+        lines = definition.text.split("\n")
+        for node, sentence in (*_chained(function), *_lost_promises(function)):
+            number, text = definition.line + node.lineno - 1, lines[node.lineno - 1].strip()
+            notes += [f"Line {number} of {definition.place}:  {text}", sentence]
+    return notes
+
+
+def _chained(function: ast.FunctionDef) -> Iterator[Slip]:
+    """Comparisons such as `rows < m & cols < n`."""
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Compare) or len(node.ops) < 2:
+            continue
+        between = node.comparators[0]
+        if isinstance(between, ast.BinOp) and isinstance(between.op, (ast.BitAnd, ast.BitOr)):
+            yield (
+                node,
+                CHAINED.format(
+                    sign="&" if isinstance(between.op, ast.BitAnd) else "|",
+                    first=ast.unparse(node.left),
+                    between=ast.unparse(between),
+                    last=ast.unparse(node.comparators[-1]),
+                ),
+            )
+
+
+def _lost_promises(function: ast.FunctionDef) -> Iterator[Slip]:
+    """Promises that reach no operation: made of a parameter, or of a value that is not kept."""
+    parameters = {argument.arg for argument in function.args.args}
+    thrown_away = {node.value for node in ast.walk(function) if isinstance(node, ast.Expr)}
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") not in PROMISES:
+            continue
+        of = node.args[0] if node.args else None
+        if isinstance(of, ast.Name) and of.id in parameters:
+            yield node, OF_A_PARAMETER.format(name=of.id)
+        elif node in thrown_away and of is not None and not isinstance(of, ast.Name):
+            yield node, NOT_KEPT.format(call=ast.unparse(node.func))
