@@ -37,6 +37,7 @@ NO_MEMORY = re.compile(
 )
 """What NumPy, PyTorch and CUDA say where memory is refused."""
 
+COMPILER = "The compiler"
 LESS_MEMORY = (
     "look for a tensor that is larger than it must be, "
     "or close what else takes memory here and check it again"
@@ -44,6 +45,10 @@ LESS_MEMORY = (
 LESS_COMPUTING = (
     "look for a loop without end or for very many programs, "
     "or check it again if this machine is busy"
+)
+LESS_COMPILING = (
+    "look for blocks of very many elements, such as a product of two that are broadcast in place "
+    "of tl.dot, and for long loops over tl.static_range, or check it again if this machine is busy"
 )
 LATER = (
     "check it again when this machine is less busy, unless it waits for something that never comes"
@@ -131,7 +136,7 @@ def _functions(text: str) -> dict[str, str]:
 def _try(exercise: Code, source: Source) -> Trial:
     """Compile an answer, meanwhile run it in the interpreter, and then on a GPU if there is one."""
     compiling, running = _in_both_children(exercise, source)
-    if problem := _early_end(compiling, "The compiler"):
+    if problem := _early_end(compiling, COMPILER):
         # What crashes before it launches anything crashes in both: then running it says more.
         return Trial(_early_end(running, "It") or problem, _printed(running))
     assert compiling.value is not None
@@ -229,7 +234,8 @@ def _early_end(ended: Ended[Compilation] | Ended[Trial], what: str) -> Judged | 
     if ended.starved:
         return Judged("stopped", f"{stopped}, so nothing is known of your answer: {LATER}.")
     if ended.how == "out of time":
-        return Judged("stopped", f"{stopped}: {LESS_COMPUTING}.")
+        less = LESS_COMPILING if what == COMPILER else LESS_COMPUTING
+        return Judged("stopped", f"{stopped}: {less}.")
     if ended.how == "out of memory":
         return Judged("stopped", f"{stopped}: {LESS_MEMORY}.")
     if ended.how == "crashed":

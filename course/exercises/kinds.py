@@ -51,6 +51,9 @@ class Code:
     """What is wrong with a compiled kernel, from its stages' texts; "" if nothing is."""
     in_float32: bool = False
     """Whether arithmetic on 16-bit floats is wrong, as it rounds on the way."""
+    slips: dict[str, Function] = field(default_factory=dict)
+    """What comes out of slips that people make, from a case's tensors in float64 and its scalars:
+    by a sentence's end, after "This is what comes out if"."""
     one_by_one: bool = False
     """Whether a program may go through elements in a loop, without a block."""
     own_elements: bool = False

@@ -14,22 +14,23 @@ MOST_CASES = 4
 """Cases that an answer is run on once more."""
 AGREEING = 2
 """Cases that a slip must agree with, one of them wrong."""
+IN_FLOAT16 = "Every number that comes out is a float16: something is rounded to 16 bits on the way."
 NEARLY_ALL = 0.99
 """The share of elements that must agree: a rounding may go the other way."""
 
 
 def slip_of(exercise: Code, function: Function, cases: tuple[Case, ...], wrong: int) -> str:
     """The slip that gives the very values of a wrong answer, in a sentence; empty if none does,
-    or several do.
+    or several do. Of float32 results that are all float16 numbers, it says so.
 
     wrong: the number of the case that the answer is known to get wrong.
     """
-    slips, agreeing = dict(exercise.slips), 0
+    slips, agreeing, rounded = dict(exercise.slips), 0, False
     trial = Trial(
         function, exercise.reference, None, exercise.absolute, exercise.contiguous, exercise.block
     )
     for case in _order(cases, wrong):
-        if not slips or agreeing == AGREEING:
+        if agreeing and (not slips or agreeing == AGREEING):
             break
         if not MODE.gpu and has_bfloat16(case):
             continue
@@ -37,11 +38,21 @@ def slip_of(exercise: Code, function: Function, cases: tuple[Case, ...], wrong: 
         if result is None:
             return ""
         slips = {says: slip for says, slip in slips.items() if _agrees(trial, slip, case, result)}
+        rounded = rounded or _all_in_float16(result)
         agreeing += 1
-    if len(slips) != 1 or agreeing < AGREEING:
-        return ""
-    (says,) = slips
-    return f"This is what comes out if {says}."
+    if len(slips) == 1 and agreeing == AGREEING:
+        (says,) = slips
+        return f"This is what comes out if {says}."
+    return IN_FLOAT16 if rounded else ""
+
+
+def _all_in_float16(result: torch.Tensor) -> bool:
+    """Whether float32 numbers, most of them no whole ones, are all float16 numbers."""
+    if result.dtype != torch.float32 or not result.isfinite().all():
+        return False
+    return bool(
+        (result == result.half()).all() and (result != result.round()).double().mean() > 0.5
+    )
 
 
 def _order(cases: tuple[Case, ...], wrong: int) -> Iterator[Case]:

@@ -27,9 +27,10 @@ class Standing:
 
     def __str__(self) -> str:
         verdict = "right" if self.right else self.last_verdict or "to do"
-        level = "" if self.core else " (stretch)"
-        tries = f", {self.tries} tries" if self.tries > 1 else ""
-        return f"    {self.exercise}  {verdict:16}  {self.title}{level}{tries}"
+        notes = [] if self.core else ["stretch"]
+        notes += [f"{self.tries} tries"] if self.tries > 1 else []
+        beside = f" ({', '.join(notes)})" if notes else ""
+        return f"    {self.exercise}  {verdict:16}  {self.title}{beside}"
 
 
 @dataclass(frozen=True)

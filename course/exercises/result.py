@@ -85,7 +85,10 @@ def sign_and_colour(verdict: str) -> tuple[str, str]:
 def shortened(line: str) -> str:
     """A line short enough to read, without what would steer a terminal."""
     shown = printable(line, kept="\t")
-    return shown if len(shown) <= MOST_COLUMNS else shown[:MOST_COLUMNS] + " …"
+    if len(shown) <= MOST_COLUMNS:
+        return shown
+    whole_words, _, _ = shown[: MOST_COLUMNS + 1].rpartition(" ")
+    return f"{whole_words or shown[:MOST_COLUMNS]} …"
 
 
 def printable(text: str, kept: str = "\n\t") -> str:

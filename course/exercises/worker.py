@@ -18,6 +18,7 @@ from course.verifying.result import Outcome, Verified
 from .judge_compiled import compiled_problem, refusal
 from .judge_work import work_problem
 from .kinds import Code, Function
+from .name_slip import slip_of
 from .registry import code_exercise
 from .result import Judged
 
@@ -109,7 +110,10 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     cases, outcomes, reach = _outcomes(exercise, function)
     for number, outcome in enumerate(outcomes):
         if problem := outcome.problem:
-            reason = f"{outcome.reason}\nThe case: {outcome.case}."
+            slip = ""
+            if problem.index is not None:
+                slip = slip_of(exercise, function, cases, number)
+            reason = "\n".join(filter(None, [outcome.reason, slip, f"The case: {outcome.case}."]))
             raised = problem.kind == "raised"
             judged = Judged("wrong" if problem.kind == "raised" else problem.kind, reason)
             where = Where(number, problem.program, problem.launch, problem.index, reach)

@@ -61,7 +61,7 @@ def value_problem(
 ) -> tuple[str, tuple[int, ...]]:
     """The first wrong element in words, and its index; an empty text where all are right."""
     poison = is_poison(out)
-    bad = ~_close(out, expected, allowed)
+    bad = ~close(out, expected, allowed)
     if out.is_floating_point():
         bad |= poison  # a NaN where a NaN is expected, but nobody wrote it
     count = int(bad.sum())
@@ -74,7 +74,8 @@ def value_problem(
     return f"At {where}: expected {_show(expected[first])}, got {got}. {wrong}", first
 
 
-def _close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:
+def close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:
+    """Which elements of a result are as expected, within what is allowed."""
     if not out.is_floating_point():
         return out == expected
     rounded = expected.to(out.dtype)  # overflows to inf where the result must

@@ -57,6 +57,11 @@ def _shares(drawn: torch.Tensor) -> torch.Tensor:
     return drawn / drawn.sum(dim=-1, keepdim=True)
 
 
+def _at_least_one(drawn: torch.Tensor) -> torch.Tensor:
+    """As the sum of exp(x - maximum) over some elements is."""
+    return 1 + drawn.abs()
+
+
 def _some_empty(drawn: torch.Tensor) -> torch.Tensor:
     """Maxima of parts of a row, of which some have no element: -inf."""
     drawn[drawn < -0.3] = -math.inf
@@ -84,6 +89,7 @@ VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "near the maximum": lambda drawn: _near(drawn, torch.finfo(drawn.dtype).max),
     "near the minimum": lambda drawn: _near(drawn, torch.finfo(drawn.dtype).min),
     "share": _shares,
+    "at least one": _at_least_one,
     "some empty": _some_empty,
     "far apart": _far_apart,
     "NaN and inf": _nan_and_inf,

@@ -26,7 +26,7 @@ from course.triton_internals.interpreter import Launch, interpreter_watched
 from course.triton_internals.promises import promises_held
 from course.type_names import Function, kind_of
 
-from .compare import Tolerance, largest_error, tolerance_for, value_problem
+from .compare import Tolerance, close, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
 from .inputs import Case
 from .result import Outcome, Work
@@ -89,7 +89,7 @@ class Trial:
         if not text:
             error = largest_error(out, expected.exact, allowed)
             return Outcome(str(case), case.dtype, "right", error=error, work=work)
-        if not MODE.gpu and _has_bfloat16(case):
+        if not MODE.gpu and has_bfloat16(case):
             # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they
             # were integers, and cuts bits off where it converts to bfloat16.
             return left_to_the_gpu(case, "the interpreter's bfloat16 arithmetic is wrong", work)
@@ -104,13 +104,26 @@ class Trial:
         self, case: Case, out: torch.Tensor, index: tuple[int, ...]
     ) -> bool:
         """Whether an element comes out otherwise where lanes that are undefined hold 0."""
+        other = self.result(case, undefined_as_zero=True)
+        return other is not None and bool((bits(other)[index] != bits(out)[index]).item())
+
+    def result(self, case: Case, undefined_as_zero: bool = False) -> torch.Tensor | None:
+        """What the function returns, wherever it is wrong; None where it fails."""
         tensors = [guarded.tensor for guarded in case.make(DEVICE)]
-        with GuardedAllocations(), _watched(AccessLog(lambda _: []), undefined_as_zero=True):
+        with GuardedAllocations(), _watched(AccessLog(lambda _: []), undefined_as_zero):
             try:
-                other = self.function(*tensors, *case.scalars)
+                out = self.function(*tensors, *case.scalars)
             except Exception:
-                return False
-            return bool((bits(other)[index] != bits(out)[index]).item())
+                return None
+        return out if isinstance(out, torch.Tensor) else None
+
+    def exact_inputs(self, case: Case) -> list[torch.Tensor]:
+        """A case's inputs in float64; integers as they are."""
+        return _in_float64([guarded.tensor for guarded in case.make(DEVICE)])
+
+    def close(self, out: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+        """Which elements of a result are as expected."""
+        return close(out, expected, tolerance_for(out.dtype).plus(self.absolute))
 
 
 @contextlib.contextmanager
@@ -137,7 +150,7 @@ def _wrong(case: Case, problem: Problem) -> Outcome:
 def _raised(case: Case, error: Exception) -> Outcome:
     """The outcome of a call that raised."""
     if MODE.interpreting:
-        if _has_bfloat16(case) and lacks_bfloat16(error):
+        if has_bfloat16(case) and lacks_bfloat16(error):
             return left_to_the_gpu(case, "the interpreter cannot do this with bfloat16")
         if what := lacking(error):
             return left_to_the_gpu(case, cannot_run(what), lacking=what)
@@ -164,7 +177,8 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0]
 
 
-def _has_bfloat16(case: Case) -> bool:
+def has_bfloat16(case: Case) -> bool:
+    """Whether an input is in bfloat16."""
     return any(wanted.dtype == torch.bfloat16 for wanted in case.inputs)
 
 
@@ -180,10 +194,9 @@ class _Expected:
 
 def _expect(reference: Function, case: Case, tensors: list[torch.Tensor]) -> _Expected:
     """What the reference says of a case."""
-    exact_inputs = [t.double() if t.is_floating_point() else t for t in tensors]
     try:
         with Summands() as summands:
-            exact = reference(*exact_inputs, *case.scalars)
+            exact = reference(*_in_float64(tensors), *case.scalars)
         plain = reference(*tensors, *case.scalars)  # shape and dtype by PyTorch's own rules
     except Exception as error:
         raise CourseError(
@@ -192,6 +205,10 @@ def _expect(reference: Function, case: Case, tensors: list[torch.Tensor]) -> _Ex
             "PyTorch's second, and vectors(2) makes two inputs."
         ) from error
     return _Expected(exact, summands.size(exact), plain.shape, plain.dtype)
+
+
+def _in_float64(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [tensor.double() if tensor.is_floating_point() else tensor for tensor in tensors]
 
 
 def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem | None:

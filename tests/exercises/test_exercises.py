@@ -130,6 +130,17 @@ def test_every_mistake_says_in_a_sentence_what_it_means():
             assert 20 < len(mistake.means) < 160, (exercise, mistake.name)
 
 
+def test_every_slip_in_values_is_told_to_one_who_makes_it():
+    for exercise in exercises().values():
+        told = [mistake.says for mistake in mistakes(exercise.id)]
+        for slip in getattr(exercise, "slips", {}) if isinstance(exercise, Code) else ():
+            said = f"This is what comes out if {slip}."
+            assert any("comes out if" in says and says in said for says in told), (
+                exercise.id,
+                slip,
+            )
+
+
 def test_the_first_case_leaves_a_part_of_a_block():
     """Where a mask is forgotten, the first thing that people read should be about it."""
     for exercise in exercises().values():
@@ -139,7 +150,9 @@ def test_the_first_case_leaves_a_part_of_a_block():
 
 
 def test_an_unknown_exercise_is_named_with_those_there_are():
-    with pytest.raises(CourseError, match=r"There is no exercise '00.9': there is 00.1, 00.2, 00.3."):
+    with pytest.raises(
+        CourseError, match=r"There is no exercise '00.9': there is 00.1, 00.2, 00.3."
+    ):
         check("00.9", 1)
 
 

@@ -28,7 +28,7 @@ MISTAKES = {
             means="They expect the value of a variable to be the result, as in a function; a "
             "kernel returns nothing and must store."),
         Mistake("the first element only", {"out_ptr + i": "out_ptr"},
-            "race", "different values to [0]",
+            "race", "different values to out_ptr[0]",
             means="They forget the offset at the store, so all programs write to the first "
             "element."),
     ],
@@ -82,7 +82,7 @@ MISTAKES = {
         }, "wrong", "has no mask",
             means="They let the lanes that are left over repeat the work of others, which avoids "
             "the mask and not the memory."),
-        Mistake("not doubled", {"2 * x": "x"}, "wrong", "Wrong: 2 of 2",
+        Mistake("not doubled", {"2 * x": "x"}, "wrong", "comes out if x is copied, and not doubled",
             means="The mask took all their attention, and the arithmetic was left as a copy."),
     ],
 }  # fmt: skip

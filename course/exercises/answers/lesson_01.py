@@ -56,7 +56,7 @@ MISTAKES = {
             "once."),
         Mistake("the value in float16", {
             "offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),",
-        }, "wrong", "expected 0.1, got 0.09997559",
+        }, "wrong", "something is rounded to 16 bits on the way",
             means="They give the block any type; float16 rounds the value before it reaches a "
             "float32 vector."),
         Mistake("the value as a pointer", {
@@ -89,8 +89,11 @@ MISTAKES = {
             means="They think that a tensor's elements always lie side by side; a slice with a "
             "step is a view of a longer one."),
         Mistake("a and b swapped", {"x, out, a, b": "x, out, b, a"},
-            "wrong", "The case: 1,025 float32, 2.0, -0.5.",
+            "wrong", "comes out if a and b change places",
             means="They trust the names; positional arguments go by their place alone."),
+        Mistake("b added first", {"a * x + b": "a * (x + b)"},
+            "wrong", "comes out if b is added before a multiplies",
+            means="They read the formula from left to right by hand and bracket the wrong pair."),
         Mistake("PyTorch does it", {"    return out": "    return a * x + b"},
             "wrong", "It computes with PyTorch (mul, add)",
             means="They check the result and not who computed it: the kernel's output is never "
@@ -205,7 +208,7 @@ MISTAKES = {
             means="They mask the store and forget that lanes past the end read at negative "
             "offsets here."),
         Mistake("forwards", {"x_ptr + n_elements - 1 - offsets": "x_ptr + offsets"},
-            "wrong", "At [0]",
+            "wrong", "comes out if nothing is reversed",
             means="They wrote a copy: the input's index is the one that must run backwards."),
         Mistake("each block reversed where it is", {
             "n_elements - 1 - offsets":
@@ -221,7 +224,12 @@ MISTAKES = {
         Mistake("based at n", {"n_elements - 1 - 2": "n_elements - 2"},
             "reads outside", "at [1,025]",
             means="They count the last element as n; it is n - 1."),
-        Mistake("every element", {"2 * offsets": "offsets"}, "wrong", "At [1]",
+        Mistake("from the front", {"x_ptr + n_elements - 1 - 2": "x_ptr + 2"},
+            "wrong", "comes out if it begins at the front",
+            means="They do one of the two things that are asked, every second element, and "
+            "forget to go backwards."),
+        Mistake("every element", {"2 * offsets": "offsets"}, "wrong",
+            "comes out if no element is left out: it takes them",
             means="They forget that a step of two in the input is a factor of two on the offsets."),
         Mistake("reversed by PyTorch", {
             "    out = None": "    x = x.flip(0)\n    out = None",

@@ -130,7 +130,7 @@ MISTAKES = {
             means="They forget that the grid's third axis counts the matrices."),
         Mistake("rows where columns belong", {
             "cols[None, :] * n_rows + rows[:, None]": "rows[:, None] * n_cols + cols[None, :]",
-        }, "wrong", "At [0, 0, 1]",
+        }, "wrong", "comes out if load and store use the same formula",
             means="They store with the formula of the load; transposing means that the two "
             "change places in one of them."),
         Mistake("the width for the height", {"cols[None, :] * n_rows": "cols[None, :] * n_cols"},
@@ -182,7 +182,7 @@ MISTAKES = {
             "    bias = tl.load(bias_ptr + cols, mask=cols < n_cols)",
             "t = tl.load(x_ptr + offsets, mask=mask).to(tl.float32) + bias[None, :]":
             "t = (tl.load(x_ptr + offsets, mask=mask) + bias[None, :]).to(tl.float32)",
-        }, "wrong", "",
+        }, "wrong", "comes out if x + bias is rounded to 16 bits before the GELU",
             means="They convert after the addition; the sum has been rounded to 16 bits by then."),
         Mistake("the sum in bfloat16 for bfloat16 alone", {
             "+ bias[None, :]":
@@ -218,9 +218,18 @@ MISTAKES = {
         Mistake("the bias unmasked", {"bias_ptr + cols, mask=cols < n_cols": "bias_ptr + cols"},
             "reads outside", "outside bias_ptr",
             means="They mask the matrix and forget that the bias ends with the last column too."),
+        Mistake("GELU by tanh", {
+            "tl.erf(t * 0.7071067811865476)":
+            "(2 * tl.sigmoid(1.5957691216 * (t + 0.044715 * t * t * t)) - 1)",
+        }, "wrong", "comes out if GELU is approximated by tanh",
+            means="They know GELU by the formula with tanh, which is an approximation; the "
+            "exercise asks for erf."),
+        Mistake("no bias", {" + bias[None, :]": ""},
+            "wrong", "comes out if no bias is added",
+            means="They load the bias and never use it."),
         Mistake("the other GELU", {
             "t / 2 * (1 + tl.erf(t * 0.7071067811865476))": "t * tl.sigmoid(1.702 * t)",
-        }, "wrong", "At [0, ",
+        }, "wrong", "comes out if GELU is approximated by a sigmoid",
             means="They know GELU by its sigmoid approximation; the exercise asks for the exact "
             "one, with erf."),
     ],

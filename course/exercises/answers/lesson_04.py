@@ -14,14 +14,17 @@ MISTAKES = {
             "reads outside", "left part of a wider one",
             means="They take the width for the distance between rows, which differs in a slice "
             "of a wider matrix."),
-        Mistake("every row the first", {"row * stride_xm + ": ""}, "wrong", "At [1]",
+        Mistake("every row the first", {"row * stride_xm + ": ""}, "wrong",
+            "comes out if every program takes the first row",
             means="They forget that the pointer must go to the program's own row."),
-        Mistake("masked lanes add one", {"other=0.0": "other=1.0"}, "wrong", "At [0]",
+        Mistake("masked lanes add one", {"other=0.0": "other=1.0"}, "wrong",
+            "comes out if lanes without an element count as 1",
             means="They think that masked lanes are left out of the sum; they hold `other`, and "
             "are added like all."),
         Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]",
             means="They expect masked lanes to hold 0; without `other` they hold anything."),
-        Mistake("a mean", {"tl.sum(x, axis=0)": "tl.sum(x, axis=0) / n_cols"}, "wrong", "At [0]",
+        Mistake("a mean", {"tl.sum(x, axis=0)": "tl.sum(x, axis=0) / n_cols"}, "wrong",
+            "comes out if the sum is divided by the number of columns",
             means="They answered the next question: a sum is not divided."),
         Mistake("all of the block", {
             "tl.store(out_ptr + row, tl.sum(x, axis=0))":
@@ -31,7 +34,8 @@ MISTAKES = {
             "for the row."),
     ],
     "04.2": [
-        Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong", "At [",
+        Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong",
+            "comes out if lanes without an element count as 0",
             means="They carry 0 over from the sum; for a maximum it wins in any row that is "
             "below zero."),
         Mistake("no other", {', other=float("-inf")': ""}, "wrong", "At [",
@@ -67,8 +71,13 @@ MISTAKES = {
             "wrong", "far apart",
             means="They think that subtracting the maximum is only for softmax; exp of large "
             "numbers is inf here as well."),
+        Mistake("the maximum taken off in the sum alone", {
+            "out = shifted - tl.log": "out = x - tl.log",
+        }, "wrong", "comes out if the maximum is not taken off again",
+            means="They subtract the maximum for the sum's sake and forget that it is part of "
+            "the result."),
         Mistake("the sum's logarithm twice", {"shifted - tl.log": "shifted - 2 * tl.log"},
-            "wrong", "At [0, 0]",
+            "wrong", "comes out if the logarithm of the sum is taken off twice",
             means="They subtract it once too often: the shift by the maximum is already part of "
             "it."),
         Mistake("no mask on the store", {"out, mask=cols < n_cols": "out"},
@@ -84,21 +93,23 @@ MISTAKES = {
                 "becomes the maximum.")
             for number in ("-1e4", "-1e5")
         ),
-        Mistake("base two", {"tl.log(": "tl.log2("}, "wrong", "At [0, 0]",
+        Mistake("base two", {"tl.log(": "tl.log2("}, "wrong",
+            "comes out if the logarithm is the one to base 2",
             means="They think that the base cancels, as in exp2 over a sum of exp2; the powers "
             "are of e, so is the logarithm."),
     ],
     "04.4": [
         Mistake("added unscaled", {
             "sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "sum1 + sum2",
-        }, "wrong", "At [1, ",
+        }, "wrong", "comes out if the sums are added as they are, each in units",
             means="They add sums that were scaled by different maxima; both must be brought to "
             "the common one first."),
         Mistake("NaN for two empty halves", {'tl.where(m == float("-inf"), 0.0, m)': "m"},
-            "wrong", "some empty",
+            "wrong", "comes out if -inf is taken from -inf, which is NaN",
             means="They trust -inf - -inf to be 0; it is NaN, so two empty halves need a safe "
             "base."),
-        Mistake("one half scaled", {"sum2 * tl.exp(m2 - safe)": "sum2"}, "wrong", "At [1, ",
+        Mistake("one half scaled", {"sum2 * tl.exp(m2 - safe)": "sum2"}, "wrong",
+            "comes out if one of the two sums is not scaled",
             means="They scale the half they think is smaller; which half that is differs from "
             "row to row."),
         Mistake("scaled the wrong way", {"tl.exp(m1 - safe)": "tl.exp(safe - m1)"},
@@ -221,13 +232,14 @@ MISTAKES = {
     ],
     "04.9": [
         Mistake("the row sum forgotten", {"(d_out - tl.sum(out * d_out, axis=0))": "d_out"},
-            "wrong", "At [0, 0]",
+            "wrong", "comes out if nothing is subtracted from d_out",
             means="They differentiate element by element, as for exp; every output depends on "
             "the whole row."),
         Mistake("the sum of d_out", {"tl.sum(out * d_out, axis=0)": "tl.sum(d_out, axis=0)"},
-            "wrong", "At [0, 0]",
+            "wrong", "comes out if the sum is that of d_out alone",
             means="They sum the gradient alone; each part of it is weighted by its output."),
-        Mistake("plus", {"d_out - tl.sum": "d_out + tl.sum"}, "wrong", "At [0, 0]",
+        Mistake("plus", {"d_out - tl.sum": "d_out + tl.sum"}, "wrong",
+            "comes out if the sum is added, and not subtracted",
             means="They have the terms right and a sign wrong: growing one element takes from "
             "all others."),
         Mistake("no mask", {"mask = cols < n_cols": "mask = cols < BLOCK_N"},

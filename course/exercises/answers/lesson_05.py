@@ -38,33 +38,40 @@ MISTAKES = {
             "does not compile", "acc",
             means="They begin with a number, as Python's sum does; a value carried through a "
             "loop keeps its type and shape."),
-        Mistake("the pointers of a stay", {"        a_ptrs += BLOCK_K\n": ""}, "wrong", "64 x 128",
+        Mistake("the pointers of a stay", {"        a_ptrs += BLOCK_K\n": ""}, "wrong",
+            "comes out if the pointers of a stay where they are",
             means="They move one operand only; both go on to the next part of K."),
         Mistake("the pointers of b stay", {"        b_ptrs += BLOCK_K * N\n": ""},
-            "wrong", "64 x 128",
+            "wrong", "comes out if the pointers of b stay where they are",
             means="They move one operand only; both go on to the next part of K."),
+        Mistake("all pointers stay", {
+            "        a_ptrs += BLOCK_K\n": "",
+            "        b_ptrs += BLOCK_K * N\n": "",
+        }, "wrong", "comes out if no pointer moves",
+            means="They expect the loop to move the pointers, as an index would; each step loads "
+            "the same two tiles."),
         Mistake("b goes on within its rows", {"b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_K"},
             "wrong", "At [0, 0]",
             means="They move b like a; along K, b goes down, and a row of it is N elements long."),
         Mistake("added up in float16", {
             "tl.float32)": "tl.float16)",
             "tl.load(b_ptrs), acc)": "tl.load(b_ptrs), acc, out_dtype=tl.float16)",
-        }, "wrong", "At [0, 0]",
+        }, "wrong", "something is rounded to 16 bits on the way",
             means="They think that the accumulator has the operands' type; sums in float16 lose "
             "digits at every step."),
         Mistake("every product in place of the sum", {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs))"},
-            "wrong", "64 x 128",
+            "wrong", "comes out if each step's product takes the place of the sum",
             means="They forget the third operand: tl.dot adds to it, and without it each step "
             "starts anew."),
         Mistake("one step", {"range(0, K, BLOCK_K)": "range(0, BLOCK_K, BLOCK_K)"},
-            "wrong", "64 x 128",
+            "wrong", "comes out if the loop ends after one step",
             means="They stop after the first part of K; it happens to be all of it in the "
             "smallest case."),
         Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"}, "reads outside", "read memory",
             means="They step by one element; each step takes a part of BLOCK_K."),
         Mistake("rounded at the end", {
             "tl.store(c_ptrs, acc)": "tl.store(c_ptrs, acc.to(tl.float16))",
-        }, "wrong", "At [",
+        }, "wrong", "something is rounded to 16 bits on the way",
             means="They return the input's type out of habit; the result is asked for in float32."),
         Mistake("operands exchanged", {
             "tl.load(a_ptrs), tl.load(b_ptrs)": "tl.load(b_ptrs), tl.load(a_ptrs)",
@@ -103,7 +110,8 @@ MISTAKES = {
         }, "wrong", "At [0, 0]",
             means="They fill the padding with 1, which is neutral for products; the products are "
             "summed, so it must be 0."),
-        Mistake("no sum", {"tl.dot(a, b, acc)": "tl.dot(a, b)"}, "wrong", "20 x 70",
+        Mistake("no sum", {"tl.dot(a, b, acc)": "tl.dot(a, b)"}, "wrong",
+            "comes out if each step's product takes the place of the sum",
             means="They forget the third operand, so only the last part of K is left."),
         Mistake("start forgotten, the other way", {"ks < K - start": "ks + start < N"},
             "wrong", "At [0, 0]",
@@ -181,8 +189,14 @@ MISTAKES = {
         Mistake("cut off before the bias", {
             "acc = tl.maximum(acc + bias[None, :], 0.0)":
             "acc = tl.maximum(acc, 0.0) + bias[None, :]",
-        }, "wrong", "At [",
+        }, "wrong", "comes out if negative sums are cut off before the bias is",
             means="They apply ReLU to the product; the bias comes first."),
+        Mistake("no bias", {" + bias[None, :]": ""},
+            "wrong", "comes out if no bias is added",
+            means="They load the bias and never use it."),
+        Mistake("nothing cut off", {"tl.maximum(acc + bias[None, :], 0.0)": "acc + bias[None, :]"},
+            "wrong", "comes out if nothing is cut off at 0",
+            means="They stop at the linear layer and forget the ReLU."),
         Mistake("the bias at every step", {
             "        acc = tl.dot(x, w, acc)\n    bias":
             "        acc = tl.dot(x, w, acc)\n"
@@ -190,7 +204,7 @@ MISTAKES = {
             "other=0.0).to(tl.float32)[None, :]\n"
             "    bias",
             "acc + bias[None, :]": "acc",
-        }, "wrong", "At [",
+        }, "wrong", "comes out if the bias is added in each step",
             means="They add the bias inside the loop, so it counts once for each part of K."),
         Mistake("cut off at every step", {
             "acc = tl.dot(x, w, acc)": "acc = tl.maximum(tl.dot(x, w, acc), 0.0)",

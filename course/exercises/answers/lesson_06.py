@@ -9,16 +9,20 @@ LAST = "        last = rows[:, None] + n_keys - n_queries\n"
 
 MISTAKES = {
     "06.1": [
-        Mistake("padding gets e^0", {HIDE: ""}, "wrong", "At [0, 0]",
+        Mistake("padding gets e^0", {HIDE: ""}, "wrong",
+            "comes out if keys that are not there count with a score of 0",
             means="They think that a zero key does no harm; its score is 0, and e^0 is 1 in the "
             "sum."),
-        Mistake("no scale", {" * scale  # [BLOCK_M, BLOCK_N]": ""}, "wrong", "At [0, 0]",
+        Mistake("no scale", {" * scale  # [BLOCK_M, BLOCK_N]": ""}, "wrong",
+            "comes out if the scores are not scaled",
             means="They think that the scale cancels in the division; it is inside the exponent."),
-        Mistake("padding's score 0", {'-float("inf")': "0.0"}, "wrong", "At [0, 0]",
+        Mistake("padding's score 0", {'-float("inf")': "0.0"}, "wrong",
+            "comes out if keys that are not there count with a score of 0",
             means="They neutralise the padding with 0, as in a sum; in the exponent only -inf "
             "gives 0."),
         *(
-            Mistake(f"{number} for -inf", {'-float("inf")': number}, "wrong", "near the minimum",
+            Mistake(f"{number} for -inf", {'-float("inf")': number}, "wrong",
+                "comes out if a finite number stands in for the -inf",
                 means="They take a number for minus infinity; with real scores below it, the "
                 "padding wins.")
             for number in ("-100.0", "-1e4", "-1e9")
@@ -31,7 +35,8 @@ MISTAKES = {
         }, "wrong", "got nan",
             means="They mask after exp; by then the padding has taken part in the maximum, and "
             "all real powers may be 0."),
-        Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong", "At [0, 0]",
+        Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong",
+            "comes out if nothing is divided by the sum of the powers",
             means="They stop at the weighted sum; softmax divides by the sum of the powers."),
         Mistake("sums in float16", {"tl.sum(power,": "tl.sum(power.to(tl.float16),"},
             "wrong", "computes in float16",
@@ -66,10 +71,11 @@ MISTAKES = {
     ],
     "06.2": [
         Mistake("the accumulator not rescaled", {"acc * rescale[:, None] + ": "acc + "},
-            "wrong", "At [",
+            "wrong", "comes out if acc keeps its old unit: it is not multiplied",
             means="They rescale the sum and forget that the accumulator was built with the same "
             "old maximum."),
-        Mistake("the total not rescaled", {"total * rescale + ": "total + "}, "wrong", "At [",
+        Mistake("the total not rescaled", {"total * rescale + ": "total + "}, "wrong",
+            "comes out if total keeps its old unit: it is not multiplied",
             means="They rescale the accumulator and forget that the total was built with the "
             "same old maximum."),
         Mistake("divided in every turn", {
@@ -95,7 +101,7 @@ MISTAKES = {
             "        rescale = tl.exp(m - new_m)\n":
             "        m = new_m\n"
             "        rescale = tl.exp(m - new_m)\n",
-        }, "wrong", "At [",
+        }, "wrong", "comes out if rescale is 1 all the time: m is overwritten",
             means="They overwrite the old maximum before it is used: the rescaling factor is "
             "then always 1."),
         *(
@@ -113,27 +119,29 @@ MISTAKES = {
             means="They avoid -inf with a floor; with scores below it all powers are 0, and so "
             "is their sum."),
         Mistake("the old accumulator lost", {"acc * rescale[:, None] + tl.dot": "tl.dot"},
-            "wrong", "At [0, 0]",
+            "wrong", "comes out if acc holds the last tile alone",
             means="They store the newest tile's product; the earlier tiles are part of the "
             "result."),
     ],
     "06.3": [
         Mistake("in powers of two", {
             "m * 0.6931471805599453 + tl.log(total)": "m + tl.log2(total)",
-        }, "wrong", "At [0]",
+        }, "wrong", "comes out if the result is in powers of two: times ln 2 is",
             means="They stay in powers of two to the end; the answer is asked for in natural "
             "logarithms."),
-        Mistake("the maximum in powers of two", {"m * 0.6931471805599453": "m"}, "wrong", "At [0]",
+        Mistake("the maximum in powers of two", {"m * 0.6931471805599453": "m"}, "wrong",
+            "comes out if m is in powers of two, and the rest is not",
             means="They convert the total and forget that the maximum is in powers of two as "
             "well."),
         Mistake("the total in powers of two", {"tl.log(total)": "tl.log2(total)"},
-            "wrong", "At [0]",
+            "wrong", "comes out if the logarithm of total is in powers of two",
             means="They take the logarithm to base two; the answer is in natural ones."),
         Mistake("divided by ln 2", {"m * 0.6931471805599453": "m / 0.6931471805599453"},
-            "wrong", "At [0]",
+            "wrong", "comes out if m is divided by ln 2, and not multiplied",
             means="They convert the wrong way: from powers of two to those of e one multiplies "
             "by ln 2."),
-        Mistake("the total alone", {"m * 0.6931471805599453 + ": ""}, "wrong", "At [0]",
+        Mistake("the total alone", {"m * 0.6931471805599453 + ": ""}, "wrong",
+            "comes out if m is left out",
             means="They forget that the total was scaled by the maximum, which must be added "
             "back."),
         Mistake("powers of e in the loop", {"tl.sum(tl.exp2(": "tl.sum(tl.exp("}, "wrong", "At [0]",
@@ -169,7 +177,7 @@ MISTAKES = {
     ],
     "06.5": [
         Mistake("off by one", {"cols[None, :] <= rows": "cols[None, :] < rows"},
-            "wrong", "At [0, 0]",
+            "wrong", "comes out if each query sees one key too few: the last one",
             means="They keep each query from its own position; causal includes it."),
         Mistake("one too many", {
             "rows[:, None] + n_keys - n_queries": "rows[:, None] + n_keys - n_queries + 1",
@@ -178,7 +186,7 @@ MISTAKES = {
         Mistake("top left", {
             "rows[:, None] + n_keys - n_queries": "rows[:, None]",
             "last_row + n_keys - n_queries + 1": "last_row + 1",
-        }, "wrong", "At [0, 0]",
+        }, "wrong", "comes out if the mask begins at the top left: query i sees",
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
         Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan",
@@ -203,7 +211,7 @@ MISTAKES = {
     ],
     "06.6": [
         Mistake("the remainder", {"head // (n_heads // n_key_heads)": "head % n_key_heads"},
-            "wrong", "At [1, 0, 0]",
+            "wrong", "comes out if head h takes key head h % n_key_heads",
             means="They deal key heads out in turn; a key head serves neighbouring query heads, "
             "so it is a division."),
         Mistake("divided by the key heads", {
@@ -221,17 +229,17 @@ MISTAKES = {
             "wrong", "At [3, 0, 0]",
             means="They assume that k and v lie alike; each tensor has strides of its own."),
         Mistake("the queries stay", {"    q_ptr += head * stride_qh\n": ""},
-            "wrong", "At [1, 0, 0]",
+            "wrong", "comes out if every head takes the queries of the first",
             means="They move keys and values and forget that each program has its own queries."),
         Mistake("the values stay", {"    v_ptr += key_head * stride_vh\n": ""},
-            "wrong", "At [3, 0, 0]",
+            "wrong", "comes out if k moves on from head to head, and v does not",
             means="They move the keys and forget the values, which belong to the same head."),
         Mistake("-1e4 for -inf in the scores", {'scale, -float("inf")': "scale, -1e4"},
             "wrong", "near the minimum",
             means="They know -1e4 from float16 code; these scores are float32, and may lie below "
             "it."),
         Mistake("always the first key head", {"head // (n_heads // n_key_heads)": "0 * head"},
-            "wrong", "At [3, 0, 0]",
+            "wrong", "comes out if every head takes the first key head",
             means="They know multi-query attention, with one key head for all; here there are "
             "several."),
     ],
@@ -260,10 +268,11 @@ MISTAKES = {
             "wrong", "At [",
             means="They begin where the program's last query begins; its first one looks further "
             "back."),
-        Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong", "At [",
+        Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong",
+            "comes out if the window is one key too wide",
             means="They count both ends; the window holds `window` keys, with the query's own."),
         Mistake("a window one too narrow", {"> last - window": "> last - window + 1"},
-            "wrong", "At [",
+            "wrong", "comes out if the window is one key too narrow",
             means="They leave out both ends; the window holds `window` keys, with the query's "
             "own."),
         Mistake("no left edge", {" & (cols[None, :] > last - window)": ""}, "wrong", "At [",

@@ -51,6 +51,10 @@ EXERCISES = (
         "01.2",
         parameters=("x", "a", "b"),
         reference=lambda x, a, b: a * x + b,
+        slips={
+            "a and b change places": lambda x, a, b: b * x + a,
+            "b is added before a multiplies": lambda x, a, b: a * (x + b),
+        },
         cases=(
             *(_vector(n, 2.0, -0.5) for n in (1025, 5000, 1024, 1, 127)),
             _vector(300, 0.0, 3.0),
@@ -65,6 +69,7 @@ EXERCISES = (
         "01.3",
         parameters=("x_ptr", "out_ptr", "n_elements", "BLOCK_SIZE"),
         reference=lambda x: x.flip(0),
+        slips={"nothing is reversed": lambda x: x},
         cases=tuple(_vector(n) for n in (300, 128, 1, 127, 1000)),
         launch=_reverse,
         own_elements=True,
@@ -73,6 +78,12 @@ EXERCISES = (
         "01.4",
         parameters=("x",),
         reference=lambda x: x.flip(0)[::2],
+        slips={
+            "no element is left out: it takes them backwards, one after the other": lambda x: (
+                x.flip(0)[: (len(x) + 1) // 2]
+            ),
+            "it begins at the front": lambda x: x[::2],
+        },
         cases=tuple(_vector(n) for n in (1025, 5000, 1024, 1, 2, 7)),
         own_elements=True,
         longer=lambda n: _vector(2 * n + 1),

@@ -66,6 +66,11 @@ EXERCISES = (
         "02.3",
         parameters=("x",),
         reference=lambda x: x.transpose(1, 2).contiguous(),
+        slips={
+            "load and store use the same formula": lambda x: x.reshape(
+                x.shape[0], x.shape[2], x.shape[1]
+            )
+        },
         cases=tuple(
             Case((Input(shape),), seed=sum(shape))
             for shape in ((3, 20, 70), (1, 64, 64), (2, 33, 5), (5, 1, 40), (4, 65, 33))
@@ -106,6 +111,18 @@ EXERCISES = (
         "02.6",
         parameters=("x", "bias"),
         reference=lambda x, bias: torch.nn.functional.gelu(x + bias),
+        slips={
+            "x + bias is rounded to 16 bits before the GELU": lambda x, bias: (
+                torch.nn.functional.gelu((x + bias).half().double())
+            ),
+            "GELU is approximated by tanh": lambda x, bias: torch.nn.functional.gelu(
+                x + bias, approximate="tanh"
+            ),
+            "GELU is approximated by a sigmoid": lambda x, bias: (
+                (x + bias) * torch.sigmoid(1.702 * (x + bias))
+            ),
+            "no bias is added": lambda x, bias: torch.nn.functional.gelu(x),
+        },
         cases=tuple(
             _with_bias(rows, cols, dtype)
             for dtype in (torch.float16, torch.bfloat16)

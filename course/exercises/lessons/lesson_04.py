@@ -1,5 +1,7 @@
 """The exercises of lesson 04."""
 
+import math
+
 import torch
 import triton
 
@@ -53,11 +55,47 @@ def _merged(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     return torch.stack([largest, (total * scale).sum(dim=0)])
 
 
+def _largest_with_zeros(x: torch.Tensor) -> torch.Tensor:
+    """Each row's maximum with 0 in the lanes past its end, if there are any."""
+    largest, cols = x.max(dim=1).values, x.shape[1]
+    return largest if cols == triton.next_power_of_2(cols) else largest.clamp(min=0)
+
+
+def _log_of_sum(x: torch.Tensor) -> torch.Tensor:
+    """The logarithm of each row's sum of exp(x - maximum)."""
+    return torch.logsumexp(x, 1, keepdim=True) - x.max(1, True).values
+
+
+def _of_halves(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """The halves' sums; that of an empty half is 0."""
+    return total.where(m > -torch.inf, 0.0)
+
+
+def _nan_if_empty(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """The merged maxima and sums, with NaN where both halves are empty."""
+    largest, sums = _merged(m, total)
+    return torch.stack([largest, sums.where(largest > -torch.inf, torch.nan)])
+
+
+def _second_unscaled(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """The merged maxima and sums, if only the first half is brought to the common maximum."""
+    first, second = _of_halves(m, total)
+    largest = m.max(0).values
+    scale = torch.exp(m[0] - largest.where(largest > -torch.inf, 0.0))
+    return torch.stack([largest, first * scale + second])
+
+
 EXERCISES = (
     Kernel(
         "04.1",
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: x.sum(dim=1),
+        slips={
+            "lanes without an element count as 1":
+            lambda x: x.sum(dim=1) + triton.next_power_of_2(x.shape[1]) - x.shape[1],
+            "the sum is divided by the number of columns": lambda x: x.mean(dim=1),
+            "every program takes the first row": lambda x: x[:1].sum(dim=1).expand(len(x)),
+        },
         cases=(_rows(5, 781), _rows(4, 64), SLICED, _rows(6, 1), _rows(1, 1000)),
         launch=_reduce_rows,
         absolute=1e-4,  # sums cancel
@@ -66,6 +104,9 @@ EXERCISES = (
         "04.2",
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: x.max(dim=1).values,
+        slips={
+            "lanes without an element count as 0": _largest_with_zeros,
+        },
         cases=(
             _rows(5, 100, values="below zero"), _rows(4, 64),
             _rows(3, 33, "left part of a wider one", "below zero"),
@@ -77,6 +118,13 @@ EXERCISES = (
         "04.3",
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: torch.log_softmax(x, dim=1),
+        slips={
+            "the logarithm is the one to base 2":
+            lambda x: x - x.max(1, True).values - _log_of_sum(x) / math.log(2),
+            "the logarithm of the sum is taken off twice":
+            lambda x: x - x.max(1, True).values - 2 * _log_of_sum(x),
+            "the maximum is not taken off again": lambda x: x - _log_of_sum(x),
+        },
         cases=(
             _rows(5, 100), _rows(4, 64, values="far apart"), SLICED,
             _rows(6, 1), _rows(2, 781), _rows(2, 3, values="near the minimum"),
@@ -88,8 +136,14 @@ EXERCISES = (
         "04.4",
         parameters=("m_ptr", "sum_ptr", "out_ptr", "n", "BLOCK"),
         reference=_merged,
+        slips={
+            "the sums are added as they are, each in units of its own maximum":
+            lambda m, total: torch.stack([m.max(0).values, _of_halves(m, total).sum(0)]),
+            "one of the two sums is not scaled": _second_unscaled,
+            "-inf is taken from -inf, which is NaN, where both halves are empty": _nan_if_empty,
+        },
         cases=tuple(
-            Case((Input((2, n), values=values), Input((2, n), values="share")), seed=n)
+            Case((Input((2, n), values=values), Input((2, n), values="at least one")), seed=n)
             for n, values in ((40, "normal"), (32, "far apart"), (50, "some empty"), (1, "normal"))
         ),
         launch=_merge,
@@ -142,6 +196,13 @@ EXERCISES = (
         "04.9",
         parameters=("out_ptr", "d_out_ptr", "dx_ptr", "n_cols", "BLOCK_N"),
         reference=lambda out, d_out: out * (d_out - (out * d_out).sum(dim=1, keepdim=True)),
+        slips={
+            "nothing is subtracted from d_out": lambda out, d_out: out * d_out,
+            "the sum is that of d_out alone":
+            lambda out, d_out: out * (d_out - d_out.sum(dim=1, keepdim=True)),
+            "the sum is added, and not subtracted":
+            lambda out, d_out: out * (d_out + (out * d_out).sum(dim=1, keepdim=True)),
+        },
         cases=tuple(
             Case((Input((rows, cols), values="share"), Input((rows, cols))), seed=rows + cols)
             for rows, cols in ((5, 100), (4, 64), (3, 257), (6, 1))

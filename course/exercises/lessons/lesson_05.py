@@ -44,6 +44,17 @@ def _small(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return c
 
 
+def _steps(
+    a: torch.Tensor, b: torch.Tensor, a_stays: bool = False, b_stays: bool = False
+) -> torch.Tensor:
+    """The sum of the products of tiles 64 deep, if pointers stay at the first tile."""
+    total = torch.zeros(len(a), b.shape[1], dtype=a.dtype, device=a.device)
+    for k in range(0, len(b), 64):
+        in_a, in_b = 0 if a_stays else k, 0 if b_stays else k
+        total += a[:, in_a : in_a + 64] @ b[in_b : in_b + 64]
+    return total
+
+
 def _linear(m: int, n: int, k: int, x_layout: str = "contiguous", seed: int = 0) -> Case:
     return Case(
         (Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF)),
@@ -56,6 +67,15 @@ EXERCISES = (
         "05.1",
         parameters=("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
         reference=_in_float32,
+        slips={
+            "the pointers of a stay where they are": lambda a, b: _steps(a, b, a_stays=True),
+            "the pointers of b stay where they are": lambda a, b: _steps(a, b, b_stays=True),
+            "no pointer moves: each step takes the first tiles": lambda a, b: _steps(
+                a, b, a_stays=True, b_stays=True
+            ),
+            "each step's product takes the place of the sum": lambda a, b: a[:, -64:] @ b[-64:],
+            "the loop ends after one step": lambda a, b: a[:, :64] @ b[:64],
+        },
         cases=(_product(64, 48, 128), _product(32, 16, 64), _product(32, 32, 192)),
         launch=_by_tiles,
         absolute=1e-4,  # products of either sign cancel, and tensor cores cut digits off their sums
@@ -66,6 +86,11 @@ EXERCISES = (
         "05.2",
         parameters=("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
         reference=_in_float32,
+        slips={
+            "each step's product takes the place of the sum": lambda a, b: (
+                a[:, (len(b) - 1) // 32 * 32 :] @ b[(len(b) - 1) // 32 * 32 :]
+            )
+        },
         cases=(
             _product(20, 33, 70),
             _product(16, 16, 64),
@@ -115,7 +140,8 @@ EXERCISES = (
             "4, 6, 14": "That is the tile of b alone: a's must be there too.",
             "1, 2, 4": "That is with 4 bytes an element: a float16 has 2.",
             "5, 8, 18": "That is with 1 byte an element: a float16 has 2.",
-            "3, 5, 10": "Rounded up: the last of them would not fit.",
+            "3, 5, 10": "One buffer more than fits: rounded up, or by the rule for GPUs that need "
+            "one buffer fewer than iterations; here each iteration under way has its own.",
             "1, 3, 8": "That is one buffer fewer than fits: none is set aside for anything else.",
             "2, 5, 9": "That is sm_89 for 99 KB, where a buffer fewer is needed; here each "
             "iteration under way has one.",
@@ -125,6 +151,16 @@ EXERCISES = (
         "05.6",
         parameters=("x", "w", "bias"),
         reference=lambda x, w, bias: torch.relu(x @ w.T + bias),
+        slips={
+            "negative sums are cut off before the bias is added": lambda x, w, bias: (
+                torch.relu(x @ w.T) + bias
+            ),
+            "the bias is added in each step": lambda x, w, bias: torch.relu(
+                x @ w.T + bias * triton.cdiv(x.shape[1], 32)
+            ),
+            "no bias is added": lambda x, w, bias: torch.relu(x @ w.T),
+            "nothing is cut off at 0": lambda x, w, bias: x @ w.T + bias,
+        },
         cases=(
             _linear(33, 50, 70),
             _linear(16, 32, 64),

@@ -1,5 +1,6 @@
 """The exercises of lesson 06."""
 
+import math
 import re
 
 import torch
@@ -9,6 +10,7 @@ from course.exercises.compiled_dots import dots_in_16_bits
 from course.exercises.kinds import Answer, Kernel, Number
 from course.verifying.inputs import Case, Input
 
+LN2 = math.log(2)
 BLOCK = 32
 """Queries and keys of a tile in the exercises with a loop."""
 ROUNDED = 2e-3
@@ -59,9 +61,14 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tenso
     return torch.softmax(_scores(q, k), -1) @ v
 
 
-def _masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int = 2**30) -> torch.Tensor:
-    """Query m sees the last `window` of the keys up to m + N - M; one that sees none gives 0."""
-    last = torch.arange(len(q), device=q.device)[:, None] + len(k) - len(q)
+def _masked(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int = 2**30, shift: int = 0
+) -> torch.Tensor:
+    """Query m sees the last `window` of the keys up to m + N - M; one that sees none gives 0.
+
+    shift: how many keys further the last one is.
+    """
+    last = torch.arange(len(q), device=q.device)[:, None] + len(k) - len(q) + shift
     cols = torch.arange(len(k), device=q.device)[None, :]
     scores = _scores(q, k).masked_fill((cols > last) | (cols <= last - window), -torch.inf)
     return torch.softmax(scores, -1).nan_to_num() @ v
@@ -70,6 +77,48 @@ def _masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int = 2**
 def _log_sum_exp(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
     return torch.logsumexp(_scores(q, k), -1)
+
+
+def _largest(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """Each query's largest score."""
+    return _scores(q, k).max(-1).values
+
+
+def _padded(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, score: float = 0.0) -> torch.Tensor:
+    """Attention to keys that are not there, with this score, up to a power of two."""
+    more = max(16, triton.next_power_of_2(len(k))) - len(k)
+    scores = torch.nn.functional.pad(_scores(q, k), (0, more), value=score)
+    return torch.softmax(scores, -1)[:, : len(k)] @ v
+
+
+def _undivided(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.exp(_scores(q, k) - _largest(q, k)[:, None]) @ v
+
+
+def _online(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    acc_rescaled: bool = False,
+    total_rescaled: bool = False,
+) -> torch.Tensor:
+    """The loop over tiles of keys, if an accumulator keeps the unit of an earlier maximum."""
+    m = torch.full((len(q), 1), -torch.inf, dtype=q.dtype, device=q.device)
+    acc, total = torch.zeros_like(q), torch.zeros_like(m)
+    for first in range(0, len(k), BLOCK):
+        scores = _scores(q, k[first : first + BLOCK])
+        new_m = torch.maximum(m, scores.max(-1, keepdim=True).values)
+        power, rescale = torch.exp(scores - new_m), torch.exp(m - new_m)
+        acc = acc * (rescale if acc_rescaled else 1) + power @ v[first : first + BLOCK]
+        total = total * (rescale if total_rescaled else 1) + power.sum(-1, keepdim=True)
+        m = new_m
+    return acc / total
+
+
+def _last_tile_alone(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    shares = torch.softmax(_scores(q, k), -1)
+    first = (len(k) - 1) // BLOCK * BLOCK
+    return shares[:, first:] @ v[first:]
 
 
 def _grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -138,6 +187,13 @@ EXERCISES = (
         "06.1",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_keys", "scale", *TILE),
         reference=_attention,
+        slips={
+            "keys that are not there count with a score of 0": _padded,
+            "the scores are not scaled": lambda q, k, v: torch.softmax(q @ k.mT, -1) @ v,
+            "nothing is divided by the sum of the powers": _undivided,
+            "a finite number stands in for the -inf of keys that are not there, and these scores "
+            "lie below it": lambda q, k, v: _padded(q, k, v, score=-1e9),
+        },
         cases=(
             _case(16, 13), _case(16, 30, values="far apart"), _case(32, 32),
             _low((16, 64), (1, 64)), _case(64, 50),
@@ -151,6 +207,15 @@ EXERCISES = (
         "06.2",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_attention,
+        slips={
+            "acc keeps its old unit: it is not multiplied by rescale":
+            lambda q, k, v: _online(q, k, v, total_rescaled=True),
+            "total keeps its old unit: it is not multiplied by rescale":
+            lambda q, k, v: _online(q, k, v, acc_rescaled=True),
+            "rescale is 1 all the time: m is overwritten before rescale is computed":
+            lambda q, k, v: _online(q, k, v),
+            "acc holds the last tile alone": _last_tile_alone,
+        },
         cases=(
             _case(37, 75), _case(20, 90, values="far apart"), _case(32, 64), _case(1, 130),
             _low((64, 64), (1, 64)),
@@ -162,6 +227,17 @@ EXERCISES = (
         "06.3",
         parameters=("q_ptr", "k_ptr", "lse_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_log_sum_exp,
+        slips={
+            "the result is in powers of two: times ln 2 is missing, or the logarithm is log2":
+            lambda q, k: _log_sum_exp(q, k) / LN2,
+            "m is in powers of two, and the rest is not":
+            lambda q, k: _largest(q, k) / LN2 + _log_sum_exp(q, k) - _largest(q, k),
+            "the logarithm of total is in powers of two, and m is not":
+            lambda q, k: _largest(q, k) + (_log_sum_exp(q, k) - _largest(q, k)) / LN2,
+            "m is divided by ln 2, and not multiplied":
+            lambda q, k: _largest(q, k) / LN2**2 + _log_sum_exp(q, k) - _largest(q, k),
+            "m is left out": lambda q, k: _log_sum_exp(q, k) - _largest(q, k),
+        },
         cases=(
             _two(37, 75, 32), _two(32, 64, 64), _two(1, 130, 16),
             _low((40, 32), (1, 32), values=0),
@@ -182,6 +258,8 @@ EXERCISES = (
                 "skipped.",
             992: "Those are the whole tiles alone: the masked ones are computed too.",
             64: "Those are the masked tiles alone.",
+            2080: "That is with 64 queries in a tile: there are 128, and two more tiles of keys "
+                "from one to the next.",
             528: "That is a tile for each 128 keys: they are 64 keys wide.",
         },
     ),
@@ -189,6 +267,12 @@ EXERCISES = (
         "06.5",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_masked,
+        slips={
+            "each query sees one key too few: the last one is missing":
+            lambda q, k, v: _masked(q, k, v, shift=-1),
+            "the mask begins at the top left: query i sees the keys up to i":
+            lambda q, k, v: _masked(q, k, v, shift=len(q) - len(k)),
+        },
         cases=tuple(
             _case(queries, keys)
             for queries, keys in (
@@ -206,6 +290,16 @@ EXERCISES = (
             "scale", "stride_qh", "stride_kh", "stride_vh", *TILE,
         ),
         reference=_grouped,
+        slips={
+            "head h takes key head h % n_key_heads":
+            lambda q, k, v: _attention(q, *(x.repeat(len(q) // len(x), 1, 1) for x in (k, v))),
+            "every head takes the first key head":
+            lambda q, k, v: _attention(q, k[:1], v[:1]),
+            "k moves on from head to head, and v does not":
+            lambda q, k, v: _grouped(q, k, v[:1].expand(v.shape)),
+            "every head takes the queries of the first":
+            lambda q, k, v: _grouped(q[:1].expand(q.shape), k, v),
+        },
         cases=(
             _heads(6, 2, 20, 45), _heads(8, 4, 64, 64), _heads(3, 3, 17, 30),
             _low((4, 33, 32), (1, 1, 32)),
@@ -222,6 +316,7 @@ EXERCISES = (
         slips={
             64: "That is one of the two alone.",
             256: "That is with 4 warps, and more than a thread may have: such a kernel spills.",
+            512: "Those are the bytes of a thread: a register has 4.",
             4096: "A warp has 32 threads, and each has registers of its own.",
             32: "Those would be scores or an accumulator in 16 bits: both are float32.",
         },
@@ -232,6 +327,10 @@ EXERCISES = (
             "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "window", "scale", *TILE,
         ),
         reference=_masked,
+        slips={
+            "the window is one key too wide": lambda q, k, v, w: _masked(q, k, v, w + 1),
+            "the window is one key too narrow": lambda q, k, v, w: _masked(q, k, v, w - 1),
+        },
         cases=tuple(
             _case(queries, keys, scalars=(window,))
             for queries, keys, window in (
