@@ -80,7 +80,7 @@ class Verified:
             lines = [
                 f"{self.function}: wrong in {len(self.wrong)} of {len(ran)} cases.",
                 f"First wrong case: {first.case}.",
-                f"    {first.reason}",
+                *(f"    {line}" for line in first.reason.splitlines()),
             ]
         return "\n".join([*lines, *self.left()])
 

@@ -141,6 +141,13 @@ def test_the_line_is_named_and_shown(function, shape, line):
     assert first.startswith("Line ") and f" of test_messages.py:  {line}" in first
 
 
+def test_each_line_of_what_is_wrong_is_indented():
+    case = Case((Input((4, 8)),))
+    _, first, *lines = str(verify(tiled(8, 4), torch.clone, [case])).splitlines()
+    assert first == "First wrong case: 4 x 8 float32."
+    assert len(lines) == 2 and all(line.startswith("    ") for line in lines)
+
+
 def test_a_grid_that_is_a_list_is_to_be_a_tuple():
     assert "the grid is a list, and must be a tuple: write kernel[(programs,)]" in reason(
         by_a_list, 20

@@ -42,6 +42,12 @@ MISTAKES = {
         }, "writes outside", "outside out_ptr",
             means="They guard one axis; the last block of columns sticks out too, into the next "
             "row."),
+        Mistake("rows and columns that wrap around", {
+            "tl.arange(0, BLOCK_M)\n": "tl.arange(0, BLOCK_M)\n    rows %= m\n",
+            "tl.arange(0, BLOCK_N)\n": "tl.arange(0, BLOCK_N)\n    cols %= n\n",
+        }, "wrong", "elements are written by more than one program",
+            means="They let the last programs begin again at 0, so that the mask has nothing to "
+            "keep out: they write what others own."),
         Mistake("rows m apart", {"rows[:, None] * n": "rows[:, None] * m"},
             "race", "different values",
             means="They multiply the row by the number of rows; rows lie as far apart as a row "

@@ -43,6 +43,7 @@ EXERCISES = (
             for m, n in ((20, 70), (16, 32), (1, 1), (33, 5), (3, 100))
         ),
         launch=_outer_sum,
+        own_elements=True,
     ),
     Launcher(
         "02.2",
@@ -78,6 +79,7 @@ EXERCISES = (
         longer=lambda n: Case((Input((1, *_square(n))),), seed=n),
         may_copy=False,
         contiguous=True,
+        own_elements=True,
         most_launches=1,
     ),
     Number(
