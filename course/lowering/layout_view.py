@@ -1,32 +1,40 @@
 """A layout as a picture: each element of a block in the colour of its warp, or of its bank."""
 
-import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import textwrap
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch
 
-from course.display.colours import LIGHT, PALETTE, ink
-from course.display.picture import Picture, new_figure
+from course.display.colours import BANKS, WARPS, ink, paler
+from course.display.picture import WIDTH, Picture, new_figure
+from course.display.shapes import box, frame, label
 from course.errors import CourseError
 from course.triton_internals.ir import block_types
 
 from . import bank_conflicts
-from .layouts import NO_VIEW, Holder, Index, Layout
+from .layout_boxes import (
+    MOST_ROWS,
+    Box,
+    Thread,
+    bank_boxes,
+    boxes_of_one,
+    rows_of,
+    shared_small,
+    thread_boxes,
+)
+from .layouts import NO_VIEW, Layout
 from .passes import without_locations
 from .result import Lowered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ROWS = 32
-MOST_COLUMNS = 128
-WIDTH_INCHES = 10.5
-
-Thread = tuple[int, int]
-"""A warp, and a thread of it."""
+MARGIN = 0.12
+"""Of the picture's width, for the rows' names."""
+SMALLEST = 6.8
+"""Points of a text; one that needs smaller letters is left out."""
 
 
 def layout(
@@ -71,30 +79,70 @@ def layout(
 
 
 def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: int) -> Picture:
-    indexes = list(_rows(drawn))[:rows]
+    indexes = list(rows_of(drawn))[:rows]
     moved = bank_conflicts.access(drawn, access) if access is not None else None
-    figure = new_figure(WIDTH_INCHES, 0.34 * len(indexes) + 0.9)
-    axes = figure.subplots()
     columns = len(indexes[0])
-    for y, row in enumerate(indexes):
-        boxes = _bank_boxes(drawn, row) if drawn.shared else _thread_boxes(drawn, row, thread)
-        _draw_row(axes, -y, boxes, columns)
-        for x, index in enumerate(row):
-            if moved and index in moved.elements:
-                frame = Rectangle((x + 0.06, -y + 0.05), 0.88, 0.84, linewidth=1.8)
-                frame.set(facecolor="none", edgecolor="black")
-                axes.add_patch(frame)
-        label = f"row {row[0][-2]}" if len(drawn.shape) > 1 else f"from {row[0][0]}"
-        axes.text(-0.01 * columns, -y + 0.5, label, ha="right", va="center", fontsize=8)
-    axes.set_xlim(-0.09 * columns, columns)
-    axes.set_ylim(1 - len(indexes), 1.9)
-    title, alt = _title(drawn, thread), _alt(drawn, thread, len(indexes), columns)
+    names, lines = [], []
+    for row in indexes:
+        if drawn.shared:
+            boxes = bank_boxes(drawn, row, moved.elements if moved else ())
+        elif thread:
+            boxes = boxes_of_one(drawn, row, thread)
+        else:
+            boxes = thread_boxes(drawn, row)
+        boxes, registers = (boxes, "") if drawn.shared else shared_small(boxes)
+        place = f"row {row[0][-2]}" if len(drawn.shape) > 1 else f"from {row[0][0]:,}"
+        names.append(f"{place}  {registers}".strip())
+        lines.append(boxes)
+    inch = WIDTH * (1 - MARGIN) * 0.97 / columns
+    if thread is None:
+        lines = _fitting(lines, inch)
+    tall = any(each.small for boxes in lines for each in boxes)
+    title, alt = (
+        _title(drawn, thread, lines[0], names[0]),
+        _alt(drawn, thread, len(indexes), columns),
+    )
     if moved:
-        title += f"; one request of warp 0 is framed: {moved}"
+        title += f". Framed: what warp 0 moves in one request, {moved}"
         alt += f" An access by warp 0: {moved}."
-    axes.text(0, 1.25, title, fontsize=10)
+    title = textwrap.fill(title, 118)
+    height = (0.36 if tall else 0.27) * len(indexes)
+    figure = new_figure(WIDTH, height + 0.75 + 0.17 * title.count("\n"))
+    axes = figure.subplots()
+    for y, (name, boxes) in enumerate(zip(names, lines, strict=True)):
+        if thread:
+            _draw_row_of_one(axes, -y, boxes, inch)
+        else:
+            _draw_row(axes, -y, boxes, size=_size(lines, inch), dimmed=moved is not None)
+        label(axes, -0.01 * columns, -y + 0.5, name, ha="right")
+    axes.set_xlim(-MARGIN * columns, columns)
+    axes.set_ylim(1 - len(indexes), 1.05)
+    axes.set_title(title, fontsize=9.5, loc="left")
     axes.axis("off")
-    return Picture.of(figure, alt, 24)
+    shown = {each.colour for boxes in lines for each in boxes}
+    legend = [] if thread else [each for each in _legend(drawn) if each[1] in shown]
+    if legend:
+        swatches = [Patch(color=colour, label=name) for name, colour in legend]
+        spacing = {"columnspacing": 1.2, "handlelength": 1.2, "handletextpad": 0.5}
+        figure.legend(
+            handles=swatches, loc="outside lower center", ncols=8, fontsize=8, frameon=False,
+            **spacing,
+        )  # fmt: skip
+    return Picture.of(figure, alt, 256 if drawn.shared else 48)
+
+
+def _legend(drawn: Layout) -> list[tuple[str, str]]:
+    """What the colours mean: names and colours."""
+    if drawn.shared:
+        return [(f"banks {4 * i}-{4 * i + 3}", colour) for i, colour in enumerate(BANKS)]
+    warps = range(min(drawn.warps, len(WARPS)))
+    return [(_warps_text(warp, drawn.warps), WARPS[warp]) for warp in warps]
+
+
+def _warps_text(first: int, warps: int) -> str:
+    """The warps of one colour."""
+    alike = [str(warp) for warp in range(first, warps, len(WARPS))]
+    return f"warp{'s' if len(alike) > 1 else ''} {', '.join(alike)}"
 
 
 def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:
@@ -136,124 +184,112 @@ def _of_value(lowered: Lowered, name: str) -> Layout:
     return next(named, alike[0])
 
 
-def _rows(drawn: Layout) -> Iterator[list[Index]]:
-    """The elements that are drawn, row by row; of more than two dimensions the first matrix."""
-    if len(drawn.shape) == 1:
-        length = drawn.shape[0]
-        run = length
-        if not drawn.shared:
-            warps = [drawn.holders(i)[0].warp for i in range(min(length, MOST_COLUMNS))]
-            run = next((i for i, warp in enumerate(warps) if warp != warps[0]), len(warps))
-        width = max(run, min(16, length))
-        for start in range(0, min(length, width * MOST_ROWS), width):
-            yield [(i,) for i in range(start, min(start + width, length))]
-        return
-    outer = () if drawn.shared else (0,) * (len(drawn.shape) - 2)
-    height, width = min(drawn.shape[-2], MOST_ROWS), min(drawn.shape[-1], MOST_COLUMNS // 2)
-    for row in range(height):
-        yield [(*outer, row, column) for column in range(width)]
+def _fitting(lines: list[list[Box]], inch: float) -> list[list[Box]]:
+    """Boxes with texts that can all be read: else without registers, and threads without warps.
+
+    inch: inches of a column.
+    """
+    boxes = [each for line in lines for each in line]
+    small = all(_points(each.small, each.width * inch) >= SMALLEST for each in boxes)
+    whole = all(_points(each.text, each.width * inch) >= SMALLEST for each in boxes)
+    return [
+        [
+            replace(
+                each,
+                text=each.text if whole else each.text.partition(":")[2] or each.text,
+                small=each.small if small else "",
+            )
+            for each in line
+        ]
+        for line in lines
+    ]
 
 
-@dataclass(frozen=True)
-class _Box:
-    """Neighbours in a row that are drawn as one."""
-
-    width: int
-    """Columns."""
-    colour: str
-    text: str = ""
-    small: str = ""
-    """A second line, in smaller letters."""
+def _size(lines: list[list[Box]], inch: float) -> float:
+    """Points of the letters in which every box has room for its text, at least the smallest."""
+    boxes = (each for line in lines for each in line)
+    return max(SMALLEST, min(_points(each.text, each.width * inch) for each in boxes))
 
 
-def _thread_boxes(drawn: Layout, row: list[Index], only: Thread | None) -> list[_Box]:
-    """Neighbours that one thread holds make one box."""
-    holders = [_holder(drawn, index, only) for index in row]
-    boxes = []
-    for thread, run in itertools.groupby(holders, _thread):
-        group = list(run)
-        if thread is None:
-            boxes.append(_Box(len(group), LIGHT))
-            continue
-        registers = _numbers([holder.register for holder in group if holder])
-        text = f"{thread[0]}:{thread[1]}"
-        boxes.append(_Box(len(group), PALETTE[thread[0] % 6], text, registers))
-    return boxes
+def _points(text: str, inches: float) -> float:
+    """How large the letters of a text may be in a box so wide."""
+    return min(8.5, inches * 72 / (0.6 * max(len(text), 1)))
 
 
-def _holder(drawn: Layout, index: Index, only: Thread | None) -> Holder | None:
-    """The first holder of an element, or the thread `only` if it holds it."""
-    holders = drawn.holders(*index)
-    if only is None:
-        return holders[0]
-    return next((holder for holder in holders if _thread(holder) == only), None)
-
-
-def _thread(holder: Holder | None) -> Thread | None:
-    return (holder.warp, holder.thread) if holder else None
-
-
-def _numbers(registers: list[int]) -> str:
-    """r0, r0-3, or r0,2…14 if there are gaps."""
-    first, last = registers[0], registers[-1]
-    if len(registers) == 1:
-        return f"r{first}"
-    if registers == list(range(first, last + 1)):
-        return f"r{first}-{last}"
-    return f"r{first},{registers[1]}…{last}" if len(registers) > 2 else f"r{first},{last}"
-
-
-def _bank_boxes(drawn: Layout, row: list[Index]) -> list[_Box]:
-    """Neighbours in one bank make one box."""
-    runs = itertools.groupby(drawn.bank(*index) for index in row)
-    return [_Box(len(list(run)), PALETTE[bank // 4 % 6], str(bank)) for bank, run in runs]
-
-
-def _draw_row(axes: "Axes", y: float, boxes: list[_Box], columns: int) -> None:
+def _draw_row(axes: "Axes", y: float, boxes: list[Box], size: float, dimmed: bool) -> None:
+    """A row's boxes. dimmed: whether those without a frame are paler."""
     x = 0
-    for box in boxes:
-        patch = Rectangle((x, y), box.width, 0.94, linewidth=1)
-        patch.set(facecolor=box.colour, edgecolor="white")
-        axes.add_patch(patch)
-        points = box.width / columns * WIDTH_INCHES * 0.9 * 72
-        size = min(8.0, points / (0.62 * max(len(box.text), 1)))
-        if size >= 4 and box.text:
-            centre, colour = x + box.width / 2, ink(box.colour)
-            small_size = points / (0.62 * len(box.small)) if box.small else 0
-            lift = 0.55 if small_size >= 4 else 0.3
-            axes.text(centre, y + lift, box.text, fontsize=size, ha="center", color=colour)
-            if small_size >= 4:
-                size = min(5.5, small_size)
-                axes.text(centre, y + 0.12, box.small, fontsize=size, ha="center", color=colour)
-        x += box.width
+    for each in boxes:
+        colour = paler(each.colour, 0.6) if dimmed and not each.framed else each.colour
+        box(axes, x, y, each.width, 0.94, colour, edgecolor="white", lw=1)
+        style = {"color": ink(colour), "weight": "bold" if each.framed else "normal"}
+        middle = x + each.width / 2
+        label(axes, middle, y + (0.66 if each.small else 0.45), each.text, fontsize=size, **style)
+        if each.small:
+            label(axes, middle, y + 0.26, each.small, fontsize=SMALLEST, **style)
+        if each.framed:  # above all boxes, and beside the text
+            frame(axes, x, y, each.width, 0.94, edgecolor="black", lw=1.8, zorder=3)
+        x += each.width
 
 
-def _title(drawn: Layout, thread: Thread | None) -> str:
+def _draw_row_of_one(axes: "Axes", y: float, boxes: list[Box], inch: float) -> None:
+    """A row in which one thread's elements stand out, their numbers in them or beside them."""
+    x = 0
+    for number, each in enumerate(boxes):
+        box(axes, x, y, each.width, 0.94, each.colour, edgecolor="white", lw=1)
+        if each.text:
+            text = f"{each.text}\n{each.small}".strip()
+            style: dict[str, Any] = {"linespacing": 1.1}
+            if _points(each.text, each.width * inch) >= SMALLEST + 1:
+                label(axes, x + each.width / 2, y + 0.45, text, **style)
+            elif number + 1 < len(boxes):
+                label(axes, x + each.width + 0.06 / inch, y + 0.45, text, ha="left", **style)
+            else:
+                label(axes, x - 0.06 / inch, y + 0.45, text, ha="right", **style)
+        x += each.width
+
+
+def _title(drawn: Layout, thread: Thread | None, boxes: list[Box], row: str) -> str:
+    """What the picture shows. boxes, row: those of its first row, and its name."""
     shape, names = " x ".join(map(str, drawn.shape)), ", ".join(drawn.names) or "a value"
     name = f"{drawn.name or drawn.kind} of {names}, {shape} {drawn.element}"
     if drawn.shared:
         return f"{name}: the bank of each element"
     if thread:
-        return f"{name}: what thread {thread[1]} of warp {thread[0]} holds, and in which register"
-    return f"{name}: warp:thread, and registers"
+        held = _held(drawn, thread, 16 if len(drawn.shape) == 1 else 6)
+        return f"{name}: thread {thread[1]} of warp {thread[0]} holds {held}"
+    who = "warp:thread that holds" if ":" in boxes[0].text else "thread that holds"
+    registers = "; r: in which of its registers" if boxes[0].small or " r" in row else ""
+    return f"{name}: the {who} each element{registers}"
 
 
 def _alt(drawn: Layout, thread: Thread | None, rows: int, columns: int) -> str:
     shape = " x ".join(map(str, drawn.shape))
     head = f"The layout {drawn.attribute} of a block of {shape}."
     if drawn.shared:
-        banks = ", ".join(str(drawn.bank(*index)) for index in next(_rows(drawn))[:16])
+        banks = ", ".join(str(drawn.bank(*index)) for index in next(rows_of(drawn))[:16])
         return f"{head} Bank of each element in the first row: {banks} …"
     if thread:
-        held = [index if len(index) > 1 else index[0] for index in drawn.held_by(*thread)[:32]]
-        listed = ", ".join(map(str, held))
         return (
-            f"{head} Thread {thread[1]} of warp {thread[0]} holds, register by register: {listed}."
+            f"{head} Thread {thread[1]} of warp {thread[0]} holds, register by register: "
+            f"{_held(drawn, thread)}."
         )
-    copies = len(drawn.holders(*(0,) * len(drawn.shape)))
+    holders = drawn.holders(*(0,) * len(drawn.shape))
+    copies = len({(holder.warp, holder.thread) for holder in holders})
     return (
-        f"{head} {drawn.warps} warps of {drawn.threads} threads; each thread holds "
-        f"{drawn.elements_per_thread} elements"
-        + (f", and every element is held {copies} times" if copies > 1 else "")
-        + f". The picture shows {rows} rows of {columns} elements, a colour a warp."
+        f"{head} {_counted(drawn.warps, 'warp')} of {_counted(drawn.threads, 'thread')}; each "
+        f"thread holds {_counted(drawn.elements_per_thread, 'element')}"
+        + (f", and every element is held by {copies} threads" if copies > 1 else "")
+        + f". The picture shows {_counted(rows, 'row')} of {_counted(columns, 'element')}, "
+        f"a color per warp{' (the first eight, and again)' if drawn.warps > len(WARPS) else ''}."
     )
+
+
+def _held(drawn: Layout, thread: Thread, most: int = 32) -> str:
+    """The elements of a thread, register by register."""
+    held = [index if len(index) > 1 else index[0] for index in drawn.held_by(*thread)]
+    return ", ".join(map(str, held[:most])) + (", …" if len(held) > most else "")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
