@@ -1,35 +1,54 @@
 """Measured or recorded speeds over sizes: bytes a second and the copy roof, or operations."""
 
+import math
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from matplotlib.axes import Axes
 
-from course.benching.result import Speeds
-from course.display.colours import GREY, PALETTE
+from course.benching.result import Speeds, Timing
+from course.display.colours import DARK, GREY
 from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import Gpu
 
-MARKERS = "osD^vP*X"
+from .series_style import legend_text, style_of
 
 MOST_COUNTED = 16
 """Sizes up to this are counted, one after the other; larger ones stand on a logarithmic axis."""
+ON_ZERO = 1 / 100
+"""Of the fastest line: one that stays below this seems to lie on zero."""
+LEGEND = 110
+"""Letters that fit side by side in a legend; a line's sample takes the room of eight."""
+TICKS = 7
+"""Sizes written below the plot, at most."""
 
 
-def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None = None) -> Picture:
+def speeds(
+    result: Speeds,
+    series: Sequence[str] | Mapping[str, str] | None = None,
+    xs: list[int] | None = None,
+    *,
+    log: bool | None = None,
+    relative_to: str | None = None,
+) -> Picture:
     """Terabytes or teraflops a second over the size, one line per function.
 
     result: what `bench` returned or `recorded(name)`; the title says which of the two it is.
-    series: the functions to show; xs: the sizes; all by default.
+    series: the functions to show, or a dict of them with their words in the legend; xs: the sizes;
+        all by default.
+    log: a logarithmic axis of speeds; by default where a line would otherwise seem to lie on zero.
+    relative_to: a series to divide the others' speeds by, size by size: lines that are close are
+        told apart so.
     The dashed line is the copy roof of the same run. A dotted line is the roof of the reader's own
     GPU, if `course doctor --measure` has measured another than the result's.
     """
-    if series is not None and not isinstance(series, (list, tuple)):
+    if series is not None and not isinstance(series, (list, tuple, Mapping)):
         raise CourseError(f"draw.speeds takes a list of names, as ['torch']; series is {series!r}.")
-    names = series or result.series
-    for name in names:
+    names = list(series or result.series)
+    for name in [*names, relative_to or names[0]]:
         if name not in result.series:
             raise CourseError(
                 f"There is no series {name!r} in {result.name}: "
@@ -37,51 +56,109 @@ def speeds(result: Speeds, series: list[str] | None = None, xs: list[int] | None
             )
     if xs is not None:
         result = _at(result, xs)
-    figure = new_figure(8, 4)
+    if relative_to:
+        names = [name for name in names if name != relative_to]
+    if log is None:
+        log = not relative_to and _lies_on_zero(result, names)
+    figure = new_figure(8, 4.4)
     axes = figure.subplots()
-    for rank, name in enumerate(names[: len(MARKERS) * 2]):
-        _draw_line(axes, result, name, rank)
+    words = series if isinstance(series, Mapping) else {}
+    for rank, name in enumerate(names):
+        _draw_line(axes, result, name, rank, words.get(name), relative_to)
+    if relative_to:
+        axes.axhline(1, color=GREY, ls="--", lw=1.2)
+        axes.set_ylabel(f"times the speed of {relative_to}")
+        own = None
+    else:
+        own = _draw_roofs(axes, result, log)
+        axes.set_ylabel(f"{result.unit}, logarithmic" if log else result.unit)
+    _number_sizes(axes, sorted({timing.x for timing in result.timings}))
+    axes.set_xlabel(result.x_name)
+    axes.grid(alpha=0.25)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    longest = max(len(str(line.get_label())) for line in axes.get_lines())
+    columns = max(1, min(4, LEGEND // (longest + 8)))
+    figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5, frameon=False)
+    how = "recorded" if result.recorded else "measured now"
+    title = f"{result.name}: {how} on {result.machine}"
+    axes.set_title(textwrap.fill(title, 108), fontsize=9)
+    dotted = f" Dotted: {_own_text(own, result.unit)}." if own else ""
+    return Picture.of(figure, _alt(result, names, relative_to) + dotted)
+
+
+def _draw_line(
+    axes: Axes, result: Speeds, name: str, rank: int, words: str | None, relative_to: str | None
+) -> None:
+    """A function's medians, in a band from its slow to its fast calls.
+
+    words: in the legend, in place of those that the name has everywhere.
+    """
+    timings, style = result.of(name), style_of(name, rank)
+    points: list[tuple[int, float]] = [(timing.x, timing.speed) for timing in timings]
+    if relative_to:
+        points = _ratios(result, timings, relative_to)
+    else:
+        slow = [timing.work / timing.ms_high / 1e9 for timing in timings]
+        fast = [timing.work / timing.ms_low / 1e9 for timing in timings]
+        xs = [timing.x for timing in timings]
+        axes.fill_between(xs, slow, fast, color=style.colour, alpha=0.15, lw=0)
+    (line,) = axes.plot(
+        *zip(*points, strict=True), marker=style.marker, ls=style.dash, lw=style.width,
+        ms=6 if style.hollow else 5, color=style.colour, label=words or legend_text(name, style),
+    )  # fmt: skip
+    if style.hollow:
+        line.set_markerfacecolor("none")
+    line.set_zorder(3 if style.width > 2 else 4 + rank / 100)  # narrow ones lie on a broad one
+
+
+def _ratios(result: Speeds, timings: list[Timing], base: str) -> list[tuple[int, float]]:
+    """Speeds over those of another series, at the sizes that both have."""
+    others = {timing.x: timing.speed for timing in result.of(base)}
+    return [(each.x, each.speed / others[each.x]) for each in timings if each.x in others]
+
+
+def _lies_on_zero(result: Speeds, names: list[str]) -> bool:
+    """Whether a line is so slow at all sizes that it would not be told from the axis."""
+    tops = [max(timing.speed for timing in result.of(name)) for name in names]
+    return min(tops) < max(tops) * ON_ZERO
+
+
+def _draw_roofs(axes: Axes, result: Speeds, log: bool) -> Gpu | None:
+    """The copy roof, and that of the reader's own GPU, which is returned if it is another."""
     if result.unit == "TB/s":
         axes.axhline(result.copy_tb_s, color=GREY, ls="--", lw=1.2)
         above = 1.03 * result.copy_tb_s  # above the lines that touch the roof
         across = axes.get_yaxis_transform()
-        axes.text(0.01, above, "copy roof", va="bottom", color="#555555", transform=across)
+        roof = f"copy roof {result.copy_tb_s:.2f} TB/s"
+        axes.text(0.01, above, roof, va="bottom", color=DARK, fontsize=9, transform=across)
     own = own_gpu()
     if own and own.name == result.machine.gpu:
         own = None
     if own:
         text = _own_text(own, result.unit)
         axes.axhline(_own_roof(own, result.unit), color="black", ls=":", lw=1.5, label=text)
-    sizes = sorted({timing.x for timing in result.timings})
+    top = max(result.copy_tb_s, own.memory if own else 0) if result.unit == "TB/s" else None
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+        axes.set_ylim(None, top * 2 if top else None)
+    else:
+        axes.set_ylim(0, top * 1.12 if top else None)
+    return own
+
+
+def _number_sizes(axes: Axes, sizes: list[int]) -> None:
+    """The axis of sizes, with some of them written as numbers."""
     if sizes[-1] <= MOST_COUNTED:
         axes.set_xticks(sizes)
-    else:
-        axes.set_xscale("log", base=2)
-    top = max(result.copy_tb_s, own.memory if own else 0) * 1.12
-    axes.set_ylim(0, top if result.unit == "TB/s" else None)
-    axes.set(xlabel=result.x_name, ylabel=result.unit)
-    axes.grid(alpha=0.25)
-    axes.legend(fontsize=8, loc="best")
-    how = "recorded" if result.recorded else "measured now"
-    title = f"{result.name}: {how} on {result.machine}"
-    axes.set_title(textwrap.fill(title, 108), fontsize=9)
-    dotted = f" Dotted: {_own_text(own, result.unit)}." if own else ""
-    return Picture.of(figure, _alt(result, names) + dotted)
-
-
-def _draw_line(axes: Axes, result: Speeds, name: str, rank: int) -> None:
-    """A function's medians, in a band from its slow to its fast calls."""
-    timings = result.of(name)
-    xs, medians = [timing.x for timing in timings], [timing.speed for timing in timings]
-    colour, marker = PALETTE[rank % len(PALETTE)], MARKERS[rank % len(MARKERS)]
-    style = "-" if rank < len(PALETTE) else "--"
-    (line,) = axes.plot(
-        xs, medians, marker=marker, ms=4, lw=1.5, ls=style, color=colour, label=name
-    )
-    line.set_zorder(10 - rank)  # the first is the one it is about: it lies on top where lines meet
-    slow = [timing.work / timing.ms_high / 1e9 for timing in timings]
-    fast = [timing.work / timing.ms_low / 1e9 for timing in timings]
-    axes.fill_between(xs, slow, fast, color=colour, alpha=0.15, lw=0)
+        return
+    axes.set_xscale("log", base=2)
+    even = [size for size in sizes if size & (size - 1) == 0] or sizes
+    step = math.ceil(len(even) / TICKS)
+    shown = even[::-1][::step]
+    axes.set_xticks(shown, [f"{size:,}" for size in shown])
+    axes.set_xticks(sizes, [""] * len(sizes), minor=True)
 
 
 def _own_roof(own: Gpu, unit: str) -> float:
@@ -105,13 +182,20 @@ def _at(result: Speeds, xs: list[int]) -> Speeds:
     return replace(result, timings=tuple(timing for timing in result.timings if timing.x in xs))
 
 
-def _alt(result: Speeds, names: list[str]) -> str:
+def _alt(result: Speeds, names: list[str], relative_to: str | None) -> str:
+    kind = "recorded" if result.recorded else "measured now"
+    where = f"over {result.x_name} ({kind} on {result.machine})"
+    if relative_to:
+        spans = []
+        for name in names:
+            ratios = [ratio for _, ratio in _ratios(result, result.of(name), relative_to)]
+            spans.append(f"{name} {min(ratios):.2f} to {max(ratios):.2f}")
+        return f"Speed in times that of {relative_to} {where}: {'; '.join(spans)}."
     tops = []
     digits = 2 if result.unit == "TB/s" else 0
     for name in names:
         top = max(result.of(name), key=lambda timing: timing.speed)
         speed = f"{top.speed:.{digits}f} {result.unit}"
         tops.append(f"{name} at most {speed} at {result.x_name} {top.x:,}")
-    kind = "recorded" if result.recorded else "measured now"
     roof = f"; the copy roof is {result.copy_tb_s:.2f} TB/s" if result.unit == "TB/s" else ""
-    return f"Speed over {result.x_name} ({kind} on {result.machine}){roof}: {'; '.join(tops)}."
+    return f"Speed {where}{roof}: {'; '.join(tops)}."

@@ -11,6 +11,7 @@ from PIL import Image
 from course import draw, lower, recorded
 from course.display.colours import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, ink, rgb
 from course.display.picture import Picture
+from course.draw.series_style import legend_text, style_of
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
 from course.lowering.bank_conflicts import access
@@ -111,6 +112,7 @@ IMAGE = (
     r'<div style="overflow-x:auto"><img src="data:image/png;base64,[\w+/=]+" alt="[^"<>]+" '
     r'width="\d+" style="max-width:100%;min-width:\d+px"></div>'
 )
+OPERATIONS = ("vector_add", "transpose", "softmax", "matmul", "flash_attention_128_causal")
 LAB = 920
 """CSS pixels across a cell's output in JupyterLab on a laptop."""
 
@@ -175,6 +177,44 @@ def test_sizes_that_were_not_measured_are_a_sentence():
         draw.speeds(recorded("matmul"), xs=1024)
     with pytest.raises(CourseError, match=r"draw.speeds takes a list of names"):
         draw.speeds(recorded("matmul"), "matmul")
+
+
+def test_speeds_can_be_shown_as_times_those_of_another():
+    result = recorded("matmul")
+    shown = draw.speeds(result, ["matmul_v1", "torch"], relative_to="torch")
+    ratios = [
+        result.at("matmul_v1", timing.x).speed / timing.speed for timing in result.of("torch")
+    ]
+    assert shown.alt.startswith("Speed in times that of torch over N of float16 (recorded on")
+    assert shown.alt.endswith(f"matmul_v1 {min(ratios):.2f} to {max(ratios):.2f}.")
+    with pytest.raises(CourseError, match="There is no series 'nope' in matmul"):
+        draw.speeds(result, relative_to="nope")
+
+
+def test_speeds_are_logarithmic_where_a_line_would_lie_on_zero():
+    result, both = recorded("vector_add"), ["add", "add_v1"]
+    assert draw.speeds(result, both).png == draw.speeds(result, both, log=True).png
+    assert draw.speeds(result, both).png != draw.speeds(result, both, log=False).png
+    assert draw.speeds(result, ["add"]).png == draw.speeds(result, ["add"], log=False).png
+
+
+def test_a_series_looks_the_same_in_every_plot_and_like_no_other_beside_it():
+    for name in OPERATIONS:
+        result = recorded(name)
+        styles = {series: style_of(series, rank) for rank, series in enumerate(result.series)}
+        backwards = {s: style_of(s, rank + 3) for rank, s in enumerate(result.series[1:])}
+        assert all(backwards[series] == styles[series] for series in backwards)
+        looks = {(style.colour, style.marker, style.dash) for style in styles.values()}
+        assert len(looks) == len(styles)
+
+
+def test_a_legend_has_words_for_a_version_and_those_that_are_asked_for():
+    assert legend_text("matmul_v2", style_of("matmul_v2", 1)) == "matmul_v2: grouped"
+    assert legend_text("torch", style_of("torch", 1)) == "torch"
+    result = recorded("matmul")
+    named = draw.speeds(result, {"matmul_v2": "in groups", "torch": "PyTorch"})
+    assert named.png != draw.speeds(result, ["matmul_v2", "torch"]).png
+    assert named.alt == draw.speeds(result, ["matmul_v2", "torch"]).alt
 
 
 def test_recorded_speeds_are_labelled_so():
