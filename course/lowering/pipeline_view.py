@@ -1,24 +1,32 @@
-"""A software pipeline as a picture: on which iteration each load and each product works."""
+"""A software pipeline as a picture: a timeline of its first iterations."""
 
-from typing import Any
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
-from matplotlib.patches import Rectangle
-
-from course.display.colours import GREY, PALETTE, ink
-from course.display.picture import Picture, new_figure
+from course.display.colours import DARK, GREY, WORK, ink
+from course.display.picture import WIDTH, Picture, new_figure
+from course.display.shapes import box, label
 from course.errors import CourseError
 
-from .pipeline_schedule import Schedule, ScheduledOperation, schedules
+from .pipeline_schedule import Schedule, schedules
+from .pipeline_timeline import Bar, PlacedOperation, placed_operations, timeline
 from .result import Lowered
 
-ITERATIONS = 6
+ITERATIONS = 5
+INCH = 0.52
+"""Of a unit of time, at most."""
+MARGIN = 1.15
+"""Inches for the names of rows."""
 
 
 def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
-    """The schedule of a loop of a kernel from `lower`: a row an operation, a column a step.
+    """A timeline of the first iterations of a loop of a kernel from `lower`: a row each.
 
-    loop: which one, if the kernel has several. Every box is one iteration's turn, in its colour and
-    with its number.
+    loop: which one, if the kernel has several.
+
+    Which operation works on which iteration is what the compiler has decided. How long each takes
+    is made up, since the compiler does not know it either: a load as long as the arithmetic of two
+    iterations. Below stands when the tensor cores have work.
     """
     if not isinstance(lowered, Lowered):
         kind = type(lowered).__name__
@@ -29,50 +37,81 @@ def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
             f"There is no loop {loop!r}: the kernel has {len(loops)}, counted from 0."
         )
     schedule = loops[loop]
-    operations = [operation for operation in schedule.operations if operation.kind]
-    steps = ITERATIONS + schedule.depth - 1
-    figure = new_figure(1.6 + 0.62 * steps, 0.42 * len(operations) + 1.0)
+    operations = placed_operations(schedule)
+    bars = timeline(operations, ITERATIONS)
+    end = max(bar.end for bar in bars)
+    inch = min(INCH, (WIDTH - MARGIN) / end)
+    figure = new_figure(max(MARGIN + inch * end, 5.6), 0.36 * (ITERATIONS + 2) + 1.05)
     axes = figure.subplots()
-    centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
-    for y, operation in enumerate(operations):
-        axes.text(-0.15, -y + 0.45, _label(operation), ha="right", va="center", fontsize=9)
-        for iteration in range(ITERATIONS):
-            step, colour = iteration + operation.stage, PALETTE[iteration % 6]
-            box = Rectangle((step + 0.04, -y), 0.92, 0.88, facecolor=colour, edgecolor="none")
-            axes.add_patch(box)
-            axes.text(step + 0.5, -y + 0.43, str(iteration), color=ink(colour), **centred)
-    for edge in {schedule.depth - 1, ITERATIONS} if schedule.depth > 1 else set():
-        bottom = 1 - len(operations)
-        axes.plot([edge, edge], [bottom, 1.1], color=GREY, linewidth=1, linestyle="--")
-    for name, start, end in (
-        ("before the loop", 0, schedule.depth - 1),
-        ("in the loop", schedule.depth - 1, ITERATIONS),
-        ("after it", ITERATIONS, steps),
-    ):
-        if end > start:
-            axes.text((start + end) / 2, 1.2, name, ha="center", fontsize=8)
-    axes.set_xlim(-2.2, steps)
-    axes.set_ylim(0.9 - len(operations), 1.7)
+    for bar in bars:
+        _draw_bar(axes, bar, operations, inch)
+    for iteration in range(ITERATIONS):
+        label(axes, -0.1 / inch, -iteration + 0.5, f"iteration {iteration}", ha="right", fontsize=9)
+    _draw_tensor_cores(axes, [bar for bar in bars if bar.operation.kind == "dot"], end, inch)
+    axes.set_title(
+        f"{schedule.depth} iteration{'s' if schedule.depth > 1 else ''} under way at a time. "
+        f"A sketch:\na load takes twice as long as the arithmetic of an iteration",
+        fontsize=9.5, loc="left",
+    )  # fmt: skip
+    kinds = [kind for kind in WORK if any(each.kind == kind for each in operations)]
+    handles = [Patch(color=WORK[kind], label=_kind_text(kind, operations)) for kind in kinds]
+    figure.legend(handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False)
+    axes.set_xlim(-MARGIN / inch, max(end, (5.6 - MARGIN) / inch))
+    axes.set_ylim(-ITERATIONS - 1.1, 1.05)
     axes.axis("off")
     return Picture.of(figure, _alt(schedule, operations))
 
 
-def _label(operation: ScheduledOperation) -> str:
-    name = operation.name.rstrip("0123456789").rstrip("_")
-    return f"{operation.kind} {name}".strip()
+def _kind_text(kind: str, operations: list[PlacedOperation]) -> str:
+    """An entry of the legend: load a, b."""
+    names = [each.name for each in operations if each.kind == kind and each.name]
+    return f"{kind} {', '.join(dict.fromkeys(names))}".strip()
 
 
-def _alt(schedule: Schedule, operations: list[ScheduledOperation]) -> str:
+def _draw_bar(axes: Axes, bar: Bar, operations: list[PlacedOperation], inch: float) -> None:
+    """What one operation does for one iteration; loads stand one above the other."""
+    loads = [each for each in operations if each.kind == "load"]
+    height, y = 0.86, -bar.iteration + 0.07
+    if bar.operation in loads:
+        height = 0.86 / len(loads)
+        y += height * (len(loads) - 1 - loads.index(bar.operation))
+    colour, length = WORK[bar.operation.kind], bar.end - bar.start
+    box(axes, bar.start, y, length, height, colour, edgecolor="white", lw=0.8)
+    text = bar.operation.name if bar.operation.kind == "load" else bar.operation.kind
+    if length * inch * 72 > 5.2 * len(text) and height * 26 > 8:
+        size = 8 if height > 0.5 else 7
+        middle = bar.start + length / 2
+        label(axes, middle, y + height / 2, text, color=ink(colour), fontsize=size)
+
+
+def _draw_tensor_cores(axes: Axes, dots: list[Bar], end: float, inch: float) -> None:
+    """A row of its own below: when the tensor cores work, and on which iteration."""
+    y = -ITERATIONS - 0.9
+    axes.plot([0, end], [y + 1.05] * 2, color=GREY, lw=0.8)
+    label(axes, -0.1 / inch, y + 0.5, "tensor cores", ha="right", fontsize=9, color=DARK)
+    for bar in dots:
+        box(axes, bar.start, y + 0.07, bar.end - bar.start, 0.86, WORK["dot"], edgecolor="white")
+        if (bar.end - bar.start) * inch > 0.15:
+            middle = (bar.start + bar.end) / 2
+            label(axes, middle, y + 0.5, str(bar.iteration), color=ink(WORK["dot"]))
+
+
+def _label(operation: PlacedOperation) -> str:
+    return f"{operation.kind} {operation.name}".strip()
+
+
+def _alt(schedule: Schedule, operations: list[PlacedOperation]) -> str:
     if schedule.depth == 1:
         labels = ", ".join(map(_label, operations))
         return (
-            f"Nothing is pipelined: {labels} of one iteration end before those of the next begin."
+            f"Nothing is pipelined: {labels} of one iteration end before those of the next begin. "
+            "While a load is under way the tensor cores have nothing to do."
         )
-    turns = [
+    works = [
         f"{_label(operation)} works on iteration i - {operation.stage}"
         if operation.stage
         else f"{_label(operation)} on iteration i"
         for operation in operations
     ]
     head = f"{schedule.depth} iterations are under way at a time."
-    return f"{head} In step i of the loop, {', '.join(turns)}."
+    return f"{head} In step i of the loop, {', '.join(works)}."
