@@ -40,7 +40,7 @@ class Picture:
         figure.savefig(rendered, format="png", dpi=200, facecolor="white", metadata=plain)
         image = Image.open(rendered).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
         image.save(small, format="png", optimize=True)
-        return cls(small.getvalue(), alt, width=int(figure.get_figwidth() * 100))
+        return cls(small.getvalue(), alt, width=round(figure.get_figwidth() * 100))
 
     def save(self, path: str | Path) -> None:
         """Write the PNG. Raises CourseError if it cannot be written."""
@@ -76,4 +76,5 @@ def new_figure(width: float, height: float) -> "Figure":
     """
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    size = (round(width, 2), round(height, 2))  # whole pixels
+    return Figure(figsize=size, layout="constrained")

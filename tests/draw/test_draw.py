@@ -12,6 +12,7 @@ from course import draw, lower, recorded
 from course.display.colours import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, ink, rgb
 from course.display.picture import Picture
 from course.draw.series_style import legend_text, style_of
+from course.draw.specialized_timeline import BUFFERS, _simulated
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
 from course.lowering.bank_conflicts import access
@@ -82,6 +83,24 @@ PICTURES = {
     ),
     "a broadcast load": (lambda: draw.sectors(0), "touch 1 sector, which moves 32 bytes for 4"),
     "bytes": (lambda: draw.sectors(1, itemsize=1), "touch 1 sector, which moves 32 bytes for 32"),
+    "a new maximum": (
+        lambda: draw.rescale([0, 1], [[4], [8]], block=1),
+        "after tile 0 m = 0, total = 1.000, acc = 4.000; after tile 1 m = 1, alpha = 0.368, "
+        "total = 1.368, acc = 9.472. Divided at the end: 6.924.",
+    ),
+    "specialized warps": (
+        lambda: draw.specialized(consumers=2),
+        "While one computes its softmax the tensor cores work for another",
+    ),
+    "one consumer": (lambda: draw.specialized(1), "computes the softmax the tensor cores idle"),
+    "a ladder under its roofs": (
+        lambda: draw.ladder(recorded("matmul"), {"matmul_v1": 32, "matmul_v3": 85.3}, x=4096),
+        "matmul_v1: 32 operations per byte, so at most",
+    ),
+    "time and roof": (
+        lambda: draw.roof(recorded("vector_add"), ["add", "torch.add"], x=2**26),
+        "vector_add at elements 67,108,864, recorded on NVIDIA H200. add takes",
+    ),
     "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
     "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
     "a running maximum": (
@@ -380,12 +399,45 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.sectors(-1), "takes whole numbers of 0 to 1,048,576: a stride is -1"),
         (lambda: draw.sectors(1, start=0.5), "start is 0.5"),
         (lambda: draw.sectors(1, 2, 3, 4, 5), "shows up to 4 strides; these are 5"),
+        (lambda: draw.rescale([1, 2], [[1]], 1), "for each a value of 1 to 3 numbers"),
+        (lambda: draw.rescale([1], [[float("inf")]], 1), "takes 1 to 12 finite scores"),
+        (lambda: draw.rescale([1] * 8, [[1]] * 8, 1), "up to 4 tiles: block is 1 for 8 keys"),
+        (lambda: draw.specialized(4), "consumers is 4, and must be a whole number of 1 to 3"),
+        (lambda: draw.ladder(recorded("vector_add"), {"add": 1}), "was timed by its bytes"),
+        (lambda: draw.ladder(recorded("matmul"), {"add": 1}), "matmul has no 'add' at"),
+        (lambda: draw.ladder(recorded("matmul"), {}), "needs versions to show"),
+        (lambda: draw.ladder(recorded("matmul"), {"torch": 0}), "torch computes 0 operations"),
+        (lambda: draw.roof(recorded("matmul")), "matmul was timed by its operations"),
+        (lambda: draw.roof(recorded("vector_add"), ["nope"]), "There is no series 'nope'"),
+        (lambda: draw.roof(recorded("vector_add"), ["add"], 3), "not measured at 3 for all"),
         (lambda: draw.sectors(itemsize=3), "itemsize is 3, and must be 1, 2, 4 or 8"),
     ],
 )
 def test_a_sketch_that_cannot_be_drawn_is_a_sentence(call, words):
     with pytest.raises(CourseError, match=re.escape(words)):
         call()
+
+
+def test_what_is_gathered_tile_by_tile_is_the_softmax_times_the_values():
+    scores, values = torch.tensor([2.0, 1, 0, 3, 5, 1]), torch.rand(6, 2)
+    shown = draw.rescale(scores.tolist(), values.tolist(), block=2).alt
+    right = ", ".join(f"{number:.3f}" for number in torch.softmax(scores, 0) @ values)
+    assert shown.endswith(f"Divided at the end: {right}.")
+
+
+@pytest.mark.parametrize(("consumers", "tiles"), [(1, 5), (2, 5), (3, 8)])
+def test_specialized_warps_share_tensor_cores_and_buffers(consumers, tiles):
+    bars = _simulated(consumers, tiles)
+    for row in {bar.row for bar in bars}:
+        of_row = sorted((bar.start, bar.end) for bar in bars if bar.row == row)
+        assert all(one[1] <= other[0] for one, other in itertools.pairwise(of_row))
+    loaded = {bar.tile: bar for bar in bars if bar.row == "producer"}
+    for bar in bars:
+        if bar.row.startswith("consumer"):
+            assert bar.start >= loaded[bar.tile].end
+            if bar.tile + BUFFERS in loaded:
+                assert loaded[bar.tile + BUFFERS].start >= bar.end
+    assert sum(bar.row == "tensor cores" for bar in bars) == 2 * consumers * tiles
 
 
 def test_what_has_no_pipeline_is_a_sentence():

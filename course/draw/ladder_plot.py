@@ -1,0 +1,92 @@
+"""The versions of a matrix product under the roofs of the L2 cache and the tensor cores."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from course.benching.result import Speeds
+from course.display.colours import DARK, GREY
+from course.display.picture import Picture, new_figure
+from course.errors import CourseError
+from course.gpus.measured import gpu_facts, recorded_facts
+from course.gpus.peaks import GPUS
+
+from .series_style import legend_text, style_of
+
+
+def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) -> Picture:
+    """Versions by how much they compute for each byte they ask of the L2 cache, under the roofs.
+
+    result: what `bench` returned or `recorded(name)`, in TFLOP/s.
+    per_byte: for each version to show its operations per byte asked for, as it was counted: tiles
+        of 64 x 64 and two-byte elements give 32.
+    x: the size, by default the largest.
+    The L2 roof is what was measured on the same GPU by many programs that read the same bytes. The
+    level roof is the published peak of the tensor cores, where there is one.
+    """
+    sizes = sorted({timing.x for timing in result.timings})
+    x = sizes[-1] if x is None else x
+    if result.unit != "TFLOP/s":
+        raise CourseError(f"draw.ladder shows operations; {result.name} was timed by its bytes.")
+    for name, rate in per_byte.items():
+        if not any(timing.x == x for timing in result.of(name)):
+            raise CourseError(
+                f"{result.name} has no {name!r} at {result.x_name} {x!r}: there is "
+                f"{', '.join(result.series)} at {', '.join(f'{size:,}' for size in sizes)}."
+            )
+        if not rate > 0:
+            raise CourseError(f"draw.ladder: {name} computes {rate!r} operations per byte.")
+    if not per_byte:
+        raise CourseError('draw.ladder needs versions to show, as {"matmul_v1": 32}.')
+    l2 = _l2_tb_s(result)
+    peak = next(
+        (gpu.dot["fp16"] for gpu in GPUS.values() if result.machine.gpu in gpu.device_names), None
+    )
+    figure = new_figure(8, 4.4)
+    axes = figure.subplots()
+    across = np.geomspace(min(per_byte.values()) / 2, max(per_byte.values()) * 3, 100)
+    roof = np.minimum(across * l2, peak or np.inf)
+    axes.plot(across, roof, color=GREY, lw=1.5)
+    slope = f"L2 cache: {l2:.2f} TB/s, measured"
+    axes.annotate(slope, (across[8], across[8] * l2), xytext=(12, -4), textcoords="offset points",
+                  fontsize=9, color=DARK)  # fmt: skip
+    if peak:
+        text = f"tensor cores: {peak:,.0f} TFLOP/s, published"
+        axes.annotate(text, (across[-1], peak), xytext=(0, 4), textcoords="offset points",
+                      fontsize=9, color=DARK, ha="right")  # fmt: skip
+    sentences = []
+    for rank, (name, rate) in enumerate(per_byte.items()):
+        speed, bound = result.at(name, x).speed, min(rate * l2, peak or np.inf)
+        style = style_of(name, rank)
+        words = f"{legend_text(name, style)}, {speed:.0f} TFLOP/s"
+        (dot,) = axes.plot([rate], [speed], style.marker, color=style.colour, ms=9, label=words)
+        if style.hollow:
+            dot.set_markerfacecolor("none")
+        axes.plot([rate, rate], [speed, bound], color=style.colour, lw=0.8, ls=":")
+        sentences.append(
+            f"{name}: {rate:.3g} operations per byte, so at most {bound:.0f}; {speed:.0f} measured"
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.set(xlabel="operations per byte asked of the L2 cache", ylabel="TFLOP/s")
+    axes.grid(alpha=0.25)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, frameon=False)
+    how = "recorded" if result.recorded else "measured now"
+    head = f"{result.name} at {result.x_name} {x:,}, {how} on {result.machine.gpu}"
+    axes.set_title(head, fontsize=9.5)
+    roofs = f"The L2 roof is {l2:.2f} TB/s" + (
+        f", that of the tensor cores {peak:,.0f} TFLOP/s (published)" if peak else ""
+    )
+    return Picture.of(figure, f"{head}. {roofs}. In TFLOP/s: {'; '.join(sentences)}.")
+
+
+def _l2_tb_s(result: Speeds) -> float:
+    """What was measured of the L2 cache of the GPU that a result is of."""
+    for facts in (recorded_facts, gpu_facts):
+        if (known := facts()).machine.gpu == result.machine.gpu:
+            return known.l2_tb_s
+    raise CourseError(f"The speed of the L2 cache of an {result.machine.gpu} is not known here.")
