@@ -24,6 +24,7 @@
 # | Neighbors in memory | 22 |
 # | Three kinds of pointer | 7 |
 # | One kernel for two | 15 |
+# | When programs get in each other's way | 15 |
 
 # %% [markdown]
 # **Two questions from lesson 01**, to warm up. Answer them before you unfold the answers.
@@ -692,6 +693,56 @@ check("02.5", answer)
 # </details>
 
 # %% [markdown]
+# ### Exercise 02.8 · A transpose by descriptors (stretch)
+#
+# Transpose a contiguous float32 matrix once more, `turn(x)`, with a descriptor for `x` and one
+# for the output, and not a single stride or mask in the kernel. Rows and columns are multiples of
+# 4. A tile has its transpose as `tile.T`. In PyTorch: `x.T.contiguous()`.
+
+
+# %%
+# exercise 02.8
+@triton.jit
+def turn_kernel(x_desc, out_desc, BLOCK: tl.constexpr):
+    row = tl.program_id(axis=0) * BLOCK
+    col = tl.program_id(axis=1) * BLOCK
+    # about 2 lines from here
+    tile = x_desc.load([row, col])
+    out_desc.store([col, row], tile.T)
+    # to here
+
+
+def turn(x):
+    out = torch.empty(x.shape[1], x.shape[0], dtype=x.dtype, device=x.device)
+    # about 4 lines from here
+    x_desc = TensorDescriptor.from_tensor(x, [32, 32])
+    out_desc = TensorDescriptor.from_tensor(out, [32, 32])
+    grid = (triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))
+    turn_kernel[grid](x_desc, out_desc, BLOCK=32)
+    # to here
+    return out
+
+
+# %%
+check("02.8", turn)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Two things are mirrored: the elements inside the tile, and the place of the tile in the matrix.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The launcher makes both descriptors with `TensorDescriptor.from_tensor(tensor, [32, 32])` and
+# gives them to the kernel in place of the tensors.
+#
+# </details>
+
+# %% [markdown]
 # ## One kernel for two
 #
 # *Routes: one day, all*
@@ -847,6 +898,144 @@ print(result)
 timed = MODE.gpu and result.right
 speeds = bench(mine, like="bias_gelu_bfloat16") if timed else recorded("bias_gelu_bfloat16")
 draw.speeds(speeds)
+
+# %% [markdown]
+# ## When programs get in each other's way
+#
+# *Routes: one day, all*
+#
+# So far every program stored to a tile of its own and loaded only what no program stores to. That
+# is why the order of the programs never mattered. The next kernel breaks this rule, and it is an
+# easy rule to break.
+#
+# It smooths a matrix: each element becomes the mean of itself and the element above it. (Above
+# row 0 there is nothing, which counts as 0.) To save memory, it stores the result over the input.
+
+
+# %%
+@triton.jit
+def smooth_in_place_kernel(x_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offsets = rows[:, None] * n_cols + cols[None, :]
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    x = tl.load(x_ptr + offsets, mask=mask)
+    above = tl.load(x_ptr + offsets - n_cols, mask=mask & (rows[:, None] > 0), other=0.0)
+    tl.store(x_ptr + offsets, (x + above) / 2, mask=mask)
+
+
+# %% [markdown]
+# To see what happens, let row `r` hold the number `r` everywhere. Then row `r` should become
+# `r - 0.5`, and row 0 stays 0.
+#
+# **Predict:** with two tiles of 4 rows, one below the other, which row can come out wrong? In the
+# interpreter, where program 0 runs to its end first, what does it become?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Row 4. It is the first row of the second tile and needs row 3, which belongs to the first
+# program. That one has already stored 2.5 there, so row 4 becomes (4 + 2.5) / 2 = 3.25 where it
+# should be 3.5.
+#
+# </details>
+
+# %%
+x = torch.arange(8.0, device=DEVICE)[:, None].repeat(1, 4)  # row r holds r
+smooth_in_place_kernel[(2, 1)](x, 8, 4, BLOCK_M=4, BLOCK_N=4)
+print(x[:, 0].tolist())
+
+# %% [markdown]
+# You know this from lesson 00: it is a race. Two programs touch the same element, at least one of
+# them stores to it, and nothing says who comes first.
+#
+# What makes races so hard to find is that they need not show. On a GPU both programs may well
+# start at the same moment and load before either has stored. Then the result is right, a thousand
+# times in a row, and wrong on another GPU. So testing results is not enough. What helps is to ask
+# of each load: could another program of this launch have stored there? In CPU mode `verify` asks
+# that for you. It notes who stores and who loads what, and reports a race even if the values are
+# right.
+
+
+# %%
+def smooth_in_place(x):
+    out = x.clone(memory_format=torch.contiguous_format)
+    grid = (triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 32))
+    smooth_in_place_kernel[grid](out, *x.shape, BLOCK_M=16, BLOCK_N=32)
+    return out
+
+
+def smooth_by_torch(x):
+    above = torch.nn.functional.pad(x, (0, 0, 1, 0))[:-1]
+    return (x + above) / 2
+
+
+print(verify(smooth_in_place, smooth_by_torch, cases=matrices(dtypes=(torch.float32,))))
+
+# %% [markdown]
+# ### Exercise 02.7 · Find the race, and fix it (core)
+#
+# First name the cause, with a letter:
+#
+# - **a** Two programs store to the same element, and the last one wins.
+# - **b** A program loads elements that another program may have stored to already.
+# - **c** The mask lets lanes through that lie below the last row.
+# - **d** Row 0 has no row above it.
+#
+# Then write a kernel and a launcher `smooth(x)` that cannot race, for a contiguous float32
+# matrix. `x` stays as it is.
+
+
+# %%
+# exercise 02.7
+cause = None
+# about 1 line from here
+cause = "b"
+# to here
+
+
+@triton.jit
+def smooth_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offsets = rows[:, None] * n_cols + cols[None, :]
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    # about 3 lines from here
+    x = tl.load(x_ptr + offsets, mask=mask)
+    above = tl.load(x_ptr + offsets - n_cols, mask=mask & (rows[:, None] > 0), other=0.0)
+    tl.store(out_ptr + offsets, (x + above) / 2, mask=mask)
+    # to here
+
+
+def smooth(x):
+    out = torch.empty_like(x)
+    # about 2 lines from here
+    grid = (triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 32))
+    smooth_kernel[grid](x, out, *x.shape, BLOCK_M=16, BLOCK_N=32)
+    # to here
+    return out
+
+
+answer = cause, smooth
+
+# %%
+check("02.7", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Read the message of `verify` again: which program read, which one wrote, and what?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# No barrier and no atomic helps here: a barrier makes the warps of one program wait, and never
+# the programs for one another. If nobody stores to what is loaded, nobody needs to wait.
+#
+# </details>
 
 # %% [markdown]
 # ## On your own

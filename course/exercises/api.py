@@ -4,6 +4,7 @@ from course.errors import CourseError
 from course.lessons.statements import statement_of
 
 from . import learner
+from .diagnosis import Diagnosis
 from .kinds import Answer, Code
 from .registry import find
 from .result import NO_TRY, Checked
@@ -28,6 +29,10 @@ def check(exercise_id: str, answer: Answer) -> Checked:
         from .check_code import check_code  # it loads the compiler's and the interpreter's side
 
         checked = check_code(exercise, answer)
+    elif isinstance(exercise, Diagnosis):
+        from .check_diagnosis import check_diagnosis
+
+        checked = check_diagnosis(exercise, answer)
     else:
         checked = Checked(exercise.id, *exercise.judge(answer))
     if checked.verdict == "to do":

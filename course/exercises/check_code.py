@@ -60,8 +60,11 @@ NO_VERDICT = Judged(
 )
 
 
-def check_code(exercise: Code, answer: Answer) -> Checked:
-    """Judge a kernel or a launcher."""
+def check_code(exercise: Code, answer: Answer, called: str = "") -> Checked:
+    """Judge a kernel or a launcher.
+
+    called: what the lesson gives to `check`; by default the name of the kernel or launcher.
+    """
     if problem := _form_problem(exercise, answer):
         return Checked(exercise.id, "no answer", problem)
     try:
@@ -76,7 +79,7 @@ def check_code(exercise: Code, answer: Answer) -> Checked:
     checked = Checked(exercise.id, *trial.judged, trial.notes)
     if trial.where is None:
         return checked
-    name = (plain_function(answer) or answer).__name__
+    name = called or (plain_function(answer) or answer).__name__
     note = f'See it step by step: check("{exercise.id}", {name}).replay()'
     stepper = partial(_stepper, exercise.id, source, trial.where, trial.judged.reason)
     return replace(checked, notes=[*trial.notes, note], stepper=stepper)

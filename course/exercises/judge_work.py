@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import torch
+
 from course.tracing.races import FREE_PROGRAMS
 from course.verifying.inputs import Case
 from course.verifying.result import Work
@@ -25,14 +27,22 @@ def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
         programs = work.idle_programs + work.busy_programs
         busy = f"of {programs:,} programs {work.busy_programs:,} had an element to work on"
         yield f"{right_but} {busy}: look at the grid."
+    if exercise.least_programs is not None:
+        least = exercise.least_programs(*_inputs(case))
+        if work.programs < least:
+            wanted = f"where {least:,} would each have enough to do"
+            yield f"{right_but} it started {work.programs:,} programs {wanted}."
     if exercise.most_bytes is not None:
-        tensors = (guarded.tensor for guarded in case.make("cpu"))
-        most = exercise.most_bytes(*tensors, *case.scalars)
+        most = exercise.most_bytes(*_inputs(case))
         if work.bytes_moved > most:
             yield f"{right_but} it moved {work.bytes_moved:,} bytes where {most:,} will do."
     if exercise.own_elements and work.shared_elements:
         shared = f"{work.shared_elements:,} elements are written by more than one program"
         yield f"{right_but} {shared}: a mask keeps each program to its own."
+
+
+def _inputs(case: Case) -> list[torch.Tensor | int | float]:
+    return [*(guarded.tensor for guarded in case.make("cpu")), *case.scalars]
 
 
 def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[str]:

@@ -45,6 +45,8 @@ class Code:
     most_launches: int | None = None
     most_bytes: Callable[..., int] | None = None
     """The most that kernels may load and store together, from a case's tensors and scalars."""
+    least_programs: Callable[..., int] | None = None
+    """The programs that must start at least, from a case's tensors and scalars."""
     may_copy: bool = True
     """Whether PyTorch may copy the inputs first, as `.contiguous()` does."""
     compiled: Callable[[dict[str, str]], str] | None = None
@@ -108,9 +110,6 @@ class Question(Protocol):
         """What an answer is, as "a number"."""
 
     def judge(self, answer: Answer) -> Judged: ...
-
-
-Exercise = Code | Question
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,10 @@ from pathlib import Path
 
 from course.errors import CourseError
 
-from .kinds import Code, Exercise
+from .diagnosis import Diagnosis
+from .kinds import Code, Question
+
+Exercise = Code | Diagnosis | Question
 
 LESSONS = Path(__file__).parent / "lessons"
 
@@ -40,7 +43,8 @@ def find(exercise_id: str) -> Exercise:
 
 
 def code_exercise(exercise_id: str) -> Code:
-    """The exercise of this id, which asks for code."""
+    """The exercise of this id, which asks for code, or the part of it that does."""
     exercise = find(exercise_id)
-    assert isinstance(exercise, Code)
-    return exercise
+    code = exercise.mended if isinstance(exercise, Diagnosis) else exercise
+    assert isinstance(code, Code)
+    return code

@@ -16,7 +16,8 @@ from course.lessons.source import EXERCISE, lesson_sources, solved, stub
 from course.lessons.statements import statements
 
 PRELUDE = (
-    "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n\n\n"
+    "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n"
+    "from triton.tools.tensor_descriptor import TensorDescriptor\n\n\n"
 )
 CHECKING = [f"course/{name}.py" for name in ("__init__", "cache", "elf", "errors", "files", "mode")]
 CHECKING += ["course/exercises/*.py", "course/exercises/answers/__init__.py", "course/lessons"]

@@ -239,6 +239,65 @@ MISTAKES = {
             means="They know GELU by its sigmoid approximation; the exercise asks for the exact "
             "one, with erf."),
     ],
+    "02.7": [
+        Mistake("two stores to one element", {'cause = "b"': 'cause = "a"'},
+            "wrong", "each stores to its own tile",
+            means="They know races as two stores to one place; a load of what another program "
+            "stores is one too."),
+        Mistake("the first row", {'cause = "b"': 'cause = "d"'}, "wrong", "`other` is 0",
+            means="They suspect the border, where the code looks unusual; it is masked, and "
+            "right."),
+        Mistake("still in place", {
+            "out = torch.empty_like(x)": "out = x.clone()",
+            "smooth_kernel[grid](x, out,": "smooth_kernel[grid](out, out,",
+        }, "race", "nothing orders the two",
+            means="They copy the input once, and then load from and store to the same tensor as "
+            "before."),
+        Mistake("a barrier", {
+            "out = torch.empty_like(x)": "out = x.clone()",
+            "smooth_kernel[grid](x, out,": "smooth_kernel[grid](out, out,",
+            "    tl.store(out_ptr": "    tl.debug_barrier()\n    tl.store(out_ptr",
+        }, "race", "nothing orders the two",
+            means="They think that a barrier waits for all programs; it only waits for the warps "
+            "of one."),
+        Mistake("a row above row 0", {"mask=mask & (rows[:, None] > 0)": "mask=mask"},
+            "reads outside", "outside",
+            means="They forget that row 0 has no row above it: its address lies before the "
+            "matrix."),
+        Mistake("nothing for masked lanes", {", other=0.0": ""}, "wrong", "At [0, ",
+            means="They count on masked lanes being zero; without `other` they are undefined."),
+    ],
+    "02.8": [
+        Mistake("the tile not turned", {"tile.T": "tile"}, "wrong", "At [0, 1]",
+            means="They exchange the coordinates of the tile and forget that its elements must "
+            "change places too."),
+        Mistake("the place not turned", {"[col, row], tile.T": "[row, col], tile.T"},
+            "wrong", "never written",
+            means="They turn the tile and store it where it came from; its place is mirrored as "
+            "well."),
+        Mistake("numbers of tiles for rows", {
+            "x_desc.load([row, col])": "x_desc.load([row // BLOCK, col // BLOCK])",
+        }, "wrong", "16-byte aligned",
+            means="They give a descriptor the number of a tile; it takes the tile's first row "
+            "and column."),
+        Mistake("by pointers", {
+            "turn_kernel[grid](x_desc, out_desc, BLOCK=32)":
+            "plain_kernel[grid](x, out, *x.shape, BLOCK=32)",
+            "def turn(x):": """\
+@triton.jit
+def plain_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    x = tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask)
+    tl.store(out_ptr + cols[None, :] * n_rows + rows[:, None], x, mask=mask)
+
+
+def turn(x):""",
+        }, "wrong", "a tile goes by pointers",
+            means="They fall back on the transpose they know; here the point is to let a "
+            "descriptor do the addresses."),
+    ],
 }  # fmt: skip
 
 OTHERS = {
@@ -308,5 +367,21 @@ OTHERS = {
         Other("converted at the store by hand", {
             "offsets, gelu, mask": "offsets, gelu.to(out_ptr.dtype.element_ty), mask",
         }),
+    ],
+    "02.7": [
+        Other("one row per program", {
+            "(triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 32))":
+            "(x.shape[0], triton.cdiv(x.shape[1], 128))",
+            "BLOCK_M=16, BLOCK_N=32": "BLOCK_M=1, BLOCK_N=128",
+        }),
+        Other("halves added", {"(x + above) / 2": "0.5 * x + 0.5 * above"}),
+        Other("a copy to read from", {
+            "    smooth_kernel[grid](x, out,":
+            "    before = x.clone()\n    smooth_kernel[grid](before, out,",
+        }),
+    ],
+    "02.8": [
+        Other("tl.trans", {"tile.T": "tl.trans(tile)"}),
+        Other("tiles of 16 x 16", {"32": "16"}),
     ],
 }  # fmt: skip

@@ -5,6 +5,7 @@ import math
 import torch
 import triton
 
+from course.exercises.diagnosis import Diagnosis
 from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
@@ -31,6 +32,26 @@ def _square(n: int) -> tuple[int, int]:
     """The sides of a square of more than n elements: a grid of fixed size that covers n elements
     falls short on one side."""
     return (math.isqrt(n) + 1,) * 2
+
+
+def _square_of_fours(n: int) -> tuple[int, int]:
+    """As `_square`, with sides that are multiples of 4, as a descriptor of float32 asks for."""
+    side, _ = _square(n)
+    return (4 * (side // 4 + 1),) * 2
+
+
+def _smooth(x: torch.Tensor) -> torch.Tensor:
+    above = torch.nn.functional.pad(x, (0, 0, 1, 0))[:-1]
+    return (x + above) / 2
+
+
+def _by_descriptors(stages: dict[str, str]) -> str:
+    if "tt.descriptor_load" in stages["ttir"] and "tt.descriptor_store" in stages["ttir"]:
+        return ""
+    return (
+        "The values are right, but a tile goes by pointers: load it with x_desc.load and store it "
+        "with out_desc.store."
+    )
 
 
 EXERCISES = (
@@ -110,6 +131,19 @@ EXERCISES = (
         },
     ),
     Launcher(
+        "02.8",
+        parameters=("x",),
+        reference=lambda x: x.T.contiguous(),
+        cases=tuple(
+            _matrix(*shape) for shape in ((20, 72), (32, 32), (4, 100), (132, 64), (40, 4))
+        ),
+        longer=lambda n: _matrix(*_square_of_fours(n)),
+        may_copy=False,
+        contiguous=True,
+        most_launches=1,
+        compiled=_by_descriptors,
+    ),
+    Launcher(
         "02.6",
         parameters=("x", "bias"),
         reference=lambda x, bias: torch.nn.functional.gelu(x + bias),
@@ -136,5 +170,28 @@ EXERCISES = (
         # x is read and the result written once; the bias, which stays in the cache, is read by each
         # row of tiles, however low.
         most_bytes=lambda x, bias: 2 * x.nbytes + len(x) * bias.nbytes,
+    ),
+    Diagnosis(
+        cause=Choice(
+            "02.7",
+            right="b",
+            why={
+                "a": "No two programs store to the same element: each stores to its own tile.",
+                "b": "The first row of a tile needs a row of the tile above, which belongs to "
+                "another program.",
+                "c": "The mask is right on both axes: nothing outside the matrix is touched.",
+                "d": "For row 0 the mask is false and `other` is 0, which is what was asked for.",
+            },
+        ),
+        mended=Launcher(
+            "02.7",
+            parameters=("x",),
+            reference=_smooth,
+            cases=tuple(
+                _matrix(*shape) for shape in ((20, 70), (1, 100), (33, 65), (64, 32), (100, 1))
+            ),
+            longer=lambda n: _matrix(*_square(n)),
+            contiguous=True,
+        ),
     ),
 )

@@ -1,0 +1,41 @@
+"""Check a diagnosis: the cause first, then the mended code, then what can be counted of it."""
+
+from dataclasses import replace
+
+from .check_code import check_code
+from .diagnosis import Diagnosis
+from .kinds import Answer
+from .result import Checked, Judged
+
+
+def check_diagnosis(exercise: Diagnosis, answer: Answer) -> Checked:
+    """Judge a pair of a letter and code. Code that cures something else is not run."""
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        return Checked(exercise.id, "no answer", f"It must be {exercise.form}.")
+    letter, mended = answer
+    if letter is None:
+        return _without_a_cause(exercise, mended)
+    verdict, why = exercise.cause.judge(letter)
+    if verdict != "right":
+        return Checked(exercise.id, verdict, f"The cause: {why}")
+    checked = _mended(exercise, mended)
+    return replace(checked, reason=f"The cause: {why}\n{checked.reason}".strip())
+
+
+def _without_a_cause(exercise: Diagnosis, mended: Answer) -> Checked:
+    if mended is None or check_code(exercise.mended, mended).verdict == "to do":
+        return Checked(exercise.id, "to do")
+    letters = ", ".join(exercise.cause.why)
+    return Checked(exercise.id, "to do", f"Name the cause as well: one of {letters}.")
+
+
+def _mended(exercise: Diagnosis, mended: Answer) -> Checked:
+    """What is to be said of the code alone."""
+    if mended is None:
+        return Checked(exercise.id, "to do", "Now write code that does without it.")
+    checked = check_code(exercise.mended, mended, called="answer")
+    if checked.verdict == "to do":
+        return replace(checked, reason="Now write code that does without it.")
+    if checked.right and (objection := exercise.counted(mended)):
+        return Checked(exercise.id, *Judged("wrong", f"The values are right, but {objection}"))
+    return checked

@@ -1,0 +1,30 @@
+"""An exercise about code that is wrong or slow: why it is, and code that is not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .kinds import Answer, Choice, Code
+
+
+def nothing_more(answer: Answer) -> str:
+    """No objection."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """An answer in two parts, a pair: the letter of the cause, and the mended code."""
+
+    cause: Choice
+    mended: Code
+    """What the mended code must do. Its id is the exercise's."""
+    counted: Callable[[Answer], str] = nothing_more
+    """What counting says against mended code that is right; empty if nothing. It is given the
+    code, and never times it."""
+
+    form: ClassVar[str] = "a letter and the mended code, as in `answer = cause, mended`"
+
+    @property
+    def id(self) -> str:
+        return self.mended.id
