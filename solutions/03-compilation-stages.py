@@ -1,38 +1,80 @@
 # %% [markdown]
 # # 03 · Compilation stages
 #
-# **What you will build.** Nothing new to run. You take the vector add apart, and then a row sum,
-# down to the instructions of the GPU. No GPU is needed for it.
+# You can count the bytes that a kernel must move, and so you know how fast it should be. Sooner
+# or later you will write one that is right and takes three times as long. Where did the time go?
+# The answer stands in what the compiler made of your kernel: the loads came out narrow, the
+# values found no room in the registers, or lanes that are neighbors in a block are no neighbors
+# in memory.
 #
-# **What you will learn.** You follow a line of Python through five languages. You read a layout,
-# and say which thread holds which element. You tell from the instructions what divisibility and
-# `num_warps` did.
+# In this lesson you learn to find such a reason. It takes some getting used to: you will look at
+# four languages that you have not seen before. You need not learn any of them. You need to know
+# which few lines to look for, and that is what this lesson shows.
 #
-# **What you need.** Lessons 01 and 02.
+# **By the end you can**
 #
-# | section | minutes |
+# - follow a line of your kernel down to the instructions of the GPU,
+# - read a layout, and say which thread holds which element of a block,
+# - tell whether loads are wide, whether registers spill, and whether sectors are wasted,
+# - find out why a kernel is slow, and fix it.
+#
+# **You need** lessons 01 and 02. You need no GPU: the compiler runs without one.
+#
+# | section | about minutes |
 # |---|---|
-# | Five languages | 8 |
+# | From Python to machine code | 8 |
 # | Blocks without a machine: TTIR | 6 |
 # | Who holds what: TTGIR | 14 |
 # | What divisibility buys | 9 |
 # | One thread: LLVM IR, PTX, SASS | 8 |
 # | A row sum | 7 |
-# | Resources | 6 |
+# | Registers and spills | 6 |
+# | When a kernel is slow | 20 |
 # | Another vendor | 4 |
 
+# %% [markdown]
+# **Two questions from lessons 01 and 02.** Answer them before you unfold the answers.
+#
+# 1. You launch a kernel with `n = 98432`, and then with `n = 98433`. Why does Triton compile it a
+#    second time?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 98,432 is divisible by 16 and 98,433 is not. Triton tells the compiler whether an argument is
+# divisible by 16, so the two calls need two kernels. In this lesson you see what the compiler
+# does with it.
+#
+# </details>
+#
+# 2. The 32 threads of a warp load float32 elements that are 4 apart. How many sectors is that,
+#    and how many would be enough for as many bytes?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The elements are 16 bytes apart, so two share a sector: 16 sectors. Side by side, 4 would do.
+#
+# </details>
+
 # %%
-from course import check, draw, explore, hint, lower
+from course import check, cost, draw, explore, hint, lower
 import torch
 import triton
 import triton.language as tl
 
 # %% [markdown]
-# ## Five languages
+# ## From Python to machine code
 #
-# Here is the kernel of lesson 01. `lower` compiles it and keeps every stage. It takes what a
-# launch takes, without the grid; `target` names the GPU to compile for, and "sm_90" is an H100 or
-# H200. Look at how the program grows from stage to stage.
+# *Routes: one day, all*
+#
+# What happens between `add_kernel[grid](...)` and the first instruction on the GPU? The compiler
+# rewrites your kernel several times, and each time the text gets closer to the machine. Each of
+# these forms of the kernel is a **stage**. `lower` compiles a kernel and keeps them all.
+#
+# Here it is on the kernel of lesson 01. `lower` takes what a launch takes, without the grid.
+# `target` names the GPU to compile for: "sm_90" is what NVIDIA calls the generation of the H100
+# and H200. Nothing is run.
 
 
 # %%
@@ -51,74 +93,109 @@ s = lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="sm_90")
 s
 
 # %% [markdown]
-# Nothing was run: `x` is never read. Of a tensor only the dtype, the address and the size matter
-# here, so a description serves as well: `lower(add_kernel, "*fp32:16", "*fp32:16", "*fp32:16",
-# "i32:16", BLOCK_SIZE=1024)`, where `:16` means "divisible by 16".
+# A kernel of six lines, and five stages of it. The names are short for long words:
 #
-# | stage | what it is | older texts call the step that makes it |
+# | stage | in full | what it says |
 # |---|---|---|
-# | TTIR | your program on blocks, for no machine yet | `ast_to_ttir` |
-# | TTGIR | the same, with a layout for each block | `ttir_to_ttgir` |
-# | LLVM IR | the program of one thread | `ttgir_to_llir` |
-# | PTX | NVIDIA's virtual assembly | `llir_to_ptx` |
-# | cubin | machine code, made by NVIDIA's assembler `ptxas` | `ptx_to_cubin` |
+# | **TTIR** | Triton intermediate representation | what your program does to blocks, for no machine yet |
+# | **TTGIR** | Triton GPU intermediate representation | the same, and which thread holds which element of each block |
+# | **LLVM IR** | the intermediate representation of LLVM, a compiler framework that many languages share | what one thread does |
+# | **PTX** | parallel thread execution | the same as assembly, for a virtual machine of NVIDIA's |
+# | **cubin** | CUDA binary | machine code for one kind of GPU |
 #
-# Those five functions are gone from Triton; one call, `triton.compile`, runs them all. *SASS* is
-# the cubin, disassembled.
+# An *intermediate representation* (IR) is simply a program in a compiler's own language,
+# somewhere between what you wrote and what the machine runs. To read a cubin one turns it into
+# text again. That text is called **SASS**, and it is what the GPU really executes.
 
 # %% [markdown]
-# Every stage remembers the line of Python that it came from. In a session, move over a line and
-# its relatives light up in every pane; click to keep them, and open other stages at the top. Then
-# try another `target` or `num_warps`: what has changed is marked.
+# Every stage remembers which line of Python each of its lines came from. `explore` shows the
+# stages side by side. Run the cell, then move the mouse over a line: all its relatives light up,
+# in each pane. Click to keep them, and choose other stages at the top. In a running session you
+# can also try another `target` or `num_warps`, and what has changed is marked.
 
 # %%
 explore(s)
 
 # %% [markdown]
-# In text, `follow` takes a piece of a line and shows what became of it. Here is a load.
+# When you want to talk about a single line, `follow` prints it: give it a piece of your line, and
+# the stages. Here is one load, in the first two stages.
 
 # %% tags=["nbval-check-output"]
 s.follow("x = tl.load", "ttir", "ttgir")
 
 # %% [markdown]
-# **Predict:** the addition is one operation in TTIR. How many instructions of PTX is it?
+# The two look alike. The second has `#blocked` at the end of the types, and soon you will know
+# what that means. Now jump to the end.
+#
+# **Predict:** the addition `x + y` is one operation on a block of 1,024 elements, and 4 warps
+# share the block. How many additions of single numbers are there in the PTX, the code of one
+# thread?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Eight: 4 warps are 128 threads, and 1,024 elements over 128 threads are 8 for each.
+#
+# </details>
 
-# %%
-s.follow("out_ptr + offsets, x + y", "ttir", "ptx", "sass", most=12)
+# %% tags=["nbval-check-output"]
+followed = s.follow("out_ptr + offsets, x + y", "ttir", "ptx", "sass")
+for stage, lines in followed.stages.items():
+    additions = [line for line in lines if "add.f32" in line or "addf" in line or "FADD" in line]
+    print(f"{stage:5} {len(additions)} additions, such as  {additions[0].strip()}")
 
 # %% [markdown]
-# One `arith.addf` on 1,024 elements became eight `add.f32`: the code of one thread, which holds
-# eight of them. (`FADD` is the same in SASS.) The rest computes addresses and stores.
+# `arith.addf` is TTIR's addition of a whole block; `add.f32` and `FADD` add two numbers.
 
 # %% [markdown]
 # ## Blocks without a machine: TTIR
 #
-# The first stage is what Triton reads off your Python. There are no threads in it. Look at the
-# types: `tensor<1024xf32>` is a block of 1,024 float32, `!tt.ptr<f32>` a pointer to float32.
+# *Routes: one day, all*
+#
+# The first stage is your kernel written out step by step, and nothing has been decided yet: there
+# are no threads and no registers in it. It answers one question well: did the compiler understand
+# what I meant? Look at the types. `tensor<1024xf32>` is a block of 1,024 float32, and
+# `!tt.ptr<f32>` is a pointer to a float32.
 
 # %% tags=["nbval-check-output"]
 for line in ("pid = tl", "offsets = pid", "mask = offsets"):
     print(s.follow(line, "ttir"))
 
 # %% [markdown]
-# `tt.splat` makes a block out of one number, `tt.make_range` is `tl.arange`. Your constant,
-# `BLOCK_SIZE`, is gone: 1024 stands in its place. The names before the `=` are those of your
-# variables. `tt.divisibility = 16`, which the whole text shows at the arguments, is what lesson
-# 01's `specialise` listed.
+# Your variables are there by name, each with a number where it takes several steps.
+# `tt.make_range` is `tl.arange`. `tt.splat` makes a block out of one number, since both sides of
+# an addition must be blocks. `slt` is "less than, with signs". And `BLOCK_SIZE` is gone: a
+# constexpr is a number by now, 1024.
 #
-# Each line ends with a location, which `follow` leaves out. Here is one, and what it stands for.
+# What does the compiler know about the arguments? It stands in the first line.
 
-# %%
-print(next(line for line in s.ttir.splitlines() if "tt.get_program_id" in line))
-print(*(line for line in s.ttir.splitlines() if line.startswith(("#loc2 ", "#loc19 "))), sep="\n")
+# %% tags=["nbval-check-output"]
+head = next(line for line in s.ttir.splitlines() if "tt.func" in line)
+print(head.count("tt.divisibility = 16"), "of the 4 arguments are known to be divisible by 16")
+
+# %% [markdown]
+# These notes are what `specialise` listed in lesson 01. Here you see how they travel: each
+# argument carries `tt.divisibility = 16`, and later stages build on it.
 
 # %% [markdown]
 # ## Who holds what: TTGIR
 #
-# A block of 1,024 elements lies in the registers of 128 threads. Which thread holds which
-# element? The second stage answers that with a *layout*, written behind the `#` of each type.
-# Here is the one of `x`: each box is some neighbouring elements in one thread, marked warp:thread,
-# and below it their registers. **Predict** from it how many elements a thread holds.
+# *Routes: one day, all*
+#
+# A block of 1,024 elements has to live in the registers of 128 threads. Which thread holds which
+# elements? You never said, and it decides whether the loads are fast. The second stage answers it
+# with a **layout**, which stands behind the `#` of each type. This is the one of `x`. In the
+# picture each box is a run of neighboring elements that one thread holds.
+#
+# **Predict** from the picture: how many elements does each thread hold?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Eight. Every thread has two boxes of 4 elements: one in the first half of the block and one in
+# the second.
+#
+# </details>
 
 # %%
 layout = s.layouts["x"]
@@ -126,12 +203,18 @@ print(layout.attribute)
 draw.layout(s, "x")
 
 # %% [markdown]
-# Read it so: a thread takes 4 neighbours (`sizePerThread`), 32 threads stand side by side in a
-# warp (`threadsPerWarp`), 4 warps beside one another (`warpsPerCTA`). That covers 4 x 32 x 4 =
-# 512 elements. The block has 1,024, so the pattern is laid twice, and a thread holds 8: not 4.
+# Read the layout like this. Each thread takes 4 neighboring elements (`sizePerThread = [4]`), 32
+# threads stand side by side in a warp (`threadsPerWarp = [32]`), and 4 warps stand side by side
+# in a program (`warpsPerCTA = [4]`; a CTA, cooperative thread array, is NVIDIA's name for the
+# threads that run one program). `order` says which axis the neighbors go along first; a vector
+# has only one.
+#
+# Multiply, and you have 4 x 32 x 4 = 512 elements. The block has 1,024, so the pattern is laid
+# twice. This is the point that trips people up: a thread holds 8 elements here, and not
+# `sizePerThread`.
 
 # %% tags=["nbval-check-output"]
-print("elements a thread:", layout.elements_per_thread)
+print("elements per thread:", layout.elements_per_thread)
 print("thread 1 of warp 0:", [index for (index,) in layout.held_by(0, 1)])
 print("element 600:", layout.holders(600)[0])
 
@@ -139,10 +222,20 @@ print("element 600:", layout.holders(600)[0])
 draw.layout(s, "x", thread=(0, 1))
 
 # %% [markdown]
-# Why 4 neighbours? Four float32 are 16 bytes, the most that one load instruction of a thread can
-# fetch. And 32 threads with 4 neighbours each read 512 bytes without a gap: coalesced.
+# Why did the compiler choose 4 neighbors? Four float32 are 16 bytes, the most that one load
+# instruction of a thread can fetch. And a warp whose threads take 4 neighbors each reads 512
+# bytes without a gap: coalesced, as in lesson 02.
 #
-# **Predict:** what changes in the layout with `num_warps=8`? And with 16?
+# **Predict:** what changes in the layout with 8 warps in place of 4? And with 16?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# With 8 warps there are 256 threads, so 1,024 elements are exactly 4 for each: `warpsPerCTA`
+# becomes 8 and the pattern is laid once. With 16 warps there are 512 threads and only 2 elements
+# for each, so `sizePerThread` drops to 2, and each load is half as wide.
+#
+# </details>
 
 
 # %% tags=["nbval-check-output"]
@@ -151,27 +244,27 @@ def with_warps(num_warps):
 
 
 for num_warps in (4, 8, 16):
-    found = with_warps(num_warps).layouts["x"]
-    print(f"{num_warps:3} warps: {found.elements_per_thread:2} elements a thread,", found.attribute)
+    each = with_warps(num_warps).layouts["x"]
+    print(f"{num_warps:3} warps: {each.elements_per_thread:2} elements per thread,", each.attribute)
 
 # %%
 draw.slide(lambda num_warps: draw.layout(with_warps(num_warps), "x"), num_warps=[4, 8])
 
 # %% [markdown]
-# The program stays the same, and more threads share it. With 16 warps there are 512 threads for
-# 1,024 elements: two each, and the loads are half as wide.
+# So what are several warps good for? While one warp waits for memory, the multiprocessor goes on
+# with another that is ready. Switching between them costs nothing. With more warps there is more
+# often one that is ready. That is how a GPU hides the time that memory takes.
 #
-# The threads of a warp execute each instruction together. If some of them had to go another way
-# than the rest, both ways would be executed, one after the other: *divergence*. You meet it
-# rarely in Triton: an `if` is on one number, the same for all threads of a program, and single
-# lanes are switched off by masks. And while one warp waits for memory, the multiprocessor goes on
-# with another (a *context switch*, which costs nothing): that is what several warps are for.
+# The threads of one warp execute each instruction together. If an `if` sends some of them another
+# way, the warp goes through both ways, one after the other, which is called **divergence**. In
+# Triton you rarely meet it: an `if` is about a single number, which is the same for all threads
+# of the program, and single lanes are switched off by masks.
 
 # %% [markdown]
 # ### Exercise 03.1 · Which stage is it? (core)
 #
-# Name the stage of each of these five lines of `add_kernel`, in order: for example `"ttir, ptx,
-# …"`. The stages are ttir, ttgir, llir, ptx and sass.
+# Name the stage of each of these five lines of `add_kernel`, in order: for example
+# `"ttir, ptx, …"`. The stages are ttir, ttgir, llir (LLVM IR), ptx and sass.
 #
 # ```
 # 1   @%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
@@ -202,12 +295,13 @@ check("03.1", answer)
 # <details>
 # <summary>Hint 2</summary>
 #
-# PTX writes a predicate as `%p1`, SASS as `P0`.
+# You have not seen line 5 yet, so find it last. Registers are called `%r1` in PTX and `R16` in
+# SASS.
 #
 # </details>
 
 # %% [markdown]
-# ### Exercise 03.2 · Elements a thread (core)
+# ### Exercise 03.2 · Elements per thread (core)
 #
 # With 2 warps and a block of 2,048, how many elements of `x` does a thread hold? Work it out from
 # the layout before you ask `lower`.
@@ -240,56 +334,90 @@ check("03.2", answer)
 # %% [markdown]
 # ## What divisibility buys
 #
-# `x[1:]` begins 4 bytes after an aligned address. **Predict** what becomes of the loads of `x`,
-# and of the others.
+# *Routes: one day, all*
+#
+# A load instruction that fetches several elements at once is called **wide** (or vectorized). A
+# thread that needs 8 elements can fetch them by 2 wide loads or by 8 narrow ones. When does the
+# compiler choose which? A wide load of 16 bytes must begin at a multiple of 16 bytes. Aligned
+# tensors do, and the compiler knows it from the notes above. `x[1:]` begins 4 bytes further on.
+#
+# **Predict:** how many loads of `x` does one thread make for `x[1:]`, if `y` is still aligned?
+# And how many are there in all?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 8 narrow loads of `x[1:]`, one for each element that the thread holds, and 2 wide loads of `y`
+# as before: 10.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 shifted = lower(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024, target="sm_90")
 for name, each in (("x", s), ("x[1:]", shifted)):
-    found = each.counts["ptx"]
-    print(f"{name:6} {found['global loads']:2} loads, {found['vectorised global loads']} of them wide")
+    counts = each.counts["ptx"]
+    print(
+        f"{name:6} {counts['global loads']:2} loads, {counts['vectorised global loads']} of them wide"
+    )
 
 # %% [markdown]
-# A thread still has eight elements of each vector. For the aligned one two wide loads fetch them,
-# for the shifted one eight narrow loads, since a wide load must start at a multiple of 16 bytes.
+# Now the same question about the length. In the next launch both tensors are aligned, but there
+# are 98,433 elements, and 16 does not divide that.
 #
-# **Predict:** and for a length that no 16 divides, 98,433?
+# **Predict:** can the loads still be wide? Think of the four neighbors at the very end of the
+# vector, and of their mask.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# No. A wide load has one mask for all of its elements: it is made or not. With 98,432 elements
+# four neighbors are always on the same side of the end, because 4 divides the length. With 98,433
+# the end may lie between them, so each element needs a mask of its own, and a load of its own.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 odd = lower(add_kernel, x, x, x, 98433, BLOCK_SIZE=1024, target="sm_90")
 print(odd.counts["ptx"]["global loads"], "loads,", odd.counts["ptx"]["vectorised global loads"], "wide")
-print(odd.follow("x = tl.load", "ptx", most=20))
+print(odd.follow("x = tl.load", "ptx", most=9))
 
 # %% [markdown]
-# All of them are narrow, each with a mask of its own: four neighbours may now lie on both sides
-# of the end, and a wide load has one mask. It costs little on a large GPU, where memory is the
-# limit anyway; in a kernel that computes more it shows.
+# Every load has a predicate of its own in front, `@%p1`, `@%p2` and so on, which is its mask. The
+# same sectors are fetched, by four times as many instructions. A vector add on a large GPU hardly
+# notices, because memory is the limit there. A kernel that computes more does notice.
 #
-# The compiler is a row of *passes*, each of which rewrites the program a little. `passes` keeps
-# what every one of them did.
+# Who decides all this? The compiler is a sequence of **passes**, each of which rewrites the
+# program a little. `s.passes` keeps what each of them changed. The one that chose 4 neighbors is
+# called `tritongpu-coalesce`: it looks at every load and store and picks a layout in which
+# threads read neighbors. Here is the first thing that it changed. (`-` marks lines from before,
+# `+` lines from after.)
 
 # %%
-s.passes
+print(s.passes["tritongpu-coalesce"].diff()[:330])
 
 # %% [markdown]
-# The first line of that list puts called functions in place of their calls and clears up after
-# that, the second makes TTGIR: with a plain layout of one element a thread. **Predict** which one widened it to 4, and check.
-
-# %%
-print(s.passes["tritongpu-coalesce"].diff()[:600])
-
-# %% [markdown]
-# It looks at every load and store and picks the layout that reads neighbours. Between its layout
-# and the rest it puts conversions (`ttg.convert_layout`), most of which a later pass takes out
-# again: `tritongpu-remove-layout-conversions`.
+# Before the pass every thread took one element at a time, `#blocked` with `sizePerThread = [1]`.
+# The pass added a second layout with 4. A later pass, `tritongpu-remove-layout-conversions`,
+# makes the rest of the kernel use it too, so that nothing needs to be converted from one layout
+# into the other.
+#
+# What if you know something that the compiler does not? In the next exercise the rows of a matrix
+# begin 1,004 elements apart. The compiler asks only whether 16 divides that; it does not, so it
+# assumes nothing. But 4 does, and for wide loads that would be enough. You can promise it:
+# `tl.multiple_of(value, 4)` gives the value back with the note that 4 divides it.
+#
+# Two things to know about promises. They must be true: a false one makes a kernel that reads
+# wrong addresses. And the note is put on the operation that computes the value, so promise it of
+# something that you computed, and use what comes back. A parameter is not computed by any
+# operation. A promise about a parameter itself has no place to stand, and the compiler drops it
+# without a word.
 
 # %% [markdown]
 # ### Exercise 03.3 · Wide loads (core)
 #
-# `x` is a float32 matrix whose rows are `stride` elements apart; copy the first `n_cols` of row
-# `row` to row `row` of `out`, whose rows are `n_cols` apart. `stride` is 1,004, or another multiple
-# of 4, which the compiler is not told, as it only asks about 16. Write it so that every load is
-# wide. You may promise the compiler something: `tl.multiple_of(value, 4)` gives back the value.
+# `x` is a float32 matrix whose rows are `stride` elements apart. Copy the first `n_cols` elements
+# of row `row` to row `row` of `out`, whose rows are `n_cols` apart. `stride` is 1,004 or another
+# multiple of 4, and `n_cols` is a multiple of 4 too. Write it so that every load is wide.
 
 
 # %%
@@ -326,95 +454,83 @@ check("03.3", copy_rows_kernel)
 # <details>
 # <summary>Hint 3</summary>
 #
-# Promise it of a value that you have computed, such as a product, and use what comes back.
-#
-# </details>
-
-# %% [markdown]
-# ### Exercise 03.4 · Which pass? (core)
-#
-# Compile `add_kernel` with `x[1:]` in place of `x`, as `shifted` above. In which pass does
-# `ttg.convert_layout` disappear again from the TTGIR? Write its name as `passes` prints it.
-
-# %%
-# exercise 03.4
-answer = None
-# about 1 line from here
-answer = "tritongpu-remove-layout-conversions"
-# to here
-
-# %%
-check("03.4", answer)
-
-# %% [markdown]
-# <details>
-# <summary>Hint 1</summary>
-#
-# Ask each pass: `"convert_layout" in each.before`, and the same of `each.after`.
+# `stride = tl.multiple_of(stride, 4)` is a promise about a parameter, and is dropped. Promise it
+# of the product.
 #
 # </details>
 
 # %% [markdown]
 # ## One thread: LLVM IR, PTX, SASS
 #
-# From LLVM IR on, the text is the program of one thread. Which thread it is, it asks the
-# hardware. Look for the thread's number, `%tid.x`, and for the program's, `%ctaid.x`.
+# *Routes: one day, all*
+#
+# From LLVM IR on, the text is the program of a single thread. All threads run the same text, so
+# each must find out who it is. In PTX `%ctaid.x` is the number of the program and `%tid.x` the
+# number of the thread in it.
 
 # %% tags=["nbval-check-output"]
 print(s.follow("pid = tl", "ptx"))
 print(s.follow("offsets = pid", "ptx"))
 
 # %% [markdown]
-# That is the layout as arithmetic: the thread's number times 4, plus the program's times 1,024.
-# Every thread computes its own offsets. Now the load. Look for three things: where the mask went,
-# how wide the load is, and what a masked lane gets.
+# That is the layout, as arithmetic. `shl … 2` shifts the thread's number by two bits, which
+# multiplies it by 4: its first element. `shl … 10` multiplies the program's number by 1,024. The
+# last line adds 512, which gives the thread's second run of elements.
+#
+# Now the load. Look for three things: where the mask went, how wide the load is, and what a
+# masked lane gets.
 
 # %% tags=["nbval-check-output"]
 s.follow("x = tl.load", "ptx", most=9)
 
 # %% [markdown]
-# The mask became a *predicate*: `@%p1` in front of an instruction means "only if `%p1` is true".
-# `v4` is the width. The four `mov … 0x0` before it put zeros where a masked lane will find them.
-# That is this compiler's habit and no promise of Triton: say `other` when you need a value.
+# The mask became a **predicate**: `@%p1` in front of an instruction means "only if `%p1` is
+# true". `v4` is the width: four registers are loaded at once. The four lines `mov … 0x0` before
+# it put zeros where a masked lane will find them. That is a habit of this compiler and no promise
+# of Triton, so write `other` when you need a value there.
 #
-# LLVM IR holds the same as a piece of PTX in quotes, since LLVM has no masked load of its own.
-# SASS is what the GPU runs: `LDG.E.128` is the load of 128 bits, `@!P0` the predicate, turned
-# round.
-
-# %% [markdown]
-# ### Exercise 03.5 · The mask in PTX (core)
+# LLVM IR holds the same load as a piece of PTX in quotes. In SASS it is `LDG.E.128`, a load of
+# 128 bits from global memory, with the predicate in front as `@!P0` (negated: "only if `P0` is
+# false").
 #
-# Which register holds the mask of this load? Write it with its `%`.
+# **Predict:** here are three lines of PTX. Which register holds the mask of the load?
 #
 # ```
 # setp.lt.s32   %p3, %r19, %r17;
 # mov.u32       %r5, 0x0;
 # @%p3 ld.global.b32 { %r5 }, [ %rd2 + 0 ];
 # ```
-
-# %%
-# exercise 03.5
-answer = None
-# about 1 line from here
-answer = "%p3"
-# to here
-
-# %%
-check("03.5", answer)
-
-# %% [markdown]
-# <details>
-# <summary>Hint 1</summary>
 #
-# `setp` sets a predicate: here, whether `%r19` is less than `%r17`.
+# <details>
+# <summary>Answer</summary>
+#
+# `%p3`. `setp` sets it to whether `%r19`, the offset, is less than `%r17`, the length. `%r5` is
+# where the element goes.
 #
 # </details>
 
 # %% [markdown]
+# ## Sitting 2
+#
+# A good place to stop, or to start again. So far you can
+#
+# - compile a kernel with `lower`, and follow a line through TTIR (blocks), TTGIR (blocks with
+#   layouts), PTX and SASS (one thread),
+# - read a layout such as `sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4]`, and
+#   count the elements per thread,
+# - tell a wide load from narrow ones, and say what divisibility has to do with it.
+#
+# The rest puts this to use. You see how threads work together, what happens when registers run
+# out, and then you get three slow kernels to fix.
+
+# %% [markdown]
 # ## A row sum
 #
-# Adding two vectors needs no thread to know what another holds. A sum does. This kernel adds up a
-# row; a program owns a row. Look at the one operation that is new.
+# *Routes: all*
+#
+# To add two vectors, no thread needs to know what another one holds. To sum up a row, it does:
+# the elements are spread over 128 threads. How do they come together? In this kernel each program
+# sums one row.
 
 
 # %%
@@ -432,24 +548,33 @@ row = lower(row_sum_kernel, x, x, 1024, BLOCK_SIZE=1024, target="sm_90")
 print(row.follow("total = tl.sum", "ttgir"))
 
 # %% [markdown]
-# `tt.reduce` takes a function of two numbers, here their sum. Each thread first adds up its own
-# eight. Then threads of a warp exchange theirs by *shuffles*: an instruction that reads another
-# thread's register. **Predict** how many shuffles it takes to add up 32 threads.
+# In TTGIR it is one operation, `tt.reduce`, with a small function of two numbers inside: their
+# sum. In PTX it is three steps. First each thread adds up its own eight elements. Then the
+# threads of a warp exchange their sums by **shuffles**: a shuffle is an instruction that reads a
+# register of another thread of the same warp. Last, the warps put their sums together.
+#
+# **Predict:** after each shuffle half as many partial sums are left. How many shuffles does it
+# take to add up the sums of 32 threads?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Five: 32, 16, 8, 4, 2, 1. With one warp that is all. Four warps cannot read one another's
+# registers, so each of them writes its sum to shared memory. A **barrier**, at which every warp
+# of the program waits until all have arrived, makes sure that the sums are there before anyone
+# reads them. Two more shuffles add up the four.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 for num_warps in (1, 4):
-    made = lower(row_sum_kernel, x, x, 1024, BLOCK_SIZE=1024, num_warps=num_warps, target="sm_90")
-    found = made.counts["ptx"]
+    each = lower(row_sum_kernel, x, x, 1024, BLOCK_SIZE=1024, num_warps=num_warps, target="sm_90")
     names = ("shuffles", "shared stores", "shared loads", "barriers")
-    print(f"{num_warps} warps:", ", ".join(f"{found[name]} {name}" for name in names))
+    print(f"num_warps={num_warps}:", ", ".join(f"{name}: {each.counts['ptx'][name]}" for name in names))
 
 # %% [markdown]
-# Five: after each, half as many partial sums are left. With one warp that is all. Four warps
-# cannot shuffle among one another: each writes its sum to shared memory, a *barrier* waits until
-# all have, and two more shuffles add up the four.
-#
-# In two dimensions the result of a sum along the columns is a column of numbers, and its layout
-# is a *slice* of the tile's: the same threads, with one dimension taken out.
+# In two dimensions, the sum of each row of a tile is a block of one dimension. Where does that
+# live? Its layout is a **slice** of the tile's layout: the same threads, with one axis taken out.
 
 
 # %%
@@ -475,36 +600,331 @@ draw.layout(tile, "x")
 draw.layout(total)
 
 # %% [markdown]
-# Compare the first column of the tile with the slice: row 3 is held where row 3 of the tile
-# begins. All eight threads of that row hold its sum; the picture shows the first. Layouts for matrix
-# products and for shared memory wait for lesson 05.
+# In the tile, eight threads share a row. After the sum all eight of them hold it, so an element
+# of the slice is held eight times. Compare the pictures: element 3 of the slice is labeled with
+# the thread that holds the first elements of row 3 of the tile.
 
 # %% [markdown]
-# ## Resources
+# ## Registers and spills
 #
-# A multiprocessor has 65,536 registers, and what its programs need decides how many of them it
-# holds at a time. The warps that fit, over the 64 that it can hold, are the *occupancy*.
-# **Predict** the occupancy of the add with larger and larger blocks, at 4 warps.
+# *Routes: one day, all*
+#
+# A bigger block means fewer programs and more elements per thread. Why not take a block of
+# 32,768, then?
+#
+# Everything that a thread holds needs a register, and registers are few. A multiprocessor has
+# 65,536 of them for all the programs that it runs at a time, and one thread can have 255 at most.
+# Remember from lesson 01 what follows. The more registers each program needs, the fewer programs
+# fit at a time: the occupancy goes down. And when even 255 do not suffice, values spill: they are
+# kept in memory.
+#
+# **Predict:** with 4 warps, how many registers does a thread need for its elements of `x` and `y`
+# alone, in a block of 16,384? And of 32,768?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 16,384 elements over 128 threads are 128 of each vector: 256 registers if all of `x` and `y`
+# were held at once. The compiler gets by with 235, by adding some elements before it has loaded
+# all. In a block of 32,768 a thread has 256 elements of each vector, and that does not fit.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 for block_size in (1024, 4096, 16384, 32768):
-    found = lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=block_size, target="sm_90").resources
-    spills = "spills" if found.spill_bytes else "no spill"
-    print(f"{block_size:6}: {found.registers:3} registers, {spills}, occupancy {found.occupancy:.0%}")
+    each = lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=block_size, target="sm_90").resources
+    spills = "spills" if each.spill_bytes else "no spill"
+    print(f"{block_size:6}: {each.registers:3} registers, {spills}, occupancy {each.occupancy:.0%}")
 
 # %% [markdown]
-# Registers fill up, and fewer programs fit. At 32,768 each thread would need more than 255
-# registers, the most there are. The assembler gives up, keeps the blocks in memory instead, and
-# occupancy is back at 100 %. Lesson 01 recorded the speeds of these: this one, with its full
-# occupancy, is the slowest. So occupancy is not speed. It says how many warps there are to choose
-# from while others wait, and that is all.
+# At 32,768 the assembler gave up on registers and keeps the blocks in memory. So a thread needs
+# only 32 of them, and the occupancy is back at 100 %. But in lesson 01 you saw the speeds of
+# these block sizes, and this one was the slowest. High occupancy is not speed. It says how many
+# warps there are to choose from while others wait, and no more than that.
+
+# %% [markdown]
+# ## When a kernel is slow
+#
+# *Routes: one day, all*
+#
+# Now you have what it takes to find out why a kernel is slow. Go through four questions, in this
+# order, because the first ones are the cheapest to answer:
+#
+# | | what may be wrong | where you see it | a usual cure |
+# |---|---|---|---|
+# | **a** | too few programs: some multiprocessors have nothing to do | the grid; an H200 has 132 multiprocessors | cut the work into more programs |
+# | **b** | narrow loads of neighbors | `lower(…).counts["ptx"]`: loads, and how many of them are wide | divisibility, a promise |
+# | **c** | wasted sectors: the lanes of a warp load elements that lie far apart | `cost(…)`: "times the least" behind each access | let the last axis go along memory |
+# | **d** | spills: a thread needs more than 255 registers | `lower(…).resources`: bytes spilled | smaller blocks, or more warps |
+#
+# (There is one more step before them all: compare the measured time with the bytes over the copy
+# roof, as in lesson 01. If the two agree, the kernel is not slow. Then only moving fewer bytes
+# helps.)
+#
+# The three kernels that follow give the right result, and each has one of these four problems. In
+# each exercise you name the problem by its letter, and write the kernel without it. Nothing is
+# timed: the compiler's output and the counts tell, also without a GPU.
+#
+# The first multiplies each row of a matrix by a factor of its own. It numbers the elements of the
+# matrix and gives each program 1,024 of them. The cell shows you how to ask both tools. Tensors
+# on the device "meta" have a shape and take no memory, which is all that the tools need.
+
+
+# %%
+@triton.jit
+def slow_scale_kernel(x_ptr, scale_ptr, out_ptr, n_rows, n_cols, BLOCK_SIZE: tl.constexpr):
+    number = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = number < n_rows * n_cols
+    row = number % n_rows
+    col = number // n_rows
+    scale = tl.load(scale_ptr + row, mask=mask)
+    x = tl.load(x_ptr + row * n_cols + col, mask=mask)
+    tl.store(out_ptr + row * n_cols + col, x * scale, mask=mask)
+
+
+# %%
+matrix, factors = torch.empty(256, 1024, device="meta"), torch.empty(256, device="meta")
+args = (matrix, factors, matrix, 256, 1024)
+lowered = lower(slow_scale_kernel, *args, BLOCK_SIZE=1024, target="sm_90")
+print({name: count for name, count in lowered.counts["ptx"].items() if "global" in name})
+print(lowered.resources)
+print(cost(slow_scale_kernel, (256,), *args, BLOCK_SIZE=1024, target="H200"))
+
+# %% [markdown]
+# ### Exercise 03.4 · Why is it slow? Rows and factors (core)
+#
+# What slows `slow_scale_kernel` down: **a**, **b**, **c** or **d** of the table? Then write
+# `scale_kernel`, which does the same without it, for a contiguous float32 `x` and `out` of
+# `n_rows` x `n_cols` and a `scale` of `n_rows`. The exercise launches one program for every
+# `BLOCK_SIZE` elements.
+
+
+# %%
+# exercise 03.4
+cause = None
+# about 1 line from here
+cause = "c"
+# to here
+
+
+@triton.jit
+def scale_kernel(x_ptr, scale_ptr, out_ptr, n_rows, n_cols, BLOCK_SIZE: tl.constexpr):
+    number = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = number < n_rows * n_cols
+    # about 4 lines from here
+    row = number // n_cols
+    scale = tl.load(scale_ptr + row, mask=mask)
+    x = tl.load(x_ptr + number, mask=mask)
+    tl.store(out_ptr + number, x * scale, mask=mask)
+    # to here
+
+
+answer = cause, scale_kernel
+
+# %%
+check("03.4", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Take the first two lanes of program 0. Which elements do they load, and how far apart are these
+# in memory?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The kernel numbers the elements down the columns. Memory numbers them along the rows.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# If elements are numbered along the rows, the number of an element is its offset. Only the row is
+# still needed, for the factor.
+#
+# </details>
+
+# %% [markdown]
+# The second kernel divides each row by its sum. It is launched on a matrix of 4,096 rows and
+# 32,768 columns: one program per row, `BLOCK_SIZE=32768`, and 4 warps as usual. Ask the tools
+# yourself. (For `cost`, a grid of `(8,)` is enough, since all rows are alike.)
+
+
+# %%
+@triton.jit
+def slow_shares_kernel(x_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    tl.store(out_ptr + row * n_cols + cols, x / tl.sum(x, axis=0), mask=mask)
+
+
+# %%
+wide = torch.empty(4096, 32768, device="meta")
+lower(slow_shares_kernel, wide, wide, 32768, BLOCK_SIZE=32768, target="sm_90")
+
+# %% [markdown]
+# ### Exercise 03.5 · Why is it slow? Shares of a sum (core)
+#
+# What slows `slow_shares_kernel` down: **a**, **b**, **c** or **d**? Then write a launcher
+# `shares(x)` that does the same without it, for a contiguous float32 matrix of up to 32,768
+# columns.
+
+
+# %%
+# exercise 03.5
+cause = None
+# about 1 line from here
+cause = "d"
+# to here
+
+
+@triton.jit
+def shares_kernel(x_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    # about 2 lines from here
+    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)
+    tl.store(out_ptr + row * n_cols + cols, x / tl.sum(x, axis=0), mask=cols < n_cols)
+    # to here
+
+
+def shares(x):
+    out = torch.empty_like(x)
+    n_rows, n_cols = x.shape
+    # about 2 lines from here
+    block_size = triton.next_power_of_2(n_cols)
+    shares_kernel[(n_rows,)](x, out, n_cols, BLOCK_SIZE=block_size, num_warps=16)
+    # to here
+    return out
+
+
+answer = cause, shares
+
+# %%
+check("03.5", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# How many elements of `x` does one thread hold, and why must it hold all of them until the sum is
+# known?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# There are two ways out. More warps share the row among more threads. Or the kernel goes through
+# the row in pieces, twice: once for the sum, and once to divide.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# `num_warps` is an argument of the launch, as in `kernel[grid](…, num_warps=8)`.
+#
+# </details>
+
+# %% [markdown]
+# The third kernel limits each row of a matrix to a largest value of its own. The matrix is short
+# and very wide: 4 rows of 2^20 elements. Each program goes through its row in a loop.
+
+
+# %%
+@triton.jit
+def slow_limit_kernel(x_ptr, limit_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    limit = tl.load(limit_ptr + row)
+    for start in range(0, n_cols, BLOCK_SIZE):
+        cols = start + tl.arange(0, BLOCK_SIZE)
+        x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols)
+        tl.store(out_ptr + row * n_cols + cols, tl.minimum(x, limit), mask=cols < n_cols)
+
+
+# %% [markdown]
+# ### Exercise 03.6 · Why is it slow? Four long rows (stretch)
+#
+# What slows `slow_limit_kernel` down, launched on a grid of `(4,)` with `BLOCK_SIZE=1024`: **a**,
+# **b**, **c** or **d**? Then write a launcher `limit_rows(x, limit)` that does the same without
+# it, for any contiguous float32 matrix. In PyTorch: `torch.minimum(x, limit[:, None])`.
+
+
+# %%
+# exercise 03.6
+cause = None
+# about 1 line from here
+cause = "a"
+# to here
+
+
+@triton.jit
+def limit_kernel(x_ptr, limit_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    limit = tl.load(limit_ptr + row)
+    # about 3 lines from here
+    cols = tl.program_id(axis=1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols)
+    tl.store(out_ptr + row * n_cols + cols, tl.minimum(x, limit), mask=cols < n_cols)
+    # to here
+
+
+def limit_rows(x, limit):
+    out = torch.empty_like(x)
+    # about 2 lines from here
+    grid = (x.shape[0], triton.cdiv(x.shape[1], 1024))
+    limit_kernel[grid](x, limit, out, x.shape[1], BLOCK_SIZE=1024)
+    # to here
+    return out
+
+
+answer = cause, limit_rows
+
+# %%
+check("03.6", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# How many multiprocessors can work on this launch at a time?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Nothing in one part of a row depends on another part. A second axis of the grid can take the
+# place of the loop.
+#
+# </details>
 
 # %% [markdown]
 # ## Another vendor
 #
-# The same kernel for an AMD MI300X: TTIR differs in a note at the pointers alone, TTGIR has its layouts for warps of 64
-# threads (AMD says *wavefront*), and the last stages are AMD's assembly and its own binary. Look
-# at the width of the load.
+# *Routes: all*
+#
+# How much of this holds for a GPU that is not NVIDIA's? Here is the same kernel for an AMD
+# MI300X, whose architecture is called gfx942. TTIR differs only in a note on the pointers. TTGIR
+# has layouts for warps of 64 threads (AMD calls a warp a *wavefront*). The last stages are AMD's
+# own assembly and binary.
+#
+# **Predict:** with 4 warps of 64 threads and a block of 1,024, how many elements does a thread
+# hold, and how many wide loads does it need for `x` and `y` together?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 256 threads hold 4 elements each, which is one wide load of `x` and one of `y`: two.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 amd = lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="gfx942")
@@ -515,48 +935,70 @@ print(amd.counts["amdgcn"]["vectorised global loads"], "wide loads")
 amd.follow("x = tl.load", "ttgir", "amdgcn")
 
 # %% [markdown]
-# 4 warps are 256 threads here, so 1,024 elements are four to each, and one wide load a vector is
-# enough. Its consumer cards (gfx1100) have warps of 32.
-
-# %% [markdown]
-# ### Exercise 03.6 · Threads of a program (stretch)
-#
-# A kernel is launched with `num_warps=8`. How many threads run a program of it on an MI300X
-# (gfx942)?
-
-# %%
-# exercise 03.6
-answer = None
-# about 1 line from here
-answer = 8 * 64
-# to here
-
-# %%
-check("03.6", answer)
-
-# %% [markdown]
-# <details>
-# <summary>Hint 1</summary>
-#
-# `threadsPerWarp` in the layout above.
-#
-# </details>
+# `buffer_load_dwordx4` is the wide load: four words of 4 bytes. So what you learned here carries
+# over, with other numbers. AMD's consumer cards, such as gfx1100, have warps of 32 threads.
 
 # %% [markdown]
 # ## On your own
 #
-# - `s.dump("build/vector_add")` writes every stage to a file. Open the TTGIR and read it from top
-#   to bottom: you know every line of it.
-# - `s.replace(ttgir=s.ttgir.replace("arith.addf", "arith.mulf"))` compiles an edited stage. Follow
-#   the last line of the kernel in what comes back.
-# - Add `num_stages=1` to a `lower` of your own and compare with `s.diff(other, "ttgir")`. (In
-#   Triton `num_stages` is the *pipeline depth* of loops, and has nothing to do with these stages.)
+# - `s.replace(ttgir=s.ttgir.replace("arith.addf", "arith.mulf"))` compiles an edited stage.
+#   Follow the last line of the kernel to PTX in what comes back: what became of the eight
+#   additions?
+# - Compile `row_sum_kernel` for `num_warps=2` and `num_warps=8`. How many shuffles do you expect,
+#   and how many are there?
+# - Take a kernel of your own from lesson 01 or 02, and ask it the four questions of the table.
+#   Are all of its loads wide?
 #
 # ## In practice
 #
-# Look at the stages when a kernel is slower than its bytes or operations say: are the loads wide,
-# are there conversions in the loop, do registers spill? In a shell: `course lower my_kernel.py:name
-# --signature "*fp32:16, i32, 1024" --out build`.
+# Keep the order: first the bytes, then the grid, then sectors and loads, then registers. Look at
+# the stages only when you have a question for them. In a shell,
+# `course lower my_kernel.py:name --signature "*fp32:16, i32, 1024" --out build` writes them all
+# to files.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can compile a kernel for a GPU that you do not have, find any of its lines in each stage,
+# and say from the layout which thread holds what. Given a slow kernel, you know which four
+# questions to ask and where the answers stand. Ask yourself:
+#
+# 1. `sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [8]`, and a block of 2,048. How
+#    many elements does each thread hold?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The pattern covers 2 x 32 x 8 = 512 elements and is laid four times: 8 elements. Or directly:
+# 2,048 elements over 256 threads.
+#
+# </details>
+#
+# 2. In the PTX of your kernel every load is a plain `ld.global.b32`, though the tensor is
+#    aligned. What do you look at?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At what the address and the mask are computed from. A stride or a length that 16 does not divide
+# makes the loads narrow, and so does a block whose lanes are no neighbors.
+#
+# </details>
+#
+# 3. A kernel has an occupancy of 25 % and reaches 95 % of the copy roof. Should you worry?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# No. Enough warps were there to keep memory busy, and more would not make it faster.
+#
+# </details>
+#
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/03-compilation-stages.py](../solutions/03-compilation-stages.py) has all answers.
+#
+# **Next:** [lesson 04](04-softmax.ipynb). You write a softmax, and meet registers and spills
+# again, this time because the row must stay on the chip.
 #
 # ## Further reading
 #

@@ -88,34 +88,67 @@ MISTAKES = {
             means="They use one stride for both matrices; the output's rows are n_cols apart."),
     ],
     "03.4": [
-        Mistake("the conversion", "convert-triton-to-tritongpu", "wrong", "one element a thread",
-            means="They name the pass that first gives blocks a layout; the conversions come "
-            "later, and go later still."),
-        Mistake("the one that makes them", "tritongpu-coalesce", "wrong", "puts the conversions in",
-            means="They name the pass that puts the conversions in; the question is which one "
-            "takes them out."),
-        Mistake("a guess", "canonicalize", "wrong", "It is not",
-            means="They know canonicalize as the pass that tidies up; layouts have a pass of "
-            "their own."),
+        Mistake("narrow loads", {'cause = "c"': 'cause = "b"'}, "wrong", "as a consequence",
+            means="They stop at the first thing that looks bad; narrow loads of neighbors would "
+            "waste no sector."),
+        Mistake("too few programs", {'cause = "c"': 'cause = "a"'}, "wrong", "enough for any GPU",
+            means="They guess at the grid; it has thousands of programs."),
+        Mistake("as it was", {
+            "row = number // n_cols": "row = number % n_rows\n    col = number // n_rows",
+            "x_ptr + number": "x_ptr + row * n_cols + col",
+            "out_ptr + number": "out_ptr + row * n_cols + col",
+        }, "wrong", "8.0 times the sectors",
+            means="They name the cause and leave the kernel as it was: its elements are still "
+            "numbered down the columns."),
+        Mistake("the load alone", {
+            "    x = tl.load(x_ptr + number, mask=mask)\n"
+            "    tl.store(out_ptr + number, x * scale, mask=mask)":
+            "    x = tl.load(x_ptr + number, mask=mask)\n"
+            "    turned = number % n_rows * n_cols + number // n_rows\n"
+            "    tl.store(out_ptr + turned, x * scale, mask=mask)",
+        }, "wrong", "",
+            means="They put the load in order and leave the store: now the values end up in the "
+            "wrong places."),
+        Mistake("a scale for each column", {"row = number // n_cols": "row = number % n_cols"},
+            "reads outside", "",
+            means="They take the remainder, which is the column; the row is the quotient."),
     ],
     "03.5": [
-        Mistake("the loaded register", "%r5", "wrong", "receives what is loaded",
-            means="They take the register of the value for the mask; the mask stands before the "
-            "instruction, behind an @."),
-        Mistake("the length", "%r17", "wrong", "compared with",
-            means="They name what the offset is compared with; the mask is the result of that "
-            "comparison."),
-        Mistake("zero", "zero", "wrong", "loads nothing",
-            means="They think that the masked lanes' zero is the mask; it is what the register "
-            "held before."),
+        Mistake("too few programs", {'cause = "d"': 'cause = "a"'}, "wrong", "4,096 rows",
+            means="They see that few programs fit a multiprocessor and blame the grid."),
+        Mistake("narrow loads", {'cause = "d"': 'cause = "b"'}, "wrong", "loads are wide",
+            means="They did not count: all loads of this kernel are wide."),
+        Mistake("4 warps", {"num_warps=16": "num_warps=4"}, "wrong", "find no register and spill",
+            means="They name the cause and leave the kernel as it was."),
+        Mistake("the sum of the first piece", {
+            "    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)\n":
+            "    first = tl.arange(0, 1024)\n"
+            "    part = tl.load(x_ptr + row * n_cols + first, mask=first < n_cols, other=0.0)\n"
+            "    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)\n",
+            "tl.sum(x, axis=0)": "tl.sum(part, axis=0)",
+        }, "wrong", "At [0, ",
+            means="They cut the row to save registers, and lose the rest of the sum."),
     ],
     "03.6": [
-        Mistake("NVIDIA's warp", 256, "wrong", "warps of 32",
-            means="They carry over NVIDIA's warp of 32 threads; on an MI300X it has 64."),
-        Mistake("one warp", 64, "wrong", "one warp",
-            means="They count one warp; the program has eight."),
-        Mistake("a text", "512", "no answer", "must be a number",
-            means="They put the number in quotes."),
+        Mistake("spills", {'cause = "a"': 'cause = "d"'}, "wrong", "no spilled bytes",
+            means="They carry the cause of the last exercise over; here every block is small."),
+        Mistake("wasted sectors", {'cause = "a"': 'cause = "c"'}, "wrong", "load neighbors",
+            means="They suspect the order of the accesses; each row is read from left to right."),
+        Mistake("one program per row", {
+            "(x.shape[0], triton.cdiv(x.shape[1], 1024))": "(x.shape[0],)",
+            "    cols = tl.program_id(axis=1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n"
+            "    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols)\n"
+            "    tl.store(out_ptr + row * n_cols + cols, tl.minimum(x, limit), mask=cols < n_cols)":
+            "    for start in range(0, n_cols, BLOCK_SIZE):\n"
+            "        cols = start + tl.arange(0, BLOCK_SIZE)\n"
+            "        x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols)\n"
+            "        tl.store(out_ptr + row * n_cols + cols, tl.minimum(x, limit), "
+            "mask=cols < n_cols)",
+        }, "wrong", "it started 4 programs",
+            means="They name the cause and leave the kernel as it was."),
+        Mistake("a limit for each column", {"limit_ptr + row": "limit_ptr + tl.program_id(axis=1)"},
+            "reads outside", "",
+            means="They mix up the axes of the grid: a row has one limit."),
     ],
 }  # fmt: skip
 
@@ -150,9 +183,36 @@ OTHERS = {
         }),
     ],
     "03.4": [
-        Other("the class", "TritonGPURemoveLayoutConversions"),
-        Other("with quotes", "'tritongpu-remove-layout-conversions'"),
+        Other("by row and column", {
+            "x_ptr + number": "x_ptr + row * n_cols + number % n_cols",
+        }),
+        Other("the scale as a block of its own", {"x * scale": "scale * x"}),
     ],
-    "03.5": [Other("a capital", "%P3"), Other("without the sign", "p3")],
-    "03.6": [Other("an integer", 512), Other("a float", 512.0)],
+    "03.5": [
+        Other("8 warps", {"num_warps=16": "num_warps=8"}),
+        Other("the row in pieces", {
+            "    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)\n"
+            "    tl.store(out_ptr + row * n_cols + cols, x / tl.sum(x, axis=0), "
+            "mask=cols < n_cols)":
+            "    total = tl.zeros([BLOCK_SIZE], dtype=tl.float32)\n"
+            "    for start in range(0, n_cols, BLOCK_SIZE):\n"
+            "        mask = start + cols < n_cols\n"
+            "        total += tl.load(x_ptr + row * n_cols + start + cols, mask=mask, other=0.0)\n"
+            "    whole = tl.sum(total, axis=0)\n"
+            "    for start in range(0, n_cols, BLOCK_SIZE):\n"
+            "        mask = start + cols < n_cols\n"
+            "        x = tl.load(x_ptr + row * n_cols + start + cols, mask=mask)\n"
+            "        tl.store(out_ptr + row * n_cols + start + cols, x / whole, mask=mask)",
+            "BLOCK_SIZE=block_size, num_warps=16": "BLOCK_SIZE=4096",
+        }),
+    ],
+    "03.6": [
+        Other("a larger block", {"1024": "4096"}),
+        Other("axes the other way round", {
+            "(x.shape[0], triton.cdiv(x.shape[1], 1024))":
+            "(triton.cdiv(x.shape[1], 1024), x.shape[0])",
+            "row = tl.program_id(axis=0)": "row = tl.program_id(axis=1)",
+            "cols = tl.program_id(axis=1)": "cols = tl.program_id(axis=0)",
+        }),
+    ],
 }  # fmt: skip

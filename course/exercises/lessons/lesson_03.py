@@ -1,12 +1,20 @@
 """The exercises of lesson 03."""
 
 import re
+from typing import Any
 
 import torch
+import triton
 
-from course.exercises.kinds import Answer, Kernel, Number, Text
+from course.exercises.diagnosis import Diagnosis
+from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
 from course.exercises.names_in_order import NamesInOrder
 from course.verifying.inputs import Case, Input
+
+MULTIPROCESSORS = 132
+"""Of an H100 or H200."""
+MOST_TIMES = 1.25
+"""Sectors over the least that an access may move."""
 
 
 def _copy_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
@@ -26,6 +34,44 @@ def _all_loads_are_wide(stages: dict[str, str]) -> str:
         if narrow
         else ""
     )
+
+
+def _cause(exercise_id: str, right: str, **why: str) -> Choice:
+    """One of the four reasons for a slow kernel, by the letters of the lesson's table."""
+    return Choice(exercise_id, right=right, why=why)
+
+
+def _scale_rows(kernel: Answer, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    kernel[(triton.cdiv(x.numel(), 256),)](x, scale, out, *x.shape, BLOCK_SIZE=256)
+    return out
+
+
+def _sectors_wasted(kernel: Answer) -> str:
+    """Which access of the kernel moves more sectors than it must, on an H200."""
+    from course.tracing.api import cost  # it loads the compiler's side
+
+    x, out = (torch.empty(64, 1024, device="meta") for _ in range(2))
+    scale = torch.empty(64, device="meta")
+    counted = cost(kernel, (64,), x, scale, out, 64, 1024, BLOCK_SIZE=1024, target="H200")
+    worst = max(counted.accesses, key=lambda access: access.times)
+    if worst.times <= MOST_TIMES:
+        return ""
+    return (
+        f"line {worst.line} moves {worst.times:.1f} times the sectors that it must "
+        f"({worst.kind} {worst.tensor}, 64 x 1,024)."
+    )
+
+
+def _spills(stages: dict[str, Any]) -> str:
+    """Whether threads keep values in memory for want of registers."""
+    from course.lowering.sass import nvidia_tool  # it loads the compiler's side
+
+    usage = nvidia_tool("cuobjdump", stages["cubin"], "--dump-resource-usage")
+    sizes = re.search(r"STACK:(\d+)", usage)
+    if sizes is None or sizes[1] == "0":
+        return ""
+    return f"The values are right, but {sizes[1]} bytes per thread find no register and spill."
 
 
 EXERCISES = (
@@ -86,42 +132,67 @@ EXERCISES = (
         launch=_copy_rows,
         compiled=_all_loads_are_wide,
     ),
-    Text(
-        "03.4",
-        accepts=(
-            "tritongpu-remove-layout-conversions",
-            "TritonGPURemoveLayoutConversions",
-            "12 tritongpu-remove-layout-conversions",
+    Diagnosis(
+        cause=_cause(
+            "03.4",
+            right="c",
+            a="256 programs are enough for any GPU.",
+            b="The loads are narrow, but as a consequence: lanes that follow one another are no "
+            "neighbors in memory. `cost` says what that wastes.",
+            c="Lanes that follow one another are a row apart, so each pays a sector of its own.",
+            d="`lower` reports no spilled bytes.",
         ),
-        because="Before it there are conversions, after it none is left.",
-        slips={
-            "convert-triton-to-tritongpu": "That gives every block a plain layout, one element "
-            "a thread; look at what follows.",
-            "tritongpu-coalesce": "That one puts the conversions in, around each load and store "
-            "whose layout it changes.",
-        },
+        mended=Kernel(
+            "03.4",
+            parameters=("x_ptr", "scale_ptr", "out_ptr", "n_rows", "n_cols", "BLOCK_SIZE"),
+            reference=lambda x, scale: x * scale[:, None],
+            cases=tuple(
+                Case((Input((rows, cols)), Input((rows,))), seed=rows + cols)
+                for rows, cols in ((7, 300), (64, 64), (1, 100), (100, 1), (33, 1000))
+            ),
+            launch=_scale_rows,
+        ),
+        counted=_sectors_wasted,
     ),
-    Text(
-        "03.5",
-        accepts=("%p3", "p3", "@%p3"),
-        because="The predicate before the load decides whether it is made.",
-        slips={
-            "%r5": "%r5 receives what is loaded; a masked lane finds the zero there that was "
-            "put in before.",
-            "%r17": "%r17 is what the offset is compared with.",
-            "%r19": "%r19 is the offset.",
-            "zero": "A masked lane loads nothing; the zero was in its register before.",
-        },
+    Diagnosis(
+        cause=_cause(
+            "03.5",
+            right="d",
+            a="One program per row is what this matrix has to offer, and there are 4,096 rows.",
+            b="All of its loads are wide: 32,768 and the addresses are divisible by 16.",
+            c="The lanes of a warp load neighbors: `cost` counts no more sectors than it must.",
+            d="A thread would have to hold 32,768 / 128 = 256 elements, and it has 255 registers.",
+        ),
+        mended=Launcher(
+            "03.5",
+            parameters=("x",),
+            reference=lambda x: x / x.sum(dim=1, keepdim=True),
+            cases=tuple(
+                Case((Input((rows, cols), values="below zero"),), seed=rows)
+                for rows, cols in ((3, 30_000), (2, 32_768), (5, 1), (4, 1001))
+            ),
+            compiled=_spills,
+        ),
     ),
-    Number(
-        "03.6",
-        right=512,
-        unit="threads",
-        relative=0.0,
-        because="8 warps of 64 threads.",
-        slips={
-            256: "That is with warps of 32; a warp has 64 threads there.",
-            64: "That is one warp.",
-        },
+    Diagnosis(
+        cause=_cause(
+            "03.6",
+            right="a",
+            a="Four programs keep four multiprocessors busy, and an H200 has 132.",
+            b="Its loads are wide: 2^20 and the addresses are divisible by 16.",
+            c="The lanes of a warp load neighbors: `cost` counts no more sectors than it must.",
+            d="A block has 1,024 elements, 8 per thread: `lower` reports no spilled bytes.",
+        ),
+        mended=Launcher(
+            "03.6",
+            parameters=("x", "limit"),
+            reference=lambda x, limit: torch.minimum(x, limit[:, None]),
+            cases=tuple(
+                Case((Input((rows, cols)), Input((rows,))), seed=rows)
+                for rows, cols in ((4, 200_003), (1, 100), (3, 5000), (70, 3))
+            ),
+            block=None,
+            least_programs=lambda x, limit: min(MULTIPROCESSORS, x.numel() // 8192),
+        ),
     ),
 )
