@@ -19,12 +19,14 @@
 #
 # | section | about minutes |
 # |---|---|
-# | A tile of offsets | 14 |
-# | Strides | 16 |
-# | Neighbors in memory | 22 |
-# | Three kinds of pointer | 7 |
-# | One kernel for two | 15 |
-# | When programs get in each other's way | 15 |
+# | A tile of offsets | 25 |
+# | Strides | 20 |
+# | Neighbors in memory | 20 |
+# | Three kinds of pointer | 10 |
+# | One kernel for two | 25 |
+# | When programs get in each other's way | 20 |
+# | Stretch exercises | 35 |
+# | **All, an estimate** | 160 |
 
 # %% [markdown]
 # **Two questions from lesson 01**, to warm up. Answer them before you unfold the answers.
@@ -84,9 +86,14 @@ draw.tiles(5, 6, block_m=4, block_n=4)
 # the shape `[1, 4]` and lays the columns down as a row. When the two are added, each is repeated
 # along the axis where its size is 1, and the sum has the shape `[4, 4]`. This is called
 # **broadcasting**.
-#
-# The next kernel uses it: every program writes its own number into its tile, `10 *` the first
-# coordinate `+` the second `+ 1`.
+
+# %%
+draw.broadcast([0, 1, 2, 3], [0, 1, 2, 3], stride=6)
+
+# %% [markdown]
+# These are the offsets of the first tile of the matrix above. The next kernel is made like that:
+# every program writes its own number into its tile, `10 *` the first coordinate `+` the second
+# `+ 1`.
 #
 # **Predict:** which program of the grid `(2, 2)` writes a 12, and into which elements of the
 # 5 x 6 matrix?
@@ -402,6 +409,9 @@ def sectors(stride):
 
 for stride in (1, 2, 8, 4096):
     print(f"{stride:5} elements apart: {sectors(stride):3} sectors for 128 bytes wanted")
+
+# %%
+draw.sectors(1, 2, 8)
 
 # %% [markdown]
 # Side by side, the four sectors hold exactly the 128 bytes that were asked for. Such an access is
@@ -794,8 +804,8 @@ draw.speeds(speeds)
 # <details>
 # <summary>Answer</summary>
 #
-# Half as long, 268 microseconds. It takes 380, and no longer reaches the copy roof. The function
-# `erf` in GELU is some forty instructions per element, which are computed in float32 either way.
+# Half as long, 268 microseconds. It takes 380, and no longer reaches the copy roof. With `erf`,
+# the kernel takes some forty instructions per element, which are computed in float32 either way.
 # With half the bytes, the arithmetic takes longer than the memory. Both limits exist for every
 # kernel, and the larger one decides.
 #
@@ -1047,7 +1057,8 @@ check("02.7", answer)
 #   `torch.randn(3, 33, 100, device=DEVICE).transpose(0, 2)`, with `torch.equal`.
 # - Fuse another chain: `torch.relu(x * scale + bias)` for a float32 matrix and two vectors of its
 #   width. How many kernels is it in PyTorch, and how many bytes do they move for each element of
-#   `x`? How many does yours?
+#   `x`? How many does yours? (Give `verify` a tolerance, `absolute=1e-6`: where the sum cancels,
+#   its rounding errors stay.)
 #
 # ## In practice
 #

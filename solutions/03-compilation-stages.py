@@ -22,15 +22,17 @@
 #
 # | section | about minutes |
 # |---|---|
-# | From Python to machine code | 8 |
-# | Blocks without a machine: TTIR | 6 |
-# | Who holds what: TTGIR | 14 |
-# | What divisibility buys | 9 |
-# | One thread: LLVM IR, PTX, SASS | 8 |
-# | A row sum | 7 |
-# | Registers and spills | 6 |
-# | When a kernel is slow | 20 |
-# | Another vendor | 4 |
+# | From Python to machine code | 5 |
+# | Blocks without a machine: TTIR | 5 |
+# | Who holds what: TTGIR | 20 |
+# | What divisibility buys | 15 |
+# | One thread: LLVM IR, PTX, SASS | 5 |
+# | A row sum | 10 |
+# | Registers and spills | 5 |
+# | When a kernel is slow | 40 |
+# | Another vendor | 5 |
+# | Stretch exercises | 15 |
+# | **All, an estimate** | 120 |
 
 # %% [markdown]
 # **Two questions from lessons 01 and 02.** Answer them before you unfold the answers.
@@ -639,7 +641,7 @@ for block_size in (1024, 4096, 16384, 32768):
 # %% [markdown]
 # At 32,768 the assembler gave up on registers and keeps the blocks in memory. So a thread needs
 # only 32 of them, and the occupancy is back at 100 %. But in lesson 01 you saw the speeds of
-# these block sizes, and this one was the slowest. High occupancy is not speed. It says how many
+# these block sizes, and of these four sizes this one was the slowest. High occupancy is not speed. It says how many
 # warps there are to choose from while others wait, and no more than that.
 
 # %% [markdown]

@@ -1,0 +1,154 @@
+"""What lesson 02 says in numbers is so, and what it leaves to its readers can be done."""
+
+import types
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from course import cost, lower, matrices, verify
+from course.benching.result import recorded
+from course.exercises.lessons.lesson_02 import EXERCISES
+from course.lessons.source import lesson_sources, solved
+
+(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("02")]
+LARGEST = 16_384
+ROWS = 65_536
+
+
+def share(speeds, series, x):
+    return speeds.at(series, x).tb_s / speeds.copy_tb_s
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    """What the lesson defines, solved: its imports, and the cells that define something."""
+    cells = [cell.source for cell in solved(SOURCE).cells if cell.cell_type == "code"]
+    wanted = ("transpose_kernel(", "copy_kernel(", "bias_gelu_kernel(", "def mine(")
+    texts = [cells[0], *(text for text in cells if any(f"def {name}" in text for name in wanted))]
+    texts += [text.split("\n\n\ncases")[0] for text in cells if "def mine(" in text]
+    texts = [text for text in texts if "verify(mine" not in text]
+    path = tmp_path_factory.mktemp("lesson") / "lesson_02.py"
+    path.write_text("\n\n\n".join(texts) + "\n")
+    script = types.ModuleType("a_script")
+    exec(compile(path.read_text(), str(path), "exec"), vars(script))
+    return script
+
+
+def test_the_transpose_by_tiles_is_thirteen_times_as_fast_as_the_one_by_rows():
+    speeds = recorded("transpose")
+    rows, tiles = (speeds.at(name, LARGEST).ms for name in ("transpose_v1", "transpose"))
+    assert round(rows / tiles) == 13
+
+
+def test_transposes_reach_the_shares_of_the_copy_roof_that_the_lesson_names():
+    speeds = recorded("transpose")
+    assert round(share(speeds, "transpose", LARGEST), 2) == 0.97
+    assert round(share(speeds, "torch", LARGEST), 2) == 0.27
+    by_rows = [share(speeds, "transpose_v1", each.x) for each in speeds.of("transpose_v1")]
+    larger = by_rows[2:]
+    assert (round(min(larger), 2), round(max(larger), 2)) == (0.07, 0.1)
+
+
+def test_fusing_reaches_the_shares_and_the_times_that_the_lesson_names():
+    speeds, halves = recorded("bias_gelu"), recorded("bias_gelu_bfloat16")
+    names = ("bias_gelu", "bias_gelu_v1", "torch")
+    assert [round(share(speeds, name, ROWS), 2) for name in names] == [0.95, 0.48, 0.40]
+    times = [round(1e3 * each.at("bias_gelu", ROWS).ms) for each in (speeds, halves)]
+    assert times == [535, 380]
+
+
+def test_gelu_is_some_forty_instructions_per_element(lesson):
+    x, bias = torch.empty(4096, 4096, dtype=torch.bfloat16), torch.empty(4096, dtype=torch.bfloat16)
+    args = (x, bias, x, 4096, 4096)
+    stages = lower(lesson.bias_gelu_kernel, *args, BLOCK_M=32, BLOCK_N=32, target="sm_90")
+    lines = [line.split("*/", 1)[1] for line in stages.sass.splitlines() if "/*" in line[:20]]
+    instructions = [line for line in lines if line.strip() and "NOP" not in line]
+    assert 35 < len(instructions) / (32 * 32 / 128) < 45
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "times"),
+    [(torch.float32, 8, 1), (torch.float32, 4, 2), (torch.float16, 16, 1), (torch.float16, 8, 2)],
+)
+def test_a_tile_is_high_enough_where_its_columns_fill_sectors(lesson, dtype, rows, times):
+    x, out = (torch.empty(256, 256, dtype=dtype, device="meta") for _ in range(2))
+    grid, blocks = (256 // rows, 2), {"BLOCK_M": rows, "BLOCK_N": 128}
+    counted = cost(lesson.transpose_kernel, grid, x, out, 256, 256, 256, 1, **blocks, target="H200")
+    least = x.numel() * x.itemsize // 32
+    assert (counted.sectors_loaded, counted.sectors_stored) == (least, times * least)
+
+
+@triton.jit
+def copy_stack_kernel(
+    x_ptr, out_ptr, n_rows, n_cols, stride_xb, stride_xm, stride_xn, BLOCK: tl.constexpr
+):
+    batch = tl.program_id(axis=2)
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    places = batch * stride_xb + rows[:, None] * stride_xm + cols[None, :] * stride_xn
+    x = tl.load(x_ptr + places, mask=mask)
+    out_places = batch * n_rows * n_cols + rows[:, None] * n_cols + cols[None, :]
+    tl.store(out_ptr + out_places, x, mask=mask)
+
+
+def test_a_third_axis_copies_a_stack_of_any_strides():
+    x = torch.randn(3, 33, 100).transpose(0, 2)
+    out = torch.empty(x.shape)
+    grid = (triton.cdiv(x.shape[1], 32), triton.cdiv(x.shape[2], 32), x.shape[0])
+    copy_stack_kernel[grid](x, out, *x.shape[1:], *x.stride(), BLOCK=32)
+    assert torch.equal(x, out)
+
+
+@triton.jit
+def scale_bias_relu_kernel(
+    x_ptr,
+    scale_ptr,
+    bias_ptr,
+    out_ptr,
+    n_rows,
+    n_cols,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offsets = rows[:, None] * n_cols + cols[None, :]
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    scale = tl.load(scale_ptr + cols, mask=cols < n_cols)
+    bias = tl.load(bias_ptr + cols, mask=cols < n_cols)
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.maximum(x * scale[None, :] + bias[None, :], 0.0), mask=mask)
+
+
+def scale_bias_relu(x, row):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    grid = (triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))
+    scale_bias_relu_kernel[grid](x, row, row, out, *x.shape, BLOCK_M=32, BLOCK_N=32)
+    return out
+
+
+def test_another_chain_can_be_fused_and_verified():
+    finite = [
+        case
+        for case in matrices(dtypes=(torch.float32,), with_row=True)
+        if case.inputs[0].values == "normal"
+    ]
+    by_torch = lambda x, row: torch.relu(x * row + row)  # noqa: E731
+    result = verify(scale_bias_relu, by_torch, cases=finite, absolute=1e-6)
+    assert result.right, result
+
+
+def test_a_solved_fused_kernel_passes_the_lessons_own_verification(lesson):
+    cases = matrices(with_row=True, dtypes=(torch.float16,))
+    result = verify(lesson.mine, lesson.by_torch, cases=cases, absolute=1e-6)
+    assert result.right, result
+
+
+def test_the_exercises_of_the_lesson_are_eight():
+    assert [exercise.id for exercise in EXERCISES] == [
+        "02.1", "02.2", "02.3", "02.4", "02.5", "02.8", "02.6", "02.7",
+    ]  # fmt: skip

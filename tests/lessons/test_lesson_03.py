@@ -1,0 +1,125 @@
+"""What lesson 03 says of compiled kernels is so, and what it leaves to its readers can be done."""
+
+import types
+
+import pytest
+import torch
+
+from course import cost, lower
+from course.benching.result import recorded
+from course.lessons.source import lesson_sources, solved
+
+(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("03")]
+KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit")
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    """The lesson's kernels, by their names."""
+    cells = [cell.source for cell in solved(SOURCE).cells if cell.cell_type == "code"]
+    texts = [text for text in cells if any(f"def {name}_kernel(" in text for name in KERNELS)]
+    path = tmp_path_factory.mktemp("lesson") / "lesson_03.py"
+    path.write_text("\n\n\n".join([cells[0], *texts]) + "\n")
+    script = types.ModuleType("a_script")
+    exec(compile(path.read_text(), str(path), "exec"), vars(script))
+    return script
+
+
+def empty(*shape):
+    return torch.empty(*shape, device="meta")
+
+
+def counts_of(kernel, *args, **options):
+    return lower(kernel, *args, **options, target="sm_90").counts["ptx"]
+
+
+def test_an_edited_stage_multiplies_where_it_added(lesson):
+    x = empty(98432)
+    stages = lower(lesson.add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="sm_90")
+    edited = stages.replace(ttgir=stages.ttgir.replace("arith.addf", "arith.mulf"))
+    ptx = str(edited.follow("out_ptr + offsets, x + y", "ptx", most=40))
+    assert (ptx.count("mul.f32"), ptx.count("add.f32")) == (8, 0)
+
+
+@pytest.mark.parametrize(("num_warps", "shuffles"), [(1, 5), (2, 6), (4, 7), (8, 8)])
+def test_a_row_sum_takes_a_shuffle_for_each_halving(lesson, num_warps, shuffles):
+    x = empty(1024)
+    counts = counts_of(lesson.row_sum_kernel, x, x, 1024, BLOCK_SIZE=1024, num_warps=num_warps)
+    assert counts["shuffles"] == shuffles
+
+
+def test_of_the_four_block_sizes_the_one_that_spills_is_slowest():
+    sizes = (1024, 4096, 16_384, 32_768)
+    timings = [each for each in recorded("vector_add_blocks").of("num_warps=4") if each.x in sizes]
+    assert len(timings) == 4
+    assert max(timings, key=lambda timing: timing.ms).x == 32_768
+
+
+def all_wide(counts):
+    return counts["global loads"] == counts["vectorised global loads"]
+
+
+def test_the_first_slow_kernel_wastes_sectors_and_nothing_else_is_the_cause(lesson):
+    x, scale = empty(256, 1024), empty(256)
+    args = (x, scale, x, 256, 1024)
+    resources = lower(lesson.slow_scale_kernel, *args, BLOCK_SIZE=1024, target="sm_90").resources
+    assert resources.spill_bytes == 0
+    counted = cost(lesson.slow_scale_kernel, (256,), *args, BLOCK_SIZE=1024, target="H200")
+    assert [access.times for access in counted.accesses] == [1, 8, 8]
+
+
+def test_the_second_slow_kernel_spills_and_nothing_else_is_the_cause(lesson):
+    x = empty(4096, 32768)
+    args = (x, x, 32768)
+    stages = lower(lesson.slow_shares_kernel, *args, BLOCK_SIZE=32768, target="sm_90")
+    assert stages.resources.spill_bytes > 0 and all_wide(stages.counts["ptx"])
+    counted = cost(lesson.slow_shares_kernel, (2,), *args, BLOCK_SIZE=32768, target="H200")
+    assert {access.times for access in counted.accesses} == {1}
+
+
+def test_the_third_slow_kernel_has_four_programs_and_nothing_else_is_the_cause(lesson):
+    x, limit = empty(4, 2**20), empty(4)
+    args = (x, limit, x, 2**20)
+    stages = lower(lesson.slow_limit_kernel, *args, BLOCK_SIZE=1024, target="sm_90")
+    assert stages.resources.spill_bytes == 0
+    narrow = stages.counts["ptx"]["global loads"] - stages.counts["ptx"]["vectorised global loads"]
+    assert narrow == 1  # of the limit, one number
+    short = (empty(4, 2**14), limit, empty(4, 2**14), 2**14)
+    counted = cost(lesson.slow_limit_kernel, (4,), *short, BLOCK_SIZE=1024, target="H200")
+    assert {access.times for access in counted.accesses} == {1}
+
+
+def test_a_promise_about_a_parameter_leaves_no_trace(lesson, tmp_path):
+    path = tmp_path / "kernels.py"
+    path.write_text(PROMISES)
+    script = types.ModuleType("a_script")
+    exec(compile(path.read_text(), str(path), "exec"), vars(script))
+    x = empty(4, 1004)
+    args = {"n_cols": 1000, "BLOCK_SIZE": 1024}
+    for kernel, wide in ((script.parameter_kernel, False), (script.product_kernel, True)):
+        counts = counts_of(kernel, x, x, 1004, **args)
+        assert all_wide(counts) == wide
+
+
+PROMISES = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def parameter_kernel(x_ptr, out_ptr, stride, n_cols: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    stride = tl.multiple_of(stride, 4)
+    x = tl.load(x_ptr + row * stride + cols, mask=cols < n_cols)
+    tl.store(out_ptr + row * n_cols + cols, x, mask=cols < n_cols)
+
+
+@triton.jit
+def product_kernel(x_ptr, out_ptr, stride, n_cols: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    start = tl.multiple_of(row * stride, 4)
+    x = tl.load(x_ptr + start + cols, mask=cols < n_cols)
+    tl.store(out_ptr + row * n_cols + cols, x, mask=cols < n_cols)
+"""
