@@ -43,12 +43,12 @@
 # </details>
 #
 # 2. How many bytes must `z = x + y` move for 2^26 float32 elements, and how long does that take
-#    at 4.24 TB/s?
+#    at the copy roof of 4.25 TB/s?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# Two reads and one write of 4 bytes for each element: 12 x 2^26 bytes are 805 MB. At 4.24 TB/s
+# Two reads and one write of 4 bytes for each element: 12 x 2^26 bytes are 805 MB. At 4.25 TB/s
 # that takes 190 microseconds.
 #
 # </details>
@@ -410,6 +410,10 @@ def sectors(stride):
 for stride in (1, 2, 8, 4096):
     print(f"{stride:5} elements apart: {sectors(stride):3} sectors for 128 bytes wanted")
 
+# %% [markdown]
+# The same as a picture. An arrow leads from each thread of the warp to the sector that it reads.
+# (The picture calls the 32 threads *lanes*, as papers about hardware do.)
+
 # %%
 draw.sectors(1, 2, 8)
 
@@ -438,9 +442,10 @@ def transpose_kernel(
 
 
 # %% [markdown]
-# `draw.access` shows which program touches which elements, and, for the first warp, which thread
-# asks for which sector. It compiles the kernel for the GPU you name, because the compiler decides
-# which thread gets which element; `sm_90` is an H100 or H200. First one row per program.
+# `draw.access` draws the same of a real kernel: which program touches which elements, and, for
+# the first warp, which thread asks for which sector. It compiles the kernel for the GPU you name,
+# because the compiler decides which thread gets which element; `sm_90` is an H100 or H200. First
+# one row per program.
 #
 # **Predict:** a warp stores 32 elements of a row of `x`, here 128 x 128. How many sectors of
 # `out` does it touch?
@@ -459,8 +464,8 @@ args = (x, out, 128, 128, 128, 1)
 draw.access(transpose_kernel, (128, 1), *args, BLOCK_M=1, BLOCK_N=128, target="sm_90")
 
 # %% [markdown]
-# The loads are coalesced, and the stores move eight times as many sectors as they need to.
-# Reading along the columns instead would only turn this round.
+# The loads are coalesced, and the stores move eight times as many sectors as they need to. Give
+# each program a column instead, and it is the loads that waste sectors.
 #
 # A tile is the way out. It is 64 elements wide and 64 high, so there are long runs of neighbors
 # in both directions: along its rows in `x`, and along its columns in `out`.
@@ -758,9 +763,10 @@ check("02.8", turn)
 # *Routes: one day, all*
 #
 # A layer of a network often ends in `gelu(x + bias)`, with one bias for each column. (GELU is a
-# smooth function that keeps large numbers and takes small ones to zero; exercise 02.6 has the
-# formula.) PyTorch runs that as two kernels: the first adds, the second applies GELU. The sum
-# goes out to memory in between and comes back at once. You know what that costs: count the bytes.
+# smooth function that leaves large positive numbers as they are and takes large negative ones to
+# zero; exercise 02.6 has the formula.) PyTorch runs that as two kernels: the first adds, the
+# second applies GELU. The sum goes out to memory in between and comes back at once. You know what
+# that costs: count the bytes.
 #
 # **Predict:** `x` is 65,536 x 4,096 float32. How many bytes do the two kernels move, and how many
 # would one kernel move that does both?
@@ -781,11 +787,10 @@ one_kernel = 2 * 4 * elements  # read x, write the result
 print(f"{two_kernels / 1e9:.1f} GB against {one_kernel / 1e9:.1f} GB")
 
 # %% [markdown]
-# Half the bytes should take half the time. To do the work of several kernels in one, so that what
-# passes between them stays in registers, is called **fusing** them. Here are one fused kernel
-# (`bias_gelu`), the same as two kernels (`bias_gelu_v1`), and PyTorch's two, as recorded. The
-# plot charges every version for one kernel's traffic. Two kernels move twice as much, so even at
-# full speed they score half.
+# Half the bytes should take half the time: that is what fusing gains, as you saw for the gate in
+# lesson 01. Here it is on a larger scale: one fused kernel (`bias_gelu`), the same as two kernels
+# (`bias_gelu_v1`), and PyTorch's two, as recorded. The plot charges every version for one
+# kernel's traffic. Two kernels move twice as much, so even at full speed they score half.
 
 # %%
 speeds = recorded("bias_gelu")

@@ -187,17 +187,8 @@ print(head.count("tt.divisibility = 16"), "of the 4 arguments are known to be di
 # A block of 1,024 elements has to live in the registers of 128 threads. Which thread holds which
 # elements? You never said, and it decides whether the loads are fast. The second stage answers it
 # with a **layout**, which stands behind the `#` of each type. This is the one of `x`. In the
-# picture each box is a run of neighboring elements that one thread holds.
-#
-# **Predict** from the picture: how many elements does each thread hold?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# Eight. Every thread has two boxes of 4 elements: one in the first half of the block and one in
-# the second.
-#
-# </details>
+# picture each box is a run of neighboring elements that one thread holds. The label says
+# warp:thread, and the small print which of the thread's registers.
 
 # %%
 layout = s.layouts["x"]
@@ -214,6 +205,16 @@ draw.layout(s, "x")
 # Multiply, and you have 4 x 32 x 4 = 512 elements. The block has 1,024, so the pattern is laid
 # twice. This is the point that trips people up: a thread holds 8 elements here, and not
 # `sizePerThread`.
+#
+# **Predict:** which elements does thread 1 of warp 0 hold?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 4, 5, 6 and 7, right after the four of thread 0. The pattern begins again at 512, so the other
+# four are 516 to 519.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 print("elements per thread:", layout.elements_per_thread)
@@ -358,9 +359,7 @@ check("03.2", answer)
 shifted = lower(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024, target="sm_90")
 for name, each in (("x", s), ("x[1:]", shifted)):
     counts = each.counts["ptx"]
-    print(
-        f"{name:6} {counts['global loads']:2} loads, {counts['vectorised global loads']} of them wide"
-    )
+    print(name, counts["global loads"], "loads,", counts["vectorised global loads"], "of them wide")
 
 # %% [markdown]
 # Now the same question about the length. In the next launch both tensors are aligned, but there
@@ -395,7 +394,7 @@ print(odd.follow("x = tl.load", "ptx", most=9))
 # `+` lines from after.)
 
 # %%
-print(s.passes["tritongpu-coalesce"].diff()[:330])
+print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
 
 # %% [markdown]
 # Before the pass every thread took one element at a time, `#blocked` with `sizePerThread = [1]`.
@@ -640,9 +639,9 @@ for block_size in (1024, 4096, 16384, 32768):
 
 # %% [markdown]
 # At 32,768 the assembler gave up on registers and keeps the blocks in memory. So a thread needs
-# only 32 of them, and the occupancy is back at 100 %. But in lesson 01 you saw the speeds of
-# these block sizes, and of these four sizes this one was the slowest. High occupancy is not speed. It says how many
-# warps there are to choose from while others wait, and no more than that.
+# only 32 of them, and the occupancy is back at 100 %. But in lesson 01 you saw their speeds, and
+# this one was the slowest of the four. High occupancy is not speed. It says how many warps there
+# are to choose from while others wait, and no more than that.
 
 # %% [markdown]
 # ## When a kernel is slow

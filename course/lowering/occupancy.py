@@ -48,12 +48,11 @@ class Resources:
         return self.shared_bytes <= self.most_shared_bytes and self.num_warps <= self.most_warps
 
     def __str__(self) -> str:
-        shared = (
-            f"{self.shared_bytes:,} bytes of shared memory a program, of {self.most_shared_bytes:,}"
-        )
+        shared = f"{self.shared_bytes:,} bytes of shared memory per program"
+        shared += f", of {self.most_shared_bytes:,}"
         if self.shared_bytes > self.most_shared_bytes:
             shared += ": too much, it cannot be launched"
-        lines = [f"{self.registers} registers a thread, {self.spill_bytes} bytes spilled", shared]
+        lines = [f"{self.registers} registers per thread, {self.spill_bytes} bytes spilled", shared]
         if self.num_warps > self.most_warps:
             lines.append(
                 f"{self.num_warps} warps, and a program may have {self.most_warps}: "
