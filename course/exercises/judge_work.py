@@ -16,6 +16,18 @@ def work_problem(exercise: Code, case: Case, work: Work) -> str:
     return next(_problems(exercise, case, work), "")
 
 
+def done_by_torch(exercise: Code, work: Work) -> str:
+    """That PyTorch computed, or copied where it may not; empty if the kernels did the work."""
+    if isinstance(exercise, Launcher):
+        if work.torch_operations:
+            names = ", ".join(dict.fromkeys(work.torch_operations))
+            return f"It computes with PyTorch ({names}): let the kernel do that."
+        if work.torch_copies and not exercise.may_copy:
+            instead = "let the kernel read the elements where they lie"
+            return f"It copies with PyTorch (`.contiguous()`, perhaps): {instead}."
+    return ""
+
+
 def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
     if isinstance(exercise, Launcher) and case.elements:
         yield from _launcher_problems(exercise, case, work)
@@ -46,12 +58,8 @@ def _inputs(case: Case) -> list[torch.Tensor | int | float]:
 
 
 def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[str]:
-    if work.torch_operations:
-        names = ", ".join(dict.fromkeys(work.torch_operations))
-        yield f"It computes with PyTorch ({names}): let the kernel do that."
-    if work.torch_copies and not exercise.may_copy:
-        instead = "let the kernel read the elements where they lie"
-        yield f"It copies with PyTorch (`.contiguous()`, perhaps): {instead}."
+    if by_torch := done_by_torch(exercise, work):
+        yield by_torch
     if not work.launches:
         yield "It launched no kernel."
     if not work.result_stored:

@@ -16,7 +16,7 @@ from course.verifying.one_case import first_line
 from course.verifying.result import Outcome, Verified
 
 from .judge_compiled import compiled_problem, refusal
-from .judge_work import work_problem
+from .judge_work import done_by_torch, work_problem
 from .kinds import Code, Function
 from .name_slip import slip_of
 from .registry import code_exercise
@@ -110,10 +110,13 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     cases, outcomes, reach = _outcomes(exercise, function)
     for number, outcome in enumerate(outcomes):
         if problem := outcome.problem:
+            if problem.kind == "wrong" and (elsewhere := _torchs_work(exercise, cases, outcomes)):
+                return Trial(Judged("wrong", elsewhere))
             slip = ""
             if problem.index is not None:
                 slip = slip_of(exercise, function, cases, number)
-            reason = "\n".join(filter(None, [outcome.reason, slip, f"The case: {outcome.case}."]))
+            reason = "
+".join(filter(None, [outcome.reason, slip, f"The case: {outcome.case}."]))
             raised = problem.kind == "raised"
             judged = Judged("wrong" if problem.kind == "raised" else problem.kind, reason)
             where = Where(number, problem.program, problem.launch, problem.index, reach)
@@ -127,6 +130,17 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     whole = "all" if right == len(outcomes) else f"{right} of"
     notes = Verified("the answer", outcomes).left()
     return Trial(Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes)
+
+
+def _torchs_work(exercise: Code, cases: tuple[Case, ...], outcomes: tuple[Outcome, ...]) -> str:
+    """What PyTorch did in place of a kernel in the first case that shows it; empty if nothing.
+
+    Where it rounds otherwise than the reference, this says more than the values that differ.
+    """
+    for case, outcome in zip(cases, outcomes, strict=False):
+        if case.elements and outcome.work and (done := done_by_torch(exercise, outcome.work)):
+            return f"{done}\nThe case: {outcome.case}."
+    return ""
 
 
 def _outcomes(
