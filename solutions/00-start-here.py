@@ -10,28 +10,29 @@
 # In this lesson you write your first one, get to know the machine it runs on, and meet the tools
 # that the other lessons use.
 #
-# By the end you can
+# **By the end you can**
 #
 # - write a small kernel and launch it on a tensor,
 # - say which elements each program touches, and keep it away from all others with a mask,
 # - recognize the bugs that do not show on a machine without a GPU,
 # - stop in the middle of a running kernel and look at its values.
 #
-# You need Python and a little PyTorch: the five questions below tell you whether it is enough.
+# **You need** Python and a little PyTorch: the five questions below tell you whether it is enough.
 # No GPU, and no CUDA.
 #
 # | section | about minutes |
 # |---|---|
 # | Why Triton, and when not | 5 |
 # | Ways through the course | 5 |
-# | Run a kernel | 10 |
+# | Run a kernel | 15 |
 # | The machine on one page | 5 |
 # | Two modes | 5 |
-# | A block per program | 15 |
+# | A block per program | 25 |
 # | Where the interpreter misleads you | 10 |
 # | Look inside a running kernel | 5 |
 # | Your own GPU | 5 |
 # | The words of this course | 5 |
+# | **All, an estimate** | 70 |
 
 # %% [markdown]
 # ## Why Triton, and when not
@@ -62,9 +63,9 @@
 #
 # | route | you take | and at the end you have |
 # |---|---|---|
-# | three hours | the sections of lessons 00 and 01 that are marked *three hours* | a fused kernel of your own: verified, its bytes counted, and timed if you have a GPU |
-# | one day | what is marked *one day* in lessons 00 to 03, then lesson 04 as far as you get | a softmax, and you can read what the compiler makes of a kernel |
-# | all | every lesson in order, one or two sittings each | a matrix product, flash attention, and kernels as C without Python |
+# | three hours | the sections of lessons 00 and 01 that are marked *three hours* | a kernel of your own that does three operations in one: verified, its bytes counted, and timed if you have a GPU |
+# | one day | what is marked *one day* in lessons 00 to 03 | kernels for matrices as well, and you can find out from the compiler's output why a kernel is slow |
+# | all | every lesson in order, one or two sittings each | softmax, matrix products and flash attention too, and kernels as C without Python |
 #
 # Under the heading of each section you see which routes take it. Minutes are estimates for
 # somebody who is new to this; exercises are most of the time.
@@ -382,9 +383,16 @@ apart(triple, interpret=True)
 # Both programs ran the same lines; only their `program_id` differed.
 #
 # How does a block get onto the machine? The compiler deals its lanes out to the threads of the
-# program's warps. There are 4 warps unless you ask for another number, so 128 threads, and with a
-# block of 1,024 each thread takes care of 8 lanes. In CUDA you would decide which thread does
-# what. In Triton you never name a thread: you write what happens to the block.
+# program's warps. There are 4 warps unless you ask for another number, so 128 threads. The next
+# picture goes down from the grid to a single thread, for blocks of 1,024 elements.
+
+# %%
+draw.hierarchy(block_size=1024, num_warps=4)
+
+# %% [markdown]
+# So each thread takes care of 8 lanes of the block, and keeps each of them in a register. In CUDA
+# you would decide which thread does what. In Triton you never name a thread: you write what happens
+# to the block, and the picture is the compiler's business.
 
 # %% [markdown]
 # ### Exercise 00.1 · Who stops the last program? (core)
@@ -583,10 +591,17 @@ print(f"{total.item():,.0f} of {ones.numel():,}")
 print(observed().race)
 
 # %% [markdown]
-# Nearly everything is gone. Many programs read the same old total before any of them had written
-# a new one, and then each wrote its own over the others'. This is a **race**: the result depends on
-# who comes first. `tl.atomic_add(total_ptr, part)` reads, adds and writes as one step, an
-# **atomic** one, so no other program can come in between.
+# Nearly everything is gone. How can that happen? Here are two of those programs, each adding 1 to a
+# total of 5.
+
+# %%
+draw.race()
+
+# %% [markdown]
+# Both read the same old total before either had written a new one. Then the second wrote its own
+# over that of the first. This is a **race**: the result depends on who comes first.
+# `tl.atomic_add(total_ptr, part)` reads, adds and writes as one step, an **atomic** one, so no other
+# program can come in between.
 
 # %% [markdown]
 # ### A load far out of bounds
