@@ -1,23 +1,55 @@
 # %% [markdown]
 # # 01 · Vector add
 #
-# **What you will build.** `z = x + y` for vectors of up to two thousand million elements, as fast
-# as the memory allows.
+# Adding two vectors is the simplest thing that a GPU does, and PyTorch does it as well as anybody
+# can. So why write a kernel for it? Because nothing distracts you here. You cut a tensor into
+# blocks, you find out whether a kernel is *really* right, and you learn to say how fast it could
+# possibly be before you time it. You will do the same three things for every kernel you ever
+# write. At the end you do them for one that PyTorch does not have.
 #
-# **What you will learn.** You cut a vector into blocks and mask the last one. You say which calls
-# share a compiled kernel. You compute the time that a kernel takes at the speed of a copy, and
-# see how near it comes.
+# **By the end you can**
 #
-# **What you need.** Lesson 00.
+# - add vectors of any length, up to two billion elements, as fast as the memory allows,
+# - say which calls share a compiled kernel, and which ones compile again,
+# - work out the fastest that your kernel could possibly be, and see how close it gets,
+# - fuse three operations into one kernel, and prove that it is right.
 #
-# | section | minutes |
+# **You need** lesson 00.
+#
+# | section | about minutes |
 # |---|---|
-# | Cut a vector into blocks | 12 |
-# | Write the kernel | 24 |
+# | Cut a vector into blocks | 15 |
+# | Write the kernel | 30 |
 # | Is it right? | 5 |
-# | Four things people believe | 8 |
-# | What the compiler is told | 8 |
-# | How fast can it be? | 18 |
+# | Three things people believe | 5 |
+# | What the compiler is told | 5 |
+# | Functions inside a kernel | 5 |
+# | How fast can it be? | 35 |
+# | One kernel instead of three | 30 |
+# | Stretch exercises | 25 |
+# | **All, an estimate** | 155 |
+
+# %% [markdown]
+# **Two questions from lesson 00**, to warm up. Answer them before you unfold the answers.
+#
+# 1. Ten programs were started. In which order do they run?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# In no order that you can rely on. A multiprocessor that has room takes the next program in line,
+# and several run at the same time.
+#
+# </details>
+#
+# 2. What is in a lane that a mask has switched off at the load?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Nothing that you may count on: it is undefined, unless you say with `other` what it should be.
+#
+# </details>
 
 # %%
 from course import DEVICE, MODE, bench, check, cost, draw, explore, gpu_facts, hint, observed
@@ -29,20 +61,23 @@ import triton.language as tl
 # %% [markdown]
 # ## Cut a vector into blocks
 #
-# A program for each element would be wasteful: starting one costs more than an addition. So each
-# program gets a *block* of neighbouring elements. Look at the last program: it has more lanes
-# than elements.
+# *Routes: three hours, one day, all*
+#
+# How do you divide ten elements among programs that each take four? You need three programs:
+# `triton.cdiv(10, 4)` divides and rounds up. The last one has more lanes than there are elements
+# left.
 
 # %%
 draw.programs(10, block_size=4)
 
 # %% [markdown]
-# Ten elements in blocks of four need three programs: `triton.cdiv(10, 4)`, which rounds up.
-# Inside a program, `tl.arange(0, 4)` is the block `[0, 1, 2, 3]`. Adding `pid * 4`, where the
-# program's block starts, gives its *offsets*: its own element numbers.
+# A program works out from its number which elements are its own. `tl.arange(0, 4)` is
+# `[0, 1, 2, 3]` in every program. The part of program `pid` begins at `pid * 4`. Add the two, and
+# you have the block of its offsets.
 #
-# **Predict:** this kernel writes each program's number into its block. What is in `out` at the
-# end?
+# **Predict:** this kernel writes each program's number into its part, and the mask protects what
+# lies past the end. `out` has 12 places and is filled with -1 before. What does it hold afterwards,
+# with `n_elements` = 10?
 
 
 # %%
@@ -60,9 +95,12 @@ who_kernel[(triton.cdiv(10, 4),)](out, 10, BLOCK_SIZE=4)
 print(out.tolist())
 
 # %% [markdown]
-# The last two are still -1. Program 2 did not stop by itself at the end of the vector: it
-# computed offsets 10 and 11 like any other, and the *mask*, a block of true and false, kept them
-# from being stored. Without the mask it writes into memory that belongs to something else.
+# The last two are still -1. Program 2 computed the offsets 10 and 11 like any other, and only the
+# mask kept them from being stored. Without it, the program writes into memory that belongs to
+# something else.
+#
+# Those three lines (`pid`, `offsets`, `mask`) open nearly every Triton kernel. Write them once
+# yourself.
 
 # %% [markdown]
 # ### Exercise 01.1 · Fill a vector (core)
@@ -103,10 +141,14 @@ check("01.1", fill_kernel)
 # %% [markdown]
 # ## Write the kernel
 #
-# A tensor arrives as a pointer to its first element. A pointer plus a block of offsets is a block
-# of pointers, and `tl.load` reads all of them at once. `BLOCK_SIZE` is a `tl.constexpr`: a
-# constant to the compiler, since a block's size must be known when the kernel is compiled. It
-# must be a power of two.
+# *Routes: three hours, one day, all*
+#
+# Now the addition. A tensor arrives as a pointer to its first element. A pointer plus a block of
+# offsets is a block of pointers, and `tl.load` reads from all of them at once.
+#
+# `BLOCK_SIZE` is a `tl.constexpr`, a **constexpr** for short: a number that is known when the kernel
+# is compiled. It has to be, because the compiler decides then which thread takes which lanes. Block
+# sizes must be powers of two.
 
 
 # %%
@@ -121,10 +163,12 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 
 
 # %% [markdown]
-# The *launcher* is the Python around it: it makes the output, computes the grid and starts the
-# kernel, which counts on elements that lie one after the other: `.contiguous()` copies those that
-# do not. The grid may be a function of the constants, as here; then it follows when `BLOCK_SIZE`
-# changes.
+# Nobody wants to type a grid at every call. So you put a plain Python function around the kernel:
+# the **launcher**. It allocates the output, computes the grid and launches.
+#
+# Our kernel assumes that elements lie next to each other in memory. `.contiguous()` copies a tensor
+# whose elements do not, and costs nothing for the others. The grid may be a function. Triton calls
+# it with the launch's constants (here `meta`), so it stays right when you change `BLOCK_SIZE`.
 
 
 # %%
@@ -138,8 +182,8 @@ def add(x, y):
 
 
 # %% [markdown]
-# Triton's own first tutorial adds 98,432 numbers: 96 full blocks of 1,024, and one of 128. Look
-# for the difference from what PyTorch computes.
+# Triton's own first tutorial adds 98,432 numbers. That is 96 full blocks of 1,024 and one of 128,
+# so the mask has something to do. Here is the same test.
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -151,9 +195,11 @@ print(f"The maximum difference between torch and triton is {difference}")
 # %% [markdown]
 # ### Watch it run
 #
-# `replay` runs the same launch in the interpreter, on copies of the tensors, and keeps every step.
-# Press ▶ and look at the variables beside the line, and at the elements that the program touches.
-# **Predict:** how many of the 256 lanes of program 3 are masked, for 1,000 elements?
+# Reading a kernel is one thing; seeing it work is another. `replay` runs the same launch in the
+# interpreter, on copies of the tensors, and keeps every step. Press ▶, and watch the variables
+# beside the line and the elements that the program touches.
+#
+# **Predict:** 1,000 elements in blocks of 256. How many of the 256 lanes of program 3 are masked?
 
 # %%
 x, y = torch.rand(1000, device=DEVICE), torch.rand(1000, device=DEVICE)
@@ -161,10 +207,12 @@ out = torch.empty_like(x)
 replay(add_kernel, (4,), x, y, out, 1000, program=3, BLOCK_SIZE=256)
 
 # %% [markdown]
-# Offsets 1,000 to 1,023 have no element: the mask keeps those 24 lanes from loading and from
-# storing (hatched). A click on an element of `out_ptr` asks who wrote it. It works for any kernel
-# of yours, and where a `check` fails, its last line is the call that opens the program that went
-# wrong.
+# Four programs have 1,024 lanes, and there are 1,000 elements. So 24 lanes of the last program are
+# masked (hatched): they neither load nor store. Click on an element of `out_ptr` to ask who wrote
+# it.
+#
+# `replay` works on any kernel. When a `check` finds your kernel wrong, its last line is a `replay`
+# call that opens the program that went wrong: copy it into a cell and run it.
 
 # %% [markdown]
 # ### Exercise 01.2 · a * x + b (core)
@@ -267,11 +315,11 @@ check("01.3", reverse_kernel)
 # </details>
 
 # %% [markdown]
-# ### Exercise 01.4 · Backwards, every second (stretch)
+# ### Exercise 01.4 · Backwards, every other element (stretch)
 #
-# From the last element backwards, take every second one of a contiguous float32 vector:
-# `out[i] = x[n - 1 - 2 * i]`, for as many `i` as there are. Write both kernel and launcher; copy
-# and reverse nothing with PyTorch. In PyTorch: `x.flip(0)[::2]`.
+# From the last element backwards, take every other one of a contiguous float32 vector:
+# `out[i] = x[n - 1 - 2 * i]`, for as many `i` as there are. Write both kernel and launcher, and
+# neither copy nor reverse anything with PyTorch. In PyTorch: `x.flip(0)[::2]`.
 
 
 # %%
@@ -318,10 +366,15 @@ check("01.4", back_by_two)
 # %% [markdown]
 # ## Is it right?
 #
-# One size proves little. `verify` tries lengths around the block size, other dtypes, inputs that
-# do not begin at an address divisible by 16 or are not contiguous, NaN and infinity, and compares
-# each with PyTorch in float64. The last column is the largest error as a share of what is
-# allowed; one rounding to float16 takes most of it. CPU mode leaves some cases to a GPU.
+# *Routes: three hours, one day, all*
+#
+# Your kernel agreed with PyTorch on 98,432 numbers. Is it right? One size proves little: many
+# kernels are right as long as the length is a multiple of the block, or the tensor is contiguous,
+# or nothing is infinite.
+#
+# `verify` tries them all: lengths around the block size, other dtypes, tensors with gaps between
+# their elements, tensors that begin at an odd address, NaN and infinity. It compares each result
+# with PyTorch's in float64.
 
 # %%
 result = verify(add, torch.add, cases=vectors(2))
@@ -329,16 +382,24 @@ print(result)
 assert result.right
 
 # %% [markdown]
-# The outputs were filled with a pattern before the run, and lie between two *guards*: memory that
-# must not change. So `verify` also sees elements that nobody wrote, and writes outside. In CPU
-# mode it watches every address besides, and sees reads outside and programs that race.
+# The last column says how much of the allowed error was used. Around 90% is normal for float16: one
+# rounding uses nearly all of it, and more than one rounding is called wrong. CPU mode leaves some
+# cases to a GPU, and says which.
 #
-# **Predict:** here the store has lost its mask. Does `torch.allclose` notice?
+# How would you notice that a kernel writes where it must not? `verify` fills each output with a
+# pattern before the run, and puts a **guard** on both sides of it: memory that has to be unchanged
+# afterwards. So it also finds elements that nobody wrote, and writes outside. In CPU mode it watches
+# every address as well, and finds reads outside and races.
+#
+# You may think that `torch.allclose` would do. Here the store has lost its mask. So that it harms
+# nothing, the output is the front of a larger tensor, and the 24 numbers behind it are -1.
+#
+# **Predict:** does `torch.allclose` notice? And how many of the 24 are still -1?
 
 
 # %%
 @triton.jit
-def add_unmasked_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+def unmasked_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n_elements
     x = tl.load(x_ptr + offsets, mask=mask)
@@ -346,24 +407,40 @@ def add_unmasked_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.conste
     tl.store(out_ptr + offsets, x + y)  # no mask
 
 
-# %% [markdown]
-# So that nothing else comes to harm, the output is the front of a larger tensor, and the 24
-# numbers behind it are -1.
-
 # %%
 memory = torch.full((1024,), -1.0, device=DEVICE)
 x, y, out = torch.rand(1000, device=DEVICE), torch.rand(1000, device=DEVICE), memory[:1000]
-add_unmasked_kernel[(1,)](x, y, out, 1000, BLOCK_SIZE=1024)
+unmasked_kernel[(1,)](x, y, out, 1000, BLOCK_SIZE=1024)
 print("allclose:", torch.allclose(out, x + y))
 print("still -1 behind it:", (memory[1000:] == -1).sum().item(), "of 24")
 
 # %% [markdown]
-# All 1,000 values are right, so `allclose` is content, and the numbers behind the output are
-# gone. In a program of yours they belong to some other tensor: a kernel can pass its test and
-# spoil a training run. `verify` reports such a kernel as wrong, and says where it wrote.
+# All 1,000 values are right, so `allclose` is satisfied, and everything behind the output has been
+# overwritten. In a real program that memory belongs to some other tensor, perhaps to a weight of
+# your model. This is what makes such bugs so unpleasant: the kernel passes its test, and something
+# else goes wrong an hour later.
+#
+# Here is what `verify` says about it.
+
+
+# %%
+def unmasked_add(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    out = torch.empty_like(x)
+    n = out.numel()
+    unmasked_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK_SIZE=1024)
+    return out
+
+
+print(verify(unmasked_add, torch.add, cases=vectors(2), first_wrong_only=True))
 
 # %% [markdown]
-# ## Four things people believe
+# ## Three things people believe
+#
+# *Routes: one day, all*
+#
+# These three come up again and again in questions about Triton. See for yourself that they are
+# wrong.
 #
 # ### "A program is a thread"
 #
@@ -375,15 +452,16 @@ who_kernel[(1,)](out, 2048, BLOCK_SIZE=1024)
 print((out == 0).sum().item())
 
 # %% [markdown]
-# A program is run by `num_warps` warps together, 4 unless you say otherwise: 4 x 32 = 128
-# threads. The compiler deals the 1,024 elements out to them, 8 to each. You never name a thread
-# in Triton; lesson 03 shows which one got what.
+# It writes 1,024 elements. A program is run by `num_warps` warps together, 4 unless you say
+# otherwise. That is 4 x 32 = 128 threads, and the compiler deals the 1,024 elements out to them, 8
+# to each. Lesson 03 shows which thread gets what.
 
 # %% [markdown]
 # ### "Program 0 runs first"
 #
-# Each program here draws a ticket from a shared counter and writes its number at that place of
-# the list. **Predict** the start of the list, in the interpreter and on a GPU.
+# Each of these 512 programs draws a ticket from a shared counter, with an atomic, and writes its
+# own number at that place of a list. So the list shows who came when. **Predict** how it starts in
+# the interpreter, which runs one program after another.
 
 
 # %%
@@ -399,9 +477,8 @@ order_kernel[(512,)](counter, order)
 print(order[:16].tolist())
 
 # %% [markdown]
-# The interpreter runs programs in order, one by one. A GPU starts them on all multiprocessors at
-# once, and whichever gets there first draws first. Look at the first sixteen there, and never let
-# one program rely on another.
+# A GPU starts programs on all of its multiprocessors at once, and whoever gets there first draws
+# first. These are the first sixteen there:
 
 # %%
 print(observed().order)
@@ -409,9 +486,11 @@ print(observed().order)
 # %% [markdown]
 # ### "A masked lane is zero, so it does no harm"
 #
-# It is undefined, as lesson 00 said, even where you see a zero. And a zero does harm too. Here
-# five lanes of eight have an element, all of them 0, and the kernel sums `exp(x)`. **Predict**
-# the sum, with `other=float("-inf")` and without `other`.
+# It is undefined, even where you happen to see a zero. And even a zero can do harm. Here five lanes
+# of eight have an element, all five are 0, and the kernel adds up `exp(x)`.
+#
+# **Predict** the sum with `other=float("-inf")`. And what is it without `other`, if the other lanes
+# happen to be 0?
 
 
 # %%
@@ -432,43 +511,49 @@ for say_other in (True, False):
     print(f"SAY_OTHER={say_other}:", out.item())
 
 # %% [markdown]
-# Five times `exp(0)` is 5. Without `other` three lanes joined in that have no element.
-# `add_kernel` needs no `other`, because what it computes in such a lane is never stored. (An `if`
-# on a `tl.constexpr` is decided when the kernel is compiled, so it is allowed.)
-
-# %% [markdown]
-# ### "A bigger block is faster"
+# Five times `exp(0)` is 5, and `exp(-inf)` is 0. Without `other`, three lanes joined in that have
+# no element. `add_kernel` needs no `other`, because what it computes in such a lane is never stored.
 #
-# **Predict:** at 67 million elements, which block size is fastest for 4 warps: 64, 1,024 or
-# 32,768? The cell shows what was recorded on an H200. The last section explains the copy roof.
-
-# %%
-blocks = recorded("vector_add_blocks")
-draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
+# Did you notice the `if` in that kernel? An `if` on a single number is fine. On a constexpr it is
+# even decided when the kernel is compiled, and the other branch is gone.
 
 # %% [markdown]
-# Small blocks lose: a program with little to do is mostly start and end. A wide range in the
-# middle is equally good. Then very large blocks lose too: at 32,768 elements and 4 warps each
-# thread holds 256 elements of each tensor, more than it has registers, and the rest is *spilled*
-# to memory. With more warps that point comes later. 1,024 with 4 warps is safe here.
+# ## Sitting 2
+#
+# *Routes: three hours, one day, all*
+#
+# This is a good place for a break. So far you have cut a vector into blocks, written a kernel with
+# a mask and a launcher, and had it verified. You know that agreeing with PyTorch on one input is no
+# proof.
+#
+# If you come back in a new session, run the import cell at the top and the cells of `add_kernel` and
+# `add`. What follows needs nothing else. Next you learn what the compiler makes of a call, then how
+# fast an addition can be, and at the end you write a kernel that saves real time.
 
 # %% [markdown]
 # ## What the compiler is told
 #
-# A kernel is compiled when it is first called, and again when a call differs in something the
-# compiler was told: dtypes, constants, options such as `num_warps`, whether an address or an
-# integer is divisible by 16, whether an integer is 1 or needs 64 bits. `specialise` asks Triton
-# what that would be, and compiles nothing.
+# *Routes: one day, all*
+#
+# The first call of a kernel takes about a second. The next one takes microseconds, and then some
+# other call is slow again. Why?
+#
+# A kernel is compiled when it is first called, and again when a call differs in something that the
+# compiler was told. Triton tells it more than you might expect: dtypes, constants, options such as
+# `num_warps`; whether each address and each integer is divisible by 16; whether an integer is 1, or
+# needs 64 bits. To compile a kernel for such facts is to **specialize** it. `specialise` asks
+# Triton what it would tell the compiler, and compiles nothing.
 
 # %% tags=["nbval-check-output"]
 x = torch.empty(98432, device=DEVICE)
 specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
 
 # %% [markdown]
-# `*fp32` is a pointer to float32. That 98,432 is divisible by 16 tells the compiler that a whole
-# group of lanes lies inside the mask or outside it, so it may load four elements at once.
+# `*fp32` is a pointer to float32, and `i32` an integer of 32 bits. Why should the compiler care
+# whether 98,432 is divisible by 16? Because then a group of four neighboring lanes lies inside the
+# mask as a whole, or outside as a whole, so one instruction can load all four.
 #
-# **Predict:** which of these four calls can use the kernel compiled for the call above?
+# **Predict:** which of these four calls can use the kernel that was compiled for the call above?
 
 # %% tags=["nbval-check-output"]
 first = specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
@@ -478,61 +563,103 @@ print("x[1:]:     ", specialise(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024)
 print("BLOCK_SIZE:", specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=512) == first)
 
 # %% [markdown]
-# Only the first: another multiple of 16. `x[1:]` begins 4 bytes after an aligned address, so its
-# loads cannot be as wide. Each of the others costs a compilation, once.
+# Only the first, since 98,448 is a multiple of 16 too. `x[1:]` begins 4 bytes after an aligned
+# address, so its elements cannot be loaded four at a time. Each of the other three calls compiles
+# once, and is quick from then on.
 #
-# **Predict:** what does the compiler make of `n_elements` when it is 1?
+# One more case may surprise you: what happens to `n_elements` when it is 1?
 
 # %% tags=["nbval-check-output"]
 specialise(add_kernel, x, x, x, 1, BLOCK_SIZE=1024)
 
 # %% [markdown]
-# It became a constant. That is meant for strides, which are often 1.
+# It became a constant, as if you had written 1 in the kernel. Triton does this for the sake of
+# strides, which are often 1; lesson 02 has some.
+
+# %% [markdown]
+# ### Exercise 01.8 · A very long vector (stretch)
 #
-# A kernel can call other functions under `@triton.jit`. Such a helper is compiled into its
-# caller, and may return a block, several values, or nothing. This one returns two; look also at
-# `tl.zeros`, which makes a block, and `.to`, which converts one.
+# A vector of 3,000,000,000 elements is longer than 32 bits can count. Which type does the compiler
+# give to `n_elements` then? Write it as `specialise` does.
+
+# %%
+# exercise 01.8
+answer = None
+# about 1 line from here
+answer = "i64"
+# to here
+
+# %%
+check("01.8", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# 2^31 is 2,147,483,648.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# You may ask: `specialise` takes any number, and allocates nothing for it.
+#
+# </details>
+
+# %% [markdown]
+# ## Functions inside a kernel
+#
+# *Routes: three hours, one day, all*
+#
+# You have now written the same three opening lines several times. As in ordinary Python, what comes
+# up again belongs in a function. A function under `@triton.jit` can be called from a kernel: it is
+# then a helper, compiled into its caller, and costs nothing. It may return one value, several, or
+# none. This one returns the offsets of the program that runs it, and their mask.
+#
+# The kernel computes `x * sigmoid(x)`, which is called SiLU. Its input may be float16, and
+# `tl.sigmoid` takes only float32 or float64. So it converts with `.to` right after the load. The
+# store converts back to the type of the output.
 
 
 # %%
 @triton.jit
-def split(x):
-    whole = tl.floor(x)
-    return whole, x - whole
+def own_offsets(n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    return offsets, offsets < n_elements
 
 
 @triton.jit
-def split_kernel(x_ptr, whole_ptr, part_ptr, BLOCK_SIZE: tl.constexpr):
-    offsets = tl.arange(0, BLOCK_SIZE)
-    parts = tl.zeros([BLOCK_SIZE], dtype=tl.float32)
-    whole, part = split(tl.load(x_ptr + offsets))
-    parts += part
-    tl.store(whole_ptr + offsets, whole.to(tl.int32))
-    tl.store(part_ptr + offsets, parts)
+def silu_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets, mask = own_offsets(n_elements, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
+    tl.store(out_ptr + offsets, x * tl.sigmoid(x), mask=mask)
 
 
 # %% tags=["nbval-check-output"]
-x = torch.tensor([0.5, 1.25, 2.0, 3.75], device=DEVICE)
-whole, part = torch.empty(4, dtype=torch.int32, device=DEVICE), torch.empty_like(x)
-split_kernel[(1,)](x, whole, part, BLOCK_SIZE=4)
-print(whole.tolist(), part.tolist())
-
-# %% [markdown]
-# A glance ahead to lesson 03: in a session, move over the line that loads `x`, and what the
-# compiler makes of it for an H100 or H200 lights up beside it.
-
-# %%
-x = torch.empty(98432, device=DEVICE)
-explore(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="sm_90", stages=["ptx"])
+x = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0], dtype=torch.float16, device=DEVICE)
+out = torch.empty_like(x)
+silu_kernel[(2,)](x, out, 6, BLOCK_SIZE=4)
+print([round(value, 3) for value in out.tolist()])
+print(torch.allclose(out, torch.nn.functional.silu(x)))
 
 # %% [markdown]
 # ## How fast can it be?
 #
-# Count first. Adding two float32 vectors reads 4 bytes from each and writes 4: 12 bytes an
-# element, with one addition. A fair mark is a large copy: the *copy roof*. Bytes over the roof is
-# the time to aim at.
+# *Routes: three hours, one day, all*
 #
-# **Predict** it for 2^26 elements: about 2, 20 or 200 microseconds?
+# Suppose your kernel takes 200 microseconds. Is that good? A time alone does not tell you. You need
+# to know how little it could possibly take, and for that you count.
+#
+# Adding two float32 vectors reads 4 bytes from each and writes 4. That is 12 bytes per element, for
+# one addition. You saw in lesson 00 that memory is the bottleneck by far, so the bytes decide.
+#
+# How fast can bytes move? The data sheet gives a number that no program reaches. The best yardstick
+# is a plain copy of a large tensor: no kernel that goes through memory once can do much better. On
+# an H200 it moves about 4.25 TB/s. We call that the **copy roof**. Divide your bytes by it, and you
+# have the time to aim for.
+#
+# **Predict** that time for 2^26 elements (67 million): about 2, 20 or 200 microseconds?
 
 # %%
 facts = gpu_facts()
@@ -541,33 +668,58 @@ roof_us = 12 * n / (facts.memory_tb_s * 1e12) * 1e6
 print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: about {roof_us:.0f} us")
 
 # %% [markdown]
-# `cost` counts for you: it runs the launch in the interpreter, a sample of its programs here, and
-# compiles it for a GPU that need not be there. (A tensor on the device `meta` has a shape and no
-# memory.) Look for the bytes, and for the least time on an H200.
+# ### Let a tool count
+#
+# For `add_kernel` you can count in your head. For larger kernels, `cost` does it: it runs the launch
+# in the interpreter (here only a sample of its programs) and compiles it for a GPU that you do not
+# need to have. It prints four things that you have not met yet:
+#
+# - *Sectors.* Memory is not moved byte by byte, but in pieces of 32 bytes. Such a piece is a
+#   **sector**. Asking for 4 bytes of it moves all 32. "1.00 times the least" means that nothing was
+#   moved in vain; lesson 02 shows kernels that waste most of it.
+# - *Registers.* The values that a thread works on live in its registers, 4 bytes each. A thread
+#   has at most 255 of them.
+# - *Spills.* If a thread needs more, the rest is kept in memory and read back when it is needed:
+#   it is **spilled**. That is slow.
+# - *Occupancy.* A multiprocessor holds several programs at once, as many as find room for their
+#   warps and registers, and works on one while another waits for memory. On an H200 it has places for
+#   64 warps. The share that is filled is the **occupancy**.
+#
+# Here is a warp that loads 32 neighboring elements of a float32 vector. Four sectors hold them all.
+
+# %%
+draw.sectors(1)
+
+# %% [markdown]
+# And this is what `cost` counts for the whole addition. A tensor on the device `meta` has a shape
+# and no memory, which is all it needs.
 
 # %%
 x, y, out = (torch.empty(2**26, device="meta") for _ in range(3))
 cost(add_kernel, (2**16,), x, y, out, 2**26, BLOCK_SIZE=1024, target="H200")
 
 # %% [markdown]
-# The least time is a little below yours, because it goes by the 4.8 TB/s that the maker
-# publishes, and no copy comes that far. *Sectors* and *registers* come up in lessons 02 and 03.
-# Such a count needs no GPU, for any kernel you write; it says what cannot be beaten, and not how
-# near you come.
+# The bytes are the ones you counted, and no sector is wasted. The least time at the bottom is a
+# little shorter than yours. It goes by the 4.8 TB/s that NVIDIA publishes, and no real copy reaches
+# that. It tells you the limit, not how close you are to it.
+
+# %% [markdown]
+# ### Measure it
 #
-# Now the real thing, over sizes, beside `torch.add` and a copy of as many bytes. `add_v1` is the
-# kernel with one element a program. In GPU mode this measures *your* `add`; in CPU mode it shows
-# the course's, as recorded.
+# Now the real thing, over many sizes, beside `torch.add` and a copy of as many bytes. `add_v1` is
+# an addition with one program per element, as in lesson 00. In GPU mode this measures *your* `add`;
+# in CPU mode it shows the course's own as it was recorded.
 
 # %%
 result = bench(add, like="vector_add") if MODE.gpu else recorded("vector_add")
 draw.speeds(result, series=["add", "torch.add", "copy", "add_v1"])
 
 # %% [markdown]
-# For large vectors there is nothing left to gain. (A little above the roof is no error: a copy is
-# half reading and half writing, and memory serves the addition's mix, two reads to a write, a few
-# percent faster; `torch.add` gets the same.) One element a program is two hundred times slower.
-# And below some ten million elements all of them fall off.
+# For large vectors, `add` runs at the copy roof, and so does `torch.add`: there is nothing left to
+# gain. (Why is it even a little above? Half of a copy is writing. Of an addition only a third is,
+# and memory is a few percent faster at reading.) One program per element is two hundred times
+# slower: each of those programs spends its time starting and stopping. And below about ten million
+# elements every curve drops. Let us look at that more closely.
 
 # %%
 for n in (2**12, 2**16, 2**20, 2**26):
@@ -576,12 +728,12 @@ for n in (2**12, 2**16, 2**20, 2**26):
     print(f"{n:>10,} elements: {taken_us:6.1f} us, at the roof {roof_us:6.1f} us")
 
 # %% [markdown]
-# A launch takes a few microseconds on the GPU even if there is next to nothing to do. At 4,096
-# elements that is the whole time; at 2^26 it is lost in the rest. The CPU also works for each
-# call.
+# Starting and ending a kernel takes a few microseconds on the GPU, however little it does. At 4,096
+# elements that is the whole time. At 2^26 you do not notice it.
 #
-# **Predict:** which is dearer for the CPU, a call of `torch.add` or of a Triton kernel? And the
-# very first call?
+# Each call also costs the CPU time. **Predict:** does a call of your kernel cost the CPU more than
+# one of `torch.add`, or less? Triton's launch is written in Python, PyTorch's in C++. And what about
+# the very first call?
 
 # %%
 launch_us = recorded("vector_add").launch_us
@@ -589,17 +741,19 @@ for name in ("add", "torch.add", "first call, empty cache", "first call, kernel 
     print(f"{name:40} {launch_us[name]:10,.0f} us")
 
 # %% [markdown]
-# These were recorded on an H200. A call through Triton's Python costs the CPU three to four times
-# what PyTorch's C++ does. The first call ever takes about a second: Triton builds a
-# helper of its own, starts its compiler and compiles the kernel. In a new process the kernel
-# comes from the cache on disk, and the first call is still slow. So a first call is never a
-# measurement, and small tensors are a reason to do more in each kernel.
+# This was recorded on an H200. A call of our launcher costs the CPU three to four times what
+# `torch.add` does. The first call ever takes about a second: Triton starts its compiler and compiles
+# the kernel. In a new process it finds the compiled kernel on disk, and the first call is still
+# slow.
+#
+# Take two things from this. Never time a first call. And if your tensors are small, do more in each
+# kernel.
 
 # %% [markdown]
 # ### Exercise 01.5 · Count the bytes (core)
 #
-# `affine` of exercise 01.2, but for a bfloat16 vector of 2^26 elements: how many megabytes does
-# it move at least? (1 MB is 10^6 bytes. A bfloat16 has 2 bytes.)
+# Exercise 01.2 computed `a * x + b`. For a bfloat16 vector `x` of 2^26 elements, how many
+# megabytes does that move at least? (1 MB is 10^6 bytes. A bfloat16 has 2 bytes.)
 
 # %%
 # exercise 01.5
@@ -629,8 +783,8 @@ check("01.5", megabytes)
 # %% [markdown]
 # ### Exercise 01.6 · The least time (core)
 #
-# One kernel adds three float32 vectors of 2^24 elements: `w + x + y`. A large copy moves 4.25
-# TB/s on the card. How many microseconds does the kernel take at least?
+# One kernel adds three float32 vectors of 2^24 elements: `w + x + y`. The copy roof of the GPU is
+# 4.25 TB/s. How many microseconds are there to aim for?
 
 # %%
 # exercise 01.6
@@ -653,18 +807,18 @@ check("01.6", microseconds)
 # <details>
 # <summary>Hint 2</summary>
 #
-# Bytes divided by bytes a second are seconds, and 1 TB is 10^12 bytes.
+# Bytes divided by bytes per second are seconds, and 1 TB is 10^12 bytes.
 #
 # </details>
 
 # %% [markdown]
 # ### Exercise 01.7 · What takes the time? (core)
 #
-# At 65,536 elements `add` moves 0.8 MB, which takes 0.2 us at the copy roof. It takes twenty
-# times as long. Why? Answer with a letter.
+# At 65,536 elements `add` moves 0.8 MB, which takes 0.2 us at the copy roof. In fact it takes
+# twenty times as long. Why? Answer with a letter.
 #
 # - **a** The vector does not fill the L2 cache.
-# - **b** 64 programs are too few for 132 multiprocessors, so each of them does too much.
+# - **b** 64 programs are too few for 132 multiprocessors, so more than half of those are idle.
 # - **c** The GPU takes some microseconds to start and end any kernel, however little it does.
 # - **d** The kernel is compiled again in each call.
 
@@ -687,55 +841,227 @@ check("01.7", answer)
 # </details>
 
 # %% [markdown]
-# ### Exercise 01.8 · The compiler's word (stretch)
+# ### Is a bigger block faster?
 #
-# Which type does `specialise` show for `n_elements` when it is 3,000,000,000? Write the word as
-# Triton does.
+# We have used blocks of 1,024 all along. Would larger ones be better?
+#
+# **Predict:** 67 million elements, 4 warps per program, and a block size of 64, 1,024 or 32,768. For
+# each, work out how many elements of `x` a thread holds at a time. One of the three does not fit
+# into 255 registers.
 
 # %%
-# exercise 01.8
-answer = None
-# about 1 line from here
-answer = "i64"
-# to here
+blocks = recorded("vector_add_blocks")
+draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
+
+# %% [markdown]
+# Small blocks are slow: a program with little to do spends most of its time starting and stopping.
+# In the middle there is a wide range where all are equally good.
+#
+# Then the curves fall. With 4 warps, 128 threads share a block of 32,768, which makes 256 elements
+# of each tensor per thread. That is more than a thread has registers, so most of them are spilled.
+# With 1 warp there are only 32 threads, and the same happens at 8,192 already. With 16 warps it
+# never does here. 1,024 with 4 warps is a safe choice.
+#
+# You can look at what the compiler made of your kernel. Run the cell, then hover over the line that
+# loads `x`: what became of it in an H100's or H200's assembly lights up beside it. Lesson 03 teaches
+# you to read that.
 
 # %%
-check("01.8", answer)
+x = torch.empty(98432, device=DEVICE)
+explore(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="sm_90", stages=["ptx"])
+
+# %% [markdown]
+# ## One kernel instead of three
+#
+# *Routes: three hours, one day, all*
+#
+# `add` is as fast as `torch.add`, and that is all it can be. Where can a kernel of your own win?
+# Where PyTorch goes through memory several times, and one kernel can do with one.
+#
+# Here is such a case. The layers of most language models contain a gate called SwiGLU: two tensors
+# come out of matrix products, and one of them decides how much of the other passes. Written in
+# PyTorch it is `gate * torch.sigmoid(gate) * up`. That is three operations, so three kernels. Each
+# reads its inputs from memory and writes its result back. To do several operations in one kernel is
+# to **fuse** them.
+#
+# **Predict:** count the vectors that the three kernels read and write together. How many would a
+# fused kernel read and write? How much faster can it be at best?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The sigmoid reads one and writes one. Each product reads two and writes one. Together that is
+# eight. A fused kernel reads `gate` and `up` and writes the result, which makes three. At best it
+# takes 3/8 of the time.
+#
+# </details>
+
+# %%
+n = 2**26
+for name, moved in (("three kernels", 8), ("one kernel", 3)):
+    roof_us = moved * 4 * n / (facts.memory_tb_s * 1e12) * 1e6
+    print(f"{name}: {moved} vectors, {moved * 4 * n / 1e6:,.0f} MB, about {roof_us:.0f} us")
+
+# %% [markdown]
+# ### Exercise 01.9 · A gate in one pass (core)
+#
+# Write SwiGLU as one kernel with a launcher: `gate * sigmoid(gate) * up`, for two vectors of one
+# length, contiguous or not, in float32 or float16. Convert what you load to float32, compute there,
+# and let the store round once. Until you have written it, the launcher falls back on PyTorch's three
+# kernels.
+
+
+# %%
+# exercise 01.9
+@triton.jit
+def swiglu_kernel(gate_ptr, up_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    # about 4 lines from here
+    mask = offsets < n_elements
+    gate = tl.load(gate_ptr + offsets, mask=mask).to(tl.float32)
+    up = tl.load(up_ptr + offsets, mask=mask).to(tl.float32)
+    tl.store(out_ptr + offsets, gate * tl.sigmoid(gate) * up, mask=mask)
+    # to here
+
+
+def swiglu(gate, up):
+    out = None
+    # about 4 lines from here
+    gate, up = gate.contiguous(), up.contiguous()
+    out = torch.empty_like(gate)
+    grid = (triton.cdiv(out.numel(), 1024),)
+    swiglu_kernel[grid](gate, up, out, out.numel(), BLOCK_SIZE=1024)
+    # to here
+    return gate * torch.sigmoid(gate) * up if out is None else out
+
+
+# %%
+check("01.9", swiglu)
 
 # %% [markdown]
 # <details>
 # <summary>Hint 1</summary>
 #
-# 2^31 is 2,147,483,648.
+# The kernel is `add_kernel` with another formula in its last line. The launcher is `add`.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# You may ask: `specialise` takes any number, and allocates nothing for it.
+# `tl.sigmoid` takes float32: write `.to(tl.float32)` after each load, as `silu_kernel` does.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# Allocate `out` in the launcher with `torch.empty_like`, and do not compute anything there: each
+# PyTorch operation is one more kernel.
 #
 # </details>
 
 # %% [markdown]
+# The three cells below verify your kernel, count what it moves, and time it. They also run before
+# you have solved the exercise; run them again afterwards.
+#
+# First: is it right? In float16, PyTorch's three kernels are *not* right by `verify`'s standard.
+# They round after each operation, three times in all, and the errors add up. Yours rounds once.
+
+
+# %%
+def three_kernels(gate, up):
+    return gate * torch.sigmoid(gate) * up
+
+
+print(verify(swiglu, three_kernels, cases=vectors(2)))
+
+# %% [markdown]
+# Second: does it move what it should? You want to see two loads and one store of 268 MB each, with
+# "1.00 times the least". (An empty kernel moves nothing.)
+
+# %%
+gate, up, out = (torch.empty(2**26, device="meta") for _ in range(3))
+cost(swiglu_kernel, (2**16,), gate, up, out, 2**26, BLOCK_SIZE=1024, target="H200")
+
+# %% [markdown]
+# Third, if you have a GPU: is it fast? You are looking for nearly the whole copy roof, where
+# PyTorch's three kernels reach 3/8 of it. Speeds here count the bytes that *must* be moved, 12 per
+# element. In CPU mode there is nothing to time, and the two times that you worked out above are what
+# to expect.
+
+# %%
+if MODE.gpu:
+    make = lambda n: (torch.randn(n, device=DEVICE), torch.randn(n, device=DEVICE))
+    must = lambda gate, up: 3 * gate.nbytes
+    timed = bench(swiglu, [three_kernels], make=make, sizes=[2**22, 2**24, 2**26], bytes=must)
+    print(timed)
+
+# %% [markdown]
+# You now have a fused kernel that is verified, counted and, on a GPU, timed. That is the whole
+# method of this course. What comes later are harder kernels.
+#
+# To be honest, `torch.compile` would have fused these three operations for you, so try that first
+# in your own work. It merges operations as they stand. Where the algorithm itself has to change, as
+# in the flash attention of lesson 06, it needs somebody to write the kernel.
+
+# %% [markdown]
 # ## On your own
 #
-# - Change `add` to subtract, and give `verify` the right reference.
-# - Launch with `n // 1024` programs in place of `triton.cdiv(n, 1024)`. What does `verify` say
-#   first?
-# - Add three vectors in one kernel: 16 bytes an element, where two kernels move 24. Verify it
-#   with `lambda x, y, z: x + y + z` and `vectors(3)`, and on a GPU time it: `help(bench)` says
-#   how to give your own inputs.
+# - Change `add` so that it subtracts, and give `verify` the right reference.
+# - Launch `add_kernel` with `n // 1024` programs instead of `triton.cdiv(n, 1024)`. What does
+#   `verify` say first, and why about that length?
+# - Add three vectors in one kernel. It moves 16 bytes per element, where two kernels move 24. Verify
+#   it with `lambda x, y, z: x + y + z` and `vectors(3)`. On a GPU, time it as above.
 #
 # ## In practice
 #
-# Do not write a kernel for `x + y`: PyTorch's is as good, and `torch.compile` joins it with its
-# neighbours. What you keep from this lesson is the way: count bytes, verify, then measure against
-# the roof. The finished operation, with its input checks and 64-bit offsets for very long
-# vectors, is [kernels/vector_add.py](../kernels/vector_add.py).
+# Do not write a kernel for `x + y`. What to take away is the method: count the bytes, verify, then
+# measure against the roof. The finished addition, with checks of its inputs and with 64-bit offsets
+# for very long vectors, is [kernels/vector_add.py](../kernels/vector_add.py).
 #
-# Between your Python and the GPU's instructions lie five stages of a compiler. Lesson 03 walks
-# through them with this kernel.
+# ## What you can do now
+#
+# You can write a kernel over blocks with a launcher, verify it on inputs that you would not have
+# thought of, and say how fast it could be at best. You know why the first call is slow and why small
+# tensors gain nothing. And you have fused three operations into one. Ask yourself:
+#
+# 1. A kernel gives the same numbers as PyTorch, and `verify` calls it wrong. How can that be?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It may write outside of its output, or read outside of its inputs, or only be wrong for other
+# lengths, strides and dtypes than the ones you tried.
+#
+# </details>
+#
+# 2. A float32 vector of 2^28 elements is multiplied by a number. What is the least time at a copy
+#    roof of 4.25 TB/s?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 8 bytes per element, 2.15 GB in all. At 4.25 TB/s that takes 505 microseconds.
+#
+# </details>
+#
+# 3. At `n` = 98,432 one instruction of `add_kernel` loads four elements; at 98,433 it takes four
+#    instructions. What did Triton tell the compiler in one case and not in the other?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# That `n_elements` is divisible by 16. Otherwise the mask may end between two of four neighboring
+# lanes, and then each of them needs an instruction of its own.
+#
+# </details>
+#
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/01-vector-add.py](../solutions/01-vector-add.py) has all answers.
+#
+# **Next:** [lesson 02](02-two-dimensions.ipynb). With a second dimension come strides, and it starts
+# to matter very much which elements a warp asks for together.
 #
 # ## Further reading
 #

@@ -115,8 +115,7 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
             slip = ""
             if problem.index is not None:
                 slip = slip_of(exercise, function, cases, number)
-            reason = "
-".join(filter(None, [outcome.reason, slip, f"The case: {outcome.case}."]))
+            reason = "\n".join(filter(None, [outcome.reason, slip, f"The case: {outcome.case}."]))
             raised = problem.kind == "raised"
             judged = Judged("wrong" if problem.kind == "raised" else problem.kind, reason)
             where = Where(number, problem.program, problem.launch, problem.index, reach)

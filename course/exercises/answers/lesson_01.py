@@ -307,6 +307,58 @@ MISTAKES = {
         Mistake("a number", 64, "no answer", "must be a text",
             means="They answer with the number of bits; the question is for the type's name."),
     ],
+    "01.9": [
+        Mistake("computed in PyTorch beside the kernel", {
+            " if out is None else out": "",
+        }, "wrong", "It computes with PyTorch (sigmoid, mul)",
+            means="They wrote the kernel and return PyTorch's result: what the kernel stored is "
+            "never looked at."),
+        Mistake("the sigmoid from PyTorch", {
+            "    out = torch.empty_like(gate)": "    gate = gate * torch.sigmoid(gate)\n"
+            "    out = torch.empty_like(gate)",
+            "gate * tl.sigmoid(gate) * up": "gate * up",
+        }, "wrong", "It computes with PyTorch (sigmoid, mul)",
+            means="They fuse the last product alone; the first two operations still go through "
+            "memory."),
+        Mistake("two launches", {
+            "    # to here\n    return":
+            "    swiglu_kernel[grid](gate, up, out, out.numel(), BLOCK_SIZE=1024)\n"
+            "    # to here\n    return",
+        }, "wrong", "it took 2 launches where 1 will do",
+            means="They launch a second time, perhaps to warm up; every launch goes through "
+            "memory again."),
+        Mistake("sigmoid without the gate", {
+            "gate * tl.sigmoid(gate) * up": "tl.sigmoid(gate) * up",
+        }, "wrong", "Wrong: 1,025 of 1,025",
+            means="They wrote a sigmoid gate; SwiGLU multiplies by the gate's own value as well."),
+        Mistake("gate and up swapped", {"gate, up, out, out": "up, gate, out, out"},
+            "wrong", "Wrong: 1,025 of 1,025",
+            means="They trust the names; positional arguments go by their place alone."),
+        Mistake("no conversion", {".to(tl.float32)": ""},
+            "does not compile", "fp16",
+            means="They think that functions take any type; exp and sigmoid take float32 and "
+            "float64 alone."),
+        Mistake("rounded before the product", {
+            "gate * tl.sigmoid(gate) * up":
+            "(gate * tl.sigmoid(gate)).to(out_ptr.dtype.element_ty) * up",
+        }, "wrong", "901 float16",
+            means="They convert back early, as three kernels would; each conversion to float16 "
+            "rounds."),
+        Mistake("strides forgotten", {
+            "    gate, up = gate.contiguous(), up.contiguous()\n": "",
+        }, "reads outside", "every second element",
+            means="They think that a tensor's elements always lie side by side; a slice with a "
+            "step is a view of a longer one."),
+        Mistake("no mask on the store", {"* up, mask=mask": "* up"},
+            "writes outside", "",
+            means="They think that lanes masked at the load stay masked; each store needs its "
+            "own mask."),
+        Mistake("the gate loaded twice", {
+            "    up = tl.load":
+            "    gate = tl.load(gate_ptr + offsets, mask=mask).to(tl.float32)\n    up = tl.load",
+        }, "wrong", "bytes where",
+            means="They load again what they have: a value that was loaded stays in registers."),
+    ],
 }  # fmt: skip
 
 OTHERS = {
@@ -425,5 +477,35 @@ OTHERS = {
         Other("the whole line", "n_elements: i64"),
         Other("all that it shows", "i64, divisible by 16"),
         Other("a capital", "I64"),
+    ],
+    "01.9": [
+        Other("the sigmoid written out", {
+            "gate * tl.sigmoid(gate) * up": "gate / (1 + tl.exp(-gate)) * up",
+        }),
+        Other("a helper", {
+            "@triton.jit":
+            "@triton.jit\n"
+            "def silu(x):\n"
+            "    x = x.to(tl.float32)\n"
+            "    return x * tl.sigmoid(x)\n"
+            "\n"
+            "\n"
+            "@triton.jit",
+            ".to(tl.float32)\n    up": "\n    up",
+            "gate * tl.sigmoid(gate) * up": "silu(gate) * up",
+        }),
+        Other("strides, and no copy", {
+            "    gate, up = gate.contiguous(), up.contiguous()\n": "",
+            "torch.empty_like(gate)": "torch.empty(len(gate), dtype=gate.dtype, device=DEVICE)",
+            "out.numel(), BLOCK_SIZE": "out.numel(), gate.stride(0), up.stride(0), BLOCK_SIZE",
+            "n_elements, BLOCK_SIZE": "n_elements, gate_stride, up_stride, BLOCK_SIZE",
+            "gate_ptr + offsets": "gate_ptr + offsets * gate_stride",
+            "up_ptr + offsets": "up_ptr + offsets * up_stride",
+        }),
+        Other("a smaller block and a grid that follows it", {
+            "(triton.cdiv(out.numel(), 1024),)":
+            'lambda meta: (triton.cdiv(out.numel(), meta["BLOCK_SIZE"]),)',
+            "BLOCK_SIZE=1024": "BLOCK_SIZE=256",
+        }),
     ],
 }  # fmt: skip

@@ -32,6 +32,13 @@ def _reverse(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def _gates(
+    n: int, layout: str = "contiguous", dtype: torch.dtype = torch.float32, values: str = "normal"
+) -> Case:
+    """A gate of this length, and what passes it, which is contiguous."""
+    return Case((Input((n,), dtype, layout, values), Input((n,), dtype)), seed=n)
+
+
 EXERCISES = (
     Kernel(
         "01.1",
@@ -89,6 +96,19 @@ EXERCISES = (
         longer=lambda n: _vector(2 * n + 1),
         may_copy=False,
     ),
+    Text(
+        "01.8",
+        accepts=("i64", "n_elements: i64", "n_elements: i64, divisible by 16"),
+        because="It does not fit 32 bits, so it is another type, and another compiled kernel.",
+        slips={
+            "i32": "The largest i32 is 2,147,483,647.",
+            "u32": "Triton takes the smallest of i32 and i64 that holds the number, and u64 "
+            "above that.",
+            "int64": "Triton writes it shorter.",
+            "constexpr": "Only an integer equal to 1 becomes a constant.",
+            "*i64": "The star is for a pointer, and n_elements is a number.",
+        },
+    ),
     Number(
         "01.5",
         right=2 * 2 * 2**26 / 1e6,
@@ -107,7 +127,7 @@ EXERCISES = (
         "01.6",
         right=4 * 4 * 2**24 / 4.25e12 * 1e6,
         unit="us",
-        because="Three vectors read and one written: 16 bytes an element.",
+        because="Three vectors are read and one is written: 16 bytes per element.",
         slips={
             3 * 4 * 2**24 / 4.25e12 * 1e6: "One vector is missing: three are read and one is "
             "written.",
@@ -121,11 +141,11 @@ EXERCISES = (
         right="c",
         why={
             "a": "What fits the cache is faster to reach, not slower.",
-            "b": "Were that so, 4,096 elements, four programs, would take far less; they take "
+            "b": "4,096 elements leave far more of them idle, with four programs, and take just "
             "as long.",
             "c": "From 4,096 elements to 65,536 the time hardly changes: it is the launch, not "
             "the work.",
-            "d": "It is compiled in the first call only, and that takes half a second, not "
+            "d": "It is compiled in the first call only, and that takes about a second, not "
             "microseconds.",
         },
     ),
@@ -146,5 +166,19 @@ EXERCISES = (
             "constexpr": "Only an integer equal to 1 becomes a constant.",
             "*i64": "The star is for a pointer, and n_elements is a number.",
         },
+    ),
+    Launcher(
+        "01.9",
+        parameters=("gate", "up"),
+        reference=lambda gate, up: gate * torch.sigmoid(gate) * up,
+        cases=(
+            *(_gates(n) for n in (1025, 5000, 1024, 1)),
+            _gates(777, layout="every second element"),
+            _gates(901, dtype=torch.float16),
+            _gates(300, values="below zero"),
+        ),
+        longer=lambda n: _gates(n + 1),
+        most_launches=1,
+        most_bytes=lambda gate, up: 3 * gate.nbytes,
     ),
 )
