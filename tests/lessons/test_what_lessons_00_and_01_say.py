@@ -1,13 +1,18 @@
-"""What lessons 00 and 01 say in their text, and what their readers are asked to do on their own."""
+"""What lessons 00 and 01 and the README say, and what readers are asked to do on their own."""
+
+import re
 
 import pytest
 import torch
 import triton
 import triton.language as tl
 
-from course import MODE
+from course import MODE, lower, recorded, vectors, verify
 from course.benching.gpu_experiments import observed
 from course.gpus.measured import recorded_facts
+from course.lessons.minutes import sections
+from course.lessons.source import ROOT, SOLUTIONS, lesson_sources, solved
+from kernels.vector_add import add_kernel_v2
 
 cpu_mode = pytest.mark.skipif(MODE.gpu, reason="it is said of the interpreter")
 
@@ -97,3 +102,124 @@ def test_an_atomic_adds_up_every_part():
     total = torch.zeros(1, device=MODE.device)
     total_kernel[(1024,)](ones, total)
     assert total.item() == 1024 * 1024
+
+
+def launched(kernel, *inputs, programs=None):
+    """The output of an element-wise kernel with blocks of 1,024, by default as many as needed."""
+    inputs = [tensor.contiguous() for tensor in inputs]
+    out = torch.empty_like(inputs[0])
+    n = out.numel()
+    programs = triton.cdiv(n, 1024) if programs is None else programs
+    kernel[(programs,)](*inputs, out, n, BLOCK_SIZE=1024)
+    return out
+
+
+@triton.jit
+def subtract_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x, y = tl.load(x_ptr + offsets, mask=mask), tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x - y, mask=mask)
+
+
+def small(count):
+    """The cases of `vectors` that the interpreter runs soon."""
+    return [case for case in vectors(count) if case.elements <= 2000]
+
+
+def test_a_subtraction_is_verified_against_torch():
+    assert verify(lambda x, y: launched(subtract_kernel, x, y), torch.sub, small(2)).right
+
+
+def test_a_grid_that_rounds_down_is_first_found_at_one_element():
+    def few(x, y):
+        return launched(add_kernel_v2, x, y, programs=x.numel() // 1024)
+
+    said = str(verify(few, torch.add, small(2), first_wrong_only=True))
+    assert "First wrong case: 1 float32." in said
+    assert "got nothing: it was never written" in said
+
+
+def test_one_instruction_loads_four_elements_where_the_length_is_divisible_by_16():
+    loads = {
+        n: lower(add_kernel_v2, *["*fp32:16"] * 3, n, BLOCK_SIZE=1024, target="sm_90").ptx
+        for n in ("i32:16", "i32")
+    }
+    assert "ld.global.v4" in loads["i32:16"] and "ld.global.v4" not in loads["i32"]
+
+
+def three_roundings(gate, up):
+    return gate * torch.sigmoid(gate) * up
+
+
+def test_three_kernels_of_pytorch_round_too_often_in_float16():
+    said = verify(three_roundings, three_roundings, vectors(2, (torch.float16,)))
+    assert not said.right
+    assert verify(three_roundings, three_roundings, vectors(2, (torch.float32,))).right
+
+
+def test_one_program_per_element_is_two_hundred_times_slower():
+    speeds = recorded("vector_add")
+    ratio = speeds.at("add_v1", 2**26).ms / speeds.at("add", 2**26).ms
+    assert ratio == pytest.approx(200, rel=0.15)
+
+
+def test_small_vectors_take_as_long_as_a_launch_and_large_ones_run_at_the_roof():
+    speeds = recorded("vector_add")
+    tiny, small, large = (speeds.at("add", n) for n in (2**12, 2**16, 2**26))
+    assert 2e-3 < tiny.ms < 5e-3 and small.ms < 1.2 * tiny.ms
+    assert small.ms == pytest.approx(20 * small.bytes / speeds.copy_tb_s / 1e9, rel=0.15)
+    assert 0.98 < large.tb_s / speeds.copy_tb_s < 1.05
+    below, above = (speeds.at("add", n).tb_s for n in (2**22, 2**24))
+    assert below < 0.75 * speeds.copy_tb_s and above > 0.9 * speeds.copy_tb_s
+
+
+def test_a_call_of_ours_takes_the_cpu_three_to_four_times_a_call_of_torch():
+    launch_us = recorded("vector_add").launch_us
+    assert 3 < launch_us["add"] / launch_us["torch.add"] < 4
+    assert launch_us["first call, empty cache"] == pytest.approx(1e6, rel=0.3)
+    assert launch_us["first call, kernel in the disk cache"] > 1e5
+
+
+def test_speed_falls_where_a_thread_would_hold_256_elements_of_each_vector():
+    speeds = recorded("vector_add_blocks")
+    for warps in (1, 4):
+        full = speeds.at(f"num_warps={warps}", 1024).tb_s
+        assert full > 0.95 * speeds.copy_tb_s
+        assert speeds.at(f"num_warps={warps}", 64).tb_s < 0.5 * full
+        assert speeds.at(f"num_warps={warps}", 256 * 32 * warps).tb_s < 0.3 * full
+    widest = max(timing.x for timing in speeds.of("num_warps=16"))
+    assert speeds.at("num_warps=16", widest).tb_s > 0.85 * speeds.copy_tb_s
+
+
+def test_a_product_with_a_number_takes_505_microseconds_at_the_roof():
+    moved = 8 * 2**28
+    assert round(moved / 1e9, 2) == 2.15
+    assert round(moved / 4.25e12 * 1e6) == 505
+
+
+README = (ROOT / "README.md").read_text()
+ROUTE = re.compile(r"^(?:# )?(\| (?:three hours|one day|all) \|.*)$", re.MULTILINE)
+
+
+def test_the_readme_and_lesson_00_show_the_same_three_routes():
+    routes = ROUTE.findall((SOLUTIONS / "00-start-here.py").read_text())
+    assert len(routes) == 3
+    assert ROUTE.findall(README) == routes
+
+
+def minutes_of(source, route=""):
+    return sum(each.core for each in sections(solved(source)) if route in (each.routes or ""))
+
+
+def test_the_short_route_takes_about_three_hours():
+    first, second, *_ = lesson_sources()
+    assert 150 <= sum(minutes_of(source, "three hours") for source in (first, second)) <= 190
+
+
+def test_the_readme_gives_about_the_minutes_that_each_lesson_takes():
+    stated = re.findall(r"^\| (\d\d) \|.*\| (\d+) \|$", README, re.MULTILINE)
+    assert [number for number, _ in stated] == [source.name[:2] for source in lesson_sources()]
+    for (number, minutes), source in zip(stated, lesson_sources(), strict=True):
+        taken = sum(each.core + each.stretch for each in sections(solved(source)))
+        assert abs(int(minutes) - taken) < 0.25 * taken, number
