@@ -392,8 +392,32 @@ print(observed().dots)
 # its operands alone are.
 #
 # Two warnings for CPU mode. The interpreter multiplies float32 in full, so TF32 never shows there. And
-# its bfloat16 dots are wrong, by powers of ten: this course uses float16 or float32 where it
-# interprets, and `verify` leaves bfloat16 to the GPU.
+# it gets bfloat16 wrong. NumPy has no bfloat16, so the interpreter keeps such a value as the integer of
+# its 16 bits. It loads, stores and converts to float32 correctly, but it adds and multiplies those
+# integers. (Converting back, it cuts bits off where a GPU rounds.)
+#
+# **Predict:** the bits of 1.0 are the integer 16256. What does the interpreter make of a product of two
+# 16 x 16 matrices of ones, which should be 16 everywhere: 16 x 1 x 1, or 16 x 16256 x 16256?
+
+
+# %%
+@triton.jit
+def ones_kernel(x_ptr, twice_ptr, product_ptr):
+    offsets = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    x = tl.load(x_ptr + offsets)
+    tl.store(twice_ptr + offsets, x + x)
+    tl.store(product_ptr + offsets, tl.dot(x, x))
+
+
+ones = torch.ones(16, 16, device=DEVICE, dtype=torch.bfloat16)
+twice, product = torch.empty_like(ones), torch.empty(16, 16, device=DEVICE)
+ones_kernel[(1,)](ones, twice, product)
+print(f"1 + 1 = {twice[0, 0].item():.3g}, and the product is {product[0, 0].item():,.0f}")
+
+# %% [markdown]
+# On a GPU this prints 2 and 16. No warning comes with the wrong numbers, so in CPU mode use float32 or
+# float16, or convert with `.to(tl.float32)` right after the load. `verify` and `check` know about it and
+# leave such cases to a GPU.
 
 # %% [markdown]
 # ## Tiles and their order
