@@ -1,4 +1,4 @@
-"""A warp's lanes above the sectors of memory that they touch, an arrow from each to its own."""
+"""A warp's threads above the sectors of memory that they touch, an arrow from each to its own."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -52,7 +52,7 @@ def draw_lane_arrows(axes: Axes, lanes: Lanes, colour: str) -> list[int]:
     for sector in touched:
         frame(axes, shift + places[sector], 0, 1, 1, edgecolor="black", lw=0.8)
     _label_bytes(axes, touched, {sector: shift + place for sector, place in places.items()})
-    label(axes, -0.4, LANES_Y + 0.5, "lane", ha="right", fontsize=9)
+    label(axes, -0.4, LANES_Y + 0.5, "thread", ha="right", fontsize=9)
     label(axes, -0.4, 0.5, "sector", ha="right", fontsize=9)
     axes.set_xlim(LEFT, width + 0.3)
     axes.set_ylim(BELOW, ABOVE)
@@ -107,7 +107,7 @@ def _step(touched: list[int]) -> int:
 def _label_bytes(axes: Axes, touched: list[int], lefts: dict[int, float]) -> None:
     """Below the sectors: at which bytes they lie, and how far apart if that is always the same."""
     if not touched:
-        label(axes, 16 * LANE, 0.5, "no lane asks for anything", color=GREY, fontsize=9)
+        label(axes, 16 * LANE, 0.5, "no thread asks for anything", color=GREY, fontsize=9)
         return
     first, last = touched[0], touched[-1]
     left, right = lefts[first], lefts[last] + 1

@@ -1,4 +1,4 @@
-"""From the grid down to one lane: which elements of a block a program, a warp and a lane hold."""
+"""From the grid down to one thread: which elements a program, a warp and a thread hold."""
 
 from matplotlib.axes import Axes
 
@@ -7,34 +7,34 @@ from course.display.picture import Picture, new_figure
 from course.display.shapes import box, cell, label
 from course.errors import CourseError
 
-LANES = 32
+THREADS = 32
 MOST_WARPS = 8
 MOST_REGISTERS = 32
 VECTOR = 4
-"""float32 elements side by side that one lane moves at once: 16 bytes."""
+"""float32 elements side by side that one thread moves at once: 16 bytes."""
 PROGRAMS_SHOWN = 4
 WIDTH = 32.0
-"""Of the picture, in lanes."""
+"""Of the picture, in threads."""
 LEVEL = 2.6
 """From one level of the picture to the next."""
 
 
 def hierarchy(
-    block_size: int = 1024, num_warps: int = 4, *, program: int = 1, warp: int = 2, lane: int = 5
+    block_size: int = 1024, num_warps: int = 4, *, program: int = 1, warp: int = 2, thread: int = 5
 ) -> Picture:
-    """The grid, a program's block, its warps, a warp's 32 lanes and the elements of one lane.
+    """The grid, a program's block, its warps, a warp's 32 threads and the elements of one thread.
 
     block_size: elements of float32 in a block, a power of two of 32 * num_warps or more.
-    program, warp, lane: the ones that are opened.
+    program, warp, thread: the ones that are opened.
 
     The block is a vector that is loaded from memory side by side, which is how the compiler deals
-    it out: up to 4 neighbours to a lane, as they fit one instruction, lane after lane, warp after
-    warp, and from the beginning again until all are held.
+    it out: up to 4 neighbors per thread, as they fit one instruction, thread after thread, warp
+    after warp, and from the beginning again until all are held.
     """
-    _check(block_size, num_warps, program, warp, lane)
-    per_lane = block_size // (num_warps * LANES)
-    vector = min(VECTOR, per_lane)
-    rounds = per_lane // vector
+    _check(block_size, num_warps, program, warp, thread)
+    per_thread = block_size // (num_warps * THREADS)
+    vector = min(VECTOR, per_thread)
+    rounds = per_thread // vector
     figure = new_figure(9, 5.5)
     axes = figure.subplots()
     first = program * block_size
@@ -44,49 +44,49 @@ def hierarchy(
     _draw_zoom(axes, 0, lefts, colour)
     lefts = _draw_block(axes, first, block_size, num_warps, warp, vector)
     _draw_zoom(axes, 1, lefts, pale)
-    span = _span(first, (warp * LANES) * vector, LANES * vector)
-    _draw_lanes(axes, span, lane, pale, vector)
+    span = _span(first, (warp * THREADS) * vector, THREADS * vector)
+    _draw_threads(axes, span, thread, pale, vector)
     held = [
-        first + (turn * num_warps * LANES + warp * LANES + lane) * vector + k
+        first + (turn * num_warps * THREADS + warp * THREADS + thread) * vector + k
         for turn in range(rounds)
         for k in range(vector)
     ]
     end = _draw_registers(axes, held, pale, vector)
-    _draw_zoom(axes, 2, (lane, lane + 1), pale, end)
+    _draw_zoom(axes, 2, (thread, thread + 1), pale, end)
     axes.set_xlim(-4.6, WIDTH + 0.2)
     axes.set_ylim(-3 * LEVEL - 0.9, 1.7)
     axes.axis("off")
     alt = (
-        f"From the grid to one lane, for blocks of {block_size:,} float32 and {num_warps} warps. "
+        f"From the grid to one thread, for blocks of {block_size:,} float32 and {num_warps} warps. "
         f"Program {program} of the grid owns elements {first:,} to {first + block_size - 1:,}. "
-        f"Its {num_warps} warps share them in pieces of {LANES * vector}"
+        f"Its {num_warps} warps share them in pieces of {THREADS * vector}"
         + (f", {rounds} times over" if rounds > 1 else "")
-        + f": warp {warp} begins at {span[0]:,}. In a warp, {LANES} lanes hold {vector} "
+        + f": warp {warp} begins at {span[0]:,}. In a warp, {THREADS} threads hold {vector} "
         f"{'neighbors' if vector > 1 else 'element'} each. "
-        f"Lane {lane} of warp {warp} holds {_listed(held)}: {per_lane} in "
-        f"{per_lane} register{'s' if per_lane > 1 else ''}."
+        f"Thread {thread} of warp {warp} holds {_listed(held)}: {per_thread} in "
+        f"{per_thread} register{'s' if per_thread > 1 else ''}."
     )
     return Picture.of(figure, alt, colours=32)
 
 
-def _check(block_size: int, num_warps: int, program: int, warp: int, lane: int) -> None:
+def _check(block_size: int, num_warps: int, program: int, warp: int, thread: int) -> None:
     """Raise CourseError for what cannot be drawn."""
     numbers = {
         "block_size": block_size, "num_warps": num_warps, "program": program, "warp": warp,
-        "lane": lane,
+        "thread": thread,
     }  # fmt: skip
     for name, number in numbers.items():
         if type(number) is not int:
             raise CourseError(f"draw.hierarchy takes whole numbers: {name} is {number!r}.")
     if num_warps not in (1, 2, 4, 8):
         raise CourseError(f"draw.hierarchy shows 1, 2, 4 or 8 warps; num_warps is {num_warps}.")
-    least, most = LANES * num_warps, LANES * num_warps * MOST_REGISTERS
+    least, most = THREADS * num_warps, THREADS * num_warps * MOST_REGISTERS
     if not least <= block_size <= most or block_size & (block_size - 1):
         raise CourseError(
             f"draw.hierarchy shows blocks of {least:,} to {most:,} elements, a power of two, for "
             f"num_warps={num_warps}; block_size is {block_size:,}."
         )
-    for name, number, count in (("warp", warp, num_warps), ("lane", lane, LANES)):
+    for name, number, count in (("warp", warp, num_warps), ("thread", thread, THREADS)):
         if not 0 <= number < count:
             raise CourseError(f"There is no {name} {number}: there are {count}, counted from 0.")
     if not 0 <= program < PROGRAMS_SHOWN:
@@ -129,7 +129,7 @@ def _draw_block(
 ) -> Span:
     """A program's block in the pieces of its warps; returns the first piece of the one opened."""
     _draw_name(axes, 1, "program", f"{num_warps} warps, {block_size:,} elements")
-    piece = LANES * vector
+    piece = THREADS * vector
     count = block_size // piece
     width = WIDTH / count
     for number in range(count):
@@ -144,22 +144,22 @@ def _draw_block(
     return opened * width, (opened + 1) * width
 
 
-def _draw_lanes(axes: Axes, span: tuple[int, int], opened: int, colour: str, vector: int) -> None:
-    """The 32 lanes of a warp."""
-    _draw_name(axes, 2, "warp", f"{LANES} lanes = threads")
-    for lane in range(LANES):
-        shade = colour if lane == opened else paler(colour, 0.6)
-        cell(axes, lane, -2 * LEVEL, shade, str(lane), size=8)
+def _draw_threads(axes: Axes, span: tuple[int, int], opened: int, colour: str, vector: int) -> None:
+    """The 32 threads of a warp."""
+    _draw_name(axes, 2, "warp", f"{THREADS} threads")
+    for thread in range(THREADS):
+        shade = colour if thread == opened else paler(colour, 0.6)
+        cell(axes, thread, -2 * LEVEL, shade, str(thread), size=8)
     begins, ends = span
-    each = f"{vector} side by side in each lane" if vector > 1 else "one in each lane"
+    each = f"{vector} side by side in each thread" if vector > 1 else "one in each thread"
     elements = f"elements {begins:,} to {ends:,}: {each}"
-    x, side = (0.0, "left") if opened > LANES // 2 else (WIDTH, "right")
+    x, side = (0.0, "left") if opened > THREADS // 2 else (WIDTH, "right")
     label(axes, x, -2 * LEVEL - 0.35, elements, ha=side, color=DARK)
 
 
 def _draw_registers(axes: Axes, held: list[int], colour: str, vector: int) -> float:
-    """The elements that one lane holds, register by register; returns where they end."""
-    _draw_name(axes, 3, "lane", f"{len(held)} register{'s' if len(held) > 1 else ''}")
+    """The elements that one thread holds, register by register; returns where they end."""
+    _draw_name(axes, 3, "thread", f"{len(held)} register{'s' if len(held) > 1 else ''}")
     width = min(2.6, WIDTH / len(held) * 0.97)
     y = -3 * LEVEL
     for register, element in enumerate(held):

@@ -1,4 +1,4 @@
-"""The 32 lanes of a warp and the sectors that they touch, for elements at equal distances."""
+"""The 32 threads of a warp and the sectors that they touch, for elements at equal distances."""
 
 from course.display.colours import WORK
 from course.display.lane_arrows import SECTOR_BYTES, draw_lane_arrows, lane_legend
@@ -10,10 +10,11 @@ ITEM_BYTES = (1, 2, 4, 8)
 
 
 def sectors(*strides: int, start: int = 0, itemsize: int = 4) -> Picture:
-    """Where the 32 lanes of a warp read, each one element: an arrow from each to its sector.
+    """Where the 32 threads of a warp read, each one element: an arrow from each to its sector.
 
-    strides: how many elements lane i + 1 lies beyond lane i; a row of arrows each, 1 to 4 of them,
-        by default 1. start: the element of lane 0. itemsize: bytes of an element, 1, 2, 4 or 8.
+    strides: how many elements thread i + 1 lies beyond thread i; a row of arrows each, 1 to 4 of
+        them, by default 1. start: the element of thread 0.
+    itemsize: bytes of an element, 1, 2, 4 or 8.
     """
     strides = strides or (1,)
     if len(strides) > 4:
@@ -37,8 +38,8 @@ def sectors(*strides: int, start: int = 0, itemsize: int = 4) -> Picture:
         head = f"stride {stride}" + (f", from element {start}" if start else "")
         counts = f"{len(touched)} {sectors_move} {moved:,} bytes for {asked:,} that are used"
         axes.set_title(f"{head}: {counts}", fontsize=9.5, loc="left")
-        sentences.append(f"With {head}, the {LANES} lanes of a warp touch {counts}.")
+        sentences.append(f"With {head}, the {LANES} threads of a warp touch {counts}.")
     legend = lane_legend({"load": WORK["load"]})
     figure.legend(handles=legend, loc="outside lower right", ncols=2, fontsize=8, frameon=False)
-    what = f"Each lane reads one element of {itemsize} byte{'s' if itemsize > 1 else ''}."
+    what = f"Each thread reads one element of {itemsize} byte{'s' if itemsize > 1 else ''}."
     return Picture.of(figure, " ".join([what, *sentences]), colours=32)

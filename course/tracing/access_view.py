@@ -49,16 +49,18 @@ STORE_MARKS = (_Mark("twice", "#CC0000", "red", "written by several programs"),)
 def access(
     kernel: Kernel, grid: Any, *args: AnyValue, target: str | None = None, **kwargs: AnyValue
 ) -> Picture:
-    """The elements that each program touches, and how a warp's lanes reach into memory.
+    """The elements that each program touches, and how a warp's threads reach into memory.
 
     kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs); it is run in the interpreter,
         on copies of the tensors.
-    target: what it is compiled for, as `lower` or `cost` takes it: which lanes ask together follows
-        from the compiled layouts.
+    target: what it is compiled for, as `lower` or `cost` takes it: which threads ask together
+        follows from the compiled layouts.
 
     A row for every load and store. Left its tensor in the colours of programs, what the first one
-    touches framed; right the lanes of its first warp in their first request, an arrow from each to
-    its sectors of 32 bytes, all on one scale. Raises CourseError if the launch is none, or fails.
+    touches framed; right the threads of its first warp in their first request, an arrow from each
+    to its sectors of 32 bytes, all on one scale.
+
+    Raises CourseError if the launch is none, or fails.
     """
     compiled_for = GPUS[target].target if target in GPUS else target
     surveyed = survey("draw.access", kernel, grid, args, kwargs, compiled_for)
@@ -94,7 +96,7 @@ def _requests_text(counts: AccessCounts) -> str:
     if counts.by_descriptor:
         return f"{counts.sectors:,} sectors, by tensor descriptor"
     if not counts.requests:
-        return "no lane asks for anything"
+        return "no thread asks for anything"
     ratio = counts.sectors / counts.least
     verdict = "coalesced" if ratio < COALESCED else f"{ratio:.2f} times the least"
     requests = f"{counts.requests:,} request{'s' if counts.requests != 1 else ''} of a warp"
@@ -147,16 +149,16 @@ def _program_colour(program: int, programs: int) -> tuple[int, ...]:
 
 
 def _draw_requests(axes: Axes, title: str, counts: AccessCounts, colour: str) -> str:
-    """The lanes of the first request and the sectors that they touch; a sentence on them."""
+    """The threads of the first request and the sectors that they touch; a sentence on them."""
     axes.set_title(f"{title}\n{_requests_text(counts)}", fontsize=9, loc="left")
     if counts.lanes:
         touched = draw_lane_arrows(axes, counts.lanes, colour)
         count = len(counts.lanes)
-        lanes = f"{count} lanes reach" if count > 1 else "one lane reaches"
+        lanes = f"{count} threads reach" if count > 1 else "one thread reaches"
         return f" In the first request {lanes} into {sectors_text(touched)}."
     why = "asks for nothing in the first program"
     if counts.by_descriptor:
         why = "is made of whole rows, by a tensor descriptor"
-    axes.text(0.05, 0.5, f"No lane to show: it {why}.", fontsize=9, color=DARK)
+    axes.text(0.05, 0.5, f"No thread to show: it {why}.", fontsize=9, color=DARK)
     axes.axis("off")
     return ""

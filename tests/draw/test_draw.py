@@ -68,17 +68,20 @@ PICTURES = {
         "the shape [4, 3]: row i, column j holds the sum of the column's element i and the row's "
         "element j. Its first row is 0, 1, 2, its last 18, 19, 20.",
     ),
-    "from the grid to a lane": (
-        lambda: draw.hierarchy(1024, 4, program=1, warp=2, lane=5),
-        "Lane 5 of warp 2 holds 1,300, 1,301, 1,302, 1,303, 1,812, 1,813, 1,814, 1,815: 8 in 8 "
+    "from the grid to a thread": (
+        lambda: draw.hierarchy(1024, 4, program=1, warp=2, thread=5),
+        "Thread 5 of warp 2 holds 1,300, 1,301, 1,302, 1,303, 1,812, 1,813, 1,814, 1,815: 8 in 8 "
         "registers.",
     ),
     "many registers": (lambda: draw.hierarchy(1024, 1, warp=0), "8 times over: warp 0 begins"),
     "a register": (lambda: draw.hierarchy(256, 8, warp=7), "warp 7 begins at 480. In a warp, 32"),
-    "sectors": (lambda: draw.sectors(), "With stride 1, the 32 lanes of a warp touch 4 sectors, "),
+    "sectors": (
+        lambda: draw.sectors(),
+        "With stride 1, the 32 threads of a warp touch 4 sectors, ",
+    ),
     "strides": (
         lambda: draw.sectors(2, 128, start=1),
-        "With stride 128, from element 1, the 32 lanes of a warp touch 32 sectors, which move "
+        "With stride 128, from element 1, the 32 threads of a warp touch 32 sectors, which move "
         "1,024 bytes for 128 that are used.",
     ),
     "a broadcast load": (lambda: draw.sectors(0), "touch 1 sector, which moves 32 bytes for 4"),
@@ -377,11 +380,11 @@ def test_a_pipeline_says_which_iteration_each_load_serves(num_stages, says):
 def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_warps):
     args = (*ADD[:-1], block_size)
     layout = lower(kernels.add_kernel, *args, num_warps=num_warps, target="sm_90").layouts["x"]
-    for warp, lane in itertools.product({0, num_warps - 1}, (0, 7, 31)):
-        held = [f"{index:,}" for (index,) in layout.held_by(warp, lane)]
+    for warp, thread in itertools.product({0, num_warps - 1}, (0, 7, 31)):
+        held = [f"{index:,}" for (index,) in layout.held_by(warp, thread)]
         listed = ", ".join([*held[:8], "…"] if len(held) > 8 else held)
-        shown = draw.hierarchy(block_size, num_warps, program=0, warp=warp, lane=lane)
-        assert f"Lane {lane} of warp {warp} holds {listed}: {len(held)} in" in shown.alt
+        shown = draw.hierarchy(block_size, num_warps, program=0, warp=warp, thread=thread)
+        assert f"Thread {thread} of warp {warp} holds {listed}: {len(held)} in" in shown.alt
 
 
 @pytest.mark.parametrize(
@@ -391,7 +394,7 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.hierarchy(64, 4), "shows blocks of 128 to 4,096 elements"),
         (lambda: draw.hierarchy(1024, 3), "shows 1, 2, 4 or 8 warps; num_warps is 3"),
         (lambda: draw.hierarchy(1024, 4, warp=4), "no warp 4: there are 4, counted from 0"),
-        (lambda: draw.hierarchy(1024, 4, lane=32), "no lane 32: there are 32, counted from 0"),
+        (lambda: draw.hierarchy(1024, 4, thread=32), "no thread 32: there are 32, counted from 0"),
         (lambda: draw.hierarchy(1024, 4, program=4), "programs 0 to 3; program is 4"),
         (lambda: draw.hierarchy("1024"), "takes whole numbers: block_size is '1024'"),
         (lambda: draw.broadcast([], [1]), "takes 1 to 8 whole numbers as rows"),

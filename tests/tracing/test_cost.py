@@ -435,11 +435,11 @@ def test_a_picture_of_accesses_says_who_touches_what():
     coalesced = "8 requests of a warp, 128 sectors for 128 at least: coalesced"
     assert f"load x_ptr: {coalesced}" in requests
     assert "load y_ptr" in requests and "times the least" in requests
-    assert f"{coalesced}. In the first request 32 lanes reach into 16 sectors side by" in requests
+    assert f"{coalesced}. In the first request 32 threads reach into 16 sectors side by" in requests
     index, out = 64 * torch.arange(32, dtype=torch.int32), torch.zeros(32)
     args = floats(2048), index, out, 32
     strided = draw.access(kernels.gather_kernel, (1,), *args, BLOCK_SIZE=32).alt
-    assert "32 lanes reach into 32 sectors, one every 256 bytes." in strided
+    assert "32 threads reach into 32 sectors, one every 256 bytes." in strided
     total = draw.access(total_kernel, (4,), floats(4), torch.zeros(1), ATOMIC=False)
     assert "red: written by several programs" in total.alt
     tensors = floats(256), torch.zeros(8), floats(1)
