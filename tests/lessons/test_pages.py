@@ -17,7 +17,7 @@ from triton.runtime.jit import JITFunction
 
 from course import DEVICE
 from course.exercises.result import Verdict
-from course.lessons.source import lesson_sources
+from course.lessons.source import lesson_sources, solved
 
 PAGES = Path(__file__).parents[2] / "docs" / "pages"
 ERRORS = (PAGES / "errors.md").read_text(encoding="utf-8")
@@ -220,3 +220,48 @@ def test_the_cheat_sheets_programs_parse():
     assert programs
     for program in programs:
         ast.parse(program)
+
+
+FURNITURE = re.compile(r"Predict|[a-e]$|All, an|By the end|Next|You need|Two questions|What you")
+"""What is bold in lessons and no term."""
+
+
+def glossary() -> dict[str, str]:
+    """The lesson that introduces each term of the glossary."""
+    text = (PAGES / "glossary.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^- \*\*(.+?)\*\* \((\d\d)\): ", text, re.MULTILINE))
+
+
+def set_off(lesson: str, by: str) -> set[str]:
+    """What a lesson's text has in bold (by `**`), or in bold and italics (by `*{1,2}`)."""
+    (source,) = (path for path in lesson_sources() if path.name.startswith(lesson))
+    text = "\n\n".join(cell.source for cell in solved(source).cells if cell.cell_type == "markdown")
+    text = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
+    return {" ".join(term.split()) for term in re.findall(f"{by}([A-Za-z][^*]*?){by}", text)}
+
+
+def test_the_glossary_is_in_order():
+    terms = list(glossary())
+    assert terms == sorted(terms, key=str.lower)
+
+
+def test_every_term_of_the_glossary_is_set_off_where_its_lesson_introduces_it():
+    lessons = sorted(set(glossary().values()))
+    terms = {lesson: {term.lower() for term in set_off(lesson, r"\*{1,2}")} for lesson in lessons}
+    endings = ("", "s", "es", "d")
+    missing = [
+        term
+        for term, lesson in glossary().items()
+        if not any(term.lower() + ending in terms[lesson] for ending in endings)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("lesson", ["00", "01", "02", "03"])
+def test_every_term_that_a_lesson_defines_in_bold_is_in_the_glossary(lesson):
+    terms = [term for term in sorted(set_off(lesson, r"\*\*")) if not FURNITURE.match(term)]
+    known = {term.lower() for term in glossary()}
+    unknown = [
+        term for term in terms if not {term.lower()[: len(term) - cut] for cut in (0, 1, 2)} & known
+    ]
+    assert unknown == []
