@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+from matplotlib.text import Text
 from PIL import Image
 
 from course import draw, lower, recorded
@@ -137,13 +138,31 @@ IMAGE = (
 OPERATIONS = ("vector_add", "transpose", "softmax", "matmul", "flash_attention_128_causal")
 LAB = 920
 """CSS pixels across a cell's output in JupyterLab on a laptop."""
+SMALLEST = 9
+"""CSS pixels of letters that can be read there."""
+
+
+@pytest.fixture
+def letters(monkeypatch):
+    """The height in CSS pixels of the smallest letters that were drawn, when it is called."""
+    drawn, of = [], Picture.of
+
+    def noting(figure, *args, **kwargs):
+        texts = (text for text in figure.findobj(Text) if text.get_text().strip())
+        drawn.extend(text.get_fontsize() * 100 / 72 for text in texts)
+        return of(figure, *args, **kwargs)
+
+    monkeypatch.setattr(Picture, "of", noting)
+    return lambda: min(drawn)
 
 
 @pytest.mark.unless_unchanged(
     "pictures", "course/draw", "course/display", "course/gpus", "course/benching", "course/*.py"
 )
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_each_time(name):
+def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_each_time(
+    name, letters
+):
     make, words = PICTURES[name]
     picture = make()
     assert picture.png == make().png
@@ -154,6 +173,7 @@ def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_ea
     assert re.fullmatch(IMAGE, bundle["text/html"])
     assert len(picture.png) < 60_000
     assert picture.width <= LAB
+    assert letters() >= SMALLEST
 
 
 @pytest.mark.parametrize("colours", [PROGRAMS, WARPS, BANKS])
@@ -318,7 +338,7 @@ ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16", 1024)
 MATMUL = ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64)
 
 
-def test_a_layout_says_what_its_picture_shows():
+def test_a_layout_says_what_its_picture_shows(letters):
     made = lower(kernels.add_kernel, *ADD, target="sm_90")
     shown = draw.layout(made, "x")
     assert "4 warps of 32 threads; each thread holds 8 elements" in shown.alt
@@ -328,6 +348,7 @@ def test_a_layout_says_what_its_picture_shows():
         "holds, register by register: 4, 5, 6, 7, 516, 517, 518, 519."
         in draw.layout(made, "x", thread=(0, 1)).alt
     )
+    assert letters() >= SMALLEST and shown.width <= LAB
 
 
 def test_layouts_of_tensor_cores_and_shared_memory_are_drawn():
@@ -371,9 +392,11 @@ def test_a_layout_that_is_not_there_is_a_sentence(of, says):
         (3, "dot acc works on iteration i - 2."),
     ],
 )
-def test_a_pipeline_says_which_iteration_each_load_serves(num_stages, says):
+def test_a_pipeline_says_which_iteration_each_load_serves(num_stages, says, letters):
     made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80", num_stages=num_stages)
-    assert says in draw.pipeline(made).alt
+    shown = draw.pipeline(made)
+    assert says in shown.alt
+    assert letters() >= SMALLEST and shown.width <= LAB
 
 
 @pytest.mark.parametrize(("block_size", "num_warps"), [(1024, 4), (256, 8), (128, 2), (1024, 1)])
