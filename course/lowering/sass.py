@@ -29,14 +29,8 @@ def sass_of(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> str
     with scratch() as folder:
         source, located = folder / "kernel.ptx", folder / "kernel.ptx.o"
         source.write_text(ptx)
-        command = [
-            str(located)
-            if word.endswith(".ptx.o")
-            else str(source)
-            if word.endswith(".ptx")
-            else word
-            for word in assembler
-        ]
+        files = {".ptx": str(source), ".o": str(located)}  # in place of those of the first run
+        command = [files.get(Path(word).suffix, word) for word in assembler]
         if command and run_command(command, TIMEOUT_S).how == "finished":
             refuse_half(located)
             cubin = located.read_bytes()
