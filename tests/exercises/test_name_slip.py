@@ -33,11 +33,19 @@ def test_the_slip_that_gives_these_values_is_named():
     [
         lambda x, y: 3 * x + y,
         lambda x, y: x + y if len(x) == 20 else 2 * x + y,
+        lambda x, y: torch.where(torch.arange(len(x)) % 10 == 0, 0.0, x + y),
         lambda x, y: (x + y)[:5],
         lambda x, y: None,
         lambda x, y: x @ y[:3],
     ],
-    ids=["another value", "in one case alone", "another shape", "nothing", "an error"],
+    ids=[
+        "another value",
+        "in one case alone",
+        "all but a tenth",
+        "another shape",
+        "nothing",
+        "an error",
+    ],
 )
 def test_no_slip_is_named_for_anything_else(function):
     assert named(function, exercise(20, 33, x_counts_once=lambda x, y: x + y)) == ""
