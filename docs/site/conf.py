@@ -15,6 +15,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_inline"]
 
 html_theme = "sphinx_book_theme"
+html_favicon = "favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = False

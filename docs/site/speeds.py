@@ -11,7 +11,7 @@ from pathlib import Path
 from course.benching.result import Speeds, Timing
 
 WIDTH, HEIGHT = 720, 320
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 24, 44
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 32, 48
 """Room beside the axes, in pixels."""
 MOST_COUNTED = 16
 """Sizes up to this are counted; larger ones stand on a logarithmic axis."""
@@ -92,13 +92,13 @@ class Axes:
     def drawn(self, x_name: str, unit: str) -> list[str]:
         """Lines, numbers and names of the axes, and the copy roof."""
         levels = [number * self.step for number in range(round(self.top / self.step) + 1)]
-        below = HEIGHT - BOTTOM + 18
+        below = HEIGHT - BOTTOM + 20
         parts = [_level("grid", self.y(level)) for level in levels]
         parts += [_text(LEFT - 6, self.y(level) + 4, f"{level:g}", "end") for level in levels]
         ticks = self.sizes[:: math.ceil(len(self.sizes) / 9)]
         parts += [_text(self.x(size), below, _short(size)) for size in ticks]
-        parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_name))
-        parts.append(_text(LEFT - 6, TOP - 12, unit, "end"))
+        parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, x_name))
+        parts.append(_text(0, TOP - 14, unit, "start"))
         if self.roof:
             parts.append(_level("roof", self.y(self.roof)))
             parts.append(_text(LEFT + 4, self.y(self.roof) - 4, "copy roof", "start"))
