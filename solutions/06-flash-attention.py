@@ -983,7 +983,7 @@ draw.speeds(speeds, series=["flash_attention", *peers])
 # `math` is more than twenty times slower, and not ten: in float32 its scores are twice as large,
 # and its products use no tensor cores. Its speed hardly changes with the length, since all that it
 # does grows with N x N. The course's kernel is 1.5 to 1.6 times as fast as `flash`, and has between
-# 0.84 and 0.90 of cuDNN's speed. Now its own versions, under a causal mask; the operations counted are half as
+# 0.86 and 0.91 of cuDNN's speed. Now its own versions, under a causal mask; the operations counted are half as
 # many. `flash_attention` is `v5` here. **Predict** where `v1`, which leaves out no tile, ends up.
 
 # %%
@@ -1010,7 +1010,7 @@ for head_dim in (64, 128, 256):
     print(f"D = {head_dim:3}:", ", ".join(f"{theirs / ours:.2f}" for theirs, ours in times))
 
 # %% [markdown]
-# Over all lengths from 1,024 on, with and without the mask, it is 0.96, 0.88 and 0.87 on average.
+# Over all lengths from 1,024 on, with and without the mask, it is 0.96, 0.89 and 0.87 on average.
 # What is left is in the loop. Within a group of warps a dot, the powers, and the next dot wait for
 # one another: Triton waits for both dots before the powers, and only the other group fills the gap.
 # FlashAttention-3 leaves the dot of one turn running under the powers of the next, in the same
