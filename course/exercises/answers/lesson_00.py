@@ -5,10 +5,10 @@ from . import Mistake, Other
 MISTAKES = {
     "00.3": [
         Mistake("every program takes the first of y", {"y_ptr + i": "y_ptr"},
-            "wrong", "At [1]",
+            "wrong", "comes out if every program takes the first element of y",
             means="They take the pointer for the vector: it is the address of the first element, "
             "and i must be added to it."),
-        Mistake("y minus x", {"x - y": "y - x"}, "wrong", "Wrong: 5 of 5",
+        Mistake("y minus x", {"x - y": "y - x"}, "wrong", "comes out if y comes first: y - x",
             means="They lost the order of the operands, which an addition would have forgiven."),
         Mistake("the pointers are subtracted", {
             "    x = tl.load(x_ptr + i)\n    y = tl.load(y_ptr + i)\n": "",

@@ -329,10 +329,10 @@ MISTAKES = {
             "memory again."),
         Mistake("sigmoid without the gate", {
             "gate * tl.sigmoid(gate) * up": "tl.sigmoid(gate) * up",
-        }, "wrong", "Wrong: 1,025 of 1,025",
+        }, "wrong", "comes out if the sigmoid is not multiplied by the gate",
             means="They wrote a sigmoid gate; SwiGLU multiplies by the gate's own value as well."),
         Mistake("gate and up swapped", {"gate, up, out, out": "up, gate, out, out"},
-            "wrong", "Wrong: 1,025 of 1,025",
+            "wrong", "comes out if gate and up change places",
             means="They trust the names; positional arguments go by their place alone."),
         Mistake("no conversion", {".to(tl.float32)": ""},
             "does not compile", "fp16",

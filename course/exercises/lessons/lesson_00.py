@@ -30,6 +30,10 @@ EXERCISES = (
         "00.3",
         parameters=("x_ptr", "y_ptr", "out_ptr"),
         reference=lambda x, y: x - y,
+        slips={
+            "y comes first: y - x": lambda x, y: y - x,
+            "every program takes the first element of y": lambda x, y: x - y[0],
+        },
         cases=tuple(Case((Input((n,)),) * 2, seed=n) for n in (5, 1, 8, 33)),
         launch=_one_each,
     ),

@@ -171,6 +171,10 @@ EXERCISES = (
         "01.9",
         parameters=("gate", "up"),
         reference=lambda gate, up: gate * torch.sigmoid(gate) * up,
+        slips={
+            "the sigmoid is not multiplied by the gate": lambda gate, up: torch.sigmoid(gate) * up,
+            "gate and up change places": lambda gate, up: up * torch.sigmoid(up) * gate,
+        },
         cases=(
             *(_gates(n) for n in (1025, 5000, 1024, 1)),
             _gates(777, layout="every second element"),
