@@ -721,8 +721,8 @@ gpu_limits()
 # ## What you can do now
 #
 # You can write a kernel that handles a block per program, launch it on a grid, and mask what lies
-# past the end. You know that a GPU spends most of its time waiting for memory, that programs have
-# no order, and what CPU mode does not show. Ask yourself:
+# past the end. You know that a simple kernel spends most of its time waiting for memory, that
+# programs have no order, and what CPU mode does not show. Ask yourself:
 #
 # 1. Ten elements, blocks of four: how many programs, and how many lanes are masked?
 #

@@ -716,8 +716,8 @@ draw.speeds(result, series=["add", "torch.add", "copy", "add_v1"])
 
 # %% [markdown]
 # For large vectors, `add` runs at the copy roof, and so does `torch.add`: there is nothing left to
-# gain. (Why is it even a little above? Half of a copy is writing. Of an addition only a third is,
-# and memory is a few percent faster at reading.) One program per element is two hundred times
+# gain. (Why is it even a little above? A copy writes as much as it reads. An addition reads twice as
+# much as it writes, and memory serves that mix a few percent faster.) One program per element is two hundred times
 # slower: each of those programs spends its time starting and stopping. And below about ten million
 # elements every curve drops. Let us look at that more closely.
 
@@ -897,7 +897,7 @@ explore(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="sm_90", stages=["pt
 # </details>
 
 # %%
-n = 2**26
+facts, n = gpu_facts(), 2**26
 for name, moved in (("three kernels", 8), ("one kernel", 3)):
     roof_us = moved * 4 * n / (facts.memory_tb_s * 1e12) * 1e6
     print(f"{name}: {moved} vectors, {moved * 4 * n / 1e6:,.0f} MB, about {roof_us:.0f} us")
