@@ -122,6 +122,15 @@ def subtract_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr)
     tl.store(out_ptr + offsets, x - y, mask=mask)
 
 
+@triton.jit
+def add_three_kernel(x_ptr, y_ptr, z_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x, y = tl.load(x_ptr + offsets, mask=mask), tl.load(y_ptr + offsets, mask=mask)
+    z = tl.load(z_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y + z, mask=mask)
+
+
 def small(count):
     """The cases of `vectors` that the interpreter runs soon."""
     return [case for case in vectors(count) if case.elements <= 2000]
@@ -129,6 +138,13 @@ def small(count):
 
 def test_a_subtraction_is_verified_against_torch():
     assert verify(lambda x, y: launched(subtract_kernel, x, y), torch.sub, small(2)).right
+
+
+def test_three_vectors_are_added_in_one_kernel_and_verified():
+    def add_three(x, y, z):
+        return launched(add_three_kernel, x, y, z)
+
+    assert verify(add_three, lambda x, y, z: x + y + z, small(3)).right
 
 
 def test_a_grid_that_rounds_down_is_first_found_at_one_element():
