@@ -105,7 +105,7 @@ s
 # | **PTX** | parallel thread execution | the same as assembly, for a virtual machine of NVIDIA's |
 # | **cubin** | CUDA binary | machine code for one kind of GPU |
 #
-# An *intermediate representation* (IR) is simply a program in a compiler's own language,
+# An **intermediate representation** (IR) is simply a program in a compiler's own language,
 # somewhere between what you wrote and what the machine runs. To read a cubin one turns it into
 # text again. That text is called **SASS**, and it is what the GPU really executes.
 
@@ -387,11 +387,11 @@ print(odd.follow("x = tl.load", "ptx", most=9))
 # same sectors are fetched, by four times as many instructions. A vector add on a large GPU hardly
 # notices, because memory is the limit there. A kernel that computes more does notice.
 #
-# Who decides all this? The compiler is a sequence of **passes**, each of which rewrites the
-# program a little. `s.passes` keeps what each of them changed. The one that chose 4 neighbors is
-# called `tritongpu-coalesce`: it looks at every load and store and picks a layout in which
-# threads read neighbors. Here is the first thing that it changed. (`-` marks lines from before,
-# `+` lines from after.)
+# Who decides all this? The compiler works in many small steps, and each step, called a **pass**,
+# rewrites the program a little. `s.passes` keeps what each of them changed. The one that chose 4
+# neighbors is called `tritongpu-coalesce`: it looks at every load and store and picks a layout in
+# which threads read neighbors. Here is the first thing that it changed. (`-` marks lines from
+# before, `+` lines from after.)
 
 # %%
 print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
@@ -551,7 +551,7 @@ print(row.follow("total = tl.sum", "ttgir"))
 # %% [markdown]
 # In TTGIR it is one operation, `tt.reduce`, with a small function of two numbers inside: their
 # sum. In PTX it is three steps. First each thread adds up its own eight elements. Then the
-# threads of a warp exchange their sums by **shuffles**: a shuffle is an instruction that reads a
+# threads of a warp exchange their sums by shuffles. A **shuffle** is an instruction that reads a
 # register of another thread of the same warp. Last, the warps put their sums together.
 #
 # **Predict:** after each shuffle half as many partial sums are left. How many shuffles does it
