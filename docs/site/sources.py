@@ -185,13 +185,16 @@ def _pages_in(sources: Sources, folders: tuple[str, ...]) -> list[str]:
 def add_lessons(sources: Sources) -> None:
     """Add the lessons as they are committed. Raises SiteError where one is missing or damaged."""
     stems = {path.stem for path in (sources.root / "solutions").glob("[0-9][0-9]-*.py")}
+    for stem in sorted(stems):  # before any is read, since they link to one another
+        if not (sources.root / "notebooks" / f"{stem}.ipynb").is_file():
+            raise SiteError(
+                f"notebooks/{stem}.ipynb is missing: run `course notebooks {stem[:2]}`."
+            )
     for stem in sorted(stems):
         file = f"notebooks/{stem}.ipynb"
         try:
             notebook = json.loads((sources.root / file).read_text(encoding="utf-8"))
             cells = notebook["cells"]
-        except FileNotFoundError:
-            raise SiteError(f"{file} is missing: run `course notebooks {stem[:2]}`.") from None
         except (ValueError, KeyError, TypeError) as error:
             raise SiteError(
                 f"{file} is no notebook ({error}): run `course notebooks {stem[:2]}`."

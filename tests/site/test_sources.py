@@ -90,6 +90,13 @@ def test_a_lesson_that_cannot_be_read_is_one_sentence_with_the_command(root, con
     assert str(error.value).endswith("run `course notebooks 01`.")
 
 
+def test_a_lesson_that_is_missing_is_named_before_a_link_to_it(root):
+    (root / "solutions" / "02-next.py").write_text("# %%\n")
+    write_lesson(root, [markdown("[on](02-next.ipynb)")])
+    with pytest.raises(SiteError, match=r"^notebooks/02-next.ipynb is missing: run"):
+        lesson_of(root)
+
+
 def test_behind_each_check_stands_the_command_that_opens_the_lesson(root):
     write_lesson(root, [code("# exercise 01.1\n..."), code('check("01.1", add)'), markdown("on")])
     kinds = [cell["cell_type"] for cell in lesson_of(root)]
