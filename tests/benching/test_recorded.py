@@ -122,8 +122,8 @@ def test_larger_tiles_are_what_a_matrix_product_gains_most_by():
     assert v1 > 1.1 * v2 > 2.4 * v3
 
 
-# From one recording to the next, the same machine code took 9.3 and 9.7 us for N = 1,024 in 16 bits:
-# 0.92 and 0.89 of torch.
+# From one recording to the next, the same machine code took 9.3 and 9.7 us for N = 1,024 in 16
+# bits: 0.92 and 0.89 of torch.
 @pytest.mark.parametrize(
     ("name", "share"), [("matmul", 0.88), ("matmul_bfloat16", 0.88), ("matmul_float32", 0.84)]
 )
