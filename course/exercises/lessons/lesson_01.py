@@ -98,7 +98,12 @@ EXERCISES = (
     ),
     Text(
         "01.8",
-        accepts=("i64", "n_elements: i64", "n_elements: i64, divisible by 16"),
+        accepts=(
+            "i64",
+            "n_elements: i64",
+            "n_elements: i64, divisible by 16",
+            "i64, divisible by 16",
+        ),
         because="It does not fit 32 bits, so it is another type, and another compiled kernel.",
         slips={
             "i32": "The largest i32 is 2,147,483,647.",
@@ -147,24 +152,6 @@ EXERCISES = (
             "the work.",
             "d": "It is compiled in the first call only, and that takes about a second, not "
             "microseconds.",
-        },
-    ),
-    Text(
-        "01.8",
-        accepts=(
-            "i64",
-            "n_elements: i64",
-            "n_elements: i64, divisible by 16",
-            "i64, divisible by 16",
-        ),
-        because="It does not fit 32 bits, so it is another type, and another compiled kernel.",
-        slips={
-            "i32": "The largest i32 is 2,147,483,647.",
-            "u32": "Triton takes the smallest of i32 and i64 that holds the number, and u64 "
-            "above that.",
-            "int64": "Triton writes it shorter.",
-            "constexpr": "Only an integer equal to 1 becomes a constant.",
-            "*i64": "The star is for a pointer, and n_elements is a number.",
         },
     ),
     Launcher(
