@@ -412,7 +412,6 @@ for stride in (1, 2, 8, 4096):
 
 # %% [markdown]
 # The same as a picture. An arrow leads from each thread of the warp to the sector that it reads.
-# (The picture calls the 32 threads *lanes*, as papers about hardware do.)
 
 # %%
 draw.sectors(1, 2, 8)
@@ -520,7 +519,7 @@ assert result.right
 # <details>
 # <summary>Answer</summary>
 #
-# 2 of 9, so 22 %. What was measured on an H200 is less, between 7 and 10 % for the larger
+# 2 of 9, so 22 %. What was measured on an H200 is less, between 7 and 11 % for the larger
 # matrices: the count of sectors is a limit, and there are other costs on top of it. The transpose
 # by tiles reaches 97 % at the largest size, where it is 13 times as fast as the one by rows.
 # PyTorch's own, one kernel for tensors with any strides, reaches 27 %.
@@ -797,19 +796,19 @@ speeds = recorded("bias_gelu")
 draw.speeds(speeds)
 
 # %% [markdown]
-# For the largest matrix the fused kernel reaches 95 % of the copy roof, our two kernels 48 %,
+# For the largest matrix the fused kernel reaches 94 % of the copy roof, our two kernels 48 %,
 # just as counted. PyTorch's two come to 40 %. No arithmetic was saved. The same holds for every
 # chain of element-wise operations: fusing it saves the trips to memory in between.
 #
 # Is memory always the limit, then? In bfloat16 there are half as many bytes.
 #
-# **Predict:** the float32 kernel takes 535 microseconds. If bytes were all that counts, how long
+# **Predict:** the float32 kernel takes 536 microseconds. If bytes were all that counts, how long
 # would the bfloat16 kernel take?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# Half as long, 268 microseconds. It takes 380, and no longer reaches the copy roof. With `erf`,
+# Half as long, 268 microseconds. It takes 382, and no longer reaches the copy roof. With `erf`,
 # the kernel takes some forty instructions per element, which are computed in float32 either way.
 # With half the bytes, the arithmetic takes longer than the memory. Both limits exist for every
 # kernel, and the larger one decides.

@@ -188,7 +188,7 @@ print(head.count("tt.divisibility = 16"), "of the 4 arguments are known to be di
 # elements? You never said, and it decides whether the loads are fast. The second stage answers it
 # with a **layout**, which stands behind the `#` of each type. This is the one of `x`. In the
 # picture each box is a run of neighboring elements that one thread holds. The label says
-# warp:thread, and the small print which of the thread's registers.
+# warp:thread, and `r` at the left which of the thread's registers.
 
 # %%
 layout = s.layouts["x"]
