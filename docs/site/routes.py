@@ -43,12 +43,14 @@ def lesson_of(markdown: str, page: str) -> Lesson:
     """A lesson by the text of its Markdown cells."""
     title = re.search(r"^# (.+)$", markdown, re.MULTILINE)
     lesson = Lesson(title[1] if title else page, page)
-    if rows := TABLE.search(markdown):
-        lesson.minutes = {row["title"]: int(row["minutes"]) for row in ROW.finditer(rows[1])}
     for section in SECTION.finditer(markdown):
         for route in (section["routes"] or "").split(","):
             if route.strip():
                 lesson.routes.setdefault(route.strip(), set()).add(section["title"].strip())
+    titles = {section["title"].strip() for section in SECTION.finditer(markdown)}
+    if rows := TABLE.search(markdown):  # a row that is no section is a sum of others
+        minutes = {row["title"]: int(row["minutes"]) for row in ROW.finditer(rows[1])}
+        lesson.minutes = {title: minutes[title] for title in minutes if title in titles}
     return lesson
 
 

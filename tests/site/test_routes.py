@@ -9,6 +9,7 @@ FIRST = """# 00 · Start
 | Begin | 20 |
 | Go on | 25 |
 | Sitting 2 | 5 |
+| **together** | 50 |
 
 | rows | 7 |
 |---|---|
@@ -21,6 +22,8 @@ FIRST = """# 00 · Start
 ## Go on
 
 *Routes: one day, all*
+
+## Sitting 2
 
 ## On your own
 """
