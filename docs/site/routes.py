@@ -47,10 +47,9 @@ def lesson_of(markdown: str, page: str) -> Lesson:
         for route in (section["routes"] or "").split(","):
             if route.strip():
                 lesson.routes.setdefault(route.strip(), set()).add(section["title"].strip())
-    titles = {section["title"].strip() for section in SECTION.finditer(markdown)}
-    if rows := TABLE.search(markdown):  # a row that is no section is a sum of others
+    if rows := TABLE.search(markdown):
         minutes = {row["title"]: int(row["minutes"]) for row in ROW.finditer(rows[1])}
-        lesson.minutes = {title: minutes[title] for title in minutes if title in titles}
+        lesson.minutes = {title: minutes[title] for title in minutes if "**" not in title}  # a sum
     return lesson
 
 
