@@ -88,7 +88,7 @@ def shortened(line: str) -> str:
     if len(shown) <= MOST_COLUMNS:
         return shown
     whole_words, _, _ = shown[: MOST_COLUMNS + 1].rpartition(" ")
-    return f"{whole_words or shown[:MOST_COLUMNS]} …"
+    return f"{whole_words if len(whole_words) > MOST_COLUMNS // 2 else shown[:MOST_COLUMNS]} …"
 
 
 def printable(text: str, kept: str = "\n\t") -> str:
