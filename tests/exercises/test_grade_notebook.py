@@ -166,7 +166,7 @@ def test_no_notebook_is_an_error(tmp_path):
 def test_progress_is_a_table_and_json():
     check("01.5", 268)
     text = CliRunner().invoke(app, ["progress"]).stdout
-    assert "Lesson 01: 1 of 6 core exercises right" in text
+    assert "Lesson 01: 1 of 7 core exercises right" in text
     content = json.loads(CliRunner().invoke(app, ["progress", "--json"]).stdout)
     (solved,) = [each for each in content["exercises"] if each["right"]]
     assert solved["exercise"] == "01.5"
