@@ -12,18 +12,25 @@ pytestmark = pytest.mark.browser
 
 # The time of a hover until the page is laid out again, for each line of the source: the least of five, so that what else the
 # machine does in between does not count.
-HOVER_MS = """async () => {
+HOVERS = """async () => {
     const lines = [...document.querySelector('.pane').querySelectorAll('.line.linked')];
     const times = lines.map(() => Infinity);
+    let unit = Infinity;
     for (let round = 0; round < 5; round++) for (const [at, line] of lines.entries()) {
         const start = performance.now();
         line.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
         document.body.offsetHeight;
         times[at] = Math.min(times[at], performance.now() - start);
+        const middle = performance.now();
+        let sum = 0;
+        for (let i = 0; i < 4e6; i++) sum = (sum + i) % 1000003;
+        unit = Math.min(unit, performance.now() - middle + (sum < 0));
         await new Promise(requestAnimationFrame);
     }
-    return times.sort((a, b) => a - b);
+    return [times.sort((a, b) => a - b), unit];
 }"""
+"""Milliseconds of a hover over each line of the first pane, and of a fixed piece of arithmetic in
+between (about 14 on a quiet machine): the best of five."""
 
 
 @pytest.fixture
@@ -151,8 +158,8 @@ def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, tmp_path):
     stages = ["ttir", "ttgir", "llir", "ptx", "sass"]
     opened(page, explore(made, stages=stages).to_html(tmp_path / "big.html"))
     assert page.locator(".line").count() > 8000
-    times = page.evaluate(HOVER_MS)
-    assert times[len(times) // 2] < 16, times
+    times, unit = page.evaluate(HOVERS)
+    assert times[len(times) // 2] < unit, (times, unit)
 
 
 def test_far_lines_of_long_panes_are_found(page, tmp_path):

@@ -18,10 +18,11 @@ pytestmark = pytest.mark.browser
 
 # The milliseconds of each step until the page is laid out again, in order: the least of twenty, so
 # that what else the machine does meanwhile does not count.
-STEP_MS = """async () => {
+STEPS = """async () => {
     const button = (label) => document.querySelector(`button[aria-label="${label}"]`);
     const [step, first] = [button("step"), button("first step")];
     const times = Array(8).fill(Infinity);
+    let unit = Infinity;
     for (let round = 0; round < 20; round++) {
         first.click();
         for (let at = 0; at < 8; at++) {
@@ -29,11 +30,17 @@ STEP_MS = """async () => {
             step.click();
             document.body.offsetHeight;
             times[at] = Math.min(times[at], performance.now() - start);
+            const middle = performance.now();
+            let sum = 0;
+            for (let i = 0; i < 4e6; i++) sum = (sum + i) % 1000003;
+            unit = Math.min(unit, performance.now() - middle + (sum < 0));
             await new Promise(requestAnimationFrame);
         }
     }
-    return times.sort((a, b) => a - b);
+    return [times.sort((a, b) => a - b), unit];
 }"""
+"""Milliseconds of each of eight steps, and of a fixed piece of arithmetic in between (about 14 on a
+quiet machine): the best of twenty."""
 
 
 def opened(page, found, tmp_path):
@@ -145,15 +152,15 @@ def test_a_failure_opens_at_its_line(page, tmp_path):
     assert "x  fp32 [16]" in values(page)
 
 
-def test_a_step_takes_less_than_50_ms(page, tmp_path):
+def test_a_step_takes_less_than_50_ms_of_a_quiet_machine(page, tmp_path):
     x = torch.randn(128, 128)
     opened(
         page,
         replay(kernels.matmul_kernel, (2, 2), x, x, torch.empty(128, 128), 128, BLOCK=64),
         tmp_path,
     )
-    times = page.evaluate(STEP_MS)
-    assert times[-1] < 50, times
+    times, unit = page.evaluate(STEPS)
+    assert times[-1] < 3.5 * unit, (times, unit)
 
 
 @pytest.mark.parametrize("script", [True, False])
