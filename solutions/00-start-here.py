@@ -14,7 +14,7 @@
 #
 # - write a small kernel and launch it on a tensor,
 # - say which elements each program touches, and keep it away from all others with a mask,
-# - recognize the bugs that do not show on a machine without a GPU,
+# - recognize bugs about which you get no message, or which only show on a GPU,
 # - stop in the middle of a running kernel and look at its values.
 #
 # **You need** Python and a little PyTorch: the five questions below tell you whether it is enough.
@@ -50,11 +50,11 @@
 # | CUDA C++ | what each single *thread* does | you need the last few percent, or instructions that Triton does not offer |
 #
 # So do not write a Triton kernel for an operation that PyTorch has, and do not write one before
-# you have tried `torch.compile`. A kernel will not help when your tensors are small either:
-# starting it then takes longer than its work, as you will measure in lesson 01. When you do need
-# one, Triton takes the hardest part off you. In CUDA you hand out the work to thousands of threads
-# and keep them from getting in each other's way. In Triton you say what happens to a block of a
-# thousand elements, and the compiler hands it out.
+# you have tried `torch.compile`. With small tensors a faster kernel will not help either: starting
+# it takes longer than its work, as you will measure in lesson 01, so all you can do is start
+# fewer. When you do need a kernel, Triton takes the hardest part off you. In CUDA you hand out the
+# work to thousands of threads and keep them from getting in each other's way. In Triton you say
+# what happens to a block of a thousand elements, and the compiler hands it out.
 
 # %% [markdown]
 # ## Ways through the course
@@ -122,7 +122,7 @@
 #
 # </details>
 #
-# 5. Which shape has the sum of a `[4, 1]` and a `[1, 3]` tensor?
+# 5. What is the shape of the sum of a `[4, 1]` and a `[1, 3]` tensor?
 #
 # <details>
 # <summary>Answer</summary>
@@ -177,11 +177,11 @@ print(MODE)
 
 # %% [markdown]
 # Let us double the elements of a vector. In Python you would write a loop over `i`. On a GPU you
-# write what happens for one `i`, and start that many times at once.
+# write what happens for one `i`, and start it once for every `i`.
 #
-# A function written to run on a GPU is a **kernel**, and `@triton.jit` makes one of a Python
-# function. Each of its runs is a **program**, and `tl.program_id(axis=0)` tells a program which
-# one it is: 0, 1, 2 and so on. It needs to know where the data is: a **pointer** is the address of
+# A function written to run on a GPU is a **kernel**, and `@triton.jit` turns a Python function into
+# one. Each of its runs is a **program**, and `tl.program_id(axis=0)` tells a program which one it
+# is: 0, 1, 2 and so on. It needs to know where the data is: a **pointer** is the address of
 # an element in memory, which Python hides from you and a kernel does not. `tl.load` reads what
 # lies at a pointer, and `tl.store` writes there.
 
@@ -228,8 +228,7 @@ print(out.tolist())
 # ### Exercise 00.3 · Your first kernel (core)
 #
 # Subtract two float32 vectors: `out[i] = x[i] - y[i]`. The exercise launches one program per
-# element. (Exercises keep their numbers when new ones are added, so this one, the newest, comes
-# first.)
+# element. (The numbers of exercises are only names. Take them as they come.)
 
 
 # %%
@@ -284,22 +283,25 @@ facts = gpu_facts()
 draw.machine(facts)
 
 # %% [markdown]
-# Look at the sizes and the speeds. The nearer something is to the arithmetic, the faster it is and
-# the less fits in.
+# Look at the sizes and the speeds. Device memory is large and far away. The L2 cache is much
+# smaller and, on an H200, more than twice as fast. What a multiprocessor has for itself is a few
+# hundred KiB, and that is faster still, though the picture gives no number for it.
 #
-# **Predict:** in a large matrix product the multiprocessors of an H200 do about 680 x 10^12
-# operations per second. The picture says how many bytes per second come from device memory. How
-# many operations could be done in the time of one byte: 1, 10, or more than 100?
+# **Predict:** a large matrix product in float16 is one of the things that a GPU does fastest. An H200
+# does about 680 x 10^12 operations per second in it. The picture says how many bytes per second come
+# from device memory. How many operations could be done in the time of one byte: 1, 10, or more than
+# 100?
 
 # %%
 per_byte = facts.matmul_tflop_s / facts.memory_tb_s
 print(f"{per_byte:.0f} operations in the time of one byte")
 
 # %% [markdown]
-# Compare that with an addition of two float32 vectors. For each element it reads 4 bytes twice and
-# writes 4: that is 12 bytes for a single operation. The multiprocessors spend nearly all of that
-# time waiting. To make such a kernel faster you have to move fewer bytes, and that is why this
-# course counts bytes before it counts anything else.
+# Compare that with an addition of two float32 vectors. Single float32 operations are about ten
+# times slower than those of a float16 matrix product, and still: for each element an addition
+# reads 4 bytes twice and writes 4, which is 12 bytes for a single operation. The multiprocessors
+# spend nearly all of that time waiting. To make such a kernel faster you have to move fewer bytes,
+# and that is why this course counts bytes before it counts anything else.
 #
 # **Predict:** a grid may have a million programs, and there are about a hundred multiprocessors.
 # What happens to the programs that find no room?
@@ -357,6 +359,10 @@ draw.programs(6, block_size=4)
 # have to switch them off, with a **mask**: a block of true and false, which you give to each load
 # and each store. Where it is false, no memory is touched.
 #
+# The kernel has to know how many elements there are. A number such as 6 is passed to it as it is,
+# without a pointer. Input and output are the same tensor here, which is fine: each program reads
+# its elements before it writes them.
+#
 # To see it happen we run the next kernel in the interpreter, where even `print` works inside a
 # kernel. `apart` runs a function in a process of its own; with `interpret=True` it uses the
 # interpreter, also in GPU mode. **Predict** the two lines that the kernel prints.
@@ -368,7 +374,8 @@ def triple_kernel(x_ptr, out_ptr, n):
     offsets = tl.program_id(axis=0) * 4 + tl.arange(0, 4)
     mask = offsets < n
     print("offsets", offsets, "mask", mask)
-    tl.store(out_ptr + offsets, 3 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, 3 * x, mask=mask)
 
 
 def triple():
@@ -513,15 +520,17 @@ check("00.2", double_below_kernel)
 #
 # *Routes: three hours, one day, all*
 #
-# The interpreter tells you whether your arithmetic and your addresses are right. You have just
-# seen one thing that it lets through. Here are three more: kernels that look fine in CPU mode, and
-# are wrong or dangerous on a GPU.
+# The interpreter does not tell you about every mistake. You have just seen one that it lets through.
+# Here are three more: one goes unnoticed as long as a 0 happens to be harmless, one shows only on a
+# GPU, and one may show nowhere until it is too late.
 
 # %% [markdown]
 # ### A masked lane without `other`
 #
 # A mask keeps a lane from reading memory. But the lane is still there, and it holds *something*.
 # This kernel finds the largest of `n` numbers with four lanes, and masks the lanes past the end.
+# `tl.max(x, axis=0)` makes one number of a block, its largest; `tl.sum`, further down, adds a block
+# up. With positive numbers nobody would notice anything wrong.
 #
 # **Predict:** what does it say is the largest of -3, -1 and -2?
 
@@ -626,12 +635,14 @@ def read_far_away():
 apart(read_far_away)
 
 # %% [markdown]
-# That process is gone, and this session still has its variables. When a cell of your own ends your
+# That process is gone, and this session still has its variables. (SIGSEGV, which you see in CPU
+# mode, means that it touched memory that is not its own.) When a cell of your own ends your
 # session, look for a mask that you forgot or an offset that is too large.
 #
-# You need not find these bugs by staring. From lesson 01 on, `verify` and `check` watch every
-# address that a kernel touches and fill undefined lanes with infinities, so all three show up, in
-# CPU mode too.
+# You need not find these bugs by staring. `check` also runs your answer in the interpreter, in
+# either mode. There it watches every address that the kernel touches and fills undefined lanes
+# with infinities, so all three show up. For kernels of your own, `verify` from lesson 01 does the
+# same in CPU mode.
 
 # %% [markdown]
 # ## Look inside a running kernel
@@ -673,6 +684,11 @@ apart(halve, interpret=True, typed="p x\np x / 2\nc")
 # may have, whether it can load while it computes, which instructions `tl.dot`, the matrix product,
 # becomes, and whether it can do bfloat16. Lesson 05 explains those instructions. If you have no
 # GPU, go on to the next section.
+#
+# A name such as `sm_90` is NVIDIA's for a generation of GPUs. Where a row stands for a whole
+# series, whose cards differ, memory and bandwidth are left out. These are NVIDIA's own numbers, so
+# they are not quite those of the picture above, which were asked of the driver and measured. And
+# of the 228 KiB of shared memory there, one program may have 227.
 
 # %%
 gpu_limits()

@@ -101,8 +101,8 @@ def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
         axes.spines[side].set_visible(False)
     alt = (
         f"A sketch of {n_programs} programs on {multiprocessors} multiprocessors: each takes the "
-        "next program in line when it has finished one, so programs that stand side by side in the "
-        "tensor run at different times and places."
+        "next program in line when it has finished one, so programs whose elements lie side by "
+        "side run at different times and places."
     )
     return Picture.of(figure, alt)
 
