@@ -287,10 +287,10 @@ draw.machine(facts)
 # smaller and, on an H200, more than twice as fast. What a multiprocessor has for itself is a few
 # hundred KiB, and that is faster still, though the picture gives no number for it.
 #
-# **Predict:** a large matrix product in float16 is one of the things that a GPU does fastest. An H200
-# does about 680 x 10^12 operations per second in it. The picture says how many bytes per second come
-# from device memory. How many operations could be done in the time of one byte: 1, 10, or more than
-# 100?
+# **Predict:** a large matrix product in float16 is one of the things that a GPU does fastest. An
+# H200 does about 680 x 10^12 operations per second in it. The picture says how many bytes per
+# second come from device memory. How many operations could be done in the time of one byte: 1, 10,
+# or more than 100?
 
 # %%
 per_byte = facts.matmul_tflop_s / facts.memory_tb_s
@@ -520,9 +520,9 @@ check("00.2", double_below_kernel)
 #
 # *Routes: three hours, one day, all*
 #
-# The interpreter does not tell you about every mistake. You have just seen one that it lets through.
-# Here are three more: one goes unnoticed as long as a 0 happens to be harmless, one shows only on a
-# GPU, and one may show nowhere until it is too late.
+# The interpreter does not tell you about every mistake. You have just seen one that it lets
+# through. Here are three more: one goes unnoticed as long as a 0 happens to be harmless, one shows
+# only on a GPU, and one may show nowhere until it is too late.
 
 # %% [markdown]
 # ### A masked lane without `other`
