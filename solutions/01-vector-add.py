@@ -9,7 +9,7 @@
 #
 # **By the end you can**
 #
-# - add vectors of any length, up to two billion elements, as fast as the memory allows,
+# - add vectors of up to two billion elements, of whatever length, as fast as the memory allows,
 # - say which calls share a compiled kernel, and which ones compile again,
 # - work out the fastest that your kernel could possibly be, and see how close it gets,
 # - fuse three operations into one kernel, and prove that it is right.
@@ -76,8 +76,9 @@ draw.programs(10, block_size=4)
 # you have the block of its offsets.
 #
 # **Predict:** this kernel writes each program's number into its part, and the mask protects what
-# lies past the end. `out` has 12 places and is filled with -1 before. What does it hold afterwards,
-# with `n_elements` = 10?
+# lies past the end. (`BLOCK_SIZE: tl.constexpr` is a number that is fixed when the kernel is
+# compiled, and you give it by name at the launch. The next section says why.) `out` has 12 places
+# and is filled with -1 before. What does it hold afterwards, with `n_elements` = 10?
 
 
 # %%
@@ -166,9 +167,13 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 # Nobody wants to type a grid at every call. So you put a plain Python function around the kernel:
 # the **launcher**. It allocates the output, computes the grid and launches.
 #
-# Our kernel assumes that elements lie next to each other in memory. `.contiguous()` copies a tensor
-# whose elements do not, and costs nothing for the others. The grid may be a function. Triton calls
-# it with the launch's constants (here `meta`), so it stays right when you change `BLOCK_SIZE`.
+# Our kernel assumes that elements lie next to each other in memory. `.contiguous()` copies a
+# tensor whose elements do not, and costs nothing for the others. The offsets are integers of 32
+# bits, so this kernel is good for up to 2^31 - 1 elements, about two billion.
+#
+# The grid may also be a function. Triton calls it with a dictionary of the kernel's arguments by
+# name, constexprs included (we call it `meta`), so the grid stays right when you change
+# `BLOCK_SIZE`.
 
 
 # %%
@@ -318,8 +323,8 @@ check("01.3", reverse_kernel)
 # ### Exercise 01.4 · Backwards, every other element (stretch)
 #
 # From the last element backwards, take every other one of a contiguous float32 vector:
-# `out[i] = x[n - 1 - 2 * i]`, for as many `i` as there are. Write both kernel and launcher, and
-# neither copy nor reverse anything with PyTorch. In PyTorch: `x.flip(0)[::2]`.
+# `out[i] = x[n_elements - 1 - 2 * i]`, for as many `i` as there are. Write both kernel and
+# launcher, and neither copy nor reverse anything with PyTorch. In PyTorch: `x.flip(0)[::2]`.
 
 
 # %%
@@ -373,8 +378,8 @@ check("01.4", back_by_two)
 # or nothing is infinite.
 #
 # `verify` tries them all: lengths around the block size, other dtypes, tensors with gaps between
-# their elements, tensors that begin at an odd address, NaN and infinity. It compares each result
-# with PyTorch's in float64.
+# their elements, tensors whose address is not a multiple of 16, NaN and infinity. It compares each
+# result with PyTorch's in float64.
 
 # %%
 result = verify(add, torch.add, cases=vectors(2))
@@ -382,14 +387,18 @@ print(result)
 assert result.right
 
 # %% [markdown]
-# The last column says how much of the allowed error was used. Around 90% is normal for float16: one
-# rounding uses nearly all of it, and more than one rounding is called wrong. CPU mode leaves some
-# cases to a GPU, and says which.
+# The last column says how much of the allowed error was used. In float16 and bfloat16 that
+# allowance is little more than the error of one rounding, and somewhat more where numbers are
+# added up, since they may cancel. So a kernel that rounds once stays below 100%. One that rounds
+# after each of several products goes beyond, and is called wrong.
+#
+# CPU mode leaves some cases to a GPU, and says which: the longest vector, and those in bfloat16
+# whose result is off, because the interpreter itself may be to blame.
 #
 # How would you notice that a kernel writes where it must not? `verify` fills each output with a
 # pattern before the run, and puts a **guard** on both sides of it: memory that has to be unchanged
 # afterwards. So it also finds elements that nobody wrote, and writes outside. In CPU mode it watches
-# every address as well, and finds reads outside and races.
+# every address as well, finds reads outside and races, and fills undefined lanes with infinities.
 #
 # You may think that `torch.allclose` would do. Here the store has lost its mask. So that it harms
 # nothing, the output is the front of a larger tensor, and the 24 numbers behind it are -1.
@@ -416,9 +425,9 @@ print("still -1 behind it:", (memory[1000:] == -1).sum().item(), "of 24")
 
 # %% [markdown]
 # All 1,000 values are right, so `allclose` is satisfied, and everything behind the output has been
-# overwritten. In a real program that memory belongs to some other tensor, perhaps to a weight of
-# your model. This is what makes such bugs so unpleasant: the kernel passes its test, and something
-# else goes wrong an hour later.
+# overwritten. In a real model that memory belongs to some other tensor, perhaps to a weight. This
+# is what makes such bugs so unpleasant: the kernel passes its test, and something else goes wrong
+# an hour later.
 #
 # Here is what `verify` says about it.
 
@@ -433,6 +442,12 @@ def unmasked_add(x, y):
 
 
 print(verify(unmasked_add, torch.add, cases=vectors(2), first_wrong_only=True))
+
+# %% [markdown]
+# `first_wrong_only` ends at the first wrong case. That is the second one, a vector of length 1: the
+# first has length 0, for which no program starts. One block has 1,024 lanes, so 1,023 of them wrote
+# outside, and the first of these at [1]. The only value is right, and `verify` still calls the
+# kernel wrong.
 
 # %% [markdown]
 # ## Three things people believe
@@ -454,14 +469,15 @@ print((out == 0).sum().item())
 # %% [markdown]
 # It writes 1,024 elements. A program is run by `num_warps` warps together, 4 unless you say
 # otherwise. That is 4 x 32 = 128 threads, and the compiler deals the 1,024 elements out to them, 8
-# to each. Lesson 03 shows which thread gets what.
+# to each, as the picture in lesson 00 showed.
 
 # %% [markdown]
 # ### "Program 0 runs first"
 #
-# Each of these 512 programs draws a ticket from a shared counter, with an atomic, and writes its
-# own number at that place of a list. So the list shows who came when. **Predict** how it starts in
-# the interpreter, which runs one program after another.
+# `tl.atomic_add` also returns what was in memory before it added. So each of these 1,024 programs
+# draws a ticket from a shared counter: the first to come gets 0, the next gets 1. It then writes
+# its own number at that place of a list, and the list shows who came when. **Predict** how it
+# starts in the interpreter, which runs one program after another.
 
 
 # %%
@@ -472,8 +488,8 @@ def order_kernel(counter_ptr, order_ptr):
 
 
 counter = torch.zeros(1, dtype=torch.int32, device=DEVICE)
-order = torch.empty(512, dtype=torch.int32, device=DEVICE)
-order_kernel[(512,)](counter, order)
+order = torch.empty(1024, dtype=torch.int32, device=DEVICE)
+order_kernel[(1024,)](counter, order)
 print(order[:16].tolist())
 
 # %% [markdown]
@@ -541,8 +557,9 @@ for say_other in (True, False):
 # A kernel is compiled when it is first called, and again when a call differs in something that the
 # compiler was told. Triton tells it more than you might expect: dtypes, constants, options such as
 # `num_warps`; whether each address and each integer is divisible by 16; whether an integer is 1, or
-# needs 64 bits. To compile a kernel for such facts is to **specialize** it. `specialise` asks
-# Triton what it would tell the compiler, and compiles nothing.
+# needs 64 bits. To compile a kernel for such facts is to **specialize** it. The course's function
+# `specialise` (mind the second s in its name) asks Triton what it would tell the compiler, and
+# compiles nothing.
 
 # %% tags=["nbval-check-output"]
 x = torch.empty(98432, device=DEVICE)
@@ -551,7 +568,9 @@ specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
 # %% [markdown]
 # `*fp32` is a pointer to float32, and `i32` an integer of 32 bits. Why should the compiler care
 # whether 98,432 is divisible by 16? Because then a group of four neighboring lanes lies inside the
-# mask as a whole, or outside as a whole, so one instruction can load all four.
+# mask as a whole, or outside as a whole, so one instruction can load all four. For `n_elements`,
+# "divisible by 16" counts elements. That is more than the 4 needed here, but Triton asks about 16
+# only. For a pointer it counts bytes, and 16 bytes are four float32.
 #
 # **Predict:** which of these four calls can use the kernel that was compiled for the call above?
 
@@ -579,8 +598,9 @@ specialise(add_kernel, x, x, x, 1, BLOCK_SIZE=1024)
 # %% [markdown]
 # ### Exercise 01.8 · A very long vector (stretch)
 #
-# A vector of 3,000,000,000 elements is longer than 32 bits can count. Which type does the compiler
-# give to `n_elements` then? Write it as `specialise` does.
+# A vector of 3,000,000,000 elements is longer than a signed integer of 32 bits can count: that
+# ends at 2^31 - 1. Which type does the compiler give to `n_elements` then? Answer with the type
+# alone, as a string, in the way `specialise` writes it. For 98,432 it would be `"i32"`.
 
 # %%
 # exercise 01.8
@@ -648,13 +668,13 @@ print(torch.allclose(out, torch.nn.functional.silu(x)))
 #
 # *Routes: three hours, one day, all*
 #
-# Suppose your kernel takes 200 microseconds. Is that good? A time alone does not tell you. You need
+# Suppose your kernel takes 300 microseconds. Is that good? A time alone does not tell you. You need
 # to know how little it could possibly take, and for that you count.
 #
 # Adding two float32 vectors reads 4 bytes from each and writes 4. That is 12 bytes per element, for
 # one addition. You saw in lesson 00 that memory is the bottleneck by far, so the bytes decide.
 #
-# How fast can bytes move? The data sheet gives a number that no program reaches. The best yardstick
+# How fast can bytes move? The data sheet gives a number that no kernel reaches. The best yardstick
 # is a plain copy of a large tensor: no kernel that goes through memory once can do much better. On
 # an H200 it moves about 4.25 TB/s. We call that the **copy roof**. Divide your bytes by it, and you
 # have the time to aim for.
@@ -668,15 +688,19 @@ roof_us = 12 * n / (facts.memory_tb_s * 1e12) * 1e6
 print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: about {roof_us:.0f} us")
 
 # %% [markdown]
+# So 300 microseconds for this addition would be nothing to be proud of.
+#
 # ### Let a tool count
 #
 # For `add_kernel` you can count in your head. For larger kernels, `cost` does it: it runs the launch
 # in the interpreter (here only a sample of its programs) and compiles it for a GPU that you do not
-# need to have. It prints four things that you have not met yet:
+# need to have. It prints some things that you have not met yet:
 #
 # - *Sectors.* Memory is not moved byte by byte, but in pieces of 32 bytes. Such a piece is a
 #   **sector**. Asking for 4 bytes of it moves all 32. "1.00 times the least" means that nothing was
 #   moved in vain; lesson 02 shows kernels that waste most of it.
+# - *Distinct.* These are the bytes counted once, however often they are asked for. If they are
+#   fewer than what was loaded, something was loaded again.
 # - *Registers.* The values that a thread works on live in its registers, 4 bytes each. A thread
 #   has at most 255 of them.
 # - *Spills.* If a thread needs more, the rest is kept in memory and read back when it is needed:
@@ -700,15 +724,15 @@ cost(add_kernel, (2**16,), x, y, out, 2**26, BLOCK_SIZE=1024, target="H200")
 
 # %% [markdown]
 # The bytes are the ones you counted, and no sector is wasted. The least time at the bottom is a
-# little shorter than yours. It goes by the 4.8 TB/s that NVIDIA publishes, and no real copy reaches
-# that. It tells you the limit, not how close you are to it.
+# little shorter than the 190 us that you worked out above. It goes by the 4.8 TB/s that NVIDIA
+# publishes, and no real copy reaches that. It tells you the limit, not how close you are to it.
 
 # %% [markdown]
 # ### Measure it
 #
 # Now the real thing, over many sizes, beside `torch.add` and a copy of as many bytes. `add_v1` is
-# an addition with one program per element, as in lesson 00. In GPU mode this measures *your* `add`;
-# in CPU mode it shows the course's own as it was recorded.
+# an addition with one program per element, as in lesson 00. In GPU mode this measures the `add` of
+# this notebook; in CPU mode it shows how fast it was on the GPU where it was recorded.
 
 # %%
 result = bench(add, like="vector_add") if MODE.gpu else recorded("vector_add")
@@ -716,10 +740,12 @@ draw.speeds(result, series=["add", "torch.add", "copy", "add_v1"])
 
 # %% [markdown]
 # For large vectors, `add` runs at the copy roof, and so does `torch.add`: there is nothing left to
-# gain. (Why is it even a little above? A copy writes as much as it reads. An addition reads twice as
-# much as it writes, and memory serves that mix a few percent faster.) One program per element is two hundred times
-# slower: each of those programs spends its time starting and stopping. And below about ten million
-# elements every curve drops. Let us look at that more closely.
+# gain. (Why is it even a little above? A copy writes as much as it reads. An addition reads twice
+# as much as it writes, and memory serves that mix a few percent faster. The roof itself comes from
+# one large copy, timed apart from the curve, so it may differ from that by half a percent.) One
+# program per element is two hundred times slower: each of those programs spends its time starting
+# and stopping. And below about ten million elements the other three curves drop. Let us look at
+# that more closely.
 
 # %%
 for n in (2**12, 2**16, 2**20, 2**26):
@@ -728,12 +754,11 @@ for n in (2**12, 2**16, 2**20, 2**26):
     print(f"{n:>10,} elements: {taken_us:6.1f} us, at the roof {roof_us:6.1f} us")
 
 # %% [markdown]
-# Starting and ending a kernel takes a few microseconds on the GPU, however little it does. At 4,096
-# elements that is the whole time. At 2^26 you do not notice it.
+# At 2^26 elements the time is about the one you worked out. At 4,096 and 65,536 elements it is far
+# longer, and nearly the same for both. Exercise 01.7 below asks you why.
 #
 # Each call also costs the CPU time. **Predict:** does a call of your kernel cost the CPU more than
-# one of `torch.add`, or less? Triton's launch is written in Python, PyTorch's in C++. And what about
-# the very first call?
+# one of `torch.add`, or less? The next cell also shows what the very first call costs.
 
 # %%
 launch_us = recorded("vector_add").launch_us
@@ -742,7 +767,11 @@ for name in ("add", "torch.add", "first call, empty cache", "first call, kernel 
 
 # %% [markdown]
 # This was recorded on an H200. A call of our launcher costs the CPU three to four times what
-# `torch.add` does. The first call ever takes about a second: Triton starts its compiler and compiles
+# `torch.add` does: Triton's launch is written in Python, PyTorch's in C++. So there a small
+# `add` keeps the GPU busy for about 4 us and the CPU for 29. In a loop of such calls it is the CPU
+# that sets the pace.
+#
+# The first call ever takes about a second: Triton starts its compiler and compiles
 # the kernel. In a new process it finds the compiled kernel on disk, and the first call is still
 # slow.
 #
@@ -845,8 +874,8 @@ check("01.7", answer)
 #
 # We have used blocks of 1,024 all along. Would larger ones be better?
 #
-# **Predict:** 67 million elements, 4 warps per program, and a block size of 64, 1,024 or 32,768. For
-# each, work out how many elements of `x` a thread holds at a time. One of the three does not fit
+# **Predict:** 67 million elements, 4 warps per program, and a block size of 64, 1,024 or 32,768.
+# For each, work out how many elements of `x` there are per thread. One of the three does not fit
 # into 255 registers.
 
 # %%
@@ -857,14 +886,15 @@ draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
 # Small blocks are slow: a program with little to do spends most of its time starting and stopping.
 # In the middle there is a wide range where all are equally good.
 #
-# Then the curves fall. With 4 warps, 128 threads share a block of 32,768, which makes 256 elements
-# of each tensor per thread. That is more than a thread has registers, so most of them are spilled.
-# With 1 warp there are only 32 threads, and the same happens at 8,192 already. With 16 warps it
-# never does here. 1,024 with 4 warps is a safe choice.
+# Then the curves fall. With 4 warps, 128 threads share a block. At 64 there is half an element per
+# thread, at 1,024 there are 8, and at 32,768 there are 256. As many come from `y`, and together
+# that is twice what a thread has registers for, so a large part is spilled. With 1 warp there are
+# only 32 threads, and a thread has 256 of each at 8,192 already. With 16 warps it has 64 at most,
+# which fit. 1,024 with 4 warps is a safe choice.
 #
 # You can look at what the compiler made of your kernel. Run the cell, then hover over the line that
-# loads `x`: what became of it in an H100's or H200's assembly lights up beside it. Lesson 03 teaches
-# you to read that.
+# loads `x`: what became of it in an H100's or H200's assembly lights up beside it. (`sm_90` is
+# NVIDIA's name for the generation of these two.) Lesson 03 teaches you to read that.
 
 # %%
 x = torch.empty(98432, device=DEVICE)
@@ -956,8 +986,8 @@ check("01.9", swiglu)
 # <details>
 # <summary>Hint 3</summary>
 #
-# Allocate `out` in the launcher with `torch.empty_like`, and do not compute anything there: each
-# PyTorch operation is one more kernel.
+# Allocate `out` in the launcher with `torch.empty_like`. Apart from `.contiguous()`, call no
+# PyTorch operation there that computes: each is one more kernel.
 #
 # </details>
 
@@ -966,7 +996,8 @@ check("01.9", swiglu)
 # you have solved the exercise; run them again afterwards.
 #
 # First: is it right? In float16, PyTorch's three kernels are *not* right by `verify`'s standard.
-# They round after each operation, three times in all, and the errors add up. Yours rounds once.
+# They round after each operation, three times in all, and the errors add up. Yours rounds once. As
+# the reference they are fine all the same, since `verify` computes a reference in float64.
 
 
 # %%
@@ -1008,7 +1039,7 @@ if MODE.gpu:
 # %% [markdown]
 # ## On your own
 #
-# - Change `add` so that it subtracts, and give `verify` the right reference.
+# - Change `add_kernel` so that it subtracts, and give `verify` the right reference.
 # - Launch `add_kernel` with `n // 1024` programs instead of `triton.cdiv(n, 1024)`. What does
 #   `verify` say first, and why about that length?
 # - Add three vectors in one kernel. It moves 16 bytes per element, where two kernels move 24. Verify
@@ -1023,8 +1054,9 @@ if MODE.gpu:
 # ## What you can do now
 #
 # You can write a kernel over blocks with a launcher, verify it on inputs that you would not have
-# thought of, and say how fast it could be at best. You know why the first call is slow and why small
-# tensors gain nothing. And you have fused three operations into one. Ask yourself:
+# thought of, and say how fast it could be at best. You know why the first call is slow, and why
+# with small tensors it only helps to launch fewer kernels. And you have fused three operations
+# into one. Ask yourself:
 #
 # 1. A kernel gives the same numbers as PyTorch, and `verify` calls it wrong. How can that be?
 #
@@ -1046,8 +1078,8 @@ if MODE.gpu:
 #
 # </details>
 #
-# 3. At `n` = 98,432 one instruction of `add_kernel` loads four elements; at 98,433 it takes four
-#    instructions. What did Triton tell the compiler in one case and not in the other?
+# 3. (One day, all.) At `n` = 98,432 one instruction of `add_kernel` loads four elements; at 98,433
+#    it takes four. What did Triton tell the compiler in one case and not in the other?
 #
 # <details>
 # <summary>Answer</summary>
