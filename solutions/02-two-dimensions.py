@@ -68,10 +68,10 @@ import triton.language as tl
 # `r` begins at offset `6 * r`, and the element in row `r` and column `c` has the offset
 # `r * 6 + c`.
 #
-# In lesson 01 each program owned a block of neighboring elements. Of a matrix, a program usually
-# owns a **tile**: a rectangle of a few rows and a few columns. (A whole row would do as well
-# here. The third section shows why a rectangle is worth the trouble.) The grid then has two axes,
-# and `tl.program_id(axis=0)` and `tl.program_id(axis=1)` say which tile is meant.
+# In lesson 01 each program owned a block of neighboring elements. With a matrix, a program
+# usually owns a **tile**: a rectangle of a few rows and a few columns. (A whole row would do as
+# well here. The third section shows why a rectangle is worth the trouble.) The grid then has two
+# axes, and `tl.program_id(axis=0)` and `tl.program_id(axis=1)` say which tile is meant.
 #
 # The picture cuts a 5 x 6 matrix into tiles of 4 x 4. As with vectors, the tiles at the edges
 # have more lanes than there are elements.
@@ -83,9 +83,10 @@ draw.tiles(5, 6, block_m=4, block_n=4)
 # How does a program get the 16 offsets of its tile? It knows its 4 row numbers and its 4 column
 # numbers, and needs every combination of the two. That works as it does in PyTorch:
 # `rows[:, None]` has the shape `[4, 1]` and stands the rows up as a column, `cols[None, :]` has
-# the shape `[1, 4]` and lays the columns down as a row. When the two are added, each is repeated
-# along the axis where its size is 1, and the sum has the shape `[4, 4]`. This is called
-# **broadcasting**.
+# the shape `[1, 4]` and lays the columns down as a row. Row `r` begins at `6 * r`, so the row
+# numbers are multiplied by 6 first: `rows[:, None] * 6 + cols[None, :]`. In this addition each
+# side is repeated along the axis where its size is 1, and the sum has the shape `[4, 4]`. This is
+# called **broadcasting**.
 
 # %%
 draw.broadcast([0, 1, 2, 3], [0, 1, 2, 3], stride=6)
@@ -125,11 +126,11 @@ who_kernel[(2, 2)](out, 5, 6, BLOCK_M=4, BLOCK_N=4)
 print(out.cpu().numpy())
 
 # %% [markdown]
-# Each tile stands where the picture has it. The mask has two conditions, one for each axis, and
+# Each tile is where the picture has it. The mask has two conditions, one for each axis, and
 # both are needed. Write `&` between them and put each comparison in parentheses, because Python
 # reads `a < b & c < d` as `a < (b & c) < d`.
 #
-# What if the mask forgets the columns? Each of the rows exists, so this looks harmless.
+# What if the mask forgets the columns? Every row that passes exists, so this looks harmless.
 #
 # **Predict:** the next kernel checks the rows only. What does element [1, 0] of the matrix hold
 # at the end?
@@ -161,13 +162,14 @@ rows_only_kernel[(2, 2)](memory, 5, 6, BLOCK_M=4, BLOCK_N=4)
 print(memory.cpu().numpy())
 
 # %% [markdown]
-# A missing mask along the columns damages the matrix itself: the 2s stand at the start of rows 1,
-# 2 and 3. And row 5, which is no part of a matrix of 5 rows, was written as well. Only because we
+# A missing mask along the columns damages the matrix itself: there are 2s at the start of rows 1,
+# 2 and 3. (Row 4 got two of them as well, but program (1, 0) ran later and wrote its 11 over
+# them.) And row 5, which is no part of a matrix of 5 rows, was written as well. Only because we
 # gave the kernel a larger tensor did nothing else get hurt.
 #
 # When a result is wrong like this, you want to know who wrote the element. `replay` opens at the
-# program that wrote it last, here to element [1, 0]. A red mark stands on each element that
-# several programs wrote.
+# program that wrote a given element last, here element [1, 0]. There is a red mark on each element
+# that several programs wrote.
 
 # %%
 replay(rows_only_kernel, (2, 2), memory, 5, 6, element=("out_ptr", (1, 0)), BLOCK_M=4, BLOCK_N=4)
@@ -287,8 +289,8 @@ print(result)
 assert result.right
 
 # %% [markdown]
-# Two slips are common with strides. One is to multiply them by the size of an element in bytes,
-# as a pointer in some other languages would need; Triton does that itself. The other is to pass
+# Two slips are common with strides. One is to multiply them by the size of an element in bytes.
+# NumPy counts its strides in bytes, but PyTorch and Triton count elements. The other is to pass
 # the number of columns where the kernel expects the stride from row to row.
 #
 # **Predict:** the next launcher makes the second slip. What does it read of the left half of `x`,
@@ -417,8 +419,9 @@ for stride in (1, 2, 8, 4096):
 draw.sectors(1, 2, 8)
 
 # %% [markdown]
-# Side by side, the four sectors hold exactly the 128 bytes that were asked for. Such an access is
-# called **coalesced**. From 8 elements on, seven eighths of what is moved is thrown away.
+# Side by side, the four sectors hold exactly the 128 bytes that were asked for. An access that
+# wastes no part of its sectors is called **coalesced**. From 8 elements on, seven eighths of what
+# is moved is thrown away.
 #
 # So read and write neighbors. Usually that is easy: let the last axis of your tile go along the
 # axis whose stride is 1. The hard case is a *transpose*, `out[c, r] = x[r, c]`: if you read along
@@ -441,7 +444,7 @@ def transpose_kernel(
 
 
 # %% [markdown]
-# `draw.access` draws the same of a real kernel: which program touches which elements, and, for
+# `draw.access` draws the same for a real kernel: which program touches which elements, and, for
 # the first warp, which thread asks for which sector. It compiles the kernel for the GPU you name,
 # because the compiler decides which thread gets which element; `sm_90` is an H100 or H200. First
 # one row per program.
@@ -452,8 +455,8 @@ def transpose_kernel(
 # <details>
 # <summary>Answer</summary>
 #
-# 32. The elements go to 32 different rows of `out`, which are 128 elements apart, so each lies in
-#     a sector of its own. The least would be 4.
+# It touches 32. The elements go to 32 different rows of `out`, which are 128 elements apart, so
+# each lies in a sector of its own. The least would be 4.
 #
 # </details>
 
@@ -473,11 +476,16 @@ draw.access(transpose_kernel, (128, 1), *args, BLOCK_M=1, BLOCK_N=128, target="s
 draw.access(transpose_kernel, (2, 2), *args, BLOCK_M=64, BLOCK_N=64, target="sm_90")
 
 # %% [markdown]
-# Now both sides are coalesced. But how can that be? A thread that loaded four neighbors in a row
-# of `x` has elements that belong into four different rows of `out`. The answer is that the thread
-# which loads an element need not be the one that stores it: in between, the threads of a program
-# exchange elements through shared memory. You wrote nothing for that. The compiler arranges it,
-# and in lesson 03 you will see where.
+# Now both sides are coalesced. There are a quarter as many requests as before, since each thread
+# fetches four neighbors at once: 32 x 16 bytes, which fill 16 sectors. They lie in two rows of the
+# tile, 8 in each, hence the gaps. A gap does no harm: what counts is that every byte of the
+# fetched sectors is used.
+#
+# But how can both sides be coalesced? A thread that loaded four neighbors in a row of `x` has
+# elements that belong in four different rows of `out`. The answer is that the thread which loads
+# an element need not be the one that stores it: in between, the threads of a program exchange
+# elements through shared memory. You wrote nothing for that. The compiler arranges it. (In the
+# compiler's own text, which lesson 03 teaches you to read, it is one line: `ttg.convert_layout`.)
 #
 # `cost` gives the same as numbers, for a whole launch on a larger matrix. Its 2^20 float32
 # elements fill 131,072 sectors, so that is the least on either side.
@@ -519,12 +527,15 @@ assert result.right
 # <details>
 # <summary>Answer</summary>
 #
-# 2 of 9, so 22 %. What was measured on an H200 is less, between 7 and 11 % for the larger
-# matrices: the count of sectors is a limit, and there are other costs on top of it. The transpose
-# by tiles reaches 97 % at the largest size, where it is 13 times as fast as the one by rows.
-# PyTorch's own, one kernel for tensors with any strides, reaches 27 %.
+# 2 of 9, so 22 %. What was measured on an H200 is less, about 10 % at best and 7 % at the largest
+# size: the count of sectors is a limit, and there are other costs on top of it. The transpose by
+# tiles reaches 97 % at the largest size. There it takes 0.52 ms and the one by rows 6.70 ms, 13
+# times as long. PyTorch's own, one kernel for tensors with any strides, reaches 27 %.
 #
 # </details>
+#
+# (The copy roof is measured anew for each recording, by a copy of 2 GiB. Here it is 4.28 TB/s. The
+# curve `copy` copies matrices of the sizes in the plot, 1 GiB at most, and stays a little below.)
 
 # %%
 speeds = bench(transpose, like="transpose") if MODE.gpu else recorded("transpose")
@@ -621,7 +632,8 @@ check("02.4", answer)
 # %% [markdown]
 # ## Sitting 2
 #
-# A good place to stop, or to start again. So far you can
+# A good place to stop, or to start again (in a new session, run the import cell first). So far
+# you can
 #
 # - make a tile of offsets by broadcasting, `rows[:, None] * stride_m + cols[None, :] * stride_n`,
 #   and mask both of its axes,
@@ -711,7 +723,9 @@ check("02.5", answer)
 #
 # Transpose a contiguous float32 matrix once more, `turn(x)`, with a descriptor for `x` and one
 # for the output, and not a single stride or mask in the kernel. Rows and columns are multiples of
-# 4. A tile has its transpose as `tile.T`. In PyTorch: `x.T.contiguous()`.
+# 4. `tile.T` is the transpose of a tile. In PyTorch: `x.T.contiguous()`.
+#
+# (The numbers are out of order here: 02.6 and 02.7 come after this one.)
 
 
 # %%
@@ -796,9 +810,9 @@ speeds = recorded("bias_gelu")
 draw.speeds(speeds)
 
 # %% [markdown]
-# For the largest matrix the fused kernel reaches 94 % of the copy roof, our two kernels 48 %,
-# just as counted. PyTorch's two come to 40 %. No arithmetic was saved. The same holds for every
-# chain of element-wise operations: fusing it saves the trips to memory in between.
+# For the largest matrix the fused kernel reaches 94 % of the copy roof and our two kernels 48 %,
+# about half of that, as counted. PyTorch's two come to 40 %. No arithmetic was saved. The same
+# holds for every chain of element-wise operations: fusing it saves the trips to memory in between.
 #
 # Is memory always the limit, then? In bfloat16 there are half as many bytes.
 #
@@ -808,10 +822,11 @@ draw.speeds(speeds)
 # <details>
 # <summary>Answer</summary>
 #
-# Half as long, 268 microseconds. It takes 382, and no longer reaches the copy roof. With `erf`,
-# the kernel takes some forty instructions per element, which are computed in float32 either way.
-# With half the bytes, the arithmetic takes longer than the memory. Both limits exist for every
-# kernel, and the larger one decides.
+# Half as long, 268 microseconds. It takes 382, and is far from the copy roof. GELU needs the error
+# function, `erf`, and with it the kernel takes some forty instructions per element, which are
+# computed in float32 either way. With half the bytes, the arithmetic takes longer than the
+# memory. Every kernel needs a time for its bytes and a time for its arithmetic, and the longer of
+# the two decides.
 #
 # </details>
 
@@ -918,9 +933,9 @@ draw.speeds(speeds)
 #
 # *Routes: one day, all*
 #
-# So far every program stored to a tile of its own and loaded only what no program stores to. That
-# is why the order of the programs never mattered. The next kernel breaks this rule, and it is an
-# easy rule to break.
+# Apart from the mistake in `rows_only_kernel`, every program of this lesson has stored to a tile
+# of its own and loaded only what no program stores to. That is why the order of the programs did
+# not matter. The next kernel breaks this rule, and it is an easy rule to break.
 #
 # It smooths a matrix: each element becomes the mean of itself and the element above it. (Above
 # row 0 there is nothing, which counts as 0.) To save memory, it stores the result over the input.
@@ -1046,17 +1061,19 @@ check("02.7", answer)
 # <details>
 # <summary>Hint 2</summary>
 #
-# No barrier and no atomic helps here: a barrier makes the warps of one program wait, and never
-# the programs for one another. If nobody stores to what is loaded, nobody needs to wait.
+# No barrier and no atomic helps here: a barrier makes the warps of one program wait for one
+# another, but never one program for another. If nobody stores to what is loaded, nobody needs to
+# wait.
 #
 # </details>
 
 # %% [markdown]
 # ## On your own
 #
-# - How low may a tile be? Call `cost` on `transpose_kernel` as above with `BLOCK_M=8` and
-#   `BLOCK_N=128`, on a grid of `(128, 8)`, then with `BLOCK_M=4` on `(256, 8)`. Which of them
-#   wastes sectors, and why is 8 the limit? Work out the limit for float16, and check it.
+# - How flat may a tile be? Call `cost` on `transpose_kernel` as above with `BLOCK_M=8` and
+#   `BLOCK_N=128`, on a grid of `(128, 8)`, then with `BLOCK_M=4` on `(256, 8)`. Does either of
+#   them waste sectors? How many rows must a tile have at least to waste none, and why? Work out
+#   the limit for float16, and check it.
 # - Give `copy_kernel` a third axis, and copy `[batch, rows, columns]`. Try it on
 #   `torch.randn(3, 33, 100, device=DEVICE).transpose(0, 2)`, with `torch.equal`.
 # - Fuse another chain: `torch.relu(x * scale + bias)` for a float32 matrix and two vectors of its
