@@ -3,13 +3,13 @@
 #
 # You can count the bytes that a kernel must move, and so you know how fast it should be. Sooner
 # or later you will write one that is right and takes three times as long. Where did the time go?
-# The answer stands in what the compiler made of your kernel: the loads came out narrow, the
-# values found no room in the registers, or lanes that are neighbors in a block are no neighbors
-# in memory.
+# The answer is in what the compiler made of your kernel: the loads came out narrow, the values
+# found no room in the registers, or lanes that are neighbors in a block are not neighbors in
+# memory.
 #
 # In this lesson you learn to find such a reason. It takes some getting used to: you will look at
-# four languages that you have not seen before. You need not learn any of them. You need to know
-# which few lines to look for, and that is what this lesson shows.
+# five languages, most of which you have never seen. You need not learn any of them. You need to
+# know which few lines to look for, and that is what this lesson shows.
 #
 # **By the end you can**
 #
@@ -32,7 +32,7 @@
 # | When a kernel is slow | 40 |
 # | Another vendor | 5 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 120 |
+# | **All, an estimate** | 125 |
 
 # %% [markdown]
 # **Two questions from lessons 01 and 02.** Answer them before you unfold the answers.
@@ -169,7 +169,8 @@ for line in ("pid = tl", "offsets = pid", "mask = offsets"):
 # an addition must be blocks. `slt` is "less than, with signs". And `BLOCK_SIZE` is gone: a
 # constexpr is a number by now, 1024.
 #
-# What does the compiler know about the arguments? It stands in the first line.
+# What does the compiler know about the arguments? That is in the line that opens the function,
+# `tt.func`.
 
 # %% tags=["nbval-check-output"]
 head = next(line for line in s.ttir.splitlines() if "tt.func" in line)
@@ -186,7 +187,7 @@ print(head.count("tt.divisibility = 16"), "of the 4 arguments are known to be di
 #
 # A block of 1,024 elements has to live in the registers of 128 threads. Which thread holds which
 # elements? You never said, and it decides whether the loads are fast. The second stage answers it
-# with a **layout**, which stands behind the `#` of each type. This is the one of `x`. In the
+# with a **layout**, whose name follows the `#` in each type. This is the one for `x`. In the
 # picture each box is a run of neighboring elements that one thread holds. The label says
 # warp:thread, and `r` at the left which of the thread's registers.
 
@@ -269,12 +270,15 @@ draw.slide(lambda num_warps: draw.layout(with_warps(num_warps), "x"), num_warps=
 # Name the stage of each of these five lines of `add_kernel`, in order: for example
 # `"ttir, ptx, …"`. The stages are ttir, ttgir, llir (LLVM IR), ptx and sass.
 #
+# You have not seen a load in the last three yet, and you can still tell them apart. A register is
+# called `%r1` in PTX and `R16` in SASS. LLVM IR has neither: it numbers its values, as in `%17`.
+#
 # ```
 # 1   @%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
-# 2   %x_5 = tt.load %x_4, %mask_3 : tensor<1024x!tt.ptr<f32>>
+# 2   %x_6 = tt.load %x_5, %mask_4 : tensor<1024x!tt.ptr<f32>>
 # 3   @!P0 LDG.E.128 R16, desc[UR4][R2.64] ;
 # 4   %x_5 = tt.load %x_4, %mask_3 : tensor<1024x!tt.ptr<f32>, #blocked>
-# 5   %17 = getelementptr float, ptr addrspace(1) %0, i64 %16
+# 5   %17 = getelementptr [4 x i8], ptr addrspace(1) %0, i64 %16
 # ```
 
 # %%
@@ -298,8 +302,8 @@ check("03.1", answer)
 # <details>
 # <summary>Hint 2</summary>
 #
-# You have not seen line 5 yet, so find it last. Registers are called `%r1` in PTX and `R16` in
-# SASS.
+# `ld.global` and `LDG` both mean a load from global memory. Look at how their registers are
+# called.
 #
 # </details>
 
@@ -340,9 +344,10 @@ check("03.2", answer)
 # *Routes: one day, all*
 #
 # A load instruction that fetches several elements at once is called **wide** (or vectorized). A
-# thread that needs 8 elements can fetch them by 2 wide loads or by 8 narrow ones. When does the
-# compiler choose which? A wide load of 16 bytes must begin at a multiple of 16 bytes. Aligned
-# tensors do, and the compiler knows it from the notes above. `x[1:]` begins 4 bytes further on.
+# thread that needs 8 elements can fetch them by 2 wide loads or by 8 narrow ones. Which of
+# them does the compiler choose? A wide load of 16 bytes must begin at a multiple of 16 bytes.
+# Aligned tensors do, and the compiler knows it from the notes above. `x[1:]` begins 4 bytes
+# further on.
 #
 # **Predict:** how many loads of `x` does one thread make for `x[1:]`, if `y` is still aligned?
 # And how many are there in all?
@@ -362,18 +367,19 @@ for name, each in (("x", s), ("x[1:]", shifted)):
     print(name, counts["global loads"], "loads,", counts["vectorised global loads"], "of them wide")
 
 # %% [markdown]
-# Now the same question about the length. In the next launch both tensors are aligned, but there
-# are 98,433 elements, and 16 does not divide that.
+# Now the same question about the length. Both tensors are aligned again, but there are 98,433
+# elements, and 16 does not divide that. From lesson 01 you know that the loads cannot be wide.
 #
-# **Predict:** can the loads still be wide? Think of the four neighbors at the very end of the
-# vector, and of their mask.
+# **Predict:** how many loads does a thread make in all? And why can four neighbors not share one?
+# Think of the mask at the very end of the vector.
 #
 # <details>
 # <summary>Answer</summary>
 #
-# No. A wide load has one mask for all of its elements: it is made or not. With 98,432 elements
-# four neighbors are always on the same side of the end, because 4 divides the length. With 98,433
-# the end may lie between them, so each element needs a mask of its own, and a load of its own.
+# 16: 8 of `x` and 8 of `y`. A wide load has one mask for all of its elements: it is made or not.
+# With 98,432 elements four neighbors are always on the same side of the end, because 4 divides
+# the length. With 98,433 the end may lie between them, so each element needs a mask of its own,
+# and a load of its own.
 #
 # </details>
 
@@ -383,15 +389,16 @@ print(odd.counts["ptx"]["global loads"], "loads,", odd.counts["ptx"]["vectorised
 print(odd.follow("x = tl.load", "ptx", most=9))
 
 # %% [markdown]
-# Every load has a predicate of its own in front, `@%p1`, `@%p2` and so on, which is its mask. The
-# same sectors are fetched, by four times as many instructions. A vector add on a large GPU hardly
-# notices, because memory is the limit there. A kernel that computes more does notice.
+# Every load has its own mask in front: an instruction with `@%p1` is carried out only if `%p1` is
+# true. Such a switch is called a **predicate**. (`mul.wide` is no wide load: it multiplies two
+# 32-bit numbers into a 64-bit one.) The same sectors are fetched, by four times as many
+# instructions. A vector add on a large GPU hardly notices, since memory is its limit. A kernel
+# that computes more does notice.
 #
 # Who decides all this? The compiler works in many small steps, and each step, called a **pass**,
 # rewrites the program a little. `s.passes` keeps what each of them changed. The one that chose 4
 # neighbors is called `tritongpu-coalesce`: it looks at every load and store and picks a layout in
-# which threads read neighbors. Here is the first thing that it changed. (`-` marks lines from
-# before, `+` lines from after.)
+# which threads read neighbors. Here is its first change (`-` is before, `+` after).
 
 # %%
 print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
@@ -408,9 +415,9 @@ print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
 # `tl.multiple_of(value, 4)` gives the value back with the note that 4 divides it.
 #
 # Two things to know about promises. They must be true: a false one makes a kernel that reads
-# wrong addresses. And the note is put on the operation that computes the value, so promise it of
-# something that you computed, and use what comes back. A parameter is not computed by any
-# operation. A promise about a parameter itself has no place to stand, and the compiler drops it
+# wrong addresses. And the note is put on the operation that computes the value, so make the
+# promise about something that you computed, and use what comes back. No operation computes a
+# parameter, so a promise about one has nothing to be attached to, and the compiler drops it
 # without a word.
 
 # %% [markdown]
@@ -455,8 +462,8 @@ check("03.3", copy_rows_kernel)
 # <details>
 # <summary>Hint 3</summary>
 #
-# `stride = tl.multiple_of(stride, 4)` is a promise about a parameter, and is dropped. Promise it
-# of the product.
+# `stride = tl.multiple_of(stride, 4)` is a promise about a parameter, and is dropped. Make
+# the promise about the product.
 #
 # </details>
 
@@ -475,8 +482,10 @@ print(s.follow("offsets = pid", "ptx"))
 
 # %% [markdown]
 # That is the layout, as arithmetic. `shl … 2` shifts the thread's number by two bits, which
-# multiplies it by 4: its first element. `shl … 10` multiplies the program's number by 1,024. The
-# last line adds 512, which gives the thread's second run of elements.
+# multiplies it by 4: its first element. (`and … 508` keeps that below 512.) `shl … 10` multiplies
+# the program's number by 1,024. `or` does the work of an addition here, because the two numbers
+# have no bit in common: the first `or` puts the program's part and the thread's together, and the
+# last one adds 512, which gives the thread's second run of elements.
 #
 # Now the load. Look for three things: where the mask went, how wide the load is, and what a
 # masked lane gets.
@@ -485,14 +494,20 @@ print(s.follow("offsets = pid", "ptx"))
 s.follow("x = tl.load", "ptx", most=9)
 
 # %% [markdown]
-# The mask became a **predicate**: `@%p1` in front of an instruction means "only if `%p1` is
-# true". `v4` is the width: four registers are loaded at once. The four lines `mov … 0x0` before
-# it put zeros where a masked lane will find them. That is a habit of this compiler and no promise
-# of Triton, so write `other` when you need a value there.
+# The mask is the predicate again, `@%p1`. `v4` is the width: four registers are loaded at once.
+# The four lines `mov … 0x0` before it put zeros where a masked lane will find them. That is a
+# habit of this compiler and no promise of Triton, so write `other` when you need a value there.
 #
-# LLVM IR holds the same load as a piece of PTX in quotes. In SASS it is `LDG.E.128`, a load of
-# 128 bits from global memory, with the predicate in front as `@!P0` (negated: "only if `P0` is
-# false").
+# Here is the same load in the two stages around PTX. Find the PTX in quotes in the first, and
+# `LDG.E.128` in the second.
+
+# %%
+s.follow("x = tl.load", "llir", "sass", most=8)
+
+# %% [markdown]
+# In LLVM IR, Triton writes the load and its predicate as a piece of PTX, in quotes after `asm`.
+# The line with `getelementptr` computes an address. In SASS, `LDG.E.128` is a load of 128 bits
+# from global memory. The predicate in front, `@!P0`, is negated: "only if `P0` is false".
 #
 # **Predict:** here are three lines of PTX. Which register holds the mask of the load?
 #
@@ -513,7 +528,8 @@ s.follow("x = tl.load", "ptx", most=9)
 # %% [markdown]
 # ## Sitting 2
 #
-# A good place to stop, or to start again. So far you can
+# A good place to stop, or to start again (in a new session, run the import cell and the cell of
+# `add_kernel` first). So far you can
 #
 # - compile a kernel with `lower`, and follow a line through TTIR (blocks), TTGIR (blocks with
 #   layouts), PTX and SASS (one thread),
@@ -601,9 +617,13 @@ draw.layout(tile, "x")
 draw.layout(total)
 
 # %% [markdown]
-# In the tile, eight threads share a row. After the sum all eight of them hold it, so an element
-# of the slice is held eight times. Compare the pictures: element 3 of the slice is labeled with
-# the thread that holds the first elements of row 3 of the tile.
+# Read the tile's layout axis by axis. Down: 1 x 4 x 4 = 16 rows. Across: 2 x 8 x 1 = 16 columns.
+# So 8 threads with 2 elements each lie across a row, and each warp has four rows. `order = [1, 0]`
+# says that neighbors go along axis 1, the columns, first.
+#
+# After the sum all eight threads of a row hold it, so an element of the slice is held eight times.
+# Compare the pictures: element 3 of the slice is labeled with the thread that holds the first
+# elements of row 3 of the tile.
 
 # %% [markdown]
 # ## Registers and spills
@@ -638,10 +658,14 @@ for block_size in (1024, 4096, 16384, 32768):
     print(f"{block_size:6}: {each.registers:3} registers, {spills}, occupancy {each.occupancy:.0%}")
 
 # %% [markdown]
-# At 32,768 the assembler gave up on registers and keeps the blocks in memory. So a thread needs
-# only 32 of them, and the occupancy is back at 100 %. But in lesson 01 you saw their speeds, and
-# this one was the slowest of the four. High occupancy is not speed. It says how many warps there
-# are to choose from while others wait, and no more than that.
+# At 32,768 the assembler, the program that turns PTX into machine code, gave up on registers and
+# keeps the blocks in memory. So a thread needs only 32 of them, and the occupancy is back at
+# 100 %. But in lesson 01 you saw their speeds, and this one was the slowest of the four. High
+# occupancy is not speed. It says how many warps there are to choose from while others wait, and no
+# more than that.
+#
+# The assembler does not always give up like that. Usually it keeps what fits in registers, 255 per
+# thread, and spills only the rest. So any spill at all is a sign, even one of a few bytes.
 
 # %% [markdown]
 # ## When a kernel is slow
@@ -657,6 +681,10 @@ for block_size in (1024, 4096, 16384, 32768):
 # | **b** | narrow loads of neighbors | `lower(…).counts["ptx"]`: loads, and how many of them are wide | divisibility, a promise |
 # | **c** | wasted sectors: the lanes of a warp load elements that lie far apart | `cost(…)`: "times the least" behind each access | let the last axis go along memory |
 # | **d** | spills: a thread needs more than 255 registers | `lower(…).resources`: bytes spilled | smaller blocks, or more warps |
+#
+# Narrow loads alone are not yet **b**. Where the lanes' elements lie far apart, the loads are
+# narrow as well, but the cause is **c**. So when you find narrow loads, look at the sectors too:
+# **b** is narrow loads where hardly any sector is wasted.
 #
 # (There is one more step before them all: compare the measured time with the bytes over the copy
 # roof, as in lesson 01. If the two agree, the kernel is not slow. Then only moving fewer bytes
@@ -690,6 +718,12 @@ lowered = lower(slow_scale_kernel, *args, BLOCK_SIZE=1024, target="sm_90")
 print({name: count for name, count in lowered.counts["ptx"].items() if "global" in name})
 print(lowered.resources)
 print(cost(slow_scale_kernel, (256,), *args, BLOCK_SIZE=1024, target="H200"))
+
+# %% [markdown]
+# Two lines need a word. The 2,048 bytes of shared memory: the product is stored in another layout
+# than the one in which `scale` and `x` were loaded, and the threads exchange elements there. (In
+# TTGIR it is the line with `ttg.convert_layout`.) And the last line counts each byte once and no
+# waste: it says what the task needs, not what this kernel takes.
 
 # %% [markdown]
 # ### Exercise 03.4 · Why is it slow? Rows and factors (core)
@@ -952,17 +986,21 @@ amd.follow("x = tl.load", "ttgir", "amdgcn")
 #
 # ## In practice
 #
-# Keep the order: first the bytes, then the grid, then sectors and loads, then registers. Look at
-# the stages only when you have a question for them. In a shell,
-# `course lower my_kernel.py:name --signature "*fp32:16, i32, 1024" --out build` writes them all
-# to files.
+# Keep the order: first the bytes, then the grid, then loads and sectors, then registers. Look at
+# the stages only when you have a question for them. In a terminal this writes them all to files
+# (`:16` says "divisible by 16"):
+#
+# ```
+# .venv/bin/course lower my_kernel.py:add_kernel \
+#     --signature "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024" --out build
+# ```
 
 # %% [markdown]
 # ## What you can do now
 #
 # You can compile a kernel for a GPU that you do not have, find any of its lines in each stage,
 # and say from the layout which thread holds what. Given a slow kernel, you know which four
-# questions to ask and where the answers stand. Ask yourself:
+# questions to ask and where to find the answers. Ask yourself:
 #
 # 1. `sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [8]`, and a block of 2,048. How
 #    many elements does each thread hold?
@@ -982,7 +1020,7 @@ amd.follow("x = tl.load", "ttgir", "amdgcn")
 # <summary>Answer</summary>
 #
 # At what the address and the mask are computed from. A stride or a length that 16 does not divide
-# makes the loads narrow, and so does a block whose lanes are no neighbors.
+# makes the loads narrow, and so does a block whose lanes are not neighbors.
 #
 # </details>
 #

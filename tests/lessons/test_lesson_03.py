@@ -62,8 +62,10 @@ def all_wide(counts):
 def test_the_first_slow_kernel_wastes_sectors_and_nothing_else_is_the_cause(lesson):
     x, scale = empty(256, 1024), empty(256)
     args = (x, scale, x, 256, 1024)
-    resources = lower(lesson.slow_scale_kernel, *args, BLOCK_SIZE=1024, target="sm_90").resources
-    assert resources.spill_bytes == 0
+    stages = lower(lesson.slow_scale_kernel, *args, BLOCK_SIZE=1024, target="sm_90")
+    assert stages.resources.spill_bytes == 0
+    (conversion,) = [line for line in stages.ttgir.splitlines() if "ttg.convert_layout" in line]
+    assert "xf32" in conversion  # the product, on its way to the store
     counted = cost(lesson.slow_scale_kernel, (256,), *args, BLOCK_SIZE=1024, target="H200")
     assert [access.times for access in counted.accesses] == [1, 8, 8]
 
