@@ -22,17 +22,17 @@
 #
 # | section | about minutes |
 # |---|---|
-# | Why Triton, and when not | 5 |
-# | Ways through the course | 5 |
+# | Why Triton, and when not | 1 |
+# | Ways through the course | 3 |
 # | Run a kernel | 15 |
 # | The machine on one page | 5 |
-# | Two modes | 5 |
+# | Two modes | 1 |
 # | A block per program | 25 |
 # | Where the interpreter misleads you | 10 |
-# | Look inside a running kernel | 5 |
-# | Your own GPU | 5 |
-# | The words of this course | 5 |
-# | **All, an estimate** | 70 |
+# | Look inside a running kernel | 1 |
+# | Your own GPU | 2 |
+# | The words of this course | 1 |
+# | **All, an estimate** | 64 |
 
 # %% [markdown]
 # ## Why Triton, and when not

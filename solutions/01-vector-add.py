@@ -20,14 +20,14 @@
 # |---|---|
 # | Cut a vector into blocks | 15 |
 # | Write the kernel | 30 |
-# | Is it right? | 5 |
-# | Three things people believe | 5 |
+# | Is it right? | 6 |
+# | Three things people believe | 7 |
 # | What the compiler is told | 5 |
-# | Functions inside a kernel | 5 |
+# | Functions inside a kernel | 3 |
 # | How fast can it be? | 35 |
 # | One kernel instead of three | 30 |
 # | Stretch exercises | 25 |
-# | **All, an estimate** | 155 |
+# | **All, an estimate** | 156 |
 
 # %% [markdown]
 # **Two questions from lesson 00**, to warm up. Answer them before you unfold the answers.

@@ -26,7 +26,7 @@
 # | One kernel for two | 25 |
 # | When programs get in each other's way | 20 |
 # | Stretch exercises | 35 |
-# | **All, an estimate** | 160 |
+# | **All, an estimate** | 155 |
 
 # %% [markdown]
 # **Two questions from lesson 01**, to warm up. Answer them before you unfold the answers.

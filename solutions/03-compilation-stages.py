@@ -22,17 +22,17 @@
 #
 # | section | about minutes |
 # |---|---|
-# | From Python to machine code | 5 |
-# | Blocks without a machine: TTIR | 5 |
+# | From Python to machine code | 6 |
+# | Blocks without a machine: TTIR | 3 |
 # | Who holds what: TTGIR | 20 |
 # | What divisibility buys | 15 |
 # | One thread: LLVM IR, PTX, SASS | 5 |
 # | A row sum | 10 |
-# | Registers and spills | 5 |
+# | Registers and spills | 3 |
 # | When a kernel is slow | 40 |
-# | Another vendor | 5 |
+# | Another vendor | 3 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 125 |
+# | **All, an estimate** | 120 |
 
 # %% [markdown]
 # **Two questions from lessons 01 and 02.** Answer them before you unfold the answers.

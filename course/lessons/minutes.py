@@ -31,7 +31,8 @@ MOST_CORE_MINUTES = 75
 """Of a sitting, without its stretch exercises."""
 
 STEP = 5
-"""The table's minutes are multiples of this."""
+"""The table's minutes are multiples of this, but for sections that are shorter than one and a
+half."""
 
 TABLE = "| section | about minutes |"
 UNTIMED = ("On your own", "In practice", "Further reading", "What you can do now")
@@ -120,8 +121,8 @@ def _code_minutes(text: str) -> float:
 
 
 def rounded(minutes: float) -> int:
-    """Minutes for the table: the nearest multiple of STEP, and never none."""
-    return STEP * max(1, round(minutes / STEP))
+    """Minutes for the table: the nearest multiple of STEP or, where they are few, as they are."""
+    return STEP * round(minutes / STEP) if minutes >= 1.5 * STEP else max(1, round(minutes))
 
 
 def table(notebook: "NotebookNode") -> str:
@@ -130,8 +131,7 @@ def table(notebook: "NotebookNode") -> str:
     rows = [(section.title, rounded(section.core)) for section in timed]
     if stretch := sum(section.stretch for section in timed):
         rows.append(("Stretch exercises", rounded(stretch)))
-    total = rounded(sum(section.core + section.stretch for section in timed))
-    rows.append(("**All, an estimate**", total))
+    rows.append(("**All, an estimate**", sum(minutes for _, minutes in rows)))
     return "\n".join([TABLE, "|---|---|", *(f"| {title} | {minutes} |" for title, minutes in rows)])
 
 

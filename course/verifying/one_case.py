@@ -195,8 +195,9 @@ class _Expected:
 def _expect(reference: Function, case: Case, tensors: list[torch.Tensor]) -> _Expected:
     """What the reference says of a case."""
     try:
+        inputs = _in_float64(tensors)
         with Summands() as summands:
-            exact = reference(*_in_float64(tensors), *case.scalars)
+            exact = reference(*inputs, *case.scalars)
         plain = reference(*tensors, *case.scalars)  # shape and dtype by PyTorch's own rules
     except Exception as error:
         raise CourseError(

@@ -57,9 +57,9 @@ HEAD = """# 05 · An example
 
 | section | about minutes |
 |---|---|
-| One | 5 |
+| One | 3 |
 | Two | 10 |
-| **All, an estimate** | 15 |"""
+| **All, an estimate** | 13 |"""
 BODY = (markdown(f"## One\n\n{words(600)}"), markdown(f"## Two\n\n{words(1800)}"))
 
 
