@@ -65,6 +65,7 @@ def run(notebook: NotebookNode, folder: Path) -> None:
         timeout=CELL_TIMEOUT_S,
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
+        coalesce_streams=True,  # what is printed comes in pieces on a busy machine
         store_widget_state=False,  # a widget shows itself as HTML; its ids differ from run to run
     )
     with tempfile.TemporaryDirectory() as cache:
