@@ -103,7 +103,8 @@ IN_THE_SOURCE = {
 }
 """What needs a GPU or no kernel at all, with words that Triton's Python source has of it."""
 
-HEAD = """import triton
+HEAD = """import torch
+import triton
 import triton.language as tl
 
 SCALE = 2.0
