@@ -11,6 +11,7 @@ import triton
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter
+from triton.runtime.errors import InterpreterError
 
 from course.type_names import AnyValue, AnyValues, Function
 
@@ -183,3 +184,21 @@ def _course_counted(over: Iterable[AnyValue]) -> Iterable[AnyValue]:
     A tl.static_range is no `range` here: what it counts are constants.
     """
     return map(_converted, over) if type(over) is range else over
+
+
+def _call(self: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
+    """Runs a helper of a kernel, or a kernel whose grid was forgotten, and leaves the language.
+
+    By itself Triton replaces the language's functions on such a call and restores them after a
+    launch alone, so one forgotten grid would break whatever compiles or runs next.
+    """
+    scope = interpreter._patch_lang(self.fn)
+    try:
+        return self.rewrite()(*args, **kwargs)
+    except Exception as error:
+        raise InterpreterError(repr(error)) from error
+    finally:
+        scope.restore()
+
+
+interpreter.InterpretedFunction.__call__ = _call

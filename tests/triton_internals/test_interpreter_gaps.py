@@ -9,6 +9,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.runtime.errors import InterpreterError
 
 from course import MODE, CourseError, check, cost, lower, replay
 from course.exercises import learner
@@ -396,3 +397,11 @@ def test_replay_says_what_undefined_lanes_hold_where_it_shows():
     args = kernels.unmasked_sum_kernel, (1,), floats(), floats()[:1].clone()
     assert any(line.startswith(note) for line in replay(*args, 40).trace["notes"])
     assert not any(line.startswith(note) for line in replay(*args, 64).trace["notes"])
+
+
+def test_a_forgotten_grid_leaves_the_language_as_it_was():
+    before = dict(vars(tl))
+    with pytest.raises(InterpreterError):
+        kernels.renamed_kernel(floats(), floats())
+    assert {name for name in before if vars(tl)[name] is not before[name]} == set()
+    test_what_can_be_made_to_run_runs("functions imported from the language")
