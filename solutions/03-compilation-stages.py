@@ -509,6 +509,12 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # The line with `getelementptr` computes an address. In SASS, `LDG.E.128` is a load of 128 bits
 # from global memory. The predicate in front, `@!P0`, is negated: "only if `P0` is false".
 #
+# The explorer above shows one thing more of SASS: brackets before each instruction. The hardware
+# does not check whether an operand has arrived, so the assembler notes it there: which of six
+# barriers a load sets when it has written its registers (`W2`), which instruction waits for that
+# barrier, and how many cycles to stall (`S04`). You need them in no exercise; but when you ask what
+# a warp waits for, there it stands.
+#
 # **Predict:** here are three lines of PTX. Which register holds the mask of the load?
 #
 # ```

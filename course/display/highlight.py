@@ -63,6 +63,7 @@ class SassLexer(RegexLexer):
         "root": [
             (r"//.*?$", Comment),
             (r"/\*.*?\*/", Comment),
+            (r"^\[[-0-9]{6}:R.*?\]", Comment),
             (r"^\s*\.[\w.]+.*?$", Comment),
             (r"(@!?U?P[T\d]+)(\s+)", bygroups(Name.Label, Text)),
             (r"\bU?(R|P)(\d+|Z|T)\b(\.\w+)?", Name.Variable),

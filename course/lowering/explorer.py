@@ -18,6 +18,7 @@ from course.gpus.limits import TARGETS
 from course.type_names import AnyValue, Kernel
 
 from .api import Lowered, lower, lower_again
+from .control_codes import LEGEND, ControlCode
 from .passes import without_location
 
 SCRIPT = Path(__file__).with_suffix("")
@@ -165,16 +166,26 @@ def panes_of(lowered: Lowered, open_stages: list[str]) -> list[Pane]:
     panes = [_pane("source", texts, numbers, list(range(len(source))), is_open=True)]
     for stage, text in lowered.readable().items():
         texts, rows, groups = [], [], []
+        codes = {}
+        if stage == "sass":
+            codes = lowered.control_codes
+            texts, rows, groups = [f"// {LEGEND}"], [0], [-1]
         for row, line in enumerate(text.split("\n"), start=1):
             if line.startswith("#loc") or line.strip().startswith(("//##", ".loc", ".file", "!")):
                 continue  # where a line came from is what the panes show
             origin = lowered.lines.back(stage, row)
             line = without_location(line)
-            texts.append(" ".join(line.split()) if stage == "sass" and "/*" in line else line)
+            texts.append(_instruction(line, codes.get(row)) if stage == "sass" else line)
             rows.append(row)
             groups.append(group_of[origin.frame] if origin else -1)
         panes.append(_pane(stage, texts, rows, groups, stage in open_stages))
     return panes
+
+
+def _instruction(line: str, code: ControlCode | None) -> str:
+    """A line of SASS, with its control code if it is an instruction."""
+    words = " ".join(line.split())
+    return f"{code} {words}" if code else words if "/*" in line else line
 
 
 def _pane(name: str, texts: list[str], rows: list[int], groups: list[int], is_open: bool) -> Pane:

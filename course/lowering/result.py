@@ -18,6 +18,7 @@ from course.triton_internals.ir import compile_ir
 from course.type_names import AnyValue
 
 from . import passes as passes_module
+from .control_codes import ControlCode
 from .instruction_counts import Counts, count
 from .layouts import Layouts, layouts_from
 from .locations import relocated
@@ -25,7 +26,7 @@ from .occupancy import Resources, resources_of
 from .passes import Passes
 from .problems import run_compiler
 from .request import Request
-from .sass import sass_of
+from .sass import Disassembly, disassembled
 from .source_map import LineMap, SourceLine
 from .value_origins import Origins
 from .worker import Compiled, compile_edited, layouts_of, passes_of
@@ -84,11 +85,15 @@ class Lowered(Compiled):
         """Machine code for an AMD GPU."""
         return self._binary("hsaco")
 
-    @cached_property
+    @property
     def sass(self) -> str:
         """The machine code as text, with the source line of each instruction. NVIDIA; not sm_70."""
-        own = {line.frame for line in self.source_lines()}
-        return sass_of(self.cubin, relocated(self.ptx, own), self.assembler.command, self.target)
+        return self._disassembly.text
+
+    @property
+    def control_codes(self) -> dict[int, ControlCode]:
+        """What each SASS instruction waits for and sets, by its row in `sass`, from 1."""
+        return self._disassembly.control_codes
 
     @cached_property
     def resources(self) -> Resources:
@@ -247,6 +252,12 @@ class Lowered(Compiled):
             for function in self.listing
             for number, text in enumerate(function.text.split("\n"), start=function.line)
         ]
+
+    @cached_property
+    def _disassembly(self) -> Disassembly:
+        own = {line.frame for line in self.source_lines()}
+        ptx = relocated(self.ptx, own)
+        return disassembled(self.cubin, ptx, self.assembler.command, self.target)
 
     @property
     def _title(self) -> str:

@@ -1,5 +1,6 @@
 """NVIDIA's machine code as text, from the disassembler that comes with Triton."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import triton
@@ -10,12 +11,24 @@ from course.gpus.limits import Target
 from course.isolate.commands import run_command
 from course.triton_internals.compiler import refuse_full, refuse_half
 
+from .control_codes import ControlCode, split_encodings
+
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 TIMEOUT_S = 60
 
 
-def sass_of(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> str:
-    """The machine code of a cubin, with a comment for each source line that instructions come from.
+@dataclass(frozen=True)
+class Disassembly:
+    """Machine code as text."""
+
+    text: str
+    """With a comment for each source line that instructions come from."""
+    control_codes: dict[int, ControlCode]
+    """By the row of an instruction, from 1."""
+
+
+def disassembled(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> Disassembly:
+    """The machine code of a cubin as text.
 
     ptx: what the cubin was assembled from, with the locations that are wanted. assembler: the
     command that did so. It is run once more for the sake of the locations, which do not touch the
@@ -36,7 +49,7 @@ def sass_of(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> str
             cubin = located.read_bytes()
         else:
             refuse_full(folder)
-    return nvidia_tool("nvdisasm", cubin, "-g", "-c", "-ndf")
+    return Disassembly(*split_encodings(nvidia_tool("nvdisasm", cubin, "-g", "-c", "-ndf", "-hex")))
 
 
 def nvidia_tool(name: str, binary: bytes, *options: str) -> str:

@@ -6,7 +6,7 @@ from course import aot, lower
 from course.elf import is_whole
 from course.errors import CourseError
 from course.lowering.api import LowerError
-from course.lowering.sass import sass_of
+from course.lowering.sass import disassembled
 from tests.support import aot_kernels, lower_kernels
 from tests.support.disk import room_for
 from tests.support.lower_kernels import ADD
@@ -59,7 +59,7 @@ def test_an_export_writes_nothing(half, tmp_path):
 def test_sass_is_not_read_from_half_a_file(add, assembler):
     no_room = r"^The temporary folder .+ could not be used \(No space left on device\): make room"
     with pytest.raises(CourseError, match=no_room):
-        sass_of(add.cubin, add.ptx, [assembler, *add.assembler.command[1:]], add.target)
+        disassembled(add.cubin, add.ptx, [assembler, *add.assembler.command[1:]], add.target)
 
 
 def test_a_file_cut_off_anywhere_is_not_whole(add):
