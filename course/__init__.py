@@ -47,6 +47,7 @@ _LAZY = {
     "observed": ("course.benching.gpu_experiments", "observed"),
     "recorded": ("course.benching.result", "recorded"),
     "replay": ("course.tracing.api", "replay"),
+    "simulate": ("course.simulating.api", "simulate"),
     "specialise": ("course.lowering.specialisation", "specialise"),
     "stock": ("course.aot.upstream_tool", None),
     "vectors": ("course.verifying.inputs", "vectors"),

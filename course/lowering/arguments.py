@@ -81,6 +81,25 @@ class Descriptor(msgspec.Struct, frozen=True, tag=True):
         return TensorDescriptor(self.base.make(False, kept), self.shape, self.strides, self.block)
 
 
+class GluonDescriptor(msgspec.Struct, frozen=True, tag=True):
+    """A tensor descriptor of Gluon, which has the layout of its block in shared memory."""
+
+    base: "Described"
+    shape: list[int]
+    strides: list[int]
+    block: list[int]
+    layout: str
+    """As Python writes an NVMMASharedLayout."""
+
+    def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
+        from triton.experimental.gluon.language import NVMMASharedLayout
+        from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as OfGluon
+
+        layout = eval(self.layout, {NVMMASharedLayout.__name__: NVMMASharedLayout})
+        base = self.base.make(False, kept)
+        return OfGluon(base, self.shape, self.strides, self.block, layout)
+
+
 class Items(msgspec.Struct, frozen=True, tag=True):
     """A tuple, or a list, which a kernel takes as a constant alone."""
 
@@ -109,7 +128,17 @@ class Constant(msgspec.Struct, frozen=True, tag=True):
         return eval(self.python)
 
 
-Described = Text | Tensor | KeptTensor | Reinterpreted | Descriptor | Items | Function | Constant
+Described = (
+    Text
+    | Tensor
+    | KeptTensor
+    | Reinterpreted
+    | Descriptor
+    | GluonDescriptor
+    | Items
+    | Function
+    | Constant
+)
 """An argument. `make` gives it again, or one that the JIT treats in the same way.
 
 make(is_constexpr, kept): whether the parameter is a constant, for which a text is itself and not a
@@ -129,6 +158,9 @@ def describe(value: AnyValue, kept: list[torch.Tensor] | None = None) -> Describ
     if isinstance(value, TensorDescriptor):
         base = describe(value.base, kept)
         return Descriptor(base, [*value.shape], [*value.strides], [*value.block_shape])
+    if type(value).__module__ == "triton.experimental.gluon.nvidia.hopper":
+        lengths = ([*value.shape], [*value.strides], [*value.block_shape])
+        return GluonDescriptor(describe(value.base, kept), *lengths, repr(value.layout))
     if type(value) in (tuple, list):
         return Items([describe(item, kept) for item in value], is_list=type(value) is list)
     if isinstance(value, TensorWrapper):

@@ -1,0 +1,56 @@
+"""simulate: a Gluon kernel followed without a GPU."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from triton.runtime.jit import JITFunction
+
+from course.errors import CourseError
+from course.type_names import AnyValue, Kernel
+
+from .machine import Machine
+from .partitions import ORDERS, Order
+from .problems import HazardError
+from .tensors import Storages
+from .values import plain
+
+
+def simulate(
+    kernel: Kernel,
+    grid: Any,
+    *args: AnyValue,
+    num_warps: int = 4,
+    orders: Sequence[Order] = ORDERS,
+    **kwargs: AnyValue,
+) -> None:
+    """Run a Gluon kernel in Python, one program after the other, and write what it writes.
+
+    Partitions take turns, and what is asynchronous happens as late as it may: so memory that is
+    read too early, or overwritten too soon, is found where a GPU may be lucky.
+
+    grid, args, kwargs: as for a launch, of one axis. orders: who goes next; the kernel is run once
+    in each of them.
+    Raises DeadlockError where nobody can go on, HazardError where memory is used too early or too
+    late, and SimulationError for what the simulation does not know.
+    """
+    if not isinstance(kernel, JITFunction) or not kernel.is_gluon():
+        raise CourseError("simulate takes a kernel of Gluon: a function under @gluon.jit.")
+    (programs,) = grid if isinstance(grid, tuple) else (grid,)
+    bound = inspect.signature(kernel.fn).bind(*args, **kwargs)
+    bound.apply_defaults()
+    constants = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
+    results = []
+    for order in orders:
+        results.append(storages := Storages())
+        arguments = {
+            name: plain(value) if name in constants else storages.argument(name, value)
+            for name, value in bound.arguments.items()
+        }
+        for program in range(programs):
+            Machine(program, programs, num_warps, order).run(kernel, arguments)
+        if not storages.equal(results[0]):
+            raise HazardError(
+                f"What {kernel.__name__} writes depends on which partition goes first."
+            )
+    storages.write_back()

@@ -1,0 +1,102 @@
+"""mbarriers: what is counted, what is waited for.
+
+A barrier is in a phase, 0 and 1 in turn, which ends when as many have arrived as it was initialized
+for and all the bytes that were announced have come. `wait(barrier, phase)` goes on once the phase
+of that number has ended; the phase before the first one counts as ended.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .memory import Land
+from .problems import HazardError
+
+
+@dataclass
+class Barrier:
+    """One mbarrier."""
+
+    name: str
+    count: int = 0
+    """Arrivals that end a phase; 0 before it is initialized."""
+    missing: int = 0
+    bytes_missing: int = 0
+    ended: int = 0
+    """Phases that have ended."""
+    copies: list[Land] = field(default_factory=list)
+    """Copies under way that will signal it."""
+
+    def arrive(self, count: int, announced: int = 0) -> None:
+        self._initialized("arrive at")
+        if count > self.missing:
+            raise HazardError(
+                f"{self.name} is initialized for {self.count} arrivals per phase, and more arrive "
+                "in one phase."
+            )
+        self.missing -= count
+        self.bytes_missing += announced
+        self._end_phase()
+
+    def came(self, count: int) -> None:
+        """So many of the announced bytes have come."""
+        self.bytes_missing -= count
+        self._end_phase()
+
+    def has_ended(self, phase: Any) -> bool:
+        self._initialized("wait for")
+        return self.ended % 2 != phase % 2
+
+    def land(self) -> None:
+        """All copies that are under way arrive."""
+        while self.copies:
+            self.copies.pop(0)()
+
+    def waited_for(self, phase: Any) -> str:
+        """What a wait for it lacks, in words."""
+        lacking = []
+        if self.missing:
+            lacking.append(f"{self.missing} of {self.count} arrivals")
+        if self.bytes_missing > 0:
+            lacking.append(f"{self.bytes_missing:,} bytes")
+        if self.bytes_missing < 0:
+            lacking.append(f"an mbarrier.expect for {-self.bytes_missing:,} bytes that have come")
+        what = " and ".join(lacking) or "nothing, so it has gone on to another phase"
+        return (
+            f"waits for a phase {phase % 2} of {self.name} to end: {self.ended} have ended so far, "
+            f"and the next lacks {what}"
+        )
+
+    def _end_phase(self) -> None:
+        if not self.missing and not self.bytes_missing:
+            self.ended += 1
+            self.missing = self.count
+
+    def _initialized(self, act: str) -> None:
+        if not self.count:
+            raise HazardError(f"The kernel must not {act} {self.name} before mbarrier.init.")
+
+
+@dataclass
+class Barriers:
+    """What allocate_mbarrier gives: one barrier, or several to index."""
+
+    barriers: np.ndarray
+    name: str
+
+    def index(self, number: Any) -> "Barriers":
+        number = int(number)
+        if not 0 <= number < len(self.barriers):
+            raise HazardError(
+                f"{self.name} has {len(self.barriers)} barriers, and no number {number}."
+            )
+        return Barriers(self.barriers[number : number + 1], f"{self.name}[{number}]")
+
+    @property
+    def one(self) -> Barrier:
+        """The barrier that is meant."""
+        if len(self.barriers) != 1:
+            raise HazardError(f"{self.name} are several barriers: take one by .index(…).")
+        barrier: Barrier = self.barriers[0]
+        return barrier

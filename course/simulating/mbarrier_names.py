@@ -1,0 +1,52 @@
+"""`mbarrier` as a simulated kernel sees it."""
+
+from typing import Any
+
+import numpy as np
+
+from .barriers import Barrier, Barriers
+from .program import Program, kernel_frame
+from .values import plain
+
+
+class MbarrierNames:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def allocate_mbarrier(self, batch: Any = None, two_ctas: bool = False) -> Barriers:
+        name = self._program.assigned_name("a barrier")
+        count = plain(batch) or 1
+        names = [name] if plain(batch) is None else [f"{name}[{i}]" for i in range(count)]
+        barriers = np.empty(count, object)
+        barriers[:] = [Barrier(each) for each in names]
+        return Barriers(barriers, name)
+
+    def init(self, mbarrier: Barriers, count: Any) -> None:
+        barrier = mbarrier.one
+        barrier.count = barrier.missing = plain(count)
+
+    def invalidate(self, mbarrier: Barriers) -> None:
+        mbarrier.one.count = 0
+
+    def expect(self, mbarrier: Barriers, bytes_per_cta: Any, pred: Any = True) -> None:
+        if plain(pred):
+            mbarrier.one.arrive(1, plain(bytes_per_cta))
+            self._program.turns.pause()
+
+    def arrive(self, mbarrier: Barriers, *, count: Any = 1, pred: Any = True) -> None:
+        if plain(pred):
+            mbarrier.one.arrive(plain(count))
+            self._program.turns.pause()
+
+    def wait(self, mbarrier: Barriers, phase: Any, pred: Any = True, deps: Any = ()) -> None:
+        barrier, phase = mbarrier.one, int(plain(phase))
+        if not plain(pred):
+            return
+        line = kernel_frame().f_lineno
+
+        def has_ended() -> bool:
+            barrier.land()
+            return barrier.has_ended(phase)
+
+        has_ended()  # refuses a barrier that was never initialized, here and not in the schedule
+        self._program.turns.wait(has_ended, lambda: f"{barrier.waited_for(phase)} (line {line})")

@@ -1,0 +1,55 @@
+"""What a simulated kernel may call: names of `gl`, `mbarrier`, `tma` and others, and no more."""
+
+import inspect
+from typing import Any
+
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia import ampere, hopper
+
+from .copy_names import AsyncCopyNames, TmaNames
+from .gl_names import LAYOUTS, TYPES, GlNames, elementwise_functions
+from .mbarrier_names import MbarrierNames
+from .problems import SimulationError
+from .product_names import ProductNames
+from .program import Program
+from .values import plain
+
+
+class Names:
+    """A module as a simulated kernel sees it: what is missing is refused by its name."""
+
+    def __init__(self, module: str, **known: Any) -> None:
+        self._module = module
+        self.__dict__.update(known)
+
+    def __getattr__(self, name: str) -> Any:
+        known = ", ".join(sorted(name for name in vars(self) if name[0].islower()))
+        raise SimulationError(f"simulate does not know {self._module}.{name}. It knows {known}.")
+
+
+def replacements(program: Program) -> dict[int, Any]:
+    """By the identity of what a kernel's module has imported, what stands for it here."""
+    types = {name: getattr(gl, name) for name in (*LAYOUTS, *TYPES)}
+    modules = {
+        gl: Names("gl", **types, **elementwise_functions(), **_public(GlNames(program))),
+        hopper.mbarrier: Names("mbarrier", **_public(MbarrierNames(program))),
+        hopper.tma: Names("tma", **_public(TmaNames(program))),
+        ampere.async_copy: Names("async_copy", **_public(AsyncCopyNames(program))),
+        hopper: Names("hopper", **_public(ProductNames(program))),
+    }
+    by_identity = {id(module): names for module, names in modules.items() if module is not hopper}
+    for module, names in modules.items():  # what was imported by its own name
+        by_identity |= {
+            id(getattr(module, name)): value
+            for name, value in vars(names).items()
+            if hasattr(module, name) and callable(value) and not inspect.isclass(value)
+        }
+    return by_identity | {id(gl.constexpr): plain}
+
+
+def _public(holder: object) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in inspect.getmembers(holder)
+        if not name.startswith("_") and callable(value)
+    }

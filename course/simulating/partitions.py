@@ -1,0 +1,141 @@
+"""The partitions of a program, of which one runs at a time.
+
+Each is a thread of Python that holds a baton: it runs until it has to wait, or until it has done
+something that others may see, and then hands the baton on. So a run is the same every time, and one
+kernel can be tried in several orders.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .problems import DeadlockError
+
+Order = Literal["in order", "backwards", "shuffled"]
+"""Who goes next: the first partition that can, the last one, or one by lot (always the same)."""
+ORDERS: tuple[Order, ...] = ("in order", "backwards", "shuffled")
+
+
+class _Stopped(BaseException):
+    """Ends a partition because another one has failed."""
+
+
+@dataclass
+class Partition:
+    """A function of a kernel that runs in warps of its own."""
+
+    name: str
+    run: Callable[[], Any]
+    waits_for: Callable[[], bool] | None = None
+    """None where it can go on."""
+    reason: Callable[[], str] = str
+    """What it waits for, in words."""
+    ended: bool = False
+    result: Any = None
+    state: dict[str, Any] = field(default_factory=dict)
+    """What other files keep by partition."""
+
+    @property
+    def ready(self) -> bool:
+        return not self.ended and (self.waits_for is None or self.waits_for())
+
+
+class Turns:
+    """Runs the partitions of one program to their ends, one at a time."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._lot = random.Random(0)
+        self._baton = threading.Condition()
+        self._holder: Partition | None = None
+        self._error: BaseException | None = None
+        self.partitions: list[Partition] = []
+
+    @property
+    def current(self) -> Partition:
+        """The partition that runs now."""
+        assert self._holder is not None
+        return self._holder
+
+    def run(self, partitions: list[Partition]) -> list[Any]:
+        """What the partitions return. Raises what the first one raises, or DeadlockError."""
+        outside, before = self._holder, self.partitions
+        self.partitions = partitions
+        threads = [
+            threading.Thread(target=self._life, args=(partition,), daemon=True)
+            for partition in partitions
+        ]
+        self._holder = self._next()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._holder, self.partitions = outside, before
+        if self._error:
+            raise self._error
+        return [partition.result for partition in partitions]
+
+    def pause(self) -> None:
+        """Let another partition run, if there is one that can."""
+        self._hand_on(self.current)
+
+    def wait(self, condition: Callable[[], bool], reason: Callable[[], str]) -> None:
+        """Let the others run until `condition` holds."""
+        partition = self.current
+        partition.waits_for, partition.reason = condition, reason
+        self._hand_on(partition)
+        partition.waits_for = None
+
+    def _life(self, partition: Partition) -> None:
+        try:
+            self._take(partition)
+            partition.result = partition.run()
+        except _Stopped:
+            pass
+        except BaseException as error:
+            self._fail(error)
+        partition.ended = True
+        with self._baton:
+            try:
+                self._holder = self._next() if self._error is None else None
+            except DeadlockError as error:
+                self._error = error
+            self._baton.notify_all()
+
+    def _hand_on(self, partition: Partition) -> None:
+        with self._baton:
+            self._holder = self._next()
+            self._baton.notify_all()
+        self._take(partition)
+
+    def _take(self, partition: Partition) -> None:
+        with self._baton:
+            self._baton.wait_for(lambda: self._holder is partition or self._error is not None)
+            if self._error is not None:
+                raise _Stopped
+
+    def _fail(self, error: BaseException) -> None:
+        with self._baton:
+            self._error = self._error or error
+            self._baton.notify_all()
+
+    def _next(self) -> Partition | None:
+        ready = [partition for partition in self.partitions if partition.ready]
+        waiting = [partition for partition in self.partitions if not partition.ended]
+        if not waiting:
+            return None
+        if not ready:
+            raise DeadlockError(_nobody_can_go_on(self.partitions))
+        if self._order == "shuffled":
+            return self._lot.choice(ready)
+        return ready[0 if self._order == "in order" else -1]
+
+
+def _nobody_can_go_on(partitions: list[Partition]) -> str:
+    lines = [
+        f"    {partition.name} " + ("has ended" if partition.ended else partition.reason())
+        for partition in partitions
+    ]
+    return "\n".join(["Deadlock: nobody can go on.", *lines])

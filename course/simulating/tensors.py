@@ -1,0 +1,85 @@
+"""A launch's tensors and descriptors as a simulated kernel sees them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from triton.experimental.gluon import language as gl
+
+from course.errors import CourseError
+
+from .values import TORCH, Block, Pointer, plain
+
+
+class Storages:
+    """The memory behind the tensors of a launch: one array each, written back at the end."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[tuple[int, torch.dtype], tuple[torch.Tensor, np.ndarray]] = {}
+
+    def of(self, tensor: torch.Tensor) -> np.ndarray:
+        """All elements of a tensor's storage, in the order of memory."""
+        if tensor.device.type == "meta":
+            raise CourseError("simulate computes: give it tensors that have memory.")
+        key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
+        if key not in self._arrays:
+            count = tensor.untyped_storage().nbytes() // tensor.element_size()
+            flat = torch.as_strided(tensor.detach(), (count,), (1,), 0)
+            values = flat.float() if tensor.dtype == torch.bfloat16 else flat
+            self._arrays[key] = flat, values.cpu().numpy().copy()
+        return self._arrays[key][1]
+
+    def equal(self, other: "Storages") -> bool:
+        """Whether the same bits are in both."""
+        pairs = zip(self._arrays.values(), other._arrays.values(), strict=True)
+        return all(mine.tobytes() == theirs.tobytes() for (_, mine), (_, theirs) in pairs)
+
+    def write_back(self) -> None:
+        for flat, array in self._arrays.values():
+            flat.copy_(torch.from_numpy(array).to(flat.dtype))
+
+    def argument(self, name: str, value: Any) -> Any:
+        """An argument of a launch as the kernel sees it."""
+        if isinstance(value, torch.Tensor):
+            dtype = TORCH[value.dtype]
+            return Pointer(self.of(value), dtype, name, value.storage_offset())
+        if hasattr(value, "block_shape") and hasattr(value, "base"):
+            return Descriptor(
+                name, self.of(value.base), TORCH[value.base.dtype], value.base.storage_offset(),
+                [*value.shape], [*value.strides], [*value.block_shape], value.layout,
+            )  # fmt: skip
+        if isinstance(value, int) and not isinstance(value, bool):
+            return Block(value, gl.int32 if -(2**31) <= value < 2**31 else gl.int64)
+        return Block(np.float32(value), gl.float32) if isinstance(value, float) else value
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A tensor descriptor."""
+
+    name: str
+    storage: np.ndarray
+    dtype: Any
+    first: int
+    shape: list[int]
+    strides: list[int]
+    block_shape: list[int]
+    layout: Any
+
+    @property
+    def nbytes_per_cta(self) -> int:
+        return math.prod(self.block_shape) * self.dtype.primitive_bitwidth // 8
+
+    def places(self, coordinates: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Where the elements of a block lie in memory, and which of them are inside the tensor."""
+        places, inside = np.asarray(self.first), np.asarray(True)
+        for axis, first in enumerate(coordinates):
+            shape = [1] * len(self.block_shape)
+            shape[axis] = -1
+            index = (int(plain(first)) + np.arange(self.block_shape[axis])).reshape(shape)
+            places = places + index * self.strides[axis]
+            inside = inside & (index >= 0) & (index < self.shape[axis])
+        block = tuple(self.block_shape)
+        return np.broadcast_to(places, block), np.broadcast_to(inside, block)

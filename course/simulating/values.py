@@ -1,0 +1,170 @@
+"""Blocks and pointers of a simulated kernel: NumPy's arrays with the types of Triton.
+
+float16 is computed in float16. bfloat16, which NumPy lacks, is kept as the float32 of equal value.
+"""
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from triton.experimental.gluon import language as gl
+
+from .problems import HazardError, SimulationError
+
+NUMPY = {
+    gl.float16: np.float16, gl.bfloat16: np.float32, gl.float32: np.float32,
+    gl.float64: np.float64, gl.int1: np.bool_, gl.int8: np.int8, gl.int16: np.int16,
+    gl.int32: np.int32, gl.int64: np.int64, gl.uint8: np.uint8, gl.uint32: np.uint32,
+}  # fmt: skip
+TORCH = {
+    torch.float16: gl.float16, torch.bfloat16: gl.bfloat16, torch.float32: gl.float32,
+    torch.float64: gl.float64, torch.bool: gl.int1, torch.int8: gl.int8, torch.int16: gl.int16,
+    torch.int32: gl.int32, torch.int64: gl.int64, torch.uint8: gl.uint8,
+}  # fmt: skip
+
+
+def rounded(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """An array in NumPy's type for `dtype`, with its values rounded to it."""
+    if dtype == gl.bfloat16:
+        values = torch.from_numpy(np.ascontiguousarray(array, np.float32))
+        return values.to(torch.bfloat16).float().numpy()
+    return np.asarray(array).astype(NUMPY[dtype])
+
+
+class Block:
+    """A tensor of a kernel. `pending` says what has not finished writing it."""
+
+    def __init__(self, array: Any, dtype: Any, layout: Any = None) -> None:
+        self.array, self.dtype, self.layout = np.asarray(array), dtype, layout
+        self.pending = False
+
+    @property
+    def shape(self) -> list[int]:
+        return list(self.array.shape)
+
+    @property
+    def type(self) -> "Block":
+        return self  # for `block.type.layout`
+
+    def to(self, dtype: Any) -> "Block":
+        return Block(rounded(self.values(), dtype), dtype, self.layout)
+
+    def values(self) -> np.ndarray:
+        """The elements. Raises HazardError while an asynchronous product still writes them."""
+        if self.pending:
+            raise HazardError(
+                "A product is used before warpgroup_mma_wait has returned it: take what "
+                "warpgroup_mma_wait(…, deps=[…]) gives."
+            )
+        return self.array
+
+    def __getitem__(self, key: Any) -> "Block":
+        return Block(self.values()[key], self.dtype, self.layout)
+
+    def __bool__(self) -> bool:
+        if self.array.size != 1:
+            raise SimulationError("A block has no single truth: use gl.where or a mask.")
+        return bool(self.values())
+
+    def __index__(self) -> int:
+        return int(self.values())
+
+    def __neg__(self) -> "Block":
+        return Block(-self.values(), self.dtype, self.layout)
+
+    def __invert__(self) -> "Block":
+        return Block(~self.values(), self.dtype, self.layout)
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Addresses of elements of a tensor: one, or a block of them."""
+
+    storage: np.ndarray
+    """The tensor's elements, in the order of memory."""
+    dtype: Any
+    name: str
+    offsets: Any = 0
+
+    def moved(self, by: Any) -> "Pointer":
+        return Pointer(self.storage, self.dtype, self.name, self.offsets + plain(by))
+
+    __add__ = __radd__ = moved
+
+    def __getitem__(self, key: Any) -> "Pointer":
+        return Pointer(self.storage, self.dtype, self.name, self.offsets[key])
+
+    def places(self, mask: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The places that are accessed, and the mask. Raises HazardError outside the tensor."""
+        places, wanted = np.broadcast_arrays(np.asarray(self.offsets), plain(mask))
+        outside = wanted & ((places < 0) | (places >= self.storage.size))
+        if outside.any():
+            raise HazardError(
+                f"{self.name}[{places[outside].flat[0]}] is outside the tensor, whose length is "
+                f"{self.storage.size}."
+            )
+        return places, wanted
+
+
+def plain(value: Any) -> Any:
+    """A block as an array, a constexpr as its value, anything else as it is."""
+    if isinstance(value, Block):
+        return value.values()
+    return value.value if isinstance(value, gl.constexpr) else value
+
+
+def _dtype_of(*values: Any) -> Any:
+    """The type of an operation's result: a block's wins over a number's."""
+    blocks = [value for value in values if isinstance(value, Block)]
+    if not blocks:
+        return gl.int32 if all(isinstance(plain(value), int) for value in values) else gl.float32
+    largest = max(
+        blocks, key=lambda block: (block.dtype.is_floating(), block.dtype.primitive_bitwidth)
+    )
+    numbers = [plain(value) for value in values if not isinstance(value, Block)]
+    if any(isinstance(number, float) for number in numbers) and not largest.dtype.is_floating():
+        return gl.float32
+    return largest.dtype
+
+
+def elementwise(function: Callable[..., Any], *values: Any, dtype: Any = None) -> Any:
+    """A function of NumPy on blocks and numbers."""
+    with np.errstate(all="ignore"):
+        out = function(*map(plain, values))
+    blocks = [value for value in values if isinstance(value, Block)] or [Block(0, gl.int32)]
+    return Block(rounded(out, dtype := dtype or _dtype_of(*values)), dtype, blocks[0].layout)
+
+
+def _operator(name: str, function: Callable[..., Any], compares: bool = False) -> None:
+    dtype = gl.int1 if compares else None
+
+    def forward(self: Block, other: Any) -> Any:
+        if isinstance(other, Pointer):
+            return NotImplemented
+        return elementwise(function, self, other, dtype=dtype)
+
+    def backward(self: Block, other: Any) -> Any:
+        return elementwise(function, other, self, dtype=dtype)
+
+    setattr(Block, f"__{name}__", forward)
+    if not compares:
+        setattr(Block, f"__r{name}__", backward)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """`//` of a GPU, which rounds towards 0."""
+    return np.trunc(np.true_divide(a, b)).astype(np.int64)
+
+
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
+    "floordiv": _quotient, "mod": np.fmod, "and": operator.and_, "or": operator.or_,
+    "xor": operator.xor, "lshift": operator.lshift, "rshift": operator.rshift,
+}  # fmt: skip
+for _name, _function in _ARITHMETIC.items():
+    _operator(_name, _function)
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    _operator(_name, getattr(operator, _name), compares=True)
