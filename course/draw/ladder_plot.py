@@ -1,8 +1,10 @@
 """The versions of a matrix product under the roofs of the L2 cache and the tensor cores."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from course.benching.result import Speeds
 from course.display.colours import DARK, GREY
@@ -11,7 +13,20 @@ from course.errors import CourseError
 from course.gpus.measured import gpu_facts, recorded_facts
 from course.gpus.peaks import GPUS
 
-from .series_style import legend_text, style_of
+from .series_style import Style, legend_text, style_of
+
+
+@dataclass(frozen=True)
+class Point:
+    """A version of a ladder at one size."""
+
+    name: str
+    x: int
+    per_byte: float
+    """Operations per byte asked of the L2 cache."""
+    speed: float
+    """TFLOP/s, as they were measured."""
+    style: Style
 
 
 def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) -> Picture:
@@ -24,20 +39,8 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     The L2 roof is what was measured on the same GPU by many programs that read the same bytes. The
     level roof is the published peak of the tensor cores, where there is one.
     """
-    sizes = sorted({timing.x for timing in result.timings})
-    x = sizes[-1] if x is None else x
-    if result.unit != "TFLOP/s":
-        raise CourseError(f"draw.ladder shows operations; {result.name} was timed by its bytes.")
-    for name, rate in per_byte.items():
-        if not any(timing.x == x for timing in result.of(name)):
-            raise CourseError(
-                f"{result.name} has no {name!r} at {result.x_name} {x!r}: there is "
-                f"{', '.join(result.series)} at {', '.join(f'{size:,}' for size in sizes)}."
-            )
-        if not rate > 0:
-            raise CourseError(f"draw.ladder: {name} computes {rate!r} operations per byte.")
-    if not per_byte:
-        raise CourseError('draw.ladder needs versions to show, as {"matmul_v1": 32}.')
+    points = ladder_points(result, per_byte, x)
+    x = points[0].x
     l2 = _l2_tb_s(result)
     peak = next(
         (gpu.dot["fp16"] for gpu in GPUS.values() if result.machine.gpu in gpu.device_names), None
@@ -48,23 +51,21 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     roof = np.minimum(across * l2, peak or np.inf)
     axes.plot(across, roof, color=GREY, lw=1.5)
     slope = f"L2 cache: {l2:.2f} TB/s, measured"
-    axes.annotate(slope, (across[8], across[8] * l2), xytext=(12, -4), textcoords="offset points",
-                  fontsize=9, color=DARK)  # fmt: skip
+    axes.annotate(slope, (across[40], across[40] * l2), xytext=(-6, 4), ha="right", fontsize=9,
+                  color=DARK, textcoords="offset points")  # fmt: skip
     if peak:
         text = f"tensor cores: {peak:,.0f} TFLOP/s, published"
         axes.annotate(text, (across[-1], peak), xytext=(0, 4), textcoords="offset points",
                       fontsize=9, color=DARK, ha="right")  # fmt: skip
     sentences = []
-    for rank, (name, rate) in enumerate(per_byte.items()):
-        speed, bound = result.at(name, x).speed, min(rate * l2, peak or np.inf)
-        style = style_of(name, rank)
-        words = f"{legend_text(name, style)}, {speed:.0f} TFLOP/s"
-        (dot,) = axes.plot([rate], [speed], style.marker, color=style.colour, ms=9, label=words)
-        if style.hollow:
-            dot.set_markerfacecolor("none")
-        axes.plot([rate, rate], [speed, bound], color=style.colour, lw=0.8, ls=":")
+    for point in points:
+        bound = min(point.per_byte * l2, peak or np.inf)
+        draw_point(axes, point)
+        axes.plot([point.per_byte] * 2, [point.speed, bound], color=point.style.colour, lw=0.8,
+                  ls=":")  # fmt: skip
         sentences.append(
-            f"{name}: {rate:.3g} operations per byte, so at most {bound:.0f}; {speed:.0f} measured"
+            f"{point.name}: {point.per_byte:.3g} operations per byte, so at most {bound:.0f}; "
+            f"{point.speed:.0f} measured"
         )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
@@ -82,6 +83,42 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
         f", that of the tensor cores {peak:,.0f} TFLOP/s (published)" if peak else ""
     )
     return Picture.of(figure, f"{head}. {roofs}. In TFLOP/s: {'; '.join(sentences)}.")
+
+
+def ladder_points(
+    result: Speeds, per_byte: Mapping[str, float], x: int | None = None
+) -> list[Point]:
+    """The versions of a ladder as `ladder` takes them: at least one.
+
+    Raises CourseError where a version was not timed so.
+    """
+    sizes = sorted({timing.x for timing in result.timings})
+    x = sizes[-1] if x is None else x
+    if result.unit != "TFLOP/s":
+        raise CourseError(f"draw.ladder shows operations; {result.name} was timed by its bytes.")
+    for name, rate in per_byte.items():
+        if not any(timing.x == x for timing in result.of(name)):
+            raise CourseError(
+                f"{result.name} has no {name!r} at {result.x_name} {x!r}: there is "
+                f"{', '.join(result.series)} at {', '.join(f'{size:,}' for size in sizes)}."
+            )
+        if not rate > 0:
+            raise CourseError(f"draw.ladder: {name} computes {rate!r} operations per byte.")
+    if not per_byte:
+        raise CourseError('draw.ladder needs versions to show, as {"matmul_v1": 32}.')
+    return [
+        Point(name, x, rate, result.at(name, x).speed, style_of(name, rank))
+        for rank, (name, rate) in enumerate(per_byte.items())
+    ]
+
+
+def draw_point(axes: Axes, point: Point) -> None:
+    """A version's mark, with its words for the legend."""
+    words = f"{legend_text(point.name, point.style)}, {point.speed:.0f} TFLOP/s"
+    (dot,) = axes.plot([point.per_byte], [point.speed], point.style.marker,
+                       color=point.style.colour, ms=9, label=words)  # fmt: skip
+    if point.style.hollow:
+        dot.set_markerfacecolor("none")
 
 
 def _l2_tb_s(result: Speeds) -> float:

@@ -3,98 +3,190 @@
 (S. Williams, A. Waterman and D. Patterson, *Roofline*, Communications of the ACM 52(4), 2009.)
 """
 
+import math
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from course.display.colours import GREY, PALETTE
+from course.benching.result import Speeds
+from course.display.colours import BLACK, DARK, GREY, PALETTE
 from course.display.picture import Picture, new_figure
 from course.errors import CourseError
-from course.gpus.peaks import Gpu
+from course.gpus.peaks import Gpu, gpu_of
 from course.tracing.result import Cost, time_text
 
+from .ladder_plot import draw_point, ladder_points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 LEAST, MOST = 1 / 64, 4096
-"""Operations per byte, along the picture."""
-INTENSITIES = np.geomspace(LEAST, MOST, 200)
+"""Operations per byte, along the picture, at most so far."""
+BESIDE = 8
+"""How far the picture goes on beyond its outermost kernels, in times."""
 
 
-def roofline(*costs: Cost) -> Picture:
-    """A dot for each kernel under the roofs of its GPU.
+def roofline(
+    *costs: Cost | Mapping[str, Cost],
+    ladder: Speeds | None = None,
+    per_byte: Mapping[str, float] | None = None,
+    x: int | None = None,
+) -> Picture:
+    """Kernels under the roofs of a GPU: its memory's, its L2 cache's and those of its arithmetic.
 
-    costs: what `cost` has returned, all for one GPU. A filled dot stands at the speed that was
-        measured; a ring at the highest that the roofs allow, if nothing was measured.
-    Dashed are the roofs of the reader's own GPU, if `course doctor --measure` has measured it.
+    costs: what `cost` has returned, all for one GPU; or dicts of such, by the names to show. Each
+        has a circle over the operations per byte that memory must move, and a diamond at the same
+        height over those per byte that it asks of the L2 cache: each stays under its own roof.
+        They are filled at the speed that was measured; hollow at the highest that the roofs
+        allow, if nothing was measured.
+    ladder, per_byte, x: versions that were timed, as `draw.ladder` takes them: diamonds under the
+        roof of the L2 cache.
+    The L2 cache's roof is there where its speed was measured, and left out otherwise. Dashed are
+    the roofs of the reader's own GPU, if `course doctor --measure` has measured it.
     """
-    if not costs or not all(isinstance(cost, Cost) for cost in costs):
+    named = _named(costs)
+    points = ladder_points(ladder, per_byte or {}, x) if ladder is not None else []
+    if not named and not points:
         raise CourseError("draw.roofline takes what cost has returned, one or several.")
-    gpu = costs[0].gpu
-    if any(cost.gpu != gpu for cost in costs):
+    gpus = [cost.gpu for _, cost in named]
+    if ladder is not None:
+        gpus.append(gpu_of(ladder.machine.gpu))
+    gpu = gpus[0]
+    if any(each != gpu for each in gpus):
         raise CourseError(
             "draw.roofline shows one GPU: take each cost for the same one, "
             'as cost.on("H200") gives it.'
         )
-    figure = new_figure(8, 4.2)
+    across = [each for _, cost in named for each in (cost.intensity, cost.l2_intensity) if each]
+    across += [point.per_byte for point in points]
+    kinds = dict.fromkeys(kind for _, cost in named for kind in cost.dot) or ["fp16"]
+    levels = _levels(gpu, kinds)
+    ridge = max(levels, default=1.0) / gpu.memory
+    left = max(LEAST, min([*across, ridge]) / BESIDE)
+    right = min(MOST, max([*across, ridge]) * BESIDE)
+    figure = new_figure(9, 4.8)
     axes = figure.subplots()
-    _draw_roofs(axes, gpu)
-    sentences = _draw_own_roofs(axes, costs[0].own) if costs[0].own and not gpu.measured else []
-    for number, cost in enumerate(costs):
-        sentences.append(_draw_kernel(axes, cost, PALETTE[number % len(PALETTE)]))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_xlim(LEAST, MOST)
-    axes.set_xlabel("floating-point operations for each byte of memory traffic")
+    axes.set_xlim(left, right)
+    sentences = [_draw_roofs(axes, gpu, levels, left, right)]
+    own = next((cost.own for _, cost in named if cost.own), None)
+    if own and not gpu.measured:
+        sentences += _draw_own_roofs(axes, own, left, right)
+    for number, (name, cost) in enumerate(named):
+        colour = PALETTE[number % len(PALETTE)]
+        sentences.append(_draw_kernel(axes, name, cost, colour, left, right))
+    for point in points:
+        draw_point(axes, point)
+        sentences.append(f"{point.name}: {point.per_byte:.3g} operations per byte asked of the "
+                         f"L2 cache, {point.speed:.0f} TFLOP/s.")  # fmt: skip
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value >= 1 else _half(value))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    beside = "◇ and timed versions: " if points else "◇ "
+    marks = f":  ○ that memory must move   {beside}asked" if named else " asked"
+    axes.set_xlabel(f"floating-point operations per byte{marks} of the L2 cache")
     axes.set_ylabel("TFLOP/s")
-    axes.legend(loc="lower right", fontsize=8, frameon=False)
+    axes.grid(alpha=0.25)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    return Picture.of(figure, f"The roofs of an {gpu.name}. " + " ".join(sentences))
+    return Picture.of(figure, f"The roofs of an {gpu.name}: " + " ".join(sentences))
 
 
-def _draw_roofs(axes: Axes, gpu: Gpu) -> None:
-    write = partial(axes.text, fontsize=8, color="#555555")
-    for kind, rate in _rates(gpu):
-        axes.plot(INTENSITIES, np.minimum(INTENSITIES * gpu.memory, rate), color=GREY, lw=1.2)
-        name = "arithmetic" if kind == "fp32" else "tensor cores"
-        write(MOST, rate * 1.06, f"{name}, {kind}: {rate:.4g} TFLOP/s", ha="right")
-    x, y = LEAST * 1.3, LEAST * 1.3 * gpu.memory * 1.35
-    write(x, y, f"memory: {gpu.memory:.4g} TB/s", rotation=32)
+def _named(costs: tuple[Any, ...]) -> list[tuple[str, Cost]]:
+    """Costs by their names; a cost that was given without one has its kernel's."""
+    named: list[tuple[str, Cost]] = []
+    for cost in costs:
+        alone = {getattr(cost, "kernel", ""): cost}
+        named += (cost if isinstance(cost, Mapping) else alone).items()
+    if not all(isinstance(cost, Cost) and isinstance(name, str) for name, cost in named):
+        raise CourseError("draw.roofline takes what cost has returned, one or several.")
+    return named
 
 
-def _draw_own_roofs(axes: Axes, own: Gpu) -> list[str]:
+def _half(value: float) -> str:
+    """A power of two below one: 1/8."""
+    return f"1/{round(1 / value)}"
+
+
+def _slopes(gpu: Gpu) -> list[tuple[str, float]]:
+    """The roofs that rise with the operations per byte: their words, and TB/s."""
+    l2 = [(f"L2 cache: {gpu.l2:.2f} TB/s, measured", gpu.l2)] if gpu.l2 else []
+    return [(f"memory: {gpu.memory:.4g} TB/s", gpu.memory), *l2]
+
+
+def _draw_roofs(
+    axes: "Axes", gpu: Gpu, levels: Mapping[float, str], left: float, right: float
+) -> str:
+    """The roofs of a GPU; what they are, as a sentence. levels: those of its arithmetic."""
+    write = partial(axes.annotate, fontsize=8.5, color=DARK, textcoords="offset points")
+    top, steepest = max(levels, default=math.inf), gpu.l2 or gpu.memory
+    words = []
+    for rate, name in levels.items():
+        axes.plot([rate / steepest, right], [rate] * 2, color=GREY, lw=1.2)
+        words.append(f"{name}: {rate:.4g} TFLOP/s")
+        write(words[-1], (right, rate), xytext=(0, 3), ha="right")
+    for text, tb_s in reversed(_slopes(gpu)):
+        end = min(top / tb_s, right)
+        axes.plot([left, end], [left * tb_s, end * tb_s], color=DARK, lw=1.4)
+        side: dict[str, Any] = {"xytext": (6, -4), "ha": "left", "va": "top"}
+        if tb_s > gpu.memory:
+            side = {"xytext": (-4, 4), "ha": "right", "va": "bottom"}
+        at = left * (end / left) ** 0.45
+        write(text, (at, at * tb_s), **side)
+        words.insert(0, text)
+    return f"{', '.join(words)}."
+
+
+def _draw_own_roofs(axes: "Axes", own: Gpu, left: float, right: float) -> list[str]:
     """The roofs that were measured on the reader's own GPU; a sentence on each."""
+    across = np.geomspace(left, right, 200)
     sentences = []
-    for kind, rate in _rates(own):
-        speeds = f"memory {own.memory:.3g} TB/s, tensor cores, {kind}: {rate:.3g} TFLOP/s"
+    for rate, name in _levels(own, ["fp16"]).items():
+        speeds = f"memory {own.memory:.3g} TB/s, {name}: {rate:.3g} TFLOP/s"
         text = f"measured on {own.name}: {speeds}"
-        roof = np.minimum(INTENSITIES * own.memory, rate)
-        axes.plot(INTENSITIES, roof, color="black", ls="--", lw=1.2, label=text)
+        axes.plot(across, np.minimum(across * own.memory, rate), color=BLACK, ls="--", lw=1.2,
+                  label=text)  # fmt: skip
         sentences.append(f"Dashed, {text}.")
     return sentences
 
 
-def _draw_kernel(axes: Axes, cost: Cost, colour: str) -> str:
-    """A kernel's dot or ring; a sentence on it."""
+def _draw_kernel(
+    axes: "Axes", name: str, cost: Cost, colour: str, left: float, right: float
+) -> str:
+    """A kernel's marks; a sentence on it."""
     measured = cost.measured_us is not None
     us = cost.least_us if cost.measured_us is None else cost.measured_us
     speed = f"{time_text(us)} {'measured' if measured else 'at least'}"
-    text = f"{cost.kernel}: {speed}, bound by {cost.bound}"
+    text = f"{name}: {speed}, bound by {cost.bound}"
     if not cost.flops:
-        name = f"{text}; it computes nothing in floating point"
-        axes.plot([], [], "s", color=colour, label=name)
+        axes.plot([], [], "s", color=colour, label=f"{text}; it computes nothing")
         return f"{text}; no floating-point operations."
-    x, y = min(max(cost.intensity, LEAST), MOST), cost.flops / us / 1e6
-    filling = colour if measured else "white"
-    (dot,) = axes.plot(x, y, "o", color=colour, label=text, markersize=8, markeredgewidth=2)
-    dot.set_markerfacecolor(filling)
-    return f"{text}, {cost.intensity:.3g} operations a byte."
+    y = cost.flops / us / 1e6
+    style: dict[str, Any] = {"color": colour, "markeredgewidth": 2, "ls": "", "zorder": 4,
+             "markerfacecolor": colour if measured else "white"}  # fmt: skip
+    places = [min(max(each, left), right) for each in (cost.intensity, cost.l2_intensity)]
+    if cost.gpu.l2:
+        axes.plot(places, [y, y], color=colour, lw=0.8, ls=":")
+        axes.plot(places[1], y, "D", ms=7, **style)
+    axes.plot(places[0], y, "o", ms=8, label=text, **style)
+    return (
+        f"{text}, {cost.intensity:.3g} operations per byte of memory traffic, "
+        f"{cost.l2_intensity:.3g} per byte asked of the L2 cache."
+    )
 
 
-def _rates(gpu: Gpu) -> list[tuple[str, float]]:
-    """The level roofs of a GPU: those of its arithmetic and its tensor cores that are known."""
-    rates = {
-        "fp32": gpu.vector.get("fp32"),
-        "tf32": gpu.dot.get("tf32"),
-        "fp16": gpu.dot.get("fp16"),
-    }
-    return [(kind, rate) for kind, rate in rates.items() if rate]
+def _levels(gpu: Gpu, dots: Iterable[str]) -> dict[float, str]:
+    """The level roofs of a GPU that are known: TFLOP/s, and whose they are.
+
+    dots: the types that tl.dot multiplies.
+    """
+    names: dict[float, list[str]] = {}
+    if rate := gpu.vector.get("fp32"):
+        names.setdefault(rate, []).append("arithmetic, fp32")
+    for kind in dots:
+        if rate := gpu.dot_rate(kind):
+            names.setdefault(rate, []).append(f"tensor cores, {kind}")
+    return {rate: "; ".join(words) for rate, words in names.items()}

@@ -77,6 +77,7 @@ def measured_gpu(facts: GpuFacts) -> Gpu:
         multiprocessors=facts.multiprocessors,
         clock_mhz=0,
         special_published=False,
+        l2=_speed(facts.l2_tb_s),
         measured=facts.machine.date,
     )
 

@@ -13,10 +13,13 @@ Dense rates, a fused multiply-add counted as two operations. Sources:
     MI300X              AMD CDNA 3 white paper and MI300X data sheet
 Special functions: 16 results a clock and multiprocessor (NVIDIA, CUDA programming guide, throughput
 of native arithmetic instructions) at the boost clock; AMD publishes none.
+The L2 cache's speed is published for none of them: it is the recorded one, where there is a record.
 """
 
+import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from course.errors import CourseError
 
@@ -44,6 +47,8 @@ class Gpu:
     special_published: bool = True
     memory_gb: int = 0
     """Memory in 10^9 bytes, as it is sold; 0 where it was not noted."""
+    l2: float | None = None
+    """What the L2 cache answers, in TB/s: always measured. None where nobody has."""
     measured: str = ""
     """The day on which memory and dot were measured; empty where they are published peaks."""
 
@@ -67,6 +72,8 @@ class Gpu:
         return self.dot.get("tf32" if kind == "tf32x3" else kind)
 
 
+_RECORDS = Path(__file__).parent / "recorded"
+_L2_H200 = json.loads((_RECORDS / "nvidia-h200.json").read_text())["l2_tb_s"]
 _HALF_H100 = {"bf16": 133.8, "fp16": 133.8}
 _TENSOR_H100 = {"tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}
 
@@ -88,7 +95,7 @@ _ALL = (
         "H200", ("NVIDIA H200",), "sm_90", memory=4.8,
         vector={"fp64": 34, "fp32": 67, **_HALF_H100},
         dot={"fp64": 67, **_TENSOR_H100},
-        multiprocessors=132, clock_mhz=1980, memory_gb=141,
+        multiprocessors=132, clock_mhz=1980, memory_gb=141, l2=_L2_H200,
     ),
     Gpu(
         "B200", ("NVIDIA B200",), "sm_100", memory=8.0,

@@ -41,6 +41,8 @@ def cost(
     target: a GPU with known peak figures, as "H200", "A100", "RTX 4090" or "MI300X"; by default
         this machine's, and an H200 if it has none. The kernel is compiled for it: sectors follow
         from the layouts that the compiler has chosen.
+    The roofs are those of memory, of the L2 cache where its speed was measured (on an H200, and on
+        the reader's own GPU), of the arithmetic, the tensor cores and the special functions.
     On that very GPU the launch is timed too. A GPU that `course doctor --measure` has measured
     stands beside it, and takes the place of peak figures if there are none for this machine's.
 

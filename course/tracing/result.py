@@ -112,9 +112,22 @@ class Cost:
         return sum(sum(counts.values()) for counts in (self.simple, self.special, self.dot))
 
     @property
+    def bytes_asked(self) -> int:
+        """Bytes that loads and stores ask for, each time anew.
+
+        The L2 cache must answer them all, but for what an L1 cache still holds.
+        """
+        return self.bytes_loaded + self.bytes_stored
+
+    @property
     def intensity(self) -> float:
         """Floating-point operations for each byte that memory must move."""
         return self.flops / max(1, self.distinct_sectors * SECTOR_BYTES)
+
+    @property
+    def l2_intensity(self) -> float:
+        """Floating-point operations for each byte that is asked of the L2 cache."""
+        return self.flops / max(1, self.bytes_asked)
 
     @property
     def roofs(self) -> list[Roof]:
@@ -125,9 +138,16 @@ class Cost:
         return self.roofs_on(self.gpu)
 
     def roofs_on(self, gpu: Gpu) -> list[Roof]:
-        """The roofs of another GPU over the same work."""
+        """The roofs of another GPU over the same work.
+
+        The L2 cache has one where its speed was measured. What a launch finds in L1 again it does
+        not ask of L2, so one that reads the same bytes over and over may be faster than that roof.
+        """
         moved = self.distinct_sectors * SECTOR_BYTES
         roofs = [Roof("memory", moved, "bytes", moved / gpu.memory / 1e6)]
+        if gpu.l2:
+            asked = self.bytes_asked
+            roofs.append(Roof("L2 cache", asked, "bytes", asked / gpu.l2 / 1e6))
         # Without tensor cores for a type, its products are multiply-adds like others.
         plain_dots = {kind: n for kind, n in self.dot.items() if not gpu.dot_rate(kind)}
         plain = [*self.simple.items(), *plain_dots.items()]

@@ -63,12 +63,14 @@ def test_nothing_is_shown_of_a_gpu_that_nobody_measured(data):
 def test_cost_adds_the_least_time_by_the_measured_copy_roof(own):
     counts = counted()
     moved = 2 * 4 * 2**14  # one input is read, one output written
-    (least,) = counts.roofs_on(counts.own)
+    least, l2 = counts.roofs_on(counts.own)
     assert (least.name, least.us) == ("memory", pytest.approx(moved / 0.24e12 * 1e6))
+    asked = 3 * 4 * 2**14
+    assert (l2.name, l2.us) == ("L2 cache", pytest.approx(asked / T4.l2_tb_s / 1e6))
     here, there = (line.strip() for line in str(counts).split("\n") if "at least" in line)
-    assert here.startswith("H200: at least 27.3 ns, bound by memory (memory 27.3 ns, arithmetic")
+    assert here.startswith("H200: at least 27.3 ns, bound by memory (memory 27.3 ns, L2 cache")
     by_its_speeds = "Tesla T4, by the speeds measured on it: at least 546 ns"
-    assert there == f"{by_its_speeds}, bound by memory (memory 546 ns)"
+    assert there == f"{by_its_speeds}, bound by memory (memory 546 ns, L2 cache 20.4 ns)"
     assert "Tesla T4" in str(counts.on("A100"))
 
 
@@ -82,7 +84,7 @@ def test_a_dot_is_bound_by_the_measured_product_of_its_type(own):
         {roof.name: roof.us for roof in counts.roofs_on(counts.own)} for counts in args
     )
     assert halves["tensor cores"] == pytest.approx(2 * 64**3 / 24e12 * 1e6)
-    assert set(whole) == {"memory"}  # no product in tf32 was measured
+    assert set(whole) == {"memory", "L2 cache"}  # no product in tf32 was measured
 
 
 def test_a_gpu_without_peak_figures_goes_by_what_was_measured(data, monkeypatch):

@@ -12,8 +12,11 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 import course
 from course import CourseError, draw, lower, replay
 from course.benching.record.ncu_counters import add_row_kernel
+from course.benching.result import recorded
+from course.gpus.measured import recorded_facts
 from course.gpus.peaks import GPUS, gpu_of
 from course.tracing.observer import MOST_SAMPLED, sample
+from kernels.flash_attention import flash_attention_kernel_v1
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests.support import trace_kernels as kernels
 
@@ -76,7 +79,53 @@ def test_a_matmul_by_hand():
     assert counted.bytes_loaded == 2 * 4 * n * n * (n // block)
     assert (counted.distinct_loaded, counted.distinct_stored) == (2 * 4 * n * n, 4 * n * n)
     assert counted.dot == {"tf32": 2 * n**3}
-    assert [roof.name for roof in counted.roofs] == ["memory", "tensor cores"]
+    assert [roof.name for roof in counted.roofs] == ["memory", "L2 cache", "tensor cores"]
+
+
+def halves(*shape):
+    return torch.empty(*shape, dtype=torch.float16, device="meta")
+
+
+def test_the_l2_cache_must_answer_every_byte_that_programs_ask_for():
+    """Tiles of twice the size ask for half as much; what memory must move is the same."""
+    x, l2 = halves(256, 256), recorded_facts().l2_tb_s
+    for block, loaded in ((32, 2**21), (64, 2**20), (128, 2**19)):
+        grid = (256 // block, 256 // block)
+        counted = cost(kernels.matmul_kernel, grid, x, x, x, 256, BLOCK=block)
+        assert (counted.bytes_loaded, counted.bytes_asked) == (loaded, loaded + x.nbytes)
+        assert counted.bound == "L2 cache"
+        assert counted.least_us == pytest.approx((loaded + x.nbytes) / l2 / 1e6)
+        assert counted.l2_intensity == 2 * 256**3 / counted.bytes_asked
+        assert "bound by L2 cache (L2 cache " in str(counted)
+    # 64 x 64 tiles make 32 operations per byte: what v2 was recorded at is their roof, about.
+    fastest = max(timing.speed for timing in recorded("matmul").of("matmul_v2"))
+    assert fastest == pytest.approx(32 * l2, rel=0.02)
+
+
+def test_tiles_of_more_queries_cost_attention_less():
+    q, lse = halves(1, 4, 512, 64), torch.empty(4 * 512, device="meta")
+    strides = [q.stride(axis) for _ in range(4) for axis in range(3)]
+    least = []
+    for rows in (16, 64, 128):
+        counted = cost(
+            flash_attention_kernel_v1, (512 // rows, 4, 1), q, q, q, q.clone(), lse, 0.125, 4, 1,
+            *strides, 512, 512, 64,
+            IS_CAUSAL=False, BLOCK_HEADDIM=64, BLOCK_M=rows, BLOCK_N=64,
+        )  # fmt: skip
+        keys_and_values = 2 * 4 * (512 // rows) * 512 * 64 * 2
+        assert counted.bytes_loaded == keys_and_values + q.nbytes
+        least.append(counted.least_us)
+        (tensor_cores,) = (roof.us for roof in counted.roofs if roof.name == "tensor cores")
+        assert tensor_cores == pytest.approx(4 * 4 * 512 * 512 * 64 / 989.4 / 1e6)
+    assert least[0] > 3 * least[1] > 5 * least[2]
+    assert least[2] < 1.1 * tensor_cores  # by then the tensor cores bind as much
+
+
+def test_a_gpu_whose_l2_cache_nobody_measured_has_no_roof_of_it():
+    counted = add(1008, 4, BLOCK_SIZE=256)
+    assert "L2 cache" in [roof.name for roof in counted.roofs]
+    assert "L2 cache" not in [roof.name for roof in counted.on("A100").roofs]
+    assert "L2" not in str(counted.on("A100"))
 
 
 @pytest.mark.parametrize("rows, cols", [(64, 64), (48, 80)])
@@ -450,7 +499,26 @@ def test_a_picture_of_accesses_says_who_touches_what():
 def test_a_roofline_shows_costs_on_one_gpu():
     counted = cost(kernels.add_kernel, (4,), *MISALIGNED, BLOCK_SIZE=256)
     assert "add_kernel" in draw.roofline(counted).alt
+    two = draw.roofline({"one": counted, "other": add(1008, 4, BLOCK_SIZE=256)}).alt
+    assert "H200: memory: 4.8 TB/s, L2 cache: 9.66 TB/s, measured, arithmetic, fp32: 67" in two
+    assert "one: " in two
+    assert "other: 2.52 ns at least, bound by memory, 0.0847 operations per byte of memory" in two
+    assert "traffic, 0.0847 per byte asked of the L2 cache." in two
+    assert "L2 cache" not in draw.roofline(counted.on("A100")).alt.partition("asked of")[0]
     with pytest.raises(CourseError, match="shows one GPU"):
         draw.roofline(counted, counted.on("A100"))
     with pytest.raises(CourseError, match="what cost has returned"):
         draw.roofline()
+
+
+def test_a_roofline_carries_a_ladder():
+    timed, per_byte = recorded("matmul"), {"matmul_v1": 32, "matmul_v3": 85.3}
+    alone = draw.roofline(ladder=timed, per_byte=per_byte, x=8192).alt
+    speed = timed.at("matmul_v1", 8192).speed
+    assert f"matmul_v1: 32 operations per byte asked of the L2 cache, {speed:.0f} TFLOP/s." in alone
+    counted = add(1008, 4, BLOCK_SIZE=256)
+    assert "add_kernel" in draw.roofline(counted, ladder=timed, per_byte=per_byte).alt
+    with pytest.raises(CourseError, match="shows one GPU"):
+        draw.roofline(counted.on("A100"), ladder=timed, per_byte=per_byte)
+    with pytest.raises(CourseError, match="matmul has no 'add' at"):
+        draw.roofline(ladder=timed, per_byte={"add": 1})
