@@ -725,7 +725,8 @@ cost(add_kernel, (2**16,), x, y, out, 2**26, BLOCK_SIZE=1024, target="H200")
 # %% [markdown]
 # The bytes are the ones you counted, and no sector is wasted. The least time at the bottom is a
 # little shorter than the 190 us that you worked out above. It goes by the 4.8 TB/s that NVIDIA
-# publishes, and no real copy reaches that. It tells you the limit, not how close you are to it.
+# publishes, and no real copy reaches that. It tells you the limit, not how close you are to it. In
+# the brackets stands what memory, the L2 cache and the arithmetic would each take alone.
 
 # %% [markdown]
 # ### Measure it
