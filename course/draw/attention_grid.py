@@ -79,7 +79,7 @@ class _Scores:
         whole = all(low <= first and end <= high for low, high in spans)
         return "computed whole" if whole else "computed with a mask"
 
-    def turns(self, i: int) -> list[int]:
+    def iterations(self, i: int) -> list[int]:
         """The tiles of keys that the loop of program i takes."""
         return [j for j in range(self.tiles_n) if self.kinds[i, j] != "skipped"]
 
@@ -98,7 +98,7 @@ def attention(
     block_m, block_n: queries and keys of a tile.
     causal: query m sees the keys n <= m + n_keys - n_queries, so that the last query sees all; the
     staircase is drawn. window: with causal, of these the last `window` alone.
-    program: the query tile whose loop is shown, turn by turn.
+    program: the query tile whose loop is shown, iteration by iteration.
     """
     scores = _Scores(n_queries, n_keys, block_m, block_n, causal, window)
     _check(scores, program)
@@ -111,7 +111,7 @@ def attention(
     if causal:
         _draw_staircase(axes, scores)
     if program is not None:
-        _draw_turns(axes, scores, program)
+        _draw_iterations(axes, scores, program)
     kinds = [kind for kind in COLOURS if kind in scores.kinds.values()]
     legend = {str(kind): _swatch(COLOURS[kind]) for kind in kinds}
     if (scores.width, scores.height) != (n_keys, n_queries):
@@ -164,7 +164,7 @@ def _draw_strips(axes: Axes, scores: _Scores, program: int | None, inch: float) 
     unit = 1 / inch  # an inch, in elements
     thick, gap = 0.24 * unit, 0.07 * unit
     edge = {"edgecolor": "white", "lw": 1.2}
-    taken = set(range(scores.tiles_n)) if program is None else set(scores.turns(program))
+    taken = set(range(scores.tiles_n)) if program is None else set(scores.iterations(program))
     for name, y in (("k", -2 * thick - 2 * gap), ("v", -thick - gap)):
         for j in range(scores.tiles_n):
             colour = KEYS if j in taken else LIGHT
@@ -222,14 +222,14 @@ def _draw_staircase(axes: Axes, scores: _Scores) -> None:
         axes.plot(xs, ys, color="black", lw=1.4, zorder=5, solid_joinstyle="miter")
 
 
-def _draw_turns(axes: Axes, scores: _Scores, program: int) -> None:
-    """A frame around a program's tiles, and the turn of its loop on each that it takes."""
+def _draw_iterations(axes: Axes, scores: _Scores, program: int) -> None:
+    """A frame around a program's tiles, and the iteration of its loop on each that it takes."""
     y = program * scores.block_m
     frame(axes, 0, y, scores.width, scores.block_m, edgecolor="black", lw=2, zorder=6)
     disc = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "edgecolor": "none"}
-    for turn, j in enumerate(scores.turns(program)):
+    for iteration, j in enumerate(scores.iterations(program)):
         x, middle = (j + 0.5) * scores.block_n, (program + 0.5) * scores.block_m
-        label(axes, x, middle, str(turn), bbox=disc, zorder=7)
+        label(axes, x, middle, str(iteration), bbox=disc, zorder=7)
 
 
 def _draw_padding(axes: Axes, scores: _Scores) -> None:
@@ -261,15 +261,15 @@ def _alt(scores: _Scores, program: int | None) -> str:
         last_query = min(first + scores.block_m, scores.n_queries) - 1
         sentences.append(
             f"Program {program} keeps queries {first} to {last_query}, and its loop takes "
-            f"{_turns_text(scores, program)}."
+            f"{_iterations_text(scores, program)}."
         )
     return " ".join(sentences)
 
 
-def _turns_text(scores: _Scores, program: int) -> str:
-    turns = scores.turns(program)
-    if not turns:
+def _iterations_text(scores: _Scores, program: int) -> str:
+    taken = scores.iterations(program)
+    if not taken:
         return "no tile of keys"
-    masked = [str(j) for j in turns if scores.kinds[program, j] == "computed with a mask"]
-    tiles = f"tiles {turns[0]} to {turns[-1]}" if len(turns) > 1 else f"tile {turns[0]}"
+    masked = [str(j) for j in taken if scores.kinds[program, j] == "computed with a mask"]
+    tiles = f"tiles {taken[0]} to {taken[-1]}" if len(taken) > 1 else f"tile {taken[0]}"
     return f"{tiles} of the keys" + (f"; with a mask: {', '.join(masked)}" if masked else "")

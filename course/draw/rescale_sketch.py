@@ -5,22 +5,27 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from course.display.colours import DARK, LIGHT, PALETTE, PINK, SKY, VERMILION, paler
+from course.display.colours import DARK, GREEN, PINK, SKY, VERMILION, paler
 from course.display.picture import Picture, new_figure
 from course.display.shapes import cell, label
 from course.errors import CourseError
 
 MOST_KEYS, MOST_WIDTH, MOST_TILES = 12, 3, 4
+LETTER = 0.065
+"""Inches of a letter, about."""
 ROWS = {
     "scores": 0.0, "exp(scores - m)": -1.15, "m": -2.5, "alpha": -3.3, "total": -4.1,
-    "acc": -5.4,
+    "acc · alpha": -5.5, "acc": -6.7, "acc / total": -8.6,
 }  # fmt: skip
 
 
-def rescale(scores: Sequence[float], values: Sequence[Sequence[float]], block: int) -> Picture:
+def rescale(
+    scores: Sequence[float], values: Sequence[Sequence[float]], block: int, *, alpha: str = "alpha"
+) -> Picture:
     """The output of one query, gathered tile after tile of `block` keys.
 
     scores: a score for each key, up to 12. values: for each key its value, 1 to 3 numbers.
+    alpha: what the factor is called beside the picture.
     A tile that brings a new maximum m makes what was gathered smaller: total and acc are
     multiplied by alpha = exp(old m - new m), before the tile's own terms are added.
     (M. Milakov and N. Gimelshein, arXiv:1805.02867; T. Dao and others, arXiv:2205.14135.)
@@ -38,49 +43,57 @@ def rescale(scores: Sequence[float], values: Sequence[Sequence[float]], block: i
         raise CourseError(
             f"draw.rescale shows up to {MOST_TILES} tiles: block is {block!r} for {len(row)} keys."
         )
+    if not isinstance(alpha, str) or not alpha:
+        raise CourseError(f"draw.rescale takes a name as alpha; it is {alpha!r}.")
     pitch = max(block, width) + 1.9
     tiles = math.ceil(len(row) / block)
-    figure = new_figure(min(9, 0.62 * pitch * tiles + 1.6), 3.6)
+    wide = min(9, 0.62 * pitch * tiles + 1.6)
+    inch = wide / (pitch * tiles + 3.1)
+    figure = new_figure(wide, 4.3)
     axes = figure.subplots()
     maximum, total, acc = -math.inf, 0.0, [0.0] * width
     sentences = []
     for tile, start in enumerate(range(0, len(row), block)):
         part, x = row[start : start + block], tile * pitch
         before, maximum = maximum, max(maximum, *part)
-        alpha = math.exp(before - maximum)
+        factor = math.exp(before - maximum)
         p = [math.exp(score - maximum) for score in part]
         added = [sum(p[k] * table[start + k][d] for k in range(len(p))) for d in range(width)]
-        kept, acc = acc, [old * alpha + new for old, new in zip(acc, added, strict=True)]
+        kept = [each * factor for each in acc]
+        acc = [old + new for old, new in zip(kept, added, strict=True)]
+        label(axes, x, 1.45, f"tile {tile}", ha="left", fontsize=9, weight="bold")
         _draw_cells(axes, x, ROWS["scores"], [f"{score:g}" for score in part], SKY)
         _draw_cells(axes, x, ROWS["exp(scores - m)"], [f"{each:.3f}" for each in p], PINK)
-        colour = VERMILION if tile and alpha < 1 else DARK
+        colour = VERMILION if tile and factor < 1 else DARK
         write = {"ha": "left", "fontsize": 9}
-        label(axes, x, ROWS["m"] + 0.4, f"{maximum:g}", **write)
-        label(axes, x, ROWS["alpha"] + 0.4, f"{alpha:.3f}" if tile else "—", color=colour, **write)
-        grown = f"{total:.3f} · {alpha:.3f} + {sum(p):.3f} = " if tile else ""
-        total = total * alpha + sum(p)
-        label(axes, x, ROWS["total"] + 0.4, f"{grown}{total:.3f}", **write)
-        shade = PALETTE[2]
+        label(axes, x, ROWS["m"] + 0.5, f"{maximum:g}", **write)
+        text = f"{factor:.3f}" if tile else "—"
+        label(axes, x, ROWS["alpha"] + 0.5, text, color=colour, **write)
+        grown = f"{total:.3f} · {factor:.3f} + {sum(p):.3f} = " if tile else ""
+        total = total * factor + sum(p)
+        label(axes, x, ROWS["total"] + 0.5, f"{grown}{total:.3f}", **write)
         if tile:
-            _draw_cells(axes, x, ROWS["acc"], [f"{each * alpha:.2f}" for each in kept],
-                        paler(shade, 0.7) if alpha < 1 else paler(shade, 0.4))  # fmt: skip
-            label(axes, x + width + 0.2, ROWS["acc"] + 0.5, "acc · alpha", ha="left", color=colour)
-        _draw_cells(axes, x, ROWS["acc"] - 1.1, [f"{each:.2f}" for each in acc], shade)
-        words = "+ p @ v" if tile else "p @ v"
-        label(axes, x + width + 0.2, ROWS["acc"] - 0.6, words, ha="left", color=DARK)
-        label(axes, x, 1.45, f"tile {tile}", ha="left", fontsize=9, weight="bold")
+            shade = paler(GREEN, 0.7) if factor < 1 else GREEN
+            _draw_cells(axes, x, ROWS["acc · alpha"], [f"{each:.3f}" for each in kept], shade)
+            _draw_arrow(axes, x - pitch + width, x, f"· {factor:.3f}", colour)
+        _draw_cells(axes, x, ROWS["acc"], [f"{each:.3f}" for each in acc], GREEN)
+        terms = _terms(p, table[start:])
+        if len(terms) * LETTER > (pitch - 0.6) * inch:
+            terms = "exp(scores - m) @ values"
+        terms = f"+ {terms}" if tile else terms
+        label(axes, x, ROWS["acc"] - 0.35, terms, ha="left", color=DARK)
         sentences.append(
             f"after tile {tile} m = {maximum:g}"
-            + (f", alpha = {alpha:.3f}" if tile else "")
+            + (f", {alpha} = {factor:.3f}" if tile else "")
             + f", total = {total:.3f}, acc = {_listed(acc)}"
         )
     out = _listed([each / total for each in acc])
     for name, y in ROWS.items():
-        label(axes, -0.4, y + 0.4, name, ha="right", fontsize=9)
-    label(axes, -0.4, ROWS["acc"] - 2.0, "acc / total", ha="right", fontsize=9)
-    label(axes, 0, ROWS["acc"] - 2.0, f"{out}: the output", ha="left", fontsize=9)
+        text = name.replace("alpha", alpha)
+        label(axes, -0.4, y + 0.5, text, ha="right", fontsize=9)
+    label(axes, 0, ROWS["acc / total"] + 0.5, f"{out}: the output", ha="left", fontsize=9)
     axes.set_xlim(-3.1, pitch * tiles)
-    axes.set_ylim(ROWS["acc"] - 2.5, 1.9)
+    axes.set_ylim(ROWS["acc / total"], 1.9)
     axes.axis("off")
     alt = (
         f"One query and {len(row)} keys in tiles of {block}: {'; '.join(sentences)}. Divided at "
@@ -91,7 +104,24 @@ def rescale(scores: Sequence[float], values: Sequence[Sequence[float]], block: i
 
 def _draw_cells(axes: Axes, x: float, y: float, texts: list[str], colour: str) -> None:
     for place, text in enumerate(texts):
-        cell(axes, x + place, y, colour or LIGHT, text)
+        cell(axes, x + place, y, colour, text)
+
+
+def _draw_arrow(axes: Axes, start: float, end: float, text: str, colour: str) -> None:
+    """From the accumulator after a tile to what the next tile keeps of it."""
+    style = {"arrowstyle": "-|>", "color": colour, "lw": 1.2, "shrinkA": 2, "shrinkB": 2}
+    top, bottom = ROWS["acc · alpha"] + 0.5, ROWS["acc"] + 0.5
+    axes.annotate("", (end, top), (start, bottom), arrowprops=style)
+    label(axes, (start + end) / 2 - 0.2, (top + bottom) / 2 + 0.45, text, color=colour)
+
+
+def _terms(p: list[float], values: list[list[float]]) -> str:
+    """What a tile adds: the factor of each of its keys, times that key's value."""
+    vectors = [", ".join(f"{v:g}" for v in value) for value in values]
+    return " + ".join(
+        f"{factor:.3f} · {f'({vector})' if len(value) > 1 else vector}"
+        for factor, vector, value in zip(p, vectors, values, strict=False)
+    )
 
 
 def _listed(numbers: list[float]) -> str:

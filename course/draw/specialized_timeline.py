@@ -10,10 +10,12 @@ from course.display.shapes import box, label
 from course.errors import CourseError
 
 MOST_CONSUMERS, MOST_TILES = 3, 8
-LOAD, DOT, SOFTMAX = 1.0, 1.0, 1.4
-"""Made-up durations."""
+LOAD, DOT, SOFTMAX = 0.5, 1.0, 1.4
+"""Made-up durations; a load is that of k or v."""
 BUFFERS = 2
-"""Tiles of keys and values that shared memory holds."""
+"""Tiles of k, and of v, that shared memory holds."""
+SIDE = 1.05
+"""Inches for the names of rows."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class _Bar:
     start: float
     end: float
     consumer: int = 0
+    what: str = ""
+    """What is loaded: k or v."""
 
 
 def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
@@ -31,8 +35,9 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
 
     consumers: groups of warps, 1 to 3; all take the same tiles of keys and values and share the
         tensor cores, which work for one of them at a time. tiles: of keys and values, 1 to 8.
-    A sketch: the lengths are made up, and that the tensor cores are free while a consumer computes
-    its softmax is not.
+    Who waits for whom is as in the kernel: a consumer for the k or the v of its tile, the producer
+    for a buffer that all consumers are done with. How long each takes is made up and not measured.
+    Pictures of as many tiles have one scale, for one consumer and for two.
     """
     for name, number, most in (
         ("consumers", consumers, MOST_CONSUMERS),
@@ -45,38 +50,42 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
             )
     bars = _simulated(consumers, tiles)
     end = max(bar.end for bar in bars)
+    shown = max(end, *(bar.end for bar in _simulated(2, tiles)))
     rows = ["producer", *(f"consumer {number}" for number in range(consumers)), "tensor cores"]
     figure = new_figure(9, 0.42 * len(rows) + 1.0)
     axes = figure.subplots()
     for bar in bars:
         colour, y = WORK[bar.kind], -rows.index(bar.row)
         box(axes, bar.start, y + 0.07, bar.end - bar.start, 0.86, colour, edgecolor="white", lw=0.8)
-        text = f"{bar.consumer}: {bar.tile}" if bar.row == "tensor cores" else str(bar.tile)
+        text = f"{bar.what}{bar.tile}"
+        if bar.row == "tensor cores":
+            text = f"{bar.consumer}: {bar.tile}"
         label(axes, (bar.start + bar.end) / 2, y + 0.5, text, color=ink(colour))
     for number, name in enumerate(rows):
         text = f"{name}\nconsumer: tile" if name == "tensor cores" else name
-        label(axes, -0.01 * end, -number + 0.5, text, ha="right", fontsize=9)
+        label(axes, -0.01 * shown, -number + 0.5, text, ha="right", fontsize=9)
     line = 1 - len(rows) + 1.02
     axes.plot([0, end], [line, line], color=GREY, lw=0.8)
-    busy = sum(bar.end - bar.start for bar in bars if bar.row == "tensor cores")
-    names = {"load": "load k and v of a tile", "dot": "dot", "softmax": "softmax"}
+    names = {"load": "load k or v of a tile", "dot": "dot (the number is the tile's)",
+             "softmax": "softmax"}  # fmt: skip
     handles = [Patch(color=WORK[kind], label=name) for kind, name in names.items()]
     figure.legend(handles=handles, loc="outside lower left", ncols=3, fontsize=8.5, frameon=False)
-    share = f"the tensor cores are busy {busy / end:.0%} of the time in this sketch"
-    axes.set_title(f"{_groups(consumers)}: {share}", fontsize=9.5, loc="left")
-    axes.set_xlim(-0.115 * end, end * 1.01)
+    sketch = "a sketch from the kernel's structure; the durations are made up, not measured"
+    axes.set_title(f"{_groups(consumers)}: {sketch}", fontsize=9.5, loc="left")
+    axes.set_xlim(-SIDE / (9 - SIDE) * shown, shown * 1.01)
     axes.set_ylim(0.9 - len(rows), 1.05)
     axes.axis("off")
     alt = (
-        f"A sketch of {_groups(consumers)} and {tiles} tiles of keys and values. The producer "
-        f"loads ahead, up to {BUFFERS} tiles. Each consumer multiplies, computes its softmax and "
+        f"A sketch of {_groups(consumers)} and {tiles} tiles of keys and values, with durations "
+        f"that are made up. The producer loads k and v ahead, up to {BUFFERS} tiles of each. Each "
+        "consumer multiplies, computes its softmax and "
         "multiplies again for each tile. "
         + (
             "While it computes the softmax the tensor cores idle"
             if consumers == 1
             else "While one computes its softmax the tensor cores work for another"
         )
-        + f": {share}."
+        + "."
     )
     return Picture.of(figure, alt, colours=32)
 
@@ -88,31 +97,31 @@ def _groups(consumers: int) -> str:
 def _simulated(consumers: int, tiles: int) -> list[_Bar]:
     """Who works when: the consumer that can begin first is served first."""
     bars: list[_Bar] = []
-    loaded: list[float] = []
+    loads = [(tile, what) for tile in range(tiles) for what in "kv"]
+    loaded: dict[tuple[int, str], float] = {}
+    freed: dict[tuple[int, str], list[float]] = {load: [] for load in loads}
     free_from = [0.0] * consumers  # when each consumer can go on
     at = [0] * consumers  # operations that each has done: 3 for a tile
-    ended = [[0.0] * tiles for _ in range(consumers)]
     cores = loading = 0.0
     while True:
-        while len(loaded) < tiles:
-            tile = len(loaded)
-            old = tile - BUFFERS
-            if old >= 0 and any(at[c] < 3 * (old + 1) for c in range(consumers)):
+        while len(loaded) < len(loads):
+            tile, what = loads[len(loaded)]
+            ends = freed.get((tile - BUFFERS, what), [0.0] * consumers)
+            if len(ends) < consumers:
                 break  # its buffer still holds a tile that somebody needs
-            freed = max((ended[c][old] for c in range(consumers)), default=0.0) if old >= 0 else 0.0
-            start = max(loading, freed)
-            loading = start + LOAD
-            loaded.append(loading)
-            bars.append(_Bar("producer", "load", tile, start, loading))
-        ready = [c for c in range(consumers) if at[c] < 3 * min(tiles, len(loaded))]
-        if not ready:
-            return bars
+            start = max(loading, *ends)
+            loading = loaded[tile, what] = start + LOAD
+            bars.append(_Bar("producer", "load", tile, start, loading, what=what))
         begins = {}
-        for c in ready:
+        for c in range(consumers):
             tile, operation = divmod(at[c], 3)
-            begin = max(free_from[c], loaded[tile])
-            begins[c] = begin if operation == 1 else max(begin, cores)
-        c = min(ready, key=lambda each: (begins[each], each))
+            came = loaded.get((tile, "v" if operation == 2 else "k"))
+            if came is not None:
+                begin = max(free_from[c], came)
+                begins[c] = begin if operation == 1 else max(begin, cores)
+        if not begins:
+            return bars
+        c = min(begins, key=lambda each: (begins[each], each))
         tile, operation = divmod(at[c], 3)
         kind, length = ("softmax", SOFTMAX) if operation == 1 else ("dot", DOT)
         start, stop = begins[c], begins[c] + length
@@ -120,7 +129,6 @@ def _simulated(consumers: int, tiles: int) -> list[_Bar]:
         if kind == "dot":
             cores = stop
             bars.append(_Bar("tensor cores", "dot", tile, start, stop, c))
+            freed[tile, "v" if operation == 2 else "k"].append(stop)
         free_from[c] = stop
         at[c] += 1
-        if operation == 2:
-            ended[c][tile] = stop

@@ -1,9 +1,9 @@
-"""Bank conflicts: how often a warp must go to shared memory for one access.
+"""Bank conflicts: how many cycles shared memory takes for one request of a warp.
 
-Shared memory has 32 banks of 4 bytes. What a warp moves in one go is 128 bytes: all its threads
-where each takes up to 4 bytes, half of them at 8, a quarter at 16. Threads that ask one bank for
-different words in one go have to take turns (NVIDIA, CUDA C++ best practices guide, "Shared Memory
-and Memory Banks").
+Shared memory has 32 banks of 4 bytes, and each delivers one word per cycle. A request moves 128
+bytes: those of all threads where each takes up to 4 bytes, of half of them at 8, of a quarter at
+16. Different words of one bank take a cycle each (NVIDIA, CUDA C++ best practices guide, "Shared
+Memory and Memory Banks").
 """
 
 from collections import defaultdict
@@ -19,18 +19,18 @@ MOST_BYTES = 16
 
 @dataclass(frozen=True)
 class Access:
-    """What one warp does at its first go of an access."""
+    """The slowest request among those by which one warp moves its first elements."""
 
     bytes_per_thread: int
-    turns: int
+    cycles: int
     """1 if no two threads want different words of one bank."""
     elements: tuple[Index, ...]
-    """Those that are moved in the go that takes most turns."""
+    """Those that this request moves."""
 
     def __str__(self) -> str:
-        conflict = f"{self.turns} turns ({self.turns}-way bank conflict)"
-        how = conflict if self.turns > 1 else "no conflict"
-        return f"{self.bytes_per_thread} bytes a thread, {how}"
+        conflict = f"{self.cycles} cycles ({self.cycles}-way bank conflict)"
+        how = conflict if self.cycles > 1 else "1 cycle (no bank conflict)"
+        return f"{self.bytes_per_thread} bytes per thread, {how}"
 
 
 def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
@@ -38,7 +38,7 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
 
     The access is as wide as neighbours in a thread's registers are neighbours in shared memory.
     (`ldmatrix` and the like, by which a warp loads for tensor cores, move rows of 16 bytes in the
-    same goes of 128.)
+    same requests of 128.)
     """
     shape = shared.shape[-len(registers.shape) :]
     if not shared.shared or registers.shared or shape != registers.shape:
@@ -51,20 +51,20 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
     offsets = [[shared.offset(*index) for index in indexes] for indexes in elements]
     itemsize = max(1, shared.element_bits // 8)
     vector = _vector(offsets, MOST_BYTES // itemsize)
-    threads_per_go = max(1, BANKS * BANK_BYTES // max(vector * itemsize, BANK_BYTES))
-    most_turns, moved = 0, tuple[Index, ...]()
-    for start in range(0, len(elements), threads_per_go):
-        go = slice(start, start + threads_per_go)
+    threads_per_request = max(1, BANKS * BANK_BYTES // max(vector * itemsize, BANK_BYTES))
+    most_cycles, moved = 0, tuple[Index, ...]()
+    for start in range(0, len(elements), threads_per_request):
+        request = slice(start, start + threads_per_request)
         words: dict[int, set[int]] = defaultdict(set)
-        for thread_offsets in offsets[go]:
+        for thread_offsets in offsets[request]:
             for offset in thread_offsets[:vector]:
                 word = offset * itemsize // BANK_BYTES
                 words[word % BANKS].add(word)
-        turns = max(map(len, words.values()))
-        if turns > most_turns:
-            most_turns = turns
-            moved = tuple(index for indexes in elements[go] for index in indexes[:vector])
-    return Access(vector * itemsize, most_turns, moved)
+        cycles = max(map(len, words.values()))
+        if cycles > most_cycles:
+            most_cycles = cycles
+            moved = tuple(index for indexes in elements[request] for index in indexes[:vector])
+    return Access(vector * itemsize, most_cycles, moved)
 
 
 def _vector(offsets: list[list[int]], most: int) -> int:

@@ -1,5 +1,6 @@
 """A layout as a picture: each element of a block in the colour of its warp, or of its bank."""
 
+import itertools
 import re
 import textwrap
 from dataclasses import replace
@@ -94,6 +95,8 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
         place = f"row {row[0][-2]}" if len(drawn.shape) > 1 else f"from {row[0][0]:,}"
         names.append(f"{place}  {registers}".strip())
         lines.append(boxes)
+    if thread:
+        names, lines = _without_empty(names, lines)
     inch = WIDTH * (1 - MARGIN) * 0.97 / columns
     if thread is None:
         lines = _fitting(lines, inch)
@@ -103,10 +106,10 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
         _alt(drawn, thread, len(indexes), columns),
     )
     if moved:
-        title += f". Framed: what warp 0 moves in one request, {moved}"
+        title += f"\nFramed: what warp 0 moves in one request, {moved}"
         alt += f" An access by warp 0: {moved}."
-    title = textwrap.fill(title, 118)
-    height = (0.36 if tall else 0.27) * len(indexes)
+    title = "\n".join(textwrap.fill(line, 118) for line in title.split("\n"))
+    height = (0.36 if tall else 0.27) * len(lines)
     figure = new_figure(WIDTH, height + 0.75 + 0.17 * title.count("\n"))
     axes = figure.subplots()
     for y, (name, boxes) in enumerate(zip(names, lines, strict=True)):
@@ -116,7 +119,7 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
             _draw_row(axes, -y, boxes, size=_size(lines, inch), dimmed=moved is not None)
         label(axes, -0.01 * columns, -y + 0.5, name, ha="right")
     axes.set_xlim(-MARGIN * columns, columns)
-    axes.set_ylim(1 - len(indexes), 1.05)
+    axes.set_ylim(1 - len(lines), 1.05)
     axes.set_title(title, fontsize=9.5, loc="left")
     axes.axis("off")
     shown = {each.colour for boxes in lines for each in boxes}
@@ -129,6 +132,22 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
             **spacing,
         )  # fmt: skip
     return Picture.of(figure, alt, 256 if drawn.shared else 48)
+
+
+def _without_empty(names: list[str], lines: list[list[Box]]) -> tuple[list[str], list[list[Box]]]:
+    """Rows of which a thread holds nothing are drawn as one: their names, and their boxes."""
+    kept_names: list[str] = []
+    kept: list[list[Box]] = []
+    for empty, group in itertools.groupby(
+        zip(names, lines, strict=True), lambda row: not any(each.text for each in row[1])
+    ):
+        rows = list(group)
+        if empty and len(rows) > 1:
+            (first, boxes), (last, _) = rows[0], rows[-1]
+            rows = [(f"{first} … {last.split()[-1]}".replace("row ", "rows "), boxes)]
+        kept_names += [name for name, _ in rows]
+        kept += [boxes for _, boxes in rows]
+    return kept_names, kept
 
 
 def _legend(drawn: Layout) -> list[tuple[str, str]]:

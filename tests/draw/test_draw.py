@@ -351,6 +351,14 @@ def test_a_layout_says_what_its_picture_shows(letters):
     assert letters() >= SMALLEST and shown.width <= LAB
 
 
+def test_rows_of_which_a_thread_holds_nothing_are_drawn_as_one():
+    """Along a row, thread 3 holds row 3 of 32: rows 0 to 2 and 4 to 31 are one each."""
+    row, column = (draw.layout(each, thread=(0, 3)) for each in (A_COLUMN, A_ROW))
+    heights = [Image.open(io.BytesIO(each.png)).height for each in (row, column)]
+    assert heights[0] < heights[1] / 4
+    assert "(3, 31)" in row.alt and "(31, 3)" in column.alt
+
+
 def test_layouts_of_tensor_cores_and_shared_memory_are_drawn():
     made = lower(kernels.matmul_kernel, *MATMUL, target="sm_80")
     assert "4 warps of 32 threads; each thread holds 32 elements" in draw.layout(made, "acc").alt
@@ -428,6 +436,7 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.rescale([1, 2], [[1]], 1), "for each a value of 1 to 3 numbers"),
         (lambda: draw.rescale([1], [[float("inf")]], 1), "takes 1 to 12 finite scores"),
         (lambda: draw.rescale([1] * 8, [[1]] * 8, 1), "up to 4 tiles: block is 1 for 8 keys"),
+        (lambda: draw.rescale([1], [[1]], 1, alpha=2), "takes a name as alpha; it is 2"),
         (lambda: draw.specialized(4), "consumers is 4, and must be a whole number of 1 to 3"),
         (lambda: draw.ladder(recorded("vector_add"), {"add": 1}), "was timed by its bytes"),
         (lambda: draw.ladder(recorded("matmul"), {"add": 1}), "matmul has no 'add' at"),
@@ -444,6 +453,11 @@ def test_a_sketch_that_cannot_be_drawn_is_a_sentence(call, words):
         call()
 
 
+def test_the_factor_has_the_name_that_the_kernel_has_for_it():
+    shown = draw.rescale([0, 1], [[4], [8]], block=1, alpha="rescale")
+    assert "rescale = 0.368" in shown.alt and "alpha" not in shown.alt
+
+
 def test_what_is_gathered_tile_by_tile_is_the_softmax_times_the_values():
     scores, values = torch.tensor([2.0, 1, 0, 3, 5, 1]), torch.rand(6, 2)
     shown = draw.rescale(scores.tolist(), values.tolist(), block=2).alt
@@ -457,12 +471,17 @@ def test_specialized_warps_share_tensor_cores_and_buffers(consumers, tiles):
     for row in {bar.row for bar in bars}:
         of_row = sorted((bar.start, bar.end) for bar in bars if bar.row == row)
         assert all(one[1] <= other[0] for one, other in itertools.pairwise(of_row))
-    loaded = {bar.tile: bar for bar in bars if bar.row == "producer"}
-    for bar in bars:
-        if bar.row.startswith("consumer"):
-            assert bar.start >= loaded[bar.tile].end
-            if bar.tile + BUFFERS in loaded:
-                assert loaded[bar.tile + BUFFERS].start >= bar.end
+    loaded = {(bar.tile, bar.what): bar for bar in bars if bar.row == "producer"}
+    assert len(loaded) == 2 * tiles
+    for number in range(consumers):
+        work = [bar for bar in bars if bar.row == f"consumer {number}"]
+        assert [bar.kind for bar in work] == ["dot", "softmax", "dot"] * tiles
+        for place, bar in enumerate(work):
+            if bar.kind == "dot":
+                what = "kv"[place % 3 // 2]
+                assert bar.start >= loaded[bar.tile, what].end
+                if (bar.tile + BUFFERS, what) in loaded:
+                    assert loaded[bar.tile + BUFFERS, what].start >= bar.end
     assert sum(bar.row == "tensor cores" for bar in bars) == 2 * consumers * tiles
 
 
@@ -490,7 +509,7 @@ A_COLUMN = hand_made("blocked", {"register": ROW, "lane": COLUMN, **OTHERS})
 
 
 @pytest.mark.parametrize(
-    ("shared", "registers", "bytes_per_thread", "turns"),
+    ("shared", "registers", "bytes_per_thread", "cycles"),
     [
         (PLAIN, A_ROW, 4, 1),
         (PLAIN, A_COLUMN, 16, 8),
@@ -498,17 +517,18 @@ A_COLUMN = hand_made("blocked", {"register": ROW, "lane": COLUMN, **OTHERS})
         (SWIZZLED, A_COLUMN, 4, 1),
     ],
 )
-def test_bank_conflicts_are_counted(shared, registers, bytes_per_thread, turns):
+def test_bank_conflicts_are_counted(shared, registers, bytes_per_thread, cycles):
     """Along a column of 32 x 32 float32, eight threads ask four banks for 16 bytes each."""
     of_a_warp = access(shared, registers)
-    assert (of_a_warp.bytes_per_thread, of_a_warp.turns) == (bytes_per_thread, turns)
+    assert (of_a_warp.bytes_per_thread, of_a_warp.cycles) == (bytes_per_thread, cycles)
     assert len(of_a_warp.elements) == 32
 
 
 def test_an_access_is_framed_and_its_conflict_in_the_text():
     column, row = (draw.layout(PLAIN, access=registers) for registers in (A_COLUMN, A_ROW))
-    conflict = "An access by warp 0: 16 bytes a thread, 8 turns (8-way bank conflict)."
+    conflict = "An access by warp 0: 16 bytes per thread, 8 cycles (8-way bank conflict)."
     assert conflict in column.alt
+    assert "An access by warp 0: 4 bytes per thread, 1 cycle (no bank conflict)." in row.alt
     assert column.png != row.png
     words = "An access is between a layout in shared memory and one in registers"
     with pytest.raises(CourseError, match=words):
