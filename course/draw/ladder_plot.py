@@ -45,9 +45,11 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     peak = next(
         (gpu.dot["fp16"] for gpu in GPUS.values() if result.machine.gpu in gpu.device_names), None
     )
-    figure = new_figure(8, 4.4)
+    figure = new_figure(9, 4.4)
     axes = figure.subplots()
     across = np.geomspace(min(per_byte.values()) / 2, max(per_byte.values()) * 3, 100)
+    if peak:
+        across = np.sort(np.append(across, peak / l2))  # the corner, sharp
     roof = np.minimum(across * l2, peak or np.inf)
     axes.plot(across, roof, color=GREY, lw=1.5)
     slope = f"L2 cache: {l2:.2f} TB/s, measured"

@@ -37,7 +37,7 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
         raise CourseError(f"{result.name} was not measured at {x!r} for all: there is {there}.")
     timings = [result.at(name, x) for name in names]
     longest = max(timing.ms for timing in timings)
-    figure = new_figure(8, 0.42 * len(names) + 0.85)
+    figure = new_figure(9, 0.42 * len(names) + 0.85)
     axes = figure.subplots()
     sentences = []
     for row, (name, timing) in enumerate(zip(names, timings, strict=True)):

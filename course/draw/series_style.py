@@ -35,6 +35,7 @@ VERSIONS = {
 }
 
 OTHERS = {
+    "bias_gelu": OURS,  # it has no versions by which to know it
     "copy": Style(BLACK, "x", ":"),
     "torch": Style(ORANGE, "s", "--", hollow=True),
     "torch.add": Style(ORANGE, "s", "--", hollow=True),

@@ -1,7 +1,6 @@
 """Measured or recorded speeds over sizes: bytes a second and the copy roof, or operations."""
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -20,7 +19,7 @@ MOST_COUNTED = 16
 """Sizes up to this are counted, one after the other; larger ones stand on a logarithmic axis."""
 ON_ZERO = 1 / 100
 """Of the fastest line: one that stays below this seems to lie on zero."""
-LEGEND = 110
+LEGEND = 125
 """Letters that fit side by side in a legend; a line's sample takes the room of eight."""
 TICKS = 7
 """Sizes written below the plot, at most."""
@@ -60,7 +59,7 @@ def speeds(
         names = [name for name in names if name != relative_to]
     if log is None:
         log = not relative_to and _lies_on_zero(result, names)
-    figure = new_figure(8, 4.4)
+    figure = new_figure(9, 4.4)
     axes = figure.subplots()
     words = series if isinstance(series, Mapping) else {}
     for rank, name in enumerate(names):
@@ -81,8 +80,8 @@ def speeds(
     columns = max(1, min(4, LEGEND // (longest + 8)))
     figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5, frameon=False)
     how = "recorded" if result.recorded else "measured now"
-    title = f"{result.name}: {how} on {result.machine}"
-    axes.set_title(textwrap.fill(title, 108), fontsize=9)
+    gpu, _, versions = str(result.machine).partition(", ")
+    axes.set_title(f"{result.name}: {how} on {gpu}\n{versions}", fontsize=9)
     dotted = f" Dotted: {_own_text(own, result.unit)}." if own else ""
     return Picture.of(figure, _alt(result, names, relative_to) + dotted)
 
