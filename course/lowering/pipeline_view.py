@@ -1,5 +1,7 @@
 """A software pipeline as a picture: a timeline of its first iterations."""
 
+import itertools
+
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
@@ -41,10 +43,14 @@ def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
     bars = timeline(operations, ITERATIONS)
     end = max(bar.end for bar in bars)
     inch = min(INCH, (WIDTH - MARGIN) / end)
-    figure = new_figure(max(MARGIN + inch * end, 5.6), 0.36 * (ITERATIONS + 2) + 1.05)
+    loads = [each for each in operations if each.kind == "load"]
+    # Where a load goes on beside arithmetic of its own iteration, that has a lane below the loads.
+    lanes = len(loads) + 1 if loads_beside_arithmetic(bars) else 0
+    tall = 0.36 if not lanes else 0.48
+    figure = new_figure(max(MARGIN + inch * end, 5.6), tall * (ITERATIONS + 2) + 1.05)
     axes = figure.subplots()
     for bar in bars:
-        _draw_bar(axes, bar, operations, inch)
+        _draw_bar(axes, bar, loads, lanes, inch, tall)
     for iteration in range(ITERATIONS):
         label(axes, -0.1 / inch, -iteration + 0.5, f"iteration {iteration}", ha="right", fontsize=9)
     _draw_tensor_cores(axes, [bar for bar in bars if bar.operation.kind == "dot"], end, inch)
@@ -68,17 +74,32 @@ def _kind_text(kind: str, operations: list[PlacedOperation]) -> str:
     return f"{kind} {', '.join(dict.fromkeys(names))}".strip()
 
 
-def _draw_bar(axes: Axes, bar: Bar, operations: list[PlacedOperation], inch: float) -> None:
-    """What one operation does for one iteration; loads stand one above the other."""
-    loads = [each for each in operations if each.kind == "load"]
-    height, y = 0.86, -bar.iteration + 0.07
+def loads_beside_arithmetic(bars: list[Bar]) -> bool:
+    """Whether a load is still under way while its own iteration computes."""
+    loads = [bar for bar in bars if bar.operation.kind == "load"]
+    work = [bar for bar in bars if bar.operation.kind != "load"]
+    return any(
+        load.iteration == bar.iteration and load.start < bar.end and bar.start < load.end
+        for load, bar in itertools.product(loads, work)
+    )
+
+
+def _draw_bar(
+    axes: Axes, bar: Bar, loads: list[PlacedOperation], lanes: int, inch: float, tall: float
+) -> None:
+    """What one operation does for one iteration; loads stand one above the other.
+
+    lanes: of a row, the arithmetic in the lowest; 0 where it takes the row's whole height. tall:
+    inches of a row.
+    """
+    height, y = 0.86 / max(lanes, 1), -bar.iteration + 0.07
     if bar.operation in loads:
-        height = 0.86 / len(loads)
-        y += height * (len(loads) - 1 - loads.index(bar.operation))
+        height = 0.86 / (lanes or len(loads))
+        y = -bar.iteration + 0.93 - height * (1 + loads.index(bar.operation))
     colour, length = WORK[bar.operation.kind], bar.end - bar.start
     box(axes, bar.start, y, length, height, colour, edgecolor="white", lw=0.8)
     text = bar.operation.name if bar.operation.kind == "load" else bar.operation.kind
-    if length * inch * 72 > 5.2 * len(text) and height * 26 > 8:
+    if length * inch * 72 > 5.2 * len(text) and height * tall * 72 > 8:
         size = 8 if height > 0.5 else 7
         middle = bar.start + length / 2
         label(axes, middle, y + height / 2, text, color=ink(colour), fontsize=size)

@@ -6,6 +6,7 @@ import pytest
 
 from course.lowering.pipeline_schedule import Schedule, ScheduledOperation
 from course.lowering.pipeline_timeline import PlacedOperation, placed_operations, timeline
+from course.lowering.pipeline_view import loads_beside_arithmetic
 
 
 def matmul(depth):
@@ -31,16 +32,25 @@ def test_a_deeper_pipeline_waits_less_until_nothing_is_left_to_wait_for(depth, s
     assert dots(matmul(depth)) == [*enumerate(starts)]
 
 
-def test_no_two_operations_of_a_program_compute_at_once():
-    softmax = PlacedOperation("softmax", "", 1)
-    loads = [PlacedOperation("load", "k", 0), PlacedOperation("load", "v", 0)]
-    operations = [
-        loads[0], PlacedOperation("dot", "scores", 1), softmax, loads[1],
-        PlacedOperation("dot", "acc", 1),
-    ]  # fmt: skip
-    bars = [bar for bar in timeline(operations, 3) if bar.operation not in loads]
+def attention(depth):
+    loads = [PlacedOperation("load", name, 0) for name in "kv"]
+    softmax = PlacedOperation("softmax", "", depth - 1)
+    dots = [PlacedOperation("dot", name, depth - 1) for name in "SO"]
+    return [loads[0], dots[0], softmax, loads[1], dots[1]]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_no_two_operations_of_a_program_compute_at_once(depth):
+    bars = [bar for bar in timeline(attention(depth), 3) if bar.operation.kind != "load"]
     assert len(bars) == 9
     assert all(one.end <= other.start for one, other in itertools.pairwise(bars))
+
+
+def test_only_loads_that_go_on_beside_arithmetic_need_lanes_of_their_own():
+    """v may still be on its way while the first dot and the softmax of its iteration work."""
+    assert loads_beside_arithmetic(timeline(attention(3), 5))
+    for operations in (attention(1), matmul(1), matmul(3)):
+        assert not loads_beside_arithmetic(timeline(operations, 5))
 
 
 def test_the_softmax_between_two_dots_is_one_operation():
