@@ -57,7 +57,7 @@ def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialisat
             f"specialise takes a kernel, a function under @triton.jit; this is a {kind}."
         )
     try:
-        entries, options = jit_specialise(function, args, meta)
+        entries, options = jit_specialise(kernel, args, meta)
     except TypeError as error:
         reason = str(error).replace("dynamic_func", function.__name__)
         raise CourseError(

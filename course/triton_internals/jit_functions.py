@@ -106,11 +106,17 @@ class ParameterType:
     constexpr (an integer equal to 1 becomes one)."""
 
 
+UNSPECIALISED = ("do_not_specialize", "do_not_specialize_on_alignment")
+"""The options of `@triton.jit` that name parameters of which the compiler shall not be told."""
+
+
 def jit_specialise(
-    function: Function, args: tuple[AnyValue, ...], kwargs: AnyValues
+    kernel: KernelInterface, args: tuple[AnyValue, ...], kwargs: AnyValues
 ) -> tuple[list[ParameterType], dict[str, Any]]:
     """What the JIT would specialise for these arguments on sm_90, and the unusual options."""
-    jit = JITFunction(function)
+    inner = inner_kernel(kernel)
+    decorated = getattr(inner, "kwargs", None) or vars(inner)  # interpreted, or compiled
+    jit = JITFunction(inner.fn, **{name: decorated[name] for name in UNSPECIALISED})
     backend = make_backend(GPUTarget("cuda", 90, 32))
     bind = create_function_from_signature(jit.signature, jit.params, backend)
     _, specialisation, options = bind(*args, **kwargs)

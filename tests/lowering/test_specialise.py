@@ -46,6 +46,24 @@ def test_scalars(n, says):
     assert str(parameters(ALIGNED, ALIGNED, ALIGNED, n, BLOCK_SIZE=256)["n_elements"]) == says
 
 
+@triton.jit(do_not_specialize=["n"], do_not_specialize_on_alignment=["stride"])
+def told_less_kernel(x_ptr, n, stride):
+    tl.store(x_ptr + n * stride, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "stride", "says"),
+    [
+        (16, 16, ["n: i32", "stride: i32"]),
+        (1, 1, ["n: i32", "stride: the constant 1"]),
+        (2**31, 2**31, ["n: i64", "stride: i64"]),
+    ],
+)
+def test_the_compiler_is_not_told_what_the_decorator_keeps_from_it(n, stride, says):
+    told = specialise(told_less_kernel, ALIGNED, n, stride).parameters
+    assert list(map(str, told[1:])) == says
+
+
 def test_options_of_the_compiler_make_another_kernel_where_they_are_not_the_usual_ones():
     usual = specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256)
     assert (
