@@ -1,29 +1,70 @@
 # %% [markdown]
 # # 04 · Softmax
 #
-# **What you will build.** A softmax for rows of any width, in bfloat16 up to four times as fast as
-# PyTorch's, and an operator of it that a model can train with.
+# Every attention layer contains a softmax, and so does the loss of every classifier. It is also
+# the first operation of this course in which each element of the result depends on a whole row.
+# The row has to stay on the chip while the program works on it, and sooner or later a row comes
+# that is too wide for that. How you deal with it is half of flash attention, which you build in
+# lesson 06.
 #
-# **What you will learn.** You reduce rows with the right neutral element. You derive how a maximum
-# and a sum are carried along in one sweep, and merge two halves. You bound rows a program and
-# `num_warps` by registers, let measurement choose, and say when not to write a kernel.
+# There is something to gain, too: on rows of 8,192 bfloat16, PyTorch's softmax was recorded at a
+# quarter of the copy roof of an H200. The first kernel that you write here reaches 97 % there.
 #
-# **What you need.** Lessons 01 to 03.
+# **By the end you can**
 #
-# | section | minutes |
+# - reduce rows with the right neutral element, and say what a reduction costs a program's threads,
+# - derive how a maximum and a sum are carried through a row tile by tile, and merge two halves,
+# - keep offsets right beyond 2^31 elements, and stop Triton from compiling the same kernel twice,
+# - bound a block by registers, and let measuring choose among what fits,
+# - derive softmax's gradient, and make an operator that a model can train with,
+# - say when not to write a kernel.
+#
+# **You need** lessons 01 to 03.
+#
+# | section | about minutes |
 # |---|---|
-# | What softmax costs | 7 |
-# | Fold a row | 12 |
-# | A row a program | 10 |
-# | What a reduction becomes | 8 |
-# | Two running numbers | 18 |
-# | Every width | 16 |
-# | Sums over programs | 8 |
-# | In a model | 11 |
+# | What softmax costs | 3 |
+# | Reduce a row | 25 |
+# | One row per program | 20 |
+# | What a reduction becomes | 6 |
+# | Two running numbers | 35 |
+# | Narrow rows, wide rows | 30 |
+# | Let measuring choose | 15 |
+# | Sums over programs | 20 |
+# | In a model | 10 |
+# | When not to write one | 4 |
+# | Stretch exercises | 15 |
+# | **All, an estimate** | 183 |
+
+# %% [markdown]
+# **Two questions from lessons 02 and 03.** Answer them before you unfold the answers.
+#
+# 1. Lesson 03: four warps add up a row. After the shuffles each warp has a sum of its own. How do
+#    the four come together, and what is the barrier for?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Each warp writes its sum to shared memory, and the sums are read from there and added up. The
+# barrier makes every warp wait until all four have written: without it, one could read a place
+# that is not written yet.
+#
+# </details>
+#
+# 2. Lesson 02: `x` has 1,000 columns and is contiguous. At which offset does row 3 of
+#    `x[:, :100]` begin, and how many columns does it have?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At 3 x 1,000 = 3,000: cutting columns off moves no row. It has 100 columns, and the next 900
+# elements in memory belong to somebody else.
+#
+# </details>
 
 # %%
 from course import DEVICE, MODE, check, cost, draw, explore, hint, lower, matrices
-from course import observed, recorded, replay, verify
+from course import observed, recorded, replay, specialise, verify
 import torch
 import triton
 import triton.language as tl
@@ -31,9 +72,23 @@ import triton.language as tl
 # %% [markdown]
 # ## What softmax costs
 #
-# Softmax turns each row into shares: `exp(x)` over the sum of the row's `exp(x)`. First it
-# subtracts the row's maximum, which changes nothing: numerator and denominator both shrink by
-# `exp(-maximum)`. **Predict** what happens without.
+# *Routes: all*
+#
+# Softmax turns the numbers of a row into shares that are above 0 and add up to 1:
+#
+# `softmax(x)[i] = exp(x[i]) / (exp(x[0]) + exp(x[1]) + …)`
+#
+# Written down like that, it fails for quite ordinary numbers.
+#
+# **Predict:** what does the formula give in float32 for the row `[1000, 1001]`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# NaN. `exp(1000)` is far more than the largest float32, about 3.4e38, so it becomes infinity, and
+# infinity over infinity is NaN.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 x = torch.tensor([1000.0, 1001.0])
@@ -42,33 +97,71 @@ shifted = torch.exp(x - x.max())
 print("safe: ", [round(share, 4) for share in (shifted / shifted.sum()).tolist()])
 
 # %% [markdown]
-# `exp(1000)` is more than a float32 holds: infinity over infinity is NaN. After the subtraction
-# the largest exponent is 0.
+# The second line shows the way out: subtract the row's maximum `m` first. That changes nothing,
+# because `exp(x - m)` is `exp(x) * exp(-m)`. The factor `exp(-m)` stands in the numerator and in
+# each term of the sum, so it cancels. And now the largest exponent is 0: nothing can overflow.
 #
-# Written with PyTorch, each line is a kernel that reads and writes memory. **Predict** how many
-# times the whole matrix travels, where twice would do.
+# Here it is in PyTorch, one step per line. Each line is a kernel of its own, which reads its
+# inputs from memory and writes its result there.
+#
+# **Predict:** how often is a whole matrix read, and how often is one written? How often would
+# do? (The maxima and the sums are one number per row, so leave them out.)
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Five are read: by the maximum, the subtraction, the exponential, the sum and the division. Three
+# are written. That makes eight trips through memory where two would do: read `x` once, and write
+# the result once. For 2^26 float32, a trip is 268 MB, which takes 63 microseconds at 4.25 TB/s.
+# Eight take about 505, two about 126.
+#
+# </details>
 
 
-# %%
+# %% tags=["nbval-check-output"]
 def softmax_in_steps(x):
-    largest = x.max(dim=1, keepdim=True).values  # reads x
-    shifted = x - largest  # reads x, writes as much
-    power = torch.exp(shifted)  # reads, writes
-    total = power.sum(dim=1, keepdim=True)  # reads
-    return power / total  # reads, writes
+    largest = x.max(dim=1, keepdim=True).values
+    shifted = x - largest
+    power = torch.exp(shifted)
+    total = power.sum(dim=1, keepdim=True)
+    return power / total
 
 
-# %% [markdown]
-# Five times it is read and three times written: eight trips, four times the least. The arithmetic
-# is the same in one kernel, and the trips are two. (The maxima and sums are small beside it.) Try
-# it later against your own: the results agree, and so does the count.
+x = torch.randn(64, 1000, device=DEVICE)
+print(torch.allclose(softmax_in_steps(x), torch.softmax(x, dim=1)))
 
 # %% [markdown]
-# ## Fold a row
+# So fusing the five lines into one kernel can be four times as fast. All it takes is that a
+# program keeps its row while it computes.
+
+# %% [markdown]
+# ## Reduce a row
 #
-# `tl.sum(x, axis=0)` folds a block into one number, as do `tl.max` and `tl.min`; `axis=1` folds
-# the rows of a tile. A masked lane must not matter to the result, so it gets the *neutral
-# element*: 0 for a sum. **Predict** what these three maxima are; all five numbers are below zero.
+# *Routes: all*
+#
+# Softmax needs the maximum of a row and a sum over it. An operation that makes one number of many
+# is a **reduction**. `tl.sum(x, axis=0)` reduces a block to one number, and so do `tl.max` and
+# `tl.min`. For a tile, `axis=1` reduces each of its rows.
+#
+# Blocks have a power of two of lanes, and rows are as long as they like, so some lanes have no
+# element. Up to now a mask on the store took care of that. A reduction takes *every* lane, masked
+# or not. So a lane without an element must hold a number that does not change the result: the
+# **neutral element** of the operation. For a sum it is 0.
+#
+# What is it for a maximum? Zero seems natural. The next cell tries three candidates on the row
+# -1, -2, -3, -4, -5, in a block of 8 lanes.
+#
+# **Predict:** what are the three maxima?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 0, -1 and -1. The right one is -1, and with `other=0.0` the three masked lanes win. -3 comes out
+# right here only because the row has an element above it. The neutral element of the maximum is
+# -inf, since nothing is below it. A number such as -1e30 will not do, because a row that is masked
+# by -inf, as attention masks it, lies below.
+#
+# </details>
 
 
 # %%
@@ -81,19 +174,15 @@ def max_kernel(x_ptr, out_ptr, n, OTHER: tl.constexpr, BLOCK: tl.constexpr):
 
 # %% tags=["nbval-check-output"]
 x, out = -torch.arange(1.0, 6.0, device=DEVICE), torch.empty(1, device=DEVICE)
-for other in (0.0, float("-inf"), -3.0):
+for other in (0.0, -3.0, float("-inf")):
     max_kernel[(1,)](x, out, 5, OTHER=other, BLOCK=8)
     print(f"other={other}: {out.item()}")
 
 # %% [markdown]
-# The maximum is -1. Three lanes of eight are masked, and with 0 they win. For a maximum the
-# neutral element is -inf. (-3 came out right here by luck.)
-
-# %% [markdown]
 # ### Exercise 04.1 · Row sums (core)
 #
-# `out[m]` is the sum of row `m` of a float32 matrix, whose rows are `stride_xm` elements apart.
-# The exercise launches a program for each row, and `BLOCK_N` is a power of two, not below
+# `out[m]` is the sum of row `m` of a float32 matrix whose rows are `stride_xm` elements apart. The
+# exercise launches one program per row, and `BLOCK_N` is a power of two that is not below
 # `n_cols`. In PyTorch: `x.sum(dim=1)`.
 
 
@@ -123,14 +212,15 @@ check("04.1", row_sum_kernel)
 # <details>
 # <summary>Hint 2</summary>
 #
-# Say what a masked lane adds.
+# What must a lane without an element hold, so that the sum stays the same?
 #
 # </details>
 
 # %% [markdown]
 # ### Exercise 04.2 · Row maxima (core)
 #
-# The same for the largest element of each row. In PyTorch: `x.max(dim=1).values`.
+# The same for the largest element of each row. A row may hold numbers as small as float32 has
+# them, and -inf. In PyTorch: `x.max(dim=1).values`.
 
 
 # %%
@@ -152,16 +242,28 @@ check("04.2", row_max_kernel)
 # <details>
 # <summary>Hint 1</summary>
 #
-# What does a lane that has no element count as, when all the others are below zero?
+# What does a lane without an element count as, when all the others are below zero?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `float("-inf")` may be written in a kernel.
 #
 # </details>
 
 # %% [markdown]
-# ## A row a program
+# ## One row per program
 #
-# The whole kernel: a row is loaded once, stays in registers through maximum, `exp` and sum, and is
-# stored once. It computes in float32 whatever the input is, and the store rounds. The masked
-# lanes need no mask of their own after the load: `exp(-inf)` is 0.
+# *Routes: all*
+#
+# Now you have all the parts. A program loads its row once, keeps it in registers through the
+# maximum, the exponential and the sum, and stores it once.
+#
+# Two things to look at. The kernel converts to float32 right after the load, whatever the input
+# is, and the store rounds once. And after the load there is no mask until the store: a lane
+# without an element holds -inf, and `exp(-inf)` is 0, which is neutral for the sum that follows.
 
 
 # %%
@@ -185,17 +287,74 @@ def softmax(x):
     return out
 
 
+# %% [markdown]
+# Is it right? One thing about the comparison: `x - m` is rounded before `exp` sees it, and `exp`
+# turns a small error of its argument into a relative error of the result. For shares far below 1
+# that is more than float32's own rounding, so `absolute` allows an error of 1e-10 on top.
+
 # %%
 result = verify(softmax, lambda x: torch.softmax(x, dim=-1), cases=matrices(), absolute=1e-10)
 print(result)
 assert result.right
 
 # %% [markdown]
-# (`absolute` lets results far below 1 be off by that much: their exponents are rounded.)
+# ### Why `.to(tl.int64)`?
 #
-# **Predict** the bytes for 512 rows of 1,000 float32, then let them be counted. Look also for the
-# special functions: `exp` is computed by a unit of its own, at an eighth of the speed of an
-# addition.
+# The first line of the kernel converts the program's number to 64 bits. No earlier kernel did
+# that, so is it needed? Take the output of a language model for 65,536 positions, with one column
+# for each of 50,257 tokens. That is a matrix of 3.3 billion elements, 6.6 GB in bfloat16, which is
+# not unusual. The program's number and the stride both fit 32 bits easily. What about their
+# product?
+#
+# An integer of 32 bits ends at 2^31 - 1 = 2,147,483,647, and 2^31 / 50,257 is 42,730.04.
+#
+# **Predict:** what are the offsets of rows 42,730 and 42,731 in 32 bits?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Row 42,730 still fits. Row 42,731 does not: the product wraps around and comes out negative. The
+# kernel would read two billion elements *before* the tensor, which on a GPU ends in an illegal
+# memory access, or, if that memory is somebody's, in wrong numbers.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+rows = torch.tensor([42_730, 42_731], dtype=torch.int32)
+print("in 32 bits:", (rows * 50_257).tolist())
+print("in 64 bits:", (rows.long() * 50_257).tolist())
+
+# %% [markdown]
+# Why doesn't the compiler take care of it? It goes by types. A stride of 50,257 fits 32 bits, so
+# it arrives as an int32 (lesson 01), the program's number is an int32 as well, and the product of
+# two int32 is an int32. Once one of the two is an int64, the other is extended, and so is the
+# product. You can see it in TTIR: `arith.extsi` extends a number, and `arith.muli … : i64`
+# multiplies in 64 bits.
+
+# %% tags=["nbval-check-output"]
+x = torch.randn(512, 1024, device=DEVICE)
+s = lower(softmax_kernel, x, torch.empty_like(x), 1024, 1024, BLOCK_N=1024, target="sm_90")
+print(s.follow("x = tl.load", "ttir"))
+
+# %% [markdown]
+# Convert *before* you multiply: afterwards the upper bits are lost. And convert the program's
+# number, not the offsets of the columns. Like this it costs a single multiplication per program,
+# and `cols` stays a block of 32-bit numbers. Tests on small matrices never find a product that is
+# too narrow, so make it a habit wherever a row or a matrix is multiplied by a stride.
+
+# %% [markdown]
+# ### What it costs
+#
+# **Predict:** how many bytes do 512 rows of 1,000 float32 move? And how many exponentials are
+# computed, if the masked lanes count too?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Each element is read once and written once: 2 x 512 x 1,000 x 4 = 4,096,000 bytes. The block has
+# 1,024 lanes, so there are 512 x 1,024 = 524,288 exponentials.
+#
+# </details>
 
 # %%
 x = torch.randn(512, 1000, device=DEVICE)
@@ -203,14 +362,44 @@ args = (x, torch.empty_like(x), 1000, 1000)
 cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 
 # %% [markdown]
-# Read once and written once, 2 x 2,048,000 bytes. The 524,288 exponentials would take 125 ns, the
-# rest of the arithmetic less: memory is what binds.
+# Exponentials have a line of their own, "special functions". A unit of its own computes them, with
+# 16 results per cycle on each multiprocessor, where 128 numbers can be added. They would take 125
+# ns here, and the bytes take 853: memory is what binds.
+#
+# No sector is wasted, so is all well? Remember the other question of lesson 03: are the loads
+# wide?
+#
+# **Predict:** the block of 1,024 is shared by 128 threads. How many loads does a thread make for
+# rows of 1,000 columns, and how many for rows of 1,024?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 8 and 2. A thread holds 8 elements, and a wide load fetches four float32. For that the compiler
+# must know that 16 divides the stride, or else most rows may begin anywhere, and the width, or
+# else the mask may end within four elements. 16 divides 1,024, and does not divide 1,000.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+for n in (1000, 1008, 1024):
+    rows = torch.empty(512, n, device="meta")
+    s = lower(softmax_kernel, rows, rows, n, n, BLOCK_N=1024, target="sm_90")
+    loads, wide = (s.counts["ptx"][name] for name in ("global loads", "vectorised global loads"))
+    print(f"{n} columns: {loads} loads per thread, {wide} of them wide")
+    print("   ", s.layouts["x"].attribute)
+
+# %% [markdown]
+# For 1,000 columns the layout has `sizePerThread = [1]`, and every load is narrow. The bytes and
+# sectors are the same, so `cost` does not see it, but a program issues four times as many load
+# instructions. 8 does divide 1,000, and nobody told the compiler. The finished kernel does, and
+# one of the tasks at the end is to find out how.
 
 # %% [markdown]
 # ### Exercise 04.3 · Log-softmax (core)
 #
-# The logarithm of softmax, for float32 rows whose numbers may lie ten thousand apart. The exercise
-# launches a program for each row. In PyTorch: `torch.log_softmax(x, dim=1)`.
+# Store the logarithm of softmax, for float32 rows whose numbers may lie ten thousand apart. The
+# exercise launches one program per row. In PyTorch: `torch.log_softmax(x, dim=1)`.
 
 
 # %%
@@ -234,7 +423,8 @@ check("04.3", log_softmax_kernel)
 # <details>
 # <summary>Hint 1</summary>
 #
-# `exp(-10000)` is 0 in float32, and its logarithm is -inf. The result is -10000.
+# The logarithm of a finished softmax will not do: `exp(-10000)` is 0 in float32, and its logarithm
+# is -inf. The result must be -10000.
 #
 # </details>
 #
@@ -248,70 +438,174 @@ check("04.3", log_softmax_kernel)
 # %% [markdown]
 # ## What a reduction becomes
 #
-# A sum needs every element of the row, and they lie in the registers of 128 threads. Look in the
-# TTGIR for the two `tt.reduce`, and in the PTX for `shfl` and for shared memory.
+# *Routes: all*
+#
+# The row lies in the registers of 128 threads, and softmax needs its maximum and its sum. Lesson
+# 03 showed what a sum becomes: a thread reduces its own elements, five shuffles reduce those of a
+# warp, and one number per warp goes through shared memory, with barriers around it. Here all of
+# that happens twice. Look in the TTGIR for the two `tt.reduce`, and in the PTX for `shfl` and for
+# `st.shared`.
 
 # %%
 explore(softmax_kernel, *args, BLOCK_N=1024, target="sm_90", stages=["ttgir", "ptx"])
 
 # %% [markdown]
-# As in lesson 03: a thread folds its own 8 elements, five shuffles fold those of a warp, and one
-# number a warp goes through shared memory, with barriers; here all of it twice, for the maximum
-# and for the sum. **Predict** how many registers a thread needs with 1, 4 and 16 warps.
+# How many warps should a program have? One warp alone needs no shared memory and no barrier. But
+# then its 32 threads hold the whole row.
+#
+# **Predict:** how many elements of a block of 1,024 does a thread hold with 1, 4 and 16 warps? And
+# how many shuffles are there with one warp?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 32, 8 and 2 elements, each in a register; a thread needs some more for addresses and masks. One
+# warp takes five shuffles for the maximum and five for the sum.
+#
+# </details>
 
-# %%
+# %% tags=["nbval-check-output"]
 for num_warps in (1, 4, 16):
     s = lower(softmax_kernel, *args, BLOCK_N=1024, target="sm_90", num_warps=num_warps)
     ptx, used = s.counts["ptx"], s.resources
-    print(
-        f"{num_warps:2} warps: {ptx['shuffles']:2} shuffles, {ptx['barriers']} barriers, "
-        f"{used.shared_bytes:3} bytes shared, {used.registers} registers a thread"
-    )
+    counted = f"{ptx['shuffles']:2} shuffles, {ptx['barriers']} barriers"
+    memory = f"{used.shared_bytes:2} bytes of shared memory, {used.registers} registers per thread"
+    print(f"{num_warps:2} warps: {counted}, {memory}")
 
 # %% [markdown]
-# One warp needs no shared memory and no barrier, but each of its threads holds 32 elements. More
-# warps hold fewer each, and wait for one another at every reduction. For short rows few warps are
-# better, for long ones many: a row must fit the registers. **Predict** the width at which 32
-# warps, the most a program has, no longer hold it.
+# More warps hold fewer elements each, but they wait for one another at every reduction. So short
+# rows want few warps, and long rows want many, because the row must fit the registers.
+#
+# That has an end. A multiprocessor has 65,536 registers, and a program has at most 32 warps.
+#
+# **Predict:** at which width do 32 warps no longer hold a row?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 32 warps are 1,024 threads, so each can have 65,536 / 1,024 = 64 registers. At 65,536 columns a
+# thread would hold 64 elements, and nothing would be left for addresses and sums. So the rest
+# spills: it goes out to memory and is read again.
+#
+# </details>
 
 # %%
 for n in (4096, 16384, 32768, 65536):
     wide = torch.empty(4, n, device="meta")
     s = lower(softmax_kernel, wide, wide, n, n, BLOCK_N=n, target="sm_90", num_warps=32)
-    print(
-        f"{n:6} columns: {s.resources.registers:3} registers, {s.resources.spill_bytes:4} bytes spilled"
-    )
+    used = s.resources
+    print(f"{n:6} columns: {used.registers:3} registers, {used.spill_bytes:4} bytes spilled")
 
 # %% [markdown]
-# At 65,536 columns each of 1,024 threads would hold 64 elements, and may have 64 registers, which
-# also hold addresses and sums: the rest *spills* to memory, and is read again. A wider row needs
-# another plan.
+# Up to 32,768 columns this kernel is all you need. A wider row needs another plan, and that is
+# the next section.
+#
+# ### A cheaper exponential
+#
+# What does `tl.exp` become? The hardware has no instruction for it. It has one for powers of two,
+# `ex2`, and `exp(x)` is `2^(x * log2(e))`. So the compiler multiplies first.
+
+# %% tags=["nbval-check-output"]
+s = lower(softmax_kernel, *args, BLOCK_N=1024, target="sm_90", num_warps=16)
+print(s.follow("power = tl.exp(", "ptx"))
+
+# %% [markdown]
+# Here you see it for the two elements of a thread: `0f3FB8AA3B` is log2(e) = 1.442695 as a
+# float32. If your kernel multiplies `x` by some scale anyway, as attention does, put log2(e) into
+# the scale and call `tl.exp2`: the result is the same, with one multiplication less per element.
+# In lesson 06 that counts.
+
+# %% [markdown]
+# ## Sitting 2
+#
+# A good place to stop, or to start again (in a new session, run the import cell first). So far you
+# can
+#
+# - reduce a row, with lanes that hold the neutral element where there is no element: 0 for a sum,
+#   -inf for a maximum,
+# - write softmax with one row per program, which moves each element twice,
+# - say how wide a row may be: 32 warps hold 32,768 elements in registers, and spill beyond.
+#
+# What follows is for rows that do not fit. It is the most important idea of the lesson, and the
+# one that takes the most thought.
 
 # %% [markdown]
 # ## Two running numbers
 #
-# A row in tiles: one sweep for the maximum, one for the sum, one to write. That is three readings.
-# The first two can be one. Keep the maximum `m` so far and the total of `exp(x - m)` so far; when a
-# tile brings a larger maximum, the old total is too large by a known factor:
+# *Routes: all*
 #
-# `exp(x - old) = exp(x - new) * exp(new - old)`, so the total is multiplied by `exp(old - new)`.
+# A row that is too wide for the registers has to be read tile by tile, in a loop. The obvious plan
+# takes three loops: one finds the maximum, one adds up `exp(x - m)`, and one writes the results.
+# Each of them goes through the whole row, which we call a **sweep**. So the row is read three
+# times, where registers had made it one.
 #
-# Follow the two numbers over three tiles. **Predict** by what the first tile's sum is multiplied
-# when 5 arrives.
+# Can the first two sweeps be one? The sum needs the maximum, and the maximum is known only at the
+# end. But suppose you go ahead with the largest number so far. Keep two numbers, of all the
+# elements that you have seen:
+#
+# - `m`, the maximum so far,
+# - `total`, the sum of `exp(x - m)` so far.
+#
+# Then a tile arrives with a larger maximum, `new_m`. Each term of `total` was computed with the
+# old `m`, so it is wrong now. By how much?
+#
+# ```
+# what a term should be      exp(x - new_m)
+# insert m - m = 0           = exp(x - m + m - new_m)
+# take it apart              = exp(x - m) * exp(m - new_m)
+# ```
+#
+# The second factor has no `x` in it: it is the same for every term. So you do not need the old
+# elements again. Multiply the sum by that factor, and add the terms of the new tile:
+#
+# ```
+# new_total = total * exp(m - new_m) + sum over the tile of exp(x - new_m)
+# ```
+#
+# That is all. The factor is 1 where the maximum stays, and below 1 where it grows. The picture
+# follows both numbers through three tiles of three numbers.
+#
+# **Predict:** the first tile is 2, 1, 0 and the second one 3, 5, 1. By what is the first tile's sum
+# multiplied?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The maximum goes from 2 to 5, so the factor is exp(2 - 5), about 0.050.
+#
+# </details>
 
 # %%
 draw.online([2, 1, 0, 3, 5, 1, -2, 4.5, 4], block=3)
 
 # %% [markdown]
-# By exp(2 - 5), 0.050. The same factor joins any two parts of a row.
+# Softmax computed like this is called the **online normalizer**. You will find the same two numbers
+# in papers under other names:
+#
+# | here | Milakov and Gimelshein | FlashAttention | what it is |
+# |---|---|---|---|
+# | `m` | m | m | the maximum so far |
+# | `total` | d | ℓ | the sum of exp(x - m) so far |
+# | `tl.exp(m - new_m)` | e^(m_old - m_new) | the same | the factor for what came before |
+# | `power` | | P̃ | exp(x - m), not yet divided |
+# | `power / total` | y | P | a share |
+
+# %% [markdown]
+# Nothing in the derivation says that the second part must be a tile, or that it comes later. Any
+# two parts of a row can be merged so: bring both sums to the larger maximum, and add them. You need
+# that whenever several programs share a row, and you write it now.
+#
+# One case needs care. A part may be empty, or hold nothing but -inf, and then its maximum is -inf.
+# Where both are like that, the difference is -inf - -inf, which is NaN and not 0.
 
 # %% [markdown]
 # ### Exercise 04.4 · Merge two halves (core)
 #
-# Of `n` rows each was cut in two, and for each half there are the maximum `m` and the sum of
-# `exp(x - m)`: float32, `m_ptr` and `sum_ptr` each `[2, n]`, contiguous. Give `[2, n]`: the maxima
-# of the whole rows, and their sums. A half may be empty: its `m` is -inf and its sum 0. In PyTorch,
-# where none is: `M = m.max(0).values; torch.stack([M, (sums * torch.exp(m - M)).sum(0)])`.
+# Each of `n` rows was cut in two. For each half you have its maximum `m` and its sum of
+# `exp(x - m)`: two float32 matrices `[2, n]`, contiguous. Store `[2, n]`: first the maxima of the
+# whole rows, then their sums. A half may be empty: its `m` is -inf and its sum is 0; if both are,
+# so is the result. In PyTorch, where none is empty:
+# `M = m.max(0).values; torch.stack([M, (sums * torch.exp(m - M)).sum(0)])`.
 
 
 # %%
@@ -320,8 +614,10 @@ draw.online([2, 1, 0, 3, 5, 1, -2, 4.5, 4], block=3)
 def merge_kernel(m_ptr, sum_ptr, out_ptr, n, BLOCK: tl.constexpr):
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     mask = rows < n
-    m1, m2 = tl.load(m_ptr + rows, mask=mask), tl.load(m_ptr + n + rows, mask=mask)
-    sum1, sum2 = tl.load(sum_ptr + rows, mask=mask), tl.load(sum_ptr + n + rows, mask=mask)
+    m1 = tl.load(m_ptr + rows, mask=mask, other=float("-inf"))
+    m2 = tl.load(m_ptr + n + rows, mask=mask, other=float("-inf"))
+    sum1 = tl.load(sum_ptr + rows, mask=mask, other=0.0)
+    sum2 = tl.load(sum_ptr + n + rows, mask=mask, other=0.0)
     # about 5 lines from here
     m = tl.maximum(m1, m2)
     safe = tl.where(m == float("-inf"), 0.0, m)
@@ -338,21 +634,22 @@ check("04.4", merge_kernel)
 # <details>
 # <summary>Hint 1</summary>
 #
-# `sum1` counts in units of `exp(m1)`, `sum2` in units of `exp(m2)`. Bring both to those of the
-# larger maximum before you add.
+# Each of the two sums was computed with a maximum of its own. By which factor do you get from `m1`
+# to the maximum of the whole row?
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# Where both halves are empty, -inf - -inf is NaN. Subtract something else there: `tl.where`.
+# `tl.where(condition, a, b)` chooses lane by lane. Where the maximum is -inf, subtract 0 in its
+# place: `exp(-inf)` is 0, as it should be.
 #
 # </details>
 
 # %% [markdown]
-# In a loop over tiles the tiles so far are one half, and the new tile is the other. This is the
-# *online normaliser*, and lesson 06 builds flash attention on it.
+# Now the kernel. In the first loop, the tiles so far are one part of the row and the new tile is
+# the other. The second loop reads the row once more and writes the shares.
 
 
 # %%
@@ -363,9 +660,8 @@ def online_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     total = 0.0
     for start in range(0, n_cols, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=float("-inf")).to(
-            tl.float32
-        )
+        x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=float("-inf"))
+        x = x.to(tl.float32)
         new_m = tl.maximum(m, tl.max(x, axis=0))
         total = total * tl.exp(m - new_m) + tl.sum(tl.exp(x - new_m), axis=0)
         m = new_m
@@ -388,40 +684,85 @@ rows = torch.randn(3, 5000, device=DEVICE)
 print((online_softmax(rows) - torch.softmax(rows, dim=1)).abs().max().item() < 1e-7)
 
 # %% [markdown]
-# Step through it: with the arrows beside "iteration 1 of the loop" you go from tile to tile and see `m`
-# and `total` change.
+# Step through it. With the arrows beside "iteration 1 of the loop" you go from tile to tile, and
+# see `m` and `total` change.
 
 # %%
 short = torch.tensor([[2.0, 1, 0, -1, 3, 5, 1, 2, -2, 4.5, 4, 0]], device=DEVICE)
 replay(online_kernel, (1,), short, torch.empty_like(short), 12, 12, BLOCK_N=4)
 
 # %% [markdown]
-# One slip remains: in a row that begins with a whole tile of -inf, `m` is -inf, and -inf - -inf
-# gives NaN. Of -inf alone PyTorch makes NaN only where the *whole* row is -inf. Attention masks
-# whole tiles, so [kernels/softmax.py](../kernels/softmax.py) subtracts 0 there.
+# One bug is left in it. Think of a row that begins with -inf in the whole first tile. Attention
+# makes such rows, by masking. The replay below the next cell follows one; look at the lines of
+# `total`.
 #
-# **Predict** how often `online_kernel` asks for each element.
+# **Predict:** what are `m` and `total` after that tile, and what comes out at the end?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `new_m` is -inf, so `x - new_m` is -inf - -inf, which is NaN. `total` becomes NaN, and no factor
+# makes it a number again: the whole row is NaN. PyTorch gives NaN only where the *whole* row is
+# -inf. The remedy is the one of exercise 04.4: subtract 0 where the maximum is -inf.
+# [kernels/softmax.py](../kernels/softmax.py) does that.
+#
+# </details>
+
+# %%
+masked = torch.tensor([[float("-inf")] * 4 + [1.0, 2.0, 3.0, 4.0]], device=DEVICE)
+print("PyTorch:", [round(share, 3) for share in torch.softmax(masked, dim=1)[0].tolist()])
+replay(online_kernel, (1,), masked, torch.empty_like(masked), 8, 8, BLOCK_N=4)
+
+# %% [markdown]
+# ### What the second sweep costs
+#
+# The online version reads the row twice and writes it once. Is that 1.5 times the traffic of a row
+# in registers? `cost` counts both: what is asked for, and how much of it is distinct.
 
 # %%
 wide = torch.empty(64, 2**16, device="meta")
-found = cost(online_kernel, (64,), wide, wide, 2**16, 2**16, BLOCK_N=4096, target="H200")
-print(
-    f"{found.bytes_loaded / wide.nbytes:.0f} readings, {found.bytes_stored / wide.nbytes:.0f} writing"
-)
-print(f"of which distinct: {found.distinct_loaded / wide.nbytes:.0f} reading")
+counted = cost(online_kernel, (64,), wide, wide, 2**16, 2**16, BLOCK_N=4096, target="H200")
+print(f"asked for: {counted.bytes_loaded / wide.nbytes:.0f} readings of x")
+print(f"distinct:  {counted.distinct_loaded / wide.nbytes:.0f} reading of x")
 
 # %% [markdown]
-# Two readings of the same bytes need not both go to memory: what was read a moment ago may still be
-# in the L2 cache, 60 MB on an H200. A row of 65,536 float32 is 262 KB, and 132 multiprocessors
-# with a row each have 35 MB on the way. So the second sweep can be nearly free, as long as not
-# too many rows are in flight. Here nine programs fit a multiprocessor, with 311 MB together: too
-# many. How many fit, `cost` tells.
+# The second sweep asks for the same bytes again. It need not go to device memory: what was read a
+# moment ago may still be in the L2 cache, which holds 63 MB on an H200. "May" depends on how much
+# is read in between, and that depends on how many rows are being worked on at the same time. A row
+# of 65,536 float32 is 262 KB, and there are 132 multiprocessors.
+#
+# **Predict:** how many programs per multiprocessor can there be, so that all their rows fit the L2
+# cache?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# One program per multiprocessor makes 132 rows of 262 KB, which are 35 MB: they fit. Two make 69
+# MB, which is already too much.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+for num_warps in (4, 8, 16, 32):
+    s = lower(
+        online_kernel, wide, wide, 2**16, 2**16, BLOCK_N=4096, num_warps=num_warps, target="sm_90"
+    )
+    held = s.resources.programs_per_sm
+    in_flight = 132 * held * wide.nbytes / 64 / 1e6
+    print(f"{num_warps:2} warps: {held:2} programs per multiprocessor, {in_flight:.0f} MB")
 
 # %% [markdown]
-# ### Exercise 04.5 · Three sweeps (core)
+# No number of warps brings it below 63 MB. The finished kernel takes another way for very wide
+# rows: several programs share one row, each takes a part, and they tell one another their maxima
+# and sums. Then as many programs work on far fewer rows. At this width it was recorded at 98 % of
+# the copy roof or more, and the online version at 64 %. And how do the programs put their parts
+# together? By your merge of exercise 04.4.
+
+# %% [markdown]
+# ### Exercise 04.5 · What the online version moves (core)
 #
 # `online_kernel` runs over 2^26 float32, in rows of 2^20. How many megabytes does it load and
-# store, caches aside? (1 MB is 10^6 bytes.)
+# store together, caches aside? (1 MB is 10^6 bytes.)
 
 # %%
 # exercise 04.5
@@ -437,60 +778,55 @@ check("04.5", megabytes)
 # <details>
 # <summary>Hint 1</summary>
 #
-# How often is each element loaded, how often stored?
+# How often is each element loaded, and how often stored?
 #
 # </details>
 
 # %% [markdown]
-# ## Every width
+# ## Narrow rows, wide rows
 #
-# What was recorded on an H200, for 1 GB of bfloat16 cut into rows of each width. `softmax_v2` is
-# your `softmax_kernel` with 8 warps, and more for wide rows; it goes up to 2^15 columns, the widest
-# that does not spill. `softmax_v3` is the online version, `softmax` what the course's own picks by
-# the width. **Predict** where the row a program falls off, on the left and on the right.
+# *Routes: all*
+#
+# You have two kernels. How fast are they, and where? This was recorded on an H200, for 1 GB of
+# bfloat16 cut into rows of each width. `softmax_v2` is your `softmax_kernel` with 8 warps, and more
+# for wide rows. `softmax_v3` is the online version. `softmax` is the finished operation, which
+# picks a version by the width.
+#
+# **Predict:** where does one row per program fall off on the right, and why?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At 32,768 columns, the widest row that does not spill. One program takes so many registers there
+# that nothing else runs on the multiprocessor while it waits for memory.
+#
+# </details>
 
 # %%
 speeds = recorded("softmax_bfloat16")
 draw.speeds(speeds, series=["softmax", "softmax_v2", "softmax_v3", "torch", "copy"])
 
 # %% [markdown]
-# Between 4,096 and 16,384 columns a row a program is all one can wish. At 32,768 one program fills a
-# multiprocessor's registers, and nothing runs while it waits; the online version pays for its
-# second reading. `softmax` is above PyTorch's own at every width, four times at 8,192. On the left
-# a program has too little to do: 64 columns of bfloat16 are 128 bytes. There a program takes
-# several rows, a tile of `[BLOCK_M, BLOCK_N]`, and folds along `axis=1`. (Rows past the end become
-# NaN in it, and are not stored.)
-
-
-# %%
-@triton.jit
-def rows_kernel(
-    x_ptr, out_ptr, n_rows, n_cols, stride_xm, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
-):
-    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-    cols = tl.arange(0, BLOCK_N)
-    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)  # [BLOCK_M, BLOCK_N]
-    x_ptrs = x_ptr + rows[:, None] * stride_xm + cols[None, :]
-    x = tl.load(x_ptrs, mask=mask, other=float("-inf")).to(tl.float32)
-    power = tl.exp(x - tl.max(x, axis=1)[:, None])
-    shares = power / tl.sum(power, axis=1)[:, None]
-    tl.store(out_ptr + rows[:, None] * n_cols + cols[None, :], shares, mask=mask)
-
-
-# %%
-x = torch.randn(1024, 100, device=DEVICE)
-out = torch.empty_like(x)
-rows_kernel[(triton.cdiv(1024, 16),)](x, out, 1024, 100, 100, BLOCK_M=16, BLOCK_N=128, num_warps=2)
-print(torch.allclose(out, torch.softmax(x, dim=1)))
+# From 4,096 to 16,384 columns, one row per program is within 5 % of the best version. Beyond, the
+# online version goes on, but pays for its second sweep. `softmax` is faster than PyTorch at every
+# width, and four times as fast at 8,192 columns.
+#
+# Up to 16,384 columns, `softmax` lies about 1 % *above* the dashed line. How can it be faster than
+# a copy? The copy roof is the speed of one plain copy in the same run. It is no limit of the
+# hardware: that is the 4.8 TB/s that `cost` goes by. Another kernel that reads and writes as much
+# may come out a percent higher or lower.
+#
+# It falls off on the left as well, and earlier than you might think. Why?
 
 # %% [markdown]
 # ### Exercise 04.6 · Narrow rows (core)
 #
-# `softmax_kernel` on rows of 64 bfloat16, a row a program with 4 warps, is far from the copy roof.
-# What is the main reason? Answer with a letter.
+# `softmax_kernel` on rows of 64 bfloat16, one row per program with 4 warps, is far from the copy
+# roof. What is the main reason? Answer with a letter.
 #
-# - **a** It moves more bytes than several rows a program would.
-# - **b** Most of a program is start, waiting and end, and half of its threads only repeat the others.
+# - **a** It moves more bytes than several rows per program would.
+# - **b** Most of a program is start, waiting and end, and half of its threads only repeat the
+#   others.
 # - **c** The row does not fit the registers, and spills.
 # - **d** `exp` takes longer than the memory.
 
@@ -508,67 +844,227 @@ check("04.6", answer)
 # <details>
 # <summary>Hint 1</summary>
 #
-# How many threads has a program with 4 warps, and how many elements has a row?
+# How many threads does a program with 4 warps have, and how many elements does a row have?
 #
 # </details>
 
 # %% [markdown]
-# The exponential can be had for less. The hardware computes powers of two; for `exp(x)` the
-# compiler multiplies `x` by log2(e) first. Where your kernel multiplies by a scale anyway, as
-# attention does, the constant goes into the scale, and `tl.exp2` needs no multiplication of its
-# own. It is the same softmax. Look for `ex2` and for the `mul` before it.
+# So give a program more to do: several rows at once, a tile `[BLOCK_M, BLOCK_N]`, which is reduced
+# along `axis=1`.
+
 
 # %%
-s = lower(softmax_kernel, *args, BLOCK_N=1024, target="sm_90", num_warps=16)  # two elements per thread
-print(s.follow("power = tl.exp(", "ptx"))
+@triton.jit(do_not_specialize=["n_rows"])
+def rows_kernel(
+    x_ptr, out_ptr, n_rows, n_cols, stride_xm, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.arange(0, BLOCK_N)
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)  # [BLOCK_M, BLOCK_N]
+    x_ptrs = x_ptr + rows[:, None] * stride_xm + cols[None, :]
+    x = tl.load(x_ptrs, mask=mask, other=float("-inf")).to(tl.float32)
+    power = tl.exp(x - tl.max(x, axis=1)[:, None])
+    shares = power / tl.sum(power, axis=1)[:, None]
+    tl.store(out_ptr + rows[:, None] * n_cols + cols[None, :], shares, mask=mask)
+
+
+# %% tags=["nbval-check-output"]
+x = torch.randn(1024, 100, device=DEVICE)
+out = torch.empty_like(x)
+rows_kernel[(triton.cdiv(1024, 16),)](x, out, 1024, 100, 100, BLOCK_M=16, BLOCK_N=128, num_warps=2)
+print(torch.allclose(out, torch.softmax(x, dim=1)))
 
 # %% [markdown]
-# Two ideas that sound good: fewer programs that each take row after row, *persistent* ones, pay
-# their start once; and while one row is computed, the next can be loaded, as many ahead as the
-# *pipeline depth* says. `softmax_v8` does both. **Predict** which depth is best at 8,192 columns.
+# (A row past the end holds -inf alone and becomes NaN. It is not stored.)
+#
+# ### What the compiler need not know
+#
+# What is `do_not_specialize` for? Remember that Triton compiles a kernel for what it sees in the
+# arguments: whether 16 divides them, and whether they are 1. For `n_cols` and `stride_xm` that pays
+# off in wide loads. `n_rows` is only compared with row numbers. And of all sizes it is the one that
+# changes, with every batch.
+#
+# **Predict:** suppose that nothing is said of `n_rows`. How many kernels do calls with 1,024, 1,025
+# and 1 rows compile?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Three: one that knows that 16 divides `n_rows`, one that knows nothing of it, and one in which
+# `n_rows` is the constant 1. The first call of each waits for the compiler, perhaps in the middle
+# of a training step.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+plain_kernel = triton.jit(rows_kernel.fn)  # the same function, with nothing said of n_rows
+sizes = {"BLOCK_M": 16, "BLOCK_N": 128}
+for kernel in (plain_kernel, rows_kernel):
+    told = [specialise(kernel, x, out, n_rows, 112, 112, **sizes) for n_rows in (1024, 1025, 1)]
+    print(f"kernels: {len(set(told))}; told are", ", ".join(f"'{t.parameters[2]}'" for t in told))
+
+# %% [markdown]
+# With `do_not_specialize`, all three calls share one kernel. Use it for numbers that change from
+# call to call and that no address depends on: a number of rows, a batch size, the number of a step,
+# a seed. Do not use it for strides and widths.
+
+# %% [markdown]
+# ### Exercise 04.10 · Any number of rows (core)
+#
+# Once more the largest element of each row of a float32 matrix, now with several rows per program.
+# It must be right for matrices of more than 2^31 elements, and it must not be compiled anew for
+# another number of rows. The exercise launches `cdiv(n_rows, BLOCK_M)` programs, and `BLOCK_N` is
+# not below `n_cols`. In PyTorch: `x.max(dim=1).values`.
+#
+# (No test has memory for such a matrix: `check` finds in what the compiler made whether the
+# products have 64 bits. The numbers are out of order here: 04.7 comes after this one.)
+
+
+# %%
+# exercise 04.10
+@triton.jit(
+    # about 1 line from here
+    do_not_specialize=["n_rows"]
+    # to here
+)
+def tile_max_kernel(
+    x_ptr, out_ptr, n_rows, n_cols, stride_xm, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    cols = tl.arange(0, BLOCK_N)
+    # about 4 lines from here
+    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :], mask=mask, other=float("-inf"))
+    tl.store(out_ptr + rows, tl.max(x, axis=1), mask=rows < n_rows)
+    # to here
+
+
+# %%
+check("04.10", tile_max_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Which multiplication may pass 2^31? One of its two factors must have 64 bits before.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The reduction along `axis=1` gives one number per row: a block of `BLOCK_M`, and the mask of its
+# store has one axis as well.
+#
+# </details>
+
+# %% [markdown]
+# ## Sitting 3
+#
+# Another good place to stop. (In a new session, run the import cell and the cells of
+# `softmax_kernel` and `rows_kernel` first.) So far you can
+#
+# - keep a row in registers, several per program where they are narrow,
+# - carry `m` and `total` through a row that is too wide, and merge the numbers of two parts,
+# - keep offsets right in matrices of any size, with one kernel for any number of rows.
+#
+# The rest is about use: how to choose the settings, how to add up what many programs hold, and how
+# to give the result to a model.
+
+# %% [markdown]
+# ## Let measuring choose
+#
+# *Routes: all*
+#
+# How many rows per program, how many warps? Registers give a bound, and the bound prunes what is
+# hopeless. Among the rest, measuring picks. Before you see how, here are two ideas that sound as if
+# they had to help.
+#
+# The first is to start fewer programs. A **persistent** kernel starts as many programs as the GPU
+# holds at once, and each of them takes row after row in a loop. So it pays for its start once.
+# The second builds on that loop: while one row is computed, the next one can already be on its way
+# from memory. The **pipeline depth** says how many iterations are in flight. `softmax_v8` does
+# both, and lesson 05 shows how it is written.
+#
+# **Predict:** which depth is best at 8,192 columns of bfloat16, and does it beat one row per
+# program? (You cannot work this out. Guess, and give a reason.)
 
 # %%
 draw.speeds(recorded("softmax_depths"))
 
 # %% [markdown]
-# None: all are slower than a row a program, and depth changes nothing. A multiprocessor holds
-# several programs at once, and while one waits for memory another computes: that is a pipeline
-# already, with no shared memory and no barriers for it. Depth pays where few programs fit, as in
-# lesson 05. So much for what sounds good.
+# None: all depths are slower than one row per program, by 8 to 9 %, and the depth changes almost
+# nothing. Why? A multiprocessor holds several programs at once. While one of them waits for memory,
+# another computes, so the loads of one overlap the arithmetic of the other already. That needs no
+# loop, no shared memory and no barrier. Pipelines pay off where few programs fit, as in lesson 05.
 #
-# How many rows, which block, how many warps? Nobody computes that; one measures. `@triton.autotune`
-# does it at the first call: it times each configuration, and again for each new value of the
-# arguments in `key`. A key that changes with every call, such as `n_rows`, measures all the time.
+# So measure. `@triton.autotune` does it at the first call: it times each of the configurations that
+# you give, and keeps the fastest. `key` names arguments: for each new combination of their values
+# it measures again. A configuration can set constants of the kernel, such as `BLOCK_M`, besides
+# `num_warps` and `num_stages`. `prune_configs_by` throws out what cannot be good before anything is
+# timed, and here your bound comes in: at most 64 elements per thread.
 
 
 # %%
-@triton.autotune(configs=[triton.Config({}, num_warps=warps) for warps in (1, 4, 16)], key=["n_cols"])
-@triton.jit
-def tuned_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
-    row = tl.program_id(axis=0).to(tl.int64)
-    cols = tl.arange(0, BLOCK_N)
-    x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=float("-inf"))
-    power = tl.exp(x - tl.max(x, axis=0))
-    tl.store(out_ptr + row * n_cols + cols, power / tl.sum(power, axis=0), mask=cols < n_cols)
+def fitting(configs, arguments, **constants):
+    elements = constants["BLOCK_N"]
+    fit = [each for each in configs if each.kwargs["BLOCK_M"] * elements <= 2048 * each.num_warps]
+    return fit or configs[:1]
+
+
+tuned_kernel = triton.autotune(
+    configs=[triton.Config({"BLOCK_M": m}, num_warps=w) for m in (1, 4, 16) for w in (1, 2, 4)],
+    key=["n_cols"],
+    prune_configs_by={"early_config_prune": fitting},
+)(rows_kernel)
+
+# %% tags=["nbval-check-output"]
+for width in (128, 2048, 4096):
+    fit = fitting(tuned_kernel.configs, {}, BLOCK_N=width)
+    print(f"{width:5} columns: {len(fit)} of {len(tuned_kernel.configs)} configurations are timed")
+
+# %% [markdown]
+# The grid depends on `BLOCK_M` now, so it is a function of the constants. In CPU mode nothing can
+# be timed: the first configuration is taken.
 
 
 # %%
-tuned_kernel[(1024,)](x, out, 100, 100, BLOCK_N=128)
+x = torch.randn(1024, 100, device=DEVICE)
+out = torch.empty_like(x)
+
+
+def grid(constants):
+    return (triton.cdiv(1024, constants["BLOCK_M"]),)
+
+
+tuned_kernel[grid](x, out, 1024, 100, 100, BLOCK_N=128)
 print(torch.allclose(out, torch.softmax(x, dim=1)))
 print("chosen:", tuned_kernel.best_config if MODE.gpu else "nothing is timed in CPU mode")
 
 # %% [markdown]
-# The trap: each trial *runs* the kernel, many times, on your tensors. A kernel that writes into its
-# own input then sees its own results. `restore_value=["x_ptr"]` has the tuner put the tensor back
-# after each trial, and `reset_to_zero` clears one that is added to. The course's kernels do not
-# tune at call time: their choices stand in a table, with its measurement.
+# In practice you will want to know four more things.
+#
+# - A key that changes with every call, such as `n_rows`, measures all the time.
+# - With `cache_results=True` the choice is kept on disk, and the next process need not measure.
+# - With `TRITON_PRINT_AUTOTUNING=1` in the environment, it prints what it chose and how long that
+#   took.
+# - Each trial *runs* the kernel, many times, on your tensors. A kernel that writes into its own
+#   input then works on its own results. `restore_value=["x_ptr"]` puts a tensor back after each
+#   trial, and `reset_to_zero` clears one that is added to.
+#
+# The course's kernels do not tune at the first call. Their choices stand in a table, with the date
+# of its measurement: nobody waits, and every call computes the same bits.
 
 # %% [markdown]
 # ### Exercise 04.7 · Tuned in place (core)
 #
-# `tuned_in_place` writes the softmax of contiguous float32 rows over the rows themselves, on a copy.
-# At its first call for a width the result is wrong. Mend the decorator. In PyTorch: `torch.softmax(x,
-# dim=1)`.
+# `tuned_in_place` copies a contiguous float32 matrix and writes the softmax of each row over the
+# row itself. On a GPU, its first call for a width gives a wrong result. Fix the decorator. In
+# PyTorch: `torch.softmax(x, dim=1)`.
+#
+# (Without a GPU nothing is timed, so if you call it yourself in CPU mode, the result is right.
+# `check` simulates the trials: it runs the kernel once with each configuration, and then for the
+# result.)
 
 
 # %%
@@ -610,23 +1106,31 @@ check("04.7", tuned_in_place)
 # <details>
 # <summary>Hint 2</summary>
 #
-# `triton.autotune` takes the names of the arguments to put back after each trial.
+# `triton.autotune` takes a list with the names of the arguments to put back after each trial.
 #
 # </details>
 
 # %% [markdown]
 # ## Sums over programs
 #
-# Along the rows a program owns all it adds. A sum over *columns* adds what many programs hold, and
-# they run at the same time. Loading the total, adding and storing it loses what others stored in
-# between, as lesson 00 showed. `tl.atomic_add` does the three as one, in no order: so float32 sums
-# may differ in the last digits from run to run. The output must be zero before.
+# *Routes: all*
+#
+# Along its row, a program owns everything that it adds up. What about the sum of each *column*? It
+# takes one number from every row, and the rows belong to many programs, which run at the same time.
+#
+# The obvious attempt is that each program loads the total so far, adds its part and stores it.
+# Lesson 00 showed what happens: two programs load the same old total, and one of the two parts is
+# lost. `tl.atomic_add` does the three steps as one, which no other program can interrupt.
+#
+# It has two conditions. The output must be zero before the first program adds to it. And atomics
+# come in no particular order, so a float32 sum, where each addition rounds, may differ in its last
+# digits from run to run.
 
 # %% [markdown]
 # ### Exercise 04.8 · Column sums (core)
 #
-# `out[n]` is the sum of column `n` of a float32 matrix, contiguous or not; write kernel and
-# launcher, with tiles of 16 rows or more a program. In PyTorch: `x.sum(dim=0)`.
+# `out[n]` is the sum of column `n` of a float32 matrix, contiguous or not. Write the kernel and the
+# launcher, with tiles of 16 rows or more per program. In PyTorch: `x.sum(dim=0)`.
 
 
 # %%
@@ -660,7 +1164,7 @@ check("04.8", column_sum)
 # <details>
 # <summary>Hint 1</summary>
 #
-# Fold the tile's rows first, `axis=0`: one atomic for each column and program.
+# Reduce the rows of the tile first, with `axis=0`. Then there is one atomic per column and program.
 #
 # </details>
 #
@@ -674,14 +1178,37 @@ check("04.8", column_sum)
 # %% [markdown]
 # ## In a model
 #
-# To train, PyTorch needs the gradient too. With `out` the softmax and `d_out` what arrives from
-# behind, it is `dx = out * (d_out - sum(out * d_out))`, the sum over the row: each share's growth
-# is paid for by the others.
+# *Routes: all*
+#
+# A model that trains needs softmax's gradient as well. Call a row's softmax `p`, and let `d_out` be
+# the gradient that arrives from the layers behind: `d_out[i]` says how much the loss grows if
+# `p[i]` does. We need `dx[j]`, how much the loss grows if `x[j]` does.
+#
+# Each share depends on every `x[j]`, since all of them stand in the sum. Write `S` for that sum, so
+# `p[i] = exp(x[i]) / S`, and take the derivative of the quotient:
+#
+# ```
+# for i = j     (exp(x[i]) * S - exp(x[i]) * exp(x[i])) / S^2  =  p[i] - p[i] * p[i]
+# for i ≠ j     (0 * S         - exp(x[i]) * exp(x[j])) / S^2  =       - p[i] * p[j]
+# ```
+#
+# If `x[j]` grows, its own share grows, and every other one shrinks to make room. Now add up over
+# all shares what that does to the loss:
+#
+# ```
+# dx[j] = sum over i of d_out[i] * (derivative of p[i] by x[j])
+#       = d_out[j] * p[j]  -  sum over i of d_out[i] * p[i] * p[j]
+#       = p[j] * (d_out[j] - sum over i of d_out[i] * p[i])
+# ```
+#
+# The last sum is one number per row. So the gradient takes two inputs, a reduction and some
+# arithmetic: a kernel like those that you have written.
 
 # %% [markdown]
 # ### Exercise 04.9 · Softmax backwards (stretch)
 #
-# Write that for contiguous float32 rows; the exercise launches a program for each row.
+# Write it for contiguous float32 rows, where `out` is the softmax: `dx = out * (d_out - s)`, with
+# `s` the row's sum of `out * d_out`. The exercise launches one program per row.
 
 
 # %%
@@ -713,14 +1240,19 @@ check("04.9", softmax_backward_kernel)
 # <details>
 # <summary>Hint 2</summary>
 #
-# What must a masked lane add to the sum?
+# What must a lane without an element add to the sum?
 #
 # </details>
 
 # %% [markdown]
-# `torch.library.triton_op` makes an operator of a launcher, which `torch.compile` can look into and
-# `register_autograd` gives a gradient. `wrap_triton` marks the launch; it knows compiled kernels
-# alone, so in CPU mode the kernel goes without it, and `doubled` runs as it is.
+# How does a kernel get into a model? You could simply call the launcher. But then PyTorch does not
+# know it: `torch.compile` stops in front of it, and there is no gradient. So you register it as an
+# **operator**, a function that PyTorch knows by name, with types for what it takes and returns.
+#
+# Read the next cell with this in mind. `torch.library.triton_op` registers a launcher.
+# `mutates_args=()` promises that it changes none of its arguments. `wrap_triton` marks the launch,
+# so that `torch.compile` can look into the operator and keep the Triton kernel as it is. (It takes
+# compiled kernels only, so in CPU mode the launch goes without it.)
 
 # %%
 wrap = torch.library.wrap_triton if MODE.gpu else lambda kernel: kernel
@@ -735,8 +1267,15 @@ def softmax_op(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+# %% [markdown]
+# The gradient takes two functions. PyTorch calls the first after the forward pass, with an object
+# `ctx` that it keeps until the backward pass: there you save what the gradient needs, here only
+# the output. It calls the second with that `ctx` and with `d_out`. (What stands in `backward` is
+# PyTorch's arithmetic. Your kernel of 04.9 does the same in one launch.)
+
+
 # %%
-def keep(ctx, inputs, output):
+def setup_context(ctx, inputs, output):
     ctx.save_for_backward(output)
 
 
@@ -745,7 +1284,32 @@ def backward(ctx, d_out):
     return out * (d_out - (out * d_out).sum(dim=1, keepdim=True))
 
 
-softmax_op.register_autograd(backward, setup_context=keep)
+softmax_op.register_autograd(backward, setup_context=setup_context)
+
+# %% [markdown]
+# Does the gradient agree with PyTorch's own? The weights below make a loss in which every share
+# counts differently.
+
+# %% tags=["nbval-check-output"]
+x = torch.randn(8, 100, device=DEVICE, requires_grad=True)
+weights = torch.randn(8, 100, device=DEVICE)
+(softmax_op(x) * weights).sum().backward()
+expected = torch.autograd.grad((torch.softmax(x, dim=1) * weights).sum(), x)[0]
+print(torch.allclose(x.grad, expected, atol=1e-6))
+
+# %% [markdown]
+# One agreement proves little about the registration itself. `torch.library.opcheck` looks at that:
+# whether the operator changes what it promised not to change, and whether the gradient is
+# registered so that PyTorch finds it. (Called without `test_utils` it also traces the operator,
+# with tensors that have no data, which takes a compiled kernel.)
+
+# %% tags=["nbval-check-output"]
+tests = ("test_schema", "test_autograd_registration")
+print(torch.library.opcheck(softmax_op, (x,), test_utils=tests))
+
+# %% [markdown]
+# On a GPU, `torch.compile` now takes the operator into a larger function without stopping at it,
+# which `fullgraph=True` insists on. In CPU mode the function runs as it is.
 
 
 # %%
@@ -757,60 +1321,112 @@ x = torch.randn(8, 100, device=DEVICE)
 run = torch.compile(doubled, fullgraph=True) if MODE.gpu else doubled
 print(torch.allclose(run(x), 2 * torch.softmax(x, dim=1)))
 
-# %%
-x = torch.randn(8, 100, device=DEVICE, requires_grad=True)
-weights = torch.randn(8, 100, device=DEVICE)
-(softmax_op(x) * weights).sum().backward()
-expected = torch.autograd.grad((torch.softmax(x, dim=1) * weights).sum(), x)[0]
-print(torch.allclose(x.grad, expected, atol=1e-6))
-
 # %% [markdown]
-# The gradient here is PyTorch's arithmetic; your kernel of 04.9 would do the same in one launch.
+# ## When not to write one
 #
-# ### When not to write one
+# *Routes: all*
 #
 # `torch.compile` writes Triton too. This is its kernel for the softmax of 8,192 rows of 8,192
-# bfloat16, from a recorded run or, in GPU mode, from your own. Look for the two loops: what does
-# the first one carry along?
+# bfloat16, as it was recorded, or in GPU mode as your own PyTorch writes it. Look for the two
+# loops.
+#
+# **Predict:** what does the first loop carry along?
 
 # %%
 print(observed().softmax_by_compile)
 
 # %% [markdown]
-# It is your online normaliser: maximum and sum in one sweep, one of each for every lane of the block,
-# and a second sweep that reads the row again. For narrow rows it keeps the row in registers.
-# **Predict** at which widths that is as good as the course's kernel.
+# It is your online normalizer: maximum and sum in one sweep, and a second sweep that reads the row
+# again and writes. One thing is different. It keeps a maximum and a sum for *every lane* of the
+# block, and merges them after the loop, as you merged two halves. (For narrow rows it writes
+# another kernel, with the row in registers.)
+#
+# Here is its speed beside the finished kernel's, as shares of it.
 
 # %%
-draw.speeds(speeds, series=["softmax", "torch.compile", "torch", "copy"])
+compared = ["softmax", "torch.compile", "torch", "copy"]
+draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax")
 
 # %% [markdown]
-# Up to 1,024 columns it is nearly as fast, within 12 % (not at 781, an odd width), and it joins the
-# softmax with whatever stands before and after, which yours does not. There, write no kernel. Beyond, the
-# course's is two to two and a half times as fast. The second reading is not the main reason:
-# `softmax_v3` reads twice too, and is far above it at 8,192. A maximum and a sum for every lane take more
-# exponentials than one for the row, and up to 16,384 columns it does as many elements a second in
-# float32 as in bfloat16: arithmetic binds it, not memory. In float32 it is therefore nearer, and
-# PyTorch's own is good from 128 to 2,048 columns. So measure what you would replace, in the same run, at
-# your own sizes and dtype, first.
+# Up to 1,024 columns it is nearly as fast, within about 12 % (except at 781, an odd width), and it
+# joins the softmax with whatever stands before and after, which yours does not. There, write no
+# kernel.
+#
+# Beyond that the finished kernel is about 2 to 2.8 times as fast. Is the second sweep to blame? Not
+# mainly: `softmax_v3` makes two sweeps as well, and is more than twice as fast as `torch.compile`
+# at 8,192 columns. A maximum and a sum for every lane take more exponentials than one of each for
+# the row. And up to 16,384 columns it gets through about as many elements per second in float32 as
+# in bfloat16, with twice the bytes. So bytes are not its limit, arithmetic is. In float32 it is
+# therefore nearer, and PyTorch's own softmax is good there from 128 to 2,048 columns. Measure what
+# you want to replace first: in the same run, at your own sizes and in your own dtype.
 #
 # ## On your own
 #
 # - Step through `rows_kernel` with `replay`, and look at the shapes of `tl.max(x, axis=1)` and of
 #   what is subtracted.
+# - Make the loads of `softmax_kernel` wide for 1,000 columns. A promise about a parameter is lost,
+#   as you know from lesson 03. But if `n_cols` is a multiple of 8, `n_cols // 8 * 8` is the same
+#   number, and the compiler sees that 8 divides it. `lower` tells whether it worked.
+# - Make `online_kernel` right for a row that begins with a whole tile of -inf.
 # - Give `online_kernel` a block of 512 and one of 8,192. What does `cost` say, on 8 rows, of bytes
 #   and of registers, and which would you take?
-# - Make `online_kernel` right for a row that begins with a whole tile of -inf.
 # - Write `softmax(scale * x)` with the scale and log2(e) in one constant and `tl.exp2`. Verify it.
 #   Which lanes go wrong for a scale below zero?
 #
 # ## In practice
 #
 # [kernels/softmax.py](../kernels/softmax.py) is the finished operation, for any strides and widths:
-# eight versions, and a table that picks one. Beyond 8,192 columns it reads a row twice, the second time
-# from a cache, and lets several programs share a very wide row: they tell one another their maxima
-# and sums, and merge them as in exercise 04.4. So it stays above nine tenths of the copy roof at every
-# width that was recorded, up to 262,144 columns and at the odd width of 50,257.
+# eight versions, and a table that picks one. Up to 8,192 columns it keeps rows in registers,
+# several per program where they are narrow. Beyond, it reads a row twice, the second time from a
+# cache, and lets several programs share a very wide row, with your merge. It reaches at least 90 %
+# of the copy roof at every width that was recorded, up to 262,144 columns and at the odd width of
+# 50,257.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can write kernels that reduce rows of any width, count what a second sweep costs, derive the
+# online update on a sheet of paper, keep a kernel right beyond 2^31 elements, tune it, and turn it
+# into an operator with a gradient. Ask yourself:
+#
+# 1. A part of a row has `m = 3` and `total = 2`, another one has `m = 1` and `total = 4`. What are
+#    the two numbers of both together?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The maximum is 3, and the sum is 2 + 4 * exp(1 - 3), about 2.54.
+#
+# </details>
+#
+# 2. A kernel is right for `[1000, 1000]` and gives an illegal memory access for `[100000, 50000]`.
+#    What do you look at first?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At products of a row and a stride: 100,000 x 50,000 is 5 billion, and 32 bits end at 2.1 billion.
+# Is one of the factors converted to int64 *before* the multiplication?
+#
+# </details>
+#
+# 3. A kernel waits for the compiler every now and then in the middle of training. The batch size
+#    changes from step to step. What is going on, and what do you do?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Triton compiles another kernel for a size that 16 divides, one that it does not, and 1. If no
+# address depends on the number, name it in `do_not_specialize`. If an autotuner's key holds it,
+# take it out there as well.
+#
+# </details>
+#
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/04-softmax.py](../solutions/04-softmax.py) has all answers.
+#
+# **Next:** [lesson 05](05-tensor-cores.ipynb). You multiply matrices on tensor cores, where a
+# program reads its tiles in a loop, and a pipeline finally pays off.
 #
 # ## Further reading
 #

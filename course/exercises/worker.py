@@ -17,7 +17,7 @@ from course.verifying.result import Outcome, Verified
 
 from .judge_compiled import compiled_problem, refusal
 from .judge_work import done_by_torch, work_problem
-from .kinds import Code, Function
+from .kinds import Code, Function, Launcher
 from .name_slip import slip_of
 from .registry import code_exercise
 from .result import Judged
@@ -25,6 +25,10 @@ from .result import Judged
 TARGET = "sm_90"
 """What an answer is compiled for."""
 TARGET_IN_WORDS = f"an H100 ({TARGET})"
+UNTIMED = (
+    "Nothing was timed here: in place of the tuner's trials, check ran the kernel once "
+    "with each configuration."
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     """Run the answer on the exercise's cases, up to the first wrong one."""
     exercise = code_exercise(exercise_id)
     function = exercise.function(source.load())
+    untimed = UNTIMED if MODE.interpreting and _is_tuned(exercise) else ""
     cases, outcomes, reach = _outcomes(exercise, function)
     for number, outcome in enumerate(outcomes):
         if problem := outcome.problem:
@@ -115,7 +120,8 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
             slip = ""
             if problem.index is not None:
                 slip = slip_of(exercise, function, cases, number)
-            reason = "\n".join(filter(None, [outcome.reason, slip, f"The case: {outcome.case}."]))
+            lines = [outcome.reason, slip, untimed, f"The case: {outcome.case}."]
+            reason = "\n".join(filter(None, lines))
             raised = problem.kind == "raised"
             judged = Judged("wrong" if problem.kind == "raised" else problem.kind, reason)
             where = Where(number, problem.program, problem.launch, problem.index, reach)
@@ -127,8 +133,13 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
         return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."))
     right = sum(outcome.verdict == "right" for outcome in outcomes)
     whole = "all" if right == len(outcomes) else f"{right} of"
-    notes = Verified("the answer", outcomes).left()
+    notes = [*Verified("the answer", outcomes).left(), *filter(None, [untimed])]
     return Trial(Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes)
+
+
+def _is_tuned(exercise: Code) -> bool:
+    """Whether the answer must try configurations of @triton.autotune."""
+    return isinstance(exercise, Launcher) and exercise.trials > 0
 
 
 def _torchs_work(exercise: Code, cases: tuple[Case, ...], outcomes: tuple[Outcome, ...]) -> str:

@@ -55,6 +55,10 @@ MISTAKES = {
                 means="They choose a number that looks small enough; in a row below it, it wins.")
             for number in ("-100.0", "-1e4", "-65504.0", "-1e5", "-1e30")
         ),
+        Mistake("the smallest finite number", {'float("-inf")': "-3.4028234e38"},
+            "wrong", "expected -inf, got -3.402823e+38",
+            means="They take the smallest finite float32 for neutral; a row that holds nothing but "
+            "-inf, as a mask makes it, is below."),
         Mistake("the largest absolute value", {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"},
             "wrong", "At [0]",
             means="They take the largest for the one farthest from zero; -3 is smaller than 1."),
@@ -112,8 +116,9 @@ MISTAKES = {
             "comes out if one of the two sums is not scaled",
             means="They scale the half they think is smaller; which half that is differs from "
             "row to row."),
-        Mistake("scaled the wrong way", {"tl.exp(m1 - safe)": "tl.exp(safe - m1)"},
-            "wrong", "At [1, ",
+        Mistake("scaled the wrong way", {
+            "tl.exp(m1 - safe)": "tl.exp(safe - m1)", "tl.exp(m2 - safe)": "tl.exp(safe - m2)",
+        }, "wrong", "comes out if the factors are exp(new - old), and must be exp(old - new)",
             means="They turn the difference round: the factor brings a smaller maximum's sum "
             "down, and is never above 1."),
         Mistake("the smaller maximum", {"tl.maximum(m1, m2)": "tl.minimum(m1, m2)"},
@@ -249,6 +254,40 @@ MISTAKES = {
             means="They expect masked lanes to hold 0; without `other` they get into the row's "
             "sum."),
     ],
+    "04.10": [
+        Mistake("rows in 32 bits", {".to(tl.int64)": ""}, "wrong", "has 32 bits",
+            means="They leave the program's number as it comes, an int32; times a stride it passes "
+            "2^31 in a large matrix."),
+        Mistake("converted after the product", {
+            ".to(tl.int64)": "",
+            "rows[:, None] * stride_xm": "(rows[:, None] * stride_xm).to(tl.int64)",
+        }, "wrong", "before you multiply",
+            means="They convert the result; by then the upper bits are lost."),
+        Mistake("compiled anew for each number of rows", {
+            '    do_not_specialize=["n_rows"]\n': "",
+        }, "wrong", "told that 16 divides n_rows",
+            means="They see no use in the option; the first batch of another size waits for the "
+            "compiler."),
+        Mistake("nothing told to the compiler", {
+            '["n_rows"]': '["n_rows", "n_cols", "stride_xm"]',
+        }, "wrong", "not told that 16 divides n_cols",
+            means="They keep every size from the compiler; without n_cols and the stride it cannot "
+            "make the loads wide."),
+        Mistake("a constant number of rows", {
+            '    do_not_specialize=["n_rows"]\n': "",
+            "n_rows, n_cols": "n_rows: tl.constexpr, n_cols",
+        }, "wrong", "is a constant",
+            means="They make the number of rows a constant, which compiles a kernel for every "
+            "single number."),
+        Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong",
+            "comes out if lanes without an element count as 0",
+            means="They carry 0 over from the sum; for a maximum it wins in any row that is "
+            "below zero."),
+        Mistake("no mask on the store", {", mask=rows < n_rows": ""},
+            "writes outside", "outside out_ptr",
+            means="They think that rows past the end are gone after the load; their lanes store as "
+            "well."),
+    ],
 }  # fmt: skip
 
 OTHERS = {
@@ -261,7 +300,10 @@ OTHERS = {
     ],
     "04.2": [
         Other("by the minimum", {"tl.max(x, axis=0)": "-tl.min(-x, axis=0)"}),
-        Other("a very small number", {'float("-inf")': "-3.4e38"}),
+        Other("-inf put in after the load", {
+            'other=float("-inf"))': "other=0.0)\n"
+            '    x = tl.where(cols < n_cols, x, float("-inf"))',
+        }),
     ],
     "04.3": [
         Other("the maximum added back", {
@@ -371,5 +413,21 @@ OTHERS = {
             "    dx = weighted - out * tl.sum(weighted, axis=0)",
         }),
         Other("summed by dots' own", {"tl.sum(out * d_out, axis=0)": "tl.sum(d_out * out)"}),
+    ],
+    "04.10": [
+        Other("the stride converted", {
+            ".to(tl.int64) * BLOCK_M": " * BLOCK_M",
+            "rows[:, None] * stride_xm": "rows[:, None] * stride_xm.to(tl.int64)",
+        }),
+        Other("the pointer moved to the tile", {
+            "    mask = (rows":
+            "    x_ptr += tl.program_id(axis=0).to(tl.int64) * BLOCK_M * stride_xm\n"
+            "    mask = (rows",
+            "rows[:, None] * stride_xm": "tl.arange(0, BLOCK_M)[:, None] * stride_xm",
+        }),
+        Other("the parameter by its place", {'["n_rows"]': "[2]"}),
+        Other("tl.cast", {
+            "tl.program_id(axis=0).to(tl.int64)": "tl.cast(tl.program_id(axis=0), tl.int64)",
+        }),
     ],
 }  # fmt: skip

@@ -5,6 +5,7 @@ import math
 import torch
 import triton
 
+from course.exercises.compiled_rows import any_number_of_rows
 from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
@@ -22,6 +23,14 @@ def _reduce_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+def _reduce_tiles(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(len(x), dtype=x.dtype, device=x.device)
+    block_n = triton.next_power_of_2(x.shape[1])
+    grid = (triton.cdiv(len(x), 4),)
+    kernel[grid](x, out, *x.shape, x.stride(0), BLOCK_M=4, BLOCK_N=block_n)
+    return out
+
+
 def _of_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.shape[1], x.stride(0), BLOCK_N=triton.next_power_of_2(x.shape[1]))
@@ -36,7 +45,7 @@ def _backward(kernel: Answer, out: torch.Tensor, d_out: torch.Tensor) -> torch.T
 
 def _merge(kernel: Answer, m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     merged = torch.empty_like(m)
-    total = total.where(m > -torch.inf, 0.0)  # of an empty half
+    total = _of_halves(m, total)
     kernel[(triton.cdiv(m.shape[1], 32),)](m, total, merged, m.shape[1], BLOCK=32)
     return merged
 
@@ -85,6 +94,13 @@ def _second_unscaled(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     return torch.stack([largest, first * scale + second])
 
 
+def _factors_turned_round(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """The merged maxima and sums, if exp(new - old) takes the place of exp(old - new)."""
+    largest = m.max(0).values
+    factors = torch.exp(largest.where(largest > -torch.inf, 0.0) - m)
+    return torch.stack([largest, (_of_halves(m, total) * factors).sum(0)])
+
+
 EXERCISES = (
     Kernel(
         "04.1",
@@ -111,6 +127,7 @@ EXERCISES = (
             _rows(5, 100, values="below zero"), _rows(4, 64),
             _rows(3, 33, "left part of a wider one", "below zero"),
             _rows(6, 1, values="below zero"), _rows(2, 781), _rows(5, 3, values="near the minimum"),
+            _rows(40, 3, values="some empty"),  # some rows hold nothing but -inf
         ),
         launch=_reduce_rows,
     ),
@@ -141,6 +158,7 @@ EXERCISES = (
             lambda m, total: torch.stack([m.max(0).values, _of_halves(m, total).sum(0)]),
             "one of the two sums is not scaled": _second_unscaled,
             "-inf is taken from -inf, which is NaN, where both halves are empty": _nan_if_empty,
+            "the factors are exp(new - old), and must be exp(old - new)": _factors_turned_round,
         },
         cases=tuple(
             Case((Input((2, n), values=values), Input((2, n), values="at least one")), seed=n)
@@ -152,7 +170,7 @@ EXERCISES = (
         "04.5",
         right=805.306368,
         unit="megabytes",
-        because="Three sweeps, two to read and one to write: 3 x 4 bytes for each of 2^26 "
+        because="Each element is loaded twice and stored once: 3 x 4 bytes for each of 2^26 "
             "elements.",
         slips={
             536.870912: "That is each element read once and written once: the online version "
@@ -173,6 +191,19 @@ EXERCISES = (
             "c": "A row of 64 needs 1 register in half of the threads: nothing spills.",
             "d": "exp takes as long for each element as in a wide row.",
         },
+    ),
+    Kernel(
+        "04.10",
+        parameters=("x_ptr", "out_ptr", "n_rows", "n_cols", "stride_xm", "BLOCK_M", "BLOCK_N"),
+        reference=lambda x: x.max(dim=1).values,
+        slips={"lanes without an element count as 0": _largest_with_zeros},
+        cases=(  # 16 divides every width, so that the compiler must be told that it does
+            _rows(48, 80, values="below zero"), _rows(1, 64),
+            _rows(33, 80, "left part of a wider one", "below zero"),
+            _rows(6, 48, values="below zero"), _rows(16, 16),
+        ),
+        launch=_reduce_tiles,
+        compiled=any_number_of_rows,
     ),
     Launcher(
         "04.7",
