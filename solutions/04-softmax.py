@@ -144,9 +144,9 @@ print(torch.allclose(softmax_in_steps(x), torch.softmax(x, dim=1)))
 # `tl.min`. For a tile, `axis=1` reduces each of its rows.
 #
 # Blocks have a power of two of lanes, and rows are as long as they like, so some lanes have no
-# element. Up to now a mask on the store took care of that. A reduction takes *every* lane, masked
-# or not. So a lane without an element must hold a number that does not change the result: the
-# **neutral element** of the operation. For a sum it is 0.
+# element. Where each lane computes for itself, a mask on the store takes care of that. A reduction
+# takes *every* lane, masked or not. So a lane without an element must hold a number that does not
+# change the result: the **neutral element** of the operation. For a sum it is 0.
 #
 # What is it for a maximum? Zero seems natural. The next cell tries three candidates on the row
 # -1, -2, -3, -4, -5, in a block of 8 lanes.
@@ -158,8 +158,8 @@ print(torch.allclose(softmax_in_steps(x), torch.softmax(x, dim=1)))
 #
 # 0, -1 and -1. The right one is -1, and with `other=0.0` the three masked lanes win. -3 comes out
 # right here only because the row has an element above it. The neutral element of the maximum is
-# -inf, since nothing is below it. A number such as -1e30 will not do, because a row that is masked
-# by -inf, as attention masks it, lies below.
+# -inf, since nothing is below it. A number such as -1e30 will not do: attention masks whole rows
+# with -inf, and their maximum is below it.
 #
 # </details>
 
@@ -338,9 +338,10 @@ print(s.follow("x = tl.load", "ttir"))
 
 # %% [markdown]
 # Convert *before* you multiply: afterwards the upper bits are lost. And convert the program's
-# number, not the offsets of the columns. Like this it costs a single multiplication per program,
-# and `cols` stays a block of 32-bit numbers. Tests on small matrices never find a product that is
-# too narrow, so make it a habit wherever a row or a matrix is multiplied by a stride.
+# number, not the offsets of the columns. Like this it costs one wider multiplication per program
+# and tensor, and `cols` stays a block of 32-bit numbers. Tests on small matrices never find a
+# product that is too narrow, so make it a habit wherever a row or a matrix is multiplied by a
+# stride.
 
 # %% [markdown]
 # ### What it costs
@@ -375,9 +376,10 @@ cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 # <details>
 # <summary>Answer</summary>
 #
-# 8 and 2. A thread holds 8 elements, and a wide load fetches four float32. For that the compiler
-# must know that 16 divides the stride, or else most rows may begin anywhere, and the width, or
-# else the mask may end within four elements. 16 divides 1,024, and does not divide 1,000.
+# 8 and 2. A thread holds 8 elements, and a wide load fetches four float32. Two things must hold for
+# that: every row begins at a multiple of 16 bytes, and the mask does not end within a group of
+# four. The compiler concludes the first from the stride and the second from the width, where 16
+# divides them. 16 divides 1,024, and does not divide 1,000.
 #
 # </details>
 
@@ -589,6 +591,9 @@ draw.online([2, 1, 0, 3, 5, 1, -2, 4.5, 4], block=3)
 # | `tl.exp(m - new_m)` | e^(m_old - m_new) | the same | the factor for what came before |
 # | `power` | | P̃ | exp(x - m), not yet divided |
 # | `power / total` | y | P | a share |
+#
+# (In [kernels/softmax.py](../kernels/softmax.py) they are `row_max` and `row_sum`, and in
+# [kernels/flash_attention.py](../kernels/flash_attention.py) `m` and `l`.)
 
 # %% [markdown]
 # Nothing in the derivation says that the second part must be a tile, or that it comes later. Any
@@ -649,7 +654,8 @@ check("04.4", merge_kernel)
 
 # %% [markdown]
 # Now the kernel. In the first loop, the tiles so far are one part of the row and the new tile is
-# the other. The second loop reads the row once more and writes the shares.
+# the other. At the start there is nothing yet: `m` is -inf and `total` is 0, and the first factor,
+# `exp(-inf)`, is 0. The second loop reads the row once more and writes the shares.
 
 
 # %%
@@ -693,7 +699,7 @@ replay(online_kernel, (1,), short, torch.empty_like(short), 12, 12, BLOCK_N=4)
 
 # %% [markdown]
 # One bug is left in it. Think of a row that begins with -inf in the whole first tile. Attention
-# makes such rows, by masking. The replay below the next cell follows one; look at the lines of
+# makes such rows, by masking. The next cell follows one with `replay`: look at the lines of
 # `total`.
 #
 # **Predict:** what are `m` and `total` after that tile, and what comes out at the end?
@@ -754,8 +760,8 @@ for num_warps in (4, 8, 16, 32):
 # %% [markdown]
 # No number of warps brings it below 63 MB. The finished kernel takes another way for very wide
 # rows: several programs share one row, each takes a part, and they tell one another their maxima
-# and sums. Then as many programs work on far fewer rows. At this width it was recorded at 98 % of
-# the copy roof or more, and the online version at 64 %. And how do the programs put their parts
+# and sums. Then as many programs work on far fewer rows. At this width it was recorded at more than
+# 98 % of the copy roof, and the online version at 64 %. And how do the programs put their parts
 # together? By your merge of exercise 04.4.
 
 # %% [markdown]
@@ -905,8 +911,8 @@ for kernel in (plain_kernel, rows_kernel):
 
 # %% [markdown]
 # With `do_not_specialize`, all three calls share one kernel. Use it for numbers that change from
-# call to call and that no address depends on: a number of rows, a batch size, the number of a step,
-# a seed. Do not use it for strides and widths.
+# call to call and that no address depends on: a number of rows, a batch size, a step, a seed. Do
+# not use it for strides and widths.
 
 # %% [markdown]
 # ### Exercise 04.10 · Any number of rows (core)
@@ -981,22 +987,24 @@ check("04.10", tile_max_kernel)
 # they had to help.
 #
 # The first is to start fewer programs. A **persistent** kernel starts as many programs as the GPU
-# holds at once, and each of them takes row after row in a loop. So it pays for its start once.
-# The second builds on that loop: while one row is computed, the next one can already be on its way
-# from memory. The **pipeline depth** says how many iterations are in flight. `softmax_v8` does
-# both, and lesson 05 shows how it is written.
+# holds at once, and each of them takes row after row in a loop. So it pays for its start once. The
+# second builds on that loop: while one row is computed, the next one can already be on its way from
+# memory. The **pipeline depth** (`num_stages`) says how many iterations are in flight. `softmax_v8`
+# does both, and lesson 05 shows how it is written.
 #
-# **Predict:** which depth is best at 8,192 columns of bfloat16, and does it beat one row per
-# program? (You cannot work this out. Guess, and give a reason.)
+# You cannot work out whether that helps. This was recorded at 8,192 columns of bfloat16.
 
-# %%
-draw.speeds(recorded("softmax_depths"))
+# %% tags=["nbval-check-output"]
+depths = recorded("softmax_depths")
+for timing in depths.of("persistent"):
+    relative = timing.tb_s / depths.at("a row a program", timing.x).tb_s
+    print(f"depth {timing.x}: {timing.tb_s:.2f} TB/s, {relative:.0%} of one row per program")
 
 # %% [markdown]
-# None: all depths are slower than one row per program, by 8 to 9 %, and the depth changes almost
-# nothing. Why? A multiprocessor holds several programs at once. While one of them waits for memory,
-# another computes, so the loads of one overlap the arithmetic of the other already. That needs no
-# loop, no shared memory and no barrier. Pipelines pay off where few programs fit, as in lesson 05.
+# Every depth is slower than one row per program, and the depth changes almost nothing. Why? A
+# multiprocessor holds several programs at once. While one of them waits for memory, another
+# computes, so the loads of one overlap the arithmetic of the other already. That needs no loop, no
+# shared memory and no barrier. Pipelines pay off where few programs fit, as in lesson 05.
 #
 # So measure. `@triton.autotune` does it at the first call: it times each of the configurations that
 # you give, and keeps the fastest. `key` names arguments: for each new combination of their values
@@ -1181,8 +1189,8 @@ check("04.8", column_sum)
 # *Routes: all*
 #
 # A model that trains needs softmax's gradient as well. Call a row's softmax `p`, and let `d_out` be
-# the gradient that arrives from the layers behind: `d_out[i]` says how much the loss grows if
-# `p[i]` does. We need `dx[j]`, how much the loss grows if `x[j]` does.
+# the upstream gradient, which arrives from the layers behind: `d_out[i]` says how much the loss
+# grows if `p[i]` does. We need `dx[j]`, how much the loss grows if `x[j]` does.
 #
 # Each share depends on every `x[j]`, since all of them stand in the sum. Write `S` for that sum, so
 # `p[i] = exp(x[i]) / S`, and take the derivative of the quotient:
@@ -1245,14 +1253,18 @@ check("04.9", softmax_backward_kernel)
 # </details>
 
 # %% [markdown]
-# How does a kernel get into a model? You could simply call the launcher. But then PyTorch does not
-# know it: `torch.compile` stops in front of it, and there is no gradient. So you register it as an
-# **operator**, a function that PyTorch knows by name, with types for what it takes and returns.
+# How does a kernel get into a model? You could simply call the launcher. But PyTorch sees no
+# operation there, so no gradient comes back. An **operator** is a function that PyTorch knows by
+# name, with types for what it takes and returns, and you can register yours as one.
 #
 # Read the next cell with this in mind. `torch.library.triton_op` registers a launcher.
 # `mutates_args=()` promises that it changes none of its arguments. `wrap_triton` marks the launch,
 # so that `torch.compile` can look into the operator and keep the Triton kernel as it is. (It takes
 # compiled kernels only, so in CPU mode the launch goes without it.)
+#
+# Where PyTorch cannot or should not look into a launcher, `torch.library.custom_op` takes it as a
+# closed box. Then you also write a function that says what shape and dtype come out, under
+# `register_fake`.
 
 # %%
 wrap = torch.library.wrap_triton if MODE.gpu else lambda kernel: kernel
@@ -1328,9 +1340,7 @@ print(torch.allclose(run(x), 2 * torch.softmax(x, dim=1)))
 #
 # `torch.compile` writes Triton too. This is its kernel for the softmax of 8,192 rows of 8,192
 # bfloat16, as it was recorded, or in GPU mode as your own PyTorch writes it. Look for the two
-# loops.
-#
-# **Predict:** what does the first loop carry along?
+# loops. Which two variables does the first one carry along?
 
 # %%
 print(observed().softmax_by_compile)

@@ -11,6 +11,7 @@ import triton.language as tl
 from course import MODE, lower, recorded
 from course.gpus.measured import recorded_facts
 from course.lessons.source import lesson_sources, solved
+from kernels.softmax import softmax_kernel_v2
 
 (SOURCE,) = [source for source in lesson_sources() if source.name.startswith("04")]
 KERNELS = ("softmax_kernel", "online_kernel")
@@ -157,6 +158,15 @@ def test_32768_columns_fit_the_registers_of_32_warps_and_65536_spill(lesson):
         args = (x, x, n, n)
         stages = lower(lesson.softmax_kernel, *args, BLOCK_N=n, target="sm_90", num_warps=32)
         assert (stages.resources.spill_bytes > 0) == spills
+
+
+def test_one_program_takes_a_multiprocessor_at_32768_columns_where_two_fit_at_16384():
+    held = []
+    for n, num_warps in ((16_384, 8), (32_768, 16)):
+        x = torch.empty(4, n, dtype=torch.bfloat16, device="meta")
+        options = {"BLOCK_N": n, "num_warps": num_warps, "target": "sm_90"}
+        held.append(lower(softmax_kernel_v2, x, x, n, n, **options).resources.programs_per_sm)
+    assert held == [2, 1]
 
 
 def test_rows_are_multiplied_by_the_stride_in_64_bits(lesson):
