@@ -1,27 +1,68 @@
 # %% [markdown]
 # # 05 · Tensor cores
 #
-# **What you will build.** A matrix product, from one `tl.dot` to tiles that keep tensor cores busy.
+# Nearly all the arithmetic of a neural network is matrix products. A GPU has units that do nothing
+# else, and on an H200 they are fifteen times as fast as those that added your vectors. Using them
+# is easy: there is one function for it, `tl.dot`. Keeping them busy is hard, because they use up
+# numbers faster than memory delivers them. Most of this lesson is about that.
 #
-# **What you will learn.** You write the loop along K, and say in what its sum is kept. You read off
-# the stages what a dot became on a GPU, and which thread holds what. You choose tiles, their order
-# and the depth of the pipeline by bytes and by what fits.
+# PyTorch's own matrix product is excellent, and yours will end up beside it. You learn to write one
+# because something may follow the product that should happen while the result is still in
+# registers: a bias, a ReLU, or a softmax and a second product. The last one is flash attention,
+# the next lesson.
 #
-# **What you need.** Lessons 02 to 04.
+# **By the end you can**
 #
-# | section | minutes |
+# - write a matrix product for any size with `tl.dot`, and say how precise it is,
+# - find out which instruction a dot becomes on a GPU, and where its operands have to lie,
+# - work out from the size of a tile how fast a kernel can be at most, and choose tiles by it,
+# - say what a deeper pipeline, tensor descriptors and persistent programs each save, and write a
+#   kernel with them.
+#
+# **You need** lessons 02 to 04. It is a long lesson; there is a place to stop in the middle.
+#
+# | section | about minutes |
 # |---|---|
-# | Operations for a byte | 5 |
-# | The loop along K | 13 |
-# | What a dot becomes | 7 |
-# | Which numbers are multiplied | 6 |
-# | Tiles and their order | 9 |
-# | Who holds what | 8 |
-# | Loading ahead | 9 |
-# | Against cuBLAS | 4 |
+# | Operations per byte | 5 |
+# | The loop along K | 40 |
+# | What a dot becomes | 20 |
+# | Which numbers are multiplied | 5 |
+# | How large a tile? | 4 |
+# | The order of the tiles | 10 |
+# | Who holds what | 6 |
+# | Loading ahead | 10 |
+# | Tiles by descriptor | 20 |
+# | Persistent programs | 20 |
+# | Against cuBLAS | 3 |
+# | Stretch exercises | 20 |
+# | **All, an estimate** | 163 |
+
+# %% [markdown]
+# **Two questions from earlier lessons.** Answer them before you unfold the answers.
+#
+# 1. `rows` and `cols` are the row and column numbers of a tile, two blocks of 64 numbers. Which
+#    mask keeps a load of the tile inside an `M` x `N` matrix, and what is the shape of the mask?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `(rows < M)[:, None] & (cols < N)[None, :]`. Broadcasting makes it [64, 64], as in lesson 02.
+#
+# </details>
+#
+# 2. A kernel has to move 1.07 GB through device memory, and the copy roof is 4.2 TB/s. What is the
+#    least time that it can take?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Divide the bytes by the roof: 1.07 GB / 4.2 TB/s = 0.25 ms. In this lesson a kernel has more than
+# one roof, and the lowest of them counts.
+#
+# </details>
 
 # %%
-from course import DEVICE, CourseError, check, cost, draw, explore, hint, lower
+from course import DEVICE, CourseError, check, cost, draw, explore, gpu_facts, hint, lower
 from course import matrix_pairs, observed, recorded, replay, verify
 import torch
 import triton
@@ -29,27 +70,45 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 # %% [markdown]
-# ## Operations for a byte
+# ## Operations per byte
 #
-# In a matrix product `c = a @ b`, `c[m, n]` is the sum over `k` of `a[m, k] * b[k, n]`. With `a` of
-# `[M, K]` and `b` of `[K, N]` that is `M * N * K` multiplications and as many additions.
-# **Predict** how many operations there are for each byte that must move, where M, N and K are 4,096
-# and the numbers float16.
+# *Routes: all*
+#
+# In lessons 01 to 04 memory set the limit: a vector add does a single addition for every 12 bytes,
+# so the arithmetic was always done long before the bytes had arrived. Is a matrix product any
+# different?
+#
+# In `c = a @ b`, the element `c[m, n]` is the sum over `k` of `a[m, k] * b[k, n]`. If `a` is
+# [M, K] and `b` is [K, N], that makes `M * N * K` multiplications and as many additions. And in
+# the best case, `a` and `b` are read once and `c` is written once.
+#
+# **Predict:** M, N and K are 4,096, and the numbers are float16. How many operations are there per
+# byte that must move?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 2 * 4096^3 operations for 3 * 4096^2 * 2 bytes: 4096 / 3, or 1,365 operations per byte. And the
+# larger the matrices are, the more.
+#
+# </details>
 
 # %%
 n = 4096
-operations, moved = 2 * n**3, 3 * n * n * 2  # in float16: a and b read once, c written once
+operations, moved = 2 * n**3, 3 * n * n * 2  # in float16: a and b are read once, c is written once
 print(f"{operations / 1e9:.0f} billion operations, {moved / 1e6:.0f} MB")
-print(f"{operations / moved:.0f} operations for a byte")
+print(f"{operations / moved:.0f} operations per byte")
 
 # %% [markdown]
-# A vector add has one operation for twelve bytes. An H200 moves at most 4.8 TB a second, and does at
-# most 989 TFLOP/s (10^12 operations a second) in float16: 206 operations for a byte. So here
-# arithmetic binds by far, if memory delivers each number once.
+# Compare that with the machine. By its data sheet an H200 moves 4.8 TB/s and does 989 TFLOP/s in
+# float16. (TFLOP/s are 10^12 floating-point operations per second.) That is 206 operations in the
+# time of one byte, and we have 1,365. So here arithmetic sets the limit, and by far, *if* memory
+# delivers each number only once. Remember that "if": the second half of the lesson is about it.
 #
-# Only *tensor cores* do that many: units that multiply two small matrices in one instruction. The
-# ordinary ones, which add your vectors, do 67 TFLOP/s in float32. `tl.dot` is how a kernel asks for
-# tensor cores: it multiplies two blocks as matrices.
+# But where do 989 TFLOP/s come from? The units that added your vectors do only 67 TFLOP/s in
+# float32. The rest comes from **tensor cores**: units that multiply two small matrices in a single
+# instruction. `tl.dot` is how a kernel uses them. It takes two blocks and multiplies them as
+# matrices. Here it is with matrices that fit into one block each.
 
 
 # %%
@@ -70,14 +129,25 @@ tile_kernel[(1,)](a, b, c, M=32, N=16, K=64)
 print((c - a.float() @ b.float()).abs().max().item() < 1e-4)
 
 # %% [markdown]
-# The result of `tl.dot` is float32, although its operands are float16. A float16 has 11 binary digits,
-# a product of two of them 22, and a float32 holds 24: no product is rounded, only their sum.
-#
+# Notice the types: the operands are float16 and the product is float32. That is for free, and it
+# matters. A float16 has 11 binary digits, so a product of two has 22 at most, and a float32 holds
+# 24: every single product is exact. Digits are lost only when products are added up, and there
+# float32 loses few.
+
+# %% [markdown]
 # ## The loop along K
 #
-# Real matrices fit no block. A program owns a tile of `c`, and walks along K: at each step it takes
-# a tile of `a` and a tile of `b`, multiplies them, and adds the product to an *accumulator*, a
-# block that stays in its registers. In PyTorch, for one tile of `c`:
+# *Routes: all*
+#
+# Real matrices do not fit into a block. So you do what you did in lesson 02: each program computes
+# one tile of `c`. Take a tile of 64 x 64 with K = 4,096. It needs 64 rows of `a`, each 4,096 long,
+# and that alone is 512 KiB in float16. A multiprocessor has 256 KiB of registers. So not even one
+# tile's operands fit.
+#
+# They need not be there all at once, because a sum can be made in parts. The program walks along
+# K. In each iteration it loads one tile of `a` and one tile of `b`, multiplies them, and adds the
+# product to an **accumulator**: a block that stays in registers during the whole loop. In PyTorch,
+# for one tile of `c`:
 
 # %%
 acc = torch.zeros(32, 16, device=DEVICE)
@@ -86,17 +156,24 @@ for start in range(0, 64, 16):
 print((c - acc).abs().max().item() < 1e-4)
 
 # %% [markdown]
-# `tl.dot(a, b, acc)` multiplies and adds in one: tensor cores take the sum so far as a third
-# operand. Three slips are made here again and again. `acc = 0` is an integer before the loop and a
-# block after its first turn, which the compiler refuses. Pointers that nobody moves read the first
-# tiles again and again. And a sum kept in float16 loses digits at every step.
+# You need two more functions for it in Triton. `tl.zeros([BLOCK_M, BLOCK_N], tl.float32)` is a
+# block of zeros with that shape and type. `tl.dot(a, b, acc)` returns `acc` plus the product: the
+# tensor cores add to a third operand anyway, so the addition costs nothing.
+#
+# Three mistakes are made here again and again.
+#
+# - `acc = 0` before the loop. That is a number, and after the first iteration it would be a block.
+#   The compiler wants a variable to keep its type and shape through a loop, and refuses.
+# - Forgotten pointers. A block of pointers stays where it is until you move it: without
+#   `a_ptrs += …` every iteration loads the first tile again.
+# - A sum in float16. It loses digits with every iteration.
 
 # %% [markdown]
 # ### Exercise 05.1 · The loop (core)
 #
-# `a` is `[M, K]`, `b` is `[K, N]`, both float16 and contiguous; `c` is float32. M, N and K are
-# multiples of the blocks, so no mask is needed. Program (i, j) owns the tile in row i and column j
-# of tiles. In PyTorch: `a.float() @ b.float()`.
+# `a` is [M, K] and `b` is [K, N], both float16 and contiguous, and `c` is float32. M, N and K are
+# multiples of the blocks, so you need no masks. Program (i, j) owns the tile in row i and column j
+# of tiles. Use `tl.dot`. In PyTorch: `a.float() @ b.float()`.
 
 
 # %%
@@ -128,35 +205,45 @@ check("05.1", loop_kernel)
 # <details>
 # <summary>Hint 1</summary>
 #
-# `tl.zeros([BLOCK_M, BLOCK_N], tl.float32)` makes the accumulator, before the loop.
+# The accumulator is made once, before the loop, and stored once, after it.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# A step along K is `BLOCK_K` elements in a row of `a`, and `BLOCK_K` whole rows of `b`.
+# The next tile of `a` lies `BLOCK_K` elements further along the row. The next tile of `b` lies
+# `BLOCK_K` whole rows further down.
 #
 # </details>
 
 # %% [markdown]
-# Where K is no multiple of `BLOCK_K`, the last tiles stick out, of `a` on the right and of `b` at the
-# bottom. **Predict**: is it enough to load zeros for `a` there, as zero times anything is zero?
+# What if `BLOCK_K` does not divide K? Then the last tiles stick out: that of `a` on the right, that
+# of `b` at the bottom. You might think that it is enough to load zeros for `a` there. Whatever is
+# in `b`, zero times it is zero. Or is it?
+#
+# **Predict:** is 0 times anything 0 in floating point?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# No: 0 times NaN is NaN, and 0 times infinity is NaN too. Behind the last row of `b` there may be
+# any bytes, a NaN's among them. So both tiles need zeros along K.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 print(torch.tensor([0.0]) @ torch.tensor([float("nan")]))
 
 # %% [markdown]
-# It is not. Behind the last row of `b` anything may lie, even a NaN, and 0 * NaN is NaN. Both tiles
-# need zeros along K.
-#
-# The rows of `a` past M and the columns of `b` past N are another matter. What they hold ends up in
-# rows and columns of the accumulator that are not stored.
+# The rows of `a` past M and the columns of `b` past N are harmless in comparison: what they hold
+# ends up in rows and columns of the accumulator that are never stored. They only must not be read
+# outside the matrix.
 
 # %% [markdown]
 # ### Exercise 05.2 · Any size (core)
 #
-# The same for every M, N and K from 1 on. Mask both loads; the store is masked already.
+# Now for every M, N and K from 1 on. Mask both loads; the store has its mask already.
 
 
 # %%
@@ -191,21 +278,23 @@ check("05.2", edges_kernel)
 # <details>
 # <summary>Hint 1</summary>
 #
-# At the step that begins at `start`, `K - start` elements along K are left.
+# In the iteration that begins at `start`, `K - start` elements along K are left.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# A mask of a tile joins one along its rows with one along its columns, as in lesson 02.
+# The mask of a tile joins a condition on its rows and one on its columns, as in lesson 02. For `a`
+# the columns are along K, for `b` the rows are.
 #
 # </details>
 
 # %% [markdown]
-# Here is the whole, with its launcher. It differs from yours in two ways: its grid has one
-# dimension, from which a program finds its tile by a rule that *Tiles and their order* explains; and
-# the store rounds to whatever type `c` has.
+# Here is the whole thing, with a launcher. It differs from yours in two places. The grid has one
+# axis instead of two, and six lines turn the program's number into a tile; the section *The order
+# of the tiles* explains them, so read over them for now. And the store rounds the accumulator to
+# whatever type `c` has, once, at the very end.
 
 
 # %%
@@ -248,16 +337,20 @@ def matmul(a, b, block_m=32, block_n=32, block_k=32, group_m=4):
     return c
 
 
+# %% [markdown]
+# Is it right, also at odd sizes? `matrix_pairs()` gives pairs of many shapes to try. One thing is
+# new: in a sum of many products of either sign, large terms cancel and leave a small result. An
+# error that is tiny beside the terms then looks large beside the result. `absolute` allows for it:
+# so much error is fine whatever the result is.
+
 # %%
 result = verify(matmul, torch.matmul, cases=matrix_pairs(), absolute=1e-3)
 print(result)
 assert result.right
 
 # %% [markdown]
-# (`absolute` allows for sums that cancel: their terms are far larger than they are.)
-#
-# Step through the loop of one program: with the arrows beside "iteration 1 of the loop" the tiles move on,
-# and `acc` grows.
+# Step through the loop of one program. With the arrows beside "iteration 1 of the loop" the tiles
+# move on along K, and `acc` grows.
 
 # %%
 a, b = (torch.arange(256.0, device=DEVICE).reshape(16, 16).half() / 256 for _ in "ab")
@@ -267,9 +360,23 @@ replay(matmul_kernel, (1,), a, b, torch.empty_like(a), 16, 16, 16,
 # %% [markdown]
 # ## What a dot becomes
 #
-# One `tl.dot` in your kernel; which instruction it becomes depends on the GPU. Here is a product of
-# 64 x 64 x 64. **Predict** whether the newest GPU (sm_100) needs more instructions for it than one
-# whose tensor cores Triton does not use (sm_75), or fewer.
+# *Routes: all*
+#
+# You wrote one `tl.dot`. Which instruction is that on a GPU? It depends on the GPU more than
+# anything else in this course, and it decides how large tiles should be and how many warps work on
+# them. Here is a product of 64 x 64 x 64, compiled for six GPUs. A T4 (sm_75) has tensor cores of a
+# kind that this Triton no longer uses, so there `tl.dot` becomes ordinary multiply-adds.
+#
+# **Predict:** an `mma` of an A100 (sm_80) multiplies 16 x 16 by 16 x 8, and one warp executes it
+# together. How many of them does each of 4 warps need for 64 x 64 x 64?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# An `mma` makes 16 x 8 elements of the product, of which there are 4 x 8 = 32, and takes 16 steps
+# along K, so 4 of them are needed for each. That is 128 in all, and 32 for each of the 4 warps.
+#
+# </details>
 
 
 # %%
@@ -285,29 +392,35 @@ for target in ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942", "gfx1100"):
     print(f"{target:8}", *(f"{counted[name]} {name}" for name in names if counted.get(name)))
 
 # %% [markdown]
-# Each is the code of one thread; but an `mma` is one instruction of a whole warp, a `wgmma` of four.
+# These are counts in the program of one thread. All 32 threads of a warp execute an `mma` together,
+# and four warps, 128 threads, execute a `wgmma` together. So every generation does more per
+# instruction, and fewer threads are needed to keep it going:
 #
-# | target | GPUs | instruction | who issues it | operands lie in |
+# | target | GPUs | instruction | who issues it | where the operands lie |
 # |---|---|---|---|---|
 # | sm_75 | T4 | `fma`: no tensor cores | each thread | registers |
-# | sm_80 to sm_89, sm_120 | A100, RTX 30 to 50 | `mma` 16 x 8 x 16 | a warp | registers |
-# | sm_90 | H100, H200 | `wgmma` 64 x N x 16 | four warps | shared memory (a: also registers) |
-# | sm_100 | B200 | `tcgen05` | one thread | shared memory; the sum in *tensor memory* |
+# | sm_80 to sm_89, sm_120, sm_121 | A100, RTX 30 to 50, DGX Spark | `mma` 16 x 8 x 16 | a warp | registers |
+# | sm_90 | H100, H200 | `wgmma` 64 x N x 16 | four warps | shared memory; `a` may be in registers |
+# | sm_100, sm_103 | B200, B300 | `tcgen05` | one thread | shared memory; `a` may be in tensor memory, and the sum is |
 # | gfx942 | MI300X | `mfma` 32 x 32 x 8 | a wavefront | registers |
 # | gfx1100 | RX 7900 | `wmma` 16 x 16 x 16 | a wavefront | registers |
 #
-# (A T4 has tensor cores, of a kind that this Triton no longer uses.) Larger instructions mean fewer
-# of them, and operands that need not pass through registers leave those to the accumulator.
+# **Tensor memory** is storage that Blackwell GPUs (B200) have beside each multiprocessor's shared
+# memory, for the sums of the tensor cores. Follow the last column down the NVIDIA rows: first the
+# operands leave the registers, and then the sum does too. What no longer passes through registers
+# leaves room for larger tiles.
+#
+# Look for it in the stages of an H200. In the TTGIR, `ttg.local_alloc` puts the operands into
+# shared memory, and `ttng.warp_group_dot` multiplies them. In a session, choose other targets at
+# the top.
 
 # %%
 explore(tile_kernel, big, big, out, M=64, N=64, K=64, target="sm_90", stages=["ttgir", "ptx"])
 
 # %% [markdown]
-# Look in the TTGIR for `ttng.warp_group_dot`, and before it for `ttg.local_alloc`, which puts the
-# operands into shared memory. In a session, choose other targets at the top.
-#
-# A dot has a least size, since its instructions have: for float16 on NVIDIA, K must be 16 or more. The
-# interpreter does not mind. **Predict** what the compiler says to 8 x 8 x 8.
+# An instruction that multiplies 16 x 16 by 16 x 8 cannot multiply less. For float16 on NVIDIA GPUs
+# the K of a dot must be 16 or more. The interpreter does not mind, so this is one of the mistakes
+# that only the compiler finds:
 
 # %%
 try:
@@ -318,8 +431,9 @@ except CourseError as error:
 # %% [markdown]
 # ### Exercise 05.3 · Eight by eight (core)
 #
-# Multiply two 8 x 8 matrices, float16 and contiguous, with one `tl.dot`. `c` is float32. One program
-# runs. The blocks must be large enough for a dot, and what is past the matrices must not matter.
+# Multiply two 8 x 8 matrices, float16 and contiguous, with one `tl.dot`. `c` is float32. One
+# program runs. The blocks must be large enough for a dot, and what lies behind the matrices must
+# make no difference.
 
 
 # %%
@@ -343,24 +457,39 @@ check("05.3", small_kernel)
 # <details>
 # <summary>Hint 1</summary>
 #
-# A block of 16 x 16 holds a matrix of 8 x 8 in its corner; rows are still 8 elements apart.
+# A block of 16 x 16 holds a matrix of 8 x 8 in its corner. In memory its rows are still 8 elements
+# apart.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# Three quarters of the lanes have no element. What must they add?
+# Three quarters of the lanes have no element. What must they contribute to the sums?
 #
 # </details>
 
 # %% [markdown]
 # ## Which numbers are multiplied
 #
-# A tensor core takes no float32. For float32 operands `tl.dot` uses *TF32* by default on NVIDIA:
-# the exponent of a float32 and the first 10 digits of its mantissa. (A mantissa's leading 1 is not
-# stored: the 11 binary digits of a float16 are 10 stored ones.) bfloat16 stores 7. **Predict** which of
-# these four loses most, and which two are alike.
+# *Routes: all*
+#
+# How precise is all this? A tensor core takes no float32. If you give `tl.dot` float32 operands on
+# an NVIDIA GPU, it multiplies them as **TF32** unless you say otherwise: a float32 with only the
+# first 10 binary digits after the leading one, and the other 13 cut off. The leading 1 is not
+# stored in any of these formats, so the 11 digits of a float16 are 10 stored ones, just as many.
+# A bfloat16 stores 7.
+#
+# **Predict:** which of the four formats below loses most, and which two come out nearly alike?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# bfloat16 loses most, with the fewest digits. TF32 and float16 have the same number of digits. TF32
+# is still behind: converting to float16 rounds to the nearest number, while TF32 is cut off here.
+# Cutting can lose twice as much, and always in the same direction.
+#
+# </details>
 
 
 # %%
@@ -379,81 +508,156 @@ for name, cut in formats.items():
     print(f"{name:9} {error:.0e}")
 
 # %% [markdown]
-# Only the operands were cut here: the products were added up in float64. TF32 is behind float16
-# because it was cut and not rounded. What float16 pays for its digits is range: nothing above 65,504.
-# On a GPU, the sum counts as well:
+# In this experiment only the operands were shortened; the products were added up in float64. float16
+# has a price of another kind: nothing above 65,504 can be represented. That is why bfloat16, with
+# the range of float32, is so popular in spite of its few digits.
+#
+# On a GPU the adding up loses digits as well. These errors were measured there, for products of
+# 1,024 x 1,024:
 
 # %%
 print(observed().dots)
 
 # %% [markdown]
-# `input_precision="ieee"` multiplies all 23 bits, without tensor cores; "tf32x3" splits each operand
-# in two, multiplies three times, and comes as near. A sum kept in float16 is four times as far off as
-# its operands alone are.
+# Read it from the bottom. Accumulating in float16 makes the error four times what float16 operands
+# alone cause, so leave the accumulator in float32. TF32 is 1,000 times less precise than float32.
+# If that is too little, you have two ways out:
 #
-# Two warnings for CPU mode. The interpreter multiplies float32 in full, so TF32 never shows there. And
-# it gets bfloat16 wrong. NumPy has no bfloat16, so the interpreter keeps such a value as the integer of
-# its 16 bits. It loads, stores and converts to float32 correctly, but it adds and multiplies those
-# integers. (Converting back, it cuts bits off where a GPU rounds.)
+# - `tl.dot(a, b, input_precision="ieee")` multiplies all the digits of float32, in the ordinary
+#   arithmetic units.
+# - `input_precision="tf32x3"` stays in the tensor cores. It writes each number as a sum of two TF32
+#   numbers, the second one being what was cut off, and adds up three of the four products.
 #
-# **Predict:** the bits of 1.0 are the integer 16256. What does the interpreter make of a product of two
-# 16 x 16 matrices of ones, which should be 16 everywhere: 16 x 1 x 1, or 16 x 16256 x 16256?
+# Is it a surprise that "tf32x3" has the smaller error of the two? With "ieee" a result is a chain
+# of 1,024 additions, and a float32 is rounded after every one of them. A tensor core adds several
+# products before its sum becomes a float32 again, so there are fewer roundings to pile up.
+#
+# In CPU mode you see none of this: the interpreter multiplies float32 in full. And remember from
+# lesson 00 that its arithmetic in bfloat16 is wrong. It handles a bfloat16 as the integer of its 16
+# bits, and `tl.dot` multiplies those integers, without a warning. `check` and `verify` leave
+# bfloat16 to a GPU.
 
+# %% [markdown]
+# ## Sitting 2
+#
+# A good place to stop, or to start again (in a new session, run the import cell and the cells of
+# `n`, `tile_kernel`, `matmul_kernel` and `big` first). So far you can
+#
+# - write the loop of a matrix product: an accumulator in float32, two tiles per iteration, zeros
+#   wherever K ends,
+# - say which instruction a dot becomes, and that on newer GPUs its operands lie in shared memory,
+# - choose between TF32, "tf32x3" and "ieee" for float32.
+#
+# The kernel is right. In the second half you make it fast.
+
+# %% [markdown]
+# ## How large a tile?
+#
+# *Routes: all*
+#
+# The course has your kernel in [kernels/matmul.py](../kernels/matmul.py) as `matmul_v1`, with tiles
+# of 64 x 64. On an H200, for matrices of 4,096 x 4,096, it was recorded at 295 TFLOP/s, less than a
+# third of 989. Yet arithmetic was going to be the limit. What went wrong?
+#
+# The "if" went wrong. Memory does not deliver each number only once. A tile of `c` reads `BLOCK_M`
+# rows of `a`, and every other tile in the same row of tiles reads the same rows of `a` again. Count
+# one iteration. A program loads `(BLOCK_M + BLOCK_N) * BLOCK_K` elements of 2 bytes each, and does
+# `2 * BLOCK_M * BLOCK_N * BLOCK_K` operations with them. `BLOCK_K` cancels:
+#
+# operations per byte = `BLOCK_M * BLOCK_N / (BLOCK_M + BLOCK_N)`
+#
+# For tiles of 64 x 64 that is 64 * 64 / 128 = 32. Who delivers all these bytes? It cannot be device
+# memory: 32 operations per byte at 4.25 TB/s would be 136 TFLOP/s, and 295 were recorded. Most of
+# the repeated reading finds its numbers in the L2 cache. That is faster, but it is not free. Lesson
+# 00's page of the machine has its speed: 9.66 TB/s on an H200. So there is a second roof above
+# every kernel, the **L2 roof**: the operations per byte that a program asks for, times the bytes per
+# second that the L2 cache delivers.
+#
+# **Predict:** what does a tile twice as large in both directions do to the operations per byte?
+# And where is the L2 roof for tiles of 64 x 64?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Twice as large in both directions means twice as many operations per byte. For 64 x 64 the roof is
+# at 32 times 9.66, or 309 TFLOP/s.
+#
+# </details>
 
 # %%
-@triton.jit
-def ones_kernel(x_ptr, twice_ptr, product_ptr):
-    offsets = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
-    x = tl.load(x_ptr + offsets)
-    tl.store(twice_ptr + offsets, x + x)
-    tl.store(product_ptr + offsets, tl.dot(x, x))
-
-
-ones = torch.ones(16, 16, device=DEVICE, dtype=torch.bfloat16)
-twice, product = torch.empty_like(ones), torch.empty(16, 16, device=DEVICE)
-ones_kernel[(1,)](ones, twice, product)
-print(f"1 + 1 = {twice[0, 0].item():.3g}, and the product is {product[0, 0].item():,.0f}")
+l2 = gpu_facts().l2_tb_s  # measured: many programs that read the same few megabytes
+for block_m, block_n in ((32, 32), (64, 64), (128, 128), (128, 256)):
+    per_byte = block_m * block_n / (block_m + block_n)
+    at_most = f"at most {per_byte * l2:3.0f} TFLOP/s"
+    print(f"{block_m:3} x {block_n:3}: {per_byte:2.0f} operations per byte, {at_most}")
 
 # %% [markdown]
-# On a GPU this prints 2 and 16. No warning comes with the wrong numbers, so in CPU mode use float32 or
-# float16, or convert with `.to(tl.float32)` right after the load. `verify` and `check` know about it and
-# leave such cases to a GPU.
-
-# %% [markdown]
-# ## Tiles and their order
+# `matmul_v2` has tiles of 64 x 64 too, in the better order that comes next, and was recorded at 313.
+# That explains it: the tensor cores wait for the L2 cache. (It is a percent *above* the roof: the
+# roof was measured, with another kernel.)
 #
-# A tile of `BLOCK_M` x `BLOCK_N` reads `BLOCK_M` rows of `a` and `BLOCK_N` columns of `b`. The same
-# row is read again by every tile beside it. **Predict** what twice the tile, in both directions,
-# does to the bytes that programs ask for.
+# The cure is larger tiles. Here are the versions of `kernels/matmul.py` under both roofs; from `v3`
+# on, the tiles are 128 x 256.
 
 # %%
-small = torch.empty(256, 256, device="meta", dtype=torch.float16)
-for block in (32, 64, 128):
-    tile = {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": 32, "GROUP_M": 1}
-    grid = ((256 // block) ** 2,)
-    counted = cost(matmul_kernel, grid, small, small, small, 256, 256, 256, **tile, target="H200")
-    asked = counted.bytes_loaded
-    print(
-        f"{block:3}: {asked / 1e6:5.2f} MB asked for, {2 * 256**3 / asked:3.0f} operations for a byte"
-    )
+per_byte = {"matmul_v1": 32, "matmul_v2": 32}
+per_byte |= dict.fromkeys(["matmul_v3", "matmul_v4", "matmul_v5"], 128 * 256 / (128 + 256))
+draw.ladder(recorded("matmul"), per_byte, x=4096)
 
 # %% [markdown]
-# Half as many, as M * N * K * (1 / BLOCK_M + 1 / BLOCK_N) elements are asked for. At 64 x 64 it is
-# 32 operations for a byte, where the tensor cores of an H200 want 206. So most of what is asked for
-# must come from the L2 cache, or tiles must be larger. Both are done.
+# At 4,096, larger tiles more than double the speed, from 313 to 700 TFLOP/s. Why stop there? The
+# accumulator has to stay in registers.
 #
-# What the L2 cache can serve depends on which programs run at the same time. Nobody promises an
-# order, but as a rule they begin by their numbers: first as many as fit the 132 multiprocessors.
-# **Predict** which order of tiles lets 16 programs share most rows of `a` and columns of `b`.
+# **Predict:** how many registers per thread does the accumulator alone take for a tile of 128 x
+# 256, with 8 warps? And for 256 x 256?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 8 warps are 256 threads, so 128 * 256 / 256 = 128 float32 per thread, half of the 255 registers
+# that a thread may have. For 256 x 256 it is 256, one more than there are.
+#
+# </details>
+
+# %% [markdown]
+# ## The order of the tiles
+#
+# *Routes: all*
+#
+# The L2 cache can only deliver what is in it. An H200 has 60 MiB of it, and the two matrices of
+# 8,192 x 8,192 take 134 MB each. So what is in there when a program asks? What programs that run at
+# the same time have just read. If these share rows of `a` and columns of `b`, device memory has
+# little to deliver.
+#
+# Nothing promises in which order programs run, but as a rule they start by their numbers. And which
+# tile a number means is up to you. In the pictures 16 programs run at a time.
+#
+# **Predict:** in the obvious order, row after row, 16 programs of an 8 x 8 grid of tiles take two
+# rows of tiles of `a` and eight columns of `b`: 10 together. What is the fewest possible?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A square of 4 x 4 tiles needs 4 rows and 4 columns: 8.
+#
+# </details>
 
 # %%
 draw.slide(lambda group_m: draw.order(8, 8, group_m, programs=16), group_m=[1, 2, 4, 8])
 
 # %% [markdown]
-# A square of 4 x 4 tiles needs 4 rows and 4 columns, two rows of 8 need 2 and 8. That is the rule in
-# `matmul_kernel`: go down `GROUP_M` tiles, then one column to the right. Here is what the first 132
-# programs of a product of 2,048 x 2,048 in tiles of 64 x 64 read in one step along K, counted: so K
-# is 64 here.
+# That is what the six lines in `matmul_kernel` do. Tiles are counted in groups that are `GROUP_M`
+# rows high and as wide as `c`. Within a group the numbers go down first, and then one column to the
+# right. Read the lines again with the picture for `group_m=4`:
+#
+# - A group has `GROUP_M * tiles_n` tiles, so `pid` divided by that, rounded down, is the number of
+#   the group, and times `GROUP_M` it is the group's first row of tiles, `first_m`.
+# - `height` is `GROUP_M`, or fewer rows in the last group.
+# - `within` is the tile's number within its group. `within % height` counts down the rows, and
+#   `within // height` counts the columns.
+#
+# How much does it save? Here are the first 132 programs of a product of 2,048 x 2,048 in tiles of
+# 64 x 64, in a single iteration, so K is 64.
 
 # %%
 tall, wide = (torch.empty(*s, device="meta", dtype=torch.float16) for s in ((2048, 64), (64, 2048)))
@@ -462,20 +666,20 @@ for group_m in (1, 8):
     args = (tall, wide, big, 2048, 2048, 64)
     counted = cost(matmul_kernel, (132,), *args, **tile, GROUP_M=group_m, target="H200")
     asked, distinct = counted.bytes_loaded, counted.distinct_loaded
-    told = f"asked for {asked / 8192:.0f} tiles, {distinct / 8192:.0f} different ones"
-    print(f"groups of {group_m}: {told}")
+    text = f"asked for {asked / 8192:.0f} tiles, {distinct / 8192:.0f} different ones"
+    print(f"groups of {group_m}: {text}")
 
 # %% [markdown]
-# 264 tiles are asked for either way, and all operations are the same. But memory has to deliver 37
-# different ones row after row, and 25 in groups of 8. What that is worth depends on what the L2
-# cache holds anyway: on an H200 a few percent at 4,096, and a seventh at 8,192, as you will see. It never
-# changes the result.
+# All 132 programs ask for two tiles each, in either order, so the L2 cache has as much to do. But
+# device memory has to deliver only 25 tiles in place of 37. On an H200 the groups were worth 6 % at
+# 4,096, where each operand has 34 MB and the cache nearly holds both, and 17 % at 8,192. And they
+# never change the result.
 
 # %% [markdown]
 # ### Exercise 05.4 · Tiles of 132 programs (core)
 #
-# `c` has 48 x 40 tiles, `GROUP_M` is 6. How many rows of tiles of `a` and columns of tiles of `b`
-# do the first 132 programs read, together?
+# `c` has 48 x 40 tiles, and `GROUP_M` is 6. How many rows of tiles of `a` and columns of tiles of
+# `b` do the first 132 programs read, together?
 
 # %%
 # exercise 05.4
@@ -491,23 +695,35 @@ check("05.4", answer)
 # <details>
 # <summary>Hint 1</summary>
 #
-# A group is 6 rows high and 40 columns wide: 240 tiles. The first 132 are in it.
+# A group is 6 rows high and 40 columns wide: 240 tiles. The first 132 programs are all in it.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# They go down first. How many columns of 6 are 132?
+# The numbers go down first. How many columns of 6 tiles do 132 programs fill?
 #
 # </details>
 
 # %% [markdown]
 # ## Who holds what
 #
-# A tensor core finds each element in a fixed thread and register. Here is the accumulator of a 16 x
-# 16 product by 2 warps on an A100, whose instruction makes 16 x 8 elements. **Predict** how many of
-# them a thread holds.
+# *Routes: all*
+#
+# In lesson 03 the compiler was free to choose which thread holds which element. Here it is not: a
+# tensor core expects each element in a certain register of a certain thread. This is the accumulator of a 16 x 16 product, by 2 warps of an A100. Its `mma`
+# makes 16 x 8 elements, so each warp makes one half.
+#
+# **Predict:** how many elements of the accumulator does a thread hold?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 16 x 8 elements over 32 threads are 4 for each. Look where they are for thread 0: two neighbors in
+# row 0, and two in row 8.
+#
+# </details>
 
 # %%
 args = (big[:16, :64].clone(), big[:64, :16].clone(), out[:16, :16].clone())
@@ -516,57 +732,74 @@ print(s.layouts["product"].attribute)
 draw.layout(s, "product")
 
 # %% [markdown]
-# Four: two neighbours in row 0 and two in row 8, for thread 0. Each warp makes 8 columns. That is the
-# layout `nvidia_mma`. Within a warp it is the instruction's; Triton chose only how the warps share
-# the tile. The operands have layouts of their own, `dot_op`. Here is what thread 1 of warp 0 holds of
-# `a`.
+# This layout is called `nvidia_mma`. Within a warp it is fixed by the instruction, and all that
+# Triton chose is how the warps share the tile (`warpsPerCTA = [1, 2]`). The operands have a layout
+# of their own, `dot_op`, and it is just as fixed. But for wide loads each thread takes 8 neighbors
+# of `a`, in a `blocked` layout as in lesson 03. So between the load and the dot the elements have
+# to change threads. They do so through shared memory: it is written in one layout and read in the
+# other.
+#
+# Shared memory has a trap of its own. It consists of 32 **banks**, each 4 bytes wide: bytes 0 to 3
+# are in bank 0, bytes 4 to 7 in bank 1, and after bank 31 it starts again with bank 0. In one cycle
+# every bank delivers 4 bytes. If two threads of a warp need different bytes of the same bank, the
+# second one waits for another cycle, and that is a **bank conflict**.
+#
+# Now look at our tile of `a`. A row has 64 float16, 128 bytes, so every row would begin in bank 0.
+# And a warp reads 16 bytes from each of eight rows at once. All eight would need banks 0 to 3, and
+# the read would take eight cycles instead of one. You can see it by switching off what the compiler
+# does about it, `maxPhase = 8`, in the TTGIR. The number in each box is its bank; the frames show
+# what warp 0 reads at once.
 
 # %%
 operand = next(each for each in s.layouts if each.kind == "dot_op" and "a" in each.names)
-draw.layout(operand, thread=(0, 1))
+plain = s.replace(ttgir=s.ttgir.replace("maxPhase = 8", "maxPhase = 1"))
+draw.layout(plain.layouts["#shared"], access=operand, rows=9)
 
 # %% [markdown]
-# But `a` was loaded in a `blocked` layout, 8 neighbours a thread, so that the loads are wide. From
-# one to the other it goes through shared memory, which has 32 *banks* of 4 bytes: a warp takes 128
-# bytes in one go if all banks are different. A row of `a` is 128 bytes. **Predict** in which bank its
-# element (1, 0) lies. (`access` says which layout reads it.)
+# What can one do? In row 1 exchange the pieces of 16 bytes pairwise, in row 2 exchange pairs of
+# them, and so on, in another way in each of eight rows. Nothing gets larger, and each column of
+# pieces is now spread over all the banks. To store the rows of a tile so is to **swizzle** them.
+#
+# **Predict:** in which bank does row 1 begin then?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A piece of 16 bytes covers four banks. Row 1 begins with its second piece, and so in bank 4.
+#
+# </details>
 
 # %%
 draw.layout(s.layouts["#shared"], access=operand, rows=9)
 
 # %% [markdown]
-# Not in bank 0 but in bank 4. Framed is what a warp asks for at once: 16 bytes of each of eight rows.
-# If every row began in bank 0, these would lie in the same four banks. So the compiler *swizzles*:
-# it exchanges the pieces of 16 bytes within a row, in another way in each of eight rows
-# (`maxPhase = 8`). In the TTGIR you can take that out.
-
-# %%
-plain = s.replace(ttgir=s.ttgir.replace("maxPhase = 8", "maxPhase = 1"))
-draw.layout(plain.layouts["#shared"], access=operand, rows=9)
+# One cycle instead of eight. You get this from the compiler without asking. On Hopper the tensor
+# cores read shared memory themselves, and know this way of storing; there the layout is called
+# `nvmma_shared`. With these you have met nearly all layouts:
+#
+# | layout | where you meet it |
+# |---|---|
+# | `blocked` | loads, stores, arithmetic: chosen so that loads are wide |
+# | `slice` | what is left of a layout when one axis is summed up |
+# | `linear` | given bit by bit, where no other name fits: after a reshape or a split |
+# | `nvidia_mma`, `amd_mfma`, `amd_wmma` | accumulators, as the instruction wants them |
+# | `dot_op` | an operand in registers, made to fit its accumulator |
+# | `swizzled_shared`, `nvmma_shared`, `amd_rotating_shared`, `padded_shared`, `shared_linear` | shared memory |
+# | `tensor_memory_encoding`, `tensor_memory_scales_encoding` | tensor memory of sm_100: the accumulator, and scales of formats with 4 or 8 bits |
 
 # %% [markdown]
-# Eight turns where one did. On Hopper the tensor cores read shared memory themselves, and know this
-# swizzle: there it is called `nvmma_shared`.
-#
-# These are all the layouts that you will meet, those of lesson 03 among them. Every one says the same
-# thing: where each element of a block lies.
-#
-# | layout | where it is met |
-# |---|---|
-# | `blocked` | loads, stores, arithmetic: chosen for wide loads |
-# | `slice` | a row or column: a layout with one dimension taken out |
-# | `linear` | bit by bit, where no other name fits: after a reshape or a split, say |
-# | `nvidia_mma`, `amd_mfma`, `amd_wmma` | accumulators, as the instruction has them |
-# | `dot_op` | an operand in registers, made to fit its accumulator |
-# | `swizzled_shared`, `nvmma_shared`, `amd_rotating_shared`, `padded_shared` | shared memory |
-# | `tensor_memory_encoding` | the accumulator on sm_100 |
-#
 # ## Loading ahead
 #
-# A dot waits for its tiles, and memory answers after hundreds of nanoseconds. In lesson 04 other
-# programs computed meanwhile. Here a program holds so much that few fit, and so the loop itself is
-# *pipelined*: while one tile is multiplied, the next ones are on their way into shared memory.
-# `num_stages` is the pipeline depth. Move the slider.
+# *Routes: all*
+#
+# A dot has to wait for its tiles, and memory takes hundreds of nanoseconds to answer. In lesson 04
+# that was no problem: a multiprocessor held many programs, and while one waited, another computed.
+# Here a program with a large tile takes so many registers, and so much shared memory, that only one
+# Who computes while they wait?
+#
+# The program itself. A loop is **pipelined** if it loads the tiles of later iterations while
+# it computes the present one. How many iterations are under way at a time is its depth, and you set
+# it with `num_stages`. Move the slider from 1 on, and watch the row of the tensor cores.
 
 
 # %%
@@ -579,8 +812,21 @@ def at_depth(num_stages, block_m=64, block_n=128, num_warps=4):
 draw.slide(lambda num_stages: draw.pipeline(at_depth(num_stages)), num_stages=[1, 2, 3, 4])
 
 # %% [markdown]
-# Loads run ahead of the dot, by `num_stages - 1` iterations. **Predict** what each further
-# iteration costs.
+# Which operation runs ahead, and how far, was read from the compiled kernel. How long a load takes
+# beside a dot was made up for the picture; if it takes longer, you need more depth.
+#
+# What does depth cost? A tile that has been loaded and not yet multiplied must be somewhere, and
+# that is shared memory.
+#
+# **Predict:** how many bytes does each further iteration under way take, for tiles of 64 x 64 of
+# `a` and 64 x 128 of `b` in float16?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# (64 * 64 + 64 * 128) elements of 2 bytes: 24,576 bytes.
+#
+# </details>
 
 # %%
 for num_stages in (1, 2, 3, 4):
@@ -589,21 +835,23 @@ for num_stages in (1, 2, 3, 4):
     print(f"depth {num_stages}: {shared:6,} bytes shared, {copies:2} asynchronous copies")
 
 # %% [markdown]
-# 24,576 bytes: a tile of `a` and one of `b`. The copies are *asynchronous*: `cp.async` goes from memory
-# to shared memory without a register, and the thread goes on. A deeper pipeline waits less, until
-# there is nothing left to wait for; and shared memory ends, for one program at 227 KB on an H200. A
-# program that takes all of it is alone on its multiprocessor.
+# With a depth of 2 or more the loads are **asynchronous** copies, `cp.async` in PTX: they go from
+# memory straight to shared memory, past the registers, and the thread that started one goes on with
+# other work and waits for it later.
 #
-# (This is Hopper, whose `wgmma` still reads a buffer while the next is filled. On sm_80 and sm_89
-# the same depth needs a buffer fewer, and programs may have 163 and 99 KB; a T4 has no `cp.async`,
-# and depth changes nothing.)
+# A deeper pipeline helps until there is nothing left to wait for, and shared memory sets the end: a
+# program may have 227 KB on an H200, 163 KB on an A100 and 99 KB on an RTX 4090. On Hopper `wgmma`
+# is asynchronous as well, and still reads one buffer while the next is being filled, so each
+# iteration under way needs a buffer of its own. On sm_80 and sm_89 a depth of 4 needs only three
+# buffers. A T4 has no `cp.async`, and depth changes nothing there.
 
 # %% [markdown]
 # ### Exercise 05.5 · How deep? (core)
 #
-# Tiles of 64 x 128, steps of 64 along K, float16. Which depth is the largest that fits 64 KB, 99 KB
-# and 227 KB, if each iteration under way takes a buffer for both tiles, as on Hopper, and nothing
-# else counts? Write the three as a text, such as `"1, 2, 3"`. (1 KB is 1,024 bytes here.)
+# Tiles of 64 x 128, steps of 64 along K, float16, as above. Which depth is the largest that fits
+# 64 KB, 99 KB and 227 KB, if each iteration under way takes a buffer for both tiles, as on Hopper,
+# and nothing else counts? Write the three as a text, such as `"1, 2, 3"`. (1 KB is 1,024 bytes
+# here.)
 
 # %%
 # exercise 05.5
@@ -619,7 +867,7 @@ check("05.5", answer)
 # <details>
 # <summary>Hint 1</summary>
 #
-# How many elements have a tile of `a` and a tile of `b` together, and how many bytes has each?
+# How many elements do a tile of `a` and a tile of `b` have together, and how many bytes is each?
 #
 # </details>
 #
@@ -631,10 +879,15 @@ check("05.5", answer)
 # </details>
 
 # %% [markdown]
-# What lesson 02 called a tensor descriptor takes one more burden off. `a_desc.load([row, start])` is a
-# single instruction by one thread: the *tensor memory accelerator* (TMA) computes the addresses,
-# fetches the tile, keeps to the edges and swizzles on the way. **Predict** what becomes of the
-# registers. (This kernel has no groups, which saves a few as well.)
+# ## Tiles by descriptor
+#
+# *Routes: all*
+#
+# In each iteration the threads of `matmul_kernel` move 12,288 pointers and compute as many masks.
+# None of that is the product. Lesson 02 showed another way to say "the tile at this row and this
+# column", a tensor descriptor, and promised that it pays off here. The tensor memory accelerator
+# (TMA) computes the addresses, fetches the tile, puts zeros where it sticks out of the matrix, and
+# swizzles it on the way. Here is the loop with descriptors. Notice what is no longer there.
 
 
 # %%
@@ -645,41 +898,266 @@ def described_kernel(
     row, col = tl.program_id(axis=0) * BLOCK_M, tl.program_id(axis=1) * BLOCK_N
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for start in range(0, K, BLOCK_K):
-        acc = tl.dot(a_desc.load([row, start]), b_desc.load([start, col]), acc)
+        a = a_desc.load([row, start])  # [BLOCK_M, BLOCK_K]
+        b = b_desc.load([start, col])  # [BLOCK_K, BLOCK_N]
+        acc = tl.dot(a, b, acc)
     c_desc.store([row, col], acc.to(c_desc.dtype))
 
 
+# %% [markdown]
+# The launcher makes a descriptor for each matrix, with the shape of the tile that the kernel will
+# ask for, and gives the descriptors to the kernel in place of the tensors. The matrices here are
+# 100 x 104 and 104 x 104, and tiles of 32 x 32 stick out. No masks are needed: what lies outside is
+# read as 0, along K for both operands, and is not written. (Why 104 and not 100? Each row has to
+# begin at a multiple of 16 bytes, which is 8 float16.)
+
 # %%
-def described(x, rows, cols):
-    return TensorDescriptor(x, list(x.shape), list(x.stride()), [rows, cols])
+x, y, z = (torch.randn(rows, 104, device=DEVICE).half() for rows in (100, 104, 100))
+tiles = (TensorDescriptor.from_tensor(each, [32, 32]) for each in (x, y, z))
+described_kernel[(4, 4)](*tiles, 104, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
+print(torch.allclose(z.float(), x.float() @ y.float(), atol=0.05))
 
+# %% [markdown]
+# What has become of the registers and the copies? Both kernels have tiles of 64 x 128 and a depth
+# of 3.
+#
+# **Predict:** more registers than with pointers, or fewer? And what takes them up now?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Fewer: no thread holds pointers and masks of the operands any more. Of the 90 that are left, 64
+# are the accumulator: 64 x 128 elements over 128 threads.
+#
+# </details>
 
-descs = described(big, 64, 64), described(big, 64, 128), described(big, 64, 128)
+# %%
+blocks = ([64, 64], [64, 128], [64, 128])  # the tiles of a, b and c
+descs = (TensorDescriptor.from_tensor(big, block) for block in blocks)
 d = lower(described_kernel, *descs, n, BLOCK_M=64, BLOCK_N=128, BLOCK_K=64, target="sm_90")
 for name, each in (("pointers", at_depth(3)), ("descriptors", d)):
     copies = each.counts["ptx"]["asynchronous copies"]
     print(f"{name:11}: {each.resources.registers} registers, {copies} asynchronous copies")
 
-# %%
-x, y = (torch.randn(100, 100, device=DEVICE, dtype=torch.float16) for _ in "xy")
-x, y = torch.nn.functional.pad(x, (0, 4)), torch.nn.functional.pad(y, (0, 4))
-z = torch.empty(100, 104, device=DEVICE, dtype=torch.float16)
-tiles = described(x, 32, 32), described(y, 32, 32), described(z, 32, 32)
-described_kernel[(4, 4)](*tiles, 100, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32)
-print(torch.allclose(z.float(), x.float()[:, :100] @ y.float(), atol=0.05))
+# %% [markdown]
+# Not all of the difference is the descriptors' doing: this kernel has no groups, and `matmul_kernel`
+# without its groups takes 113 registers. From 113 to 90 is a fifth.
+#
+# The seven copies are instructions in the code: two loads in each of three places, twice before the
+# loop to fill the pipeline and once in it, and the store. Each is carried out by very few threads.
+# For a tile of `a` it is a single one. For a tile of `b` it is two, because such a copy moves rows
+# of at most 128 bytes, as wide as the swizzle, and a row of `b`'s tile has 256.
+#
+# Linear layers store their weights as [N, K], each row the weights of one output. So what PyTorch
+# computes is `x @ w.T`. A descriptor cannot describe `w.T`, because its last stride is not 1. But
+# it can describe `w`, and `tile.T` turns a tile after it was loaded: that is a note to the tensor
+# cores, and moves nothing.
 
 # %% [markdown]
-# A quarter fewer: no thread holds the pointers and masks of its tiles. The seven copies are two
-# loads for each of three stages, and the store. In the last cell rows are padded to 104 columns,
-# since they must begin at multiples of 16 bytes; K stays 100, and the zeros beyond it do no harm.
+# ### Exercise 05.7 · A linear layer by descriptors (core)
 #
+# Write the loop and the descriptor of `w` for `linear(x, w)`, where `x` is [M, K], `w` is [N, K], both
+# float16 and contiguous, and the result is `x @ w.T` in float16. N and K are multiples of 8, and M
+# is any number. No pointers and no masks. (The numbers are out of order: 05.6 is the last one.)
+
+
+# %%
+# exercise 05.7
+@triton.jit
+def linear_kernel(
+    x_desc, w_desc, out_desc, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    row, col = tl.program_id(axis=0) * BLOCK_M, tl.program_id(axis=1) * BLOCK_N
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    # about 4 lines from here
+    for start in range(0, K, BLOCK_K):
+        x = x_desc.load([row, start])
+        w = w_desc.load([col, start])
+        acc = tl.dot(x, w.T, acc)
+    # to here
+    out_desc.store([row, col], acc.to(out_desc.dtype))
+
+
+def linear(x, w):
+    out = torch.empty(x.shape[0], w.shape[0], dtype=x.dtype, device=x.device)
+    x_desc = TensorDescriptor.from_tensor(x, [16, 64])
+    out_desc = TensorDescriptor.from_tensor(out, [16, 32])
+    # about 1 line from here
+    w_desc = TensorDescriptor.from_tensor(w, [32, 64])
+    # to here
+    grid = (triton.cdiv(x.shape[0], 16), triton.cdiv(w.shape[0], 32))
+    tile = {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 64}
+    linear_kernel[grid](x_desc, w_desc, out_desc, x.shape[1], **tile)
+    return out
+
+
+# %%
+check("05.7", linear)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Which rows of `w` does the tile of `out` that begins at column `col` need?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The shape that you give to a descriptor is that of the tile as it lies in memory: for `w` it is
+# `BLOCK_N` rows of `BLOCK_K`.
+#
+# </details>
+
+# %% [markdown]
+# ## Persistent programs
+#
+# *Routes: all*
+#
+# A product of 8,192 x 8,192 has 2,048 tiles of 128 x 256. With a depth of 4 each program takes
+# 192 KB of shared memory, so a multiprocessor holds a single one. While it stores its tile, the
+# tensor cores have nothing to do. Then the next program starts and asks for its first operands, and
+# until these arrive the tensor cores still have nothing to do. That happens 15 times on each
+# multiprocessor, and no other program is there to fill the gap.
+#
+# What if a program did not end? Start only as many as there are multiprocessors, and let each
+# compute one tile after the other: *persistent* programs, as in lesson 04. Which tiles does program
+# p take? The simplest rule is p, p + P, p + 2 P and so on, where P is the number of programs, which
+# a kernel learns from `tl.num_programs(axis=0)`. Here programs only write down their own number,
+# so that you see who takes which of ten blocks.
+
+
+# %% tags=["nbval-check-output"]
+@triton.jit
+def owner_kernel(owner_ptr, n_blocks):
+    program = tl.program_id(axis=0)
+    for block in range(program, n_blocks, tl.num_programs(axis=0)):
+        tl.store(owner_ptr + block, program)
+
+
+owners = torch.empty(10, device=DEVICE, dtype=torch.int32)
+owner_kernel[(4,)](owners, 10)
+print(owners.tolist())
+
+# %% [markdown]
+# The grid no longer says how much work there is, only how many share it.
+
+# %% [markdown]
+# ### Exercise 05.8 · A persistent product (core)
+#
+# Write the product of `described_kernel` for persistent programs. The exercise starts a few of
+# them, numbered along axis 0, and each computes tile after tile. Tiles are counted row after row,
+# and there are `n_tiles`. The loop along K is in `tile_product`, a function that your kernel can
+# call. `a_desc`, `b_desc` and `c_desc` are descriptors with the shapes of their tiles.
+
+
+# %%
+# exercise 05.8
+@triton.jit
+def tile_product(
+    a_desc, b_desc, row, col, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in range(0, K, BLOCK_K):
+        acc = tl.dot(a_desc.load([row, start]), b_desc.load([start, col]), acc)
+    return acc
+
+
+@triton.jit
+def persistent_kernel(
+    a_desc, b_desc, c_desc, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    n_tiles = tl.cdiv(M, BLOCK_M) * tiles_n
+    # about 4 lines from here
+    for tile in range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0)):
+        row, col = tile // tiles_n * BLOCK_M, tile % tiles_n * BLOCK_N
+        acc = tile_product(a_desc, b_desc, row, col, K, BLOCK_M, BLOCK_N, BLOCK_K)
+        c_desc.store([row, col], acc.to(c_desc.dtype))
+    # to here
+
+
+# %%
+check("05.8", persistent_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# The loop is that of `owner_kernel`, over tiles in place of blocks.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Tile number `tile` is in row `tile // tiles_n` of tiles. `row` is the first row of that tile in
+# the matrix: multiply by its height.
+#
+# </details>
+
+# %% [markdown]
+# Has this closed the gap? Not yet. The loop along K still ends before the tile is stored, and the
+# next tile's first loads come after that. Write `tl.range(…, flatten=True)` in place of the outer
+# `range`, and the compiler makes one loop of the two, in which an iteration is one step along K, of
+# this tile or of the next. Now the pipeline runs on across the end of a tile, and the next tile's
+# loads are under way while this one is stored. It has a price: the tile on its way out needs shared
+# memory too, beside the buffers of the pipeline that are already being filled again.
+#
+# ### The finished kernel
+#
+# You now know nearly everything in `matmul_kernel_v5`, the course's fastest. This is its loop, word
+# for word from [kernels/matmul.py](../kernels/matmul.py). `grouped` is the rule of the six lines,
+# and `load_tile` is `desc.load`, or `desc.load(…).T` where a matrix lies transposed.
+#
+# ```python
+# n_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+# for pid in tl.range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0), flatten=True):
+#     tile_m, tile_n = grouped(pid, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+#     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+#     for start in range(0, K, BLOCK_K):
+#         a = load_tile(a_desc, tile_m * BLOCK_M, start, A_TRANSPOSED)  # [BLOCK_M, BLOCK_K]
+#         b = load_tile(b_desc, start, tile_n * BLOCK_N, B_TRANSPOSED)  # [BLOCK_K, BLOCK_N]
+#         acc = tl.dot(a, b, acc, input_precision=INPUT_PRECISION)
+#     # [BLOCK_M, BLOCK_N / 2] each
+#     left, right = acc.reshape(BLOCK_M, 2, BLOCK_N // 2).permute(0, 2, 1).split()
+#     c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N], left.to(c_desc.dtype))
+#     c_desc.store([tile_m * BLOCK_M, tile_n * BLOCK_N + BLOCK_N // 2], right.to(c_desc.dtype))
+# ```
+#
+# 1. Why is the tile written in two halves? The tile is 128 x 256 in float16 with a depth of 4 and
+#    `BLOCK_K = 64`, and a program may have 232,448 bytes of shared memory.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The four buffers take 4 * (128 * 64 + 64 * 256) * 2 = 196,608 bytes, and a whole tile of `c` would
+# take 65,536 more: too much. Half a tile is 32,768, and it fits, with a few bytes for the barriers:
+# 229,408 as compiled. So two stores buy a deeper pipeline.
+#
+# </details>
+#
+# 2. What does the line with `split` do to the shape of `acc`, step by step?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `reshape` cuts each row into two halves, [128, 2, 128]. `permute` moves the axis of the two halves
+# to the end, [128, 128, 2]. `split` takes a block apart along a last axis of length 2, into the
+# left half of the tile and the right half, [128, 128] each.
+#
+# </details>
+
+# %% [markdown]
 # ## Against cuBLAS
 #
-# What was recorded on an H200 in float16, against PyTorch, which calls NVIDIA's cuBLAS. `matmul_v1`
-# and `v2` have tiles of 64 x 64, `v2` in groups; `v3` has tiles of up to 128 x 256 and more depth,
-# `v4` descriptors; `v5` keeps a program on each multiprocessor, which loads for its next tile while
-# it stores this one. `matmul` is the course's own, which picks among the last three. **Predict**
-# which step gains most at 8,192.
+# *Routes: all*
+#
+# How good is it? PyTorch calls NVIDIA's own library for matrix products, cuBLAS. These speeds were
+# recorded on an H200 in float16. `matmul` is the course's function, which picks a version and its
+# tiles by the GPU and the size.
 
 # %%
 speeds = recorded("matmul")
@@ -687,21 +1165,35 @@ names = ["matmul", "torch", "matmul_v1", "matmul_v2", "matmul_v3", "matmul_v4", 
 draw.speeds(speeds, series=names, xs=[1024, 2048, 4096, 8192])
 
 # %% [markdown]
-# Larger tiles: two and a half times the speed. Groups gain a seventh at 8,192, and 6 % at 4,096, whose
-# operands, 34 MB each, the L2 cache nearly holds. Descriptors and persistent programs gain two to
-# four percent each, and from 2,048 on the best stand beside cuBLAS. At 1,024 `v4` and `v5` fall off:
-# their tiles are 128 x 256, which makes 32 for 132 multiprocessors, and `matmul` takes smaller ones
-# there. One cost is not in this picture, which shows the GPU's time: a launch takes the CPU two to
-# three times as long as PyTorch's, and longer than the GPU takes for the product of 1,024.
+# The big step is the larger tile: at 8,192 it is 2.4 times the speed. The others are too close to
+# tell apart, so here they are again, divided by PyTorch's speed.
+
+# %%
+names = ["matmul_v3", "matmul_v4", "matmul_v5", "matmul"]
+draw.speeds(speeds, series=names, xs=[2048, 4096, 8192], relative_to="torch")
+
+# %% [markdown]
+# At 8,192, descriptors gain 3 % over pointers, and persistent programs one more percent; at 4,096
+# it is 2 % each. Near the top, gains come in steps of this size.
 #
-# So why write one? For what comes after the product while it is still in registers.
+# At 1,024 (first picture) `v4` and `v5` fall behind. Their tiles of 128 x 256 make 32 programs
+# there, for 132 multiprocessors, and 100 of them have nothing to do. `matmul` takes smaller tiles
+# at that size.
+#
+# These pictures show the GPU's time alone. A launch of these versions also takes the CPU 70 to 100
+# microseconds, where PyTorch's product takes 22, and the GPU is done with 1,024 x 1,024 in 10. So
+# for small matrices a kernel that is launched from Python keeps the GPU waiting. Lesson 07 shows
+# what to do about it.
+#
+# So when is it worth writing one? When something follows the product that can be done while it is
+# still in registers. Try it.
 
 # %% [markdown]
 # ### Exercise 05.6 · A layer in one launch (stretch)
 #
-# `linear_relu(x, w, bias)` is `torch.relu(x @ w.T + bias)`, in float16: `x` is `[M, K]`, its rows
-# `stride_xm` elements apart, `w` is `[N, K]` and `bias` `[N]`, both contiguous; any M, N and K.
-# Write the rest of the kernel. Add and cut off in float32, and round once.
+# `linear_relu(x, w, bias)` is `torch.relu(x @ w.T + bias)`, in float16: `x` is [M, K], its rows
+# `stride_xm` elements apart, `w` is [N, K] and `bias` [N], both contiguous; any M, N and K.
+# Write the rest of the kernel. Add the bias and apply the ReLU in float32, and round once.
 
 
 # %%
@@ -745,38 +1237,88 @@ check("05.6", linear_relu)
 # <details>
 # <summary>Hint 1</summary>
 #
-# `w.T` needs no copy: element (k, n) of it is element (n, k) of `w`.
+# `w.T` needs no copy: its element (k, n) is element (n, k) of `w`.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# The bias has an element for each column: `bias[None, :]`, once, after the loop.
+# The bias has one element per column, `bias[None, :]`. Add it once, after the loop.
 #
 # </details>
 
 # %% [markdown]
 # ## On your own
 #
-# - Look at the registers of `at_depth(3, 128, 256)`, and at what spills. What does `num_warps=8` do to
-#   them?
+# - Look at the registers of `at_depth(3, 128, 256)`, and at what spills. What does `num_warps=8` do
+#   to them? And what does a tile of 256 x 256 need with 8 warps?
+# - Draw `operand`, the layout of `a` before the dot, with `thread=(0, 1)`. Which elements of the
+#   tile must that thread hold?
 # - Draw `lower(tile_kernel, …, target="gfx942").layouts["product"]`. How many elements does a
 #   thread of an MI300X hold?
-# - Write `matmul_kernel` for any strides. Which loads stay wide where `b` is transposed?
+# - Write `matmul_kernel` for any strides. Which loads stay wide if `b` is transposed?
 #
 # ## In practice
 #
 # [kernels/matmul.py](../kernels/matmul.py) is the finished operation: any strides, three dtypes, a
-# table of tiles by GPU and size. Where you only need a product, call PyTorch's. Where something
-# follows it, write the product with that in the end, or let `torch.compile` do so.
+# table of tiles by GPU and size. If you only need a product, call PyTorch's. If something follows
+# it, write the product with that at its end, or let `torch.compile` do so.
+#
+# ## What you can do now
+#
+# You can write a matrix product of any size for tensor cores, and you know what limits it: first
+# the L2 cache, through the size of the tile, then registers and shared memory, which limit the tile
+# in turn. You have loaded tiles by descriptors and kept programs alive in a loop. Ask yourself:
+#
+# 1. Tiles of 128 x 64 in float16. How many operations per byte is that, and how fast can the kernel
+#    be at most, with an L2 cache of 9.7 TB/s?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 128 * 64 / 192 = 43 operations per byte, and 43 * 9.7 = 414 TFLOP/s.
+#
+# </details>
+#
+# 2. Your kernel loads `a` with a mask along K and `other=0.0`, and `b` without. The result is right
+#    on your machine. Why is it still wrong?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Past K it reads whatever lies behind `b`. 0 times that is 0 only if it is a finite number, and it
+# may not even be memory that you are allowed to read.
+#
+# </details>
+#
+# 3. A persistent kernel has 2,048 tiles for 132 programs. How many tiles does each take, and what
+#    do some multiprocessors do at the very end?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 2,048 = 15 * 132 + 68. So 68 programs take 16 tiles and 64 programs take 15, and those 64
+# multiprocessors have nothing to do while the last tiles are computed. Being persistent does not
+# change that.
+#
+# </details>
+#
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/05-tensor-cores.py](../solutions/05-tensor-cores.py) has all answers.
+#
+# **Next:** [lesson 06](06-flash-attention.ipynb). You put two products and a softmax into one
+# kernel, and nothing in between ever leaves the chip.
 #
 # ## Further reading
 #
 # - [Matrix
 #   multiplication](https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html),
-#   Triton's own tutorial
+#   Triton's own tutorial, and the one on [persistent
+#   products](https://triton-lang.org/main/getting-started/tutorials/09-persistent-matmul.html)
 # - [PTX](https://docs.nvidia.com/cuda/parallel-thread-execution/), the chapters on `mma`, `wgmma`
 #   and tensor maps
+# - M. Fasi and others: *Numerical behavior of NVIDIA tensor cores*, PeerJ Computer Science 7:e330,
+#   2021, on how tensor cores add: they line up several products by the largest and cut off the rest
 # - K. Zhou and others: *Linear Layouts: Robust Code Generation of Efficient Tensor Computation
 #   Using F2*, arXiv:2505.23819, on swizzling too

@@ -50,7 +50,7 @@ def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
             yield f"{right_but} it moved {work.bytes_moved:,} bytes where {most:,} will do."
     if exercise.own_elements and work.shared_elements:
         shared = f"{work.shared_elements:,} elements are written by more than one program"
-        yield f"{right_but} {shared}: a mask keeps each program to its own."
+        yield f"{right_but} {shared}: a mask, or a loop's step, keeps each program to its own."
 
 
 def _inputs(case: Case) -> list[torch.Tensor | int | float]:

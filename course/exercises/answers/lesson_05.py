@@ -51,7 +51,7 @@ MISTAKES = {
             means="They expect the loop to move the pointers, as an index would; each step loads "
             "the same two tiles."),
         Mistake("b goes on within its rows", {"b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_K"},
-            "wrong", "At [0, 0]",
+            "wrong", "comes out if the pointers of b go on by BLOCK_K, along its rows",
             means="They move b like a; along K, b goes down, and a row of it is N elements long."),
         Mistake("added up in float16", {
             "tl.float32)": "tl.float16)",
@@ -216,6 +216,13 @@ MISTAKES = {
             "acc = tl.maximum(acc.to(tl.float16) + bias.to(tl.float16)[None, :], 0.0)",
         }, "wrong", "float16",
             means="They round before the bias; all of it is in float32 until the store."),
+        Mistake("rounded twice", {
+            "        acc = tl.dot(x, w, acc)\n    bias":
+            "        acc = tl.dot(x, w, acc)\n"
+            "    acc = acc.to(tl.float16).to(tl.float32)\n"
+            "    bias",
+        }, "wrong", "comes out if the sums are rounded to 16 bits before the bias is added",
+            means="They round the product, as a layer of its own would, and the sum once more."),
         Mistake("the width for the row stride", {"rows[:, None] * stride_xm": "rows[:, None] * K"},
             "reads outside", "left part",
             means="They take K for the distance between x's rows, which differs in a slice of a "
@@ -228,6 +235,91 @@ MISTAKES = {
             "wrong", "computes with PyTorch",
             means="They leave ReLU to PyTorch: a second launch, and the result through memory "
             "twice more."),
+    ],
+    "05.7": [
+        Mistake("w not turned", {"w.T": "w"}, "does not compile", "reduction dimensions",
+            means="They multiply the tiles as they lie; the second one has K along its columns."),
+        Mistake("b's coordinates", {"[col, start]": "[start, col]"}, "wrong", "At [0, 0]",
+            means="They ask for the tile as in a product with b; the rows of w are the columns of "
+            "the result."),
+        Mistake("b's shape and coordinates", {
+            "[col, start]": "[start, col]",
+            "[32, 64]": "[64, 32]",
+            "w.T": "w",
+        }, "wrong", "At [0, 0]",
+            means="They describe w as if it were [K, N]; in memory its rows are K long."),
+        Mistake("the shape of the turned tile", {"[32, 64]": "[64, 32]"},
+            "does not compile", "reduction dimensions",
+            means="They give the descriptor the shape of w.T; it wants the tile as it lies in "
+            "memory."),
+        Mistake("no sum", {"tl.dot(x, w.T, acc)": "tl.dot(x, w.T)"}, "wrong",
+            "comes out if each step's product takes the place of the sum",
+            means="They forget the third operand, so only the last part of K is left."),
+        Mistake("the first rows of w", {"[col, start]": "[0, start]"}, "wrong",
+            "comes out if every tile takes the first rows of w",
+            means="They let w go on along K alone; each column of tiles has rows of w of its own."),
+        Mistake("numbers of tiles for rows", {"[row, start]": "[row // BLOCK_M, start]"},
+            "wrong", "At [16, 0]",
+            means="They give a descriptor the number of a tile; it takes the tile's first row and "
+            "column."),
+        Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"},
+            "wrong", "16-byte aligned",
+            means="They step by one element; each step takes a part of BLOCK_K."),
+        Mistake("copies first", {"    x_desc =": "    w = w.T.contiguous().T\n    x_desc ="},
+            "wrong", "",
+            means="They copy the weights into the other order; the tile can be turned where it "
+            "is."),
+        Mistake("by pointers", {
+            "w = w_desc.load([col, start])":
+            "ws = col + tl.arange(0, BLOCK_N)\n"
+            "        ks = start + tl.arange(0, BLOCK_K)\n"
+            "        w = tl.load(w_desc + ws[:, None] * K + ks[None, :], mask=ks[None, :] < K, "
+            "other=0.0)",
+            "w_desc = TensorDescriptor.from_tensor(w, [32, 64])":
+            "w_desc = torch.nn.functional.pad(w, (0, 0, 0, 32))",
+        }, "wrong", "",
+            means="They fall back on the loads they know; here a descriptor does the addresses."),
+    ],
+    "05.8": [
+        Mistake("one tile each", {
+            "    for tile in range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0)):\n":
+            "    tile = tl.program_id(axis=0)\n"
+            "    if tile < n_tiles:\n",
+        }, "wrong", "never written",
+            means="They write the kernel for a grid of all tiles; here there are fewer programs."),
+        Mistake("steps of 1", {", tl.num_programs(axis=0))": ")"},
+            "wrong", "are written by more than one program",
+            means="They start at the program's number and go on by 1: every tile is computed again "
+            "and again."),
+        Mistake("every tile by every program", {
+            "range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0))": "range(0, n_tiles)",
+        }, "wrong", "are written by more than one program",
+            means="They loop over all the tiles; the values are right, and no work is shared."),
+        Mistake("three programs", {"tl.num_programs(axis=0))": "3)"},
+            "wrong", "It does not ask how many programs run",
+            means="They count the programs in a failed case and write the number down; a grid may "
+            "have any size."),
+        Mistake("132 programs", {"tl.num_programs(axis=0))": "132)"}, "wrong", "never written",
+            means="They write down the number of multiprocessors; the grid may have another size."),
+        Mistake("rows of tiles for rows", {"tile // tiles_n * BLOCK_M": "tile // tiles_n"},
+            "wrong", "never written",
+            means="They give a descriptor the number of a tile; it takes the tile's first row."),
+        Mistake("rows and columns exchanged", {
+            "tile // tiles_n * BLOCK_M, tile % tiles_n * BLOCK_N":
+            "tile % tiles_n * BLOCK_M, tile // tiles_n * BLOCK_N",
+        }, "wrong", "never written",
+            means="They take the remainder for the row; row after row means that it is the "
+            "column."),
+        Mistake("the last tile left out", {"n_tiles, tl.num": "n_tiles - 1, tl.num"},
+            "wrong", "never written",
+            means="They stop one early; the end of a range is not in it."),
+        Mistake("the accumulator goes on", {
+            "    for tile in":
+            "    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)\n"
+            "    for tile in",
+            "acc = tile_product": "acc += tile_product",
+        }, "wrong", "At [",
+            means="They keep one accumulator for all tiles; each tile starts from zero."),
     ],
 }  # fmt: skip
 
@@ -292,6 +384,44 @@ OTHERS = {
             "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)\n"
             "    acc += tl.load(bias_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)[None, :]",
             "acc + bias[None, :]": "acc",
+        }),
+    ],
+    "05.7": [
+        Other("tl.trans", {"w.T": "tl.trans(w)"}),
+        Other("in one line", {
+            "        x = x_desc.load([row, start])\n": "",
+            "        w = w_desc.load([col, start])\n": "",
+            "tl.dot(x, w.T, acc)":
+            "tl.dot(x_desc.load([row, start]), w_desc.load([col, start]).T, acc)",
+        }),
+        Other("added outside the dot", {"acc = tl.dot(x, w.T, acc)": "acc += tl.dot(x, w.T)"}),
+        Other("smaller steps along K", {"[16, 64]": "[16, 32]", "[32, 64]": "[32, 32]",
+                                        '"BLOCK_K": 64': '"BLOCK_K": 32'}),
+    ],
+    "05.8": [
+        Other("one loop of the two", {
+            "in range(tl.program_id": "in tl.range(tl.program_id",
+            "tl.num_programs(axis=0))": "tl.num_programs(axis=0), flatten=True)",
+        }),
+        Other("in runs of neighbors", {
+            "    for tile in range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0)):\n":
+            "    share = tl.cdiv(n_tiles, tl.num_programs(axis=0))\n"
+            "    first = tl.program_id(axis=0) * share\n"
+            "    for tile in range(first, min(first + share, n_tiles)):\n",
+        }),
+        Other("without the helper", {
+            "        acc = tile_product(a_desc, b_desc, row, col, K, BLOCK_M, BLOCK_N, BLOCK_K)\n":
+            "        acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)\n"
+            "        for k in range(0, K, BLOCK_K):\n"
+            "            acc += tl.dot(a_desc.load([row, k]), b_desc.load([k, col]))\n",
+        }),
+        Other("while", {
+            "    for tile in range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0)):\n":
+            "    tile = tl.program_id(axis=0)\n"
+            "    while tile < n_tiles:\n",
+            "        c_desc.store([row, col], acc.to(c_desc.dtype))\n":
+            "        c_desc.store([row, col], acc.to(c_desc.dtype))\n"
+            "        tile += tl.num_programs(axis=0)\n",
         }),
     ],
 }  # fmt: skip

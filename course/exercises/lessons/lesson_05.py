@@ -2,12 +2,15 @@
 
 import torch
 import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.exercises.compiled_dots import dots_in_16_bits
 from course.exercises.kinds import Answer, Kernel, Launcher, Number, Text
 from course.verifying.inputs import Case, Input
 
 HALF = torch.float16
+PERSISTENT = 3
+"""Programs that exercise 05.8 starts."""
 
 
 def _product(m: int, n: int, k: int, layout: str = "contiguous") -> Case:
@@ -55,6 +58,52 @@ def _steps(
     return total
 
 
+def _b_along_rows(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The sum of the products of tiles 64 deep, if those of b are 64 elements apart in memory."""
+    n, flat = b.shape[1], b.reshape(-1)
+    total = torch.zeros(len(a), n, dtype=a.dtype, device=a.device)
+    for k in range(0, len(b), 64):
+        total += a[:, k : k + 64] @ flat[k : k + 64 * n].reshape(64, n)
+    return total
+
+
+def _last_step(a: torch.Tensor, b: torch.Tensor, depth: int) -> torch.Tensor:
+    """The product of what the last step along K takes, if steps are so deep."""
+    start = (len(b) - 1) // depth * depth
+    return a[:, start:] @ b[start:]
+
+
+def _by_descriptors(stages: dict[str, str]) -> str:
+    """What is wrong with a kernel that should load and store tiles by descriptors alone."""
+    if "tt.load" in stages["ttir"] or "tt.descriptor_load" not in stages["ttir"]:
+        return (
+            "The values are right, but a tile goes by pointers: load both with x_desc.load and "
+            "w_desc.load."
+        )
+    return dots_in_16_bits(stages)
+
+
+def _by_persistent_programs(stages: dict[str, str]) -> str:
+    """What is wrong with a kernel whose programs should share the tiles of any grid."""
+    if "tt.get_num_programs" not in stages["ttir"]:
+        return (
+            "It does not ask how many programs run: of P programs, program p takes the tiles p, "
+            "p + P, p + 2 P and so on, and P is tl.num_programs(axis=0)."
+        )
+    return dots_in_16_bits(stages)
+
+
+def _persistent(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Three programs, whatever the number of tiles of 16 x 32 is."""
+    c = torch.empty(len(a), b.shape[1], dtype=a.dtype, device=a.device)
+    descs = (
+        TensorDescriptor.from_tensor(each, block)
+        for each, block in ((a, [16, 64]), (b, [64, 32]), (c, [16, 32]))
+    )
+    kernel[(PERSISTENT,)](*descs, len(a), b.shape[1], len(b), BLOCK_M=16, BLOCK_N=32, BLOCK_K=64)
+    return c
+
+
 def _linear(m: int, n: int, k: int, x_layout: str = "contiguous", seed: int = 0) -> Case:
     return Case(
         (Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF)),
@@ -73,7 +122,8 @@ EXERCISES = (
             "no pointer moves: each step takes the first tiles": lambda a, b: _steps(
                 a, b, a_stays=True, b_stays=True
             ),
-            "each step's product takes the place of the sum": lambda a, b: a[:, -64:] @ b[-64:],
+            "each step's product takes the place of the sum": lambda a, b: _last_step(a, b, 64),
+            "the pointers of b go on by BLOCK_K, along its rows": _b_along_rows,
             "the loop ends after one step": lambda a, b: a[:, :64] @ b[:64],
         },
         cases=(_product(64, 48, 128), _product(32, 16, 64), _product(32, 32, 192)),
@@ -86,11 +136,7 @@ EXERCISES = (
         "05.2",
         parameters=("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
         reference=_in_float32,
-        slips={
-            "each step's product takes the place of the sum": lambda a, b: (
-                a[:, (len(b) - 1) // 32 * 32 :] @ b[(len(b) - 1) // 32 * 32 :]
-            )
-        },
+        slips={"each step's product takes the place of the sum": lambda a, b: _last_step(a, b, 32)},
         cases=(
             _product(20, 33, 70),
             _product(16, 16, 64),
@@ -148,6 +194,43 @@ EXERCISES = (
         },
     ),
     Launcher(
+        "05.7",
+        parameters=("x", "w"),
+        reference=lambda x, w: x @ w.T,
+        slips={
+            "each step's product takes the place of the sum": lambda x, w: _last_step(x, w.T, 64),
+            "every tile takes the first rows of w": lambda x, w: (
+                x @ w[:32].T.repeat(1, triton.cdiv(len(w), 32))[:, : len(w)]
+            ),
+        },
+        cases=tuple(
+            Case((Input((m, k), HALF), Input((n, k), HALF)), seed=m + n + k)
+            for m, n, k in ((33, 72, 136), (16, 32, 64), (5, 104, 200), (1, 8, 8))
+        ),
+        absolute=2e-3,  # products of either sign cancel, and the result is rounded to float16
+        may_copy=False,
+        most_launches=1,
+        in_float32=True,
+        compiled=_by_descriptors,
+    ),
+    Kernel(
+        "05.8",
+        parameters=("a_desc", "b_desc", "c_desc", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
+        reference=lambda a, b: a @ b,
+        cases=(
+            _product(72, 96, 136),  # 5 x 3 tiles
+            _product(48, 64, 72),  # 3 x 2
+            _product(40, 32, 64),  # 3 x 1: one tile for each program
+            _product(16, 32, 64),  # one tile, so that two programs have nothing to do
+            _product(17, 104, 8),  # 2 x 4
+        ),
+        launch=_persistent,
+        absolute=2e-3,
+        own_elements=True,
+        in_float32=True,
+        compiled=_by_persistent_programs,
+    ),
+    Launcher(
         "05.6",
         parameters=("x", "w", "bias"),
         reference=lambda x, w, bias: torch.relu(x @ w.T + bias),
@@ -159,6 +242,9 @@ EXERCISES = (
                 x @ w.T + bias * triton.cdiv(x.shape[1], 32)
             ),
             "no bias is added": lambda x, w, bias: torch.relu(x @ w.T),
+            "the sums are rounded to 16 bits before the bias is added": lambda x, w, bias: (
+                torch.relu((x @ w.T).half().double() + bias)
+            ),
             "nothing is cut off at 0": lambda x, w, bias: x @ w.T + bias,
         },
         cases=(
