@@ -18,8 +18,8 @@ operations per byte.
                                                     8 rows and P / 8 columns
     v3  matmul_v3  as v2, larger tiles, from TILES  85 operations per byte at 128 x 256, and more
                                                     loads in flight
-    v4  matmul_v4  as v3, by tensor descriptors     the same; the GPU's copy engine computes
-                                                    addresses, where threads did
+    v4  matmul_v4  as v3, by tensor descriptors     the same; the tensor memory accelerator
+                                                    (TMA) computes addresses, where threads did
     v5  matmul_v5  as v4, persistent programs       the same; the next tile is being loaded while
                                                     this one is written
         matmul     picks v3, v4 or v5 by the GPU, the strides and the size of c
@@ -144,7 +144,7 @@ def matmul_kernel_v4(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):
-    """As v2, but one thread asks the copy engine for a whole tile.
+    """As v2, but the tensor memory accelerator (TMA) copies whole tiles, at one thread's request.
 
     What lies outside a described matrix reads as 0, so both operands are 0 past K.
     """
@@ -332,7 +332,7 @@ def _describe(
     elif transposed is None:
         x, transposed = _aligned(x), False
     matrix, block = (x.mT, [cols, rows]) if transposed else (x, [rows, cols])
-    # Tensor cores cut float32 to TF32, with twice the error of rounding: the copy engine rounds.
+    # Tensor cores cut float32 to TF32, with 2.6 times the error of rounding: the TMA rounds.
     rounds = x.dtype == torch.float32
     desc = TensorDescriptor(
         matrix, [*matrix.shape], [*matrix.stride()], block, round_f32_to_tf32=rounds
@@ -404,9 +404,9 @@ def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> t
 
     It is added up in float32 and rounded once.
 
-    a: [M, K], any strides. b: [K, N], any strides. Where a GPU has a copy engine for tiles and M *
-        N * K is large, they are copied if their rows do not begin at multiples of 16 bytes; float32
-        b also if its columns are not contiguous.
+    a: [M, K], any strides. b: [K, N], any strides. Where a GPU has a tensor memory accelerator and
+        M * N * K is large, they are copied if their rows do not begin at multiples of 16 bytes;
+        float32 b also if its columns are not contiguous.
     input_precision: of float32 operands. "tf32", Triton's default, multiplies them in tensor cores
         that have it, with 10 bits of mantissa: rounded where descriptors read them, cut where
         pointers do, with 2.6 times the error. "ieee" multiplies with all 23, without tensor cores.
