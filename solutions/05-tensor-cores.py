@@ -405,7 +405,7 @@ for target in ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942", "gfx1100"):
 # | gfx942 | MI300X | `mfma` 32 x 32 x 8 | a wavefront | registers |
 # | gfx1100 | RX 7900 | `wmma` 16 x 16 x 16 | a wavefront | registers |
 #
-# **Tensor memory** is storage that Blackwell GPUs (B200) have beside each multiprocessor's shared
+# **Tensor memory** is storage that a B200 or B300 has in each multiprocessor beside the shared
 # memory, for the sums of the tensor cores. Follow the last column down the NVIDIA rows: first the
 # operands leave the registers, and then the sum does too. What no longer passes through registers
 # leaves room for larger tiles.
@@ -712,8 +712,9 @@ check("05.4", answer)
 # *Routes: all*
 #
 # In lesson 03 the compiler was free to choose which thread holds which element. Here it is not: a
-# tensor core expects each element in a certain register of a certain thread. This is the accumulator of a 16 x 16 product, by 2 warps of an A100. Its `mma`
-# makes 16 x 8 elements, so each warp makes one half.
+# tensor core expects each element in a certain register of a certain thread. This is the
+# accumulator of a 16 x 16 product, by 2 warps of an A100. Its `mma` makes 16 x 8 elements, so each
+# warp makes one half.
 #
 # **Predict:** how many elements of the accumulator does a thread hold?
 #
@@ -795,11 +796,11 @@ draw.layout(s.layouts["#shared"], access=operand, rows=9)
 # A dot has to wait for its tiles, and memory takes hundreds of nanoseconds to answer. In lesson 04
 # that was no problem: a multiprocessor held many programs, and while one waited, another computed.
 # Here a program with a large tile takes so many registers, and so much shared memory, that only one
-# Who computes while they wait?
+# or two fit. Who computes while they wait?
 #
-# The program itself. A loop is **pipelined** if it loads the tiles of later iterations while
-# it computes the present one. How many iterations are under way at a time is its depth, and you set
-# it with `num_stages`. Move the slider from 1 on, and watch the row of the tensor cores.
+# The program itself. A loop is **pipelined** if it loads the tiles of later iterations while it
+# computes the present one. `num_stages`, its depth, is how many iterations are under way at a time.
+# Move the slider from 1 on, and watch the row of the tensor cores.
 
 
 # %%
@@ -883,11 +884,12 @@ check("05.5", answer)
 #
 # *Routes: all*
 #
-# In each iteration the threads of `matmul_kernel` move 12,288 pointers and compute as many masks.
-# None of that is the product. Lesson 02 showed another way to say "the tile at this row and this
-# column", a tensor descriptor, and promised that it pays off here. The tensor memory accelerator
-# (TMA) computes the addresses, fetches the tile, puts zeros where it sticks out of the matrix, and
-# swizzles it on the way. Here is the loop with descriptors. Notice what is no longer there.
+# With tiles of 64 x 128 the threads of `matmul_kernel` move 12,288 pointers in each iteration, and
+# compute as many masks. None of that is the product. Lesson 02 showed another way to say "the tile
+# at this row and this column", a tensor descriptor, and promised that it pays off here. The tensor
+# memory accelerator (TMA) computes the addresses, fetches the tile, puts zeros where it sticks out
+# of the matrix, and swizzles it on the way. Here is the loop with descriptors. Notice what is no
+# longer there.
 
 
 # %%

@@ -9,7 +9,7 @@ import pytest
 import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course import cost, lower, recorded
+from course import cost, draw, lower, recorded
 from course.benching.gpu_experiments import observed
 from course.gpus.limits import TARGETS
 from course.gpus.measured import recorded_facts
@@ -125,6 +125,32 @@ def test_descriptors_take_a_fifth_fewer_registers_than_pointers_without_groups(l
     registers = plain.resources.registers, by_descriptor.resources.registers
     assert registers == (113, 90)
     assert all(str(number) in TEXT for number in registers)
+
+
+def test_each_iteration_under_way_takes_a_buffer_and_on_an_a100_one_fewer(lesson):
+    big = halves(N, N)
+    per_iteration = (64 * 64 + 64 * 128) * 2
+    assert per_iteration == 24_576
+    for target, buffers in (("sm_90", 4), ("sm_80", 3), ("sm_89", 3)):
+        stages = lower(
+            lesson.matmul_kernel, big, big, big, N, N, N, **TILE, GROUP_M=8, num_stages=4,
+            target=target,
+        )  # fmt: skip
+        assert stages.resources.shared_bytes == buffers * per_iteration, target
+    kib = [TARGETS[target].shared_bytes // 1024 for target in ("sm_90", "sm_80", "sm_89")]
+    assert kib == [227, 163, 99]
+
+
+def test_eight_rows_conflict_unless_their_pieces_are_exchanged(lesson):
+    big, out = halves(16, 64), torch.empty(16, 16, device="meta")
+    args = (big, halves(64, 16), out)
+    stages = lower(lesson.tile_kernel, *args, M=16, N=16, K=64, num_warps=2, target="sm_80")
+    operand = next(each for each in stages.layouts if each.kind == "dot_op" and "a" in each.names)
+    plain = stages.replace(ttgir=stages.ttgir.replace("maxPhase = 8", "maxPhase = 1"))
+    swizzled, rowwise = (
+        draw.layout(each.layouts["#shared"], access=operand, rows=9).alt for each in (stages, plain)
+    )
+    assert "no conflict" in swizzled and "8-way bank conflict" in rowwise
 
 
 def test_one_thread_copies_a_tile_of_a_and_two_copy_one_of_b(lesson):
