@@ -1,30 +1,72 @@
 # %% [markdown]
 # # 06 · Flash attention
 #
-# **What you will build.** Attention, forward, that never writes down its scores: for any lengths,
-# with a causal mask or without, and far faster than PyTorch's plain one.
+# Attention is the operation that modern models spend much of their time in, and the four lines of
+# PyTorch that define it are slow. They write a matrix to memory that is many times as
+# large as everything else, read it back, and do so three times. The way out is an algorithm that
+# never writes that matrix: flash attention. It is also the best exercise there is, since it needs
+# almost all that you have learned: dot products on tensor cores, the online normalizer, masks,
+# registers, pipelines.
 #
-# **What you will learn.** You count what attention costs, and say which roof binds. You carry an
-# accumulator along with the online normaliser, in powers of two, and divide once. You leave out
-# the tiles that a mask hides, and bound block sizes by registers and shared memory.
+# It is a long lesson, and its last part is the hardest of the course. There you read the
+# course's finished kernels, line by line, as they stand.
 #
-# **What you need.** Lessons 04 and 05.
+# **By the end you can**
 #
-# | section | minutes |
+# - count what attention costs, and say which roof binds it,
+# - write attention that stores no scores: any lengths, with a causal mask or without,
+# - fold the scale into exp2, return the log-sum-exp, and merge results over parts of the keys,
+# - bound tile sizes by registers, shared memory and the L2 cache,
+# - explain every line of a finished attention kernel, with warps that have different jobs.
+#
+# **You need** lessons 04 and 05.
+#
+# | section | about minutes |
 # |---|---|
-# | What attention costs | 7 |
-# | One tile of keys | 9 |
-# | The loop | 16 |
-# | Powers of two, and dividing once | 12 |
-# | Causal | 18 |
-# | Heads and lengths | 8 |
-# | Choosing tiles | 11 |
-# | Against the best | 4 |
-# | A sliding window | 5 |
+# | What attention costs | 4 |
+# | One tile of keys | 20 |
+# | The loop | 30 |
+# | Powers of two, and dividing once | 30 |
+# | Causal | 35 |
+# | Heads and lengths | 20 |
+# | Choosing tiles | 15 |
+# | Warps with different jobs | 10 |
+# | Read the finished kernel | 20 |
+# | Against the best | 7 |
+# | Where attention stands in 2026 | 3 |
+# | Three variations | 2 |
+# | Stretch exercises | 40 |
+# | **All, an estimate** | 236 |
+
+# %% [markdown]
+# **Two questions from lessons 04 and 05.** Answer them before you unfold the answers.
+#
+# 1. You have gone through the first half of a row: its maximum is 2, and its sum of `exp(x - 2)`
+#    is 7. The second half begins with an element 5. By what do you multiply the 7, and why?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# By exp(2 - 5), about 0.05. Each term of the sum is exp(x - 2), and it must become exp(x - 5),
+# which is exp(x - 2) * exp(2 - 5). The factor is the same for all terms, so one multiplication
+# does it.
+#
+# </details>
+#
+# 2. What does `tl.dot` ask of its two operands, and in what does it add up?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# They are blocks of the same dtype, `[M, K]` and `[K, N]`, with at least 16 along K. Float16
+# operands are multiplied and added up in float32, in the accumulator.
+#
+# </details>
 
 # %%
-from course import DEVICE, check, cost, draw, heads, hint, lower, recorded, replay, verify
-from kernels.flash_attention import flash_attention
+from course import DEVICE, check, cost, draw, gpu_facts, heads, hint, lower, recorded, replay, verify
+from kernels.flash_attention import flash_attention, flash_attention_kernel_v1
+from kernels.flash_attention_specialized import flash_attention_kernel_v5
 import torch
 import triton
 import triton.language as tl
@@ -32,10 +74,23 @@ import triton.language as tl
 # %% [markdown]
 # ## What attention costs
 #
-# Attention compares each of M *queries* with each of N *keys*. A *score* is their dot product,
-# times a *scale*, usually 1 / sqrt(D) for D numbers in each. Softmax turns a query's scores into
-# shares, and the result is the sum of N *values*, weighted by them. In PyTorch it is four lines.
-# **Predict** how often something as large as the M x N scores is written or read.
+# *Routes: all*
+#
+# Attention compares each of M **queries** with each of N **keys**. All of them are rows of D
+# numbers. The dot product of a query and a key, times a number called the **scale**, is a
+# **score**. The scale is usually 1 / sqrt(D), which keeps the scores from growing with D. Softmax
+# turns the scores of one query into shares that sum to 1, and the query's result is the sum of N
+# further rows, the **values**, weighted by those shares. In PyTorch it is four lines.
+#
+# **Predict:** how often is a matrix as large as the M x N scores written or read here?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Six times. The product, the scaling and softmax each write one, and the scaling, softmax and the
+# second product each read one.
+#
+# </details>
 
 
 # %%
@@ -47,10 +102,20 @@ def attention_in_steps(q, k, v, scale):
 
 
 # %% [markdown]
-# Written three times and read three times. A *head* is one such attention; a model runs many side
-# by side. Take 32 heads of 4,096 queries, 4,096 keys and D = 64, in float16, and a GPU with the
-# published peaks of an H200: 4.8 TB/s of memory, 989 TFLOP/s of tensor cores. **Predict** which
-# of the two takes longer.
+# Is that much? A **head** is one such attention, and a model runs many of them side by side; D is
+# called the **head dimension**. Take 32 heads of 4,096 queries and 4,096 keys with D = 64, in
+# float16, on a GPU with the published peaks of an H200: 4.8 TB/s of memory and 989 TFLOP/s of
+# tensor cores. Divide the bytes by the one and the operations by the other.
+#
+# **Predict:** which of the two takes longer, memory or tensor cores?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Memory, by far. Per score, six times two bytes move: 12. The two products take 4 * 64 = 256
+# operations per score. At the peaks that is 2.5 ps of memory and 0.26 ps of tensor cores.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 n_heads, n, d = 32, 4096, 64
@@ -60,38 +125,57 @@ operations = 2 * 2 * n_heads * n * n * d  # two products, a multiplication and a
 print(f"tensor cores: {operations / 1e9:.0f} * 10^9 operations, {operations / 989e6:.0f} us")
 for name, moved in (("in steps", 6 * score_bytes + other_bytes), ("without scores", other_bytes)):
     took = f"{moved / 1e6:5,.0f} MB, {moved / 4.8e6:5,.0f} us"
-    print(f"{name:14}: {took}, {operations / moved:5,.0f} operations a byte")
+    print(f"{name:14}: {took}, {operations / moved:5,.0f} operations per byte")
 
 # %% [markdown]
-# In steps it is memory, ten times as long. If only q, k, v and the result moved, there would be
-# 2,048 operations for each byte, ten times what the two peaks balance at, and the tensor cores
-# would bind. The operations are the same. *Flash attention* is attention whose scores never leave
-# the multiprocessor.
+# Done in steps, moving memory takes ten times as long as the arithmetic. Now suppose that only q,
+# k, v and the result moved. Then there would be 2,048 operations for each byte, ten times what
+# the two peaks balance at, and the tensor cores would bind. The arithmetic is the same either
+# way. **Flash attention** is attention whose scores never leave the multiprocessor.
 
 # %% [markdown]
 # ## One tile of keys
 #
-# Begin with one tile of queries, `[BLOCK_M, D]`, and one of keys and values, `[BLOCK_N, D]`.
-# `tl.dot(q, tl.trans(k))` gives all their scores at once. Softmax folds them along `axis=1`, and
-# a second `tl.dot` weighs the values.
+# *Routes: all*
 #
-# Keys past the last one are loaded as 0. **Predict** what share such a key gets, beside three
-# keys whose scores are 1.
+# Where do we begin? With what fits into one program: one tile of queries, `[BLOCK_M, D]`, and one
+# tile of keys and values, `[BLOCK_N, D]`. Then `tl.dot(q, tl.trans(k))` gives all their scores at
+# once, `[BLOCK_M, BLOCK_N]`. Softmax goes along `axis=1`, so its maximum and its sum are one
+# number per query, and a second `tl.dot` weighs the values.
+#
+# There is one trap. The number of keys need not fill the tile, so keys past the last one are
+# masked and loaded as 0. In lesson 05 zeros were harmless: they add nothing to a product.
+#
+# **Predict:** three keys have the score 1. A fourth place holds a key of zeros. What share does
+# softmax give it?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Its score is 0, and exp(0) is 1. The others have exp(1), about 2.72. So it gets
+# 1 / (3 * 2.72 + 1), about 0.11.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 scores = torch.tensor([1.0, 1.0, 1.0, 0.0])  # a key of zeros has the score 0
 print([round(share, 3) for share in torch.softmax(scores, dim=0).tolist()])
 
 # %% [markdown]
-# It takes 11 percent: `exp(0)` is 1. Zeros were neutral for the dot products of lesson 05, and
-# for a softmax they are not: the score of a missing key must be -inf.
+# A key that is not there takes 11 percent. What is neutral for a sum of products is not neutral
+# for a softmax: the score of a missing key must be -inf, because exp(-inf) is 0. A large negative
+# number such as -10,000 looks as if it would do, and it fails as soon as the real scores lie
+# below it. Then the missing key has the largest score of all.
 
 # %% [markdown]
 # ### Exercise 06.1 · One tile (core)
 #
 # One program: `BLOCK_M` queries, all of them there, and `n_keys` keys and values, at most
 # `BLOCK_N`. All tensors are float16 and contiguous. In PyTorch: `attention_in_steps(q, k, v,
-# scale)`. The powers lie between 0 and 1: they may go to the second dot as float16, the sums may not.
+# scale)`.
+#
+# The exponentials lie between 0 and 1. They may go to the second dot as float16, which rounds
+# each of them once. Their sum must stay in float32.
 
 
 # %%
@@ -136,49 +220,81 @@ check("06.1", tile_kernel)
 # <details>
 # <summary>Hint 3</summary>
 #
-# `tl.dot` wants both sides in one dtype: `power.to(tl.float16)`. (`tl.softmax` of a tile does not
-# compile in this Triton.)
+# `tl.dot` wants both sides in one dtype: `power.to(tl.float16)`.
 #
 # </details>
 
 # %% [markdown]
 # ## The loop
 #
-# With more keys than a tile holds, a program keeps its tile of queries, and the keys and values
-# go past it, tile by tile. Look at program 2: its row of score tiles exists one tile at a time,
-# in the order of the numbers, and is never stored.
+# *Routes: all*
+#
+# With more keys than a tile holds, a program keeps its tile of queries, and the tiles of keys and
+# values pass by in a loop. Look at program 2 in the picture: its row of score tiles exists one
+# tile at a time, in the order of the numbers, and is never stored.
 
 # %%
 draw.attention(64, 128, block_m=16, block_n=16, program=2)
 
 # %% [markdown]
-# Each row of queries carries lesson 04's two numbers: the maximum `m` so far, and the `total` of
-# `exp(score - m)`. New is the accumulator `acc`, the sum of `exp(score - m) * v` so far. It counts
-# in the same unit, `exp(m)`. Take one query, two tiles of two keys, and one number for a value.
-# **Predict** what comes out where the second tile brings a larger maximum, and only the total is
-# rescaled.
+# But softmax needs the maximum of the whole row before it can begin. You solved this in lesson
+# 04: keep the maximum `m` so far and the `total` of exp(score - m), and correct the total when a
+# larger maximum comes. Attention adds a third thing to carry along, the accumulator `acc`: the
+# sum of exp(score - m) * v over the keys so far, D numbers per query.
+#
+# What must happen to `acc` when the maximum changes? Write the sum out. Over the keys n that we
+# have seen,
+#
+# ```
+# acc(old m)  =  sum of exp(score_n - old m) * v_n
+#
+# exp(score_n - new m)  =  exp(score_n - old m) * exp(old m - new m)
+#
+# acc(new m)  =  sum of exp(score_n - new m) * v_n
+#             =  exp(old m - new m) * sum of exp(score_n - old m) * v_n
+#             =  exp(old m - new m) * acc(old m)
+# ```
+#
+# The factor does not depend on n, so it leaves the sum. `total` is the same sum with 1 in place
+# of v_n, so it gets the same factor. Call it `rescale`. The division comes after the loop:
+# softmax divides each exponential by the total, and it makes no difference whether one divides
+# the terms or their sum.
+#
+# Here is one query with two tiles of two keys, whose values are single numbers. In the picture
+# `alpha` is what the kernel calls `rescale`.
+
+# %%
+draw.rescale([2, 1, 5, 3], [[10], [20], [30], [40]], block=2)
+
+# %% [markdown]
+# The classic mistake is to rescale the total and forget the accumulator.
+#
+# **Predict:** how would you notice, from the result alone?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The first tile would count exp(3), about twenty times as much as it should, while the total is
+# right. A weighted mean of values between 10 and 40 would come out above 40.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 scores, v = torch.tensor([2.0, 1.0, 5.0, 3.0]), torch.tensor([10.0, 20.0, 30.0, 40.0])
 first, second = torch.exp(scores[:2] - 2), torch.exp(scores[2:] - 5)  # m is 2, and then 5
-rescale = torch.exp(torch.tensor(2.0 - 5.0))
-total = first.sum() * rescale + second.sum()
+factor = torch.exp(torch.tensor(2.0 - 5.0))
+total = first.sum() * factor + second.sum()
 before, added = (first * v[:2]).sum(), (second * v[2:]).sum()
 print(f"softmax at once:       {torch.softmax(scores, dim=0) @ v:.2f}")
 print(f"acc left as it was:    {(before + added) / total:.2f}")
-print(f"acc rescaled as total: {(before * rescale + added) / total:.2f}")
-
-# %% [markdown]
-# A mean of values of 10 to 40 cannot be 44: the first tile counts twenty times as much as it should.
-# Both numbers are multiplied by `exp(old m - new m)`. After each tile `acc / total` is the result for
-# the keys so far, so nobody need divide before the end.
+print(f"acc rescaled as total: {(before * factor + added) / total:.2f}")
 
 # %% [markdown]
 # ### Exercise 06.2 · The loop (core)
 #
 # One head: `q` is `[n_queries, D]`, `k` and `v` are `[n_keys, D]`, all float16 and contiguous.
-# The exercise launches a program for each `BLOCK_M` queries. In PyTorch: `attention_in_steps(q, k,
-# v, scale)`.
+# The exercise launches one program for each `BLOCK_M` queries. In PyTorch:
+# `attention_in_steps(q, k, v, scale)`.
 
 
 # %%
@@ -240,9 +356,23 @@ check("06.2", loop_kernel)
 # </details>
 
 # %% [markdown]
-# The whole kernel adds the heads: one for each program along the second axis of the grid. The
-# accumulator goes into the dot as its third argument, where lesson 05 had it. The launcher says in
-# a sentence what dtypes and shapes it takes.
+# You have written the core of flash attention. The papers, and the course's own finished kernels,
+# give the same six things shorter names. Keep this table at hand for the rest of the lesson.
+#
+# | in this lesson | in `kernels/` and the papers | what it is |
+# |---|---|---|
+# | `scores` | S | queries times keys, scaled in the papers |
+# | `power` | P (FlashAttention's P with a tilde) | exp(S - m), not yet divided |
+# | shares | P | softmax(S), the attention probabilities |
+# | `m` | m | the largest score of each row so far |
+# | `total` | l (the papers' script l) | the sum of each row's exponentials so far |
+# | `acc` | O | the output so far, not yet divided |
+# | `rescale` | alpha, in the papers exp(m_old - m_new) | what makes `total` and `acc` smaller |
+# | log-sum-exp | L, or lse | m + ln(l), one number per query |
+#
+# The whole kernel adds the heads: one for each program along the second axis of the grid. Their
+# number times the length times D may pass 2^31, so `head` is made 64 bits wide, as the row was in
+# lesson 04. The accumulator goes into the second dot as its third argument, as in lesson 05.
 
 
 # %%
@@ -276,18 +406,7 @@ def attention_kernel(
 
 
 # %%
-def check_inputs(q, k, v):
-    if {x.dtype for x in (q, k, v)} not in ({torch.float16}, {torch.bfloat16}):
-        raise ValueError("attention: q, k and v must all be float16, or all bfloat16.")
-    if q.ndim != 3 or k.shape != v.shape or (len(q), q.shape[-1]) != (len(k), k.shape[-1]):
-        raise ValueError("attention: q must be [heads, M, D], and k and v both [heads, N, D].")
-    if q.shape[2] not in (16, 32, 64, 128) or k.shape[1] == 0:
-        raise ValueError("attention: D must be 16, 32, 64 or 128, and N at least 1.")
-
-
-# %%
 def attention(q, k, v):
-    check_inputs(q, k, v)
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     (n_heads, n_queries, d), out = q.shape, torch.empty_like(q)
     grid = (triton.cdiv(n_queries, 64), n_heads)
@@ -297,8 +416,9 @@ def attention(q, k, v):
 
 
 # %% [markdown]
-# `heads()` makes queries, keys and values of odd and unequal lengths. The shares are rounded to
-# 16 bits before the second dot, so an absolute error is allowed, where values cancel.
+# Is it right? `heads()` makes cases with odd and unequal lengths. The exponentials are rounded to
+# 16 bits before the second dot, and values of both signs cancel in it, so an absolute error is
+# allowed.
 
 
 # %%
@@ -311,20 +431,16 @@ print(result)
 assert result.right
 
 # %% [markdown]
-# Where it says that cases are left to the GPU: `tl.dot` of bfloat16 is wrong in Triton's
-# interpreter, whatever the kernel. So in CPU mode this lesson looks at float16. Bad input gets its
-# sentence:
-
-# %% tags=["nbval-check-output"]
-try:
-    attention(torch.ones(2, 8, 16), torch.ones(2, 8, 16), torch.ones(2, 8, 16))
-except ValueError as error:
-    print(error)
-
-# %% [markdown]
-# Step through a small one: a tile of 16 queries, two tiles of keys. With the arrows beside "turn 1
-# of the loop" you see `m`, `total` and `acc` change. Look at `rescale` in turn 1: **predict** for
-# which rows it is exactly 1.
+# Step through a small launch: a tile of 16 queries and two tiles of keys. The arrows beside the
+# loop let you go from one iteration to the next and watch `m`, `total` and `acc` change. Look at
+# `rescale` in the second iteration: for some rows it is exactly 1. Which ones are they?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Those whose largest score was in the first tile. Their maximum stays, and exp(0) is 1.
+#
+# </details>
 
 # %%
 torch.manual_seed(0)
@@ -333,8 +449,18 @@ small = (q, k, v, torch.empty_like(q), 16, 30, 0.25)
 replay(attention_kernel, (1, 1), *small, D=16, BLOCK_M=16, BLOCK_N=16)
 
 # %% [markdown]
-# For those whose largest score was in the first tile. Now count a launch of 4 heads of 512.
-# **Predict** how often k and v are asked for, and look at the times of the roofs at the end.
+# What does a launch cost now? `cost` counts one with 4 heads of 512 queries and 512 keys.
+#
+# **Predict:** in tiles of 64 queries, how often is each key asked for? How large would the scores
+# be in memory, and where do they appear in what is stored?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A head has 512 / 64 = 8 programs, and each reads all its keys: eight times. The scores would be
+# 4 * 512 * 512 float16, 2 MB. They are not stored at all: 262,144 bytes are, which is the result.
+#
+# </details>
 
 # %%
 q, k, v, out = (torch.empty(4, 512, 64, dtype=torch.float16, device="meta") for _ in range(4))
@@ -342,21 +468,41 @@ args = (q, k, v, out, 512, 512, 0.125)
 cost(attention_kernel, (8, 4), *args, D=64, BLOCK_M=64, BLOCK_N=64, target="H200")
 
 # %% [markdown]
-# Eight times: each of a head's eight programs reads all its keys and values. All but the first
-# reading can come from the L2 cache, where a head's keys and values stay: 131 KB here. A tile of
-# twice as many queries halves the readings.
+# Eight readings of k and v sound like a lot, but only the first must come from device memory. A
+# head's keys and values are 131 KB here and stay in the L2 cache for the other seven.
 #
-# Nothing as large as the scores is stored. And there is a third roof: one exponential for each
-# score takes nearly as long as the tensor cores at D = 64, and half as long at D = 128. So the
-# arithmetic on scores counts, every instruction of it.
+# Look at the special functions in the last lines: one exponential per score. At D = 64 they take
+# nearly as long as the tensor cores, and at D = 128 half as long. So what happens to a score
+# between the two dots is not a detail, and it is the subject of the next section.
+
+# %% [markdown]
+# ## Sitting 2
+#
+# A good place to stop, or to start again (in a new session, run the cells with `import`,
+# `attention_in_steps`, `attention_kernel`, `attention` and `reference` first). So far you can
+#
+# - say why attention in steps is bound by memory, and flash attention is not,
+# - give a missing key the score -inf,
+# - carry `m`, `total` and `acc` through a loop over tiles of keys, and rescale both when the
+#   maximum changes.
+#
+# What follows makes this faster: fewer instructions per score, and fewer tiles.
 
 # %% [markdown]
 # ## Powers of two, and dividing once
 #
-# The hardware has `exp2` alone, so `exp(x)` is `exp2(x * log2(e))`. The kernel multiplies every
-# score by a scale in any case: fold `log2(e)` into it. The maximum is taken before the scaling;
-# a row's maximum times the scale is the maximum of the scaled row, where the scale is positive.
-# **Predict** how many instructions each way needs for 8 scores a thread.
+# *Routes: all*
+#
+# What does `tl.exp` cost? The hardware has no instruction for it. It has one for 2^x, and
+# exp(x) = 2^(x * log2(e)), so `tl.exp` multiplies first. But the kernel multiplies every score by
+# the scale in any case, just before. Two multiplications by constants can be one: let `scale2` be
+# scale * log2(e), and take `tl.exp2`.
+#
+# One more multiplication can go. The maximum may be taken of the scores as they come from the dot
+# and scaled afterwards, one multiplication per row in place of one per score: as long as the
+# scale is positive, the largest score is still the largest after scaling. What is left for each
+# score is `scores * scale2 - m`, a multiplication and a subtraction that the GPU does in one
+# instruction, and the power.
 
 
 # %%
@@ -377,29 +523,98 @@ def powers_kernel(scores_ptr, out_ptr, scale, IN_TWOS: tl.constexpr):
 # %%
 for in_twos, line in ((False, "power = tl.exp("), (True, "power = tl.exp2(")):
     s = lower(powers_kernel, "*fp32:16", "*fp32:16", 0.125, IN_TWOS=in_twos, target="sm_90")
-    found = s.follow(line, "sass").stages["sass"]
-    names = sorted({next(word for word in text.split() if word[0] != "@") for text in found})
-    print(f"{len(found)} instructions: {', '.join(names)}")
+    lines = s.follow(line, "sass").stages["sass"]
+    names = sorted({next(word for word in text.split() if word[0] != "@") for text in lines})
+    print(f"8 scores per thread, {len(lines)} instructions: {', '.join(names)}")
 
 # %% [markdown]
-# Six for a score against two: a multiply-add, `FFMA`, and the power, `MUFU.EX2`. `tl.exp` also
-# multiplies by log2(e), and tests and scales results below 2^-126 so that they keep their digits;
-# a share that small is nothing beside one of 1. Everything else stays: `m` counts in powers of
-# two now, and `rescale` is `exp2(old m - new m)`.
+# Six instructions per score against two: a multiply-add, `FFMA`, and the power, `MUFU.EX2`. (A
+# multiply-add computes a * b + c at once.) `tl.exp` also tests each result and scales those below
+# 2^-126, so that they keep their digits. We do not need that: a share so small is nothing beside
+# one of 1.
+
+# %% [markdown]
+# ### Exercise 06.9 · The scale in the exponent (core)
 #
-# The division waits for the end of the loop. For 4,096 keys in tiles of 64 it is done once and not
-# 64 times: 4,096 divisions a program of 64 queries and D = 64, in place of 262,144.
+# Your loop from 06.2 once more, in powers of two. `scores` comes unscaled from the dot, and
+# `scale2` is the scale times log2(e). Let `m` count in powers of two: it is the maximum of the
+# scores times `scale2`. Each score may be multiplied once, after the maximum was taken. In
+# PyTorch: `attention_in_steps(q, k, v, scale)`.
+
+
+# %%
+# exercise 06.9
+@triton.jit
+def twos_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, n_queries, n_keys, scale,
+    D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    dims = tl.arange(0, D)
+    q_offsets = rows[:, None] * D + dims[None, :]
+    q = tl.load(q_ptr + q_offsets, mask=rows[:, None] < n_queries, other=0.0)
+    scale2 = scale * 1.4426950408889634
+    m = tl.full([BLOCK_M], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, D], tl.float32)
+    for start in range(0, n_keys, BLOCK_N):
+        cols = start + tl.arange(0, BLOCK_N)
+        k_offsets = cols[:, None] * D + dims[None, :]
+        k = tl.load(k_ptr + k_offsets, mask=cols[:, None] < n_keys, other=0.0)
+        v = tl.load(v_ptr + k_offsets, mask=cols[:, None] < n_keys, other=0.0)
+        scores = tl.dot(q, tl.trans(k))
+        scores = tl.where(cols[None, :] < n_keys, scores, -float("inf"))
+        # about 3 lines from here
+        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)
+        power = tl.exp2(scores * scale2 - new_m[:, None])
+        rescale = tl.exp2(m - new_m)
+        # to here
+        total = total * rescale + tl.sum(power, axis=1)
+        acc = tl.dot(power.to(tl.float16), v, acc * rescale[:, None])
+        m = new_m
+    tl.store(out_ptr + q_offsets, acc / total[:, None], mask=rows[:, None] < n_queries)
+
+
+# %%
+check("06.9", twos_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
 #
-# What else leaves the kernel is one number a query: the *log-sum-exp*, `ln(sum of exp(score))`, or
-# `m + ln(total)` where `m` is the maximum of the scores themselves. The gradient needs it, and so
-# does whoever merges results over parts of the keys.
+# `tl.max(scores, axis=1)` is one number per row. Multiply that, and not the tile.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `m` and `new_m` are in powers of two already, so `rescale` needs no factor.
+#
+# </details>
+
+# %% [markdown]
+# The other saving you have made already: the division waits until after the loop. For 4,096 keys
+# in tiles of 64 it is done once and not 64 times. With 64 queries and D = 64 those are 4,096
+# divisions per program in place of 262,144.
+#
+# What else should leave the kernel? One number per query: the **log-sum-exp**, the logarithm of
+# the sum of exp(score) over all keys. With it anybody can say what each share was:
+#
+# ```
+# share_n  =  exp(score_n) / (sum of exp(score))  =  exp(score_n - log-sum-exp)
+# ```
+#
+# The backward pass of training needs that, and you will use it to merge results over parts of the
+# keys. From what the loop carries, the sum of exp(score) is exp(m) * total, so the log-sum-exp is
+# m + ln(total), if `m` is the maximum of the scores themselves.
 
 # %% [markdown]
 # ### Exercise 06.3 · Log-sum-exp (core)
 #
 # The log-sum-exp of each query's scores, in natural logarithms, as float32 `[n_queries]`; compute
-# with `tl.exp2`. `scale2` is the scale times log2(e), so `scores` are in powers of two. In PyTorch:
-# `torch.logsumexp(q.float() @ k.float().mT * scale, dim=-1)`.
+# with `tl.exp2`. `scale2` is the scale times log2(e), so `scores` are in powers of two, and so is
+# `m`. In PyTorch: `torch.logsumexp(q.float() @ k.float().mT * scale, dim=-1)`.
 
 
 # %%
@@ -452,44 +667,49 @@ check("06.3", lse_kernel)
 # </details>
 
 # %% [markdown]
-# Attend to two halves of the keys, each by itself, and merge the results. This is lesson 04's merge
-# once more: `exp(lse)` is the total of a half, and the softmax of the two log-sum-exps is the share
-# of each. The course's own kernel gives them; its tensors are `[batch, heads, length, D]`.
-# **Predict** whether the merged result is that of all keys.
+# Now attend to two halves of the keys, each by itself, and merge. `exp(lse)` is the sum of one
+# half's exponentials, so a half's part of the whole is its exp(lse) over the sum of both: the
+# softmax of the two log-sum-exps. The course's finished kernel returns them; its tensors are
+# `[batch, heads, length, D]`.
 
-# %%
+# %% tags=["nbval-check-output"]
 q, k, v = (torch.randn(1, 2, size, 32, dtype=torch.float16, device=DEVICE) for size in (40, 100, 100))
 halves = [(k[:, :, :64], v[:, :, :64]), (k[:, :, 64:], v[:, :, 64:])]
 outs, lses = zip(*(flash_attention(q, *half, return_lse=True) for half in halves), strict=True)
-shares = torch.softmax(torch.stack(lses), dim=0)  # [2, batch, heads, length]
-merged = shares[0, ..., None] * outs[0] + shares[1, ..., None] * outs[1]
+parts = torch.softmax(torch.stack(lses), dim=0)  # [2, batch, heads, length]
+merged = parts[0, ..., None] * outs[0] + parts[1, ..., None] * outs[1]
 print(torch.allclose(merged, reference(q.float(), k.float(), v.float()), atol=2e-3))
 
 # %% [markdown]
-# So one query against very many keys, which has but one program a head, can be split over many
-# programs. And the backward pass can have each share back from its score alone, as `exp(score -
-# lse)`, with no second look for maximum and sum.
+# The merged result is that of all keys. Where is this good for anything? When a model writes text
+# word by word, there is one query and very many keys. One program per head would leave most of
+# the GPU idle. Split over many programs, the keys are read by all multiprocessors at once. That
+# is called **split-KV**, or flash-decoding, and exercise 06.11 is about it.
 
 # %% [markdown]
 # ## Causal
 #
+# *Routes: all*
+#
 # A model that writes text must not look ahead: each query sees the keys up to its own. That is a
-# *causal* mask, a staircase over the scores. Look at the three kinds of tile, and at the loop of
-# program 2.
+# **causal** mask. Drawn over the scores it is a staircase. Of course you could compute all scores
+# and mask half of them, but then half of the work would be thrown away. Look at the three kinds
+# of tile in the picture, and at the loop of program 2.
 
 # %%
 draw.attention(64, 64, block_m=16, block_n=8, causal=True, program=2)
 
 # %% [markdown]
-# Tiles above the staircase are *skipped*: their keys and values are not even read. Tiles below it
-# are *whole*: every query sees every key, and they need no mask. Only the tiles that the staircase
-# crosses are *masked*.
+# Tiles above the staircase are *skipped*: nobody sees their keys, and they are not even read.
+# Tiles below it are *whole*: every query sees every key, and they need no mask. Only the tiles
+# that the staircase crosses are *masked*.
 
 # %% [markdown]
 # ### Exercise 06.4 · Tiles left (core)
 #
-# One head has 4,096 queries and 4,096 keys, under a causal mask, in tiles of 128 x 64. How many
-# score tiles must be computed, whole or masked? (Without the mask it would be 2,048.)
+# One head has 4,096 queries and 4,096 keys, under a causal mask, in tiles of 128 queries x 64
+# keys. How many score tiles must be computed, whole or masked? (Without the mask it would be
+# 2,048.)
 
 # %%
 # exercise 06.4
@@ -517,22 +737,28 @@ check("06.4", tiles)
 # </details>
 
 # %% [markdown]
-# Where the lengths differ there are two ways to lay the staircase: from the top left corner, or so
-# that it ends in the bottom right one. **Predict** which of them suits two new words after four
-# that were there before.
+# What if there are fewer queries than keys? There are two ways to lay the staircase: from the top
+# left corner, or so that it ends in the bottom right one.
+#
+# **Predict:** four words were there before, and two new ones are added. Two queries, six keys:
+# which staircase is the right one?
 
 # %% tags=["nbval-check-output"]
 print("top left:", torch.ones(2, 6).tril().int().tolist())
 print("bottom right:", torch.ones(2, 6).tril(6 - 2).int().tolist())
 
 # %% [markdown]
-# Bottom right: the last query sees all keys, so query m sees the keys n <= m + N - M. This course
-# takes it so, always. PyTorch's `is_causal=True` means top left; `causal_lower_right` in
-# `torch.nn.attention.bias` is the other.
+# The last word must see all that came before it, so it is the bottom right one: query m sees the
+# keys n <= m + N - M. This course takes it so, always. Beware: PyTorch's `is_causal=True` means
+# top left. The other one is `causal_lower_right` in `torch.nn.attention.bias`.
 #
-# With more queries than keys, the first queries see none. Their `m` stays -inf, and -inf - -inf is
-# NaN. As in lesson 04, subtract 0 where the maximum is -inf. Their result is then 0 / 0: divide by
-# 1 where the total is 0. Their log-sum-exp is -inf, as it should be.
+# With more queries than keys, the first queries see no key at all. Then three things need care:
+#
+# - Their `m` stays -inf, and -inf - -inf is NaN. As in lesson 04, subtract 0 where the maximum is
+#   -inf.
+# - Their `total` stays 0, and 0 / 0 is NaN. Divide by 1 where the total is 0.
+# - Their log-sum-exp is ln(0), which is -inf, as it should be: merged with other parts, they count
+#   for nothing.
 
 # %% [markdown]
 # ### Exercise 06.5 · Causal (core)
@@ -613,10 +839,13 @@ check("06.5", causal_loop_kernel)
 # </details>
 
 # %% [markdown]
-# Masking costs a comparison and a selection for each score, and few tiles need it. So make two
-# loops: one over the whole tiles, and one over the masked ones, to which a tile past the end of the
-# keys belongs too. Their body is a function of its own; `MASKED` is a constant, so each loop is
-# compiled without what it does not need. It counts in powers of two.
+# Your kernel masks every tile, though few need it. A mask costs a comparison and a selection for
+# each score, and guards against -inf cost more. Can whole tiles go without?
+#
+# An `if` in the loop would be decided again in each iteration. Two loops are better: one over the
+# whole tiles, and one over the masked ones, to which a tile past the end of the keys belongs too.
+# So that the body is written once, it becomes a function with a constexpr `MASKED`. The compiler
+# makes a copy for each value, and what stands under `if MASKED` is not in the other copy at all.
 
 
 # %%
@@ -646,8 +875,8 @@ def attend(
 
 
 # %% [markdown]
-# The kernel around it finds the two borders. `diagonal` is the last key that each query sees,
-# without a causal mask the last there is.
+# The kernel around it finds where the whole tiles end, and where the masked ones do. `diagonal`
+# is the last key that each query sees; without a causal mask that is the last key there is.
 
 
 # %%
@@ -669,9 +898,9 @@ def split_kernel(
     diagonal = tl.full([BLOCK_M], n_keys - 1, tl.int32)
     if CAUSAL:
         diagonal = tl.minimum(rows + n_keys - n_queries, n_keys - 1)
-        seen = first_row + n_keys - n_queries + 1  # by the first query; by the last BLOCK_M - 1 more
-        whole = tl.maximum(seen, 0) // BLOCK_N * BLOCK_N
-        end = tl.minimum(seen + BLOCK_M - 1, n_keys)
+        first_sees = first_row + n_keys - n_queries + 1  # keys that the first query sees
+        whole = tl.maximum(first_sees, 0) // BLOCK_N * BLOCK_N
+        end = tl.minimum(first_sees + BLOCK_M - 1, n_keys)  # the last query sees BLOCK_M - 1 more
     scale2 = scale * 1.4426950408889634
     acc, m, total = attend(
         q, acc, m, total, k_ptr, v_ptr, 0, whole, n_keys, diagonal, scale2, D, BLOCK_N, MASKED=False
@@ -685,7 +914,6 @@ def split_kernel(
 
 # %%
 def split_attention(q, k, v, causal=True):
-    check_inputs(q, k, v)
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     (n_heads, n_queries, d), out = q.shape, torch.empty_like(q)
     args = (q, k, v, out, n_queries, k.shape[1], d**-0.5)
@@ -716,11 +944,22 @@ print(result)
 assert result.right
 
 # %% [markdown]
-# The same kernel with and without the mask, on the 4 heads of 512 queries and keys from before, in
-# tiles of 64 x 64. **Predict** the share of the operations that is left, to the percent.
+# Now count what the staircase saves: the same kernel with and without the mask, for 4 heads of
+# 512 queries and 512 keys, in tiles of 64 x 64.
+#
+# **Predict:** what share of the operations is left, to the percent?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Of 8 x 8 tiles, 1 + 2 + ... + 8 = 36 are left: 56 percent. With more tiles it comes nearer to a
+# half.
+#
+# </details>
 
-# %%
-tile = {"D": 64, "BLOCK_M": 64, "BLOCK_N": 64}
+# %% tags=["nbval-check-output"]
+q, k, v, out = (torch.empty(4, 512, 64, dtype=torch.float16, device="meta") for _ in range(4))
+args, tile = (q, k, v, out, 512, 512, 0.125), {"D": 64, "BLOCK_M": 64, "BLOCK_N": 64}
 full, causal = (
     cost(split_kernel, (8, 4), *args, **tile, CAUSAL=flag, target="H200") for flag in (False, True)
 )
@@ -729,41 +968,77 @@ for name, each in (("full", full), ("causal", causal)):
 print(f"{causal.dot['fp16'] / full.dot['fp16']:.2%} of the operations")
 
 # %% [markdown]
-# Of 8 x 8 tiles 36 are left, 56 percent; with more tiles it comes nearer to a half. The masked
-# ones, 8 of the 36, do the work of whole tiles for half of the result. So larger tiles waste more
-# here, and read less.
+# The masked tiles, 8 of the 36, do the work of whole ones for half of the result. Larger tiles
+# waste more at the staircase, and read k and v less often.
 #
-# A causal launch is uneven: its first programs have one tile of keys, the last all. In which order
-# should they start? Let 132 multiprocessors run one program each, and take the next when done. No order
-# can be done before turn 64: 16 heads of 528 turns over 132 multiprocessors. **Predict** how near to it
-# one comes with the long programs first, head by head, and of all heads at once.
+# A causal launch is also uneven: a head's first program has one tile of keys, and its last one
+# has all. In which order should programs start? Let 132 multiprocessors run one program each, and
+# take the next when they are done; time is counted in tiles. 16 heads of 528 tiles over 132
+# multiprocessors are 64 for each, so no order can end before 64.
+#
+# **Predict:** which is better, to start the short programs first or the long ones?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The long ones. If a long program starts last, nearly everybody is done when it has just begun.
+# Short ones fill the gaps at the end.
+#
+# </details>
 
 
 # %% tags=["nbval-check-output"]
-def turns_until_done(programs, multiprocessors=132):
-    busy = [0] * multiprocessors
-    for turns in programs:  # the next one goes to whoever is free first
-        busy[busy.index(min(busy))] += turns
-    return max(busy)
+def done_at(programs, multiprocessors=132):
+    busy_until = [0] * multiprocessors
+    for tiles in programs:  # the next one goes to whoever is free first
+        busy_until[busy_until.index(min(busy_until))] += tiles
+    return max(busy_until)
 
 
-up, down = range(1, 33), range(32, 0, -1)  # the turns of a head's 32 programs
-print("short ones first, head by head:", turns_until_done([turns for _ in range(16) for turns in up]))
-print("long ones first, head by head: ", turns_until_done([turns for _ in range(16) for turns in down]))
-print("long ones first, of all heads: ", turns_until_done([turns for turns in down for _ in range(16)]))
+up, down = range(1, 33), range(32, 0, -1)  # the tiles of a head's 32 programs
+print("short ones first, head by head:", done_at([tiles for _ in range(16) for tiles in up]))
+print("long ones first, head by head: ", done_at([tiles for _ in range(16) for tiles in down]))
+print("long ones first, of all heads: ", done_at([tiles for tiles in down for _ in range(16)]))
 
 # %% [markdown]
-# Head by head, the last head's long programs begin late in either order, so little is gained. With all
-# heads at once it is 65. The course's kernels go head by head, so that few heads' keys are in use at a
-# time, and the L2 cache holds them; which is faster was not measured.
+# Head by head it does not help much, because the last head's long programs begin late in either
+# order. Over all heads at once the end comes at 65. But this count knows nothing of the L2 cache,
+# and programs that run at the same time then read the keys of all heads at once. At the end of
+# the lesson you meet a third order, in the course's fastest kernel.
+
+# %% [markdown]
+# ## Sitting 3
+#
+# A good place to stop, or to start again (in a new session, run the cells with `import`, `attend`
+# and `split_kernel` first). So far you can
+#
+# - fold the scale into exp2, divide once, and return a log-sum-exp,
+# - skip the tiles that a causal mask hides, and mask only those on the staircase, with a loop of
+#   their own,
+# - keep NaN out of rows that see no key.
+#
+# What follows is about real shapes and real hardware: heads that share keys, how large a tile may
+# be, and warps with different jobs.
 
 # %% [markdown]
 # ## Heads and lengths
 #
-# Models keep heads in two ways: `[batch, heads, length, D]`, and `[batch, length, heads, D]`, as
-# the layer before gives them. A kernel that takes three strides a tensor, from batch to batch,
-# head to head and row to row, reads both as they lie. **Predict** the strides of `x` as the kernel
-# gets them in the second way.
+# *Routes: all*
+#
+# Models keep heads in two ways: `[batch, heads, length, D]`, or `[batch, length, heads, D]`, as
+# the layer before gives them. Must one be copied into the other? No. A kernel that takes three
+# strides per tensor, from batch to batch, from head to head and from row to row, reads both as
+# they lie.
+#
+# **Predict:** which three strides does the kernel get for `x` in the second way?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# From row to row it is all heads' numbers, 6 * 32 = 192. From head to head it is 32, and from
+# batch to batch 100 * 192 = 19,200.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 x = torch.randn(2, 100, 6, 32, dtype=torch.float16, device=DEVICE)  # [batch, length, heads, D]
@@ -773,11 +1048,9 @@ moved = flash_attention(*[x.transpose(1, 2).contiguous()] * 3, causal=True)
 print("equal:", torch.equal(same, moved))
 
 # %% [markdown]
-# The rows of a head are 192 elements apart, and no copy is made.
-#
-# Models also share keys: of 32 heads of queries, 4 in a row may use one head of keys and values.
-# Then k and v are a quarter as large. A model that writes word by word has one query at a time, and
-# then reads a quarter as much. These are *grouped heads*.
+# Models also save on keys: of 32 heads of queries, say, 4 in a row use one head of keys and
+# values. These are **grouped heads**. The keys and values of a long text, which a model must keep
+# in memory while it writes, are then a quarter as large.
 
 # %% [markdown]
 # ### Exercise 06.6 · Grouped heads (core)
@@ -785,7 +1058,7 @@ print("equal:", torch.equal(same, moved))
 # `q` is `[n_heads, M, D]`, `k` and `v` are `[n_key_heads, N, D]`, all float16, and each key head
 # serves `n_heads / n_key_heads` query heads in a row. The rows of a head lie one after the other;
 # heads are `stride_qh`, `stride_kh` and `stride_vh` elements apart, which may differ. The exercise
-# launches a program a query head; M and N fit a tile. In PyTorch: first repeat k and v by
+# launches one program per query head; M and N fit a tile. In PyTorch: first repeat k and v by
 # `repeat_interleave` along the heads.
 
 
@@ -836,23 +1109,95 @@ check("06.6", grouped_kernel)
 # </details>
 
 # %% [markdown]
+# Does sharing make the kernel faster too? There is one program per query head, and each still
+# reads all keys of its key head. So as many bytes are asked for as before; only the L2 cache can
+# serve more of them. And when a model writes word by word, M is 1, but a dot needs 16 rows: 15 of
+# 16 are padding.
+#
+# Both are cured at once. Let the four heads of a group be four rows of one tile: they see the
+# same keys. Nothing is moved for it. With M = 1, `q` of 32 heads of one query is, in memory, also
+# 8 heads of four queries. This is called *packing* the group, and it needs only a view. The
+# course's v1 takes grouped heads, so count it both ways.
+
+
+# %%
+def count(q, k):
+    lse = torch.empty(q.shape[:3], device="meta")
+    strides = [step for x in (q, k, k, q) for step in x.stride()[:3]]
+    sizes = (q.shape[2], k.shape[2], q.shape[3])
+    args = (q, k, k, q, lse, 0.125, q.shape[1], q.shape[1] // k.shape[1], *strides, *sizes)
+    tile = {"IS_CAUSAL": False, "BLOCK_HEADDIM": 64, "BLOCK_M": 16, "BLOCK_N": 64}
+    return cost(flash_attention_kernel_v1, (1, q.shape[1], 1), *args, **tile, target="H200")
+
+
+# %% tags=["nbval-check-output"]
+q = torch.empty(1, 32, 1, 64, dtype=torch.float16, device="meta")  # 32 heads, one query each
+k = torch.empty(1, 8, 1024, 64, dtype=torch.float16, device="meta")  # 8 key heads
+for name, queries in (("one program per head", q), ("packed", q.view(1, 8, 4, 64))):
+    c = count(queries, k)
+    print(f"{name:20}: {c.bytes_loaded:9,} bytes asked for, {c.dot['fp16']:11,} operations of dots")
+
+# %% [markdown]
+# A quarter of both. If M is larger than 1 and a causal mask is needed, packing takes more care:
+# the position of row r is then r // group or r % group, depending on how the rows are laid.
+#
 # ## Choosing tiles
 #
-# Large tiles of queries read the keys seldom. What bounds them is room: the accumulator and the
-# scores are float32 in registers, of which a thread has at most 255; q and the tiles of k and v
-# under way lie in shared memory, at most 227 KB a program on an H200. **Predict** which of these
-# five spills, at D = 128, and what a step of pipeline depth costs.
+# *Routes: all*
+#
+# How many queries should a tile have? Larger tiles read k and v less often, as you saw. Put a
+# number on it. For one tile of keys and values, a program reads 2 * BLOCK_N * D float16, which
+# are 4 * BLOCK_N * D bytes, and computes two products of 2 * BLOCK_M * BLOCK_N * D operations.
+# Divide:
+#
+# ```
+# 4 * BLOCK_M * BLOCK_N * D operations  /  4 * BLOCK_N * D bytes  =  BLOCK_M operations per byte
+# ```
+#
+# Most of these bytes come from the L2 cache, so they run against its roof, which you met in
+# lesson 05.
+#
+# **Predict:** how many queries must a tile have, so that the L2 cache is not slower than the
+# tensor cores with their 989 TFLOP/s? The L2 cache of an H200 gives about 9.7 TB/s.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 989 / 9.7 is about 102 operations per byte, so about 102 queries: 128 is the next power of two.
+#
+# </details>
+
+# %%
+l2 = gpu_facts().l2_tb_s
+for block_m in (16, 64, 128):
+    print(f"{block_m:3} queries: {block_m:3} operations per byte, at most {block_m * l2:5,.0f} TFLOP/s")
+
+# %% [markdown]
+# So 128 queries. What bounds a tile from above is room. The accumulator and the scores are
+# float32 in registers, of which a thread has at most 255. `q` and the tiles of k and v that are
+# on their way lie in shared memory, at most 227 KB per program on an H200.
+#
+# **Predict:** with D = 128, a tile of 128 x 64 and 4 warps, how many registers per thread do the
+# accumulator and the scores take?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The accumulator is 128 x 128 numbers over 128 threads: 128 registers. The scores are 128 x 64:
+# 64 more. Together 192 of at most 255, before anything else has found a place.
+#
+# </details>
 
 
 # %%
 def try_tile(target, m, n, warps, stages):
     tile = {"D": 128, "BLOCK_M": m, "BLOCK_N": n, "num_warps": warps, "num_stages": stages}
     args = ["*fp16:16"] * 4 + [4096, 4096, 128**-0.5]
-    made = lower(split_kernel, *args, **tile, CAUSAL=False, target=target)
-    used, what = made.resources, f"{m:3} x {n:3}, {warps} warps, depth {stages}"
+    s = lower(split_kernel, *args, **tile, CAUSAL=False, target=target)
+    used, what = s.resources, f"{m:3} x {n:3}, {warps} warps, depth {stages}"
     kb = used.shared_bytes // 1024
     print(f"{what}: {used.registers} registers, {used.spill_bytes:3} bytes spilled, {kb:3} KB shared")
-    return made
+    return s
 
 
 # %%
@@ -860,10 +1205,10 @@ for tile in [(64, 64, 4, 2), (128, 64, 4, 2), (128, 64, 8, 2), (128, 64, 8, 3), 
     try_tile("sm_90", *tile)
 
 # %% [markdown]
-# 128 x 64 spills with 4 warps: the accumulator takes 128 registers of each thread and the scores 64,
-# and everything else has to live in what is left. 8 warps halve both. In shared memory 128 queries
-# take 32 KB, and each step of depth the k and v of one more turn: 32 KB with 64 keys, 64 KB with
-# 128. The last one is as large as an H200 allows, in registers and in shared memory.
+# 128 x 64 spills with 4 warps, and 8 warps halve what each thread must hold. In shared memory 128
+# queries take 32 KB, and each step of pipeline depth takes the k and v of one more iteration: 32
+# KB with 64 keys, 64 KB with 128. The last tile is as large as an H200 allows, in registers and
+# in shared memory.
 
 # %% [markdown]
 # ### Exercise 06.7 · Registers (core)
@@ -890,39 +1235,105 @@ check("06.7", registers)
 # </details>
 
 # %% [markdown]
-# An RTX 4090 (sm_89) gives a program 99 KB. A depth there takes a buffer less, as in lesson 05. Its
-# tensor cores take operands from registers alone: q is read from shared memory again in each turn,
-# and a thread needs more registers. **Predict** which of the three fits and does not spill.
+# On another GPU the answer is another. An RTX 4090 (sm_89) gives a program 99 KB, and one buffer
+# less is needed per depth, as in lesson 05. Its tensor cores take operands from registers alone,
+# so q is read from shared memory again in each iteration, and a thread needs more registers.
 
 # %%
 for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
     try_tile("sm_89", *tile)
 
 # %% [markdown]
-# The first two. Which of those that fit is fastest nobody computes: one measures, as in lesson 04.
-# The table in [kernels/flash_attention_settings.py](../kernels/flash_attention_settings.py) has a line for each amount
-# of shared memory, with an entry for each head dimension.
+# The third one spills. A bound like this prunes the choices, and measuring picks among the rest.
+# In practice that is `@triton.autotune`, with block sizes in its configurations: give it the few
+# tiles that fit, or a function `prune_configs_by={"early_config_prune": ...}` that throws out
+# those that do not, and `cache_results=True`, which keeps the winner on disk. The course wrote
+# its winners down instead:
+# [kernels/flash_attention_settings.py](../kernels/flash_attention_settings.py) has a line for
+# each amount of shared memory, with an entry for each head dimension.
+
+# %% [markdown]
+# ## Warps with different jobs
 #
-# Depth 3, as the compiler has laid it out. Look at what happens within one step.
+# *Routes: all*
+#
+# Here is the loop of a tile of 128 x 64 at depth 3, as the compiler has laid it out. When do the
+# tensor cores work?
 
 # %%
 draw.pipeline(try_tile("sm_90", 128, 64, 8, 3))
 
 # %% [markdown]
-# Two turns of k and v are on their way while the dots work on a third. But both dots of a turn stand
-# in the same step, with the softmax between them: the second dot waits for the exponentials, and
-# those wait for the first. A warp's tensor core idles meanwhile, unless other warps have a dot
-# ready.
+# Loads of later iterations are on their way while one is computed: memory is hidden. But look at
+# the tensor cores. The second dot needs the exponentials, and they need the first dot. So the
+# tensor cores idle during each softmax, unless other warps have a dot ready just then.
 #
-# *Warp specialisation* parts the work by kind: some warps only fetch tiles, others only start dots,
-# others only compute on scores, and they hand tiles to one another. Here is the loop with
-# descriptors, made in the kernel this time, compiled for a B200 with `warp_specialize=True`.
-# **Predict** how many warps it takes to fetch.
+# **Warp specialization** makes sure that they have. Warps of one program get different jobs. A
+# **producer warp** only loads tiles into shared memory. Two groups of **consumer warps** own half
+# of the tile's rows each, and compute. While one group is at its softmax, the other has the
+# tensor cores. This is a sketch of it; its durations are made up.
+
+# %%
+draw.specialized(consumers=2, tiles=5)
+
+# %% [markdown]
+# In Triton you ask for it with a word at the loop, `warp_specialize=True`, and the compiler
+# divides the work. On an H200 it does so only where q, k and v all come by descriptors. The
+# course's v5 is written so. Compile it, and look for three things in its PTX: how many warps are
+# launched, what each group does, and how many registers it asks for.
+
+
+# %%
+tile = {"IS_CAUSAL": False, "HEADDIM": 128, "BLOCK_M": 128, "BLOCK_N": 128}
+tile |= {"HEADS_PER_KEY_HEAD": 1, "PERSISTENT": True, "num_warps": 4, "num_stages": 2}
+args = ["*fp16:16"] * 4 + ["*fp32:16", "fp32"] + ["i32:16"] * 21
+s = lower(flash_attention_kernel_v5, *args, **tile, target="sm_90")
+print(s.resources)
+jobs = {"cp.async.bulk.tensor": "tile copies", "wgmma.mma": "dot steps", "ex2.approx": "powers"}
+for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a group's registers
+    done = [f"{name}: {part.count(mark)}" for mark, name in jobs.items() if mark in part]
+    print(" ".join(part.split(";")[0].split()), "|", ", ".join(done))
+
+# %% [markdown]
+# 12 warps are launched, though `num_warps` says 4: it counts one group, and there are three. A
+# program is given 168 registers for each thread at its launch, the same number for all.
+#
+# Then comes `setmaxnreg`, an instruction that Hopper brought. With it a group of four warps gives
+# registers back (`dec`) or takes more (`inc`). Read the lines from the top. The producer takes 256
+# to set things up, and then goes down to 40: it computes nothing but addresses, and its line has
+# copies and no dots. (There are four: two halves of q, k, and v.) The consumers wait with 120 each,
+# and go up to 232 when their work begins; their one copy stores the result. The last line is the
+# producer's again, at the very end.
+#
+# **Predict:** does this add up? A group has 128 threads, and the launch reserved 3 * 128 * 168
+# registers.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 128 * (40 + 232 + 232) = 64,512, and 3 * 128 * 168 = 64,512. The registers that the producer
+# does not need are exactly those that the consumers got. A multiprocessor has 65,536.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+print("at the launch:", 3 * 128 * 168, "registers")
+print("in the loop:  ", 128 * (40 + 232 + 232))
+
+# %% [markdown]
+# Why is 232 enough? Each consumer has 64 of the 128 rows: an accumulator of 64 x 128 and scores of
+# 64 x 128 over 128 threads are 64 + 64 registers. With 168 it would be tight beside all else, and
+# as a single group of 4 warps the tile would not fit at all.
+#
+# Other GPUs divide the work in other ways. On a B200 (sm_100) a single warp can start a dot, and
+# its result lies in tensor memory, so Triton splits the loop finer there. Here is the loop with
+# descriptors made in the kernel. (To launch such a kernel you need `triton.set_allocator`, as in
+# lesson 05. On sm_90 this one does not compile specialized, since its `q` comes by pointers.)
 
 
 # %%
 @triton.jit
-def specialised_kernel(
+def specialized_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, n_keys, scale2,
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
@@ -947,85 +1358,754 @@ def specialised_kernel(
 
 # %%
 args, tile = ["*fp16:16"] * 4 + [4096, 0.18], {"D": 64, "BLOCK_M": 128, "BLOCK_N": 64}
-s = lower(specialised_kernel, *args, **tile, num_warps=4, target="sm_100")
-work = {"tma_copy": "fetch", "gen5_mma ": "start dots", "reduce": "fold rows"}
+s = lower(specialized_kernel, *args, **tile, num_warps=4, target="sm_100")
+work = {"tma_copy": "load", "gen5_mma ": "start dots", "reduce": "maxima and sums of rows"}
 work |= {"exp2 %power": "take powers", "mulf %acc": "rescale the accumulator"}
-first, *others = s.ttgir.split("num_warps(")  # a group of warps each
+first, *others = s.ttgir.split("num_warps(")  # one text per group of warps
 for group in ("4" + first, *others):
-    print(group[0], "warps", ", ".join(name for mark, name in work.items() if mark in group))
+    print(group[0], "warps:", ", ".join(name for mark, name in work.items() if mark in group))
 
 # %% [markdown]
-# Four warps fold and take powers, four rescale the accumulator, one starts the dots, and two fetch.
-# While the powers of one turn are computed, the dots of another run.
+# Four jobs: softmax, rescaling, starting dots, and loading. This is the division that
+# *FlashAttention-4* makes by hand, as you will read below.
+
+# %% [markdown]
+# ## Read the finished kernel
 #
-# An H200 starts a dot with four warps, so Triton splits the loop there in another way, and does so
-# only where q, k and v all come by descriptors (with q as above it does not compile): one group of
-# warps fetches, and two more own half of the tile's rows each. One can be at its powers while the
-# other has the tensor cores. That is `flash_attention_v5`. (*FlashAttention-3* does the same by
-# hand, in CUDA.)
+# *Routes: all*
+#
+# Now you read what the course ships, as it stands in [kernels/](../kernels): first
+# `flash_attention_kernel`, which is v2, v3 and v4 with other settings, then `_fwd_kernel`, the
+# form that C calls, and at last v5. A few lines at a time, and under each piece a question. Try
+# to answer before you unfold. The names are those of the table above: S, P, m, l, O, alpha.
+#
+# If you cannot answer one, that is no failure: this is the hardest reading in the course, and
+# each answer says what the line is for.
+
+# %% [markdown]
+# The first piece is the head of the kernel. You know strides and the tile sizes; new is `EVEN_M`
+# and its like.
+#
+# ```python
+# @triton.jit(do_not_specialize=["nheads"])
+# def flash_attention_kernel(
+#     q_ptr, K, V, out_ptr, lse_ptr, scale, nheads,
+#     stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+#     stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
+#     seqlen_q, seqlen_k, stride_lse, head_dim,
+#     EVEN_M: tl.constexpr, EVEN_N: tl.constexpr, EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr,
+#     BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+#     HEADS_PER_KEY_HEAD: tl.constexpr, DESCRIPTORS: tl.constexpr,
+# ):
+# ```
+#
+# **1.** Why are `EVEN_M` and `EVEN_N` constants, and the lengths `seqlen_q` and `seqlen_k` not?
+# And what does `do_not_specialize` do for `nheads`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A constant length would mean a kernel to compile for each length. What changes the code is only
+# whether the tiles divide the length, so that no mask is needed: two kernels are enough.
+# `nheads` is only divided by. Without the note, Triton would compile one kernel for `nheads` = 1,
+# one for multiples of 16 and one for the rest, for no gain. You met this in lesson 04.
+#
+# </details>
+
+# %% [markdown]
+# What does such a flag buy? A mask does not only cost comparisons. If the compiler does not know
+# that neighboring lanes have the same mask, it must load them one by one. `EVEN | (...)` with
+# `EVEN` true at compile time is true for all lanes, whatever stands on the right, so the mask is
+# gone. Here is the smallest kernel that shows it. Its length is not known to be divisible by 16.
+
+
+# %%
+@triton.jit
+def even_kernel(x_ptr, out_ptr, n, EVEN: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    mask = EVEN | (offsets < n)
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
+    tl.store(out_ptr + offsets, x)
+
+
+# %% tags=["nbval-check-output"]
+for even in (False, True):
+    s = lower(even_kernel, *["*fp16:16"] * 2, "i32", EVEN=even, BLOCK_SIZE=1024, target="sm_90")
+    loads, wide = s.counts["ptx"]["global loads"], s.counts["ptx"]["vectorised global loads"]
+    print(f"EVEN={even!s:5}: {loads} loads per thread, {wide} of them wide")
+
+# %% [markdown]
+# Which program is this, and which queries are its own?
+#
+# ```python
+# block = tl.program_id(axis=0)
+# if IS_CAUSAL:  # the last queries see most keys: they begin first, short programs fill the end
+#     block = tl.num_programs(axis=0) - 1 - block
+# pair = tl.program_id(axis=2) * tl.num_programs(axis=1) + tl.program_id(axis=1)
+# batch, head = (pair // nheads).to(tl.int64), (pair % nheads).to(tl.int64)
+# key_head = head // HEADS_PER_KEY_HEAD
+# first_row = block * BLOCK_M
+# rows = tl.arange(0, BLOCK_M)  # [BLOCK_M], from first_row on
+# dims = tl.arange(0, BLOCK_HEADDIM)  # [BLOCK_HEADDIM]
+# ```
+#
+# **2.** The grid is (blocks, heads, batch). Why is the head not simply `tl.program_id(1)`? Why
+# are the blocks turned around under a causal mask? Why 64 bits?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `pair` counts heads over all batches: program_id(2) * heads + program_id(1). A caller may as
+# well launch (blocks, batch * heads, 1), and gets the same pairs. Then `pair // nheads` is the
+# batch and the remainder the head. Turned around, the blocks with the most keys start first, and
+# short ones fill the end. `batch * stride_qb` may pass 2^31, so both are made 64 bits wide first.
+#
+# </details>
+#
+# ```python
+# row_mask = EVEN_M | (rows < seqlen_q - first_row)
+# # [BLOCK_M, BLOCK_HEADDIM]
+# q_mask = row_mask[:, None] & (EVEN_HEADDIM | (dims < head_dim))[None, :]
+# q_start = q_ptr + batch * stride_qb + head * stride_qh + first_row.to(tl.int64) * stride_qm
+# q_ptrs = q_start + rows[:, None].to(tl.int64) * stride_qm + dims[None, :]
+# q = tl.load(q_ptrs, mask=q_mask, other=0.0)  # [BLOCK_M, BLOCK_HEADDIM]
+# ```
+#
+# **3.** What is left of `q_mask` if both flags are true? And why is `first_row` multiplied by the
+# stride apart from `rows`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Nothing: it is true for every lane, and the load of q becomes wide, as in the small kernel above.
+# `first_row.to(tl.int64) * stride_qm` is one number, computed once; only the small `rows` are
+# multiplied for each lane.
+#
+# </details>
+
+# %% [markdown]
+# Next come the borders of the two loops. You wrote these in 06.5, and in `split_kernel` they are
+# called `whole` and `end`.
+#
+# ```python
+# # Every row of this tile sees all keys before `masked`, a multiple of BLOCK_N. From there up to
+# # `end` some keys are hidden from some rows.
+# if IS_CAUSAL:  # row i sees keys up to i + seqlen_k - seqlen_q: the last row sees all
+#     first_row_sees = first_row + (seqlen_k - seqlen_q) + 1
+#     masked = tl.maximum(tl.minimum(first_row_sees, seqlen_k), 0) // BLOCK_N * BLOCK_N
+#     end = tl.maximum(tl.minimum(first_row_sees + BLOCK_M - 1, seqlen_k), 0)
+# else:
+#     masked = seqlen_k // BLOCK_N * BLOCK_N
+#     end = seqlen_k
+# scale_log2 = scale * LOG2E  # exp(scale * t) = exp2(scale_log2 * t)
+# m = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of S * scale_log2
+# l = tl.zeros([BLOCK_M], tl.float32)
+# O = tl.zeros([BLOCK_M, BLOCK_HEADDIM], tl.float32)
+# ```
+#
+# **4.** Both lengths are 256, tiles are 64 x 64, and this is the block with `first_row` = 128. What
+# are `masked` and `end`? And what if there are only 100 keys for the 256 queries?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The first query sees 129 keys. `masked` is 128, and `end` is min(129 + 63, 256) = 192: two whole
+# tiles, and one with a mask. With 100 keys it sees 128 + 100 - 256 + 1, which is below 0: no key.
+# Then `masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36: one masked tile, for the later
+# rows.
+#
+# </details>
+#
+# ```python
+# O, m, l = attend(
+#     q, O, m, l, K, V, batch, key_head,
+#     stride_kb, stride_kh, stride_kn, stride_vb, stride_vh, stride_vn,
+#     first_row, 0, masked, seqlen_q, seqlen_k, head_dim, scale_log2,
+#     EVEN_HEADDIM, IS_CAUSAL, DESCRIPTORS, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, MASKED=False,
+# )
+# if IS_CAUSAL or not EVEN_N:
+#     O, m, l = attend(
+#         q, O, m, l, K, V, batch, key_head,
+#         stride_kb, stride_kh, stride_kn, stride_vb, stride_vh, stride_vn,
+#         first_row, masked, end, seqlen_q, seqlen_k, head_dim, scale_log2,
+#         EVEN_HEADDIM, IS_CAUSAL, DESCRIPTORS, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, MASKED=True,
+#     )
+# ```
+#
+# **5.** When is the second call not in the compiled kernel at all?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Without a causal mask, and with keys that fill their tiles: then `IS_CAUSAL or not EVEN_N` is
+# false at compile time. No tile needs a mask, so only the loop without one is compiled.
+#
+# </details>
+
+# %% [markdown]
+# The end of the kernel, after the loops. `LN2` and `LOG2E` are globals of the file. A kernel may
+# use a global only if it is made with `tl.constexpr(...)`, so that its value cannot change
+# between compilation and launch.
+#
+# ```python
+# l = tl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
+# lse_ptrs = lse_ptr + pair.to(tl.int64) * stride_lse + first_row + rows
+# tl.store(lse_ptrs, m * LN2 + tl.log(l), mask=row_mask)
+# out = (O * (1.0 / l)[:, None]).to(out_ptr.dtype.element_ty)  # one division per row
+# out_start = out_ptr + batch * stride_ob + head * stride_oh + first_row.to(tl.int64) * stride_om
+# out_ptrs = out_start + rows[:, None].to(tl.int64) * stride_om + dims[None, :]
+# tl.store(out_ptrs, out, mask=q_mask)
+# ```
+#
+# **6.** Why `O * (1.0 / l)[:, None]`, and not `O / l[:, None]`? And what is
+# `out_ptr.dtype.element_ty`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A division takes several instructions. Written so, there is one per row, and one multiplication
+# per element. `out_ptr.dtype` is "pointer to float16" or "pointer to bfloat16", and `element_ty`
+# is what it points to. So one kernel serves both.
+#
+# </details>
+
+# %% [markdown]
+# Now the loop itself, in `attend`. It has the same job as yours, and takes either pointers or
+# descriptors, decided by a constexpr. First, the pointers.
+#
+# ```python
+# rows = first_row + tl.arange(0, BLOCK_M)  # [BLOCK_M]
+# cols = tl.arange(0, BLOCK_N)  # [BLOCK_N], from `start` on
+# if not DESCRIPTORS:
+#     dims = tl.arange(0, BLOCK_HEADDIM)  # [BLOCK_HEADDIM]
+#     dim_mask = EVEN_HEADDIM | (dims < head_dim)
+#     k_ptrs = (
+#         K + batch * stride_kb + key_head * stride_kh
+#         + (first_col + cols[None, :]).to(tl.int64) * stride_kn
+#     )
+#     v_ptrs = (
+#         V + batch * stride_vb + key_head * stride_vh
+#         + (first_col + cols[:, None]).to(tl.int64) * stride_vn
+#     )
+#     k_ptrs += dims[:, None]  # [BLOCK_HEADDIM, BLOCK_N]: transposed as it is read
+#     v_ptrs += dims[None, :]  # [BLOCK_N, BLOCK_HEADDIM]
+# ```
+#
+# **7.** `k_ptrs` has the shape `[BLOCK_HEADDIM, BLOCK_N]`, and a key's numbers run down its
+# columns. What does that spare? Does it make the loads of k slow?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `tl.trans(k)`: the tile is transposed as it is addressed. The loads stay wide, since the
+# compiler chooses a layout in which a thread's elements are neighbors in memory, and here these
+# run along axis 0.
+#
+# </details>
+#
+# ```python
+# for start in range(first_col, end_col, BLOCK_N):
+#     col_mask = cols < seqlen_k - start
+#     if DESCRIPTORS:  # what lies outside the tensor reads as 0
+#         k = K.load([batch.to(tl.int32), key_head.to(tl.int32), start, 0]).reshape(
+#             [BLOCK_N, BLOCK_HEADDIM]
+#         ).T
+#     elif MASKED:
+#         k = tl.load(k_ptrs, mask=dim_mask[:, None] & col_mask[None, :], other=0.0)
+#     else:
+#         k = tl.load(k_ptrs, mask=dim_mask[:, None], other=0.0)
+#     S = tl.dot(q, k)  # [BLOCK_M, BLOCK_N], not yet scaled
+# ```
+#
+# **8.** A descriptor's load has no mask. Why can it do without, and why is `col_mask` needed for
+# the scores nevertheless? Why does the last `else` still have a mask?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# What lies outside the tensor comes as 0 from a descriptor. But a key of zeros has the score 0,
+# and only -inf counts for nothing. In whole tiles all keys are there; the mask that is left is for
+# a head dimension such as 80, for which `BLOCK_HEADDIM` is 128, and it vanishes with
+# `EVEN_HEADDIM`.
+#
+# </details>
+
+# %% [markdown]
+# The heart of it: the update of the maximum, the sum and the accumulator.
+#
+# ```python
+# if MASKED:
+#     visible = col_mask[None, :]
+#     if IS_CAUSAL:
+#         visible = visible & (start + cols[None, :] <= rows[:, None] + (seqlen_k - seqlen_q))
+#     S = tl.where(visible, S, -float("inf"))
+# m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
+# base = finite(m_new) if MASKED else m_new  # only a mask makes a row of -inf
+# P = tl.exp2(S * scale_log2 - base[:, None])  # [BLOCK_M, BLOCK_N]: a multiply-add, an exp2
+# alpha = tl.exp2(m - base)  # [BLOCK_M]
+# l = l * alpha + tl.sum(P, axis=1)
+# O = O * alpha[:, None]
+# ```
+#
+# **9.** How often is a score multiplied? And why is `finite` called only under `MASKED`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Once, in the exponent, as in 06.9: `S * scale_log2 - base` is one multiply-add per score. A row's
+# maximum can only be -inf if all keys so far were hidden from it. In whole tiles every row sees
+# every key.
+#
+# </details>
+#
+# ```python
+#     if DESCRIPTORS:
+#         v = V.load([batch.to(tl.int32), key_head.to(tl.int32), start, 0]).reshape(
+#             [BLOCK_N, BLOCK_HEADDIM]
+#         )
+#     elif MASKED:
+#         v = tl.load(v_ptrs, mask=col_mask[:, None] & dim_mask[None, :], other=0.0)
+#     else:
+#         v = tl.load(v_ptrs, mask=dim_mask[None, :], other=0.0)
+#     O = tl.dot(P.to(v.dtype), v, O)  # [BLOCK_M, BLOCK_HEADDIM]
+#     m = m_new
+#     if not DESCRIPTORS:
+#         k_ptrs += BLOCK_N * tl.cast(stride_kn, tl.int64)
+#         v_ptrs += BLOCK_N * tl.cast(stride_vn, tl.int64)
+# return O, m, l
+# ```
+#
+# **10.** What is rounded here, and what is not? Why does the last step widen `stride_kn`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# P is rounded to the dtype of v, as the dot asks. S, m, l and O stay in float32. The pointers move
+# on by BLOCK_N rows; with 64 bits the step stays right where rows are very far apart. `tl.cast`
+# does what `.to` does, for a number that Triton may have made a constant as well: a stride of 1
+# becomes one.
+#
+# </details>
+
+# %% [markdown]
+# That was v2, v3 and v4. C cannot pass a descriptor, so what is exported in lesson 07 is this
+# small kernel around it:
+#
+# ```python
+# @triton.jit(do_not_specialize=["batch", "nheads"])
+# def _fwd_kernel(
+#     Q, K, V, Out, Lse, TMP, softmax_scale, batch, nheads,
+#     stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+#     stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
+#     seqlen_q, seqlen_k, seqlen_q_rounded, head_dim,
+#     EVEN_M: tl.constexpr, EVEN_N: tl.constexpr, EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr,
+#     BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+# ):
+# ```
+#
+# ```python
+# flash_attention_kernel(
+#     Q, K, V, Out, Lse, softmax_scale, nheads,
+#     stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+#     stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
+#     seqlen_q, seqlen_k, seqlen_q_rounded, head_dim,
+#     EVEN_M, EVEN_N, EVEN_HEADDIM, IS_CAUSAL, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, 1, False,
+# )
+# ```
+#
+# **11.** Which two parameters does it fix? `EVEN_M` is declared `tl.constexpr`. How can a caller
+# in C give it at run time?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The last two: one head of queries per key head, and no descriptors. A signature for export says
+# for each parameter whether it is a constant or a type, and may say `i1` for `EVEN_M`. The code
+# is written so that both work: `EVEN_M | (rows < ...)` is an OR of values then, and `not EVEN_N`
+# a branch. Masks cost their time then, since the compiler cannot leave them out.
+#
+# </details>
+
+# %% [markdown]
+# Now v5, from [kernels/flash_attention_specialized.py](../kernels/flash_attention_specialized.py).
+# It starts with the descriptors. `q_rows` is the number of rows of q in all its heads together.
+#
+# ```python
+# q_tiles = tl.make_tensor_descriptor(
+#     q_ptr, [q_rows, stride_qm], [stride_qm, 1], [BLOCK_M, HEADDIM]
+# )
+# k_tiles = tl.make_tensor_descriptor(
+#     k_ptr, [k_rows, stride_kn], [stride_kn, 1], [BLOCK_N, HEADDIM]
+# )
+# v_tiles = tl.make_tensor_descriptor(
+#     v_ptr, [v_rows, stride_vn], [stride_vn, 1], [BLOCK_N, HEADDIM]
+# )
+# out_tiles = tl.make_tensor_descriptor(
+#     out_ptr, [out_rows, stride_om], [stride_om, 1],
+#     [BLOCK_M, 128 if HEADDIM == 256 else HEADDIM],
+# )
+# scale_log2 = scale * LOG2E
+# ```
+#
+# **12.** q has four axes, and its descriptor two. What is a row of it? What would go wrong where
+# tiles do not divide the length?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# All heads of all batches are read as one matrix, one row per query, `stride_qm` apart. At the end
+# of a head a tile would not run into zeros but into the next head's rows. So v5 is only taken
+# where the tiles divide both lengths.
+#
+# </details>
+#
+# ```python
+# def first_element(batch, head, stride_b, stride_h, stride_m):
+#     """The row and column where a head begins, in its tensor read as one matrix of rows stride_m
+#     apart."""
+#     return (
+#         batch * (stride_b // stride_m) + head * (stride_h // stride_m),
+#         head * (stride_h % stride_m),
+#     )
+# ```
+#
+# **13.** Where does head h begin in `[batch, heads, length, D]`, and where in
+# `[batch, length, heads, D]`, both contiguous?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# In the first, `stride_h` is length * D and `stride_m` is D: row h * length, column 0. In the
+# second, `stride_h` is D and `stride_m` is heads * D: row 0 of its batch, column h * D. One
+# function serves both.
+#
+# </details>
+
+# %% [markdown]
+# The programs are persistent, as in lesson 05: as many as fit at a time, and each takes tile
+# after tile.
+#
+# ```python
+# if PERSISTENT:
+#     n_programs = tl.num_programs(axis=0)
+#     for nth in tl.range(tl.program_id(axis=0), n_tiles, n_programs, warp_specialize=True):
+#         tile = nth
+#         if IS_CAUSAL:  # every other round runs backwards: who had many keys gets few
+#             rounds = nth // n_programs
+#             backwards = tl.minimum((rounds + 1) * n_programs, n_tiles) - 1 - nth % n_programs
+#             tile = tl.where(rounds % 2 == 0, nth, backwards)
+#         attend_specialized(
+#             tile, q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
+#             stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+#             stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
+#             seqlen_q, seqlen_k,
+#             IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, False,
+#         )
+# ```
+#
+# **14.** 4 programs, 8 tiles, and a causal mask. Which tiles does program 0 get, and which does
+# program 3? Why is every other round turned around?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# In round 0 they get 0 and 3, and in round 1 min(8, 8) - 1 - 0 = 7 and 7 - 3 = 4. Within a head
+# the tiles come longest first, so whoever had a long one in one round gets a short one in the
+# next.
+#
+# </details>
+
+# %% [markdown]
+# You saw that starting long programs first brought 16 heads to an end at 82, and no order could
+# beat 64. Try this one: `run_specialized` launches 128 programs for these 512 tiles, as many as
+# share them evenly in four rounds.
+
+
+# %% tags=["nbval-check-output"]
+def tile_of(nth, n_programs, n_tiles):
+    rounds = nth // n_programs
+    backwards = min((rounds + 1) * n_programs, n_tiles) - 1 - nth % n_programs
+    return nth if rounds % 2 == 0 else backwards
+
+
+lengths = 16 * list(range(32, 0, -1))  # 16 heads, the longest tile of queries first
+each = [sum(lengths[tile_of(nth, 128, 512)] for nth in range(p, 512, 128)) for p in range(128)]
+print("the first program is done at", min(each), "and the last at", max(each))
+
+# %% [markdown]
+# All end together, and no program had to ask who is free.
+#
+# ```python
+# else:
+#     attend_specialized(
+#         tl.program_id(axis=0), q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2,
+#         nheads, n_blocks,
+#         stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
+#         stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om, seqlen_q, seqlen_k,
+#         IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, True,
+#     )
+# ```
+#
+# **15.** The very last argument is `SPECIALIZE`: here it is True, and above it was False. Which
+# loop is divided among the warps in each case, and what does that gain at a head dimension of 128?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Above, the loop over tiles is specialized as a whole, and here the loop over keys within one
+# tile. In the first case the producer runs on into the next tile and loads its q and first keys
+# while the consumers finish this one. That takes shared memory for a second q, which there is at
+# 128, and not at 256.
+#
+# </details>
+
+# %% [markdown]
+# What is done for one tile of queries:
+#
+# ```python
+# pair = tile // n_blocks
+# batch, head = pair // nheads, pair % nheads
+# # Under a causal mask the last queries see most keys: they come first.
+# first_row = (n_blocks - 1 - tile % n_blocks) * BLOCK_M
+# q_row, q_col = first_element(batch, head, stride_qb, stride_qh, stride_qm)
+# k_row, k_col = first_element(batch, head // HEADS_PER_KEY_HEAD, stride_kb, stride_kh, stride_kn)
+# v_row, v_col = first_element(batch, head // HEADS_PER_KEY_HEAD, stride_vb, stride_vh, stride_vn)
+# rows = tl.arange(0, BLOCK_M)  # [BLOCK_M]
+# cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
+# q = q_tiles.load([q_row + first_row, q_col])  # [BLOCK_M, HEADDIM]
+# end = seqlen_k
+# if IS_CAUSAL:
+#     end = tl.maximum(tl.minimum(first_row + BLOCK_M + (seqlen_k - seqlen_q), seqlen_k), 0)
+# ```
+#
+# **16.** `q_row` and `first_row` are added in the load of q. What is each of them?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `q_row` is where the head begins in the matrix of all heads. `first_row` is where the tile begins
+# in its head, counted from the end, so that the longest comes first.
+#
+# </details>
+#
+# ```python
+# m = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of S * scale_log2
+# l = tl.zeros([BLOCK_M], tl.float32)
+# O = tl.zeros([BLOCK_M, HEADDIM], tl.float32)
+# for start in tl.range(0, end, BLOCK_N, warp_specialize=SPECIALIZE):
+#     k = k_tiles.load([k_row + start, k_col]).T  # [HEADDIM, BLOCK_N]
+#     S = tl.dot(q, k)  # [BLOCK_M, BLOCK_N], not yet scaled
+#     if IS_CAUSAL:
+#         last_visible = first_row + rows + (seqlen_k - seqlen_q) - start  # [BLOCK_M]
+#         S = tl.where(cols[None, :] <= last_visible[:, None], S, -float("inf"))
+# ```
+#
+# **17.** v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of
+# a causal head. Why?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The compiler divides one loop among the warps, and a second loop would have to be divided once
+# more. So the mask is computed on every tile. It costs a comparison and a selection per score,
+# and what the specialized warps gain is more than that.
+#
+# </details>
+#
+# ```python
+# m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
+# P = tl.exp2(S * scale_log2 - m_new[:, None])  # [BLOCK_M, BLOCK_N]
+# alpha = tl.exp2(m - m_new)  # [BLOCK_M]
+# l = l * alpha + tl.sum(P, axis=1)
+# v = v_tiles.load([v_row + start, v_col])  # [BLOCK_N, HEADDIM]
+# O = tl.dot(P.to(v.dtype), v, O * alpha[:, None])  # [BLOCK_M, HEADDIM]
+# m = m_new
+# ```
+#
+# **18.** Which of the lines of this loop does the producer run, and which do the consumers? And
+# why is there no `finite` here, although rows are masked?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The producer runs the two `.load`s, of k and of v. All else is the consumers', for 64 rows each.
+# Since the tiles divide both lengths, a row of a tile that takes any key sees the first key. So
+# its maximum is a number from the first iteration on.
+#
+# </details>
+
+# %% [markdown]
+# And the result is stored, by a descriptor as well.
+#
+# ```python
+# l = tl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
+# tl.store(lse_ptr + pair.to(tl.int64) * seqlen_q + first_row + rows, m * LN2 + tl.log(l))
+# out_row, out_col = first_element(batch, head, stride_ob, stride_oh, stride_om)
+# out = O * (1.0 / l)[:, None]  # one division for a row
+# if HEADDIM == 256:  # by halves, whose place in shared memory fits beside two stages
+#     left, right = out.reshape(BLOCK_M, 2, HEADDIM // 2).permute(0, 2, 1).split()
+#     out_tiles.store([out_row + first_row, out_col], left.to(out_tiles.dtype))
+#     out_tiles.store([out_row + first_row, out_col + HEADDIM // 2], right.to(out_tiles.dtype))
+# else:
+#     out_tiles.store([out_row + first_row, out_col], out.to(out_tiles.dtype))
+# ```
+#
+# **19.** A store by descriptor goes through shared memory. What does the branch for 256 do?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It stores the left 128 columns and then the right ones, so that half as much shared memory is
+# needed beside the tiles of k and v. `reshape` makes `[BLOCK_M, 2, 128]` of a tile, `permute`
+# moves the 2 to the end, and `split` takes a last axis of length 2 apart.
+#
+# </details>
+#
+# **20.** v5 runs with `num_stages=2`. The settings file says that three stages "compile and give
+# wrong results". What do you learn from that?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# That a compiler has bugs too, and that a faster variant is first verified and then timed. The
+# course's own bench refuses to time what it has not verified.
+#
+# </details>
 
 # %% [markdown]
 # ## Against the best
 #
-# PyTorch has four kinds of attention. `math` writes the scores to memory, and computes in float32;
-# `efficient` and `flash` are flash attention in CUDA, `flash` its second generation, written for the
-# A100; cuDNN's is NVIDIA's own, for each GPU. This was recorded on an H200 with PyTorch 2.11 and its
-# cuDNN, older than the ones you have installed: 16,384 queries in all, 16 heads, D = 128, float16. The
-# operations are counted as 4 * M * N * D per head for all of them.
-# **Predict** how far `math` is behind, and which of the others the course's kernel passes.
+# *Routes: all*
+#
+# How good is all this? PyTorch's own attention can be told which kernel to take. `math` writes
+# the scores to memory and computes in float32. `efficient` and `flash` are flash attention in
+# CUDA, where `flash` is FlashAttention-2, written for the A100. `cuDNN` is NVIDIA's own, made for
+# each GPU. This was recorded on an H200 with PyTorch 2.11: 16,384 queries in all, 16 heads,
+# D = 128, float16. The operations are counted as 4 * M * N * D per head for everybody.
 
 # %%
 speeds = recorded("flash_attention_128")
-peers = ["torch, cuDNN", "torch, flash", "torch, efficient", "torch, math"]
-draw.speeds(speeds, series=["flash_attention", *peers])
+peers = {name: name for name in ("torch, cuDNN", "torch, flash", "torch, efficient", "torch, math")}
+draw.speeds(speeds, series={"flash_attention": "the course's v5", **peers})
 
 # %% [markdown]
-# `math` is more than twenty times slower, and not ten: in float32 its scores are twice as large,
-# and its products use no tensor cores. Its speed hardly changes with the length, since all that it
-# does grows with N x N. The course's kernel is 1.5 to 1.6 times as fast as `flash`, and has between
-# 0.86 and 0.91 of cuDNN's speed. Now its own versions, under a causal mask; the operations counted are half as
-# many. `flash_attention` is `v5` here. **Predict** where `v1`, which leaves out no tile, ends up.
+# `math` is more than twenty times slower than v5, and not ten times, as our count in steps says:
+# in float32 its scores are twice as large, and its products use no tensor cores. v5 is 1.5 to 1.6
+# times as fast as `flash`, and reaches 0.86 to 0.91 of cuDNN's speed.
+#
+# Where do the versions stand under the two roofs? v1 and v2 have tiles of 64 queries, the others
+# of 128.
 
 # %%
-versions = [f"flash_attention_v{version}" for version in (1, 2, 3, 4)]
-draw.speeds(recorded("flash_attention_128_causal"), series=["flash_attention", *versions])
+per_byte = {f"flash_attention_v{version}": 64 if version < 3 else 128 for version in (1, 2, 3, 4)}
+draw.ladder(speeds, {**per_byte, "flash_attention": 128})
 
 # %% [markdown]
-# `v1` is your `attention_kernel` with a mask: 150 TFLOP/s at 16,384, where it makes 310 without one. `v2` has
-# powers of two, skips what is hidden, and starts long programs first: 1.9 to 2.7 times as fast.
-# `v3` has larger tiles and more depth; at 512 its tiles cost more than they gain. `v4` reads k and
-# v by descriptors. In `v5` one group of warps fetches, two have half the rows each, and programs
-# are persistent, so that the next tile's first keys come while this one ends. That counts most
-# where loops are short: a third at 1,024, next to nothing at 16,384.
+# None touches the roof of the L2 cache, but v2 is at nearly three quarters of it, and larger tiles
+# moved that roof out of the way. Between v1 and v2 the roofs are the same: what v2 saves is
+# instructions per score. Between v4 and v5 they are the same too: in v5 one group's softmax runs
+# under the other group's dots, and programs go on to the next tile without a pause.
 #
-# And the other head dimensions? At D = 64 `flash_attention` is `v4`. Here is its share of cuDNN's
-# speed.
+# Now the same versions under a causal mask, where the operations counted are half as many.
+#
+# **Predict:** v1 leaves out no tile. It makes 309 TFLOP/s without a mask at 16,384. Where does it
+# end up with one?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At about half, 154, since it does all of the work and half of it counts. It was recorded at 150:
+# the mask itself costs it little.
+#
+# </details>
+
+# %%
+versions = {f"flash_attention_v{version}": f"v{version}" for version in (1, 2, 3, 4)}
+draw.speeds(recorded("flash_attention_128_causal"), series={"flash_attention": "v5", **versions})
+
+# %% [markdown]
+# `v2` skips what is hidden, folds the scale into exp2 and starts long programs first: 1.9 to 2.7
+# times as fast as v1. `v3` has larger tiles and more depth; at 512 and 1,024 keys its tiles waste
+# more at the staircase than they gain. `v4` reads k and v by descriptors. `v5` has specialized
+# warps and persistent programs. That gains most where loops are short: a third over v4 at 1,024,
+# one percent at 16,384.
+#
+# And the other head dimensions? v5 is made for 128 and 256; at 64 the course's best is v4. Here is
+# the best one's share of cuDNN's speed.
 
 # %%
 for head_dim in (64, 128, 256):
-    found = recorded(f"flash_attention_{head_dim}")
-    times = [
-        (found.at("torch, cuDNN", n).ms, found.at("flash_attention", n).ms) for n in (1024, 4096, 16384)
-    ]
-    print(f"D = {head_dim:3}:", ", ".join(f"{theirs / ours:.2f}" for theirs, ours in times))
+    runs = [recorded(f"flash_attention_{head_dim}{suffix}") for suffix in ("", "_causal")]
+    pairs = [(run.at("torch, cuDNN", n), run.at("flash_attention", n)) for run in runs for n in
+             (1024, 2048, 4096, 8192, 16384)]  # fmt: skip
+    ratios = [theirs.ms / ours.ms for theirs, ours in pairs]
+    extremes = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    print(f"D = {head_dim:3}: {extremes}, {sum(ratios) / 10:.2f} on average")
 
 # %% [markdown]
-# Over all lengths from 1,024 on, with and without the mask, it is 0.96, 0.89 and 0.87 on average.
-# What is left is in the loop. Within a group of warps a dot, the powers, and the next dot wait for
-# one another: Triton waits for both dots before the powers, and only the other group fills the gap.
-# FlashAttention-3 leaves the dot of one turn running under the powers of the next, in the same
-# warps. `tl` has no words for that; Gluon, Triton's language one level below, has.
+# What is left is in the loop. Within one consumer group the dot, the powers and the next dot still
+# wait for one another. Only the other group fills the gap, and nobody orders the two.
 #
-# One more cost is not in these plots, which show the GPU's time: to launch `v5`, Python takes the
-# CPU 0.1 to 0.2 ms, cuDNN's call less than 0.1. For short lengths that is more than the GPU needs. A
-# CUDA graph or an exported kernel spares it.
+# One more cost is not in these plots, which show the GPU's time. To launch v5, Python takes the CPU
+# 0.13 to 0.2 ms, and cuDNN's call 0.05 to 0.06. In the causal run at 512 keys v5's launch takes
+# longer than the GPU's work.
+# A CUDA graph, in lesson 07, launches without Python. Export is no way out here: v4 takes
+# descriptors and v5 makes them, and neither can be exported.
 
 # %% [markdown]
-# ## A sliding window
+# ## Where attention stands in 2026
 #
-# Where texts are long, some layers let each query see only the last few keys up to its own, a
-# *window*. The work then grows with N and no longer with N x N, if the tiles outside the window are
-# skipped on both sides. Look at program 5.
+# *Routes: all*
+#
+# You will rarely write attention from scratch at work. What is there already? PyTorch tells you
+# what your version knows.
+
+# %%
+members = torch.nn.attention.SDPBackend.__members__
+kinds = [name for name in members if name.endswith(("MATH", "ATTENTION"))]
+print("kinds of scaled_dot_product_attention:", *kinds)
+print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_impls())
+
+# %% [markdown]
+# - When no kernel need be written, *FlexAttention* (`torch.nn.attention.flex_attention`) is the
+#   first thing to try. You give it a Python function
+#   that changes a score or hides it, and `torch.compile` puts that into a flash attention kernel
+#   for you. The kernel is a Triton template: you could read it now.
+#
+#   ```python
+#   def bias(score, batch, head, q_index, kv_index):
+#       return score - slope * (q_index - kv_index)
+#
+#   torch.compile(flex_attention)(q, k, v, score_mod=bias)
+#   ```
+# - For texts of different lengths in one batch, `torch.nn.attention.varlen` takes them one after
+#   the other, without padding, with the places where each begins.
+# - FA3 in the list is *FlashAttention-3*, for Hopper. Like v5 it has producer and consumer
+#   warps. It goes further in two ways. Named barriers order the two consumer groups, so that one
+#   is at its softmax exactly when the other has the tensor cores. And within a group, the first dot
+#   of the next tile already runs under the softmax of this one.
+# - FA4 is *FlashAttention-4*, for Blackwell. On these GPUs tensor cores became faster and the
+#   special functions did not, so powers bind. FA4 computes a part of them with a polynomial on
+#   the ordinary arithmetic units, and skips a rescaling where the maximum has hardly grown. Its
+#   warps have the jobs that you saw Triton find for the B200.
+# - FA3 and FA4 are packages of their own. Once one is installed,
+#   `torch.nn.attention.activate_flash_attention_impl("FA4")` makes it PyTorch's `flash`.
+#
+# Could Triton do what FA3 does? `tl` has no words for two groups that wait for one another, or for
+# a dot that is left running. *Gluon* has: it is a language one level below, in the same package,
+# in which you choose the layouts, the buffers and the barriers yourself.
+
+# %% [markdown]
+# ## Three variations
+#
+# *Routes: all*
+#
+# The rest of the lesson is for those who want more: three stretch exercises, each of which changes
+# your loop in a way that real models do.
+#
+# The first is a sliding window. Where texts are long, some layers let each query see only the last few keys up to its own, a
+# **window**. The work then grows with N and no longer with N x N, if the tiles outside the window
+# are skipped on both sides. Look at program 5.
 
 # %%
 draw.attention(64, 64, block_m=8, block_n=8, causal=True, window=20, program=5)
@@ -1105,29 +2185,225 @@ check("06.8", window_kernel)
 # </details>
 
 # %% [markdown]
+# The second is a bias on the scores. How does a model know which words are near? Dot products do not say. One way, which models with
+# *ALiBi* take, is to subtract a number from each score that grows with the distance between query
+# and key. Such a bias comes after the scale. In a kernel that computes in powers of two, it must be
+# brought into the same units as the scores.
+
+# %% [markdown]
+# ### Exercise 06.10 · A bias by distance (stretch)
+#
+# The score of query m and key n is the dot product times `scale`, minus `slope` times the distance
+# between n and m + N - M. The loop counts in powers of two. In PyTorch, with
+# `distance = (torch.arange(M)[:, None] + N - M - torch.arange(N)).abs()`:
+# `torch.softmax(q @ k.mT * scale - slope * distance, dim=-1) @ v`.
+
+
+# %%
+# exercise 06.10
+@triton.jit
+def bias_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, n_queries, n_keys, slope, scale,
+    D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    rows, dims = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, D)
+    q_offsets = rows[:, None] * D + dims[None, :]
+    q = tl.load(q_ptr + q_offsets, mask=rows[:, None] < n_queries, other=0.0)
+    log2e = 1.4426950408889634
+    m = tl.full([BLOCK_M], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, D], tl.float32)
+    for start in range(0, n_keys, BLOCK_N):
+        cols = start + tl.arange(0, BLOCK_N)
+        k_offsets = cols[:, None] * D + dims[None, :]
+        k = tl.load(k_ptr + k_offsets, mask=cols[:, None] < n_keys, other=0.0)
+        v = tl.load(v_ptr + k_offsets, mask=cols[:, None] < n_keys, other=0.0)
+        scores = tl.dot(q, tl.trans(k))
+        # about 2 lines from here
+        distance = tl.abs(rows[:, None] + n_keys - n_queries - cols[None, :])
+        scores = scores * (scale * log2e) - distance * (slope * log2e)
+        # to here
+        scores = tl.where(cols[None, :] < n_keys, scores, -float("inf"))
+        new_m = tl.maximum(m, tl.max(scores, axis=1))
+        power, rescale = tl.exp2(scores - new_m[:, None]), tl.exp2(m - new_m)
+        total = total * rescale + tl.sum(power, axis=1)
+        acc = tl.dot(power.to(tl.float16), v, acc * rescale[:, None])
+        m = new_m
+    tl.store(out_ptr + q_offsets, acc / total[:, None], mask=rows[:, None] < n_queries)
+
+
+# %%
+check("06.10", bias_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# The row's own place among the keys is `rows[:, None] + n_keys - n_queries`, and `tl.abs` makes a
+# difference a distance.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# exp(s - b) is exp2((s - b) * log2e). So both the scaled score and the bias are multiplied by it.
+#
+# </details>
+
+# %% [markdown]
+# The third is one query with very many keys. A model that writes has one query per head and step, and thousands of keys. Splitting the keys
+# over programs is split-KV. Each program attends to its part and leaves a result and a
+# log-sum-exp; a second kernel merges them. With one query there is no need for `tl.dot`: a
+# multiplication and a sum over the tile do it, and memory is what binds.
+
+# %% [markdown]
+# ### Exercise 06.11 · Split the keys (stretch)
+#
+# `q` is `[D]`, `k` and `v` are `[N, D]`, all float16. `part_kernel` takes 64 keys per program:
+# store its log-sum-exp. Then let `merge_kernel` make the result of all parts, `[D]`. In PyTorch:
+# `torch.softmax(k @ q * D**-0.5, dim=0) @ v`.
+
+
+# %%
+# exercise 06.11
+@triton.jit
+def part_kernel(q_ptr, k_ptr, v_ptr, parts_ptr, lse_ptr, n_keys, scale, D: tl.constexpr):
+    part, dims = tl.program_id(axis=0), tl.arange(0, D)
+    cols = part * 64 + tl.arange(0, 64)
+    offsets, there = cols[:, None] * D + dims[None, :], cols < n_keys
+    q = tl.load(q_ptr + dims).to(tl.float32)
+    k = tl.load(k_ptr + offsets, mask=there[:, None], other=0.0).to(tl.float32)
+    v = tl.load(v_ptr + offsets, mask=there[:, None], other=0.0).to(tl.float32)
+    scores = tl.where(there, tl.sum(q[None, :] * k, axis=1) * scale, -float("inf"))  # [64]
+    m = tl.max(scores, axis=0)
+    power = tl.exp(scores - m)
+    total = tl.sum(power, axis=0)
+    tl.store(parts_ptr + part * D + dims, tl.sum(power[:, None] * v, axis=0) / total)
+    # about 1 line from here
+    tl.store(lse_ptr + part, m + tl.log(total))
+    # to here
+
+
+@triton.jit
+def merge_kernel(parts_ptr, lse_ptr, out_ptr, n_parts, D: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    numbers, dims = tl.arange(0, BLOCK_SIZE), tl.arange(0, D)
+    lse = tl.load(lse_ptr + numbers, mask=numbers < n_parts, other=-float("inf"))  # [BLOCK_SIZE]
+    offsets = numbers[:, None] * D + dims[None, :]
+    parts = tl.load(parts_ptr + offsets, mask=numbers[:, None] < n_parts, other=0.0)
+    # about 3 lines from here
+    weight = tl.exp(lse - tl.max(lse, axis=0))
+    out = tl.sum(weight[:, None] * parts, axis=0) / tl.sum(weight, axis=0)
+    tl.store(out_ptr + dims, out)
+    # to here
+
+
+def split_keys(q, k, v):
+    (n, d), n_parts, out = k.shape, triton.cdiv(len(k), 64), torch.empty_like(q)
+    parts = torch.empty(n_parts, d, dtype=torch.float32, device=q.device)
+    lse = torch.empty(n_parts, dtype=torch.float32, device=q.device)
+    part_kernel[(n_parts,)](q, k, v, parts, lse, n, d**-0.5, D=d)
+    merge_kernel[(1,)](parts, lse, out, n_parts, D=d, BLOCK_SIZE=triton.next_power_of_2(n_parts))
+    return out
+
+
+# %%
+check("06.11", split_keys)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# The sum of a part's exponentials is exp(m) * total. Its logarithm is what the merge needs.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# In the merge each part counts exp(lse). Subtract the largest lse first, as in every softmax.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# Each part is divided already. The merged result is a weighted mean: divide by the sum of the
+# weights.
+#
+# </details>
+
+# %% [markdown]
 # ## On your own
 #
 # - Step through `split_kernel` with 40 queries and 30 keys, in tiles of 16 x 16. For which rows does
 #   `m` stay -inf, and what keeps NaN out of their results?
 # - Give `attention_kernel` tiles of 16 x 64 and of 128 x 64. What does `cost` say of the bytes
 #   loaded, and of the registers?
-# - Add a bias to the scores that falls with the distance between query and key, and verify it.
-#   Where must it be added, before the scale or after, and in which units?
-# - One query, 65,536 keys: split the keys over 16 programs, store each one's log-sum-exp, and merge
-#   them in a second kernel.
+# - Compile v5 with `HEADDIM=256, BLOCK_N=64, PERSISTENT=False`. Which registers does each group
+#   ask for, and how many copies has the producer?
 #
 # ## In practice
 #
-# [kernels/flash_attention.py](../kernels/flash_attention.py) is the finished operation: any lengths,
-# head dimensions from 16 to 256, batches, grouped heads, causal or not, in five versions. The last two
-# need a GPU that reads descriptors in hardware, and lengths or strides that suit them.
+# [kernels/flash_attention.py](../kernels/flash_attention.py) is the finished operation: any
+# lengths, head dimensions from 16 to 256, batches, grouped heads, causal or not, in five versions.
+# v4 and v5 need a GPU that reads descriptors in hardware, and lengths or strides that suit them.
 #
-# To train, a model needs the backward pass as well. It reads the log-sum-exp, computes each score a
-# second time and writes no N x N matrix either: five products a tile, where four would do.
+# To train, a model needs the backward pass as well. It reads the log-sum-exp, computes each score
+# a second time, and writes no M x N matrix either. There are five matrix products per tile: S once
+# more, and those for the gradients of P, V, Q and K. Storing P would save the first, and it would
+# cost the traffic that this whole lesson avoids.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can write attention that stores no scores, for any lengths and masks, say which roof binds
+# it, and choose its tiles. You have read a kernel at the limit of what Triton can say today. Ask
+# yourself:
+#
+# 1. Your attention is right for 4,096 keys, and wrong by a few percent for 4,100. Where do you
+#    look?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At the last tile: 4,100 is no multiple of the tile. Keys past the end were loaded as 0, and
+# their scores must become -inf before the maximum is taken.
+#
+# </details>
+#
+# 2. Two programs have each attended to half of the keys, and gave you their results and
+#    log-sum-exps. How do you merge them, and what if one half was hidden altogether?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Weigh them by the softmax of the two log-sum-exps. A hidden half has -inf there, and so the
+# weight 0.
+#
+# </details>
+#
+# 3. Why does a consumer warp of v5 get 232 registers, and the producer 40?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A consumer holds half of the accumulator and of the scores, 64 + 64 registers per thread, and
+# what the softmax needs. The producer holds addresses. `setmaxnreg` moves registers from one to
+# the other.
+#
+# </details>
+#
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/06-flash-attention.py](../solutions/06-flash-attention.py) has all answers.
+#
+# **Next:** [lesson 07](07-ahead-of-time.ipynb). You compile kernels before the program runs, and
+# call this attention from C++.
 #
 # ## Further reading
 #
 # - T. Dao and others: *FlashAttention*, arXiv:2205.14135; *FlashAttention-2*, arXiv:2307.08691
-# - J. Shah and others: *FlashAttention-3*, arXiv:2407.08608: warp specialisation on an H100
+# - J. Shah and others: *FlashAttention-3*, arXiv:2407.08608: warp specialization on an H100
 # - M. Milakov and N. Gimelshein: *Online normalizer calculation for softmax*, arXiv:1805.02867
 # - M. Rabe and C. Staats: *Self-attention Does Not Need O(n^2) Memory*, arXiv:2112.05682
+# - O. Press and others: *Train Short, Test Long: Attention with Linear Biases*, arXiv:2108.12409

@@ -289,6 +289,99 @@ MISTAKES = {
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
     ],
+    "06.9": [
+        Mistake("powers of e with scale2", {"tl.exp2(scores * scale2": "tl.exp(scores * scale2",
+            "tl.exp2(m - new_m)": "tl.exp(m - new_m)"}, "wrong",
+            "comes out if scale2 is taken for powers of e",
+            means="They fold log2(e) into the scale and keep tl.exp, which multiplies by it once "
+            "more."),
+        Mistake("no scale", {"axis=1) * scale2": "axis=1)", "scores * scale2": "scores"}, "wrong",
+            "comes out if the scores are not scaled",
+            means="They change exp to exp2 and lose the scale on the way."),
+        Mistake("the maximum not scaled", {"axis=1) * scale2": "axis=1)"}, "wrong", "At [",
+            means="They subtract a maximum in units of the dot from scores in powers of two."),
+        Mistake("rescaled in powers of e", {"tl.exp2(m - new_m)": "tl.exp(m - new_m)"}, "wrong",
+            "At [",
+            means="They mix bases: m counts in powers of two, so the factor does as well."),
+        Mistake("rescaled twice over", {
+            "tl.exp2(m - new_m)": "tl.exp2((m - new_m) * scale2)",
+        }, "wrong", "At [",
+            means="They scale the difference of two maxima that are scaled already."),
+        Mistake("scaled before the maximum", {
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n":
+            "        scores = scores * scale2\n"
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1))\n"
+            "        power = tl.exp2(scores - new_m[:, None])\n",
+        }, "wrong", "maximum of scores that were scaled",
+            means="They scale the tile first, as without powers of two; then no multiply-add can "
+            "take the product in."),
+        Mistake("as before", {
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n"
+            "        rescale = tl.exp2(m - new_m)\n":
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale)\n"
+            "        power = tl.exp(scores * scale - new_m[:, None])\n"
+            "        rescale = tl.exp(m - new_m)\n",
+        }, "wrong", "take tl.exp2",
+            means="They give the right result in powers of e, at six instructions per score."),
+        Mistake("log2(e) for each score", {
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n":
+            "        power = tl.exp2(scores * scale * 1.4426950408889634 - new_m[:, None])\n",
+        }, "wrong", "more than once",
+            means="They multiply each score by both factors, which belong into one number before "
+            "the loop."),
+    ],
+    "06.10": [
+        Mistake("before the scale", {
+            "scores * (scale * log2e) - distance * (slope * log2e)":
+            "(scores - distance * slope) * (scale * log2e)",
+        }, "wrong", "comes out if the bias is added before the scale",
+            means="They add to what the dot gives and scale both; the bias comes after the scale."),
+        Mistake("in powers of e", {"distance * (slope * log2e)": "distance * slope"}, "wrong",
+            "comes out if the bias is not brought into powers of two",
+            means="They bring the scores into powers of two and forget the bias."),
+        Mistake("added", {"log2e) - distance": "log2e) + distance"}, "wrong",
+            "comes out if near keys lose",
+            means="They add the distance; far keys must lose."),
+        Mistake("from the top left", {" + n_keys - n_queries - cols": " - cols"}, "wrong",
+            "comes out if the distance is counted from key i",
+            means="They count from the first query and key; with different lengths the last query "
+            "stands at the last key."),
+        Mistake("a distance with a sign", {
+            "tl.abs(rows[:, None] + n_keys - n_queries - cols[None, :])":
+            "rows[:, None] + n_keys - n_queries - cols[None, :]",
+        }, "wrong", "comes out if the distance has a sign",
+            means="They think of a causal mask, under which no key comes after the query."),
+        Mistake("no bias", {" - distance * (slope * log2e)": ""}, "wrong",
+            "comes out if no bias is subtracted",
+            means="They scale and forget the bias."),
+    ],
+    "06.11": [
+        Mistake("the maximum alone", {"m + tl.log(total)": "m"}, "wrong",
+            "comes out if a part counts by its maximum",
+            means="They store the maximum for the log-sum-exp; the number of keys near it counts "
+            "as well."),
+        Mistake("the total alone", {"m + tl.log(total)": "tl.log(total)"}, "wrong",
+            "comes out if a part counts by its total",
+            means="They forget that the total was made smaller by the part's own maximum."),
+        Mistake("a mean", {
+            "    weight = tl.exp(lse - tl.max(lse, axis=0))\n":
+            "    weight = tl.where(numbers < n_parts, 1.0, 0.0)\n",
+        }, "wrong", "comes out if all parts count alike",
+            means="They take the mean of the parts; a part with larger scores counts more."),
+        Mistake("weighed by the logarithm", {
+            "    weight = tl.exp(lse - tl.max(lse, axis=0))\n":
+            "    weight = tl.where(numbers < n_parts, lse, 0.0)\n",
+        }, "wrong", "comes out if parts are weighed by their log-sum-exp",
+            means="They weigh by the logarithm of what counts."),
+        Mistake("never divided", {" / tl.sum(weight, axis=0)": ""}, "wrong", "At [0]",
+            means="They add up weighted parts; the weights do not sum to 1 yet."),
+        Mistake("no maximum in the merge", {"tl.exp(lse - tl.max(lse, axis=0))": "tl.exp(lse)"},
+            "wrong", "far apart",
+            means="They think that a log-sum-exp is small; exp of it overflows as exp of a score "
+            "does."),
+    ],
 }  # fmt: skip
 
 OTHERS = {
@@ -363,6 +456,50 @@ OTHERS = {
         Other("by the distance", {
             "(cols[None, :] <= last) & (cols[None, :] > last - window)":
             "(last - cols[None, :] >= 0) & (last - cols[None, :] < window)",
+        }),
+    ],
+    "06.9": [
+        Other("two factors in one", {"scores * scale2 - new_m": "scale2 * scores - new_m"}),
+        Other("the maximum in units of the dot", {
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n"
+            "        rescale = tl.exp2(m - new_m)\n":
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1))\n"
+            "        power = tl.exp2(scores * scale2 - (new_m * scale2)[:, None])\n"
+            "        rescale = tl.exp2((m - new_m) * scale2)\n",
+        }),
+        Other("the difference scaled", {
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n"
+            "        rescale = tl.exp2(m - new_m)\n":
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1))\n"
+            "        power = tl.exp2((scores - new_m[:, None]) * scale2)\n"
+            "        rescale = tl.exp2((m - new_m) * scale2)\n",
+        }),
+    ],
+    "06.10": [
+        Other("by a maximum", {
+            "tl.abs(rows[:, None] + n_keys - n_queries - cols[None, :])":
+            "rows[:, None] + n_keys - n_queries - cols[None, :]",
+            "        scores = scores * (scale":
+            "        distance = tl.maximum(distance, -distance)\n"
+            "        scores = scores * (scale",
+        }),
+        Other("both brought into powers of two at the end", {
+            "scores * (scale * log2e) - distance * (slope * log2e)":
+            "(scores * scale - distance * slope) * log2e",
+        }),
+    ],
+    "06.11": [
+        Other("in powers of two", {
+            "tl.store(lse_ptr + part, m + tl.log(total))":
+            "tl.store(lse_ptr + part, m * 1.4426950408889634 + tl.log2(total))",
+            "tl.exp(lse - tl.max": "tl.exp2(lse - tl.max",
+        }),
+        Other("shares first", {
+            "    out = tl.sum(weight[:, None] * parts, axis=0) / tl.sum(weight, axis=0)\n":
+            "    weight = weight / tl.sum(weight, axis=0)\n"
+            "    out = tl.sum(weight[:, None] * parts, axis=0)\n",
         }),
     ],
 }  # fmt: skip

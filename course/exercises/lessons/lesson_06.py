@@ -2,12 +2,13 @@
 
 import math
 import re
+from collections.abc import Callable
 
 import torch
 import triton
 
 from course.exercises.compiled_dots import dots_in_16_bits
-from course.exercises.kinds import Answer, Kernel, Number
+from course.exercises.kinds import Answer, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
 LN2 = math.log(2)
@@ -180,6 +181,81 @@ def _sums_in_float32(stages: dict[str, str]) -> str:
     )
 
 
+def _biased(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    eighths: int,
+    before_the_scale: float = 0.0,
+    shift: int | None = None,
+    distances: bool = True,
+) -> torch.Tensor:
+    """Each score less a slope, in eighths, times the distance to the query's own place.
+
+    before_the_scale: what the slope is multiplied by where the bias is in other units.
+    shift: the first query's place among the keys; by default the last query's is the last key's.
+    distances: or differences, which are negative for keys behind.
+    """  # fmt: skip
+    shift = len(k) - len(q) if shift is None else shift
+    places = torch.arange(len(q), device=q.device)[:, None] + shift
+    distance = places - torch.arange(len(k), device=q.device)
+    distance = distance.abs() if distances else distance
+    slope = eighths / 8 * (before_the_scale or 1.0)
+    return torch.softmax(_scores(q, k) - slope * distance.to(q.dtype), -1) @ v
+
+
+def _bias(
+    kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, eighths: int
+) -> torch.Tensor:
+    out, (queries, d) = torch.empty_like(q), q.shape
+    kernel[(triton.cdiv(queries, BLOCK),)](
+        q, k, v, out, queries, len(k), eighths / 8, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
+    )
+    return out
+
+
+def _one_query(keys: int, head_dim: int, values: str = "normal") -> Case:
+    shapes = (head_dim,), (keys, head_dim), (keys, head_dim)
+    q, *kv = (Input(shape, torch.float16, values=values if not i else "normal")
+              for i, shape in enumerate(shapes))  # fmt: skip
+    return Case((q, *kv), seed=keys)
+
+
+def _of_one(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(_scores(q, k), -1) @ v
+
+
+def _merged(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, weigh: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """The results of 64 keys each, weighed by what `weigh` makes of their scores, a row a part."""
+    more = -len(k) % 64
+    scores = torch.nn.functional.pad(_scores(q, k), (0, more), value=-torch.inf).view(-1, 64)
+    values = torch.nn.functional.pad(v, (0, 0, 0, more)).view(len(scores), 64, -1)
+    parts = (torch.softmax(scores, -1)[:, None] @ values)[:, 0]
+    return weigh(scores) @ parts
+
+
+def _exp2_with_the_scale(stages: dict[str, str]) -> str:
+    """What a kernel does to each score more than a multiply-add and exp2; empty if nothing.
+
+    A tile of scores is [BLOCK_M, BLOCK_N]; no case has as many numbers in a head.
+    """
+    tile = f"tensor<{BLOCK}x{BLOCK}xf32"
+    lines = [line for line in stages["ttir"].splitlines() if tile in line]
+    if any(" math.exp " in line for line in lines):
+        return "It takes tl.exp of the scores, which multiplies each of them again: take tl.exp2."
+    products = [line.split("=")[0].strip() for line in lines if " arith.mulf " in line]
+    if len(products) > 1:
+        return "It multiplies each score more than once: scale2 holds both factors."
+    if any(f'"tt.reduce"({name})' in stages["ttir"] for name in products):
+        return (
+            "It takes the maximum of scores that were scaled: take it of the scores as the dot "
+            "gives them, and multiply it by scale2, once per row."
+        )
+    return dots_in_16_bits(stages)
+
+
 TILE = ("D", "BLOCK_M", "BLOCK_N")
 
 EXERCISES = (
@@ -222,6 +298,25 @@ EXERCISES = (
         ),
         launch=_loop,
         absolute=ROUNDED,
+    ),
+    Kernel(
+        "06.9",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
+        reference=_attention,
+        slips={
+            "the scores are not scaled": lambda q, k, v: torch.softmax(q @ k.mT * LN2, -1) @ v,
+            "scale2 is taken for powers of e":
+            lambda q, k, v: torch.softmax(_scores(q, k) / LN2, -1) @ v,
+            "acc keeps its old unit: rescale is 1 all the time":
+            lambda q, k, v: _online(q, k, v),
+        },
+        cases=(
+            _case(37, 75, 64), _case(20, 90, 16, values="far apart"), _case(32, 64, 64),
+            _case(1, 130, 16), _low((64, 64), (1, 64)),
+        ),
+        launch=_loop,
+        absolute=ROUNDED,
+        compiled=_exp2_with_the_scale,
     ),
     Kernel(
         "06.3",
@@ -341,5 +436,61 @@ EXERCISES = (
         launch=_loop,
         absolute=ROUNDED,
         most_bytes=_least_bytes,
+    ),
+    Kernel(
+        "06.10",
+        parameters=(
+            "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "slope", "scale", *TILE,
+        ),
+        reference=_biased,
+        slips={
+            "the bias is added before the scale, which makes it smaller":
+            lambda q, k, v, s: _biased(q, k, v, s, before_the_scale=q.shape[-1] ** -0.5),
+            "the bias is not brought into powers of two, and the scores are":
+            lambda q, k, v, s: _biased(q, k, v, s, before_the_scale=LN2),
+            "near keys lose, and far ones gain: the bias is added":
+            lambda q, k, v, s: _biased(q, k, v, -s),
+            "the distance is counted from key i for query i":
+            lambda q, k, v, s: _biased(q, k, v, s, shift=0),
+            "the distance has a sign: keys after the query gain":
+            lambda q, k, v, s: _biased(q, k, v, s, distances=False),
+            "no bias is subtracted": lambda q, k, v, s: _attention(q, k, v),
+        },
+        cases=tuple(
+            _case(queries, keys, scalars=(eighths,))
+            for queries, keys, eighths in ((45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 100, 2))
+        ),
+        launch=_bias,
+        absolute=ROUNDED,
+    ),
+    Launcher(
+        "06.11",
+        parameters=("q", "k", "v"),
+        reference=_of_one,
+        slips={
+            "all parts count alike": lambda q, k, v: _merged(
+                q, k, v, lambda scores: torch.full_like(scores[:, 0], 1 / len(scores))
+            ),
+            "parts are weighed by their log-sum-exp, and not by its exponential":
+            lambda q, k, v: _merged(
+                q, k, v, lambda scores: scores.logsumexp(-1) / scores.logsumexp(-1).sum()
+            ),
+            "a part counts by its maximum, and its total is left out": lambda q, k, v: _merged(
+                q, k, v, lambda scores: torch.softmax(scores.max(-1).values, 0)
+            ),
+            "a part counts by its total, and its maximum is left out": lambda q, k, v: _merged(
+                q, k, v, lambda scores: torch.softmax(
+                    scores.logsumexp(-1) - scores.max(-1).values, 0
+                )
+            ),
+        },
+        cases=(
+            _one_query(300, 64), _one_query(64, 32), _one_query(1, 16), _one_query(1000, 32),
+            _one_query(130, 16, values="far apart"),
+        ),
+        block=None,
+        absolute=ROUNDED,
+        most_launches=2,
+        least_programs=lambda q, k, v: triton.cdiv(len(k), 64),
     ),
 )  # fmt: skip
