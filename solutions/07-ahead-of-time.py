@@ -1,33 +1,76 @@
 # %% [markdown]
 # # 07 · Ahead of time
 #
-# **What you will build.** A library in C that holds a Triton kernel's machine code, loads it and
-# launches it, for applications with no Python in them.
+# Your kernel is right and it is fast. Now it is to run in a server that is written in C++. So far
+# every launch needed Python, PyTorch and Triton in the process, and the first one waited for the
+# compiler. A server should carry none of these, and should not compile anything while a customer
+# waits.
 #
-# **What you will learn.** You write a kernel's signature and grid, and say what breaks where one is
-# wrong. You check what the driver is handed, byte by byte. You join variants of a kernel behind one
-# function, and say which of them a call takes.
+# Triton can compile the kernel beforehand, and what comes out is a file in C. There is one catch.
+# At each launch from Python the JIT looks at the values and finds out what may be assumed of them:
+# whether an address is aligned, whether a length is divisible by 16. Beforehand there are no
+# values, so you have to say it. Where you say something wrong, hardly anything fails. You get a
+# grid that leaves elements out, a scale that is silently 0, or an attention kernel that loads 2
+# bytes where it could load 16. In this lesson you meet all three, and learn how to notice each.
 #
-# **What you need.** Lessons 01 to 03, and lesson 06 for "Attention from C++". A C compiler.
+# **By the end you can**
 #
-# | section | minutes |
+# - turn a kernel into a C library, and call it with no Python in the process,
+# - write a kernel's signature and its grid, and say what breaks where one of them is wrong,
+# - check, byte by byte, what the driver is handed,
+# - put several variants of a kernel behind one function, and say which of them a call takes,
+# - tell from what the export reports whether the kernel will be slow, and mend it.
+#
+# **You need** lessons 01 to 03, lesson 06 for "Attention from C++", and a C compiler. You need no
+# GPU.
+#
+# | section | about minutes |
 # |---|---|
-# | From a kernel to C | 5 |
-# | What the driver is handed | 5 |
-# | The signature | 7 |
-# | The grid | 5 |
-# | Triton's own tool | 7 |
-# | Variants | 7 |
-# | Attention from C++ | 6 |
-# | What a launch costs | 3 |
+# | From a kernel to C | 7 |
+# | What the driver is handed | 3 |
+# | The signature | 15 |
+# | The grid | 10 |
+# | Triton's own tool | 15 |
+# | Variants | 10 |
+# | Attention from C++ | 10 |
+# | What cannot be exported | 2 |
+# | What a launch costs | 2 |
+# | **All, an estimate** | 74 |
+
+# %% [markdown]
+# **Two questions from lessons 03 and 06.** Answer them before you unfold the answers.
+#
+# 1. The 1,024 float32 of a block lie side by side, and each thread holds four neighbors. What must
+#    the compiler know so that one wide load can fetch these four?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# That they begin at a multiple of 16 bytes, and that one mask holds for all four. The first
+# follows from the tensor's address, the second from a length that is divisible by 16.
+#
+# </details>
+#
+# 2. An attention program has 128 queries, D = 64, and takes 128 keys at a time. How many registers
+#    per thread do the scores and the accumulator take with 4 warps, in float32?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 4 warps are 128 threads. The scores are 128 x 128 numbers, 128 per thread; the accumulator is 128
+# x 64, 64 per thread. Together 192 of the 255 that a thread can have, and q, k, v and all
+# addresses need room too.
+#
+# </details>
 
 # %%
 from course import DEVICE, MODE, CourseError, aot, check, handed, hint, launch_costs, specialise
 from course import stock
+from kernels.flash_attention import flash_attention_kernel
 from kernels.flash_attention_export import _fwd_kernel
+from kernels.flash_attention_specialized import flash_attention_kernel_v5
 import os
 import tempfile
-from pathlib import Path
 import torch
 import triton
 import triton.language as tl
@@ -35,13 +78,12 @@ import triton.language as tl
 # %% [markdown]
 # ## From a kernel to C
 #
-# A launch from Python compiles at its first call, and needs Python, PyTorch and Triton in the
-# process. A server in C++ wants none of them. So one compiles *ahead of time*: the machine code is
-# written into a C file, with a function that launches it, and becomes a part of the application.
-
-# %% [markdown]
-# This kernel has pointers, a float, an integer and a constant. All files of this lesson go into a fresh
-# folder, which is removed when the session ends.
+# *Routes: all*
+#
+# To compile **ahead of time** means to compile before the program runs, in place of at the first
+# call. Let us do it with a kernel that is simple and has one argument of each kind: pointers, a
+# float, an integer and a constant. The lesson's files go into a fresh folder, which is removed when
+# the session ends.
 
 # %%
 folder = tempfile.TemporaryDirectory()
@@ -57,8 +99,9 @@ def scale_kernel(x_ptr, out_ptr, scale, n_elements, BLOCK_SIZE: tl.constexpr):
 
 
 # %% [markdown]
-# `aot.export` compiles the kernel and writes two files. It compiles for this machine's GPU; where there
-# is none, for "sm_90", an H100 or H200. Look at the names.
+# `aot.export` compiles a kernel and writes two files. It asks for a signature, which says what the
+# arguments are, and a grid. Both are texts, and each has a section of its own below. It compiles
+# for this machine's GPU, and where there is none for "sm_90", an H100 or H200.
 
 # %% tags=["nbval-check-output"]
 signature, grid = "*fp32:16, *fp32:16, fp32, i32, 1024", "cdiv(n_elements, BLOCK_SIZE)"
@@ -66,13 +109,13 @@ exported = aot.export(scale_kernel, signature, grid, name="multiply", out="aot/m
 print(*exported.headers, *exported.sources, sep="\n")
 
 # %% [markdown]
-# Between the name and the ending stands first a *hash*: eight hexadecimal digits made from the
-# signature, the warps and the pipeline depth, and from nothing else. Then comes what the signature
-# promises: `0d1d` says that arguments 0 and 1 are multiples of 16, and `3c` would say that argument 3
-# is 1.
-
-# %% [markdown]
-# The header is what an application includes. Look at what became of the kernel's five arguments.
+# The files' names look odd, and they say something. First comes a **hash**: eight hexadecimal
+# digits made from the signature, the number of warps and the pipeline depth. Exports that differ in
+# one of these do not overwrite each other. Behind it stands what the signature promises: `0d1d`
+# says that arguments 0 and 1 are divisible by 16.
+#
+# The first file is the header, the one that an application includes. What became of the kernel's
+# five arguments?
 
 # %%
 text = exported.headers[0].read_text()
@@ -80,31 +123,40 @@ print(text[text.index("/*") : text.index("// tt-linker:")])
 print(exported.functions[0].prototype)
 
 # %% [markdown]
-# The constant is gone, since it is in the machine code. A *stream* has come first: a queue of work
-# for the GPU. `CUresult` is an error code, 0 for success. Now the other file: the source holds the
-# machine code.
+# The constant is gone, because the machine code already contains it. In front there is a new
+# argument, the **stream**: a queue of work for the GPU, which is done in order. The function
+# returns a `CUresult`, an error code, where 0 means success.
+#
+# The second file holds the machine code.
 
 # %%
 text = exported.sources[0].read_text()
 print(text[text.index("static const unsigned char") :][:110], "…")
 
 # %% [markdown]
-# It is the cubin as text, a number for each byte: the C compiler puts it into the application, and
-# no file need be found later. At the first call `load()` hands these bytes to the *driver*, NVIDIA's
-# library between an application and the GPU. The rest is the launch. Find in it the promises, the
-# grid and the list of arguments. (Triton adds two pointers of its own to every kernel's arguments, for
-# scratch memory. This one needs none.)
+# This is the cubin of lesson 03, written as a list of bytes. The C compiler puts it into the
+# application, so the application needs no further file. The rest of this source is the function
+# that launches. Before you run the next cell, think of what it must do: test what was promised,
+# compute the grid, and hand over the arguments. Then find these three places.
 
 # %%
 print(text[text.index("/* Grid") :])
 
 # %% [markdown]
+# The last line calls the **driver**, NVIDIA's library through which every program talks to the GPU.
+# `load()` hands it the cubin at the first call. (The two `scratch` pointers are arguments that
+# Triton adds to every kernel. This one does not use them.)
+
+# %% [markdown]
 # ## What the driver is handed
 #
-# `aot.build` makes a shared library (`.so`) with this machine's C compiler, and the functions of a
-# loaded library take tensors and numbers. On a GPU they launch. Where there is none, a stand-in takes
-# the place of NVIDIA's driver library: it has the same functions, and writes down what it is handed.
-# Your C runs in full there, up to the launch.
+# *Routes: all*
+#
+# Does this C really launch what we meant? `aot.build` makes a shared library of it, a `.so`, with
+# this machine's C compiler. `aot.load` makes its functions callable with tensors and numbers, so
+# that we can try them from here. On a GPU they launch. On a machine without one a **stand-in**
+# takes the place of the driver: a library with the same functions, which writes down what it is
+# handed and launches nothing. Your C runs in full there, up to the launch itself.
 
 # %%
 library = aot.build(exported)
@@ -115,37 +167,51 @@ multiply(x, out, 0.5, 98432)
 print(torch.equal(out[:98432], x[:98432] * 0.5) if MODE.gpu else "handed to the stand-in")
 
 # %% [markdown]
-# On a GPU it says True. `handed` makes such a call too, always on the stand-in, and shows what came
-# in. How many bytes the kernel reads of each argument is not taken from the C: it stands in the
-# machine code.
+# On a GPU this prints True. To look at the call itself, use `handed`: it makes the call on the
+# stand-in, on every machine, and shows what came in.
 
 # %% tags=["nbval-check-output"]
 handed(library, x, out, 0.5, 98432)
 
 # %% [markdown]
-# A launch gives the driver a list of addresses, one for each argument, and no sizes: the driver
-# copies as many bytes from each as the machine code says. `00 00 00 3f` is 0.5 in float32, its
-# lowest byte first.
+# A launch gives the driver a list of addresses, one per argument, and no sizes. The driver copies
+# from each address as many bytes as the machine code says that the kernel takes. The table shows
+# those bytes: `00 00 00 3f` is 0.5 in float32, lowest byte first. Keep in mind that nobody compares
+# types here. It will matter soon.
 
 # %% [markdown]
 # ## The signature
 #
-# The JIT looks at the values of each call, and compiles again where they ask for another kernel.
-# `specialise`, from lesson 01, says what it finds. Ahead of time there are no values to look at, so
-# you say it.
+# *Routes: all*
+#
+# What has to be said of each argument? The JIT shows it best, since it finds the same things out at
+# every launch. `specialise`, from lesson 01, lists them.
 
 # %% tags=["nbval-check-output"]
 specialise(scale_kernel, x, out, 0.5, 98432, BLOCK_SIZE=1024)
 
 # %% [markdown]
-# A signature has a part for each argument of the kernel, in order:
+# A signature says this in advance. It has one part for each argument of the kernel, in order:
 #
-# - a type: `i32`, `i1` (a bool), `fp32`, `*fp16` (a pointer to float16);
-# - a type with a promise (Triton says *hint*): `:16` for a multiple of 16, of a pointer its address;
-#   `:1` for an integer that is 1;
-# - a value, as `1024`: a constant. What is `tl.constexpr` in the kernel usually has one.
+# | a part | for example | says |
+# |---|---|---|
+# | a type | `i32`, `i1` (a bool), `fp32`, `*fp16` (a pointer to float16) | it is passed at each call |
+# | a type with `:16` | `*fp32:16`, `i32:16` | the address in bytes, or the number, is always a multiple of 16 |
+# | an integer type with `:1` | `i32:1` | the number is always 1 |
+# | a value | `1024` | a constant, as most `tl.constexpr` have it |
 #
-# **Predict** the parameters of the C function for `n_elements` as `i32:1`.
+# The two in the middle are promises, as `tl.multiple_of` was one. Triton's name for such a promise
+# is **hint**.
+#
+# **Predict:** which parameters does the C function have if `n_elements` is `i32:1`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The stream, two addresses and the scale. What is always 1 need not be passed, so it is compiled in
+# like a constant.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 for_one = "*fp32:16, *fp32:16, fp32, i32:1, 1024"
@@ -153,9 +219,10 @@ one = aot.export(scale_kernel, for_one, grid, name="one", out="aot/one")
 print(one.functions[0].prototype)
 
 # %% [markdown]
-# What is 1 need not be passed to this function. A promise is your word: nobody looks at values while
-# the kernel is compiled. The C function looks when it is called. **Predict** what it says to a vector
-# that begins 4 bytes past a multiple of 16.
+# What if a promise is broken? The compiler takes your word for it and makes wide loads. A wide load
+# from an address that is not aligned is an error on the GPU, after which the whole process can do
+# no more work there. So the C function tests its promises at every call. `x[1:]` begins 4 bytes
+# past a multiple of 16.
 
 # %% tags=["nbval-check-output"]
 try:
@@ -164,18 +231,35 @@ except CourseError as error:
     print(error)
 
 # %% [markdown]
-# The function returned an error code, of which `handed` makes a sentence; a caller in C has to look for
-# it. So promise what always holds, and no more.
-# Promising too little is no error at all: loads are narrow, as in lesson 03, and where memory does
-# not hide that, the kernel is slower.
+# The function returned an error code and launched nothing. `handed` made a sentence of the code; a
+# caller in C has to look at it.
+#
+# So promise what always holds. But no less than that either: a promise too few is no error at all,
+# and costs speed. Our own signature lacks one. `print` shows what `aot.export` had to say about it.
+
+# %%
+print(exported)
+
+# %% [markdown]
+# The warning is lesson 03 again. `mask` compares the offsets with `n_elements`. As long as nothing
+# is known of that number, the end may lie between two neighbors, so each needs a load of its own:
+# "loads of 4 bytes". Is the warning right that we should promise more? That depends on the callers.
+# If vectors of any length must work, the promise would be wrong. Later you export two variants,
+# and have both.
 
 # %% [markdown]
 # ### Exercise 07.1 · A signature (core)
 #
-# Write the signature of `bias_gelu_kernel(x_ptr, bias_ptr, out_ptr, n_rows, n_cols, stride_xm,
-# stride_xn, BLOCK_M, BLOCK_N)`, in float16, with tiles of 4 x 1024. All three tensors begin at
-# multiples of 16 bytes; numbers are `i32`. The rows of `x` may lie any number of elements apart,
-# and within a row elements are neighbours.
+# Write the signature of lesson 02's kernel
+#
+# ```
+# bias_gelu_kernel(x_ptr, bias_ptr, out_ptr, n_rows, n_cols, stride_xm, stride_xn, BLOCK_M, BLOCK_N)
+# ```
+#
+# for float16 and tiles of 4 x 1024. All three tensors begin at multiples of 16 bytes, and all
+# numbers are `i32`. There may be any number of rows and columns. The rows of `x` may lie any number
+# of elements apart, and within a row the elements are neighbors. Promise what always holds, and
+# nothing else.
 
 # %%
 # exercise 07.1
@@ -191,32 +275,45 @@ check("07.1", answer)
 # <details>
 # <summary>Hint 1</summary>
 #
-# Nine arguments, nine parts.
+# Nine arguments, so nine parts. The last two are constants.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# How far apart are neighbours in a row?
+# `stride_xn` is the distance from an element to its neighbor in the row. How large is it?
 #
 # </details>
 #
 # <details>
 # <summary>Hint 3</summary>
 #
-# Of `n_rows`, `n_cols` and `stride_xm` nothing is known.
+# Nothing is known of `n_rows`, `n_cols` and `stride_xm`.
 #
 # </details>
 
 # %% [markdown]
 # ## The grid
 #
-# In Python you compute the grid at each launch. Here it is a text: the kernel's own integers, numbers,
-# `+ - * / % ( )` and `cdiv`. It becomes C, whose `/` rounds down, like Python's `//` (but numbers below
-# 0 towards 0).
+# *Routes: all*
 #
-# **Predict** the grids of 2,048 and of 1,500 elements.
+# From Python you compute the grid before each launch. The C function must do that by itself, from
+# the arguments it is given. So the grid is a text that becomes C: the kernel's own integers and
+# constants by name, numbers, `+ - * / % ( )` and `cdiv`. As in C, `/` drops what is behind the
+# point.
+#
+# **Predict:** what is the grid for 2,048 elements, and for 1,500, if you write
+# `n_elements / BLOCK_SIZE` with blocks of 1,024? Which elements are left out?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 2,048 / 1,024 is 2, and 1,500 / 1,024 is 1. One program covers 1,024 elements, so of the 1,500 the
+# last 476 are never computed. And for 1,000 the grid would be 0. Launching no programs is no error,
+# so the call would succeed and do nothing.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 down = aot.export(scale_kernel, signature, "n_elements / BLOCK_SIZE", name="down", out="aot/down")
@@ -224,18 +321,21 @@ down_library = aot.build(down)
 print([handed(down_library, x, out, 0.5, n_elements).grid for n_elements in (2048, 1500)])
 
 # %% [markdown]
-# Of 1,500 elements 476 are never computed, and nobody says so. Of 1,000 none would be: a grid with a
-# 0 in it launches nothing, and is no error. `cdiv(n_elements, BLOCK_SIZE)` rounds up. What a grid
-# depends on must be an argument of the kernel, also where the kernel itself does not read it, as
-# `batch` in the exercise.
+# Nothing complains here, neither the compiler nor the driver. Write `cdiv(n_elements, BLOCK_SIZE)`,
+# which rounds up.
+#
+# The grid can only use what the function is given. If it depends on a number that the kernel does
+# not need, that number must be an argument of the kernel all the same. The next kernel has one like
+# that: its code never reads `batch`.
 
 # %% [markdown]
 # ### Exercise 07.2 · A grid (core)
 #
-# A program of `_fwd_kernel`, the attention in
-# [kernels/flash_attention_export.py](../kernels/flash_attention_export.py), owns 128 queries of one head (`BLOCK_M`
-# is 128). Along x the grid counts blocks of queries, along y all heads of all batches. Its
-# arguments are called `seqlen_q`, `nheads` and `batch`. Write the grid.
+# `_fwd_kernel` in [kernels/flash_attention_export.py](../kernels/flash_attention_export.py) is the
+# attention of lesson 06, for callers in C. Each program owns `BLOCK_M` queries of one head, and
+# `BLOCK_M` is 128. Along x the grid counts blocks of queries, along y all heads of all batches. The
+# arguments that you need are `seqlen_q`, `nheads` and `batch`. (`seqlen_q_rounded`, which is there
+# too, only says how far apart the rows of the log-sum-exp are.) Write the grid.
 
 # %%
 # exercise 07.2
@@ -258,30 +358,33 @@ check("07.2", answer)
 # <details>
 # <summary>Hint 2</summary>
 #
-# Parts are separated by commas; what is left out is 1.
+# Separate the parts by commas. You need not write the last one: what is left out is 1.
 #
 # </details>
 
 # %% [markdown]
 # ## Triton's own tool
 #
-# Triton brings a tool for this, `python -m triton.tools.compile`. In a shell `course aot compile` takes
-# its flags:
+# *Routes: all*
+#
+# Triton brings a tool for this, `python -m triton.tools.compile`. Why does the course write C of
+# its own? You will see in a moment. The options have the same meaning in both, and in a shell
+# `course aot compile` takes the tool's flags:
 #
 # | flag | in `aot.export` | what it says |
 # |---|---|---|
-# | the file, `-n` | `kernel` | which kernel, in which file; the file is executed |
-# | `-s` | `variants` | the signature (the tool takes no `True`: it wants 1) |
-# | `-g` | `grid` | three parts; the tool pastes them into the C, so there is no `cdiv` and no `BLOCK_SIZE` |
+# | the file, `-n` | `kernel` | which kernel, and in which file; the file is executed |
+# | `-s` | `variants` | the signature (the tool writes a bool as 1, and not as True) |
+# | `-g` | `grid` | the grid (the tool wants three parts, and takes neither `cdiv` nor names of constants) |
 # | `-on`, `--out-name` | `name` | what the C function is called |
 # | `-o` | `out` | where the files go |
-# | `-w` | `num_warps` | warps of a program: 4 here, and 1 in a shell, where nothing is said |
-# | `-ns` | `num_stages` | the pipeline depth: 3 where nothing is said |
+# | `-w` | `num_warps` | warps per program: 4 if you say nothing here, 1 in a shell |
+# | `-ns` | `num_stages` | the pipeline depth: 3 if you say nothing |
 # | `-t` | `target` | which GPU: "sm_90", or "cuda:90:32" as the tool has it |
 #
-# The tool needs a GPU on the machine, even where `-t` names another. `stock.compile` runs it in a
-# process that is told of one, so that it works here too. Its files have the same names as ours. Look
-# at the types in the C function that it declares.
+# The tool needs a GPU on the machine, even where `-t` names another one. `stock.compile` runs it in
+# a process that is told of a GPU, so it works here too. Compare the types in the C function that it
+# declares with those in ours.
 
 # %% tags=["nbval-check-output"]
 in_c = "(n_elements + 1023) / 1024, 1, 1"
@@ -290,7 +393,8 @@ print(plain.header.name == exported.headers[0].name)
 print(plain)
 
 # %% [markdown]
-# **Predict** which scale the kernel gets when an application calls this function with 0.125.
+# The files have the same names, but this function takes the scale as a `double`. Suppose an
+# application calls it with 0.125. This is what the driver is handed:
 
 # %% tags=["nbval-check-output"]
 plain.handed(x, out, 0.125, 98432)
@@ -298,7 +402,8 @@ plain.handed(x, out, 0.125, 98432)
 # %% [markdown]
 # ### Exercise 07.3 · Where the scale went (core)
 #
-# The function was given 0.125, and the kernel reads 0. With 0.1 it reads -1.6 * 10^-23. Why?
+# The function was given 0.125, and the kernel reads 0. When it is given 0.1, the kernel reads
+# -1.6 * 10^-23. Why?
 #
 # - (a) A float32 cannot hold these numbers: they are rounded.
 # - (b) The arguments reach the kernel in another order.
@@ -324,8 +429,18 @@ check("07.3", letter)
 # </details>
 
 # %% [markdown]
-# No compiler warns and no call fails: the C handed over an address, and four bytes were read there.
-# 0.125 is the scale of attention at D = 64. **Predict** what attention becomes with a scale of 0.
+# Nothing warned of it: not the C compiler, not the driver. The C gave an address, and four bytes
+# were read there. How bad is it? 0.125 is the scale of attention at D = 64.
+#
+# **Predict:** what do the shares of a softmax become if all scores are multiplied by 0?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# All scores are 0 then, so all keys get the same share, and the result is the plain mean of the
+# values. That is wrong, and it looks like a perfectly good result.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 scores = torch.tensor([40.0, 8.0, -16.0, 0.0])
@@ -333,11 +448,9 @@ for scale_read in (0.125, 0.0):
     print(scale_read, [round(share, 2) for share in torch.softmax(scores * scale_read, dim=0).tolist()])
 
 # %% [markdown]
-# Every key gets the same share, and the result is the mean of the values: wrong, and plausible.
-# What `aot.export` writes declares a `float`; where the kernel takes fp16 or bf16, the C rounds the
-# `float` to two bytes. Before it writes a file, it compares the size of every argument with what the
-# machine code reads. It also tests promises in every function: the tool's single functions launch where
-# one is broken, and a wide load from such an address ends the work of the whole process on the GPU.
+# This is why the course writes C of its own. `aot.export` declares a `float`, and before it writes
+# a file, it compares the size of every argument with what the machine code reads. It also tests the
+# promises in every function. The tool's functions do not, and launch with a broken one.
 
 # %% tags=["nbval-check-output"]
 print(exported.functions[0].prototype)
@@ -346,9 +459,22 @@ print(handed(library, x, out, 0.125, 98432).arguments[2])
 # %% [markdown]
 # ## Variants
 #
-# An application may have unaligned vectors too, and wants the wide loads for the aligned ones.
-# Export both: each signature becomes a *variant*. `aot.link` writes a function that picks one.
-# **Predict** what it tests.
+# *Routes: all*
+#
+# The warning of our first export left a question open. Some vectors are aligned and have a length
+# that 16 divides, and for those we want wide loads. But all other vectors must work as well. The
+# JIT compiles two kernels for this, and so do we: each signature becomes a **variant**, a function
+# of its own. `aot.link` writes one more function that picks among them.
+#
+# **Predict:** what does that function have to test, and in which order?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Whether the promises of the wide variant hold: both addresses and the length. That comes first. If
+# one does not hold, the variant that was promised nothing takes the call.
+#
+# </details>
 
 # %%
 signatures = ["*fp32, *fp32, fp32, i32, 1024", "*fp32:16, *fp32:16, fp32, i32:16, 1024"]
@@ -358,8 +484,19 @@ text = linked.header.with_suffix(".c").read_text()
 print(text[text.index("static CUresult") : text.index("/* Loads every")])
 
 # %% [markdown]
-# It tests what the variants were promised: the one with most promises comes first, in whatever order
-# you gave them. **Predict** which variant each of these calls takes.
+# The variant with the most promises is tried first, in whatever order you gave them. So the order
+# of the list does not matter here.
+#
+# **Predict:** which variant does each of these three calls take? The tensors are `x`, `x` and
+# `x[1:]`, the lengths 98,432, 98,433 and 98,432.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The first takes the wide one (`0d1d3d`). In the second the length is not divisible by 16, in the
+# third the address is not, so both take the other.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 linked_library = aot.build(linked)
@@ -368,10 +505,10 @@ taken = [handed(linked_library, vector, out, 0.5, n_elements).function for vecto
 print(*taken, sep="\n")
 
 # %% [markdown]
-# An aligned start with a length that 16 divides takes the one, all other calls the other. Variants that
-# differ in a constant, in warps or in pipeline depth are another matter: nothing about the
-# arguments says which of them is better. `link` numbers them as *algorithms*, in the order given.
-# The caller picks one, and `multiply_default` takes number 0.
+# You may also want variants with another block size, or another number of warps. Those are
+# different: no test of the arguments can tell which of the two is better. So `link` treats them as
+# **algorithms**, kernels for the same function that the caller picks by number. They are numbered
+# in the order given, and `multiply_default` takes number 0.
 
 # %%
 wide = "*fp32:16, *fp32:16, fp32, i32:16, 4096"
@@ -379,17 +516,18 @@ wider = aot.export(scale_kernel, wide, grid, name="multiply", out="aot/wider")
 print(aot.link([both, wider], out="aot/all"))
 
 # %% [markdown]
-# Here order counts. Had `wider` come first, every default call would go to it, and be refused where
-# it breaks its promises, although another algorithm takes it. A linker goes by the order of the
-# headers it is given, and `aot/*.h` in a shell sorts them by hash: which one comes first is chance.
+# Here the order does matter. Had `wider` come first, every default call would go to it, and it
+# refuses all calls that break its promises, although another algorithm would take them. Be careful
+# in a shell: `aot/*.h` gives the headers in the order of their hashes, so which one comes first is
+# chance.
 
 # %% [markdown]
 # ### Exercise 07.4 · A second variant (core)
 #
 # Write a list of signatures for lesson 01's `add_kernel(x_ptr, y_ptr, out_ptr, n_elements,
 # BLOCK_SIZE)`, in float32, with blocks of 1,024. They are exported, linked and called through
-# `add_default`, with any lengths and any addresses. Calls in which everything is a multiple of 16
-# must take wide loads.
+# `add_default`, with any lengths and any addresses. Every call must be served, and a call in which
+# all addresses and the length are multiples of 16 must get wide loads.
 
 # %%
 # exercise 07.4
@@ -405,87 +543,178 @@ check("07.4", answer)
 # <details>
 # <summary>Hint 1</summary>
 #
-# Two variants of one algorithm: what may they differ in?
+# You need two variants of one algorithm. What may they differ in?
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# Lesson 03: are loads wide where the length is no multiple of 16?
+# In lesson 03, were the loads wide where 16 did not divide the length?
 #
 # </details>
 
 # %% [markdown]
 # ## Attention from C++
 #
-# Now the attention of lesson 06, as a library that C++ calls. In a shell, in the course's folder with
-# its `.venv` activated, these commands make its C; "…" stands for sixteen more `i32`. On a machine with
-# a GPU, `python -m triton.tools.compile` and `python -m triton.tools.link` take the same flags, and
-# declare the scale as a `double`.
+# *Routes: all*
+#
+# Now the real thing: the attention of lesson 06, as a library for C++. Its kernel has 32
+# arguments, and the first attempt is to name their types and leave the rest as it is. The three
+# flags EVEN_M, EVEN_N and EVEN_HEADDIM say whether the queries, the keys and the head dimension
+# fill their blocks. They are `tl.constexpr` in the kernel, and a signature may make arguments of
+# them (`i1`), so that one variant serves all lengths. The four constants at the end are the causal
+# mask, D, and blocks of 128 queries and 128 keys. The compiler takes some seconds for it.
+#
+# **Predict:** in the second question at the head of this lesson you counted registers for just this
+# tile, with 4 warps. What will the export report?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Scores and accumulator alone take 192 registers per thread. With all the rest, 255 do not suffice:
+# it spills.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+attention_grid = "(seqlen_q + 127) / 128, batch * nheads, 1"
+first_try = "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18
+first_try += "i1, i1, i1, 1, 64, 128, 128"
+first = aot.export(_fwd_kernel, first_try, attention_grid, "first", "aot/first", target="sm_90")
+print(first)
+
+# %% [markdown]
+# This library would give right results, and it would be a poor piece of work. The kernel spills,
+# and it loads the 16-bit elements one by one. There is a third thing, which the report does not
+# spell out. Asynchronous copies move 4, 8 or 16 bytes per thread, and never 2. So nothing can be
+# pipelined: q takes 16,384 bytes of shared memory (128 x 64 x 2), a single tile of keys or values
+# another 16,384, and that is all there is.
+#
+# We mend it in two steps. The spills first: at D = 64, `v3` of lesson 06 takes 8 warps, tiles of 128
+# x 64 and 3 stages. And while we are at it, we promise what always holds for contiguous tensors:
+# the addresses, and all twelve strides, which are multiples of 64 there.
+#
+# **Predict:** one promise of the list in the warning is still missing. Will most of the loads be
+# wide now?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Not one of them. The mask of every load has `dims < head_dim` in it, along the axis on which
+# neighbors lie in memory. Nothing is known of `head_dim`, so the mask may change between any two
+# neighbors, however well the addresses are aligned. It is `n_elements` once more, in a place where
+# it is hard to see.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+pointers, strides = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32", "i32:16, " * 12
+constants, options = "i1, i1, i1, 1, 64, 128, 64", {"num_warps": 8, "num_stages": 3, "target": "sm_90"}
+second_try = f"{pointers}, fp32, i32, i32, {strides}i32, i32, i32, i32, {constants}"
+second = aot.export(_fwd_kernel, second_try, attention_grid, "second", "aot/second", **options)
+print(second)
+
+# %% [markdown]
+# The spills are gone and the loads are as narrow as before. Now for `head_dim`, the last of the
+# `i32`. It is 64 in every call, so promising it costs nothing.
+
+# %% tags=["nbval-check-output"]
+signature = f"{pointers}, fp32, i32, i32, {strides}i32, i32, i32, i32:16, {constants}"
+name, out_path = "fmha_d64_fp16", "aot/fp16/fmha_kernel_d64_fp16"
+fmha = aot.export(_fwd_kernel, signature, attention_grid, name, out_path, **options)
+for each in (first, second, fmha):
+    print(each.functions[0].needs)
+
+# %% [markdown]
+# One word in a signature, and every load moves 16 bytes instead of 2. Shared memory tells the rest
+# of the story: q with its 16,384 bytes, and now three stages of a key tile and a value tile, each
+# 64 x 64 x 2 = 8,192 bytes. 16,384 + 3 x 16,384 = 65,536. The loop is pipelined.
+#
+# From Python you never had to think of this, because the JIT finds it out at every launch. So read
+# what the export prints: bytes of stack, bytes per load, and the warnings. To look closer, give the
+# same signature to lesson 03's tool in a shell: `course lower FILE.py:KERNEL -s "…" -w 8`.
+
+# %% [markdown]
+# Link it, and the library is ready.
+
+# %% tags=["nbval-check-output"]
+fmha_linked = aot.link(fmha, out="aot/fmha_kernel_fp16")
+fmha_library = aot.build(fmha_linked)
+print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
+
+# %% [markdown]
+# In a shell you would type the following, in the course's folder with its `.venv` activated. The
+# first "…" stands for ten more `i32:16`. Triton's own tool and linker take the same flags, on a
+# machine with a GPU, and would declare the scale as a `double`.
 #
 # ```sh
 # course aot compile kernels/flash_attention_export.py -n _fwd_kernel \
-#     -o aot/fp16/fmha_kernel_d64_fp16 --out-name fmha_d64_fp16 -w 4 -ns 1 \
-#     -s "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, i32, i32, …, i1, i1, i1, 1, 64, 128, 128" \
+#     -o aot/fp16/fmha_kernel_d64_fp16 --out-name fmha_d64_fp16 -w 8 -ns 3 \
+#     -s "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32, fp32, i32, i32, i32:16, i32:16, …, \
+# i32, i32, i32, i32:16, i1, i1, i1, 1, 64, 128, 64" \
 #     -g "(seqlen_q + 127) / 128, batch * nheads, 1"
 # course aot link aot/fp16/*.h -o aot/fmha_kernel_fp16
 # ```
 #
-# The three flags that say whether lengths fill their blocks are `tl.constexpr` in the kernel. As
-# `i1` they become arguments: one variant then serves all lengths. The four constants are the causal
-# mask, D, and blocks of 128 queries and 128 keys.
-
-# %% tags=["nbval-check-output"]
-signature = "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18
-signature += "i1, i1, i1, 1, 64, 128, 128"
-grid, out_path = "(seqlen_q + 127) / 128, batch * nheads, 1", "aot/fp16/fmha_kernel_d64_fp16"
-fmha = aot.export(_fwd_kernel, signature, grid, "fmha_d64_fp16", out_path, num_stages=1, target="sm_90")
-fmha_library = aot.build(aot.link(fmha, out="aot/fmha_kernel_fp16"))
-print(*sorted(str(path) for path in Path("aot").rglob("fmha*")), sep="\n")
+# The application compiles `aot/*.c aot/fp16/*.c` and includes `fmha_kernel_fp16.h`. If you change
+# the signature, the hash in the names changes too. So empty the folder before you export again, or
+# the old variant is linked as well.
 
 # %% [markdown]
-# Four C files and the library. Nothing is promised, so the name ends with the hash. (Versions of the
-# tool before 3.7 listed every argument there: `6979ce4b_0123…27`.) A change of the signature changes
-# the hash, so a build takes `aot/*.c aot/fp16/*.c`, and an application includes `fmha_kernel_fp16.h`.
-# (Empty the folder before you export again: old variants would be linked too.)
+# This is the call from C++. It is long, because a C function takes what Python would read from the
+# tensors: three strides for each of q, k, v and out. The order is that of the header's prototype,
+# so keep the header open beside it.
 #
 # ```cpp
 # #include "fmha_kernel_fp16.h"
 #
+# const int row = 64, head = length * row, batch_step = heads * head;  // contiguous tensors
 # CUresult result = fmha_d64_fp16_default(
-#     stream, q, k, v, out, lse, 0, scale, batch, heads,
-#     heads * length * 64, length * 64, 64,  // q: from batch to batch, head to head, row to row
-#     heads * length * 64, length * 64, 64,  // k
-#     heads * length * 64, length * 64, 64,  // v
-#     heads * length * 64, length * 64, 64,  // out
-#     length, length, length, 64,            // queries, keys, from row to row of lse, D
-#     length % 128 == 0, length % 128 == 0, 1);  // do queries, keys, D fill their blocks?
+#     stream, q, k, v, out, lse,
+#     0,                      // a buffer that the kernel does not use: a null pointer will do
+#     scale, batch, heads,
+#     batch_step, head, row,  // q: from batch to batch, head to head, row to row
+#     batch_step, head, row,  // k
+#     batch_step, head, row,  // v
+#     batch_step, head, row,  // out
+#     length, length,         // queries, keys
+#     length,                 // from one row of lse to the next
+#     64,                     // head_dim
+#     length % 128 == 0, length % 64 == 0, 1);  // do queries, keys and head_dim fill their blocks?
 # ```
 #
-# A `cudaStream_t` serves as `CUstream`, and an address on the GPU becomes a `CUdeviceptr` by a cast.
-# The calling thread must have a context: CUDA's runtime makes one, as does PyTorch. The first call
-# loads the machine code; `load_fmha_d64_fp16()` does so at a time of your choosing, say before a server
-# answers or a CUDA graph is recorded. `cuda.h` comes with Triton, so no CUDA toolkit is needed to build
-# it.
+# A `cudaStream_t` serves as a `CUstream`, and an address on the GPU becomes a `CUdeviceptr` by a
+# cast. The calling thread must have a context, as CUDA's runtime makes one, and PyTorch too. The
+# first call loads the machine code. If you would rather choose the moment, say before a server
+# answers, call `load_fmha_d64_fp16()`. To build it all you need no CUDA toolkit: `cuda.h` comes
+# with Triton.
 #
-# The 0 is a null pointer: the kernel does not use that argument, and from Python any tensor stands
-# there. Call it so, for 2 x 3 heads of 130 queries. **Predict** the grid.
+# `handed` makes the same call, here for 2 x 3 heads of 130 queries.
+#
+# **Predict:** the grid, and the number of threads.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 130 queries are two blocks of 128, and there are 6 heads: (2, 6, 1). 8 warps are 256 threads.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 batch, heads, length = 2, 3, 130
 q = torch.empty(batch, heads, length, 64, dtype=torch.float16)
 lse = torch.empty(batch, heads, length)
 counts = [batch, heads, *q.stride()[:3] * 4, length, length, length, 64, False, False, True]
-found = handed(fmha_library, q, q, q, q, lse, lse, 64**-0.5, *counts)
-print(found.grid, f"{found.threads} threads, {found.shared_bytes:,} bytes of shared memory")
-print(found.arguments[6])
+launch = handed(fmha_library, q, q, q, q, lse, lse, 64**-0.5, *counts)
+print(launch.grid, f"{launch.threads} threads, {launch.shared_bytes:,} bytes of shared memory")
+print(launch.arguments[6])
 
 # %% [markdown]
-# One command writes a whole application of this kind, in C and in C++, with a Makefile that builds it:
-# it makes its inputs, launches, compares with a plain loop, and prints what a launch took. Without a
-# GPU the last line takes it up to the launch. It then says that results do not agree, since nothing was
-# computed, and `make` reports that as an error.
+# One command writes a whole application of this kind, in C and in C++, with a Makefile. The
+# programs make their inputs, launch, compare with a plain loop, and print what a launch took.
+# Without a GPU the last line takes them up to the launch. They then say that the results do not
+# agree, because nothing was computed, and `make` reports that as an error.
 #
 # ```bash
 # course aot sample attention build/attention
@@ -493,33 +722,68 @@ print(found.arguments[6])
 # make -C build/attention run CUDA_LIB="$(course aot standin)"
 # ```
 #
-# A model in PyTorch can call the same kernel as an operator. `aot.operator()` builds it: a C++ class
-# that loads the embedded cubins when it is constructed, and whose call checks its inputs and launches
-# on PyTorch's current stream. `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)` calls it.
-# `torch.compile` and `torch.export` take it, since it gives the shapes of its results without computing
-# them. It has no gradient.
+# A model in PyTorch can call the same kernel as an operator, without Triton in the process.
+# `aot.operator()` builds it, and then `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)`
+# calls it. `torch.compile` and `torch.export` take it. It has no gradient.
+
+# %% [markdown]
+# ## What cannot be exported
+#
+# *Routes: all*
+#
+# The exported kernel is `v3` of lesson 06, and that lesson ended with faster ones. Why not export
+# `v4` or `v5`? Let us try. In the signature of `v4`, K and V are tensor descriptors; `v5` makes its
+# descriptors itself.
+
+# %% tags=["nbval-check-output"]
+v4 = "*fp16:16, tensordesc<fp16[1, 1, 64, 64]>, tensordesc<fp16[1, 1, 64, 64]>, *fp16:16"
+v5 = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32, fp32, i32, i32, i32, " + "i32:16, " * 12
+v5 += "i32, i32, i32, i32, i32, i32, False, 128, 128, 128, 1, True"
+for kernel, each in ((flash_attention_kernel, v4), (flash_attention_kernel_v5, v5)):
+    try:
+        aot.export(kernel, each, "1", "attention", "aot/attention", num_stages=2, target="sm_90")
+    except CourseError as error:
+        print(error)
+
+# %% [markdown]
+# A tensor descriptor of `v4` is no plain number or address. The launcher asks the driver to encode
+# it for each tensor, and Triton's launch passes it on. The C of an export knows neither. The
+# descriptors of `v5` are made by the kernel, in a piece of device memory that Triton sets aside at
+# each launch: that is the scratch memory. The C would have to allocate it.
+#
+# For similar reasons there is no export of a kernel that runs in clusters of programs (`num_ctas`),
+# or whose programs wait for one another. A constant that is a text or a type cannot be written in a
+# signature; there a small kernel helps that calls yours and passes the constant.
+#
+# What does it cost to stay with `v3`? On the H200, at D = 128 and without a mask, `v3` took between
+# 1.13 and 1.40 times as long as `flash_attention`, which takes `v5` there. The longer the sequence,
+# the smaller the difference.
 
 # %% [markdown]
 # ## What a launch costs
 #
-# A launch from Python looks at every argument, makes a key from types and divisibility, finds the
-# kernel under it and calls the driver. The C function tests its promises and calls the driver. A
-# *CUDA graph* is a list of launches that was recorded once; the driver starts them all at one call,
-# each with the arguments it had then.
+# *Routes: all*
 #
-# `launch_costs` launches a vector add of 1,024 elements in all these ways, and says what one launch
-# takes the CPU: of your machine in GPU mode, as recorded on an H200's host in CPU mode. **Predict**
-# the order.
+# Does the export make the launch itself cheaper? From Python, a launch looks at every argument,
+# makes a key from types and divisibility, finds the kernel for that key, and calls the driver. The
+# C function tests its promises and calls the driver. There is a third way: a **CUDA graph** is a
+# list of launches that is recorded once. A single call then starts them all, each with the
+# arguments it had when it was recorded.
+#
+# `launch_costs` launches a vector add of 1,024 elements in all these ways, and says how long the
+# CPU is busy with one launch. In GPU mode it measures on your machine; in CPU mode it shows what
+# was recorded.
 
 # %%
 costs = launch_costs()
 costs
 
 # %% [markdown]
-# Other CPUs have other numbers; compare the ratios. From C, nearly all is the driver's own part.
-# Through `aot.load` nothing is gained over the JIT, because there too Python looks at every argument. A
-# graph is started by one call, whose time the launches in it share: a graph of one kernel gains little.
-# Its addresses, sizes and grids stay what they were.
+# Your CPU has other numbers; compare the ratios. Two things are worth noticing. From C nearly all
+# of the time is the driver's own. And calling the exported C from Python gains little over the JIT,
+# because Python again looks at every argument. A graph spreads the cost of one call over all the
+# launches in it, so a graph of a single kernel gains little too. And its addresses, sizes and grids
+# stay what they were.
 
 # %% [markdown]
 # ## On your own
@@ -530,14 +794,62 @@ costs
 #   does `aot.link` say to both?
 # - Give the argument `scale` the type `fp16`. What does the C function declare, and what does
 #   `handed` show for 0.1?
+# - Take the `:16` of one stride out of the last attention signature. Which loads become narrow, and
+#   what does the warning name?
 #
 # ## In practice
 #
-# Export with the Triton that you measured with, and keep the command beside the build: the files are
-# made again, never edited. A cubin for sm_90 runs on GPUs of that architecture alone, and there is no
-# PTX to fall back on: for others export again, under another name, and let the application choose. Look
-# at every `CUresult`. Test the library as you test a kernel: on
-# lengths that fill no block, against a reference.
+# Export with the Triton that you measured with, and keep the command beside the build: the files
+# are made again, never edited. Read the warnings. A cubin for sm_90 runs on GPUs of that
+# architecture alone, and there is no PTX to fall back on. For other GPUs export again, under
+# another name, and let the application choose. Look at every `CUresult`. And test the library as
+# you test a kernel: with lengths that fill no block, against a reference.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can take a kernel out of Python. You write its signature and its grid, see from the export's
+# report whether the loads are wide and nothing spills, and check on any machine what the driver is
+# handed. Ask yourself:
+#
+# 1. In `"*fp32:16, i32, i32:1, 128"`, what does the C function test, and which parameters has it?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It tests that the address is a multiple of 16. Its parameters are the stream, the address and the
+# first integer. The second integer is always 1, and 128 is a constant.
+#
+# </details>
+#
+# 2. All addresses and strides of your kernel are promised, and the export still says "loads of 2
+#    bytes". Where do you look?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At the mask: at the number that it compares with the offsets along the last axis. The warning
+# names it. If no promise is missing, lanes that are neighbors in the block are not neighbors in
+# memory.
+#
+# </details>
+#
+# 3. A colleague calls a function that Triton's own tool wrote, and a float argument arrives as 0.
+#    Nothing failed. What happened?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Its C declares a `double`, and the kernel reads only the first four of the eight bytes. The driver
+# is told no sizes, so nobody notices.
+#
+# </details>
+#
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/07-ahead-of-time.py](../solutions/07-ahead-of-time.py) has all answers.
+#
+# **Next:** the same for a kernel of your own. Export one that you wrote in lessons 01 to 06, and
+# see whether any of its loads come out narrow.
 #
 # ## Further reading
 #

@@ -31,7 +31,7 @@ from .output_files import INDEX, check_out, hash_in_name, refuse_others_files
 from .result import Exported, Linked
 from .sealing import intact, sealed
 from .signature import parse_signature
-from .worker import CompiledVariant, ParsedVariant, compile_variants
+from .worker import CompiledVariant, NarrowLoads, ParsedVariant, compile_variants
 
 Headers = Exported | str | Path
 """What `export` returned, or the path of a header that it wrote."""
@@ -64,6 +64,8 @@ def export(
     num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them. There is no num_ctas:
         the C launches no clusters.
 
+    Spills, and loads that more promises would make wider, are listed in the result's `warnings`.
+
     Raises CourseError for whatever cannot be exported, and has then written nothing.
     """
     check_name(name)
@@ -80,7 +82,9 @@ def export(
     ]
     compiled = run_compiler(compile_variants, reference, parsed, grid, gpu.name)
     contents: dict[Path, str] = {}
-    functions, headers = [], []
+    functions: list[Function] = []
+    headers: list[Path] = []
+    warnings: list[str] = []
     for variant, result in zip(parsed, compiled.variants, strict=True):
         hash = variant.signature.hash(variant.options)
         hash_and_hints = f"{hash}_{variant.signature.suffix}"
@@ -91,6 +95,7 @@ def export(
             name=f"{name}_{hash_and_hints}", out_name=name, kernel=compiled.kernel,
             target=gpu.name, triton=triton.__version__, arguments=result.arguments,
             grid=" ".join(grid.split()), threads=result.threads, registers=cubin.registers,
+            stack_bytes=cubin.stack_bytes, load_bytes=result.load_bytes,
             shared_bytes=result.shared_bytes, **asdict(variant.options),
         )  # fmt: skip
         header, source = (hash_in_name(path, hash_and_hints, suffix) for suffix in (".h", ".c"))
@@ -103,9 +108,26 @@ def export(
         contents[source] = kernel_c.source(function, result.grid, cubin, header.name)
         functions.append(function)
         headers.append(header)
+        warnings += _warnings(function, result.narrow)
     refuse_others_files(list(contents), force)
     write_together(contents)
-    return Exported(name, tuple(functions), tuple(headers))
+    return Exported(name, tuple(functions), tuple(headers), tuple(warnings))
+
+
+def _warnings(function: Function, narrow: NarrowLoads | None) -> Iterator[str]:
+    """Sentences about what makes a function slower than it need be."""
+    if function.stack_bytes:
+        yield (
+            f"{function.name} spills: a thread keeps {function.stack_bytes:,} bytes in memory that "
+            "find no register, so give it more warps (num_warps) or smaller blocks."
+        )
+    if narrow is not None:
+        each = "it is a multiple" if len(narrow.missing) == 1 else "they are multiples"
+        yield (
+            f"{function.name} loads {narrow.load_bytes} bytes at a time, and with a promise for "
+            f"{', '.join(narrow.missing)} it would load {narrow.possible_bytes}: write :16 after "
+            f"the type, if {each} of 16 in every call."
+        )
 
 
 def _reference(kernel: Kernel) -> KernelReference:

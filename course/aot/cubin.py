@@ -1,4 +1,4 @@
-"""A kernel's machine code, and what it says of the kernel: its parameters and registers."""
+"""A kernel's machine code, and what it says of the kernel: parameters, registers, stack."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from .signature import Argument
 SIZED = 4
 """The format in .nv.info, a list of (format, attribute, two bytes), in which the two bytes say how
 many more follow."""
-REGISTER_COUNT, PARAMETER = 0x2F, 0x17
+REGISTER_COUNT, FRAME_SIZE, PARAMETER = 0x2F, 0x11, 0x17
 SCRATCH = ("global_scratch", "profile_scratch")
 """The pointers that Triton adds to a kernel's own parameters, in order."""
 
@@ -27,6 +27,8 @@ class Cubin:
     """Bytes of each parameter. After the kernel's own come Triton's: pointers to scratch memory."""
     registers: int
     """Registers per thread."""
+    stack_bytes: int = 0
+    """Bytes of memory per thread for values that find no register."""
 
     def __str__(self) -> str:
         return f"{self.symbol}: parameters of {', '.join(map(str, self.sizes))} bytes"
@@ -39,7 +41,10 @@ def read_cubin(code: bytes, symbol: str) -> Cubin:
     try:
         content = sections(code)
         whole, own = content[".nv.info"], content[f".nv.info.{symbol}"]
-        counts = [struct.unpack("<II", value)[1] for value in _values(whole, REGISTER_COUNT)]
+        registers, stack = (
+            max((struct.unpack("<II", value)[1] for value in _values(whole, wanted)), default=0)
+            for wanted in (REGISTER_COUNT, FRAME_SIZE)
+        )
         sizes = {}
         for value in _values(own, PARAMETER):
             _, place, _, flags = struct.unpack("<IHHI", value)
@@ -49,7 +54,7 @@ def read_cubin(code: bytes, symbol: str) -> Cubin:
         raise CourseError(
             f"The machine code of {symbol} is not read: it has no {error}."
         ) from error
-    return Cubin(code, symbol, in_order, max(counts, default=0))
+    return Cubin(code, symbol, in_order, registers, stack)
 
 
 def _values(content: bytes, wanted: int) -> Iterator[bytes]:

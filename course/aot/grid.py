@@ -162,6 +162,7 @@ class _Reader:
             self.refuse_node(node, "'(' was expected, as in cdiv(n, 128)")
         if argument is None:
             integers = [each.name for each in self.arguments.values() if _integer(each)]
+            integers.sort(key=lambda integer: "stride" in integer)  # a grid rarely needs those
             known = f"its integers are {', '.join(integers) or 'none'}"
             self.refuse_node(node, f"the kernel has no argument of that name; {known}")
         if not _integer(argument):

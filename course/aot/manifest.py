@@ -11,7 +11,7 @@ from typing import Any
 from course.errors import CourseError
 
 from .identifiers import parameter_names
-from .options import Options
+from .options import Options, counted
 from .output_files import MARK
 from .signature import Argument, Constant
 
@@ -40,6 +40,10 @@ class Function:
     shared_bytes: int
     registers: int
     """Registers per thread."""
+    stack_bytes: int = 0
+    """Bytes of memory per thread for values that find no register."""
+    load_bytes: tuple[int, ...] = ()
+    """Bytes that a thread's load instructions move from global memory, each number once."""
     maxnreg: int | None = None
     enable_fp_fusion: bool | None = None
 
@@ -77,13 +81,25 @@ class Function:
         return ", ".join(["CUstream stream", *typed])
 
     @property
+    def needs(self) -> str:
+        """As "20 registers per thread, 0 bytes of stack, 0 bytes of shared memory per program;
+        loads of 16 bytes"."""
+        widths = " and ".join(map(str, self.load_bytes))
+        return (
+            f"{counted(self.registers, 'register')} per thread, {self.stack_bytes:,} bytes of "
+            f"stack, {self.shared_bytes:,} bytes of shared memory per program"
+            + (f"; loads of {widths} bytes" if widths else "")
+        )
+
+    @property
     def prototype(self) -> str:
         return f"CUresult {self.name}({self.parameters(self.passed)})"
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Function":
         arguments = tuple(Argument(**argument) for argument in content["arguments"])
-        return cls(**{**content, "arguments": arguments})
+        widths = tuple(content.get("load_bytes", ()))
+        return cls(**{**content, "arguments": arguments, "load_bytes": widths})
 
 
 def promises_of(arguments: Sequence[Argument]) -> str:

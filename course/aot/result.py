@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 from .algorithms import Algorithm
 from .manifest import Function, promises_of
@@ -15,6 +16,8 @@ class Exported:
     name: str
     functions: tuple[Function, ...]
     headers: tuple[Path, ...]
+    warnings: tuple[str, ...] = ()
+    """What makes a function slow that could be fast: spills, and loads that could be wider."""
 
     @property
     def sources(self) -> tuple[Path, ...]:
@@ -24,10 +27,12 @@ class Exported:
         first = self.functions[0]
         lines = [f"{self.name}: {first.kernel} for {first.target}, grid {first.grid}"]
         for function, header in zip(self.functions, self.headers, strict=True):
-            registers = counted(function.registers, "register")
-            needs = f"{registers}, {function.shared_bytes:,} bytes shared"
-            lines.append(f"    {function.name}  {function.options}; {needs}")
+            lines.append(f"    {function.name}  {function.options}")
+            lines.append(f"        {function.needs}")
             lines.append(f"        {header}, .c")
+        for warning in self.warnings:
+            text = f"Warning: {warning}"
+            lines += wrap(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 8)
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -2,12 +2,17 @@
 
 import os
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from triton.compiler.compiler import CompiledKernel as CompiledCode
 
 from course.errors import CourseError
 from course.gpus.limits import Target, target_of
 from course.isolate import runs_in
 from course.lowering.kernel_reference import KernelReference, listing_of, loaded_at
+from course.lowering.memory_requests import load_widths
+from course.lowering.missing_promises import missing_promises
 from course.lowering.problems import compile_error, disk_error
 from course.triton_internals.compiler import compile_for_types, prepare_compiler
 from course.triton_internals.errors import CompileError
@@ -40,6 +45,21 @@ class CompiledVariant:
     threads: int
     """Threads per program."""
     shared_bytes: int
+    load_bytes: tuple[int, ...]
+    """Bytes that a thread's load instructions move from global memory, each number once."""
+    narrow: "NarrowLoads | None" = None
+
+
+@dataclass(frozen=True)
+class NarrowLoads:
+    """Loads that are narrower than they would be under more promises."""
+
+    missing: tuple[str, ...]
+    """The arguments that would have to be multiples of 16."""
+    load_bytes: int
+    """Bytes that the narrowest load instruction of a thread moves."""
+    possible_bytes: int
+    """Bytes that the widest one would move."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +93,10 @@ def compile_variants(
             # Triton's own cache goes by a kernel's text and not by its file.
             os.environ["TRITON_CACHE_DIR"] = cache
             compiled = [
-                _compile(kernel, arguments, grid, variant.options, gpu)
-                for arguments, grid, variant in zip(bound, grids, variants, strict=True)
+                _compile(kernel, arguments, grid, variant.options, gpu, fallback)
+                for arguments, grid, variant, fallback in zip(
+                    bound, grids, variants, _fallbacks(bound, variants), strict=True
+                )
             ]
     except CompileError as error:
         raise compile_error(error, listing_of(kernel), _typed_constants(kernel, bound)) from error
@@ -125,24 +147,66 @@ def _typed_constants(kernel: Kernel, signatures: list[tuple[Argument, ...]]) -> 
     )
 
 
+def _fallbacks(
+    bound: list[tuple[Argument, ...]], variants: list[ParsedVariant]
+) -> list[tuple[frozenset[str], ...]]:
+    """For each variant what the others promise that are tried before it: it only serves calls
+    that break those promises, so it need not be fast."""
+    promised = [frozenset(each.name for each in one if each.hint) for one in bound]
+    alike = [
+        (variant.options, [(each.name, each.value) for each in one if each.constant])
+        for one, variant in zip(bound, variants, strict=True)
+    ]
+    return [
+        tuple(
+            other
+            for other, key in zip(promised, alike, strict=True)
+            if key == own and other > promises
+        )
+        for promises, own in zip(promised, alike, strict=True)
+    ]
+
+
 def _compile(
-    kernel: Kernel, arguments: tuple[Argument, ...], grid: Grid, options: Options, target: Target
+    kernel: Kernel,
+    arguments: tuple[Argument, ...],
+    grid: Grid,
+    options: Options,
+    target: Target,
+    fallback: tuple[frozenset[str], ...] = (),
 ) -> CompiledVariant:
-    compiled = compile_for_types(
-        kernel,
-        {each.name: each.type if each.type and each.passed else "constexpr" for each in arguments},
-        {each.name: each.value for each in arguments if not each.passed},
-        [each.name for each in arguments if each.passed and each.hint == 16],
-        target.triton,
-        {**options.told, "debug": bool(getattr(kernel, "debug", False))},
-    )
+    """fallback: what the variants promise that are tried before this one."""
+
+    def compile(divisible: Iterable[str]) -> CompiledCode:
+        types = {each.name: each.type if each.passed else "constexpr" for each in arguments}
+        return compile_for_types(
+            kernel,
+            {name: type or "constexpr" for name, type in types.items()},
+            {each.name: each.value for each in arguments if not each.passed},
+            [*divisible],
+            target.triton,
+            {**options.told, "debug": bool(getattr(kernel, "debug", False))},
+        )
+
+    divisible = [each.name for each in arguments if each.passed and each.hint == 16]
+    compiled = compile(divisible)
     metadata = compiled.metadata._asdict()
     for name, problem in UNSUPPORTED.items():
         if metadata.get(name, 0) > (name == "num_ctas"):  # one program is no cluster
             raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
     threads = metadata["num_warps"] * metadata["warp_size"]
     code, symbol, shared_bytes = compiled.asm["cubin"], metadata["name"], metadata["shared"]
-    return CompiledVariant(arguments, grid, code, symbol, threads, shared_bytes)
+    widths = load_widths(compiled.asm["ptx"])
+    missing = missing_promises(compiled.asm.get("ttir", ""))
+    in_order = tuple(each.name for each in arguments if each.name in missing)
+    narrow = None
+    if missing and not any(missing <= promised for promised in fallback):
+        # Whether they would help, the compiler alone knows: so it is asked.
+        wider = load_widths(compile([*divisible, *in_order]).asm["ptx"])
+        if widths and min(widths) < max(wider) and len(wider) < len(widths):
+            narrow = NarrowLoads(in_order, min(widths), max(wider))
+    load_bytes = tuple(sorted(set(widths)))
+    return CompiledVariant(arguments, grid, code, symbol, threads, shared_bytes, load_bytes, narrow)
 
 
 ONLY_TRITON = "only a launch by Triton has"

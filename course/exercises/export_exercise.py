@@ -3,6 +3,7 @@
 The answer is exported and built; the C function is called on the fake driver, and never on a GPU.
 """
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,16 +41,18 @@ class Call:
     promises: frozenset[str] = frozenset()
     """The arguments that the variant which is taken must be promised something of."""
     shown: tuple[str, ...] = ()
-    """The numbers that a sentence names; all if none is named."""
+    """The numbers that a sentence names besides those that the grid uses; all if none is named."""
 
-    def __str__(self) -> str:
+    def described(self, grid: str) -> str:
+        """As "n_elements = 1,000, x_ptr 4 bytes past a multiple of 16"."""
         shown, shifted = {}, []
         for name, value in self.values.items():
             if not isinstance(value, TensorPlace):
                 shown[name] = f"{name} = {value:,}"
             elif value.past:
                 shifted.append(f"{name} {value.past} bytes past a multiple of 16")
-        return ", ".join([*(shown[name] for name in self.shown or shown), *shifted])
+        used = {*self.shown, *re.findall(r"\w+", grid)} if self.shown else {*shown}
+        return ", ".join([*(text for name, text in shown.items() if name in used), *shifted])
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,13 @@ class ExportExercise:
         names = [argument.name for argument in exported.functions[0].runtime]
         library = str(aot.build(aot.link(exported, folder / "linked")))
         for call in self.calls:
+            case = f"With {call.described(grid)}"
             try:
                 launch = captured_launch(library, [call.values[name] for name in names])
             except CourseError as error:
-                return f"With {call} {_refusal(call, exported.functions, str(error))}"
+                return f"{case} {_refusal(call, exported.functions, str(error))}"
             for problem in self.launch_problems(call, launch, functions[launch.function]):
-                return f"With {call} {problem}"
+                return f"{case} {problem}"
         return ""
 
     def _type_problems(self, function: Function) -> Iterator[str]:

@@ -188,3 +188,9 @@ def _moved_bytes(instruction: str) -> tuple[Kind, int] | None:
         kind: Kind = "update" if match[1] == "atomic" else "load" if match[1] == "load" else "store"
         return kind, int(match[4]) // 8 if match[4] else _GCN_BYTES[match[2]] * int(match[3] or 1)
     return None
+
+
+def load_widths(ptx: str) -> list[int]:
+    """Bytes that each load instruction of a thread moves from global memory, in the PTX's order."""
+    moved = filter(None, map(_moved_bytes, ptx.split("\n")))
+    return [width for kind, width in moved if kind == "load"]

@@ -17,6 +17,7 @@ from course.aot import fake_driver
 from course.aot.c.templates import BITS
 from course.aot.c_compiler import include_folder
 from course.aot.example_project import SPECS
+from course.aot.manifest import promises_of, read_header
 from course.cli import app
 from course.errors import CourseError
 from tests.support.processes import PATIENCE_S
@@ -112,6 +113,12 @@ def test_the_softmax_is_told_every_argument(samples, tmp_path):
         launch = run(samples["softmax"], f"softmax_{language}", tmp_path / language).launches[0]
         assert launch.details["kernel"] == "softmax_kernel_v4" and launch.grid == (1823, 1, 1)
         assert [struct.unpack("<i", each)[0] for each in launch.arguments[2:5]] == [1823, 781, 800]
+
+
+def test_attention_loads_16_bytes_at_a_time_and_keeps_nothing_on_the_stack(samples):
+    functions = read_header(samples["attention"] / "attention.h").functions
+    wide = next(function for function in functions if promises_of(function.runtime))
+    assert wide.load_bytes == (16,) and wide.stack_bytes == 0 and wide.num_warps == 8
 
 
 def test_attention_is_told_every_argument(samples, tmp_path):

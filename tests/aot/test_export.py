@@ -741,3 +741,46 @@ def test_in_a_shell_an_error_is_one_sentence(home):
     assert (ended.returncode, ended.stdout) == (1, "")
     assert re.fullmatch(r"course: The output '/x' is absolute: .*\.\n", ended.stderr)
     assert list(home.iterdir()) == []
+
+
+# What makes a function slow
+
+ADD_FILE = f"{ROOT}/kernels/vector_add.py:add_kernel"
+ADD_GRID = "cdiv(n_elements, BLOCK_SIZE)"
+WIDE, NARROW = "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i32, 1024"
+
+
+def exported_add(*signatures):
+    return aot.export(ADD_FILE, list(signatures), ADD_GRID, "add", "out/add", target="sm_90")
+
+
+def test_loads_that_a_promise_would_widen_are_reported_with_the_arguments_name():
+    made = exported_add(WIDE.replace("i32:16", "i32"))
+    (warning,) = made.warnings
+    assert "loads 4 bytes at a time, and with a promise for n_elements it would load 16" in warning
+    shown = " ".join(str(made).split())
+    assert f"Warning: {warning}" in shown and "loads of 4 bytes" in shown
+
+
+def test_a_variant_for_the_calls_that_a_wide_one_refuses_is_not_reported():
+    made = exported_add(WIDE, NARROW)
+    assert made.warnings == () and [each.load_bytes for each in made.functions] == [(16,), (4,)]
+
+
+def test_two_variants_that_both_lack_a_promise_are_reported():
+    made = exported_add(NARROW, WIDE.replace("i32:16", "i32"))
+    assert [warning.split()[-1] for warning in made.warnings] == ["call."] * 2
+    assert "x_ptr, y_ptr, n_elements" in made.warnings[0]
+
+
+def test_narrow_loads_that_no_promise_widens_are_not_reported():
+    """128 elements are one for each of 128 threads."""
+    assert exported_add(NARROW.replace("1024", "128")).warnings == ()
+
+
+def test_spills_are_reported_in_bytes_of_stack():
+    made = exported_add(WIDE.replace("1024", "32768"))
+    (function,), (warning,) = made.functions, made.warnings
+    assert function.stack_bytes > 0
+    assert f"a thread keeps {function.stack_bytes:,} bytes in memory" in warning
+    assert read_header(made.headers[0]).functions == made.functions

@@ -32,9 +32,10 @@ def test_a_promise_holds_or_not(argument, value, right):
 def test_a_call_names_its_numbers_and_what_is_not_aligned():
     values = {"x_ptr": tensor("float32", 4), "y_ptr": tensor("float32"), "n": 98432, "stride": 1}
     shown = "n = 98,432, stride = 1, x_ptr 4 bytes past a multiple of 16"
-    assert str(Call(values, (1, 1, 1))) == shown
-    aligned = {**values, "x_ptr": tensor("float32")}
-    assert str(Call(aligned, (1, 1, 1), shown=("n",))) == "n = 98,432"
+    assert Call(values, (1, 1, 1)).described("cdiv(n, 4)") == shown
+    call = Call({**values, "x_ptr": tensor("float32")}, (1, 1, 1), shown=("n",))
+    assert call.described("cdiv(n, 4)") == "n = 98,432"
+    assert call.described("n * stride") == "n = 98,432, stride = 1"  # it is in the grid
 
 
 def exercise(**changes):

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.unless_unchanged(
 )  # fmt: skip
 ROOT = Path(__file__).parents[2]
 
+FLAGS = {"w": "num_warps", "ns": "num_stages"}
 LESSON = (ROOT / "solutions" / "07-ahead-of-time.py").read_text()
 MAIN = """\
 INCLUDE
@@ -37,12 +38,15 @@ def block(language):
     return re.sub(r"^# ?", "", found, flags=re.M)
 
 
+def in_full(text):
+    """A text of the lesson with all twelve strides in place of its "…"."""
+    assert text.count("i32:16, i32:16, …, ") == 1
+    return text.replace("i32:16, i32:16, …, ", "i32:16, " * 12)
+
+
 def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
     commands = block("sh")
-    assert "i32, i32, …, i1" in commands
-    commands = commands.replace("i32, i32, …, i1", "i32, " * 18 + "i1").replace(
-        "kernels/", f"{ROOT}/kernels/"
-    )
+    commands = in_full(commands).replace("kernels/", f"{ROOT}/kernels/")
     include, call = block("cpp").split("\n", 1)
     (tmp_path / "main.cpp").write_text(MAIN.replace("INCLUDE", include).replace("CALL", call))
     shell(commands.replace("course aot", "python -m course aot"), tmp_path)
@@ -55,8 +59,11 @@ def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
 
 
 def test_the_lessons_signature_is_the_one_of_its_command():
-    short = re.search(r'-s "(.*?)"', block("sh"))[1].replace("i32, i32, …, ", "i32, " * 18)
-    first, last = re.search(
-        r'^signature = "(.*?)" \+ "i32, " \* 18\nsignature \+= "(.*?)"$', LESSON, re.M
-    ).groups()
-    assert short == first + "i32, " * 18 + last
+    command = re.search(r'-s "(.*?)"', in_full(block("sh")), re.S)[1].replace("\\\n", "")
+    (cell,) = [text for text in LESSON.split("\n# %%") if "\nsignature = f" in text]
+    (before,) = [text for text in LESSON.split("\n# %%") if "\npointers, strides = " in text]
+    names: dict = {}
+    exec(before[: before.index("second_try = ")].split("\n", 1)[1], names)
+    exec(cell[: cell.index("\nname, ")].split("\n", 1)[1], names)
+    assert command == names["signature"]
+    assert all(f"-{flag} {names['options'][name]}" in block("sh") for flag, name in FLAGS.items())

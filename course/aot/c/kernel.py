@@ -3,7 +3,6 @@
 from course.aot.cubin import SCRATCH, Cubin
 from course.aot.grid import Grid
 from course.aot.manifest import Function, Manifest
-from course.aot.options import counted
 from course.aot.output_files import MARK
 from course.aot.signature import Argument
 from course.gpus.limits import MOST_GRID, TARGETS
@@ -82,8 +81,8 @@ def _documentation(function: Function) -> str:
         "",
         *(f"  {name}: {promise}" for name, promise in promises if promise),
         f"Constants: {constants or 'none'}.",
-        f"{function.options}; {counted(function.registers, 'register')} per thread, "
-        f"{function.shared_bytes} bytes of shared memory per program.",
+        f"{function.options};",
+        f"{function.needs}.",
         "Returns the driver's error, or CUDA_ERROR_INVALID_VALUE where a promise is broken or the "
         "grid is too large,",
         "negative, or divided by 0.",

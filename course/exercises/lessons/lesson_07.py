@@ -29,8 +29,8 @@ def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int
     values |= {name: tensor("float16") for name in ("Q", "K", "V", "Out")}
     values |= {name: tensor("float32") for name in ("Lse", "TMP")}
     values |= {"EVEN_M": 0, "EVEN_N": 0, "EVEN_HEADDIM": 1}
-    counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q, "seqlen_q_rounded": 1024}
-    return Call({**values, **counts}, grid, shown=tuple(counts))
+    counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q}
+    return Call({**values, **counts, "seqlen_q_rounded": 1024}, grid, shown=tuple(counts))
 
 
 def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Call:

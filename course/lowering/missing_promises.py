@@ -1,0 +1,225 @@
+"""Which arguments must be divisible by 16 so that loads can be wide, and are not known to be.
+
+A load is wide along an axis if neighboring lanes read neighboring addresses, the first of them at a
+multiple of 16 bytes, and if the mask does not change within those 16 bytes. Both follow from what
+is known of the arguments that addresses and masks are computed from, which the TTIR shows.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+WIDEST_BYTES = 16
+"""What one load instruction of a thread moves at most."""
+
+Needs = frozenset[str] | None
+"""The arguments that must be divisible so that a value is; None if no promise makes it so."""
+NOTHING: Needs = frozenset()
+
+
+@dataclass
+class _Value:
+    """A value of the TTIR: the operation that makes it, and that operation's operands."""
+
+    operation: str
+    operands: list["_Value"] = field(default_factory=list)
+    text: str = ""
+    """The operation's line after its name; an argument's type and attributes."""
+    name: str = ""
+    """Of an argument."""
+
+
+_ARGUMENT = re.compile(r"%(\w+): ((?:[^(){}%]|\{[^}]*\})*)")
+_OPERATION = re.compile(r'(?:(%\w+)(?::(\d+))? = )?"?([a-z]\w*\.[\w.]+)"?(.*)')
+_LOOP = re.compile(r" (%\w+) = (%[\w#]+) to (%[\w#]+) step (%[\w#]+)")
+_CARRIED = re.compile(r"(%\w+) = (%[\w#]+)")
+_USED = re.compile(r"%\w+(?:#\d+)?")
+_EITHER, _SUM = "either of", "arith.addi"
+
+
+class _Module:
+    """The loads of blocks in a TTIR, each with all that its addresses and its mask come from."""
+
+    def __init__(self, ttir: str) -> None:
+        self.loads: list[_Value] = []
+        self._names: dict[str, _Value] = {}
+        # For each open region: the names from outside, and what its yield gives values to.
+        self._regions: list[tuple[dict[str, _Value], list[_Value]]] = []
+        for line in ttir.splitlines():
+            self._read(line.strip() if "tt.func" in line else line.split(" loc(")[0].strip())
+
+    def _read(self, line: str) -> None:
+        if line.startswith("}") and self._regions:
+            outside, yielded = self._regions.pop()
+            self._names = dict(outside)
+            if line.endswith("{"):  # } else {
+                self._open(yielded)
+        elif line.startswith("tt.func"):
+            for name, text in _ARGUMENT.findall(line):
+                self._names[f"%{name}"] = _Value("argument", text=text, name=name)
+            self._open([])
+        elif match := _OPERATION.match(line):
+            self._operation(match[1], int(match[2] or 1), match[3], match[4])
+            if line.endswith("{") and not match[3].startswith("scf."):
+                self._open([])
+        elif line.endswith("{"):
+            self._open([])
+
+    def _open(self, yielded: list[_Value]) -> None:
+        self._regions.append((self._names, yielded))
+        self._names = dict(self._names)
+
+    def _operation(self, result: str | None, count: int, name: str, text: str) -> None:
+        operands = [self._value(used) for used in _USED.findall(text.split(" : ")[0])]
+        if name == "scf.yield" and self._regions:
+            for target, value in zip(self._regions[-1][1], operands, strict=False):
+                target.operands.append(value)
+        elif name in ("scf.for", "scf.if"):
+            self._branching(result, count, name, text)
+        else:
+            value = _Value(name, operands, text)
+            if result:
+                self._names[result] = value
+            if name == "tt.load" and "tensor<" in text:
+                self.loads.append(value)
+
+    def _branching(self, result: str | None, count: int, name: str, text: str) -> None:
+        """A loop's or a branch's results, and what its region sees of them."""
+        inside: dict[str, _Value] = {}
+        results = [_Value(_EITHER) for _ in range(count if result else 0)]
+        if (loop := _LOOP.match(text)) and name == "scf.for":
+            # What it counts is the start and a number of steps.
+            inside[loop[1]] = _Value(_SUM, [self._value(loop[2]), self._value(loop[4])])
+            carried = _CARRIED.findall(text.partition("iter_args(")[2].split(") ->")[0])
+            for target, (inner, start) in zip(results, carried, strict=False):
+                target.operands.append(self._value(start))
+                inside[inner] = target
+        for number, value in enumerate(results):
+            self._names[f"{result}#{number}" if count > 1 else str(result)] = value
+        self._open(results)
+        self._names |= inside
+
+    def _value(self, name: str) -> _Value:
+        return self._names.get(name) or _Value("unknown")
+
+
+def missing_promises(ttir: str) -> frozenset[str]:
+    """The arguments that, promised to be divisible by 16, may let more loads of blocks be wide."""
+    missing = (_needs_of_load(load) for load in _Module(ttir).loads)
+    return frozenset().union(*(needs for needs in missing if needs))
+
+
+def _needs_of_load(load: _Value) -> Needs:
+    bits = re.search(r"!tt\.ptr<[a-z]+(\d+)", load.text)
+    pointers, *mask = load.operands[:2]
+    axes = sorted(_steps(pointers, ()))
+    if not bits or not axes:
+        return None
+    elements = max(1, WIDEST_BYTES * 8 // int(bits[1]))
+    needs = [_needs(pointers, elements, ())]
+    needs += [_mask_needs(each, axes[-1], elements, ()) for each in mask]
+    return _joined(needs)
+
+
+def _joined(needs: list[Needs]) -> Needs:
+    known = [each for each in needs if each is not None]
+    return frozenset().union(*known) if len(known) == len(needs) else None
+
+
+SAME = {
+    "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.trans",
+    "arith.extsi", "arith.extui", "arith.trunci", "tt.bitcast",
+}  # fmt: skip
+"""Operations whose result holds what the operand holds."""
+ALL = {_EITHER, _SUM, "arith.subi", "tt.addptr", "arith.minsi", "arith.maxsi", "arith.minui"}
+"""Operations whose result is divisible if all operands are."""
+
+Path = tuple[int, ...]
+"""The values that lead here, by their ids: a loop's value depends on itself."""
+
+
+def _needs(value: _Value, elements: int, path: Path, in_product: bool = False) -> Needs:
+    """What must be promised so that a value is a multiple of so many elements, or of 16 bytes if
+    it is an address, apart from a range that counts up from there.
+
+    in_product: whether the range would be multiplied, so that it counts up in other steps.
+    """
+    if id(value) in path or "tt.divisibility" in value.text:
+        return NOTHING
+    path += (id(value),)
+    if value.operation == "argument":
+        return frozenset([value.name]) if re.match(r"i\d|!tt\.ptr", value.text) else None
+    if value.operation == "tt.make_range" and in_product:
+        return None
+    if value.operation in ("arith.constant", "tt.make_range"):
+        return NOTHING if _first_number(value.text) % elements == 0 else None
+    in_product |= value.operation == "arith.muli"
+    parts = [_needs(operand, elements, path, in_product) for operand in value.operands]
+    if value.operation in SAME | ALL:
+        return _joined(parts)
+    if value.operation == "arith.select":
+        return _joined(parts[1:])
+    if value.operation == "arith.muli":
+        return min((part for part in parts if part is not None), key=len, default=None)
+    return None
+
+
+def _mask_needs(value: _Value, axis: int, elements: int, path: Path) -> Needs:
+    """What must be promised so that a mask is the same for so many neighbors along an axis."""
+    if id(value) in path or value.operation in ("argument", "arith.constant", "tt.splat"):
+        return NOTHING
+    path += (id(value),)
+    if value.operation == "arith.cmpi":
+        if not any(_varies(operand, axis, ()) for operand in value.operands):
+            return NOTHING
+        return _joined([_needs(operand, elements, ()) for operand in value.operands])
+    if value.operation == "tt.expand_dims":
+        inner = _before_expansion(value, axis)
+        return NOTHING if inner is None else _mask_needs(value.operands[0], inner, elements, path)
+    if value.operation in ("arith.andi", "arith.ori", "arith.xori", "tt.broadcast", _EITHER):
+        return _joined([_mask_needs(each, axis, elements, path) for each in value.operands])
+    return None
+
+
+def _varies(value: _Value, axis: int, path: Path) -> bool:
+    """Whether a value may differ between neighbors along an axis."""
+    if id(value) in path or value.operation in ("argument", "arith.constant", "tt.splat"):
+        return False
+    if value.operation == "tt.make_range":
+        return axis == 0
+    if value.operation == "tt.expand_dims":
+        inner = _before_expansion(value, axis)
+        return inner is not None and _varies(value.operands[0], inner, path)
+    return any(_varies(operand, axis, (*path, id(value))) for operand in value.operands)
+
+
+def _steps(value: _Value, path: Path) -> set[int]:
+    """The axes along which a value goes up by 1 from each element to the next."""
+    if id(value) in path:
+        return set()
+    if value.operation == "tt.make_range":
+        return {0}
+    path += (id(value),)
+    inner = [_steps(operand, path) for operand in value.operands]
+    if value.operation == "tt.expand_dims":
+        added = _axis(value)
+        return {axis + (axis >= added) for axis in inner[0]}
+    if value.operation in SAME | {_EITHER, _SUM, "arith.subi", "tt.addptr"}:
+        return set().union(*inner)
+    return set()
+
+
+def _axis(value: _Value) -> int:
+    return _first_number(value.text.partition("axis")[2])
+
+
+def _before_expansion(value: _Value, axis: int) -> int | None:
+    """The operand's axis that became an axis of a tt.expand_dims; None for the one it has added."""
+    added = _axis(value)
+    return None if axis == added else axis - (axis > added)
+
+
+def _first_number(text: str) -> int:
+    """The number that a text writes first: of a constant its value, of a range its start."""
+    text = text.partition("start")[2] or text.partition("dense<")[2] or text
+    match = re.search(r"-?\d+", text)
+    return int(match[0]) if match else 0
