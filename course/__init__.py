@@ -33,6 +33,7 @@ _LAZY = {
     "bench": ("course.benching.api", "bench"),
     "check": ("course.exercises.api", "check"),
     "cost": ("course.tracing.api", "cost"),
+    "diagnose": ("course.diagnosing.api", "diagnose"),
     "draw": ("course.draw", None),
     "explore": ("course.lowering.explorer", "explore"),
     "gpu_facts": ("course.gpus.measured", "gpu_facts"),

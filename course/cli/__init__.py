@@ -111,15 +111,7 @@ def lower(
     """Compile a kernel of any file through all stages, for any GPU."""
     from course.lowering.api import LowerError, lower_file
 
-    file, _, name = kernel.rpartition(":")
-    if not file:
-        raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
-    parts = split_signature(signature)
-    by_name = [part for part in parts if re.match(r"\w+=", part)]
-    in_order = [part for part in parts if part not in by_name]
-    options: AnyValues = {"num_warps": num_warps, "num_stages": num_stages}
-    options = {key: value for key, value in options.items() if value is not None}
-    options |= dict(part.split("=", 1) for part in by_name)
+    file, name, in_order, options = _kernel_and_arguments(kernel, signature, num_warps, num_stages)
     try:
         lowered = lower_file(file, name, in_order, target, **options)
     except LowerError as error:
@@ -131,6 +123,42 @@ def lower(
         print(json.dumps({**lowered.summary(), "files": [str(path) for path in paths]}, indent=1))
     else:
         print(lowered, *paths, sep="\n")
+
+
+SIZES_HELP = 'As "*fp32[4096, 4096], *fp32[4096], 4096, 1024"; also NAME=1024.'
+
+
+@app.command()
+def diagnose(
+    kernel: Kernel,
+    grid: Annotated[str, option('As "4096" or "64, 64".', "--grid", "-g")],
+    signature: Annotated[str, option(SIZES_HELP, "--signature", "-s")],
+    target: Annotated[str | None, option("As H200 or A100; this machine's GPU, or H200.")] = None,
+    num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
+    num_stages: Annotated[int | None, option("Pipeline depth.", "--num-stages", "-ns")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what limits a launch of a kernel of any file, the largest estimated gain first."""
+    from course.diagnosing.from_signature import diagnose_file
+
+    file, name, in_order, options = _kernel_and_arguments(kernel, signature, num_warps, num_stages)
+    diagnosis = diagnose_file(file, name, grid, in_order, target, **options)
+    print(json.dumps(diagnosis.summary(), indent=1) if as_json else diagnosis)
+
+
+def _kernel_and_arguments(
+    kernel: str, signature: str, num_warps: int | None, num_stages: int | None
+) -> tuple[str, str, list[str], AnyValues]:
+    """A kernel's file and name, the arguments in order, and those by name with the options."""
+    file, _, name = kernel.rpartition(":")
+    if not file:
+        raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
+    parts = split_signature(signature)
+    by_name = [part for part in parts if re.match(r"\w+=", part)]
+    in_order = [part for part in parts if part not in by_name]
+    options: AnyValues = {"num_warps": num_warps, "num_stages": num_stages}
+    options = {key: value for key, value in options.items() if value is not None}
+    return file, name, in_order, options | dict(part.split("=", 1) for part in by_name)
 
 
 @app.command()

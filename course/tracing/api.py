@@ -49,7 +49,7 @@ def cost(
     Raises CourseError if the launch is none, or fails.
     """
     own = own_gpu()
-    gpu = gpu_of(target) if target is not None else _this_gpu(own)
+    gpu = gpu_of(target) if target is not None else this_gpu(own)
     surveyed = survey("cost", kernel, grid, args, kwargs, gpu.target)
     launch, counts = surveyed.launch, surveyed.counts
     # If no program has ended, what the first one had done is shown as it is.
@@ -102,7 +102,11 @@ def cost(
     )
 
 
-def _this_gpu(own: Gpu | None) -> Gpu:
+def this_gpu(own: Gpu | None) -> Gpu:
+    """This machine's GPU; an H200 if it has none.
+
+    own: the reader's GPU as measured, which is taken where no peak figures are published for it.
+    """
     if not MODE.gpu:
         return gpu_of("H200")
     try:

@@ -17,6 +17,8 @@ from .records import AccessCounts, LaunchCounts, TensorPanel
 from .touched_memory import ElementMap, StorageMarks
 
 LANES = 32
+WIDEST_BYTES = 16
+"""What one instruction moves for a thread at most."""
 
 
 class LaunchCounter:
@@ -69,7 +71,10 @@ class LaunchCounter:
             stop_outside(access, self._storages)
         site = self.text.site()
         tensor = self.arguments.at(access.addresses, site.names)
-        new = AccessCounts(site.file, site.line, access.kind, tensor)
+        call = site.path[0] if site.path else ("", 0, 0)
+        new = AccessCounts(
+            site.file, site.line, access.kind, tensor, call=call, itemsize=access.itemsize
+        )
         self._count(self._counts.setdefault((site, access.kind, tensor), new), site, access)
         if tensor is not None:
             self.maps[tensor].note(access, len(self.programs))
@@ -108,6 +113,12 @@ class LaunchCounter:
         counts.requests += int((distinct > 0).sum())
         counts.sectors += int(_beginnings(sectors).sum())
         counts.least += int((-(-distinct * access.itemsize // SECTOR_BYTES)).sum())
+        counts.executions += 1
+        counts.block = max(counts.block, active.size)
+        counts.bytes_per_thread = requests.bytes_per_thread if requests is not None else 0
+        block = np.unique(pointers[active])
+        counts.touched += int(_beginnings(block[None] // SECTOR_BYTES).sum())
+        counts.whole += _whole_bytes(block, access.itemsize)
 
     def panels(self) -> list[TensorPanel]:
         return [tensor.panel() for tensor in self.maps]
@@ -196,6 +207,15 @@ def _lanes(
         (int(piece.min()), int(piece.max()) + itemsize) if len(piece) else (0, 0)
         for piece in pieces
     ]
+
+
+def _whole_bytes(addresses: np.ndarray, itemsize: int) -> int:
+    """The bytes of these elements that lie in aligned groups of 16 with no byte left out.
+
+    addresses: in order, each once.
+    """
+    groups, counts = np.unique(addresses // WIDEST_BYTES, return_counts=True)
+    return WIDEST_BYTES * int((counts * itemsize == WIDEST_BYTES).sum()) if len(groups) else 0
 
 
 def _beginnings(ordered: np.ndarray) -> np.ndarray:

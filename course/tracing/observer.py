@@ -23,13 +23,16 @@ MOST_SAMPLED = 1024
 """Programs of a grid that are all run; of a larger grid a sample of so many is."""
 CLUSTERS = 16
 """A sample's clusters of neighbours: evenly spread, with the first program and the last."""
+LEAST_TOGETHER = 16
+"""Programs in a cluster at least, since neighbours share sectors."""
 
 
 class Watch:
     """An observer that counts what every launch touches, and records some programs step by step.
 
     record: the programs to record, each with the number of its launch, from 0.
-    requests, operations: as `LaunchCounter` takes them.
+    requests, operations: as `LaunchCounter` takes them. most: programs of a launch that are all
+        run; of a larger grid a sample of so many is.
     """
 
     def __init__(
@@ -38,8 +41,9 @@ class Watch:
         requests: Sequence[Requests] = (),
         record: Iterable[tuple[int, Program]] = (),
         operations: Operations | None = None,
+        most: int = MOST_SAMPLED,
     ) -> None:
-        self.text, self.record = text, set(record)
+        self.text, self.record, self.most = text, set(record), most
         self._requests, self._operations = requests, operations
         self.launches: list[LaunchCounter] = []
         self.recorded: dict[Program, ProgramSteps] = {}
@@ -94,10 +98,11 @@ class Watch:
     def sample(self, grid: Grid) -> list[Program]:
         """The programs of the next launch to run."""
         number = len(self.launches)
-        return sample(grid, {program for launch, program in self.record if launch == number})
+        also = {program for launch, program in self.record if launch == number}
+        return sample(grid, also, self.most)
 
 
-def sample(grid: Grid, also: set[Program]) -> list[Program]:
+def sample(grid: Grid, also: set[Program], most: int = MOST_SAMPLED) -> list[Program]:
     """The programs of a grid in the order in which a GPU starts them, the first axis fastest.
 
     Of a large grid, a sample and the programs in `also`.
@@ -105,9 +110,10 @@ def sample(grid: Grid, also: set[Program]) -> list[Program]:
     x, y, z = grid
     total = x * y * z
     numbers: Iterable[int] = range(total)
-    if total > MOST_SAMPLED:
-        size = MOST_SAMPLED // CLUSTERS
-        starts = [i * (total - size) // (CLUSTERS - 1) for i in range(CLUSTERS)]
+    if total > most:
+        clusters = min(CLUSTERS, most // LEAST_TOGETHER)
+        size = most // clusters
+        starts = [i * (total - size) // (clusters - 1) for i in range(clusters)]
         chosen = {i + x * (j + y * k) for i, j, k in also}
         numbers = sorted(chosen.union(*(range(start, start + size) for start in starts)))
     return [(n % x, n // x % y, n // (x * y)) for n in numbers]

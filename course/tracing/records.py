@@ -48,6 +48,20 @@ class AccessCounts:
     by_descriptor: bool = False
     guessed: bool = False
     """Whether no compiled kernel said which lanes ask together: 32 neighbours were taken."""
+    call: tuple[str, int, int] = ("", 0, 0)
+    """The file, line and column in which the call begins."""
+    block: int = 0
+    """Elements of the block, those that a mask keeps out among them."""
+    bytes_per_thread: int = 0
+    """Bytes of each thread that one compiled instruction moves; 0 if that is not known."""
+    itemsize: int = 0
+    """Bytes of an element."""
+    executions: int = 0
+    """How often the call ran, over all programs."""
+    touched: int = 0
+    """Sectors that the blocks touch, each counted once for each time that the call ran."""
+    whole: int = 0
+    """Bytes that lie in groups of 16, aligned, of which the same block moves every byte."""
     lanes: list[tuple[int, int]] = field(default_factory=list)
     """What each lane touches in the first request of the first program: its first byte and the one
     after its last, counted from where the tensor begins; equal if it asks for nothing."""

@@ -18,7 +18,7 @@ from course.triton_internals.operation_counts import operations_counted
 from .coalescing import LaunchCounter
 from .kernel_text import KernelText
 from .launch import TRACE_S, PackedLaunch
-from .observer import Watch, watched
+from .observer import MOST_SAMPLED, Watch, watched
 from .records import Element, Failure, LaunchCounts, Recording, program_text
 
 MORE_S = 40
@@ -40,14 +40,17 @@ class LackingError(CourseError):
 
 
 @runs_in("interpret", timeout_s=TRACE_S + MORE_S)
-def survey(launch: PackedLaunch, requests: list[Requests], seconds: float) -> LaunchCounts:
+def survey(
+    launch: PackedLaunch, requests: list[Requests], seconds: float, most: int = MOST_SAMPLED
+) -> LaunchCounts:
     """Count what a launch touches and computes, in so many seconds of computing.
 
+    most: programs that are run; of a larger grid a sample of so many is.
     Raises CourseError if the kernel fails, and LackingError if the interpreter does.
     """
     run, text = _launching(launch)
     with operations_counted() as operations:
-        watch = Watch(text, requests, operations=operations)
+        watch = Watch(text, requests, operations=operations, most=most)
         failure = watched(watch, run, seconds)
     _check_ran(watch, seconds)
     if failure is None:

@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ORDER = (
-    "triton_internals", "isolate", "gpus", "display", "lowering", "tracing", "simulating", "verifying",
-    "aot", "benching", "draw", "lessons", "exercises", "cli",
+    "triton_internals", "isolate", "gpus", "display", "lowering", "tracing", "simulating",
+    "diagnosing", "verifying", "aot", "benching", "draw", "lessons", "exercises", "cli",
 )  # fmt: skip
 """A room imports from those before it alone, and from the files that lie in course/ itself."""
 FILES = {path.stem for path in (ROOT / "course").glob("*.py")} - {"__init__"}

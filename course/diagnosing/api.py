@@ -1,0 +1,108 @@
+"""diagnose: what limits a launch, in order of estimated effect."""
+
+from typing import Any
+
+from course.errors import CourseError
+from course.gpus.own_gpu import own_gpu
+from course.gpus.peaks import gpu_of
+from course.lowering.api import Lowered, Request, lower_again
+from course.lowering.memory_requests import requests_of
+from course.tracing import worker
+from course.tracing.api import this_gpu
+from course.tracing.launch import TRACE_S, LaunchRequest, measured_us, packed, requested, value_of
+from course.tracing.records import LaunchCounts
+from course.type_names import AnyValue, Kernel
+
+from .evidence import Evidence
+from .result import Diagnosis, Finding, Ranked
+from .rules import FACTS, RANKED
+from .time_model import Work
+
+MOST_PROGRAMS = 64
+"""Programs that are followed; of a larger grid a sample of so many is."""
+
+
+def diagnose(
+    kernel: Kernel, grid: Any, *args: AnyValue, target: str | None = None, **kwargs: AnyValue
+) -> Diagnosis:
+    """What limits one launch: causes with their numbers, lines and changes to try.
+
+    kernel, grid, args, kwargs: as in kernel[grid](*args, **kwargs). Of a grid of more than 64
+        programs a sample is run in the interpreter. Tensors on the device "meta" take no memory and
+        hold zeros.
+    target: a GPU with known peak figures, as `cost` takes it; by default this machine's, and an
+        H200 if it has none. The kernel is compiled for it.
+
+    The causes stand in the order of what mending them is estimated to gain. On the very GPU that
+    is asked for, the launch is timed too. A kernel that the interpreter cannot follow is judged by
+    what the compiler made of it, without estimates.
+
+    Raises CourseError if the launch is none, or fails; LowerError if the kernel does not compile.
+    """
+    gpu = gpu_of(target) if target is not None else this_gpu(own_gpu())
+    launch = requested("diagnose", kernel, grid, args, kwargs)
+    lowered = lower_again(Request.of(launch.reference, launch.args, launch.kwargs), gpu.target)
+    counts, notes = _followed(launch, lowered)
+    evidence = Evidence(launch, lowered, counts, gpu)
+    findings = [finding for rule in RANKED for finding in rule(evidence)]
+    return Diagnosis(
+        kernel=launch.name,
+        target=gpu.name,
+        programs=evidence.programs,
+        ranked=ranked(findings, evidence.work),
+        facts=tuple(fact for rule in FACTS for fact in rule(evidence)),
+        work=evidence.work,
+        measured_us=measured_us(launch, gpu),
+        notes=tuple(notes),
+    )
+
+
+def ranked(findings: list[Finding], work: Work | None) -> tuple[Ranked, ...]:
+    """Findings by their estimated gain, the largest first.
+
+    Of equal gains the one comes first that takes more off the parts which do not bind yet; without
+    an estimate they stay in the order of the rules.
+    """
+
+    def gains(finding: Finding) -> tuple[float, float]:
+        if work is None or finding.mended is None:
+            return 1, 0
+        return max(1, work.us / finding.mended.us), work.sum_us - finding.mended.sum_us
+
+    ordered = sorted(findings, key=gains, reverse=True)
+    return tuple(Ranked(finding, gains(finding)[0]) for finding in ordered)
+
+
+def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | None, list[str]]:
+    """What the launch's programs touch, and what is to be said of that.
+
+    None if the interpreter cannot follow them. Raises CourseError if the kernel itself fails.
+    """
+    if (clusters := lowered.metadata["options"].get("num_ctas", 1)) > 1:
+        return None, [_compiled_alone(f"num_ctas={clusters} joins programs")]
+    try:
+        with packed(launch) as packed_launch:
+            requests = requests_of(lowered)
+            ended = worker.survey.ended(packed_launch, requests, TRACE_S, MOST_PROGRAMS)
+    except CourseError as error:  # the tensors are too large to be copied
+        return None, [_compiled_alone(str(error))]
+    if isinstance(ended.error, worker.LackingError):
+        reason, line = ended.error.args
+        return None, [_compiled_alone(f"{reason}, in line {line}")]
+    if ended.error is not None:
+        raise ended.error
+    try:
+        counts = value_of(ended)
+    except CourseError as error:
+        return None, [_compiled_alone(str(error))]
+    notes = []
+    if counts.stopped:
+        notes.append(f"{counts.stopped} The programs that had ended by then were counted.")
+    return counts if counts.programs else None, notes
+
+
+def _compiled_alone(why: str) -> str:
+    return (
+        f"The launch could not be followed, so that only its compiled code was judged: "
+        f"{why.rstrip('.')}."
+    )

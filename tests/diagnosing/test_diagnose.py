@@ -1,0 +1,85 @@
+"""diagnose: the whole of it on one kernel, what it refuses, and what it says without a trace."""
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import course
+from course import CourseError, cost
+from course.cli import app
+from course.diagnosing import api
+from tests.diagnosing import kernels_sectors
+
+COLUMN = torch.empty(2**22), torch.empty(2**18), 16, 1024
+
+
+def diagnose(*args, target="H200", **options):
+    """course.diagnose for one GPU, whichever this machine has."""
+    return course.diagnose(*args, target=target, **options)
+
+
+@pytest.fixture(scope="module")
+def column():
+    return diagnose(kernels_sectors.copy_column_kernel, (256,), *COLUMN)
+
+
+def test_a_finding_has_its_number_its_line_the_reason_the_change_and_the_gain(column):
+    first, *_ = str(column).split("\n  2.")
+    assert "262,144 sectors asked for, 32,768 needed, 8.0 times as many" in first
+    assert ": tl.store(out_ptr + rows, tl.load(x_ptr + rows * stride))" in first
+    assert "why: " in first
+    assert "try: " in first
+    assert "gain: about " in first
+
+
+def test_as_html_it_says_the_same_and_code_is_code(column):
+    shown = column._repr_mimebundle_()
+    assert shown["text/plain"] == str(column)
+    assert (
+        "<code>tl.store(out_ptr + rows, tl.load(x_ptr + rows * stride))</code>"
+        in (shown["text/html"])
+    )
+
+
+def test_what_cost_refuses_is_refused_with_the_same_sentence():
+    kernel = kernels_sectors.copy_row_kernel
+    for launch in (
+        (max, (1,)),
+        (kernel, (0,), *COLUMN),
+        (kernel, "4", *COLUMN),
+        (kernel, (1,), *COLUMN[:2]),
+        (kernel, (1,), "*fp32", *COLUMN[1:]),
+    ):
+        with pytest.raises(CourseError) as of_cost:
+            cost(*launch)
+        with pytest.raises(CourseError) as own:
+            course.diagnose(*launch)
+        assert str(own.value) == str(of_cost.value).replace("cost", "diagnose")
+
+
+def test_the_command_says_what_the_call_says(column):
+    kernel = f"{kernels_sectors.__file__}:copy_column_kernel"
+    signature = "*fp32[4194304], *fp32[262144], 16, BLOCK=1024"
+    arguments = ["diagnose", kernel, "-g", "256", "-s", signature, "--target", "H200"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.stdout.strip() == str(column)
+
+
+@pytest.mark.parametrize(
+    "grid, signature, words",
+    [("4x", "*fp32[4]", "The grid must be one to three"), ("4", "*fp32:16", "no tensor that can")],
+)
+def test_the_command_refuses_what_says_no_launch(grid, signature, words):
+    kernel = f"{kernels_sectors.__file__}:copy_column_kernel"
+    result = CliRunner().invoke(app, ["diagnose", kernel, "-g", grid, "-s", signature])
+    assert words in str(result.exception)
+
+
+def test_a_time_that_the_estimate_does_not_explain_is_said_not_to_be_known(monkeypatch):
+    args = kernels_sectors.copy_row_kernel, (256,), *COLUMN
+    estimated = diagnose(*args).estimated_us
+    for times, known in ((1.2, True), (2, False)):
+        monkeypatch.setattr(api, "measured_us", lambda *_, times=times: estimated * times)
+        text = str(diagnose(*args))
+        assert "measured " in text
+        assert ("what takes the rest is not known here" in text) != known
