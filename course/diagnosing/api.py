@@ -9,7 +9,7 @@ from course.lowering.api import Lowered, Request, lower_again
 from course.lowering.memory_requests import requests_of
 from course.tracing import worker
 from course.tracing.api import this_gpu
-from course.tracing.launch import TRACE_S, LaunchRequest, measured_us, packed, requested, value_of
+from course.tracing.launch import LaunchRequest, measured_us, packed, requested, value_of
 from course.tracing.records import LaunchCounts
 from course.type_names import AnyValue, Kernel
 
@@ -18,6 +18,8 @@ from .result import Diagnosis, Finding, Ranked
 from .rules import FACTS, RANKED
 from .time_model import Work
 
+FOLLOWED_S = 5
+"""Seconds of computing after which programs are followed no further."""
 MOST_PROGRAMS = 64
 """Programs that are followed; of a larger grid a sample of so many is."""
 
@@ -83,7 +85,9 @@ def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | N
     try:
         with packed(launch) as packed_launch:
             requests = requests_of(lowered)
-            ended = worker.survey.ended(packed_launch, requests, TRACE_S, MOST_PROGRAMS)
+            ended = worker.survey.ended(
+                packed_launch, requests, FOLLOWED_S, MOST_PROGRAMS, maps=False
+            )
     except CourseError as error:  # the tensors are too large to be copied
         return None, [_compiled_alone(str(error))]
     if isinstance(ended.error, worker.LackingError):

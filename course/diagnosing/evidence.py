@@ -1,21 +1,29 @@
 """What the rules look at: a kernel as compiled for a launch, and what its programs touch."""
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
 from course.gpus.limits import Target, target_of
 from course.gpus.peaks import Gpu
+from course.lowering.instruction_counts import count
 from course.lowering.memory_requests import SECTOR_BYTES
-from course.lowering.request import Request
 from course.lowering.result import Lowered
 from course.tracing.launch import LaunchRequest
 from course.tracing.records import AccessCounts, LaunchCounts
 
-from .time_model import Work
+from .loops import Loop, loops_of
+from .time_model import STORED_LINE, Work
 
 WARPS_WITHOUT_A_LIMIT = 32
 """Warps that a multiprocessor is taken to hold where its limits are not known here (AMD)."""
+LINE_SECTORS = 4
+"""Sectors of a cache line."""
+MMA_ON_HOPPER = 0.62
+"""The part of Hopper's tensor-core rate that mma.sync reaches (Luo and others, "Benchmarking and
+Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024)."""
+TENSOR_CORES = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
 
 
 @dataclass(frozen=True)
@@ -29,12 +37,6 @@ class Evidence:
     gpu: Gpu
 
     @property
-    def request(self) -> Request:
-        """What was compiled, to be compiled again with a change."""
-        assert self.lowered.request is not None
-        return self.lowered.request
-
-    @property
     def target(self) -> Target:
         return target_of(self.gpu.target)
 
@@ -42,6 +44,11 @@ class Evidence:
     def programs(self) -> int:
         """Programs of the grid."""
         return math.prod(self.launch.grid)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a program."""
+        return self.lowered.resources.num_warps * self.target.warp_size
 
     @property
     def slots(self) -> int:
@@ -76,23 +83,87 @@ class Evidence:
         return {line.frame: line.text.strip() for line in self.lowered.source_lines()}
 
     @cached_property
+    def loops(self) -> list[Loop]:
+        """The kernel's loops, an inner one before the one around it."""
+        return loops_of(self.lowered)
+
+    @cached_property
+    def stages(self) -> int:
+        """The depth of pipelines that was asked for, for the whole kernel."""
+        return int(self.lowered.metadata["options"].get("num_stages", 1))
+
+    @cached_property
+    def instructions(self) -> dict[str, int]:
+        """The instructions of PTX, or of AMD's assembly, by what `lower(…).counts` calls them."""
+        stage = "ptx" if self.target.nvidia else "amdgcn"
+        return count({stage: self.lowered.text(stage)})[stage]
+
+    @property
+    def dot_instruction(self) -> str:
+        """The tensor-core instruction that tl.dot became; empty if there is none."""
+        return next((name for name in TENSOR_CORES if self.instructions.get(name)), "")
+
+    @cached_property
+    def rounds(self) -> float:
+        """Loads of one program that wait for one another, on average over programs.
+
+        Loads that stand in one loop are asked for together, iteration by iteration; those of a
+        pipelined loop so many iterations ahead; those in no loop all at once.
+        """
+        if self.counts is None or not self.counts.programs:
+            return 1
+        groups: dict[int, float] = defaultdict(float)
+        for access in self.accesses:
+            if access.kind == "store":
+                continue
+            times = access.executions / self.counts.programs
+            for number, loop in enumerate(self.loops, start=1):
+                if access.call in loop.plain:
+                    groups[number] = max(groups[number], times)
+                    break
+                if access.call in loop.ahead:
+                    groups[number] = max(groups[number], times / max(1, self.stages - 1))
+                    break
+            else:
+                groups[0] = 1
+        return max(1, sum(groups.values()))
+
+    @cached_property
     def work(self) -> Work | None:
         """What the launch asks of the GPU; None if nothing was counted."""
         if self.counts is None:
             return None
-        counts, scale = self.counts, self.scale
+        counts, scale, resources = self.counts, self.scale, self.lowered.resources
+        simple = {kind: number * scale for kind, number in counts.simple.items()}
+        dot = {kind: number * scale for kind, number in counts.dot.items()}
+        if not self.dot_instruction:
+            for kind, number in dot.items():
+                name = kind if kind in self.gpu.vector else "fp32"
+                simple[name] = simple.get(name, 0) + number
+            dot = {}
+        hopper = self.target.capability // 10 == 9
         return Work(
             gpu=self.gpu,
             programs=self.programs,
             slots=self.slots,
+            num_warps=resources.num_warps,
             memory_sectors=self._memory[0],
             l2_sectors=scale * sum(map(l2_sectors, counts.accesses)),
-            l1_sectors=scale * sum(access.sectors for access in counts.accesses),
-            rounds=1,
-            simple={kind: count * scale for kind, count in counts.simple.items()},
+            l1_sectors=scale * sum(access.sectors for access in counts.accesses)
+            + self.spilled_sectors,
+            requests=scale * sum(access.requests for access in counts.accesses),
+            rounds=self.rounds,
+            simple=simple,
             special=scale * sum(counts.special.values()),
-            dot={kind: count * scale for kind, count in counts.dot.items()},
+            dot=dot,
+            dot_share=MMA_ON_HOPPER if hopper and self.dot_instruction == "mma" else 1,
         )
+
+    @property
+    def spilled_sectors(self) -> float:
+        """Sectors that move what found no register: out and back in every round of loads."""
+        bytes = 2 * self.lowered.resources.spill_bytes * self.threads
+        return bytes / SECTOR_BYTES * self.rounds * self.programs
 
     @property
     def unused_sectors(self) -> float:
@@ -113,9 +184,11 @@ class Evidence:
         return sectors, used
 
 
-def l2_sectors(access: AccessCounts) -> int:
-    """The sectors of an access that go to L2: what a block loads twice, it finds in L1."""
-    return min(access.touched, access.sectors) if access.kind == "load" else access.sectors
+def l2_sectors(access: AccessCounts) -> float:
+    """What an access costs L2, in loaded sectors: what a block loads twice, it finds in L1."""
+    if access.kind == "load":
+        return min(access.touched, access.sectors)
+    return access.lines * STORED_LINE
 
 
 def sectors_of(count: int) -> int:

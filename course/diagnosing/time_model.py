@@ -1,9 +1,9 @@
 """How long a launch may take: the longest of what it asks of each part of a GPU.
 
-A bound says the least time; this says what a launch is likely to take, so that two changes to a
-kernel can be compared. Counts are exact or scaled up from a sample; the rates are published peaks,
-or what was measured where no peak is published; latencies are rounded from what others have
-measured on an H100 (see SOURCES). Only ratios of its times mean anything.
+A bound says the least time; this says what a launch is likely to take, so that two versions of a
+kernel can be compared. Counts are exact, or scaled up from a sample. Rates are published peaks, and
+the constants below are fitted to what is recorded of an H200 in `benching/recorded`. Only the
+ratios of its times are meant to be used.
 """
 
 import math
@@ -14,17 +14,26 @@ from course.gpus.peaks import Gpu
 from course.lowering.memory_requests import SECTOR_BYTES
 
 REACHED = 0.88
-"""The part of the published bandwidth that a large copy reaches: 4.25 of 4.8 TB/s on an H200."""
+"""The part of the published bandwidth that a large copy reaches (4.25 of 4.8 TB/s)."""
 L1_BYTES_A_CLOCK = 64
-"""What the L1 cache of a multiprocessor takes from L2 in a clock (NVIDIA's whitepapers)."""
+"""What a multiprocessor takes from L2 in a clock (NVIDIA's whitepapers)."""
 L2_REACHED = 0.65
-"""The part of that rate at which all multiprocessors together read L2: 9.7 TB/s on an H200."""
+"""The part of that rate at which all multiprocessors together read L2 (9.7 TB/s)."""
+STORED_LINE = 5.5
+"""Loaded sectors in whose time L2 takes what one request stores to one line, a part of the line or
+all of it (transpose_v1: 55 lines a nanosecond)."""
+REQUEST_CLOCKS = 6
+"""Clocks of a multiprocessor for each request of a warp, with its address and its mask (matmul_v1
+at 4,097 rows, where an instruction loads 2 bytes of each thread)."""
 LATENCY_US = 0.7
-"""From a load to its value, from memory, on a busy GPU."""
+"""From a load to the use of its value (vector add in blocks of 64 and of 128)."""
 START_US = 0.7
-"""For a program to start, and for its last stores to leave it."""
+"""For a program to start, and for its last stores to leave it (the same)."""
+PROGRAM_NS, WARP_NS = 0.6, 0.075
+"""Between the starts of two programs on the whole GPU, and for each warp of them (vector add in
+blocks of 32, by 1 and by 16 warps)."""
 CLOCK_MHZ = 1500
-"""The clock where none is known."""
+"""The clock where none is published."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +44,18 @@ class Work:
     programs: int
     slots: int
     """Programs that a multiprocessor holds at a time."""
+    num_warps: int
+    """Warps of a program."""
     memory_sectors: float = 0
     """Sectors that memory must move, each once."""
     l2_sectors: float = 0
-    """Sectors that pass between L2 and the multiprocessors."""
+    """Sectors that pass between L2 and the multiprocessors; stores count by lines."""
     l1_sectors: float = 0
     """Sectors that the requests of warps ask for."""
+    requests: float = 0
+    """Instructions of one warp that load or store."""
     rounds: float = 1
-    """Loads of a program that wait for one another, one after the other."""
+    """Loads of one program that wait for one another."""
     simple: dict[str, float] = field(default_factory=dict)
     """Floating-point operations outside the tensor cores, by type."""
     special: float = 0
@@ -51,32 +64,42 @@ class Work:
     """Operations in the tensor cores, by type."""
     dot_share: float = 1
     """The part of the tensor cores' rate that the chosen instruction can reach."""
+    even: bool = False
+    """Whether every multiprocessor has as much to do as any other."""
 
     @cached_property
     def parts(self) -> dict[str, float]:
         """Microseconds by what takes them."""
-        gpu, per_multiprocessor = self.gpu, self.imbalance
-        clock = gpu.clock_mhz or CLOCK_MHZ
-        l1 = L1_BYTES_A_CLOCK * gpu.multiprocessors * clock / 1e6  # TB/s
-        memory = gpu.memory * (1 if gpu.measured else REACHED)
+        gpu, busiest = self.gpu, self.imbalance
+        clocks = gpu.multiprocessors * (gpu.clock_mhz or CLOCK_MHZ)  # in a microsecond
+        l2_bytes = clocks * L1_BYTES_A_CLOCK * L2_REACHED
+        memory_bytes = gpu.memory * 1e6 * (1 if gpu.measured else REACHED)
         simple = sum(count / gpu.vector_rate(kind) for kind, count in self.simple.items())
         dot = sum(count / (gpu.dot_rate(kind) or math.inf) for kind, count in self.dot.items())
         special = self.special / gpu.special if gpu.special else 0
-        waves = math.ceil(self.programs / (self.slots * gpu.multiprocessors))
+        l1 = self.l1_sectors * SECTOR_BYTES / L1_BYTES_A_CLOCK
+        per_program_ns = max(PROGRAM_NS, WARP_NS * self.num_warps)
         return {
-            "memory": self.memory_sectors * SECTOR_BYTES / memory / 1e6,
-            "L2": self.l2_sectors * SECTOR_BYTES / (l1 * L2_REACHED) / 1e6,
-            "L1": self.l1_sectors * SECTOR_BYTES / l1 / 1e6 * per_multiprocessor,
-            "arithmetic": (simple + special) / 1e6 * per_multiprocessor,
-            "tensor cores": dot / self.dot_share / 1e6 * per_multiprocessor,
-            "waiting for loads": waves * (START_US + self.rounds * LATENCY_US),
+            "memory": self.memory_sectors * SECTOR_BYTES / memory_bytes,
+            "L2": self.l2_sectors * SECTOR_BYTES / l2_bytes,
+            "loads and stores": max(l1, self.requests * REQUEST_CLOCKS) / clocks * busiest,
+            "arithmetic": (simple + special) / 1e6 * busiest,
+            "tensor cores": dot / self.dot_share / 1e6 * busiest,
+            "waiting for loads": self.waves * (START_US + self.rounds * LATENCY_US),
+            "starting programs": self.programs * per_program_ns / 1e3,
         }
 
     @property
     def imbalance(self) -> float:
         """The work of the busiest multiprocessor over the average, if programs are alike."""
         share = self.programs / self.gpu.multiprocessors
-        return math.ceil(share) / share
+        return 1 if self.even else math.ceil(share) / share
+
+    @property
+    def waves(self) -> float:
+        """How often a multiprocessor is filled with programs, one after the other."""
+        waves = self.programs / (self.slots * self.gpu.multiprocessors)
+        return waves if self.even and waves > 1 else math.ceil(waves)
 
     @property
     def longest(self) -> tuple[str, float]:

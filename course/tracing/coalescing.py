@@ -17,6 +17,8 @@ from .records import AccessCounts, LaunchCounts, TensorPanel
 from .touched_memory import ElementMap, StorageMarks
 
 LANES = 32
+LINE_BYTES = 128
+"""A line of the caches: four sectors."""
 WIDEST_BYTES = 16
 """What one instruction moves for a thread at most."""
 
@@ -25,7 +27,7 @@ class LaunchCounter:
     """An observer of one launch that counts what it touches, and notes who touched which element.
 
     requests: what each access became in the compiled kernel, as far as that is known.
-    operations: what is counted meanwhile.
+    operations: what is counted meanwhile. maps: whether to note who touched which element.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class LaunchCounter:
         text: KernelText,
         requests: Sequence[Requests],
         operations: Operations | None = None,
+        maps: bool = True,
     ) -> None:
         self.launch, self.text = launch, text
         self._requests = CompiledRequests(requests, text)
@@ -41,7 +44,7 @@ class LaunchCounter:
         self._counts: dict[tuple[Site, str, int | None], AccessCounts] = {}
         self.programs: list[Program] = []
         self.arguments = Arguments(launch)
-        self.maps = [ElementMap(argument) for argument in self.arguments.all]
+        self.maps = [ElementMap(argument, maps) for argument in self.arguments.all]
         self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
         self._marks = {
             start: StorageMarks(start, size, self.arguments.within(start, size))
@@ -109,6 +112,8 @@ class LaunchCounter:
             warps = np.arange(len(addresses)) * requests.num_warps // len(addresses)
             addresses = np.unique(np.column_stack([warps, addresses]), axis=0)[:, 1:]
         sectors = np.where(addresses >= 0, addresses // SECTOR_BYTES, -1)
+        lines = np.where(addresses >= 0, addresses // LINE_BYTES, -1)
+        counts.lines += int(_beginnings(lines).sum())
         distinct = _beginnings(addresses).sum(axis=1)
         counts.requests += int((distinct > 0).sum())
         counts.sectors += int(_beginnings(sectors).sum())
@@ -118,7 +123,7 @@ class LaunchCounter:
         counts.bytes_per_thread = requests.bytes_per_thread if requests is not None else 0
         block = np.unique(pointers[active])
         counts.touched += int(_beginnings(block[None] // SECTOR_BYTES).sum())
-        counts.whole += _whole_bytes(block, access.itemsize)
+        counts.together += _bytes_together(block, access.itemsize)
 
     def panels(self) -> list[TensorPanel]:
         return [tensor.panel() for tensor in self.maps]
@@ -209,13 +214,14 @@ def _lanes(
     ]
 
 
-def _whole_bytes(addresses: np.ndarray, itemsize: int) -> int:
-    """The bytes of these elements that lie in aligned groups of 16 with no byte left out.
+def _bytes_together(addresses: np.ndarray, itemsize: int) -> int:
+    """The bytes of these elements that lie in whole pieces of 16 of a run without a gap.
 
     addresses: in order, each once.
     """
-    groups, counts = np.unique(addresses // WIDEST_BYTES, return_counts=True)
-    return WIDEST_BYTES * int((counts * itemsize == WIDEST_BYTES).sum()) if len(groups) else 0
+    ends = np.flatnonzero(np.diff(addresses) != itemsize) + 1
+    lengths = np.diff(np.concatenate([[0], ends, [len(addresses)]])) * itemsize
+    return int((lengths // WIDEST_BYTES * WIDEST_BYTES).sum())
 
 
 def _beginnings(ordered: np.ndarray) -> np.ndarray:

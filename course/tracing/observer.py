@@ -32,7 +32,7 @@ class Watch:
 
     record: the programs to record, each with the number of its launch, from 0.
     requests, operations: as `LaunchCounter` takes them. most: programs of a launch that are all
-        run; of a larger grid a sample of so many is.
+        run; of a larger grid a sample of so many is. maps: whether to note who touched what.
     """
 
     def __init__(
@@ -42,8 +42,10 @@ class Watch:
         record: Iterable[tuple[int, Program]] = (),
         operations: Operations | None = None,
         most: int = MOST_SAMPLED,
+        maps: bool = True,
     ) -> None:
         self.text, self.record, self.most = text, set(record), most
+        self._maps = maps
         self._requests, self._operations = requests, operations
         self.launches: list[LaunchCounter] = []
         self.recorded: dict[Program, ProgramSteps] = {}
@@ -63,7 +65,7 @@ class Watch:
 
     def launch(self, launch: Launch) -> None:
         self.stop()
-        counter = LaunchCounter(launch, self.text, self._requests, self._operations)
+        counter = LaunchCounter(launch, self.text, self._requests, self._operations, self._maps)
         self.launches.append(counter)
 
     def program(self, program: Program) -> None:

@@ -60,8 +60,10 @@ class AccessCounts:
     """How often the call ran, over all programs."""
     touched: int = 0
     """Sectors that the blocks touch, each counted once for each time that the call ran."""
-    whole: int = 0
-    """Bytes that lie in groups of 16, aligned, of which the same block moves every byte."""
+    lines: int = 0
+    """Lines of 128 bytes that the requests touch, each counted in each request."""
+    together: int = 0
+    """Bytes that lie in runs of 16 bytes or more of which a block moves every byte."""
     lanes: list[tuple[int, int]] = field(default_factory=list)
     """What each lane touches in the first request of the first program: its first byte and the one
     after its last, counted from where the tensor begins; equal if it asks for nothing."""

@@ -18,12 +18,13 @@ MOST_MARKS = 2**29
 class ElementMap:
     """For every element of a tensor, who touched it.
 
-    Programs are numbered from 1 in the order in which they ran; 0 is none.
+    Programs are numbered from 1 in the order in which they ran; 0 is none. Nothing is noted where
+    nobody wants to know.
     """
 
-    def __init__(self, argument: Argument) -> None:
+    def __init__(self, argument: Argument, wanted: bool = True) -> None:
         self.argument = argument
-        mapped = argument.elements if argument.elements <= MOST_MAPPED else 0
+        mapped = argument.elements if wanted and argument.elements <= MOST_MAPPED else 0
         self.reader = np.zeros(mapped, dtype=np.int32)
         """The first program that read it."""
         self.writer = np.zeros(mapped, dtype=np.int32)
@@ -34,6 +35,8 @@ class ElementMap:
         """Whether several programs read it."""
 
     def note(self, access: Access, program: int) -> None:
+        if not len(self.reader):
+            return
         elements = self.argument.numbers(access.addresses)
         elements = elements[(elements >= 0) & (elements < len(self.reader))]
         if access.kind != "store":

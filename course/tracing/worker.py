@@ -41,16 +41,21 @@ class LackingError(CourseError):
 
 @runs_in("interpret", timeout_s=TRACE_S + MORE_S)
 def survey(
-    launch: PackedLaunch, requests: list[Requests], seconds: float, most: int = MOST_SAMPLED
+    launch: PackedLaunch,
+    requests: list[Requests],
+    seconds: float,
+    most: int = MOST_SAMPLED,
+    maps: bool = True,
 ) -> LaunchCounts:
     """Count what a launch touches and computes, in so many seconds of computing.
 
-    most: programs that are run; of a larger grid a sample of so many is.
+    most: programs that are run; of a larger grid a sample of so many is. maps: whether to note
+    which program touched which element.
     Raises CourseError if the kernel fails, and LackingError if the interpreter does.
     """
     run, text = _launching(launch)
     with operations_counted() as operations:
-        watch = Watch(text, requests, operations=operations, most=most)
+        watch = Watch(text, requests, operations=operations, most=most, maps=maps)
         failure = watched(watch, run, seconds)
     _check_ran(watch, seconds)
     if failure is None:

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from .launches import Launch, Pair, empty
+
 
 @triton.jit
 def copy_column_kernel(x_ptr, out_ptr, stride, BLOCK: tl.constexpr):
@@ -16,3 +18,79 @@ def copy_row_kernel(x_ptr, out_ptr, stride, BLOCK: tl.constexpr):
     """Copy one row of a matrix."""
     columns = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out_ptr + columns, tl.load(x_ptr + columns))
+
+
+@triton.jit
+def transpose_rows_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    """Program i writes row i of an N x N matrix into column i."""
+    row = tl.program_id(axis=0)
+    columns = tl.arange(0, N)
+    tl.store(out_ptr + columns * N + row, tl.load(x_ptr + row * N + columns))
+
+
+@triton.jit
+def transpose_tiles_kernel(x_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.constexpr):
+    """Program (i, j) turns a tile around."""
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + rows[:, None] * N + columns[None, :])
+    tl.store(out_ptr + columns[:, None] * N + rows[None, :], tl.trans(x))
+
+
+@triton.jit(do_not_specialize=["stride_row"])
+def sum_tile_unseen_kernel(x_ptr, out_ptr, stride_row, stride_col, BLOCK: tl.constexpr):
+    """Sum the rows of a tile whose rows lie side by side, which the compiler cannot see."""
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + rows[:, None] * stride_row + columns[None, :] * stride_col)
+    tl.store(out_ptr + rows, tl.sum(x, axis=1))
+
+
+@triton.jit
+def sum_tile_seen_kernel(x_ptr, out_ptr, stride_row, stride_col, BLOCK: tl.constexpr):
+    """The same with strides that the compiler is told of."""
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + rows[:, None] * stride_row + columns[None, :] * stride_col)
+    tl.store(out_ptr + rows, tl.sum(x, axis=1))
+
+
+@triton.jit
+def norms_of_structs_kernel(points_ptr, out_ptr, BLOCK: tl.constexpr):
+    """The lengths of points, of which each lies with five other numbers in a row of eight."""
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x, y = tl.load(points_ptr + 8 * i), tl.load(points_ptr + 8 * i + 1)
+    tl.store(out_ptr + i, tl.sqrt(x * x + y * y))
+
+
+@triton.jit
+def norms_of_arrays_kernel(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
+    """The lengths of points, with an array for each axis."""
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + i), tl.load(y_ptr + i)
+    tl.store(out_ptr + i, tl.sqrt(x * x + y * y))
+
+
+N = 2**20
+PAIRS = (
+    Pair(
+        "sectors",
+        Launch(copy_column_kernel, (N // 1024,), (empty(16 * N), empty(N), 16, 1024)),
+        Launch(copy_row_kernel, (N // 1024,), (empty(16 * N), empty(N), 16, 1024)),
+    ),
+    Pair(
+        "sectors",
+        Launch(transpose_rows_kernel, (2048,), (empty(2048, 2048), empty(2048, 2048), 2048)),
+        Launch(transpose_tiles_kernel, (32, 32), (empty(2048, 2048), empty(2048, 2048), 2048, 64)),
+    ),
+    Pair(
+        "sectors",
+        Launch(sum_tile_unseen_kernel, (N // 64,), (empty(64, N), empty(N), 1, N, 64)),
+        Launch(sum_tile_seen_kernel, (N // 64,), (empty(64, N), empty(N), 1, N, 64)),
+    ),
+    Pair(
+        "sectors",
+        Launch(norms_of_structs_kernel, (N // 1024,), (empty(N, 8), empty(N), 1024)),
+        Launch(norms_of_arrays_kernel, (N // 1024,), (empty(N), empty(N), empty(N), 1024)),
+    ),
+)

@@ -4,14 +4,25 @@ from collections.abc import Callable, Iterator
 
 from ..evidence import Evidence
 from ..result import Finding
-from . import sectors
+from . import facts, grid, pipelining, registers, sectors, tensor_cores, widths
 
 Rule = Callable[[Evidence], Iterator[Finding]]
 
-RANKED: tuple[Rule, ...] = (sectors.wasted,)
-"""Causes with exact counts, which findings are ranked by what mending them is estimated to gain."""
+RANKED: tuple[Rule, ...] = (
+    sectors.wasted,
+    widths.narrow,
+    registers.spilled,
+    registers.occupancy,
+    pipelining.unpipelined,
+    tensor_cores.no_tensor_core,
+    tensor_cores.older_instruction,
+    grid.too_few,
+    grid.ragged,
+    grid.too_small,
+)
+"""Causes with exact counts, whose findings are ranked by what mending them is estimated to gain."""
 
 Fact = Callable[[Evidence], Iterator[str]]
 
-FACTS: tuple[Fact, ...] = ()
+FACTS: tuple[Fact, ...] = (facts.divisions, facts.float64, facts.l2, facts.masked, facts.launch)
 """What is worth knowing of a launch and claims no gain: sentences."""

@@ -5,49 +5,67 @@ from dataclasses import replace
 
 from course.tracing.records import AccessCounts
 
-from ..evidence import Evidence, l2_sectors, sectors_of
+from ..evidence import LINE_SECTORS, Evidence, l2_sectors, sectors_of
 from ..result import Finding
+from .widths import is_narrow
 
 WASTEFUL = 1.2
 """Sectors over the least from which on a line is named."""
-SCATTERED = 1.5
+APART = 1.5
 """Sectors of a whole block over the least from which on its addresses lie apart."""
 
 
 def wasted(evidence: Evidence) -> Iterator[Finding]:
-    """A line whose warps ask for more sectors than the bytes that it moves take."""
+    """Lines whose warps ask for more sectors than the bytes that they move take."""
     for access in evidence.accesses:
-        if access.by_descriptor or not access.least or not access.bytes:
+        if access.by_descriptor or access.block < 2 or not access.bytes:
             continue
         needed = max(sectors_of(access.bytes), access.executions)
-        if access.touched >= SCATTERED * needed:
-            yield _scattered(evidence, access, needed)
+        if access.touched >= APART * needed:
+            yield _finding(
+                evidence,
+                access,
+                needed,
+                "neighbors in the block lie apart in memory, so that each sector of 32 bytes "
+                "serves few of them.",
+                "let the last index of the block go along the axis whose stride is 1, or store "
+                "the tensor so that what is read together lies together.",
+            )
+        elif access.sectors >= WASTEFUL * access.least and not is_narrow(evidence, access):
+            yield _finding(
+                evidence,
+                access,
+                needed,
+                "the block lies together in memory, but the threads of one warp do not get "
+                "neighbors of it.",
+                "swap the axes of the block, load it along the axis whose stride is 1 and "
+                "use tl.trans, or pass that stride as a constant so that the compiler sees it.",
+            )
 
 
-def _scattered(evidence: Evidence, access: AccessCounts, needed: int) -> Finding:
+def _finding(
+    evidence: Evidence, access: AccessCounts, needed: int, why: str, change: str
+) -> Finding:
     scale, work = evidence.scale, evidence.work
     assert work is not None
     sectors = max(access.sectors, access.touched)
-    tensor = evidence.tensor(access)
     apart = [(each.touched - sectors_of(each.bytes)) for each in evidence.accesses]
     share = (access.touched - needed) / max(1, sum(number for number in apart if number > 0))
+    once = replace(access, sectors=needed, touched=needed, lines=-(-needed // LINE_SECTORS))
     mended = replace(
         work,
         l1_sectors=work.l1_sectors - (sectors - needed) * scale,
-        l2_sectors=work.l2_sectors - (l2_sectors(access) - needed) * scale,
+        l2_sectors=work.l2_sectors - max(0, l2_sectors(access) - l2_sectors(once)) * scale,
         memory_sectors=work.memory_sectors - min(1, share) * evidence.unused_sectors,
     )
     return Finding(
         cause="sectors",
         what=(
-            f"{access.kind} {tensor}: {round(sectors * scale):,} sectors asked for, "
-            f"{round(needed * scale):,} needed, {sectors / needed:.1f} times as many"
+            f"{access.kind} {evidence.tensor(access)}: {round(sectors * scale):,} sectors asked "
+            f"for, {round(needed * scale):,} needed, {sectors / needed:.1f} times as many"
         ),
-        why="neighbors in the block lie apart in memory, so each sector of 32 bytes serves few.",
-        change=(
-            "let the last index of the block go along the axis whose stride is 1, or store the "
-            "tensor so that what is read together lies together."
-        ),
+        why=why,
+        change=change,
         mended=mended,
         line=access.line,
         text=evidence.text(access.file, access.line),

@@ -1,0 +1,62 @@
+"""The loops of a kernel's TTGIR: what they load and how, what they multiply and divide."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from course.lowering.call_sites import CallSite, CallSites
+from course.lowering.result import Lowered
+from course.lowering.source_map import SourceLine
+
+_LOOP = re.compile(r"\bscf\.(for|while)\b")
+_PLAIN = re.compile(r"\b(?:tt\.load|amdg\.buffer_load)\b")
+_AHEAD = re.compile(
+    r"\bttg\.async_copy_global_to_local\b|\bttng\.async_tma_copy_global_to_local\b"
+    r"|\bamdg\.(?:buffer_load_to_local|async_\w+)"
+)
+_DOT = re.compile(r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma|tt\.dot_scaled)\b(?!_)")
+_DIVISION = re.compile(r"\barith\.(?:div|rem)[su]i\b")
+
+
+@dataclass
+class Loop:
+    """One loop, without the loops inside it."""
+
+    kind: str
+    """"for" or "while"."""
+    line: SourceLine | None
+    """Where it stands in the kernel, if that is known."""
+    plain: list[CallSite] = field(default_factory=list)
+    """Calls that load when their values are wanted."""
+    ahead: list[CallSite] = field(default_factory=list)
+    """Calls whose values are copied to shared memory while earlier ones are computed with."""
+    dots: int = 0
+    divisions: list[SourceLine] = field(default_factory=list)
+    """Lines that divide integers, or take a remainder."""
+
+
+def loops_of(lowered: Lowered) -> list[Loop]:
+    """The loops of a kernel, an inner one before the one around it."""
+    return list(_loops(lowered))
+
+
+def _loops(lowered: Lowered) -> Iterator[Loop]:
+    calls = CallSites(lowered.listing)
+    chains = dict(lowered.lines.places("ttgir"))
+    opened: list[tuple[int, Loop]] = []
+    for number, row in enumerate(lowered.ttgir.split("\n"), start=1):
+        indent = len(row) - len(row.lstrip())
+        # A while closes its condition with `} do {`.
+        ends = row.lstrip().startswith("}") and "do {" not in row
+        while opened and ends and indent <= opened[-1][0]:
+            yield opened.pop()[1]
+        if match := _LOOP.search(row):
+            opened.append((indent, Loop(match[1], lowered.lines.back("ttgir", number))))
+        elif opened:
+            loop = opened[-1][1]
+            loop.dots += len(_DOT.findall(row))
+            if number in chains and (_PLAIN.search(row) or _AHEAD.search(row)):
+                site = calls.path(chains[number], "load")[0]
+                (loop.plain if _PLAIN.search(row) else loop.ahead).append(site)
+            if _DIVISION.search(row) and (line := lowered.lines.back("ttgir", number)):
+                loop.divisions.append(line)

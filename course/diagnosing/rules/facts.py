@@ -1,0 +1,62 @@
+"""What is worth knowing of a launch and claims no gain: each a sentence."""
+
+from collections.abc import Iterator
+
+from ..evidence import Evidence
+
+OFTEN = 2.0
+"""Sectors asked of L2 for each that memory moves, from which on it is told."""
+SHORT_US = 10
+"""Below this a launch takes the CPU longer than the GPU."""
+MASKED = 0.25
+"""The part of lanes that a mask keeps out from which on it is told."""
+
+
+def divisions(evidence: Evidence) -> Iterator[str]:
+    """Integer divisions in a loop, which take tens of instructions each."""
+    lines = {line.frame: line for loop in evidence.loops for line in loop.divisions}
+    for line in lines.values():
+        yield (
+            f"line {line.number} divides integers, or takes a remainder, inside a loop: "
+            f"{line.text.strip()}"
+        )
+
+
+def float64(evidence: Evidence) -> Iterator[str]:
+    """Arithmetic in float64."""
+    work = evidence.work
+    if work is None or not (count := work.simple.get("fp64")):
+        return
+    times = evidence.gpu.vector_rate("fp32") / evidence.gpu.vector_rate("fp64")
+    yield (
+        f"{round(count):,} operations are in float64, which is {times:.0f} times slower than "
+        f"float32 on {evidence.gpu.name}."
+    )
+
+
+def l2(evidence: Evidence) -> Iterator[str]:
+    """How often a sector is asked of L2 for once that memory moves it."""
+    work = evidence.work
+    if work is None or not work.memory_sectors:
+        return
+    moved = sum(min(each.touched, each.sectors) for each in evidence.accesses) * evidence.scale
+    if (times := moved / work.memory_sectors) >= OFTEN:
+        yield f"each sector that memory moves once is asked of L2 {times:.1f} times."
+
+
+def masked(evidence: Evidence) -> Iterator[str]:
+    """Lanes that a mask keeps out."""
+    for access in evidence.accesses:
+        lanes = access.masked + access.bytes // max(1, access.itemsize)
+        if lanes and access.masked / lanes >= MASKED:
+            yield (
+                f"line {access.line}, {access.kind} {evidence.tensor(access)}: the mask keeps "
+                f"{access.masked / lanes:.0%} of the lanes out."
+            )
+
+
+def launch(evidence: Evidence) -> Iterator[str]:
+    """A launch that is shorter than what it takes the CPU to start it."""
+    work = evidence.work
+    if work is not None and work.us < SHORT_US:
+        yield "it is so short that launching it takes the CPU longer: join launches where you can."

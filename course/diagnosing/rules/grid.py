@@ -1,0 +1,86 @@
+"""Programs: too few, a last wave that leaves multiprocessors idle, or so many that each is tiny."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..evidence import Evidence
+from ..result import LEAST_GAIN, Finding
+
+LARGER = 8
+"""How many programs are joined in one, for the estimate of what larger ones would gain."""
+SMALL_BYTES = 8192
+"""Bytes that a program moves below which it is small."""
+MANY_WAVES = 4
+
+
+def too_few(evidence: Evidence) -> Iterator[Finding]:
+    """Fewer programs than multiprocessors."""
+    programs, multiprocessors = evidence.programs, evidence.gpu.multiprocessors
+    if programs >= multiprocessors:
+        return
+    work, mended = evidence.work, None
+    if work is not None:
+        share = programs / multiprocessors
+        mended = replace(work, programs=multiprocessors, rounds=max(1, work.rounds * share))
+    idle = multiprocessors - programs
+    yield Finding(
+        cause="few programs",
+        what=(
+            f"{programs:,} program{'s' if programs > 1 else ''} for {multiprocessors} "
+            f"multiprocessors: {idle} stand{'s' if idle == 1 else ''} idle"
+        ),
+        why="a program runs on one multiprocessor, however much it has to do.",
+        change=(
+            "smaller blocks, or split the loop of a program over several programs (split-K, or a "
+            "second kernel that joins their results)."
+        ),
+        mended=mended,
+    )
+
+
+def ragged(evidence: Evidence) -> Iterator[Finding]:
+    """A last wave with few programs, while the other multiprocessors have nothing left to do."""
+    work = evidence.work
+    if work is None or evidence.programs <= evidence.gpu.multiprocessors:
+        return
+    mended = replace(work, even=True)
+    if work.us / mended.us < LEAST_GAIN:
+        return
+    room = evidence.gpu.multiprocessors
+    if work.longest[0] == "waiting for loads":
+        room *= evidence.slots
+    waves, last = divmod(evidence.programs, room)
+    if not last:
+        return
+    yield Finding(
+        cause="last wave",
+        what=(
+            f"{evidence.programs:,} programs are {waves} full round{'s' if waves > 1 else ''} of "
+            f"{room:,} and one of {last:,}"
+        ),
+        why="the last round takes as long as a full one, and leaves the others idle.",
+        change=(
+            f"blocks of another size, for a grid just below a multiple of {room:,}, or a fixed "
+            "number of programs that take tiles in turn."
+        ),
+        mended=mended,
+    )
+
+
+def too_small(evidence: Evidence) -> Iterator[Finding]:
+    """Programs that move so little that starting them and waiting once takes longest."""
+    work = evidence.work
+    if work is None or work.waves < MANY_WAVES or work.rounds >= MANY_WAVES:
+        return
+    moved = sum(access.bytes for access in evidence.accesses) * evidence.scale / evidence.programs
+    mended = replace(work, programs=math.ceil(work.programs / LARGER))
+    if moved > SMALL_BYTES or work.us / mended.us < LEAST_GAIN:
+        return
+    yield Finding(
+        cause="small programs",
+        what=f"{evidence.programs:,} programs, each of which moves {round(moved):,} bytes",
+        why="starting a program and waiting for its loads once takes longer than what it moves.",
+        change="larger blocks, or several blocks or rows for each program, or fewer warps.",
+        mended=mended,
+    )

@@ -1,0 +1,99 @@
+"""Loops whose loads are not under way while earlier values are computed with, and why."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..evidence import Evidence
+from ..loops import Loop
+from ..result import LEAST_GAIN, Finding
+from .widths import LEAST_COPIED, is_narrow
+
+FEWEST_ROUNDS = 4
+"""Iterations below which a pipeline is not worth its beginning and its end."""
+DEPTH = 3
+"""Triton's own depth of pipelines, to be tried where there is none."""
+
+
+def unpipelined(evidence: Evidence) -> Iterator[Finding]:
+    """Loops that load when the values are wanted."""
+    for loop in evidence.loops:
+        rounds = _rounds(evidence, loop)
+        if not loop.plain or (rounds is not None and rounds < FEWEST_ROUNDS):
+            continue
+        why, change = _reason(evidence, loop)
+        if not why:
+            continue
+        finding = _finding(evidence, loop, rounds, why, change)
+        work = evidence.work
+        useless = finding.mended and work and work.us / finding.mended.us < LEAST_GAIN
+        if loop.dots or not useless:
+            yield finding
+
+
+def _rounds(evidence: Evidence, loop: Loop) -> float | None:
+    """How often a program goes through a loop; None if that was not counted."""
+    if evidence.counts is None:
+        return None
+    times = [access.executions for access in evidence.accesses if access.call in loop.plain]
+    return max(times, default=0) / max(1, evidence.counts.programs)
+
+
+def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
+    """Why a loop is not pipelined, and what to do; empty where another rule names the cause."""
+    loads = [access for access in evidence.accesses if access.call in loop.plain]
+    if loop.kind == "while":
+        return (
+            "the compiler does not pipeline a while loop.",
+            "write it as `for … in range(…)`, where the number of iterations is known before it.",
+        )
+    if evidence.target.copies == "none":
+        return (
+            f"{evidence.target.name} cannot copy to shared memory while it computes.",
+            "let more programs share a multiprocessor, so that others compute while one waits.",
+        )
+    if not loop.dots:
+        return (
+            "without tl.dot in it the compiler pipelines a loop only if it is told to.",
+            f"`for … in tl.range(…, num_stages={DEPTH})`, or more programs with shorter loops.",
+        )
+    if evidence.stages < 2:
+        return f"num_stages={evidence.stages} asks for none.", f"num_stages={DEPTH} or 4."
+    if loop.ahead:
+        return "", ""  # what matters is pipelined
+    thin = [each for each in loads if 0 < each.bytes_per_thread < LEAST_COPIED]
+    if any(is_narrow(evidence, access) for access in thin):
+        return "", ""
+    if thin:
+        return (
+            f"a copy to shared memory moves {LEAST_COPIED} bytes of a thread at least, and these "
+            f"loads are {thin[0].bytes_per_thread} bytes wide.",
+            "let the last index of the block go along the axis whose stride is 1.",
+        )
+    return (
+        "the compiler does not say why: what is loaded may depend on another load of the same "
+        "iteration, or be changed before tl.dot takes it.",
+        "give tl.dot what tl.load returns, and compute addresses from the loop's counter alone.",
+    )
+
+
+def _finding(
+    evidence: Evidence, loop: Loop, rounds: float | None, why: str, change: str
+) -> Finding:
+    work = evidence.work
+    mended = None
+    if work is not None and rounds is not None:
+        mended = replace(work, rounds=max(1, work.rounds - rounds * (1 - 1 / (DEPTH - 1))))
+    times = "" if rounds is None else f", {rounds:,.0f} times in each program"
+    number = len(loop.plain)
+    return Finding(
+        cause="pipelining",
+        what=(
+            f"a loop waits for its {number} load{'s' if number > 1 else ''}{times}: none is under "
+            "way while it computes"
+        ),
+        why=why,
+        change=change,
+        mended=mended,
+        line=loop.line.number if loop.line else 0,
+        text=loop.line.text.strip() if loop.line else "",
+    )

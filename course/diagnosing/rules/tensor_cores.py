@@ -1,0 +1,104 @@
+"""tl.dot that became no tensor-core instruction, or an older one than the GPU has."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from course.lowering.source_map import SourceLine
+
+from ..evidence import Evidence
+from ..result import Finding
+
+_DOT = re.compile(r"\btt\.dot\b")
+_OPERANDS = re.compile(r"tensor<[\dx]*x(\w+)")
+TENSOR_TYPE = {"f32": "tf32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
+
+
+def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:
+    """Products that multiply-adds do, one by one."""
+    dots = _dots(evidence)
+    if not dots or evidence.dot_instruction or not evidence.gpu.dot:
+        return
+    line, row = dots[0]
+    types = _OPERANDS.findall(row)
+    kind = types[0] if types else ""
+    work, counts = evidence.work, evidence.counts
+    mended = None
+    if work is not None and counts is not None:
+        operations = sum(counts.dot.values()) * evidence.scale
+        simple = dict(work.simple)
+        for operand, number_of in counts.dot.items():
+            key = operand if operand in evidence.gpu.vector else "fp32"
+            simple[key] -= number_of * evidence.scale
+        mended = replace(work, simple=simple, dot={TENSOR_TYPE.get(kind, "fp16"): operations})
+    why, change = _reason(evidence, kind, row)
+    number = f"{len(dots)} tl.dot, " if len(dots) > 1 else ""
+    yield Finding(
+        cause="tensor cores",
+        what=f"{number}no tensor-core instruction: the products are done by multiply-adds",
+        why=why,
+        change=change,
+        mended=mended,
+        line=line.number if line else 0,
+        text=line.text.strip() if line else "",
+    )
+
+
+def _reason(evidence: Evidence, kind: str, row: str) -> tuple[str, str]:
+    name = evidence.target.name
+    if evidence.target.nvidia and evidence.target.capability < 80:
+        return f"Triton uses no tensor cores on {name}.", "run it on sm_80 or later."
+    if kind == "f32" and "tf32" not in row:
+        return (
+            'float32 with input_precision="ieee" is computed without tensor cores.',
+            'input_precision="tf32" or "tf32x3" if its rounding is good enough, or operands of '
+            "16 bits.",
+        )
+    if kind == "f64":
+        return (
+            "the operands are float64.",
+            "operands of 16 bits, or float32 with tf32, if their rounding is good enough.",
+        )
+    return (
+        f"the compiler found no instruction on {name} for these types and sizes.",
+        "operands of 16 bits in blocks of 16 or more along every axis.",
+    )
+
+
+def older_instruction(evidence: Evidence) -> Iterator[Finding]:
+    """Products by mma.sync where the GPU has the faster wgmma."""
+    work, dots = evidence.work, _dots(evidence)
+    if evidence.target.dot != "wgmma" or evidence.dot_instruction != "mma" or not dots:
+        return
+    line, row = dots[0]
+    warps = evidence.lowered.resources.num_warps
+    result = re.findall(r"tensor<([\dx]+)x\w+", row)
+    rows = int(result[-1].split("x")[0]) if result else 0
+    if warps < 4:
+        why = f"wgmma takes four warps together, and a program has {warps}."
+        change = "num_warps=4 or 8."
+    elif rows < 64:
+        why = f"wgmma takes 64 rows at least, and the block has {rows}."
+        change = "let the block of the result have 64 rows or more."
+    else:
+        why = "the compiler did not choose it for these types and this order of the operands."
+        change = "16 bits for both operands, and load each as it is multiplied."
+    yield Finding(
+        cause="older dot",
+        what="tl.dot became mma.sync, which reaches about 62% of what wgmma does",
+        why=why,
+        change=change,
+        mended=None if work is None else replace(work, dot_share=1),
+        line=line.number if line else 0,
+        text=line.text.strip() if line else "",
+    )
+
+
+def _dots(evidence: Evidence) -> list[tuple[SourceLine | None, str]]:
+    """The products of the TTIR, each with its line."""
+    rows = evidence.lowered.ttir.split("\n")
+    return [
+        (evidence.lowered.lines.back("ttir", number), row)
+        for number, row in enumerate(rows, start=1)
+        if _DOT.search(row)
+    ]

@@ -1,0 +1,37 @@
+"""Products that the tensor cores do not do, or not as fast as they can, each with a twin."""
+
+import torch
+import triton
+import triton.language as tl
+
+from .launches import Launch, Pair, empty
+
+
+@triton.jit
+def product_kernel(
+    a_ptr, b_ptr, c_ptr, K, M: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(axis=0) * M + tl.arange(0, M)
+    columns = tl.program_id(axis=1) * N + tl.arange(0, N)
+    ks = tl.arange(0, BLOCK)
+    acc = tl.zeros([M, N], tl.float32)
+    for k in range(0, K, BLOCK):
+        a = tl.load(a_ptr + rows[:, None] * K + k + ks[None, :])
+        b = tl.load(b_ptr + (k + ks[:, None]) * (N * tl.num_programs(1)) + columns[None, :])
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
+    tl.store(c_ptr + rows[:, None] * (N * tl.num_programs(1)) + columns[None, :], acc)
+
+
+def product(dtype: torch.dtype, precision: str, **options: int) -> Launch:
+    """A product of 4,224 x 256 by 256 x 1,024 in blocks of 64 x 128."""
+    tensors = empty(4224, 256, dtype=dtype), empty(256, 1024, dtype=dtype), empty(4224, 1024)
+    args = (*tensors, 256, 64, 128, 32, precision)
+    return Launch(product_kernel, (66, 8), args, options)
+
+
+FLOAT, HALF = torch.float32, torch.float16
+PAIRS = (
+    Pair("tensor cores", product(FLOAT, "ieee"), product(FLOAT, "tf32")),
+    Pair("older dot", product(HALF, "tf32", num_warps=2), product(HALF, "tf32", num_warps=4)),
+)

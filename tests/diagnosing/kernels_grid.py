@@ -1,0 +1,43 @@
+"""Grids that leave multiprocessors idle or are made of tiny programs, each with a twin."""
+
+import torch
+import triton
+import triton.language as tl
+
+from .kernels_dots import product_kernel
+from .kernels_widths import scale_kernel
+from .launches import Launch, Pair, empty
+
+
+@triton.jit
+def sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Each program sums n elements."""
+    first = tl.program_id(axis=0).to(tl.int64) * n
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in tl.range(0, n, BLOCK, num_stages=4):
+        total += tl.load(x_ptr + first + start + tl.arange(0, BLOCK))
+    tl.store(out_ptr + tl.program_id(axis=0), tl.sum(total))
+
+
+def tiles(rows: int, columns: int) -> Launch:
+    """A product of so many blocks of 128 x 128."""
+    half = torch.float16
+    tensors = empty(128 * rows, 2048, dtype=half), empty(2048, 128 * columns, dtype=half)
+    args = (*tensors, empty(128 * rows, 128 * columns), 2048, 128, 128, 64, "tf32")
+    return Launch(product_kernel, (rows, columns), args, {"num_warps": 8, "num_stages": 4})
+
+
+N = 2**22
+PAIRS = (
+    Pair(
+        "few programs",
+        Launch(sum_kernel, (8,), (empty(N), empty(8), N // 8, 4096)),
+        Launch(sum_kernel, (1024,), (empty(N), empty(1024), N // 1024, 4096)),
+    ),
+    Pair("last wave", tiles(19, 7), tiles(12, 11)),
+    Pair(
+        "small programs",
+        Launch(scale_kernel, (N // 64,), (empty(N), empty(N), N, 64)),
+        Launch(scale_kernel, (N // 1024,), (empty(N), empty(N), N, 1024)),
+    ),
+)

@@ -1,0 +1,60 @@
+"""Kernels whose loops wait for their loads, each with a twin whose loads are under way."""
+
+import torch
+import triton
+import triton.language as tl
+
+from .kernels_widths import product
+from .launches import Launch, Pair, empty
+
+
+@triton.jit
+def product_while_kernel(a_ptr, b_ptr, c_ptr, K, BLOCK: tl.constexpr):
+    """The product of `product_kernel` in a while loop, for a K that BLOCK divides."""
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    columns, ks = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
+    k = 0
+    while k < K:
+        a = tl.load(a_ptr + rows[:, None] * K + k + ks[None, :])
+        b = tl.load(b_ptr + (k + ks[:, None]) * BLOCK + columns[None, :])
+        acc = tl.dot(a, b, acc)
+        k += BLOCK
+    tl.store(c_ptr + rows[:, None] * BLOCK + columns[None, :], acc)
+
+
+@triton.jit
+def row_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(axis=0)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n, BLOCK):
+        total += tl.load(x_ptr + row * n + start + tl.arange(0, BLOCK))
+    tl.store(out_ptr + row, tl.sum(total))
+
+
+@triton.jit
+def row_sum_ahead_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(axis=0)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in tl.range(0, n, BLOCK, num_stages=4):
+        total += tl.load(x_ptr + row * n + start + tl.arange(0, BLOCK))
+    tl.store(out_ptr + row, tl.sum(total))
+
+
+HALF = torch.float16
+ROWS, DEPTH = 16896, 512
+OPERANDS = empty(ROWS, DEPTH, dtype=HALF), empty(DEPTH, 64, dtype=HALF), empty(ROWS, 64)
+SUMS = empty(132, 16384), empty(132), 16384, 512
+PAIRS = (
+    Pair("pipelining", product(ROWS, DEPTH, num_stages=1), product(ROWS, DEPTH, num_stages=4)),
+    Pair(
+        "pipelining",
+        Launch(product_while_kernel, (ROWS // 64,), (*OPERANDS, DEPTH, 64)),
+        product(ROWS, DEPTH),
+    ),
+    Pair(
+        "pipelining",
+        Launch(row_sum_kernel, (132,), SUMS),
+        Launch(row_sum_ahead_kernel, (132,), SUMS),
+    ),
+)

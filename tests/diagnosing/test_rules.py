@@ -1,0 +1,33 @@
+"""Each rule names its cause in a kernel that has it, first, and not in the twin that has not."""
+
+import pytest
+
+from course import diagnose
+from tests.diagnosing import (
+    kernels_dots,
+    kernels_grid,
+    kernels_loops,
+    kernels_registers,
+    kernels_sectors,
+    kernels_widths,
+)
+
+PAIRS = [
+    *kernels_sectors.PAIRS,
+    *kernels_widths.PAIRS,
+    *kernels_registers.PAIRS,
+    *kernels_loops.PAIRS,
+    *kernels_dots.PAIRS,
+    *kernels_grid.PAIRS,
+]
+
+
+def diagnosed(launch):
+    return diagnose(launch.kernel, launch.grid, *launch.args, target="H200", **launch.options)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[pair.name for pair in PAIRS])
+def test_a_cause_is_named_first_where_it_is_and_not_in_the_twin(pair):
+    slow, mended = diagnosed(pair.slow), diagnosed(pair.mended)
+    assert slow.causes[:1] == [pair.cause], str(slow)
+    assert pair.cause not in mended.causes, str(mended)
