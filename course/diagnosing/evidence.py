@@ -133,7 +133,7 @@ class Evidence:
         """What the launch asks of the GPU; None if nothing was counted."""
         if self.counts is None:
             return None
-        counts, scale, resources = self.counts, self.scale, self.lowered.resources
+        counts, scale = self.counts, self.scale
         simple = {kind: number * scale for kind, number in counts.simple.items()}
         dot = {kind: number * scale for kind, number in counts.dot.items()}
         if not self.dot_instruction:
@@ -146,7 +146,6 @@ class Evidence:
             gpu=self.gpu,
             programs=self.programs,
             slots=self.slots,
-            num_warps=resources.num_warps,
             memory_sectors=self._memory[0],
             l2_sectors=scale * sum(map(l2_sectors, counts.accesses)),
             l1_sectors=scale * sum(access.sectors for access in counts.accesses)

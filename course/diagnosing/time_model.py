@@ -25,13 +25,13 @@ all of it (transpose_v1: 55 lines a nanosecond)."""
 REQUEST_CLOCKS = 6
 """Clocks of a multiprocessor for each request of a warp, with its address and its mask (matmul_v1
 at 4,097 rows, where an instruction loads 2 bytes of each thread)."""
-LATENCY_US = 0.7
-"""From a load to the use of its value (vector add in blocks of 64 and of 128)."""
-START_US = 0.7
-"""For a program to start, and for its last stores to leave it (the same)."""
-PROGRAM_NS, WARP_NS = 0.6, 0.075
-"""Between the starts of two programs on the whole GPU, and for each warp of them (vector add in
-blocks of 32, by 1 and by 16 warps)."""
+LATENCY_US = 0.55
+"""From a load to the use of its value (with START_US: vector add by 8 and 16 warps, whose programs
+last 0.65 us each)."""
+START_US = 0.1
+"""For a program to start, and for its last stores to leave it."""
+PROGRAM_NS = 0.6
+"""Between the starts of two programs on the whole GPU (vector add in blocks of 32 and of 64)."""
 CLOCK_MHZ = 1500
 """The clock where none is published."""
 
@@ -44,8 +44,6 @@ class Work:
     programs: int
     slots: int
     """Programs that a multiprocessor holds at a time."""
-    num_warps: int
-    """Warps of a program."""
     memory_sectors: float = 0
     """Sectors that memory must move, each once."""
     l2_sectors: float = 0
@@ -78,7 +76,6 @@ class Work:
         dot = sum(count / (gpu.dot_rate(kind) or math.inf) for kind, count in self.dot.items())
         special = self.special / gpu.special if gpu.special else 0
         l1 = self.l1_sectors * SECTOR_BYTES / L1_BYTES_A_CLOCK
-        per_program_ns = max(PROGRAM_NS, WARP_NS * self.num_warps)
         return {
             "memory": self.memory_sectors * SECTOR_BYTES / memory_bytes,
             "L2": self.l2_sectors * SECTOR_BYTES / l2_bytes,
@@ -86,7 +83,7 @@ class Work:
             "arithmetic": (simple + special) / 1e6 * busiest,
             "tensor cores": dot / self.dot_share / 1e6 * busiest,
             "waiting for loads": self.waves * (START_US + self.rounds * LATENCY_US),
-            "starting programs": self.programs * per_program_ns / 1e3,
+            "starting programs": self.programs * PROGRAM_NS / 1e3,
         }
 
     @property

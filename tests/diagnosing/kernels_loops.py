@@ -42,7 +42,7 @@ def row_sum_ahead_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 HALF = torch.float16
-ROWS, DEPTH = 16896, 512
+ROWS, DEPTH = 8448, 1024
 OPERANDS = empty(ROWS, DEPTH, dtype=HALF), empty(DEPTH, 64, dtype=HALF), empty(ROWS, 64)
 SUMS = empty(132, 16384), empty(132), 16384, 512
 PAIRS = (
