@@ -9,6 +9,7 @@ import torch
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.gpus.timing import copy_tb_s, launch_us, times_ms
+from course.gpus.turn import gpu_turn
 from course.isolate.commands import run_source
 from course.progress_bar import track
 
@@ -22,8 +23,14 @@ ROUNDS = 3
 def run_study(study: Study, source_hash: str = "", first_call: str = "") -> Speeds:
     """Time every series of a study at every x, up to the first x that does not fit into memory.
 
-    first_call: Python for a fresh process, of which `call()` is timed; see `Operation`.
+    Where a room shares the GPU, this waits for its turn. first_call: Python for a fresh process, of
+    which `call()` is timed; see `Operation`.
     """
+    with gpu_turn(study.name):
+        return _run(study, source_hash, first_call)
+
+
+def _run(study: Study, source_hash: str, first_call: str) -> Speeds:
     timings: list[Timing] = []
     for x in track(list(study.xs), f"Timing {study.name}"):
         try:

@@ -15,6 +15,7 @@ from course.lowering.signature_text import split_signature
 from course.type_names import AnyValues
 
 from . import aot as cli_aot
+from . import workshop as cli_workshop
 
 app = typer.Typer(
     help="The helper of the Triton course.",
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 
 app.add_typer(cli_aot.app, name="aot")
+app.add_typer(cli_workshop.app, name="workshop")
 
 Names = Annotated[
     list[str] | None, typer.Argument(help="Operations, as vector_add; all where none is named.")

@@ -13,6 +13,7 @@ from course.files import write_whole
 
 from .measured import GpuFacts, measure_gpu
 from .peaks import Gpu
+from .turn import gpu_turn
 
 
 def own_file() -> Path:
@@ -29,7 +30,8 @@ def measure_own_gpu() -> GpuFacts:
     if not MODE.gpu:
         raise CourseError(f"There is nothing to measure, since this is {MODE}.")
     try:
-        facts = measure_gpu()
+        with gpu_turn("this GPU's own speed"):
+            facts = measure_gpu()
     except torch.OutOfMemoryError as error:
         free, _ = torch.cuda.mem_get_info()
         raise CourseError(

@@ -1,0 +1,359 @@
+"""`course workshop rehearse`: do on this host what the room will do, as a learner would.
+
+Each act is something that happens in a workshop. It is green, or it is red with the sentence that
+helps. All of it happens in a temporary work folder, with caches and progress of its own.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from course.errors import CourseError
+from course.exercises.result import MIME
+from course.files import scratch
+from course.gpus.turn import gpu_turn
+from course.lessons.source import NOTEBOOKS, ROOT
+from course.lessons.workspace import copy_lessons
+
+from .answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, lesson_answers
+from .memory import peak_of, tree_bytes
+from .session import Ran, Session, session
+
+CELL_S = 300
+"""After this long, an answer counts as never given."""
+PATIENT_S = 60
+"""A learner who waits longer for the first answer calls the leader."""
+SEAT_DISK = 200 * 2**20
+"""Bytes for a learner's notebooks and caches. The lessons as they stand take 2 MB; compiled kernels
+and exports come on top."""
+SPARE_DISK = 2**30
+OFFLINE = ["unshare", "--net", "--map-root-user"]
+"""Runs a command without any network."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an act went."""
+
+    act: str
+    green: bool
+    says: str
+    helps: str = ""
+    """What to do where it is red."""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        took = f" ({self.seconds:.0f} s)" if self.seconds >= 1 else ""
+        line = f"{'green' if self.green else 'RED':6}{self.act:15}{self.says}{took}"
+        return line + (f"\n{'':21}-> {self.helps}" if self.helps else "")
+
+
+@dataclass
+class Stage:
+    """Where the rehearsal takes place, and what its acts have measured."""
+
+    folder: Path
+    seats: int
+    answers: list[Answers]
+    waits_s: list[float] = field(default_factory=list)
+    """Seconds from a check to its verdict, for each answer."""
+    peak_bytes: int = 0
+    """The most memory that a session and its checks took."""
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    def environ(self) -> dict[str, str]:
+        """A learner's environment: nothing is shared with who rehearses."""
+        own = {name: str(self.folder / name.lower()) for name in ("HOME", "TMPDIR")}
+        for path in own.values():
+            Path(path).mkdir(exist_ok=True)
+        kept = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+        caches = {"COURSE_CACHE": f"{self.folder}/cache", "COURSE_DATA": ""}
+        return own | kept | caches
+
+
+Act = Callable[[Stage], Iterator[Outcome]]
+
+
+def rehearse(
+    seats: int,
+    say: Callable[[Outcome], None],
+    acts: tuple[Act, ...] = (),
+    answers: list[Answers] | None = None,
+) -> bool:
+    """Run all acts, telling each outcome as it comes; whether all were green.
+
+    seats: how many learners the room will have: disk and memory are held against that.
+    """
+    green = True
+    with scratch() as folder:
+        stage = Stage(folder, seats, lesson_answers() if answers is None else answers)
+        stage.work.mkdir()
+        for act in acts or ACTS:
+            try:
+                for outcome in act(stage):
+                    say(outcome)
+                    green &= outcome.green
+            except (CourseError, OSError, RuntimeError) as error:
+                name = act.__name__.replace("_", " ")
+                say(Outcome(name, False, f"could not be rehearsed: {error}", "`course doctor`"))
+                green = False
+    return green
+
+
+def machine(stage: Stage) -> Iterator[Outcome]:
+    """What `course doctor` says."""
+    from course import doctor
+
+    problems = [finding for finding in doctor.examine() if finding.level == "problem"]
+    for finding in problems:
+        yield Outcome("machine", False, f"{finding.name}: {finding.says}", finding.mend)
+    if not problems:
+        from course import MODE
+
+        yield Outcome("machine", True, f"`course doctor` finds no problem; {MODE}")
+
+
+def disk(stage: Stage) -> Iterator[Outcome]:
+    """The lessons are copied, and there is room for all seats."""
+    copied = copy_lessons(work=stage.work)
+    free = shutil.disk_usage(stage.folder).free
+    needed = SPARE_DISK + stage.seats * SEAT_DISK
+    says = f"{len(copied.new)} lessons copied; {free / 2**30:.1f} GiB free"
+    says += f" and {needed / 2**30:.1f} needed for {stage.seats} seats"
+    where = f"make room in {tempfile.gettempdir()}, or set TMPDIR to a folder on a larger disk"
+    enough = free >= needed and bool(copied.new)
+    if not copied.new:
+        where = f"{NOTEBOOKS} holds no lessons: `git checkout notebooks` brings them back"
+    yield Outcome("disk", enough, says, "" if enough else where)
+
+
+def lessons(stage: Stage) -> Iterator[Outcome]:
+    """A session per lesson: a right answer must be right, and a usual mistake be told."""
+    for lesson in stage.answers:
+        with session(stage.work, **stage.environ()) as running, peak_of(running.pid) as peak:
+            begin = time.monotonic()
+            running.run(IMPORTS, CELL_S)
+            right = running.run(lesson.right, CELL_S)
+            wrong = running.run(lesson.wrong, CELL_S)
+            seconds = time.monotonic() - begin
+        stage.waits_s += [right.seconds, wrong.seconds]
+        stage.peak_bytes = max(stage.peak_bytes, peak.bytes)
+        yield _lesson_outcome(lesson, right, wrong, seconds)
+
+
+def _lesson_outcome(lesson: Answers, right: Ran, wrong: Ran, seconds: float) -> Outcome:
+    name = f"lesson {lesson.lesson}"
+    helps = f"open the lesson in `course lab`, solve {lesson.exercise} and see what its check says"
+    for ran, expected, which in (
+        (right, "right", "the right answer"),
+        (wrong, lesson.wrong_verdict, f"a wrong answer ({lesson.wrong_name})"),
+    ):
+        verdict = verdict_of(ran)
+        if verdict != expected:
+            says = f"{lesson.exercise}: {which} gave {verdict!r} and not {expected!r}"
+            return Outcome(name, False, says, _reason(ran) or helps, seconds)
+    answered = f"right and wrong told apart, after {right.seconds:.1f} and {wrong.seconds:.1f} s"
+    return Outcome(name, True, f"{lesson.exercise}: {answered}", seconds=seconds)
+
+
+def verdict_of(ran: Ran) -> str:
+    """The verdict that a cell showed, or how else it ended."""
+    for data in ran.shown:
+        if isinstance(row := data.get(MIME), dict):
+            return str(row["verdict"])
+    return ran.error or ("nothing" if ran.ended else "no answer in time, or a dead session")
+
+
+def _reason(ran: Ran) -> str:
+    """The end of what a cell printed, on one line."""
+    return " ".join(ran.text.split())[-300:]
+
+
+def endless_loop(stage: Stage) -> Iterator[Outcome]:
+    """An answer without end is stopped; a cell without end is interrupted; the session lives."""
+    with session(stage.work, **stage.environ()) as running:
+        running.run(IMPORTS, CELL_S)
+        checked = running.run(WITHOUT_END, CELL_S)
+        cell = running.run("while True: pass", CELL_S, interrupt_after_s=2)
+        alive = lives(running)
+    verdict = verdict_of(checked)
+    green = verdict == "stopped" and cell.error == "KeyboardInterrupt" and alive
+    says = f"the check was stopped after {checked.seconds:.0f} s, the cell by the stop button"
+    if not green:
+        says = f"the check gave {verdict!r}, the stop button {cell.error or 'nothing'!r}"
+    helps = "" if green else "show learners Kernel > Restart, and tell us: this should not be"
+    yield Outcome("endless loop", green, says, helps, checked.seconds + cell.seconds)
+
+
+def big_allocation(stage: Stage) -> Iterator[Outcome]:
+    """An answer that asks for 30 GB is stopped, and the session lives."""
+    with session(stage.work, **stage.environ()) as running:
+        running.run(IMPORTS, CELL_S)
+        checked = running.run(GREEDY, CELL_S)
+        alive = lives(running)
+    verdict = verdict_of(checked)
+    green = verdict in ("stopped", "crashed") and alive
+    says = f"30 GB in a check: {verdict}, and the session lives"
+    if not green:
+        says = f"30 GB in a check: {verdict}; the session {'lives' if alive else 'died'}"
+    helps = "" if green else "give each seat a memory limit (workshop/README.md)"
+    yield Outcome("big allocation", green, says, helps, checked.seconds)
+
+
+def crash(stage: Stage) -> Iterator[Outcome]:
+    """A session that dies ends alone: its neighbor goes on."""
+    with session(stage.work, **stage.environ()) as other:
+        with session(stage.work, **stage.environ()) as running:
+            died = running.run(CRASH, CELL_S)
+        alive = lives(other)
+    green = not died.ended and alive
+    says = "a session crashed, and the one beside it goes on"
+    if not green:
+        says = f"the session {'went on' if died.ended else 'died'}, its neighbor"
+        says += " lives" if alive else " died too"
+    yield Outcome("crash", green, says, "" if green else "`course doctor`", died.seconds)
+
+
+def lives(running: Session) -> bool:
+    """Whether a session still computes."""
+    return "42" in running.run("print(6 * 7)", PATIENT_S).text
+
+
+HOLDS = """
+from course.gpus.turn import gpu_turn
+import time
+with gpu_turn("a rehearsal", say=lambda text: None):
+    print("begun", flush=True)
+    time.sleep(600)
+"""
+
+
+def gpu_queue(stage: Stage) -> Iterator[Outcome]:
+    """Two sessions measure: the second waits, is told for whom, and comes on when the first is
+    gone."""
+    folder = Path(os.environ.get("COURSE_GPU_QUEUE") or stage.folder / "queue")
+    folder.mkdir(exist_ok=True)
+    environ = {**os.environ, **stage.environ(), "COURSE_GPU_QUEUE": str(folder)}
+    environ["COURSE_SEAT"] = "the first seat"
+    command = [sys.executable, "-c", HOLDS]
+    first = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
+    assert first.stdout is not None
+    told: list[str] = []
+    try:
+        begun = first.stdout.readline()
+        second = threading.Thread(target=_measure_second, args=(folder, told), daemon=True)
+        second.start()
+        end = time.monotonic() + PATIENT_S
+        while not told and second.is_alive() and time.monotonic() < end:
+            time.sleep(0.05)
+        waited = bool(begun) and any("the first seat has measured" in line for line in told)
+    finally:
+        first.kill()  # a learner whose server is ended in the middle of a timing
+        first.wait()
+        first.stdout.close()
+    second.join(PATIENT_S)
+    green = waited and told[-1:] == ["measured"]
+    says = "the second waits, reads for whom, and comes on when the first is ended"
+    helps = ""
+    if not green:
+        says = "two sessions did not take turns" + (f": {told[-1]}" if told else "")
+        helps = f"let every seat write to {folder}: `chmod 1777 {folder}`"
+    yield Outcome("GPU queue", green, says, helps)
+
+
+def _measure_second(folder: Path, told: list[str]) -> None:
+    before = os.environ.get("COURSE_GPU_QUEUE")
+    os.environ["COURSE_GPU_QUEUE"] = str(folder)
+    try:
+        with gpu_turn("a rehearsal", say=told.append):
+            told.append("measured")
+    except CourseError as error:
+        told.append(str(error))
+    finally:
+        os.environ.pop("COURSE_GPU_QUEUE")
+        if before is not None:
+            os.environ["COURSE_GPU_QUEUE"] = before
+
+
+def offline(stage: Stage) -> Iterator[Outcome]:
+    """A check without any network."""
+    if subprocess.run([*OFFLINE, "true"], capture_output=True).returncode:
+        says = "not tried: this user may not cut a process off from the network"
+        yield Outcome("offline", True, says + "; unplug the host and rehearse again to see")
+        return
+    lesson = stage.answers[0]
+    script = stage.folder / "offline.py"
+    body, check = lesson.right.rsplit("\n", 1)
+    script.write_text(f"{IMPORTS}\n{body}\nprint({check}.verdict)\n")
+    begin = time.monotonic()
+    environ = {**os.environ, **stage.environ()}
+    ended = subprocess.run(
+        [*OFFLINE, sys.executable, str(script)],
+        cwd=stage.work, env=environ, capture_output=True, text=True, timeout=CELL_S,
+    )  # fmt: skip
+    green = ended.stdout.split()[-1:] == ["right"]
+    says = "a check is answered with the network cut off"
+    if not green:
+        says = f"a check failed with the network cut off: {(ended.stderr or ended.stdout)[-200:]}"
+    helps = "" if green else "keep the host connected, and tell us what it asked for"
+    yield Outcome("offline", green, says, helps, time.monotonic() - begin)
+
+
+def times(stage: Stage) -> Iterator[Outcome]:
+    """How long answers took, the first in a session included, where workers still start."""
+    waits = stage.waits_s
+    if not waits:
+        return
+    median, worst = statistics.median(waits), max(waits)
+    says = f"{len(waits)} answers, median {median:.1f} s, worst {worst:.1f} s, one learner alone"
+    green = worst <= PATIENT_S
+    helps = "" if green else "end what else computes on this host, or take a faster one"
+    yield Outcome("times", green, says, helps)
+
+
+def memory(stage: Stage) -> Iterator[Outcome]:
+    """Whether the room's sessions and a few checks at a time fit into memory."""
+    if not stage.peak_bytes:
+        return
+    cores = len(os.sched_getaffinity(0))
+    with session(stage.work, **stage.environ()) as running:
+        running.run(IMPORTS, CELL_S)
+        idle = tree_bytes(running.pid)
+    at_once = min(stage.seats, 2 * cores)  # more checks than that wait for a core anyway
+    needed = stage.seats * idle + at_once * (stage.peak_bytes - idle)
+    free = _available_bytes()
+    says = (
+        f"a session takes {idle / 1e9:.2f} GB and {stage.peak_bytes / 1e9:.2f} at its peak;"
+        f" {stage.seats} with {at_once} at their peak {needed / 1e9:.1f} of {free / 1e9:.1f} GB"
+    )
+    green = needed <= free
+    helps = "" if green else "take fewer seats, or a host with more memory"
+    yield Outcome("memory", green, says, helps)
+
+
+def _available_bytes() -> int:
+    from course.isolate.limits import free_memory_bytes
+
+    return free_memory_bytes()
+
+
+ACTS: tuple[Act, ...] = (
+    machine, disk, lessons, endless_loop, big_allocation, crash, gpu_queue, offline, times, memory,
+)  # fmt: skip
+
+
+def as_json(outcomes: list[Outcome]) -> str:
+    """A JSON list with one object per outcome."""
+    return json.dumps([vars(outcome) for outcome in outcomes], indent=1)

@@ -1,0 +1,96 @@
+"""The rehearsal is green here, and red with a sentence for each fault that is planted."""
+
+import subprocess
+
+import pytest
+
+from course.exercises.answers import mistakes
+from course.workshop import rehearse
+from course.workshop.answers import Answers, lesson_answers, solved_cells
+
+
+def outcomes(*acts, seats=1, answers=()):
+    """Whether these acts were all green, and what each said."""
+    told = []
+    green = rehearse.rehearse(seats, told.append, acts, list(answers))
+    assert green == all(outcome.green for outcome in told)
+    return told
+
+
+def question(right, wrong):
+    return Answers("03", "03.1", right, wrong, "a wrong letter", "wrong", is_code=False)
+
+
+@pytest.fixture(scope="module")
+def letter():
+    """The right answer to a question of lesson 03, and a wrong one: judged in no time."""
+    solution, name = solved_cells()["03.1"]
+    usual = mistakes("03.1")[0]
+    return question(f'{solution}\ncheck("03.1", {name})', f'check("03.1", {usual.answer!r})')
+
+
+def test_every_lesson_has_a_right_and_a_wrong_answer_to_rehearse():
+    answers = lesson_answers()
+    assert [each.lesson for each in answers] == [f"{number:02}" for number in range(8)]
+    assert all(each.is_code for each in answers[:7])
+    assert all(each.wrong_verdict != "right" for each in answers)
+
+
+def test_a_lesson_whose_answers_are_told_apart_is_green_and_gives_times(letter):
+    lesson, times = outcomes(rehearse.lessons, rehearse.times, answers=[letter])
+    assert lesson.green and "right and wrong told apart" in lesson.says
+    assert times.green and "2 answers" in times.says
+
+
+def test_a_lesson_whose_right_answer_is_not_accepted_is_red(letter):
+    (lesson,) = outcomes(rehearse.lessons, answers=[question(letter.wrong, letter.wrong)])
+    assert not lesson.green
+    assert "03.1: the right answer gave 'wrong' and not 'right'" in lesson.says
+
+
+def test_a_wrong_answer_that_passes_is_red(letter):
+    (lesson,) = outcomes(rehearse.lessons, answers=[question(letter.right, letter.right)])
+    assert "a wrong answer (a wrong letter) gave 'right' and not 'wrong'" in lesson.says
+    assert not lesson.green
+
+
+def test_too_little_disk_for_the_seats_is_red_and_says_where_to_make_room():
+    (disk,) = outcomes(rehearse.disk, seats=10**7)
+    assert not disk.green and disk.helps.startswith("make room in /")
+    assert outcomes(rehearse.disk)[0].green
+
+
+def test_sessions_take_turns_and_one_that_is_killed_lets_the_next_one_on():
+    assert outcomes(rehearse.gpu_queue)[0].green
+
+
+def test_sessions_that_do_not_take_turns_are_red(monkeypatch):
+    monkeypatch.setattr(rehearse, "HOLDS", "print('begun', flush=True); import time; time.sleep(9)")
+    (queue,) = outcomes(rehearse.gpu_queue)
+    assert not queue.green and "chmod 1777" in queue.helps
+
+
+def test_a_queue_that_cannot_be_used_is_red(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("COURSE_GPU_QUEUE", str(tmp_path / "file"))
+    (queue,) = outcomes(rehearse.gpu_queue)
+    assert not queue.green
+
+
+def test_a_check_that_needs_the_network_is_red(monkeypatch):
+    if subprocess.run([*rehearse.OFFLINE, "true"], capture_output=True).returncode:
+        pytest.skip("this user may not cut a process off from the network")
+    monkeypatch.setattr(rehearse, "IMPORTS", "")
+    asks = "import socket, types\ndef check():\n    socket.create_connection(('127.0.0.1', 9))\n"
+    (offline,) = outcomes(rehearse.offline, answers=[question(asks + "check()", "")])
+    assert not offline.green and "Network is unreachable" in offline.says
+
+
+def test_an_act_that_cannot_be_done_is_red_and_the_rest_goes_on():
+    def broken(stage):
+        raise RuntimeError("no kernel")
+        yield
+
+    told = outcomes(broken, rehearse.disk)
+    assert [outcome.green for outcome in told] == [False, True]
+    assert "no kernel" in told[0].says
