@@ -74,11 +74,12 @@ notebooks: setup
 site:
 	@$(PYTHON) -m docs.site
 
-# The second is the first and the test tools. The third is what builds the site.
+# The second is the first and the test tools. The third is what builds the site, the fourth what serves a room.
 lock: setup-dev
 	$(VENV) -m uv pip compile -q pyproject.toml -o requirements.lock
 	$(VENV) -m uv pip compile -q pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
 	$(VENV) -m uv pip compile -q docs/site/requirements.in -o requirements-site.lock
+	$(VENV) -m uv pip compile -q workshop/requirements.in -c requirements.lock -o requirements-workshop.lock
 
 clean:
 	rm -rf .venv build *.egg-info

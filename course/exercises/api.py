@@ -4,6 +4,7 @@ from course.errors import CourseError
 from course.lessons.statements import statement_of
 
 from . import learner
+from .answers import usual_mistake
 from .diagnosis import Diagnosis
 from .kinds import Answer, Code
 from .registry import find
@@ -37,8 +38,10 @@ def check(exercise_id: str, answer: Answer) -> Checked:
         checked = Checked(exercise.id, *exercise.judge(answer))
     if checked.verdict == "to do":
         return _again(checked)
-    if checked.verdict not in NO_TRY and (problem := learner.note(exercise.id, checked.verdict)):
-        checked.notes.append(problem)
+    if checked.verdict not in NO_TRY:
+        mistake = usual_mistake(exercise.id, checked.verdict, str(checked))
+        if problem := learner.note(exercise.id, checked.verdict, mistake=mistake):
+            checked.notes.append(problem)
     return checked
 
 

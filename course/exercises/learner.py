@@ -33,6 +33,8 @@ class History(msgspec.Struct, forbid_unknown_fields=True):
     hints: int = 0
     first_right: str = ""
     """When it was first right, in UTC; empty before."""
+    mistakes: dict[str, int] = {}
+    """How often each usual mistake was made, by its name in `course/exercises/answers/`."""
 
 
 def record_file(environ: Mapping[str, str] = os.environ) -> Path:
@@ -77,8 +79,9 @@ def tried() -> dict[str, History]:
         ) from error
 
 
-def note(exercise_id: str, verdict: str = "", hint: bool = False) -> str:
-    """Add a verdict or a hint to the history. Returns why it could not be kept, or nothing."""
+def note(exercise_id: str, verdict: str = "", hint: bool = False, mistake: str = "") -> str:
+    """Add a verdict, with the name of a usual mistake, or a hint to the history. Returns why it
+    could not be kept, or nothing."""
     path = record_file()
     try:
         with _changing(path) as history:
@@ -87,6 +90,8 @@ def note(exercise_id: str, verdict: str = "", hint: bool = False) -> str:
             if verdict:
                 entry.tries += 1
                 entry.verdict = verdict
+            if mistake:
+                entry.mistakes[mistake] = entry.mistakes.get(mistake, 0) + 1
             if verdict == "right" and not entry.first_right:
                 entry.first_right = datetime.now(UTC).isoformat(timespec="seconds")
     except BlockingIOError:

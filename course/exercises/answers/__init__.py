@@ -45,6 +45,20 @@ def others(exercise_id: str) -> list[Other]:
     return answers
 
 
+def usual_mistake(exercise_id: str, verdict: str, text: str) -> str:
+    """The name of the usual mistake that a check tells of; of several that it cannot tell apart,
+    the names with "or" between. Empty for a right answer and for a mistake that is not usual.
+
+    text: all that the check says.
+    """
+    told = [
+        mistake.name
+        for mistake in mistakes(exercise_id)
+        if mistake.verdict == verdict and mistake.says and mistake.says in text
+    ]
+    return " or ".join(told) if verdict != "right" else ""
+
+
 def _lesson(exercise_id: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.lesson_{exercise_id[:2]}")
 

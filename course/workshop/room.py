@@ -1,0 +1,136 @@
+"""What a room has solved and where it is stuck, from the progress of its seats.
+
+Only counts and names leave a seat: ids of exercises, verdicts, names of usual mistakes. What a
+learner has written in a progress file by hand is dropped unless it is one of these.
+"""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from course.exercises.learner import RECORD, History
+from course.exercises.result import Verdict
+from course.lessons.statements import statements
+
+MOST_BYTES = 10**6
+"""A progress file is some kilobytes; what is larger is none."""
+STUCK_TRIES = 3
+"""So many tries without a right answer, and somebody should look."""
+VERDICTS = frozenset(get_args(Verdict))
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What the board knows of an exercise."""
+
+    title: str
+    core: bool
+    mistakes: list[str]
+    """The names of the usual mistakes."""
+
+
+def known_exercises() -> dict[str, Known]:
+    """The exercises of the course by id, in order. Loads PyTorch, so the board reads what was
+    written of this."""
+    from course.exercises.answers import mistakes
+
+    return {
+        each.id: Known(each.title, each.core, [mistake.name for mistake in mistakes(each.id)])
+        for each in statements().values()
+    }
+
+
+@dataclass
+class Exercise:
+    """What the room has done with one exercise: numbers of seats."""
+
+    id: str
+    title: str
+    core: bool
+    right: int = 0
+    trying: int = 0
+    """Have tried, and were never right."""
+    stuck: list[str] = field(default_factory=list)
+    """Seats with STUCK_TRIES tries or more that were never right."""
+    hints: int = 0
+    """Seats that took a hint."""
+    verdicts: dict[str, int] = field(default_factory=dict)
+    """The last verdict of those who are trying."""
+    mistakes: dict[str, int] = field(default_factory=dict)
+    """Usual mistakes, and how many seats have made each."""
+
+
+@dataclass
+class Room:
+    """The standing of all seats together."""
+
+    exercises: list[Exercise]
+    right: dict[str, int]
+    """Seat -> how many core exercises it has right."""
+    unreadable: list[str]
+    """Seats whose progress is damaged."""
+    core: int
+    """How many core exercises there are."""
+
+
+def standing(works: Mapping[str, Path], exercises: Mapping[str, Known]) -> Room:
+    """The room's standing.
+
+    works: seat -> its work folder. exercises: by id, in order.
+    """
+    rows = {id_: Exercise(id_, each.title, each.core) for id_, each in exercises.items()}
+    room = Room(list(rows.values()), {}, [], sum(row.core for row in rows.values()))
+    for seat, work in works.items():
+        history = read_history(work / f".{RECORD}")
+        if history is None:
+            room.unreadable.append(seat)
+            history = {}
+        known = {id_: entry for id_, entry in history.items() if id_ in rows}
+        room.right[seat] = sum(
+            bool(entry.first_right) and rows[id_].core for id_, entry in known.items()
+        )
+        for id_, entry in known.items():
+            _add(rows[id_], seat, entry, set(exercises[id_].mistakes))
+    return room
+
+
+def read_history(path: Path) -> dict[str, History] | None:
+    """A seat's history; empty where there is none, None where it cannot be read.
+
+    The seat's user writes the file and another one, who may read everything, reads it: so a link,
+    a pipe and a large file are not followed, waited for or read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return {}
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            return None
+        try:
+            return msgspec.json.decode(file.read(MOST_BYTES), type=dict[str, History])
+        except (ValueError, RecursionError):
+            return None
+
+
+def _add(row: Exercise, seat: str, entry: History, usual: set[str]) -> None:
+    row.hints += entry.hints > 0
+    if entry.first_right:
+        row.right += 1
+    elif entry.tries:
+        row.trying += 1
+        if entry.tries >= STUCK_TRIES:
+            row.stuck.append(seat)
+        if entry.verdict in VERDICTS:
+            row.verdicts[entry.verdict] = row.verdicts.get(entry.verdict, 0) + 1
+    told = Counter(row.mistakes)
+    told.update(name for name in entry.mistakes if set(name.split(" or ")) <= usual)
+    row.mistakes = dict(told.most_common())

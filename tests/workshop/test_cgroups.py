@@ -1,0 +1,73 @@
+"""Limits of a seat by control groups, in both versions, and by this host's where it has them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from workshop.cgroups import PARENT, Groups
+
+
+@pytest.fixture
+def unified(tmp_path):
+    """A tree of version 2, whose files are there once their folder is made."""
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
+    (tmp_path / "cgroup.subtree_control").touch()
+    for name in ("", "trial", "seat-01"):
+        folder = tmp_path / PARENT / name
+        folder.mkdir(exist_ok=True)
+        for file in ("memory.max", "cpu.max", "pids.max", "cgroup.procs", "cgroup.subtree_control"):
+            (folder / file).touch()
+    return tmp_path
+
+
+def test_version_2_gets_memory_without_swap_cores_and_processes(unified):
+    groups = Groups(unified)
+    assert groups.why_not == ""
+    (unified / PARENT / "seat-01" / "memory.swap.max").touch()
+    groups.create("seat-01", 3 * 2**30, 1.5)
+    folder = unified / PARENT / "seat-01"
+    assert (folder / "memory.max").read_text() == str(3 * 2**30)
+    assert (folder / "memory.swap.max").read_text() == "0"
+    assert (folder / "cpu.max").read_text() == "150000 100000"
+    assert int((folder / "pids.max").read_text()) > 512
+    for control in (unified, unified / PARENT):
+        assert (control / "cgroup.subtree_control").read_text() == "+memory +cpu +pids"
+
+
+def test_what_the_kernel_tells_of_a_group_is_read(unified):
+    folder = unified / PARENT / "seat-01"
+    (folder / "memory.peak").write_text("12345\n")
+    (folder / "memory.events").write_text("oom 2\noom_kill 1\n")
+    (folder / "cgroup.procs").write_text("7\n8\n")
+    groups = Groups(unified)
+    assert groups.peak_bytes("seat-01") == 12345
+    assert groups.killed("seat-01") == 1
+    assert groups.pids("seat-01") == [7, 8]
+    assert groups.pids("nobody") == []
+
+
+def test_a_host_without_control_groups_says_why(tmp_path):
+    assert "control groups cannot be made here" in Groups(tmp_path / "missing").why_not
+
+
+EATS = "x = []\nwhile True: x.append(bytearray(b'x') * 2**24)"
+
+
+def test_this_host_ends_what_takes_more_than_its_seat_has_and_nothing_else():
+    groups, name = Groups(), f"test-{os.getpid()}"
+    if groups.why_not:
+        pytest.skip(groups.why_not)
+    groups.create(name, 2**28, 1.0)
+    try:
+        eats = subprocess.Popen([sys.executable, "-c", EATS], preexec_fn=lambda: groups.join(name))
+        assert eats.wait() == -9
+        assert groups.killed(name) == 1
+        assert 2**27 < groups.peak_bytes(name) <= 2**28
+        sleeps = subprocess.Popen(["sleep", "600"], preexec_fn=lambda: groups.join(name))
+        assert groups.pids(name) == [sleeps.pid]
+    finally:
+        groups.remove(name)
+    assert sleeps.wait() == -9
+    assert not groups.is_there(name)

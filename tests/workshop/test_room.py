@@ -1,0 +1,86 @@
+"""What the leader's board counts, and what a seat's user can do to it by writing its file."""
+
+import json
+import os
+
+import pytest
+
+from course.exercises.answers import usual_mistake
+from course.workshop.room import STUCK_TRIES, Known, read_history, standing
+
+EXERCISES = {
+    "00.1": Known("First", True, ["a slip", "another"]),
+    "00.2": Known("Second", False, []),
+}
+
+
+@pytest.fixture
+def seat(tmp_path):
+    """Write a seat's progress; its work folder is returned."""
+
+    def write(name, content):
+        work = tmp_path / name
+        work.mkdir()
+        text = content if isinstance(content, str) else json.dumps(content)
+        (work / ".progress.json").write_text(text)
+        return work
+
+    return write
+
+
+def test_the_room_is_counted_exercise_by_exercise(seat, tmp_path):
+    solved = {"tries": 1, "verdict": "right", "first_right": "2026-11-22T10:00:00+00:00"}
+    slipped = {"tries": 1, "verdict": "wrong", "hints": 2, "mistakes": {"a slip": 3}}
+    works = {
+        "seat-01": seat("one", {"00.1": solved, "00.2": solved}),
+        "seat-02": seat("two", {"00.1": slipped}),
+        "seat-03": tmp_path / "has not come",
+    }
+    room = standing(works, EXERCISES)
+    first, second = room.exercises
+    assert (first.right, first.trying, first.hints) == (1, 1, 1)
+    assert (first.verdicts, first.mistakes) == ({"wrong": 1}, {"a slip": 1})
+    assert (second.right, second.trying) == (1, 0)
+    assert room.right == {"seat-01": 1, "seat-02": 0, "seat-03": 0}  # core exercises alone
+    assert (room.core, room.unreadable) == (1, [])
+
+
+def test_a_seat_is_stuck_after_some_tries_without_a_right_answer(seat):
+    entry = {"tries": STUCK_TRIES, "verdict": "race"}
+    room = standing({"seat-01": seat("one", {"00.1": entry})}, EXERCISES)
+    assert room.exercises[0].stuck == ["seat-01"]
+    entry["first_right"] = "2026-11-22T10:00:00+00:00"
+    room = standing({"seat-01": seat("two", {"00.1": entry})}, EXERCISES)
+    assert room.exercises[0].stuck == []
+
+
+def test_nothing_reaches_the_board_that_is_no_name_of_ours(seat):
+    entry = {"tries": 1, "verdict": "<b>", "mistakes": {"my code": 1, "a slip or another": 1}}
+    room = standing({"seat-01": seat("one", {"00.1": entry, "99.9": entry})}, EXERCISES)
+    assert len(room.exercises) == 2
+    assert (room.exercises[0].verdicts, room.exercises[0].mistakes) == (
+        {},
+        {"a slip or another": 1},
+    )
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"00.1": {"code": "x"}}', " " * 10**6 + "{}"])
+def test_a_file_that_is_no_progress_is_named_and_costs_nobody_else(seat, content):
+    room = standing({"seat-01": seat("one", content), "seat-02": seat("two", {})}, EXERCISES)
+    assert room.unreadable == ["seat-01"]
+    assert set(room.right) == {"seat-01", "seat-02"}
+
+
+def test_links_and_pipes_are_not_followed(tmp_path):
+    (tmp_path / "elsewhere").write_text("{}")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "pipe")
+    assert read_history(tmp_path / "link") is None
+    assert read_history(tmp_path / "pipe") is None
+    assert read_history(tmp_path / "elsewhere") == {}
+
+
+def test_a_usual_mistake_is_known_by_what_the_check_says():
+    assert usual_mistake("00.3", "wrong", "it was never written") == "the store forgotten"
+    assert usual_mistake("00.3", "race", "it was never written") == ""
+    assert usual_mistake("00.3", "right", "it was never written") == ""

@@ -1,0 +1,102 @@
+"""What the leader's command prepares and says, before the hub runs."""
+
+import json
+import socket
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from course.errors import CourseError
+from workshop import seat_user, start, tools
+from workshop.settings import Settings, codes, read
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(folder=tmp_path / "room", seats=3, python="/usr/bin/python3")
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_each_seat_has_a_code_of_its_own_which_stays_when_seats_are_added(settings):
+    start.prepare(settings)
+    known = codes(settings)
+    assert list(known) == ["leader", "seat-01", "seat-02", "seat-03"]
+    assert len(set(known.values())) == 4
+    assert all(len(code.replace("-", "")) == 12 for code in known.values())
+    more = codes(replace(settings, seats=5))
+    assert {name: more[name] for name in known} == known and len(more) == 6
+
+
+def test_what_is_the_leaders_alone_can_be_read_by_nobody_else(settings):
+    start.prepare(settings)
+    codes(settings)
+    assert mode(settings.codes_file) == 0o600
+    assert mode(settings.hub_folder) == 0o700
+    assert mode(settings.folder) == 0o711
+    assert mode(settings.queue_folder) == 0o1777
+
+
+def test_sessions_start_in_the_environment_of_the_course(settings):
+    start.prepare(settings)
+    spec = settings.jupyter_folder / "kernels" / "python3" / "kernel.json"
+    assert json.loads(spec.read_text())["argv"][0] == settings.python
+
+
+def test_settings_are_read_back_as_they_were_written(settings):
+    start.prepare(settings)
+    assert read(settings.folder) == settings
+    with pytest.raises(CourseError, match="There is no workshop in /nowhere"):
+        read(Path("/nowhere"))
+
+
+def test_the_leader_reads_every_code_and_what_this_host_does_not_hold(settings):
+    start.prepare(settings)
+    known = codes(settings)
+    text = "\n".join(start.report(settings, known, ""))
+    assert all(code in text for code in known.values())
+    assert "3.0 GiB and 1 core(s)" in text and "unencrypted" in text
+    assert "NOT kept apart" not in text
+    shared = replace(settings, apart=False, certificate="c", key="k")
+    text = "\n".join(start.report(shared, known, "control groups cannot be made here (x)"))
+    assert "No seat is held to a limit, since control groups cannot be made here" in text
+    assert "NOT kept apart" in text and "unencrypted" not in text and "https://" in text
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CourseError, match=f"Port {port} of 127.0.0.1 cannot be used"):
+            start.refuse_taken("127.0.0.1", port)
+
+
+def test_a_python_that_the_seats_cannot_use_is_named(settings):
+    gone = replace(settings, python="/nowhere/python", apart=False)
+    with pytest.raises(CourseError, match="The seats cannot use /nowhere/python"):
+        seat_user.refuse_unreadable(gone)
+
+
+def test_the_tools_are_pinned_and_agree_with_the_learners():
+    lock = dict(
+        line.split(" ")[0].split("==")
+        for line in tools.LOCK.read_text().splitlines()
+        if "==" in line
+    )
+    learners = (tools.ROOT / "requirements.lock").read_text()
+    assert lock["jupyterhub"] == "6.1.1"
+    assert f"jupyterlab=={lock['jupyterlab']}" in learners
+    assert not {"torch", "triton"} & set(lock)
+    proxy = json.loads(tools.PROXY_LOCK.read_text())["packages"]
+    assert proxy["node_modules/configurable-http-proxy"]["version"] == "5.3.0"
+    assert all("integrity" in package for name, package in proxy.items() if name)
+
+
+def test_a_host_without_node_is_told_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "apt-get install nodejs npm" in tools.missing()

@@ -1,0 +1,99 @@
+"""`python -m workshop start|codes|fix|load`: what `course workshop` runs."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from course.errors import CourseError
+
+from . import start
+from .settings import Settings, read
+
+
+def main(arguments: list[str]) -> None:
+    options = parser().parse_args(arguments)
+    if options.command == "start":
+        start.start(settings_of(options))
+        return
+    settings = read(options.folder.absolute())
+    if options.command == "codes":
+        print(start.codes_text(settings))
+    elif options.command == "fix":
+        from .fix import fix
+
+        print(fix(settings))
+    elif options.command == "load":
+        from .load import load
+
+        outcome = load(settings, options.lessons.split(","), options.out)
+        print(outcome)
+        sys.exit(0 if outcome.good else 1)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="course workshop", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True)
+    for name, text in (
+        ("start", "Start the hub; Ctrl-C ends it."),
+        ("codes", "Print the address and the code of each seat again."),
+        ("fix", "Give every seat the lessons as they are now; what a learner has begun stays."),
+        ("load", "Try a running room: all seats log in, run lessons and misbehave."),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument(
+            "--folder", type=Path, default=start.default_folder(), help="the workshop's folder"
+        )
+        if name == "start":
+            add_start_options(command)
+        elif name == "load":
+            command.add_argument("--lessons", default="00,01", help="as 00,01")
+            command.add_argument("--out", type=Path, help="a file for the outcome, as JSON")
+    return top
+
+
+def add_start_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--seats", type=int, required=True, help="how many learners")
+    command.add_argument("--address", default="0.0.0.0", help="where the room is reached")
+    command.add_argument("--port", type=int, default=8000, help="its port; the next three are used")
+    command.add_argument("--memory", type=float, help="GiB per seat")
+    command.add_argument("--cores", type=float, help="cores per seat")
+    command.add_argument("--idle", type=int, default=60, help="minutes until an idle server ends")
+    command.add_argument("--certificate", default="", help="a file; turns HTTPS on")
+    command.add_argument("--key", default="", help="the certificate's key")
+    command.add_argument(
+        "--one-account", action="store_true", help="run all seats as you: they are not kept apart"
+    )
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """The settings that options ask for. Raises CourseError where they cannot be had."""
+    if os.getuid() and not options.one_account:
+        raise CourseError(
+            "Only root can give each seat a user of its own: start it with sudo, or with"
+            " --one-account where every learner may see every other's work."
+        )
+    if bool(options.certificate) != bool(options.key):
+        raise CourseError("HTTPS needs both: --certificate FILE and --key FILE.")
+    cores = len(os.sched_getaffinity(0))
+    memory = options.memory
+    return Settings(
+        folder=options.folder.absolute(),
+        seats=options.seats,
+        address=options.address,
+        port=options.port,
+        memory_bytes=int(memory * 2**30) if memory else start.seat_bytes(options.seats),
+        cores=options.cores or max(1.0, min(2.0, cores / 2)),
+        idle_s=60 * options.idle,
+        python=start.learners_python(),
+        apart=not options.one_account,
+        certificate=options.certificate,
+        key=options.key,
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except CourseError as error:
+        sys.exit(f"course: {error}")

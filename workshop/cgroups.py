@@ -1,0 +1,141 @@
+"""Memory and CPU limits for a seat by Linux's control groups, in both their versions.
+
+A seat has a group of its own below `triton-course`. Everything that its server starts is in it, so
+the limits hold for all of that together, and `course.isolate` reads them to limit a check.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PARENT = "triton-course"
+CGROUPS = Path("/sys/fs/cgroup")
+PERIOD_US = 100_000
+MOST_PROCESSES = 1024
+"""Per seat; a check may start 512."""
+KILL_S = 10
+
+
+class Groups:
+    """The control groups of a host; `why_not` says why they cannot hold a seat to limits."""
+
+    def __init__(self, root: Path = CGROUPS) -> None:
+        self.root = root
+        self.unified = (root / "cgroup.controllers").is_file()
+        self.why_not = self._try()
+
+    def create(self, name: str, memory_bytes: int, cores: float) -> None:
+        """Make a seat's group, or give the one that is there these limits. Raises OSError."""
+        quota = int(cores * PERIOD_US)
+        if self.unified:
+            self._delegate()
+            group = self._folder("", name)
+            group.mkdir(parents=True, exist_ok=True)
+            _write(group / "memory.max", memory_bytes)
+            with contextlib.suppress(OSError):  # where the host has no swap
+                _write(group / "memory.swap.max", 0)
+            _write(group / "cpu.max", f"{quota} {PERIOD_US}")
+            _write(group / "pids.max", MOST_PROCESSES)
+            return
+        for controller in ("memory", "cpu", "pids"):
+            self._folder(controller, name).mkdir(parents=True, exist_ok=True)
+        _write(self._folder("memory", name) / "memory.limit_in_bytes", memory_bytes)
+        _write(self._folder("cpu", name) / "cpu.cfs_period_us", PERIOD_US)
+        _write(self._folder("cpu", name) / "cpu.cfs_quota_us", quota)
+        _write(self._folder("pids", name) / "pids.max", MOST_PROCESSES)
+
+    def join(self, name: str) -> None:
+        """Move this process, and so all that it will start, into a seat's group."""
+        for folder in self._folders(name):
+            _write(folder / "cgroup.procs", os.getpid())
+
+    def is_there(self, name: str) -> bool:
+        """Whether a seat has a group."""
+        return any(self._folders(name))
+
+    def pids(self, name: str) -> list[int]:
+        """The processes in a seat's group."""
+        with contextlib.suppress(OSError, StopIteration):
+            return [int(pid) for pid in _read(next(self._folders(name)) / "cgroup.procs").split()]
+        return []
+
+    def peak_bytes(self, name: str) -> int:
+        """The most memory that a seat has taken; 0 where the host does not tell."""
+        names = ("memory.peak", "memory.max_usage_in_bytes")
+        for folder in self._folders(name):
+            for text in filter(str.isdigit, (_read(folder / each) for each in names)):
+                return int(text)
+        return 0
+
+    def killed(self, name: str) -> int:
+        """How many processes of a seat the kernel has ended for want of memory."""
+        for folder in self._folders(name):
+            for file in ("memory.events", "memory.oom_control"):
+                for line in _read(folder / file).splitlines():
+                    if line.startswith("oom_kill "):
+                        return int(line.split()[1])
+        return 0
+
+    def remove(self, name: str) -> None:
+        """End what is left of a seat, and remove its group."""
+        end = time.monotonic() + KILL_S
+        while (pids := self.pids(name)) and time.monotonic() < end:
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        for folder in self._folders(name):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def remove_all(self) -> None:
+        """Remove all groups of the course's; what is in them is ended."""
+        names = {path.name for top in self._folders("") for path in top.iterdir() if path.is_dir()}
+        for name in names:
+            self.remove(name)
+        for top in self._folders(""):
+            with contextlib.suppress(OSError):
+                top.rmdir()
+
+    def _folders(self, name: str) -> Iterator[Path]:
+        """The folders of a seat's group that are there, that of its memory first."""
+        for controller in ("",) if self.unified else ("memory", "cpu", "pids"):
+            if (folder := self._folder(controller, name)).is_dir():
+                yield folder
+
+    def _folder(self, controller: str, name: str) -> Path:
+        return self.root / controller / PARENT / name
+
+    def _delegate(self) -> None:
+        """Let the groups below have limits. In version 2 each folder on the way must say so."""
+        (self.root / PARENT).mkdir(exist_ok=True)
+        for folder in (self.root, self.root / PARENT):
+            _write(folder / "cgroup.subtree_control", "+memory +cpu +pids")
+
+    def _try(self) -> str:
+        """Make a group with limits and remove it again; why that failed, or nothing."""
+        try:
+            self.create("trial", 2**30, 1.0)
+        except OSError as error:
+            return f"control groups cannot be made here ({error.strerror})"
+        self.remove("trial")
+        return ""
+
+
+def _write(path: Path, value: int | str) -> None:
+    # Not by opening with "w": a file that is not there must be an error and no new file.
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, str(value).encode())
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,301 @@
+"""`course workshop load`: learners by the dozen against a running room.
+
+Each logs in, opens lessons, runs their cells, and gives a wrong and a right answer to each
+exercise. Three of them misbehave meanwhile: a loop without end, 30 GB, a crash. What comes out:
+how long answers took, what a seat takes in memory, and whether anything of one reached another.
+"""
+
+import asyncio
+import json
+import os
+import platform
+import statistics
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from course.errors import CourseError
+from course.exercises.answers import changed, mistakes
+from course.files import write_whole
+from course.lessons.source import EXERCISE, NOTEBOOKS
+from course.workshop.answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, solved_cells
+
+from . import cgroups, seat_user
+from .learner import Learner, Ran
+from .settings import Settings, codes
+
+CELL_S = 900
+GREEDY_CELL = """
+pieces = []
+while len(pieces) < 120:
+    pieces.append(bytearray(b"x") * 2**28)
+"""
+"""Takes 30 GB piece by piece, and writes to all of it: a system may promise what it does not have.
+"""
+SESSION = "load.ipynb"
+"""No lesson: a session of its own, beside those of the lessons."""
+GONE_S = 60
+
+
+@dataclass
+class Seat:
+    """What one learner has seen."""
+
+    name: str
+    server_s: float = 0.0
+    """Seconds from logging in until the server answered."""
+    answers_s: list[float] = field(default_factory=list)
+    """Seconds from running a check's cell until its verdict."""
+    cells: int = 0
+    errors: list[str] = field(default_factory=list)
+    """Cells of lessons that failed, in a few words."""
+    wrong_verdicts: list[str] = field(default_factory=list)
+    """Checks that did not say what they must."""
+    misbehaved: str = ""
+    """What it did, and what came of it."""
+    peak_bytes: int = 0
+
+
+@dataclass
+class Load:
+    """A run. Prints as a report; its fields are the JSON's."""
+
+    date: str
+    machine: str
+    learners: int
+    lessons: list[str]
+    seconds: float
+    seats: list[Seat]
+    reached_another: list[str]
+    """What of one seat reached another: must be empty."""
+    left_over: list[str]
+    """What was still there once all servers were ended: must be empty."""
+
+    @property
+    def answers_s(self) -> list[float]:
+        return [seconds for seat in self.seats for seconds in seat.answers_s]
+
+    @property
+    def good(self) -> bool:
+        wrong = any(seat.wrong_verdicts or seat.errors for seat in self.seats)
+        return not (wrong or self.reached_another or self.left_over)
+
+    def __str__(self) -> str:
+        answers, servers = self.answers_s, [seat.server_s for seat in self.seats]
+        peaks = sorted(seat.peak_bytes / 1e9 for seat in self.seats)
+        lines = [
+            f"{self.learners} learners, lessons {', '.join(self.lessons)}, on {self.machine}:"
+            f" {self.seconds:.0f} s.",
+            f"Server after {statistics.median(servers):.1f} s, at worst {max(servers):.1f} s.",
+            f"{len(answers)} answers: median {statistics.median(answers):.1f} s, worst"
+            f" {max(answers):.1f} s." if answers else "No check was run.",
+            f"Memory of a seat at its peak: {statistics.median(peaks):.2f} GB, the largest"
+            f" {peaks[-1]:.2f} GB.",
+        ]  # fmt: skip
+        for seat in self.seats:
+            lines += [f"{seat.name}: {seat.misbehaved}"] if seat.misbehaved else []
+            lines += [f"{seat.name}: WRONG: {text}" for text in seat.errors + seat.wrong_verdicts]
+        lines += [f"REACHED ANOTHER: {text}" for text in self.reached_another]
+        lines += [f"LEFT OVER: {text}" for text in self.left_over]
+        lines += ["Nothing of one seat reached another, and nothing is left."] if self.good else []
+        return "\n".join(lines)
+
+
+def load(settings: Settings, lessons: list[str], out: Path | None = None) -> Load:
+    """Run all seats of a workshop that is running. Raises CourseError where one cannot log in."""
+    outcome = asyncio.run(_load(settings, lessons))
+    if out:
+        write_whole(out, json.dumps(asdict(outcome), indent=1) + "\n")
+    return outcome
+
+
+async def _load(settings: Settings, lessons: list[str]) -> Load:
+    begin, known = time.monotonic(), codes(settings)
+    url = f"http{'s' if settings.certificate else ''}://127.0.0.1:{settings.port}"
+    learners = [Learner(url, name, known[name]) for name in settings.names]
+    seats = [Seat(name) for name in settings.names]
+    both = list(zip(learners, seats, strict=True))
+    reached = await _log_in(learners)
+    await asyncio.gather(*(_open(learner, seat) for learner, seat in both))
+    reached += await _look_at_neighbors(settings, learners)
+    await asyncio.gather(*(_take_part(*each, lessons, number) for number, each in enumerate(both)))
+    groups = cgroups.Groups()
+    for learner, seat in both:
+        seat.peak_bytes = groups.peak_bytes(learner.name)
+        await learner.reconnect()  # its connection has idled, and may have been closed
+        said = await learner.run("print(whose, end='')", CELL_S)
+        whose = said.text
+        if whose != learner.name and not seat.misbehaved.endswith("new session"):
+            reached.append(f"{learner.name}: its session was lost, or is {whose!r}'s")
+    await asyncio.gather(*(learner.end_server() for learner in learners))
+    return Load(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=f"{len(os.sched_getaffinity(0))} cores of {platform.machine()}, {_memory_gb()} GB",
+        learners=len(seats),
+        lessons=lessons,
+        seconds=time.monotonic() - begin,
+        seats=seats,
+        reached_another=reached,
+        left_over=await _left_over(settings, groups),
+    )
+
+
+async def _log_in(learners: list[Learner]) -> list[str]:
+    """Log all in, and try each one's neighbor's code first, which must be refused."""
+    reached = []
+    for learner, neighbor in zip(learners, [*learners[1:], learners[0]], strict=True):
+        stranger = Learner(learner.url, learner.name, neighbor.code)
+        if learner is not neighbor and await stranger.log_in():
+            reached.append(f"{neighbor.name} logged in as {learner.name} with its own code")
+        if not await learner.log_in():
+            raise CourseError(f"{learner.name} cannot log in with its code.")
+    return reached
+
+
+async def _open(learner: Learner, seat: Seat) -> None:
+    seat.server_s = await learner.open_server()
+    await learner.open_session(SESSION)
+    await learner.run(f"whose = {learner.name!r}", CELL_S)
+
+
+LOOK = """
+import os, signal
+for what in ({home!r}, {codes!r}, {database!r}):
+    try:
+        os.listdir(what) if os.path.isdir(what) else open(what).read()
+        print("read", what)
+    except PermissionError:
+        pass
+    except FileNotFoundError:
+        pass
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        if os.stat("/proc/" + pid).st_uid == {user}:
+            os.kill(int(pid), 0)
+            print("could end process", pid)
+    except (PermissionError, ProcessLookupError, FileNotFoundError):
+        pass
+try:
+    open({course!r}, "a").close()
+    print("could write to the course")
+except OSError:
+    pass
+"""
+
+
+async def _look_at_neighbors(settings: Settings, learners: list[Learner]) -> list[str]:
+    """Each tries to read and to end what is its neighbor's, from its session and by its browser."""
+    reached = []
+    for learner, neighbor in zip(learners, [*learners[1:], learners[0]], strict=True):
+        if learner is neighbor:
+            continue
+        look = LOOK.format(
+            home=str(settings.home(neighbor.name)), codes=str(settings.codes_file),
+            database=str(settings.hub_folder / "hub.sqlite"), user=settings.user(neighbor.name),
+            course=str(NOTEBOOKS.parent / "README.md"),
+        )  # fmt: skip
+        ran = await learner.run(look, CELL_S)
+        reached += [f"{learner.name} {line}" for line in (ran.text + ran.error).splitlines()]
+        answer = await learner.fetch("GET", f"{neighbor.server}/api/contents", check=False)
+        if answer.code == 200 and b'"content"' in answer.body:
+            reached.append(f"{learner.name} lists the files of {neighbor.name} by its browser")
+        board = await learner.fetch("GET", f"{learner.url}/services/board/data", check=False)
+        if board.code == 200 and b'"room"' in board.body:
+            reached.append(f"{learner.name} sees the leader's board")
+    return reached
+
+
+async def _take_part(learner: Learner, seat: Seat, lessons: list[str], number: int) -> None:
+    """Go through the lessons; the first three learners misbehave first."""
+    begin = time.monotonic()
+    acts = (_endless, _greedy, _crash)
+    if number < len(acts):
+        seat.misbehaved = await acts[number](learner, seat)
+    for lesson in lessons:
+        await _go_through(learner, seat, lesson)
+        print(f"{seat.name}: lesson {lesson} after {time.monotonic() - begin:.0f} s", flush=True)
+
+
+async def _endless(learner: Learner, seat: Seat) -> str:
+    ran = await learner.run("while True: pass", CELL_S, interrupt_after_s=5)
+    await learner.run(IMPORTS, CELL_S)
+    checked = await learner.run(WITHOUT_END, CELL_S)
+    if ran.error != "KeyboardInterrupt" or checked.verdict != "stopped":
+        seat.errors.append(f"an endless loop gave {ran.error!r} and {checked.verdict!r}")
+    return f"an endless loop: interrupted; in a check stopped after {checked.seconds:.0f} s"
+
+
+async def _greedy(learner: Learner, seat: Seat) -> str:
+    await learner.run(IMPORTS, CELL_S)
+    checked = await learner.run(GREEDY, CELL_S)
+    ran = await learner.run(GREEDY_CELL, CELL_S)
+    if checked.verdict != "stopped" or not (ran.died or ran.error):
+        seat.errors.append(f"30 GB gave {checked.verdict!r} and {ran.error or 'an answer'!r}")
+    how = "its session was ended; it has a new session" if ran.died else f"{ran.error}"
+    if ran.died:
+        await learner.reconnect()
+    return f"30 GB: {checked.verdict} in a check; in a cell, {how}"
+
+
+async def _crash(learner: Learner, seat: Seat) -> str:
+    ran = await learner.run(CRASH, CELL_S)
+    if not ran.died:
+        seat.errors.append("a crash did not end the session")
+    await learner.reconnect()
+    return "a crash: it has a new session"
+
+
+async def _go_through(learner: Learner, seat: Seat, lesson: str) -> None:
+    """Run a lesson's cells in a session of its own; exercises first wrong, then right."""
+    (name,) = [path.name for path in NOTEBOOKS.glob(f"{lesson}-*.ipynb")]
+    first, learner.kernel, learner.socket = (learner.kernel, learner.socket), "", None
+    cells = await learner.notebook(name)
+    await learner.open_session(name)
+    solved, exercise = solved_cells(), ""
+    for cell in cells:
+        if marker := EXERCISE.match(cell.split("\n")[0]):
+            exercise = marker[1]
+            await _answer(learner, seat, exercise, *solved[exercise])
+            continue
+        if exercise and cell.startswith(f'check("{exercise}"'):
+            continue  # it was checked
+        ran = await learner.run(cell, CELL_S)
+        seat.cells += 1
+        if ran.died or ran.error:
+            seat.errors.append(f"{name}: {ran.error or 'died'}: {cell.splitlines()[0][:60]}")
+    await learner.close_session()
+    learner.kernel, learner.socket = first
+
+
+async def _answer(learner: Learner, seat: Seat, exercise: str, solution: str, name: str) -> None:
+    mistake = mistakes(exercise)[0]
+    is_code = isinstance(mistake.answer, dict)
+    wrong = changed(solution, mistake.answer) if isinstance(mistake.answer, dict) else ""
+    wrong_name = name if is_code else repr(mistake.answer)
+    for text, called, verdict in ((wrong, wrong_name, mistake.verdict), (solution, name, "right")):
+        await learner.run(text, CELL_S)
+        ran: Ran = await learner.run(f'check("{exercise}", {called})', CELL_S)
+        seat.answers_s.append(ran.seconds)
+        seat.cells += 2
+        if ran.verdict != verdict:
+            seat.wrong_verdicts.append(f"{exercise}: {ran.verdict!r} in place of {verdict!r}")
+
+
+async def _left_over(settings: Settings, groups: cgroups.Groups) -> list[str]:
+    """Processes and control groups of seats that are still there a minute later."""
+    end = time.monotonic() + GONE_S
+    while True:
+        left = []
+        for name in settings.names:
+            if settings.apart:
+                pids = seat_user.processes(settings.user(name))
+                left += [f"{name}: process {pid}" for pid in pids]
+            left += [f"{name}: its control group"] if groups.is_there(name) else []
+        if not left or time.monotonic() > end:
+            return left
+        await asyncio.sleep(0.5)
+
+
+def _memory_gb() -> int:
+    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)

@@ -1,0 +1,115 @@
+"""A seat's own user: a number that no account of the host has, and what belongs to it."""
+
+import contextlib
+import os
+import pwd
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from course.errors import CourseError
+
+from .settings import FIRST_USER, LEADER, Settings
+
+KILL_S = 10
+
+
+def become(user: int, home: Path) -> None:
+    """Make this process the user's, for good. Called between fork and exec."""
+    os.umask(0o077)
+    if user != os.getuid():
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+    os.chdir(home)
+
+
+def make_home(settings: Settings, name: str) -> Path:
+    """A seat's folder, which its user alone can open."""
+    home, user = settings.home(name), settings.user(name)
+    home.parent.mkdir(mode=0o711, exist_ok=True)
+    home.mkdir(mode=0o700, exist_ok=True)
+    if settings.apart:
+        os.chown(home, user, user)
+    home.chmod(0o700)
+    return home
+
+
+def environment(settings: Settings, name: str) -> dict[str, str]:
+    """What a seat's processes are told, beside PATH and the language."""
+    home = settings.home(name)
+    return {
+        "HOME": str(home),
+        "USER": name,
+        "LOGNAME": name,
+        "SHELL": "/bin/bash",
+        "COURSE_HOME": str(home),
+        "COURSE_SEAT": name,
+        "COURSE_GPU_QUEUE": str(settings.queue_folder),
+        "COURSE_NOTICES": str(settings.notices_folder),
+        "OMP_NUM_THREADS": str(max(1, round(settings.cores))),
+    }
+
+
+def refuse_accounts(settings: Settings) -> None:
+    """Raise CourseError where an account of the host has the number of a seat."""
+    users = range(FIRST_USER, FIRST_USER + settings.seats + 1)
+    for account in pwd.getpwall():
+        if account.pw_uid in users:
+            raise CourseError(
+                f"The account {account.pw_name} has the user id {account.pw_uid}, which would be a"
+                " seat's: change that account's id, or lead the workshop from another host."
+            )
+
+
+def refuse_unreadable(settings: Settings) -> None:
+    """Raise CourseError where a seat could not start the course's Python."""
+    code = "import course.lessons.workspace, jupyter_client"
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    as_seat: dict[str, Any] = {}
+    if settings.apart:
+        user = settings.user(LEADER)
+        as_seat = {"user": user, "group": user, "extra_groups": []}
+    try:
+        ended = subprocess.run(
+            [settings.python, "-c", code], cwd="/", env=environ, capture_output=True, text=True,
+            **as_seat,
+        )  # fmt: skip
+        problem = ended.stderr.strip().splitlines()[-1:] if ended.returncode else []
+    except OSError as error:
+        problem = [str(error)]
+    if problem:
+        raise CourseError(
+            f"The seats cannot use {settings.python} ({problem[0]}): put the course and its Python"
+            " where every user can read them, such as /opt/triton-course, and not in a home."
+        )
+
+
+def processes(user: int) -> list[int]:
+    """The processes of a user."""
+    pids = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if entry.stat().st_uid == user and not _is_zombie(entry):
+                    pids.append(int(entry.name))
+    return pids
+
+
+def end_all(settings: Settings, name: str) -> None:
+    """End every process of a seat's own user; none where seats share the leader's."""
+    if not settings.apart:
+        return
+    end = time.monotonic() + KILL_S
+    while (pids := processes(settings.user(name))) and time.monotonic() < end:
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _is_zombie(entry: Path) -> bool:
+    """Whether a process has ended and only waits to be asked for its exit code."""
+    return (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"

@@ -1,0 +1,64 @@
+"""Starts a seat's server: as the seat's own user, within its limits, in its own folder."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from jupyterhub.spawner import LocalProcessSpawner
+
+from . import ROOT, cgroups, seat_user, tools
+from .settings import VARIABLE, read
+
+SETTINGS = read(Path(os.environ[VARIABLE]))
+GROUPS = cgroups.Groups()
+
+
+class SeatSpawner(LocalProcessSpawner):
+    """One server per seat. When it has ended, nothing of the seat is left running."""
+
+    def user_env(self, env: dict[str, str]) -> dict[str, str]:
+        course = Path(SETTINGS.python).parent
+        env |= seat_user.environment(SETTINGS, self.user.name)
+        env["PATH"] = f"{course}{os.pathsep}{env.get('PATH', os.defpath)}"
+        env["PYTHONPATH"] = str(ROOT)
+        env["JUPYTER_PATH"] = f"{SETTINGS.jupyter_folder}{os.pathsep}{course.parent}/share/jupyter"
+        # Sockets of sessions lie here, where no other seat can open them. Their paths may be 107
+        # bytes long at most.
+        env["JUPYTER_RUNTIME_DIR"] = str(SETTINGS.home(self.user.name) / ".run")
+        return env
+
+    def make_preexec_fn(self, name: str) -> Callable[[], None]:
+        user, home = SETTINGS.user(name), SETTINGS.home(name)
+
+        def prepare() -> None:
+            if not GROUPS.why_not:
+                GROUPS.join(name)
+            seat_user.become(user, home)
+
+        return prepare
+
+    async def start(self) -> tuple[str, int]:
+        seat_user.make_home(SETTINGS, self.user.name)
+        if not GROUPS.why_not:
+            GROUPS.create(self.user.name, SETTINGS.memory_bytes, SETTINGS.cores)
+        server = [str(tools.PYTHON), "-m", "jupyterhub.singleuser"]
+        self.cmd = [SETTINGS.python, "-m", "workshop.open_seat", *server]
+        return await super().start()
+
+    async def stop(self, now: bool = False) -> None:
+        await super().stop(now=now)
+        await self._end_all()
+
+    async def poll(self) -> int | None:
+        status = await super().poll()
+        if status is not None:
+            await self._end_all()
+        return status
+
+    async def _end_all(self) -> None:
+        """Sessions and what they started are processes of their own, and go with their server."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, seat_user.end_all, SETTINGS, self.user.name)
+        if not GROUPS.why_not:
+            await loop.run_in_executor(None, GROUPS.remove, self.user.name)
