@@ -2,6 +2,7 @@
 # make test     set up, add the test tools, then run everything that this machine can test, but for the slow
 #               tests on which nothing has changed since they passed (tests/support/unchanged.py)
 # make site     build the course as web pages into build/site, with tools of its own and no .venv
+# make wheel    build the course as one installable file into build/wheel
 #
 # make test-all               those too; notes in tests/passed.json what has passed
 # make test-triton-versions   the older Tritons: all of tests/ on 3.8, lowering and export on 3.6 and 3.7
@@ -27,7 +28,7 @@ PYTEST = -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PART)
 
 export TORCH REQUIRE
 
-.PHONY: setup setup-dev lab test test-all test-gpu test-triton-versions record lint notebooks site lock clean
+.PHONY: setup setup-dev lab test test-all test-gpu test-triton-versions record lint notebooks site wheel lock clean
 
 setup:
 	@$(PYTHON) course/bootstrap.py
@@ -73,6 +74,9 @@ notebooks: setup
 
 site:
 	@$(PYTHON) -m docs.site
+
+wheel: setup
+	$(VENV) -m pip wheel -q --no-deps --no-build-isolation --wheel-dir build/wheel .
 
 # The second is the first and the test tools. The third is what builds the site, the fourth what serves a room.
 lock: setup-dev

@@ -9,12 +9,16 @@ milliseconds.
 
 import importlib
 import os
+import sys
 from typing import Any
 
 from .errors import CourseError
 from .mode import activate, choose
+from .places import lets_import_kernels
 
 __version__ = "0.2.0"
+
+lets_import_kernels(sys.path)
 
 _problem: CourseError | None = None
 try:

@@ -18,6 +18,7 @@ from .cache import cache_folder, refuse_shared
 from .compilers import compiler_command
 from .errors import CourseError
 from .mode import driver_devices, find_gpu, torch_cuda
+from .places import PACKED
 
 Level = Literal["ok", "note", "problem"]
 
@@ -27,6 +28,9 @@ PAIRS = {
     "2.13": "3.7.1", "2.14": "3.8", "2.15": "3.9",
 }  # fmt: skip
 PINNED = (pins.TORCH, pins.TRITON)
+ANEW = "make clean setup"
+if PACKED.is_dir():
+    ANEW = f"pip install --force-reinstall torch=={pins.TORCH} triton=={pins.TRITON}"
 SUPPORTED_TRITON = ((3, 6), (3, 9))
 # The oldest NVIDIA driver for each major version of CUDA.
 DRIVERS = {"12": 525, "13": 580}
@@ -100,13 +104,13 @@ def torch_and_triton() -> Iterator[Finding]:
     torch, triton = _version("torch"), _version("triton")
     if not torch or not triton:
         missing = [*(["torch"] if not torch else []), *(["triton"] if not triton else [])]
-        yield problem("torch", f"{' and '.join(missing)} missing", "make clean setup")
+        yield problem("torch", f"{' and '.join(missing)} missing", ANEW)
         return
     cuda = torch_cuda()
     pair = f"torch {torch} ({f'CUDA {cuda}' if cuda else 'CPU'} build) with triton {triton}"
     low, high = SUPPORTED_TRITON
     if not low <= _major_minor(triton) <= high:
-        yield problem("torch", f"{pair}; the course needs triton 3.6 to 3.9", "make clean setup")
+        yield problem("torch", f"{pair}; the course needs triton 3.6 to 3.9", ANEW)
     elif (torch.split("+")[0], triton) == PINNED:
         yield ok("torch", f"{pair}, as pinned")
     elif triton.startswith(PAIRS.get(".".join(torch.split(".")[:2]), "none")):
@@ -114,7 +118,7 @@ def torch_and_triton() -> Iterator[Finding]:
         yield ok("torch", f"{pair}, a pair that belongs together; {pinned}")
     else:
         apart = "which were not released together; torch.compile may fail"
-        yield note("torch", f"{pair}, {apart}", "make clean setup")
+        yield note("torch", f"{pair}, {apart}", ANEW)
 
 
 def gpu() -> Iterator[Finding]:
@@ -176,7 +180,7 @@ def tools() -> Iterator[Finding]:
         if path.is_file() and os.access(path, os.X_OK):
             yield ok(program, str(path))
         else:
-            yield problem(program, f"missing from {folder}", "make clean setup")
+            yield problem(program, f"missing from {folder}", ANEW)
 
 
 def cache() -> Iterator[Finding]:
@@ -249,7 +253,7 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
 def _mend_unusable_gpu() -> str:
     cuda = torch_cuda()
     if cuda is None:
-        return "make clean setup TORCH="
+        return ANEW if PACKED.is_dir() else f"{ANEW} TORCH="
     driver = DRIVERS.get(cuda.split(".")[0])
     if driver is None:
         return "update the NVIDIA driver"

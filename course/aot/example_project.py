@@ -9,6 +9,7 @@ from pathlib import Path
 from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target
+from course.places import refuse_other_kernels
 from course.type_names import Kernel
 
 from .api import export, link
@@ -79,6 +80,7 @@ def sample(
     files |= {path / file: (FOLDER / name / file).read_bytes() for file in OWN}
     if not force:
         _refuse_changed(files, path / SETTINGS)
+    refuse_other_kernels()
     spec = SPECS[name](gpu)
     out = path / "variants" / name
     exported = export(

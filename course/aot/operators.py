@@ -11,6 +11,7 @@ import triton
 from course.compilers import compiler_command
 from course.errors import CourseError
 from course.gpus.limits import Target
+from course.places import refuse_other_kernels
 
 from .api import export, link
 from .attention import GRID, attention_variant
@@ -119,6 +120,7 @@ def build_operator(
     for head_dim in head_dims:
         if head_dim not in HEAD_DIMS:
             raise CourseError(f"head_dim is {head_dim}, and must be 16, 32, 64, 128 or 256.")
+    refuse_other_kernels()
     kernels = Kernels(tuple(head_dims), tuple(dtypes), gpu)
     cc, cxx = compiler_command(), compiler_command("C++")
     place = Path("operator") / _hash(kernels, cc, cxx) / "fmha.so"

@@ -12,6 +12,7 @@ import typer
 from course.errors import CourseError
 from course.files import advice
 from course.lowering.signature_text import split_signature
+from course.places import need_checkout
 from course.type_names import AnyValues
 
 from . import aot as cli_aot
@@ -279,6 +280,7 @@ def notebooks(
         problems = notebooks.out_of_sync()
         print("\n".join(problems) or "notebooks/ agrees with solutions/.")
         raise typer.Exit(1 if problems else 0)
+    need_checkout("course notebooks")
     for path in notebooks.build(lessons or []):
         print(path)
 

@@ -17,11 +17,11 @@ from course.aot.manifest import Function
 from course.aot.signature import Argument
 from course.errors import CourseError
 from course.lowering.api import LowerError
+from course.places import content
 
 from .kinds import Answer
 from .result import Judged
 
-ROOT = Path(__file__).parents[2]
 TARGET = "sm_90"
 FORMS = {"signature": "a text", "grid": "a text", "signatures": "a list of texts, a signature each"}
 
@@ -102,7 +102,7 @@ class ExportExercise:
 
     def _problem(self, signatures: Sequence[str], grid: str, folder: Path) -> str:
         """What is wrong with the functions that the answer exports; empty if nothing is."""
-        kernel = f"{ROOT / self.kernel}"
+        kernel = f"{content() / self.kernel}"
         exported = aot.export(kernel, signatures, grid, "answer", folder / "answer", target=TARGET)
         functions = {function.name: function for function in exported.functions}
         for function in functions.values():

@@ -44,7 +44,7 @@ def notebook_of(lesson: str, work: Path = WORK) -> Path:
         if ".kept-" not in path.name:
             return path
     raise CourseError(
-        f"There is no lesson {lesson!r} in {work}: `make lab` puts the lessons there."
+        f"There is no lesson {lesson!r} in {work}: `course lab` puts the lessons there."
     )
 
 

@@ -1,7 +1,8 @@
 """The environment variables of a child."""
 
 import os
-from pathlib import Path
+
+from course.places import PACKED, content
 
 from .ended import Kind
 
@@ -14,8 +15,9 @@ def child_environment(kind: Kind | None) -> dict[str, str]:
         # Importing course in the child would otherwise choose the mode anew.
         environ["COURSE_CHILD"] = kind
         environ["TRITON_INTERPRET"] = "1" if kind == "interpret" else "0"
-    root = str(Path(__file__).resolve().parents[2])
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environ.get("PYTHONPATH")]))
+    if not PACKED.is_dir():  # an installed course is found without
+        folders = [str(content()), environ.get("PYTHONPATH")]
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
     return environ
 
 

@@ -8,30 +8,34 @@ from pathlib import Path
 
 from course import MODE
 from course.errors import CourseError
+from course.places import home
 
 from . import workspace
-from .source import ROOT
+from .unpack import unpack_if_installed
 
 FIRST = "00-start-here.ipynb"
 
 
 def start(options: list[str]) -> None:
-    """Copy the lessons to work/ and become JupyterLab at one of them.
+    """Copy the lessons to work/, in the reader's folder, and become JupyterLab at one of them.
 
     options: may begin with the number of a lesson, as 04; without it, the first is opened. The rest
         is passed to `jupyter lab`.
     Raises CourseError where no lesson has that number.
     """
     if not sys.platform.startswith("linux"):
-        raise CourseError("Triton runs on Linux: see README.md for the dev container and WSL2.")
+        raise CourseError(
+            "Triton runs on Linux: open the course as a dev container, or inside WSL2."
+        )
     opened = FIRST
     if options and options[0].isdigit():
         opened, options = workspace.lesson_named(options[0]).name, options[1:]
-    copied = workspace.copy_lessons()
-    for line in report(copied):
+    kept = unpack_if_installed()
+    for line in [*kept, *report(workspace.copy_lessons())]:
         print(line)
+    print(f"Your folder is {home()}.")
     print(MODE, flush=True)
-    command = [sys.executable, "-m", "jupyterlab", *arguments(ROOT, opened), *options]
+    command = [sys.executable, "-m", "jupyterlab", *arguments(home(), opened), *options]
     os.execve(sys.executable, command, session_environment(os.environ))
 
 

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course.errors import CourseError
+from course.places import content, home
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = content()
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
-WORK = ROOT / "work"
+WORK = home() / "work"
 """The reader's copies of the lessons."""
 ORIGINS = ".origins.json"
 """In a work folder: for each lesson, the hash of the text it was copied from."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from course.errors import CourseError
+from course.places import refuse_other_kernels
 from course.verifying.inputs import Case
 
 Function = Callable[..., torch.Tensor]
@@ -66,6 +67,7 @@ def operation(name: str) -> Operation:
         raise CourseError(
             f"There is no operation {name!r}: there is {', '.join(operation_names())}."
         )
+    refuse_other_kernels()
     module = importlib.import_module(f"{__name__}.{name}")
     assert isinstance(module.OPERATION, Operation)
     return module.OPERATION

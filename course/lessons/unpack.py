@@ -1,0 +1,79 @@
+"""The reader's folder of an installed course: what a checkout has, to read and to import, beside
+work/.
+
+The files are copies. One that the reader has changed is left alone when a newer course brings
+another.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+from course.errors import CourseError
+from course.files import write_whole
+from course.places import content, home
+
+UNPACKED = ".unpacked.json"
+"""In the reader's folder: for each file, the hash of the text that was unpacked."""
+
+
+def unpack(folder: Path, source: Path) -> list[str]:
+    """Copy the course's files into the reader's folder; return those that the reader has changed
+    and that are kept though the course has other ones.
+
+    Raises CourseError where the folder is a checkout, or a file cannot be written; the next call
+    goes on from there.
+    """
+    if (folder / "pyproject.toml").exists():
+        raise CourseError(
+            f"{folder} is a project already, and the lessons would be mixed with it: set"
+            " COURSE_HOME to the folder that they shall be in."
+        )
+    before, kept = _unpacked(folder), []
+    now: dict[str, str] = {}
+    for file in sorted(path for path in source.rglob("*") if path.is_file()):
+        name = file.relative_to(source).as_posix()
+        if "__pycache__" in name:
+            continue
+        new, mine = file.read_bytes(), _content(folder / name)
+        if mine is None or (mine != new and _hash(mine) == before.get(name)):
+            write_whole(folder / name, new)
+        elif mine != new:
+            kept.append(name)
+            now[name] = before.get(name, "")
+            continue
+        now[name] = _hash(new)
+    if now != before:
+        write_whole(folder / UNPACKED, json.dumps(now, indent=1))
+    return kept
+
+
+def unpack_if_installed() -> list[str]:
+    """`unpack` where the reader's folder is not the course's own; what was kept, in sentences."""
+    if home() == content():
+        return []
+    kept = unpack(home(), content())
+    return [f"{home() / name} is yours and stays; the course has another one." for name in kept]
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CourseError(
+            f"{file} could not be read ({error.strerror}): move away what is there."
+        ) from error
+
+
+def _unpacked(folder: Path) -> dict[str, str]:
+    try:
+        hashes = json.loads((folder / UNPACKED).read_text())
+    except (OSError, ValueError):
+        return {}  # then every file that differs counts as the reader's own
+    return hashes if isinstance(hashes, dict) else {}
+
+
+def _hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()

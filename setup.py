@@ -1,0 +1,35 @@
+"""What a wheel holds: course/, and inside it what the course reads of the repository beside it.
+
+Everything else that setuptools is told stands in pyproject.toml.
+"""
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+CONTENT = (
+    "kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/*.png",
+    "README.md", "LICENSE", "CHANGELOG.md",
+)  # fmt: skip
+
+
+class WithContent(build_py):
+    """Copies CONTENT into course/content/ of a wheel. An editable installation reads the checkout
+    and gets no copy."""
+
+    def run(self):
+        if self.editable_mode:
+            return super().run()
+        package = Path(self.build_lib) / "course"
+        shutil.rmtree(package, ignore_errors=True)  # a file that is gone must not come back
+        super().run()
+        for file in (file for pattern in CONTENT for file in sorted(ROOT.glob(pattern))):
+            copy = package / "content" / file.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+
+setup(cmdclass={"build_py": WithContent})

@@ -1,0 +1,152 @@
+"""The wheel holds `course` alone, and the course works from it with no checkout there."""
+
+import json
+import subprocess
+import time
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.support.processes import PATIENCE_S
+from tests.support.wheel import SOURCES, build_wheel, install
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.unless_unchanged("the wheel", *SOURCES)
+
+SESSION = """
+from course import check, lower
+from kernels.vector_add import add_kernel
+import kernels
+print(kernels.__path__[0])
+print(lower(add_kernel, "*fp32", "*fp32", "*fp32", "i32", BLOCK_SIZE=256))
+check("00.1", "a")
+check("07.2", "cdiv(seqlen_q, BLOCK_M), batch * nheads")
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    pytest.importorskip("setuptools")
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    return install(wheel, tmp_path_factory.mktemp("installed"))
+
+
+def test_it_holds_one_package_and_every_file_that_the_course_reads(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert top == {"course"}
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "course"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert {name for name in tracked if (ROOT / name).exists()} <= names
+    content = {name.removeprefix("course/content/") for name in names if "/content/" in name}
+    for pattern in ("kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md"):
+        files = {path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern)}
+        assert files and files <= content
+    assert not any("__pycache__" in name or "work/" in name for name in names)
+
+
+def test_the_lab_unpacks_a_folder_and_serves_it(installed):
+    runtime = installed.home / "runtime"
+    environ = installed.environment(JUPYTER_RUNTIME_DIR=str(runtime))
+    command = [str(installed.python), "-m", "course", "lab", "02", "--no-browser"]
+    command += ["--ServerApp.port=0"]
+    log = installed.home / "log"
+    with log.open("w") as output:
+        lab = subprocess.Popen(
+            command, cwd=installed.home, env=environ, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        info, deadline = runtime / f"jpserver-{lab.pid}.json", time.monotonic() + PATIENCE_S
+        while not info.exists() or not info.read_text():
+            assert lab.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        server = json.loads(info.read_text())
+        assert Path(server["root_dir"]) == installed.folder
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        address = f"{server['url']}api/contents/work?token={server['token']}"
+        with opener.open(address, timeout=PATIENCE_S) as answer:
+            names = {each["name"] for each in json.load(answer)["content"]}
+    finally:
+        lab.terminate()
+        lab.wait()
+    assert names == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert f"Your folder is {installed.folder}." in log.read_text()
+    for name in ("kernels/softmax.py", "solutions/02-two-dimensions.py", "docs/pages/errors.md"):
+        assert (installed.folder / name).read_bytes() == (ROOT / name).read_bytes()
+
+
+def unpack(installed) -> str:
+    code = "from course.lessons import unpack, workspace\nworkspace.copy_lessons()"
+    return installed.run("-c", f"{code}\nprint(*unpack.unpack_if_installed())")
+
+
+def test_a_lesson_runs_in_that_folder_with_its_own_kernels_whatever_else_has_their_name(
+    installed, tmp_path
+):
+    unpack(installed)
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "__init__.py").write_text("raise RuntimeError('another project')")
+    path = installed.folder / "work" / "mine.ipynb"
+    cells = [nbformat.v4.new_code_cell(SESSION)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    code = (
+        "import nbclient, nbformat, sys\n"
+        "notebook = nbformat.read(sys.argv[1], 4)\n"
+        "nbclient.NotebookClient(notebook, timeout=None).execute()\n"
+        "print(notebook.cells[0].outputs)"
+    )
+    printed = installed.run(
+        "-c", code, str(path), folder=installed.folder / "work", PYTHONPATH=str(tmp_path)
+    )
+    assert str(installed.folder / "kernels") in printed
+    assert "RuntimeError" not in printed
+    progress = json.loads(
+        installed.run("-m", "course", "progress", "--json", folder=installed.folder)
+    )
+    verdicts = {each["exercise"]: each["last_verdict"] for each in progress["exercises"]}
+    assert verdicts["07.2"] == "right", printed
+    assert verdicts["00.1"] == "wrong", printed
+
+
+def test_elsewhere_another_projects_kernels_stay_and_the_course_says_so(installed, tmp_path):
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "__init__.py").write_text("OTHER = True")
+    code = (
+        "from course import CourseError\n"
+        "from course.benching.benchmarks import operation\n"
+        "import kernels\n"
+        "assert kernels.OTHER\n"
+        "try:\n"
+        "    operation('vector_add')\n"
+        "except CourseError as error:\n"
+        "    print(error)"
+    )
+    said = installed.run("-c", code, PYTHONPATH=str(tmp_path))
+    assert said.startswith(f"`import kernels` finds {tmp_path / 'kernels'} and not the course's")
+    installed.run("-c", "from course.benching.benchmarks import operation as o; o('vector_add')")
+
+
+def test_a_file_that_the_reader_changed_is_kept_and_named_when_the_course_brings_another(installed):
+    unpack(installed)
+    mine, untouched = installed.folder / "kernels/matmul.py", installed.folder / "README.md"
+    mine.write_text("mine")
+    assert unpack(installed) == f"{mine} is yours and stays; the course has another one.\n"
+    untouched.unlink()
+    unpack(installed)
+    assert mine.read_text() == "mine"
+    assert untouched.read_bytes() == (ROOT / "README.md").read_bytes()
+
+
+def test_what_changes_the_courses_own_files_asks_for_a_checkout(installed):
+    code = "from course.cli import app\napp(['notebooks', '00'], standalone_mode=False)"
+    ask = f"try:\n    exec({code!r})\nexcept Exception as error:\n    print(error)"
+    assert "run it in a checkout" in installed.run("-c", ask)
