@@ -68,6 +68,7 @@ lint: setup-dev
 	$(VENV) -m ruff format --check .
 	$(VENV) -m mypy
 	$(VENV) -m course notebooks --check
+	$(VENV) -m course teaching --check
 
 notebooks: setup
 	$(VENV) -m course notebooks

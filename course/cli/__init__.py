@@ -184,6 +184,19 @@ def progress(as_json: Json = False) -> None:
 MEASURE_HELP = "Measure the speed of this machine's GPU instead, and keep it for plots and cost."
 
 
+SEAT = "What the report calls you, as a seat's number; nothing if you give nothing."
+
+
+@app.command()
+def report(seat: Annotated[str, option(SEAT, "--seat")] = "") -> None:
+    """Write what you may hand over after a workshop: times and tries, no name and no code."""
+    from course.exercises.report import report, write
+
+    mine = report(seat)
+    print(mine)
+    print(f"Written to {write(mine)}. Read it before you hand it over; nothing is sent.")
+
+
 @app.command()
 def doctor(
     as_json: Json = False, measure: Annotated[bool, option(MEASURE_HELP, "--measure")] = False
@@ -283,6 +296,21 @@ def notebooks(
     need_checkout("course notebooks")
     for path in notebooks.build(lessons or []):
         print(path)
+
+
+@app.command()
+def teaching(
+    check: Annotated[bool, option("Compare only; exit 1 where a page differs.", "--check")] = False,
+) -> None:
+    """Write docs/teaching/: for each lesson, its minutes and its usual wrong answers."""
+    from course.exercises import teaching
+
+    need_checkout("course teaching")
+    if check:
+        problems = teaching.problems()
+        print("\n".join(problems) or "docs/teaching/ agrees with the lessons.")
+        raise typer.Exit(1 if problems else 0)
+    print(*teaching.write(), *teaching.lost_notes(), sep="\n")
 
 
 def main() -> None:

@@ -35,6 +35,8 @@ class History(msgspec.Struct, forbid_unknown_fields=True):
     """When it was first right, in UTC; empty before."""
     mistakes: dict[str, int] = {}
     """How often each usual mistake was made, by its name in `course/exercises/answers/`."""
+    first_try: str = ""
+    """When it was first checked, in UTC; empty before, and in older histories."""
 
 
 def record_file(environ: Mapping[str, str] = os.environ) -> Path:
@@ -87,13 +89,15 @@ def note(exercise_id: str, verdict: str = "", hint: bool = False, mistake: str =
         with _changing(path) as history:
             entry = history.setdefault(exercise_id, History())
             entry.hints += hint
+            now = datetime.now(UTC).isoformat(timespec="seconds")
             if verdict:
                 entry.tries += 1
                 entry.verdict = verdict
+                entry.first_try = entry.first_try or (now if entry.tries == 1 else "")
             if mistake:
                 entry.mistakes[mistake] = entry.mistakes.get(mistake, 0) + 1
             if verdict == "right" and not entry.first_right:
-                entry.first_right = datetime.now(UTC).isoformat(timespec="seconds")
+                entry.first_right = now
     except BlockingIOError:
         lock = path.with_suffix(".lock")
         held = f"another process has held {lock} for {LOCK_S} s"

@@ -42,6 +42,7 @@ ROUTES = ("three hours, one day, all", "one day, all", "all")
 SITTING = re.compile(r"Sitting (\d+)\b")
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 ROUTES_LINE = re.compile(r"\*Routes: ([^*]*)\*")
+FROM_HERE_ANYWHERE = re.compile(FROM_HERE.pattern, re.MULTILINE)
 MARKUP = re.compile(r"<[^>]+>|^\*Routes:.*$|^\|?[-| ]+$", re.MULTILINE)
 
 
@@ -118,6 +119,36 @@ def _code_minutes(text: str) -> float:
         minutes += MINUTES_PER_LINE if inside and line.strip() else 0
         inside = inside or bool(FROM_HERE.match(line))
     return minutes
+
+
+@dataclass
+class ExerciseTime:
+    """The minutes that a newcomer takes for an exercise, and where it stands."""
+
+    section: Section
+    minutes: float = 0.0
+    """For its statement, its lines and its check; hints are not counted."""
+    lines: int = 0
+    """What its solution adds to the stub."""
+
+
+def exercise_times(notebook: "NotebookNode") -> dict[str, ExerciseTime]:
+    """The exercises of a solved lesson by id, in the order in which they stand there."""
+    titles = {section.title: section for section in sections(notebook)}
+    times: dict[str, ExerciseTime] = {}
+    section = None
+    for cell, stub, checked in zip(
+        notebook.cells, notebook.cells[1:], notebook.cells[2:], strict=False
+    ):
+        for title in SECTION.findall(cell.source) if cell.cell_type == "markdown" else ():
+            section = titles.get(title.strip(), section)
+        heading = HEADING.search(cell.source)
+        if heading and section and EXERCISE.match(stub.source.split("\n")[0]):
+            minutes = _reading_minutes(cell.source[heading.start() :])
+            minutes += _code_minutes(stub.source) + _code_minutes(checked.source)
+            lines = sum(map(int, FROM_HERE_ANYWHERE.findall(stub.source)))
+            times[heading[1]] = ExerciseTime(section, minutes, lines)
+    return times
 
 
 def rounded(minutes: float) -> int:
