@@ -16,7 +16,7 @@ from .errors import CourseError
 from .mode import activate, choose
 from .places import lets_import_kernels
 
-__version__ = "0.2.0"
+__version__ = "1.0.0.dev0"
 
 lets_import_kernels(sys.path)
 

@@ -35,7 +35,11 @@ def start(options: list[str]) -> None:
         print(line)
     print(f"Your folder is {home()}.")
     print(MODE, flush=True)
-    command = [sys.executable, "-m", "jupyterlab", *arguments(home(), opened), *options]
+    asked = {option.partition("=")[0] for option in options}
+    own = [
+        option for option in arguments(home(), opened) if option.partition("=")[0] not in asked
+    ]  # JupyterLab takes one value of each
+    command = [sys.executable, "-m", "jupyterlab", *own, *options]
     os.execve(sys.executable, command, session_environment(os.environ))
 
 

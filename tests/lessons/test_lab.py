@@ -234,6 +234,15 @@ def test_without_a_number_it_opens_at_the_first_and_passes_everything_on(started
     assert command[-2:] == ["--port", "9000"]
 
 
+def test_an_option_that_is_given_takes_the_place_of_the_courses_own(started):
+    lab.start(["--ServerApp.ip=0.0.0.0"])
+    (command,) = started
+    assert [each for each in command if each.startswith("--ServerApp.ip=")] == [
+        "--ServerApp.ip=0.0.0.0"
+    ]
+    assert any(each.startswith("--ServerApp.root_dir=") for each in command)
+
+
 def test_a_lesson_that_is_not_there_is_refused_with_those_that_are(started):
     with pytest.raises(CourseError, match=r"no lesson '77': there is 00, 01"):
         lab.start(["77"])

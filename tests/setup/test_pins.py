@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+import course
 from course import bootstrap, doctor, pins
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,7 @@ def lines_of(lock: str) -> list[str]:
 
 
 LINES, DEV_LINES = lines_of("requirements.lock"), lines_of("requirements-dev.lock")
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 # The lock of the learner gives what builds the course too, so that the set-up downloads no build
@@ -135,10 +137,17 @@ def test_the_pythons_agree():
         in (ROOT / "Makefile").read_text()
     )
     assert bootstrap.PYTHONS == ("python3.13", "python3.12", "python3.11")
-    image = re.search(
-        r'"image": "\S+?python:([\d.]+)', (ROOT / ".devcontainer" / "devcontainer.json").read_text()
+    images = re.findall(
+        r"^FROM python:([\d.]+)-\S+@sha256:[0-9a-f]{64} AS", DOCKERFILE, re.MULTILINE
     )
-    assert PYTHONS.contains(image[1])
+    assert images and all(PYTHONS.contains(image) for image in images)
+
+
+def test_the_version_is_one_and_the_changes_of_one_that_is_not_released_are_said_to_be():
+    version = PROJECT["version"]
+    assert course.__version__ == version
+    (newest, *_) = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest == ("Unreleased" if version.endswith(".dev0") else version)
 
 
 def test_the_doctor_knows_the_pinned_pair():

@@ -1,0 +1,41 @@
+# The course in a container: docs/pages/container.md says how it is used and what of it was tried.
+#
+#   docker build -t triton-course .                        # with --build-arg TORCH=cpu: no GPU, smaller
+#   docker run --rm -it -p 127.0.0.1:8888:8888 -v triton-course:/home/learner triton-course
+
+# Python 3.12.14 on Debian 12, an index for x86-64 and arm64: the digest decides, the tag is to be read.
+FROM python:3.12.14-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254 AS tools
+# A C compiler, with which Triton builds its launcher on a GPU; git and make for a dev container.
+# Debian removes older versions of a package from its mirrors, so pinned ones would soon not install.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc g++ libc6-dev git make \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --create-home --uid 1000 --shell /bin/bash learner
+
+FROM tools AS wheel
+WORKDIR /course
+COPY requirements.lock ./
+RUN grep -E "^(setuptools|packaging)==" requirements.lock > build.txt \
+    && pip install --no-cache-dir -r build.txt
+COPY . .
+RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index --wheel-dir /wheel .
+
+FROM tools AS lab
+ARG TORCH=""
+COPY requirements.lock /tmp/
+# PyTorch's CPU build satisfies the lock's torch, so that the second line does not replace it.
+RUN if [ "$TORCH" = cpu ]; then \
+        sed -n 's/^torch==\([^ ]*\).*/torch==\1+cpu/p' /tmp/requirements.lock > /tmp/torch.txt \
+        && pip install --no-cache-dir --no-deps -r /tmp/torch.txt \
+            --index-url https://download.pytorch.org/whl/cpu; \
+    fi \
+    && pip install --no-cache-dir -r /tmp/requirements.lock
+COPY --from=wheel /wheel /wheel
+RUN pip install --no-cache-dir --no-deps --no-index /wheel/*.whl
+USER 1000
+WORKDIR /home/learner
+ENV COURSE_HOME=/home/learner/triton-course
+EXPOSE 8888
+# It listens on the container's own address, where the port is published from; the token stays.
+CMD ["course", "lab", "--no-browser", "--ServerApp.ip=0.0.0.0"]
