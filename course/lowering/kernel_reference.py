@@ -66,8 +66,8 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
         )
     if is_gluon(kernel) and asker != "lower":
         raise CourseError(
-            f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore "
-            "and draw.layout do."
+            f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore, "
+            "draw.layout and simulate do."
         )
     if importable(kernel):
         return InModule(function.__module__, function.__name__)
