@@ -1376,7 +1376,8 @@ draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax"
 #   what is subtracted.
 # - Make the loads of `softmax_kernel` wide for 1,000 columns. A promise about a parameter is lost,
 #   as you know from lesson 03. But if `n_cols` is a multiple of 8, `n_cols // 8 * 8` is the same
-#   number, and the compiler sees that 8 divides it. `lower` tells whether it worked.
+#   number, and the compiler sees that 8 divides it. Do the same with `stride_xm`. `lower` tells
+#   whether it worked.
 # - Make `online_kernel` right for a row that begins with a whole tile of -inf.
 # - Give `online_kernel` a block of 512 and one of 8,192. What does `cost` say, on 8 rows, of bytes
 #   and of registers, and which would you take?
@@ -1426,7 +1427,7 @@ draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax"
 # <details>
 # <summary>Answer</summary>
 #
-# Triton compiles another kernel for a size that 16 divides, one that it does not, and 1. If no
+# Triton compiles one kernel for sizes that 16 divides, one for other sizes, and one for 1. If no
 # address depends on the number, name it in `do_not_specialize`. If an autotuner's key holds it,
 # take it out there as well.
 #

@@ -68,5 +68,5 @@ def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[s
         yield (
             "The values are right, but its first call does not try "
             f"{exercise.trials} configurations: keep @triton.autotune as it is, "
-            "and mend what it does to the arguments."
+            "and fix what it does to the arguments."
         )

@@ -27,7 +27,7 @@ TARGET = "sm_90"
 TARGET_IN_WORDS = f"an H100 ({TARGET})"
 UNTIMED = (
     "Nothing was timed here: in place of the tuner's trials, check ran the kernel once "
-    "with each configuration."
+    "with each configuration, on the tensors as the run before left them."
 )
 
 

@@ -153,7 +153,8 @@ MISTAKES = {
             "the same in either."),
     ],
     "04.7": [
-        Mistake("an empty list", {'["x_ptr"]': "[]"}, "wrong", "At [0, 0]",
+        Mistake("an empty list", {'["x_ptr"]': "[]"}, "wrong",
+            "on the tensors as the run before left them",
             means="They think that the option's presence does it; it must name the argument that "
             "is overwritten."),
         Mistake("as it is", {'    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n"},
