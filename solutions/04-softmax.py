@@ -565,7 +565,7 @@ print(s.follow("power = tl.exp(", "ptx"))
 # ```
 #
 # That is all. The factor is 1 where the maximum stays, and below 1 where it grows. The picture
-# follows both numbers through three tiles of three numbers.
+# follows both numbers through three tiles of three numbers; an arrow carries them to the next tile.
 #
 # **Predict:** the first tile is 2, 1, 0 and the second one 3, 5, 1. By what is the first tile's sum
 # multiplied?

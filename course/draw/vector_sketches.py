@@ -110,7 +110,8 @@ def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
 def online(values: Sequence[float], block: int) -> Picture:
     """A row in tiles of `block` elements; after each the maximum m and the total of exp(x - m).
 
-    The total so far is scaled by exp(old m - new m) before the tile's own terms are added.
+    The total so far is scaled by exp(old m - new m) before the tile's own terms are added. An arrow
+    stands for m and total going on to the next tile.
     (M. Milakov and N. Gimelshein, *Online normalizer calculation for softmax*, arXiv:1805.02867.)
     """
     row = [float(value) for value in values]
@@ -132,6 +133,9 @@ def online(values: Sequence[float], block: int) -> Picture:
         sum_text = f"total · {scale:.3f} + {added:.3f}\n= {total:.3f}"
         text = f"m = {maximum:g}\n" + (sum_text if tile else f"total = {total:.3f}")
         label(axes, start + len(part) / 2, -0.35, text, va="top", fontsize=9)
+        if tile:  # both numbers go on to this tile
+            ends = ((start + 0.15 * block, -0.6), (start - 0.15 * block, -0.6))
+            axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "lw": 1.2})
         scaled = f", the old total times {scale:.3f}" if tile else ""
         sentences.append(f"after tile {tile} m = {maximum:g} and total = {total:.3f}{scaled}")
     axes.set_xlim(-0.1, len(row) + 0.1)
