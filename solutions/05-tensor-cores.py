@@ -571,7 +571,7 @@ print(observed().dots)
 # the repeated reading finds its numbers in the L2 cache. That is faster, but it is not free. Lesson
 # 00's page of the machine has its speed: 9.66 TB/s on an H200. So there is a second roof above
 # every kernel, the **L2 roof**: the operations per byte that a program asks for, times the bytes per
-# second that the L2 cache delivers.
+# second that the L2 cache delivers. (`cost` has it too.)
 #
 # **Predict:** what does a tile twice as large in both directions do to the operations per byte?
 # And where is the L2 roof for tiles of 64 x 64?
@@ -624,7 +624,7 @@ draw.ladder(recorded("matmul"), per_byte, x=4096)
 #
 # *Routes: all*
 #
-# The L2 cache can only deliver what is in it. An H200 has 60 MiB of it, and the two matrices of
+# The L2 cache can only deliver what is in it. An H200 has 63 MB of it, and the two matrices of
 # 8,192 x 8,192 take 134 MB each. So what is in there when a program asks? What programs that run at
 # the same time have just read. If these share rows of `a` and columns of `b`, device memory has
 # little to deliver.
