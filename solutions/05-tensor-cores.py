@@ -952,8 +952,8 @@ for name, each in (("pointers", at_depth(3)), ("descriptors", d)):
 #
 # Linear layers store their weights as [N, K], each row the weights of one output. So what PyTorch
 # computes is `x @ w.T`. A descriptor cannot describe `w.T`, because its last stride is not 1. But
-# it can describe `w`, and `tile.T` turns a tile after it was loaded: that is a note to the tensor
-# cores, and moves nothing.
+# it can describe `w`, and `tile.T` turns a tile after it was loaded. On Hopper that is a note to the
+# tensor cores, and moves nothing.
 
 # %% [markdown]
 # ### Exercise 05.7 · A linear layer by descriptors (core)

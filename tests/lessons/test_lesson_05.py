@@ -21,7 +21,7 @@ from kernels.matmul_settings import LARGE
 (SOURCE,) = [source for source in lesson_sources() if source.name.startswith("05")]
 NOTEBOOK = solved(SOURCE)
 TEXT = "\n".join(cell.source for cell in NOTEBOOK.cells if cell.cell_type == "markdown")
-KERNELS = ("tile", "matmul", "edges", "described", "owner", "persistent")
+KERNELS = ("tile", "matmul", "edges", "described", "linear", "owner", "persistent")
 TILE = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64}
 N = 4096
 
@@ -150,7 +150,8 @@ def test_eight_rows_conflict_unless_their_pieces_are_exchanged(lesson):
     swizzled, rowwise = (
         draw.layout(each.layouts["#shared"], access=operand, rows=9).alt for each in (stages, plain)
     )
-    assert "no conflict" in swizzled and "8-way bank conflict" in rowwise
+    assert "1 cycle (no bank conflict)" in swizzled
+    assert "8 cycles (8-way bank conflict)" in rowwise
 
 
 def test_one_thread_copies_a_tile_of_a_and_two_copy_one_of_b(lesson):
@@ -164,6 +165,13 @@ def test_one_thread_copies_a_tile_of_a_and_two_copy_one_of_b(lesson):
     # threads below 32 are one warp, and those below 64 two; one thread of each is elected
     assert {"32", "64"} <= set(re.findall(r"setp\.lt\.u32 \t%p\d+, %r\d+, (\d+);", stages.ptx))
     assert "elect.sync" in stages.ptx
+
+
+def test_turning_a_tile_that_was_loaded_moves_nothing_on_hopper(lesson):
+    descs = described(N, (64, 64), (128, 64), (64, 128))
+    ttgir = lower(lesson.linear_kernel, *descs, N, **TILE, target="sm_90").ttgir
+    assert "ttg.memdesc_trans" in ttgir and "ttng.warp_group_dot" in ttgir
+    assert "ttg.convert_layout" not in ttgir and "ttg.local_load" not in ttgir
 
 
 def test_a_whole_tile_of_c_leaves_no_room_for_four_stages():
