@@ -64,7 +64,7 @@
 # </details>
 
 # %%
-from course import DEVICE, check, cost, draw, gpu_facts, heads, hint, lower, recorded, replay, verify
+from course import DEVICE, check, cost, draw, heads, hint, lower, recorded, replay, verify
 from kernels.flash_attention import flash_attention, flash_attention_kernel_v1
 from kernels.flash_attention_specialized import flash_attention_kernel_v5
 import torch
@@ -260,11 +260,10 @@ draw.attention(64, 128, block_m=16, block_n=16, program=2)
 # softmax divides each exponential by the total, and it makes no difference whether one divides
 # the terms or their sum.
 #
-# Here is one query with two tiles of two keys, whose values are single numbers. In the picture
-# `alpha` is what the kernel calls `rescale`.
+# Here is one query with two tiles of two keys, whose values are single numbers.
 
 # %%
-draw.rescale([2, 1, 5, 3], [[10], [20], [30], [40]], block=2)
+draw.rescale([2, 1, 5, 3], [[10], [20], [30], [40]], block=2, alpha="rescale")
 
 # %% [markdown]
 # The classic mistake is to rescale the total and forget the accumulator.
@@ -361,14 +360,14 @@ check("06.2", loop_kernel)
 #
 # | in this lesson | in `kernels/` and the papers | what it is |
 # |---|---|---|
-# | `scores` | S | queries times keys, scaled in the papers |
-# | `power` | P (FlashAttention's P with a tilde) | exp(S - m), not yet divided |
-# | shares | P | softmax(S), the attention probabilities |
+# | `scores` | S | queries times keys; scaled in the papers and in v1, later unscaled |
+# | `power` | P; in the papers P with a tilde | exp(S - m), not yet divided |
+# | shares | no name; in the papers P | softmax(S), also called attention probabilities |
 # | `m` | m | the largest score of each row so far |
-# | `total` | l (the papers' script l) | the sum of each row's exponentials so far |
+# | `total` | l | the sum of each row's exponentials so far |
 # | `acc` | O | the output so far, not yet divided |
-# | `rescale` | alpha, in the papers exp(m_old - m_new) | what makes `total` and `acc` smaller |
-# | log-sum-exp | L, or lse | m + ln(l), one number per query |
+# | `rescale` | alpha; in the papers exp(m_old - m_new) | what makes `total` and `acc` smaller |
+# | log-sum-exp | lse; in the papers L | m + ln(l), one number per query |
 #
 # The whole kernel adds the heads: one for each program along the second axis of the grid. Their
 # number times the length times D may pass 2^31, so `head` is made 64 bits wide, as the row was in
@@ -469,9 +468,11 @@ cost(attention_kernel, (8, 4), *args, D=64, BLOCK_M=64, BLOCK_N=64, target="H200
 
 # %% [markdown]
 # Eight readings of k and v sound like a lot, but only the first must come from device memory. A
-# head's keys and values are 131 KB here and stay in the L2 cache for the other seven.
+# head's keys and values are 131 KB here and stay in the L2 cache for the other seven. So memory no
+# longer binds. The last line says what does: the L2 cache itself has a roof. You will move it out
+# of the way with larger tiles, in sitting 3.
 #
-# Look at the special functions in the last lines: one exponential per score. At D = 64 they take
+# Look also at the special functions in that line: one exponential per score. At D = 64 they take
 # nearly as long as the tensor cores, and at D = 128 half as long. So what happens to a score
 # between the two dots is not a detail, and it is the subject of the next section.
 
@@ -1154,7 +1155,7 @@ for name, queries in (("one program per head", q), ("packed", q.view(1, 8, 4, 64
 # 4 * BLOCK_M * BLOCK_N * D operations  /  4 * BLOCK_N * D bytes  =  BLOCK_M operations per byte
 # ```
 #
-# Most of these bytes come from the L2 cache, so they run against its roof, which you met in
+# Nearly all of these bytes come from the L2 cache, so they run against its roof, which you met in
 # lesson 05.
 #
 # **Predict:** how many queries must a tile have, so that the L2 cache is not slower than the
@@ -1168,11 +1169,22 @@ for name, queries in (("one program per head", q), ("packed", q.view(1, 8, 4, 64
 # </details>
 
 # %%
-l2 = gpu_facts().l2_tb_s
-for block_m in (16, 64, 128):
-    print(f"{block_m:3} queries: {block_m:3} operations per byte, at most {block_m * l2:5,.0f} TFLOP/s")
+q, k, v, out = (torch.empty(4, 512, 64, dtype=torch.float16, device="meta") for _ in range(4))
+args, tile, counts = (q, k, v, out, 512, 512, 0.125), {"D": 64, "BLOCK_N": 64, "CAUSAL": False}, {}
+for m in (16, 64, 128):
+    c = cost(split_kernel, (512 // m, 4), *args, **tile, BLOCK_M=m, target="H200")
+    counts[f"{m} queries"] = c
+    print(f"{m:3} queries: {c.l2_intensity:5.1f} operations per byte, at least {c.least_us:.2f} us")
+
+# %%
+draw.roofline(counts)
 
 # %% [markdown]
+# Counted, it is a little less than the formula says, since q and the result move as well. All three
+# tiles do the same arithmetic, and device memory must move the same bytes. Only what they ask of
+# the L2 cache differs, and it makes the small tile more than six times as slow as the tensor cores
+# are. With 128 queries the two roofs meet.
+#
 # So 128 queries. What bounds a tile from above is room. The accumulator and the scores are
 # float32 in registers, of which a thread has at most 255. `q` and the tiles of k and v that are
 # on their way lie in shared memory, at most 227 KB per program on an H200.
@@ -1305,8 +1317,7 @@ for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a gr
 # and go up to 232 when their work begins; their one copy stores the result. The last line is the
 # producer's again, at the very end.
 #
-# **Predict:** does this add up? A group has 128 threads, and the launch reserved 3 * 128 * 168
-# registers.
+# Does this add up? A group has 128 threads, and the launch reserved 3 * 128 * 168 registers.
 #
 # <details>
 # <summary>Answer</summary>
@@ -1315,20 +1326,16 @@ for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a gr
 # does not need are exactly those that the consumers got. A multiprocessor has 65,536.
 #
 # </details>
-
-# %% tags=["nbval-check-output"]
-print("at the launch:", 3 * 128 * 168, "registers")
-print("in the loop:  ", 128 * (40 + 232 + 232))
-
-# %% [markdown]
+#
 # Why is 232 enough? Each consumer has 64 of the 128 rows: an accumulator of 64 x 128 and scores of
 # 64 x 128 over 128 threads are 64 + 64 registers. With 168 it would be tight beside all else, and
 # as a single group of 4 warps the tile would not fit at all.
 #
 # Other GPUs divide the work in other ways. On a B200 (sm_100) a single warp can start a dot, and
 # its result lies in tensor memory, so Triton splits the loop finer there. Here is the loop with
-# descriptors made in the kernel. (To launch such a kernel you need `triton.set_allocator`, as in
-# lesson 05. On sm_90 this one does not compile specialized, since its `q` comes by pointers.)
+# descriptors made in the kernel. It is only compiled: a launch would need memory for the
+# descriptors, which `triton.set_allocator` provides, as in v5's launcher. On sm_90 it does not
+# compile, since its `q` comes by pointers.
 
 
 # %%
@@ -1368,6 +1375,18 @@ for group in ("4" + first, *others):
 # %% [markdown]
 # Four jobs: softmax, rescaling, starting dots, and loading. This is the division that
 # *FlashAttention-4* makes by hand, as you will read below.
+
+# %% [markdown]
+# ## Sitting 4
+#
+# A good place to stop, or to start again (in a new session, run the import cell first). The
+# hardest part of the course comes now, so come to it with a fresh head. So far you can
+#
+# - share keys among heads, and pack a group's queries into one tile,
+# - bound a tile by the L2 cache from below, and by registers and shared memory from above,
+# - say what producer and consumer warps do, and how registers go from one to the other.
+#
+# What follows puts it all together: the finished kernels, how fast they are, and what others do.
 
 # %% [markdown]
 # ## Read the finished kernel
@@ -2067,10 +2086,10 @@ print("kinds of scaled_dot_product_attention:", *kinds)
 print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_impls())
 
 # %% [markdown]
-# - When no kernel need be written, *FlexAttention* (`torch.nn.attention.flex_attention`) is the
-#   first thing to try. You give it a Python function
-#   that changes a score or hides it, and `torch.compile` puts that into a flash attention kernel
-#   for you. The kernel is a Triton template: you could read it now.
+# - When no kernel need be written, try *FlexAttention* (`torch.nn.attention.flex_attention`)
+#   first. You give it a Python function that changes a score or hides it, and `torch.compile` puts
+#   that into a flash attention kernel for you. The kernel is a Triton template: you could read it
+#   now.
 #
 #   ```python
 #   def bias(score, batch, head, q_index, kv_index):
@@ -2079,7 +2098,7 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 #   torch.compile(flex_attention)(q, k, v, score_mod=bias)
 #   ```
 # - For texts of different lengths in one batch, `torch.nn.attention.varlen` takes them one after
-#   the other, without padding, with the places where each begins.
+#   the other without padding, and is told where each begins.
 # - FA3 in the list is *FlashAttention-3*, for Hopper. Like v5 it has producer and consumer
 #   warps. It goes further in two ways. Named barriers order the two consumer groups, so that one
 #   is at its softmax exactly when the other has the tensor cores. And within a group, the first dot

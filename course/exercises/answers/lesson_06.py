@@ -47,6 +47,11 @@ MISTAKES = {
         }, "wrong", "leave out out_dtype",
             means="They think that a float16 result needs a float16 dot; it adds up in float32 "
             "and rounds at the store."),
+        Mistake("operands in float32", {
+            "tl.dot(q, tl.trans(k))": "tl.dot(q.to(tl.float32), tl.trans(k.to(tl.float32)))",
+        }, "wrong", "operands in float32",
+            means="They think that only float32 operands give float32 sums; the dot adds up in "
+            "float32 in any case, and float16 is twice as fast."),
         Mistake("folded along the queries", {
             "tl.sum(power, axis=1)[:, None]": "tl.sum(power, axis=1)[None, :]",
         }, "does not compile", "incompatible dimensions",
