@@ -1182,8 +1182,8 @@ draw.roofline(counts)
 # %% [markdown]
 # Counted, it is a little less than the formula says, since q and the result move as well. All three
 # tiles do the same arithmetic, and device memory must move the same bytes. Only what they ask of
-# the L2 cache differs, and it makes the small tile more than six times as slow as the tensor cores
-# are. With 128 queries the two roofs meet.
+# the L2 cache differs: for the smallest tile that takes more than six times as long as the tensor
+# cores need. With 128 queries the two roofs meet.
 #
 # So 128 queries. What bounds a tile from above is room. The accumulator and the scores are
 # float32 in registers, of which a thread has at most 255. `q` and the tiles of k and v that are
@@ -2069,7 +2069,7 @@ for head_dim in (64, 128, 256):
 # 0.13 to 0.2 ms, and cuDNN's call 0.05 to 0.06. In the causal run at 512 keys v5's launch takes
 # longer than the GPU's work.
 # A CUDA graph, in lesson 07, launches without Python. Export is no way out here: v4 takes
-# descriptors and v5 makes them, and neither can be exported.
+# descriptors and v5 makes them, and lesson 07 shows why neither can be exported.
 
 # %% [markdown]
 # ## Where attention stands in 2026

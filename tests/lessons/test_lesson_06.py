@@ -8,10 +8,11 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+import torch
 
 import kernels.flash_attention as attention
 import kernels.flash_attention_specialized as specialized
-from course import lower
+from course import cost, lower
 from course.benching.result import recorded
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
@@ -194,6 +195,21 @@ def test_what_the_lesson_says_of_the_l2_cache_follows_from_what_was_measured():
     assert "v2 is at nearly three quarters of it" in FLAT
     v2 = recorded("flash_attention_128").at("flash_attention_v2", 16_384).speed
     assert 0.72 < v2 / (64 * l2) < 0.75
+
+
+def test_the_smallest_tile_asks_six_times_the_tensor_cores_time_of_the_l2_cache(lesson):
+    q = torch.empty(4, 512, 64, dtype=torch.float16, device="meta")
+    args, tile = (q, q, q, q, 512, 512, 0.125), {"D": 64, "BLOCK_N": 64, "CAUSAL": False}
+    least = {
+        m: cost(
+            lesson.split_kernel, (512 // m, 4), *args, **tile, BLOCK_M=m, target="H200"
+        ).least_us
+        for m in (16, 128)
+    }
+    assert "more than six times as long as the tensor cores need" in FLAT
+    operations = 4 * 4 * 512 * 512 * 64
+    assert least[16] > 6 * operations / 989.4e6
+    assert least[128] == pytest.approx(operations / 989.4e6, rel=0.01)  # where both roofs meet
 
 
 def test_what_a_launch_takes_the_cpu_is_what_was_recorded():
