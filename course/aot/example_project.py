@@ -122,8 +122,8 @@ def _settings(name: str, sources: list[str], defines: dict[str, int]) -> str:
 def _vector_add(target: Target) -> Spec:
     from kernels.vector_add import add_kernel
 
-    aligned, any_address = "*fp32:16, *fp32:16, *fp32:16", "*fp32, *fp32, *fp32"
-    variants = tuple(Variant(f"{pointers}, i32, 1024") for pointers in (aligned, any_address))
+    wide, narrow = "*fp32:16, *fp32:16, *fp32:16, i32:16", "*fp32, *fp32, *fp32, i32"
+    variants = tuple(Variant(f"{types}, 1024") for types in (wide, narrow))
     return Spec(add_kernel, variants, "cdiv(n_elements, BLOCK_SIZE)")
 
 
@@ -131,8 +131,11 @@ def _softmax(target: Target) -> Spec:
     """v4 of the ladder with a row per program: its signature has the rows, which a grid needs."""
     from kernels.softmax import softmax_kernel_v4
 
-    variant = Variant("*fp32:16, *fp32:16, i32, i32, i32, 1, 1, 1024")
-    return Spec(softmax_kernel_v4, (variant,), "n_rows")
+    variants = tuple(
+        Variant(f"*fp32:16, *fp32:16, i32, {width}, {width}, 1, 1, 1024")
+        for width in ("i32:16", "i32")
+    )
+    return Spec(softmax_kernel_v4, variants, "n_rows")
 
 
 def _attention(target: Target) -> Spec:
