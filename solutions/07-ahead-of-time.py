@@ -393,8 +393,8 @@ print(plain.header.name == exported.headers[0].name)
 print(plain)
 
 # %% [markdown]
-# The files have the same names, but this function takes the scale as a `double`. Suppose an
-# application calls it with 0.125. This is what the driver is handed:
+# The files have the same names as ours, and one of the types differs. Suppose an application calls
+# this function with 0.125. This is what the driver is handed:
 
 # %% tags=["nbval-check-output"]
 plain.handed(x, out, 0.125, 98432)
@@ -724,7 +724,8 @@ print(launch.arguments[6])
 #
 # A model in PyTorch can call the same kernel as an operator, without Triton in the process.
 # `aot.operator()` builds it, and then `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)`
-# calls it. `torch.compile` and `torch.export` take it. It has no gradient.
+# calls it. `torch.compile` and `torch.export` take it, because it also says what shapes its results
+# have; `torch.library.opcheck` tests such claims of any operator. It has no gradient.
 
 # %% [markdown]
 # ## What cannot be exported
