@@ -122,11 +122,11 @@ def _warnings(function: Function, narrow: NarrowLoads | None) -> Iterator[str]:
             "find no register, so give it more warps (num_warps) or smaller blocks."
         )
     if narrow is not None:
-        each = "it is a multiple" if len(narrow.missing) == 1 else "they are multiples"
+        promises = ", ".join(f"{name}:{hint}" for name, hint in narrow.missing)
         yield (
-            f"{function.name} loads {narrow.load_bytes} bytes at a time, and with a promise for "
-            f"{', '.join(narrow.missing)} it would load {narrow.possible_bytes}: write :16 after "
-            f"the type, if {each} of 16 in every call."
+            f"{function.name} loads {narrow.load_bytes} bytes at a time, and would load "
+            f"{narrow.possible_bytes} if the signature promised {promises}: promise what holds in "
+            "every call."
         )
 
 

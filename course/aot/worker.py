@@ -2,8 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from triton.compiler.compiler import CompiledKernel as CompiledCode
 
@@ -54,8 +54,8 @@ class CompiledVariant:
 class NarrowLoads:
     """Loads that are narrower than they would be under more promises."""
 
-    missing: tuple[str, ...]
-    """The arguments that would have to be multiples of 16."""
+    missing: tuple[tuple[str, int], ...]
+    """Arguments with their promises: 16, that it is a multiple of 16, or 1, that it is 1."""
     load_bytes: int
     """Bytes that the narrowest load instruction of a thread moves."""
     possible_bytes: int
@@ -147,12 +147,16 @@ def _typed_constants(kernel: Kernel, signatures: list[tuple[Argument, ...]]) -> 
     )
 
 
+Promises = frozenset[tuple[str, int]]
+"""Arguments, each with its hint."""
+
+
 def _fallbacks(
     bound: list[tuple[Argument, ...]], variants: list[ParsedVariant]
-) -> list[tuple[frozenset[str], ...]]:
+) -> list[tuple[Promises, ...]]:
     """For each variant what the others promise that are tried before it: it only serves calls
     that break those promises, so it need not be fast."""
-    promised = [frozenset(each.name for each in one if each.hint) for one in bound]
+    promised = [frozenset((each.name, each.hint) for each in one if each.hint) for one in bound]
     alike = [
         (variant.options, [(each.name, each.value) for each in one if each.constant])
         for one, variant in zip(bound, variants, strict=True)
@@ -173,40 +177,60 @@ def _compile(
     grid: Grid,
     options: Options,
     target: Target,
-    fallback: tuple[frozenset[str], ...] = (),
+    fallback: tuple[Promises, ...] = (),
 ) -> CompiledVariant:
     """fallback: what the variants promise that are tried before this one."""
 
-    def compile(divisible: Iterable[str]) -> CompiledCode:
-        types = {each.name: each.type if each.passed else "constexpr" for each in arguments}
-        return compile_for_types(
-            kernel,
-            {name: type or "constexpr" for name, type in types.items()},
-            {each.name: each.value for each in arguments if not each.passed},
-            [*divisible],
-            target.triton,
-            {**options.told, "debug": bool(getattr(kernel, "debug", False))},
-        )
-
-    divisible = [each.name for each in arguments if each.passed and each.hint == 16]
-    compiled = compile(divisible)
+    compiled = _machine_code(kernel, arguments, options, target)
     metadata = compiled.metadata._asdict()
     for name, problem in UNSUPPORTED.items():
         if metadata.get(name, 0) > (name == "num_ctas"):  # one program is no cluster
             raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
     threads = metadata["num_warps"] * metadata["warp_size"]
     code, symbol, shared_bytes = compiled.asm["cubin"], metadata["name"], metadata["shared"]
-    widths = load_widths(compiled.asm["ptx"])
-    missing = missing_promises(compiled.asm.get("ttir", ""))
-    in_order = tuple(each.name for each in arguments if each.name in missing)
-    narrow = None
-    if missing and not any(missing <= promised for promised in fallback):
-        # Whether they would help, the compiler alone knows: so it is asked.
-        wider = load_widths(compile([*divisible, *in_order]).asm["ptx"])
-        if widths and min(widths) < max(wider) and len(wider) < len(widths):
-            narrow = NarrowLoads(in_order, min(widths), max(wider))
-    load_bytes = tuple(sorted(set(widths)))
+    narrow = _narrow_loads(kernel, arguments, options, target, fallback, compiled)
+    load_bytes = tuple(sorted(set(load_widths(compiled.asm["ptx"]))))
     return CompiledVariant(arguments, grid, code, symbol, threads, shared_bytes, load_bytes, narrow)
+
+
+def _narrow_loads(
+    kernel: Kernel,
+    arguments: Sequence[Argument],
+    options: Options,
+    target: Target,
+    fallback: tuple[Promises, ...],
+    compiled: CompiledCode,
+) -> NarrowLoads | None:
+    """What promises would make wider; None if there is nothing, or a variant before has them."""
+    missing = missing_promises(compiled.asm.get("ttir", ""))
+    if not missing or any(promised.issuperset(missing.items()) for promised in fallback):
+        return None
+    promised = [
+        replace(each, hint=hint, value=1 if hint == 1 else None)
+        if (hint := missing.get(each.name))
+        else each
+        for each in arguments
+    ]
+    # Whether they would help, the compiler alone knows: so it is asked.
+    wider = load_widths(_machine_code(kernel, promised, options, target).asm["ptx"])
+    widths = load_widths(compiled.asm["ptx"])
+    if not widths or min(widths) >= max(wider) or len(wider) >= len(widths):
+        return None
+    in_order = tuple((each.name, missing[each.name]) for each in promised if each.name in missing)
+    return NarrowLoads(in_order, min(widths), max(wider))
+
+
+def _machine_code(
+    kernel: Kernel, arguments: Sequence[Argument], options: Options, target: Target
+) -> CompiledCode:
+    return compile_for_types(
+        kernel,
+        {each.name: each.type if each.type and each.passed else "constexpr" for each in arguments},
+        {each.name: each.value for each in arguments if not each.passed},
+        [each.name for each in arguments if each.passed and each.hint == 16],
+        target.triton,
+        {**options.told, "debug": bool(getattr(kernel, "debug", False))},
+    )
 
 
 ONLY_TRITON = "only a launch by Triton has"

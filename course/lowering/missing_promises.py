@@ -1,4 +1,4 @@
-"""Which arguments must be divisible by 16 so that loads can be wide, and are not known to be.
+"""Which promises about arguments, that one is divisible by 16 or is 1, would let loads be wide.
 
 A load is wide along an axis if neighboring lanes read neighboring addresses, the first of them at a
 multiple of 16 bytes, and if the mask does not change within those 16 bytes. Both follow from what
@@ -102,22 +102,31 @@ class _Module:
         return self._names.get(name) or _Value("unknown")
 
 
-def missing_promises(ttir: str) -> frozenset[str]:
-    """The arguments that, promised to be divisible by 16, may let more loads of blocks be wide."""
-    missing = (_needs_of_load(load) for load in _Module(ttir).loads)
-    return frozenset().union(*(needs for needs in missing if needs))
+def missing_promises(ttir: str) -> dict[str, int]:
+    """The promises that may let more loads of blocks be wide, by argument: 16, that it is a
+    multiple of 16, or 1, that it is 1."""
+    missing: dict[str, int] = {}
+    for load in _Module(ttir).loads:
+        ones, multiples = _needs_of_load(load)
+        missing |= dict.fromkeys(multiples - missing.keys(), 16) | dict.fromkeys(ones, 1)
+    return missing
 
 
-def _needs_of_load(load: _Value) -> Needs:
+def _needs_of_load(load: _Value) -> tuple[frozenset[str], frozenset[str]]:
+    """The arguments that must be 1, and those that must be multiples of 16; none if no promise
+    makes the load wide."""
     bits = re.search(r"!tt\.ptr<[a-z]+(\d+)", load.text)
     pointers, *mask = load.operands[:2]
-    axes = sorted(_steps(pointers, ()))
-    if not bits or not axes:
-        return None
+    steps = _steps(pointers, ())
+    if not bits or not steps:
+        return frozenset(), frozenset()
+    # The axis for which the least must be promised; among equals the last one.
+    axis = min(steps, key=lambda axis: (len(steps[axis]), -axis))
     elements = max(1, WIDEST_BYTES * 8 // int(bits[1]))
-    needs = [_needs(pointers, elements, ())]
-    needs += [_mask_needs(each, axes[-1], elements, ()) for each in mask]
-    return _joined(needs)
+    needs = [_needs(pointers, elements, (), steps[axis])]
+    needs += [_mask_needs(each, axis, elements, ()) for each in mask]
+    multiples = _joined(needs)
+    return (frozenset(), frozenset()) if multiples is None else (steps[axis], multiples)
 
 
 def _joined(needs: list[Needs]) -> Needs:
@@ -137,10 +146,17 @@ Path = tuple[int, ...]
 """The values that lead here, by their ids: a loop's value depends on itself."""
 
 
-def _needs(value: _Value, elements: int, path: Path, in_product: bool = False) -> Needs:
+def _needs(
+    value: _Value,
+    elements: int,
+    path: Path,
+    ones: frozenset[str] = frozenset(),
+    in_product: bool = False,
+) -> Needs:
     """What must be promised so that a value is a multiple of so many elements, or of 16 bytes if
     it is an address, apart from a range that counts up from there.
 
+    ones: the arguments that are taken to be 1.
     in_product: whether the range would be multiplied, so that it counts up in other steps.
     """
     if id(value) in path or "tt.divisibility" in value.text:
@@ -152,8 +168,13 @@ def _needs(value: _Value, elements: int, path: Path, in_product: bool = False) -
         return None
     if value.operation in ("arith.constant", "tt.make_range"):
         return NOTHING if _first_number(value.text) % elements == 0 else None
-    in_product |= value.operation == "arith.muli"
-    parts = [_needs(operand, elements, path, in_product) for operand in value.operands]
+    if value.operation == "arith.muli":
+        one, other = value.operands
+        if _name(one) in ones or _name(other) in ones:
+            factor = other if _name(one) in ones else one
+            return _needs(factor, elements, path, ones, in_product)
+        in_product = True
+    parts = [_needs(operand, elements, path, ones, in_product) for operand in value.operands]
     if value.operation in SAME | ALL:
         return _joined(parts)
     if value.operation == "arith.select":
@@ -192,20 +213,36 @@ def _varies(value: _Value, axis: int, path: Path) -> bool:
     return any(_varies(operand, axis, (*path, id(value))) for operand in value.operands)
 
 
-def _steps(value: _Value, path: Path) -> set[int]:
-    """The axes along which a value goes up by 1 from each element to the next."""
+def _steps(value: _Value, path: Path) -> dict[int, frozenset[str]]:
+    """The axes along which a value goes up by 1 from each element to the next, each with the
+    arguments that must be 1 for it."""
     if id(value) in path:
-        return set()
+        return {}
     if value.operation == "tt.make_range":
-        return {0}
+        return {0: frozenset()}
     path += (id(value),)
     inner = [_steps(operand, path) for operand in value.operands]
     if value.operation == "tt.expand_dims":
         added = _axis(value)
-        return {axis + (axis >= added) for axis in inner[0]}
+        return {axis + (axis >= added): ones for axis, ones in inner[0].items()}
     if value.operation in SAME | {_EITHER, _SUM, "arith.subi", "tt.addptr"}:
-        return set().union(*inner)
-    return set()
+        return {axis: ones for each in inner for axis, ones in each.items()}
+    if value.operation == "arith.muli":
+        names = [_name(operand) for operand in reversed(value.operands)]
+        return {
+            axis: ones | {name}
+            for each, name in zip(inner, names, strict=True)
+            for axis, ones in each.items()
+            if name
+        }
+    return {}
+
+
+def _name(value: _Value) -> str:
+    """The argument that a value is in each of its elements, if nothing is promised of it."""
+    while value.operation in SAME and value.operands:
+        value = value.operands[0]
+    return "" if "tt.divisibility" in value.text else value.name
 
 
 def _axis(value: _Value) -> int:

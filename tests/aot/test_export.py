@@ -757,9 +757,19 @@ def exported_add(*signatures):
 def test_loads_that_a_promise_would_widen_are_reported_with_the_arguments_name():
     made = exported_add(WIDE.replace("i32:16", "i32"))
     (warning,) = made.warnings
-    assert "loads 4 bytes at a time, and with a promise for n_elements it would load 16" in warning
+    assert (
+        "loads 4 bytes at a time, and would load 16 if the signature promised n_elements:16"
+        in warning
+    )
     shown = " ".join(str(made).split())
     assert f"Warning: {warning}" in shown and "loads of 4 bytes" in shown
+
+
+def test_a_stride_that_would_have_to_be_1_is_reported_so():
+    gelu = f"{ROOT}/kernels/bias_gelu.py:bias_gelu_kernel"
+    signature = "*fp16:16, *fp16:16, *fp16:16, i32, i32:16, i32:16, i32, 4, 1024"
+    made = aot.export(gelu, signature, "n_rows", "gelu", "out/gelu", target="sm_90")
+    assert "would load 16 if the signature promised stride_xn:1: promise" in made.warnings[0]
 
 
 def test_a_variant_for_the_calls_that_a_wide_one_refuses_is_not_reported():
@@ -770,7 +780,7 @@ def test_a_variant_for_the_calls_that_a_wide_one_refuses_is_not_reported():
 def test_two_variants_that_both_lack_a_promise_are_reported():
     made = exported_add(NARROW, WIDE.replace("i32:16", "i32"))
     assert [warning.split()[-1] for warning in made.warnings] == ["call."] * 2
-    assert "x_ptr, y_ptr, n_elements" in made.warnings[0]
+    assert "x_ptr:16, y_ptr:16, n_elements:16" in made.warnings[0]
 
 
 def test_narrow_loads_that_no_promise_widens_are_not_reported():

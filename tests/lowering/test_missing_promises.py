@@ -34,7 +34,7 @@ def parts_of(signature):
 @pytest.mark.parametrize("case", [ADD, GELU, ATTENTION])
 def test_where_all_is_promised_nothing_is_missing(case):
     kernel, signature = case
-    assert missing(kernel, parts_of(signature)) == set()
+    assert missing(kernel, parts_of(signature)) == {}
 
 
 # The argument at each place, where a promise was there and is taken away.
@@ -52,7 +52,7 @@ def test_the_one_argument_without_a_promise_is_named(case, place, name):
     parts = parts_of(signature)
     assert parts[place].endswith(":16")
     parts[place] = parts[place].removesuffix(":16")
-    assert missing(kernel, parts) == {name}
+    assert missing(kernel, parts) == {name: 16}
 
 
 def test_what_only_stores_and_masks_of_whole_rows_need_is_not_missing():
@@ -61,4 +61,13 @@ def test_what_only_stores_and_masks_of_whole_rows_need_is_not_missing():
     parts = parts_of(signature)
     for place in (3, 18, 19, 20):
         parts[place] = parts[place].removesuffix(":16")
-    assert missing(kernel, parts) == set()
+    assert missing(kernel, parts) == {}
+
+
+def test_the_stride_between_neighbors_must_be_1():
+    kernel, signature = GELU
+    parts = parts_of(signature)
+    parts[6] = "i32"
+    assert missing(kernel, parts) == {"stride_xn": 1}
+    parts[4] = parts[5] = "i32"
+    assert missing(kernel, parts) == {"stride_xn": 1, "n_cols": 16, "stride_xm": 16}
