@@ -35,6 +35,7 @@ _MODULES = {
     "rescale": "course.draw.rescale_sketch",
     "roof": "course.draw.roof_bars",
     "roofline": "course.draw.roofline_plot",
+    "room": "course.draw.room_map",
     "sectors": "course.draw.sector_sketch",
     "slide": "course.draw.slider",
     "specialized": "course.draw.specialized_timeline",

@@ -13,6 +13,7 @@ from PIL import Image
 from course import benching, draw, lower, recorded
 from course.display.colours import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, ink, rgb
 from course.display.picture import Picture
+from course.draw.room_map import Buffer, rows_of, shared_memory
 from course.draw.series_style import legend_text, style_of
 from course.draw.specialized_timeline import BUFFERS, _simulated
 from course.errors import CourseError
@@ -367,6 +368,40 @@ def test_layouts_of_tensor_cores_and_shared_memory_are_drawn():
     summed = lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", 64, target="sm_90")
     sliced = next(each for each in summed.layouts if each.kind == "slice" and each.element == "f32")
     assert "every element is held" in draw.layout(sliced).alt
+
+
+# On Ampere a pipeline of three stages has two buffers, one fewer than stages.
+@pytest.mark.parametrize(("num_stages", "copies"), [(1, 1), (3, 2)])
+def test_a_map_shows_all_of_shared_memory_as_the_compiler_has_laid_it_out(
+    num_stages, copies, letters
+):
+    lowered = lower(kernels.matmul_kernel, *MATMUL, target="sm_80", num_stages=num_stages)
+    buffers, scratch = shared_memory(lowered)
+    assert [(each.name, each.copies, each.each) for each in buffers] == [
+        (name, copies, 64 * 64 * 2) for name in "ab"
+    ]
+    assert max(each.end for each in buffers) == lowered.resources.shared_bytes >= max(scratch)
+    shown = draw.room(lowered, "acc")
+    used = lowered.resources.registers  # 64 x 64 float32 over 128 threads are 32 for each
+    assert f"{used} of 255 registers per thread" in shown.alt
+    assert f"Registers: acc 32, all else {used - 32}. In shared memory: a " in shown.alt
+    assert letters() >= SMALLEST and shown.width <= LAB
+
+
+def test_buffers_that_take_one_place_in_turn_have_a_row_each():
+    places = [Buffer("q", 0, 1, 64), Buffer("k", 0, 2, 32), Buffer("v", 64, 1, 8)]
+    assert rows_of(places) == [0, 1, 0]
+    assert rows_of([]) == []
+
+
+def test_a_map_of_what_uses_no_shared_memory():
+    shown = draw.room(lower(kernels.add_kernel, *ADD, target="sm_90"), "x")
+    assert "; 0 bytes of 227 KiB of shared memory per program" in shown.alt
+    assert "Registers: x 8, all else " in shown.alt
+    with pytest.raises(CourseError, match=r"draw\.room takes a kernel from lower"):
+        draw.room(3)
+    with pytest.raises(CourseError, match="shows up to 4 different values"):
+        draw.room(lower(kernels.add_kernel, *ADD, target="sm_90"), "x", "x")
 
 
 def test_a_value_of_the_ttgir_may_be_named():
