@@ -12,7 +12,7 @@
 # LAB="…"       a lesson to open, as LAB=04; options for `jupyter lab`, as LAB="--no-browser --port 9000"
 # TEST="…"      options for pytest, as TEST="-k mode"
 # PART="…"      what to test, as PART=tests/gpu or PART="notebooks/0[0-3]*": tests and notebooks by default
-# REQUIRE=…     browser,gpu,site: what must be there; without it, tests that need it are skipped with the reason
+# REQUIRE=…     browser,gpu,site,workshop: what must be there; without it, tests that need it are skipped with the reason
 
 PYTHON ?= python3
 TORCH ?=
@@ -46,7 +46,7 @@ test-all: setup-dev
 	COURSE_MODE=cpu $(VENV) $(PYTEST) --all-groups
 
 # One GPU serves one process at a time here: no -n. All of it takes long; in parts, each of minutes:
-#   PART=tests/gpu   PART="tests/[a-e]*"   PART="tests/gpus tests/[i-l]*"   PART="tests/[s-v]*"
+#   PART=tests/gpu   PART="tests/[a-e]*"   PART="tests/gpus tests/[i-l]*"   PART="tests/[s-w]*"
 #   PART="notebooks/0[0-3]*"   PART="notebooks/0[4-7]*"
 test-gpu: $(if $(wildcard $(VENV)),setup-dev)
 	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest $(PART) $(TEST)

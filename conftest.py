@@ -16,7 +16,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # The tests' checks are nobody's progress; sessions of notebooks under test inherit this too.
 os.environ["COURSE_DATA"] = tempfile.mkdtemp(prefix="course-test-data-")
 
-AVAILABLE = ("browser", "gpu", "site")
+AVAILABLE = ("browser", "gpu", "site", "workshop")
 CELL_TIMEOUT_S = 1800
 """A session that has died is noticed at once, so this only ends a cell without end."""
 
@@ -38,6 +38,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU and GPU mode")
     config.addinivalue_line("markers", "browser: needs Chromium")
     config.addinivalue_line("markers", "site: needs the tools that build the site")
+    config.addinivalue_line("markers", "workshop: needs the tools that serve a room")
     unknown = required() - set(AVAILABLE)
     if unknown:
         raise pytest.UsageError(
@@ -58,6 +59,10 @@ def missing(what: str) -> str | None:
         from docs.site import tools
 
         return None if tools.ready() else "needs the site's tools: make site"
+    if what == "workshop":
+        from workshop import tools
+
+        return None if tools.ready() else "needs the tools of a room: course workshop setup"
     from course.doctor import find_browser
 
     return None if find_browser() else "needs Chromium: apt-get install chromium"

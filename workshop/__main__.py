@@ -1,4 +1,4 @@
-"""`python -m workshop start|codes|fix|load`: what `course workshop` runs."""
+"""`python -m workshop setup|start|codes|fix|load`: what `course workshop` runs."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from course.errors import CourseError
 
-from . import start
+from . import start, tools
 from .settings import Settings, read
 
 
@@ -15,6 +15,11 @@ def main(arguments: list[str]) -> None:
     options = parser().parse_args(arguments)
     if options.command == "start":
         start.start(settings_of(options))
+        return
+    if options.command == "setup":
+        if not tools.ready():
+            tools.make()
+        print("Everything that serves a room is here.")
         return
     settings = read(options.folder.absolute())
     if options.command == "codes":
@@ -35,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="course workshop", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
     for name, text in (
+        ("setup", "Download what serves a room, so that the start needs no network."),
         ("start", "Start the hub; Ctrl-C ends it."),
         ("codes", "Print the address and the code of each seat again."),
         ("fix", "Give every seat the lessons as they are now; what a learner has begun stays."),

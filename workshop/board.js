@@ -1,6 +1,7 @@
 // Draws the room again every few seconds. Everything is set as text: what a seat has written is
 // never markup.
 const EVERY_MS = 3000;
+const headers = { "X-XSRFToken": document.querySelector("meta[name=token]").content };
 const part = (selector) => document.querySelector(selector);
 
 function make(tag, text = "", className = "") {
@@ -67,16 +68,14 @@ function gpuLines(data) {
 }
 
 async function end(use) {
-  const token = document.cookie.match(/_xsrf=([^;]+)/)?.[1] ?? "";
-  const body = new URLSearchParams({ seat: use.seat, pid: use.pid, _xsrf: token });
-  await fetch("end", { method: "POST", body });
+  await fetch("end", { method: "POST", headers, body: new URLSearchParams({ seat: use.seat, pid: use.pid }) });
   await draw();
 }
 
 async function draw() {
   let data;
   try {
-    const answer = await fetch("data");
+    const answer = await fetch("data", { headers });
     if (!answer.ok) throw new Error(answer.status);
     data = await answer.json();
   } catch {

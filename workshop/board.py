@@ -14,7 +14,7 @@ from urllib.parse import urlparse
 import msgspec
 from jupyterhub.services.auth import HubOAuthCallbackHandler, HubOAuthenticated
 from jupyterhub.utils import url_path_join
-from tornado import httpclient, ioloop, web
+from tornado import escape, httpclient, ioloop, web
 
 from course.gpus.turn import queue
 from course.workshop.room import Known, standing
@@ -47,15 +47,15 @@ class Handler(HubOAuthenticated, web.RequestHandler):
 class Page(Handler):
     @web.authenticated
     def get(self) -> None:
-        _ = self.xsrf_token  # sets the cookie that the button sends back
+        page = (HERE / "board.html").read_text(encoding="utf-8")
+        # The page sends it back with each request: no other page can.
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.write((HERE / "board.html").read_text(encoding="utf-8"))
+        self.write(page.replace("TOKEN", escape.xhtml_escape(self.xsrf_token)))
 
 
-class File(Handler):
-    """The page's script and style."""
+class File(web.RequestHandler):
+    """The page's script and style, which tell nothing of the room."""
 
-    @web.authenticated
     def get(self, name: str) -> None:
         kind = "text/javascript" if name.endswith(".js") else "text/css"
         self.set_header("Content-Type", f"{kind}; charset=utf-8")
@@ -84,6 +84,7 @@ async def look(settings: Settings) -> dict[str, Any]:
     """All that the board shows."""
     serving = await seats_that_serve()
     works = {name: settings.home(name) / "work" for name in settings.names}
+    groups = cgroups.Groups(settings.room)
     exercises = msgspec.json.decode(settings.exercises_file.read_bytes(), type=dict[str, Known])
     uses = await ioloop.IOLoop.current().run_in_executor(None, gpu.uses, settings, serving)
     tickets = [vars(ticket) | {"path": ""} for ticket in queue(settings.queue_folder)]
@@ -93,7 +94,7 @@ async def look(settings: Settings) -> dict[str, Any]:
         "queue": tickets,
         "gpu": [vars(use) for use in uses],
         "short_of_memory": {
-            name: killed for name in sorted(serving) if (killed := GROUPS.killed(name))
+            name: killed for name in sorted(serving) if (killed := groups.killed(name))
         },
     }
 
@@ -110,9 +111,6 @@ async def seats_that_serve() -> set[str]:
 
 async def end_orphans(settings: Settings) -> None:
     gpu.end_orphans(settings, await seats_that_serve())
-
-
-GROUPS = cgroups.Groups()
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Memory and CPU limits for a seat by Linux's control groups, in both their versions.
 
-A seat has a group of its own below `triton-course`. Everything that its server starts is in it, so
+A seat has a group of its own below the room's. Everything that its server starts is in it, so
 the limits hold for all of that together, and `course.isolate` reads them to limit a check.
 """
 
@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PARENT = "triton-course"
 CGROUPS = Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
 MOST_PROCESSES = 1024
@@ -20,10 +19,14 @@ KILL_S = 10
 
 
 class Groups:
-    """The control groups of a host; `why_not` says why they cannot hold a seat to limits."""
+    """The control groups of a room's seats; `why_not` says why this host cannot hold them to
+    limits.
 
-    def __init__(self, root: Path = CGROUPS) -> None:
-        self.root = root
+    room: the name of the group around them; each room of a host has its own.
+    """
+
+    def __init__(self, room: str, root: Path = CGROUPS) -> None:
+        self.root, self.room = root, room
         self.unified = (root / "cgroup.controllers").is_file()
         self.why_not = self._try()
 
@@ -80,7 +83,7 @@ class Groups:
         return 0
 
     def remove(self, name: str) -> None:
-        """End what is left of a seat, and remove its group."""
+        """End what is left of a seat, and remove its group; with the last seat's, the room's."""
         end = time.monotonic() + KILL_S
         while (pids := self.pids(name)) and time.monotonic() < end:
             for pid in pids:
@@ -90,15 +93,7 @@ class Groups:
         for folder in self._folders(name):
             with contextlib.suppress(OSError):
                 folder.rmdir()
-
-    def remove_all(self) -> None:
-        """Remove all groups of the course's; what is in them is ended."""
-        names = {path.name for top in self._folders("") for path in top.iterdir() if path.is_dir()}
-        for name in names:
-            self.remove(name)
-        for top in self._folders(""):
-            with contextlib.suppress(OSError):
-                top.rmdir()
+                folder.parent.rmdir()  # fails as long as another seat is in it
 
     def _folders(self, name: str) -> Iterator[Path]:
         """The folders of a seat's group that are there, that of its memory first."""
@@ -107,12 +102,12 @@ class Groups:
                 yield folder
 
     def _folder(self, controller: str, name: str) -> Path:
-        return self.root / controller / PARENT / name
+        return self.root / controller / self.room / name
 
     def _delegate(self) -> None:
         """Let the groups below have limits. In version 2 each folder on the way must say so."""
-        (self.root / PARENT).mkdir(exist_ok=True)
-        for folder in (self.root, self.root / PARENT):
+        (self.root / self.room).mkdir(exist_ok=True)
+        for folder in (self.root, self.root / self.room):
             _write(folder / "cgroup.subtree_control", "+memory +cpu +pids")
 
     def _try(self) -> str:

@@ -42,6 +42,8 @@ class Learner:
     """(path, name) -> value."""
     kernel: str = ""
     socket: WebSocketClientConnection | None = None
+    _pending: asyncio.Future[Any] | None = None
+    """The wait for the next message of the socket."""
 
     @property
     def server(self) -> str:
@@ -130,12 +132,9 @@ class Learner:
                 interrupt_at = float("inf")
             if now - begin > limit_s:
                 raise CourseError(f"{self.name}: a cell did not end within {limit_s:.0f} s.")
-            try:
-                message = await asyncio.wait_for(asyncio.shield(self._next()), 1)
-            except TimeoutError:
-                continue
+            message = await self._next()
             if message is None:
-                raise CourseError(f"{self.name}: its server closed the connection.")
+                continue
             kind, content = message["header"]["msg_type"], message["content"]
             if kind == "status" and content["execution_state"] in ("restarting", "dead"):
                 ran.died = True
@@ -189,16 +188,24 @@ class Learner:
             connect_timeout=REQUEST_S, request_timeout=REQUEST_S,
         )  # fmt: skip
         self.socket = await websocket_connect(request, max_message_size=2**30)
-        self._pending: asyncio.Future[Any] | None = None
+        self._pending = None
 
     async def _next(self) -> dict[str, Any] | None:
-        """The next message; a wait for it that was given up is taken up again."""
+        """The next message; None if none comes within a second.
+
+        Raises CourseError where the server has closed the connection.
+        """
         assert self.socket is not None
         if self._pending is None:
             self._pending = asyncio.ensure_future(self.socket.read_message())
-        message = await asyncio.shield(self._pending)
-        self._pending = None
-        return json.loads(message) if message is not None else None
+        done, _ = await asyncio.wait({self._pending}, timeout=1)
+        if not done:
+            return None  # the same wait goes on with the next call
+        text, self._pending = self._pending.result(), None
+        if text is None:
+            raise CourseError(f"{self.name}: its server closed the connection.")
+        message: dict[str, Any] = json.loads(text)
+        return message
 
 
 def _request(ident: str, code: str) -> dict[str, Any]:

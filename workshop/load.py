@@ -111,7 +111,9 @@ def load(settings: Settings, lessons: list[str], out: Path | None = None) -> Loa
 
 
 async def _load(settings: Settings, lessons: list[str]) -> Load:
-    begin, known = time.monotonic(), codes(settings)
+    # Read once and first: while it is read, no connection is answered.
+    solved, known = solved_cells(), codes(settings)
+    begin = time.monotonic()
     url = f"http{'s' if settings.certificate else ''}://127.0.0.1:{settings.port}"
     learners = [Learner(url, name, known[name]) for name in settings.names]
     seats = [Seat(name) for name in settings.names]
@@ -119,8 +121,10 @@ async def _load(settings: Settings, lessons: list[str]) -> Load:
     reached = await _log_in(learners)
     await asyncio.gather(*(_open(learner, seat) for learner, seat in both))
     reached += await _look_at_neighbors(settings, learners)
-    await asyncio.gather(*(_take_part(*each, lessons, number) for number, each in enumerate(both)))
-    groups = cgroups.Groups()
+    await asyncio.gather(
+        *(_take_part(*each, lessons, number, solved) for number, each in enumerate(both))
+    )
+    groups = cgroups.Groups(settings.room)
     for learner, seat in both:
         seat.peak_bytes = groups.peak_bytes(learner.name)
         await learner.reconnect()  # its connection has idled, and may have been closed
@@ -206,14 +210,20 @@ async def _look_at_neighbors(settings: Settings, learners: list[Learner]) -> lis
     return reached
 
 
-async def _take_part(learner: Learner, seat: Seat, lessons: list[str], number: int) -> None:
+async def _take_part(
+    learner: Learner,
+    seat: Seat,
+    lessons: list[str],
+    number: int,
+    solved: dict[str, tuple[str, str]],
+) -> None:
     """Go through the lessons; the first three learners misbehave first."""
     begin = time.monotonic()
     acts = (_endless, _greedy, _crash)
     if number < len(acts):
         seat.misbehaved = await acts[number](learner, seat)
     for lesson in lessons:
-        await _go_through(learner, seat, lesson)
+        await _go_through(learner, seat, lesson, solved)
         print(f"{seat.name}: lesson {lesson} after {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -246,13 +256,15 @@ async def _crash(learner: Learner, seat: Seat) -> str:
     return "a crash: it has a new session"
 
 
-async def _go_through(learner: Learner, seat: Seat, lesson: str) -> None:
+async def _go_through(
+    learner: Learner, seat: Seat, lesson: str, solved: dict[str, tuple[str, str]]
+) -> None:
     """Run a lesson's cells in a session of its own; exercises first wrong, then right."""
     (name,) = [path.name for path in NOTEBOOKS.glob(f"{lesson}-*.ipynb")]
-    first, learner.kernel, learner.socket = (learner.kernel, learner.socket), "", None
+    before = learner.kernel
     cells = await learner.notebook(name)
     await learner.open_session(name)
-    solved, exercise = solved_cells(), ""
+    exercise = ""
     for cell in cells:
         if marker := EXERCISE.match(cell.split("\n")[0]):
             exercise = marker[1]
@@ -265,7 +277,7 @@ async def _go_through(learner: Learner, seat: Seat, lesson: str) -> None:
         if ran.died or ran.error:
             seat.errors.append(f"{name}: {ran.error or 'died'}: {cell.splitlines()[0][:60]}")
     await learner.close_session()
-    learner.kernel, learner.socket = first
+    learner.kernel = before  # it goes on, and is asked again at the end
 
 
 async def _answer(learner: Learner, seat: Seat, exercise: str, solution: str, name: str) -> None:

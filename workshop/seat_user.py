@@ -48,7 +48,6 @@ def environment(settings: Settings, name: str) -> dict[str, str]:
         "COURSE_HOME": str(home),
         "COURSE_SEAT": name,
         "COURSE_GPU_QUEUE": str(settings.queue_folder),
-        "COURSE_NOTICES": str(settings.notices_folder),
         "OMP_NUM_THREADS": str(max(1, round(settings.cores))),
     }
 

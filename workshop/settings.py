@@ -42,6 +42,11 @@ class Settings:
     key: str = ""
 
     @property
+    def room(self) -> str:
+        """The room's name among others on this host."""
+        return f"triton-course-{self.port}"
+
+    @property
     def codes_file(self) -> Path:
         return self.folder / "codes.json"
 
@@ -53,10 +58,6 @@ class Settings:
     @property
     def queue_folder(self) -> Path:
         return self.folder / "queue"
-
-    @property
-    def notices_folder(self) -> Path:
-        return self.folder / "notices"
 
     @property
     def exercises_file(self) -> Path:

@@ -11,7 +11,7 @@ from . import ROOT, cgroups, seat_user, tools
 from .settings import VARIABLE, read
 
 SETTINGS = read(Path(os.environ[VARIABLE]))
-GROUPS = cgroups.Groups()
+GROUPS = cgroups.Groups(SETTINGS.room)
 
 
 class SeatSpawner(LocalProcessSpawner):

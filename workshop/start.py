@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import socket
 import sys
 from pathlib import Path
@@ -40,7 +39,7 @@ def start(settings: Settings) -> None:
     if not tools.ready():
         tools.make()
     prepare(settings)
-    for line in report(settings, codes(settings), cgroups.Groups().why_not):
+    for line in report(settings, codes(settings), cgroups.Groups(settings.room).why_not):
         print(line, flush=True)
     environ = {
         **os.environ,
@@ -73,9 +72,8 @@ def prepare(settings: Settings) -> None:
         settings.folder.mkdir(parents=True, exist_ok=True)
         settings.folder.chmod(0o711)  # seats pass through it to their own folder
         settings.hub_folder.mkdir(mode=0o700, exist_ok=True)
-        for shared, mode in ((settings.queue_folder, 0o1777), (settings.notices_folder, 0o755)):
-            shared.mkdir(exist_ok=True)
-            shared.chmod(mode)
+        settings.queue_folder.mkdir(exist_ok=True)
+        settings.queue_folder.chmod(0o1777)  # all write there, each to its own files
         write_kernel(settings)
         settings.write()
         settings.exercises_file.write_bytes(msgspec.json.encode(known_exercises()))
@@ -150,8 +148,3 @@ def learners_python() -> str:
     """The Python of the environment that this command runs in, by the name that has the course's
     packages: a link's target would not find them."""
     return os.path.join(sys.prefix, "bin", "python")
-
-
-def remove(settings: Settings) -> None:
-    """Remove a workshop's folder with everything in it, the learners' work too."""
-    shutil.rmtree(settings.folder)

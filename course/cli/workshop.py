@@ -43,6 +43,12 @@ PASSED_ON: dict[str, Any] = {
 
 
 @app.command(context_settings=PASSED_ON)
+def setup(context: typer.Context) -> None:
+    """Download what serves a room, so that the start needs no network."""
+    _become("setup", context.args)
+
+
+@app.command(context_settings=PASSED_ON)
 def start(context: typer.Context) -> None:
     """Start a JupyterHub for the room on this host, and print each seat's code; Ctrl-C ends it."""
     _become("start", context.args)

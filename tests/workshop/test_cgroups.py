@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from workshop.cgroups import PARENT, Groups
+from workshop.cgroups import Groups
+
+PARENT = "room"
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def unified(tmp_path):
 
 
 def test_version_2_gets_memory_without_swap_cores_and_processes(unified):
-    groups = Groups(unified)
+    groups = Groups(PARENT, unified)
     assert groups.why_not == ""
     (unified / PARENT / "seat-01" / "memory.swap.max").touch()
     groups.create("seat-01", 3 * 2**30, 1.5)
@@ -41,7 +43,7 @@ def test_what_the_kernel_tells_of_a_group_is_read(unified):
     (folder / "memory.peak").write_text("12345\n")
     (folder / "memory.events").write_text("oom 2\noom_kill 1\n")
     (folder / "cgroup.procs").write_text("7\n8\n")
-    groups = Groups(unified)
+    groups = Groups(PARENT, unified)
     assert groups.peak_bytes("seat-01") == 12345
     assert groups.killed("seat-01") == 1
     assert groups.pids("seat-01") == [7, 8]
@@ -49,14 +51,14 @@ def test_what_the_kernel_tells_of_a_group_is_read(unified):
 
 
 def test_a_host_without_control_groups_says_why(tmp_path):
-    assert "control groups cannot be made here" in Groups(tmp_path / "missing").why_not
+    assert "control groups cannot be made here" in Groups(PARENT, tmp_path / "missing").why_not
 
 
 EATS = "x = []\nwhile True: x.append(bytearray(b'x') * 2**24)"
 
 
 def test_this_host_ends_what_takes_more_than_its_seat_has_and_nothing_else():
-    groups, name = Groups(), f"test-{os.getpid()}"
+    groups, name = Groups(f"test-{os.getpid()}"), "seat-01"
     if groups.why_not:
         pytest.skip(groups.why_not)
     groups.create(name, 2**28, 1.0)

@@ -1,0 +1,62 @@
+"""The leader's fix in the middle of the day: a lesson is renewed where nobody has begun it."""
+
+import json
+import sys
+
+import pytest
+
+from course.lessons.source import NOTEBOOKS
+from course.lessons.workspace import copy_lessons
+from workshop import fix, start
+from workshop.settings import Settings
+
+LESSON = "00-start-here.ipynb"
+
+
+@pytest.fixture
+def room(tmp_path):
+    """Two seats with yesterday's lesson 00; the second has begun it. A third has not come."""
+    yesterday = tmp_path / "yesterday"
+    yesterday.mkdir()
+    for path in NOTEBOOKS.glob("0*.ipynb"):
+        text = path.read_text()
+        (yesterday / path.name).write_text(text.replace("Start here", "Begin here"))
+    settings = Settings(tmp_path / "room", seats=3, python=sys.executable, apart=False)
+    start.prepare(settings)
+    for name in settings.names[:2]:
+        work = settings.home(name) / "work"
+        work.parent.mkdir(parents=True)
+        copy_lessons(notebooks=yesterday, work=work)
+    begun = settings.home("seat-02") / "work" / LESSON
+    begun.write_text(begun.read_text().replace("Begin here", "My own notes"))
+    return settings
+
+
+def test_an_untouched_copy_is_renewed_and_a_begun_one_is_left_and_named(room):
+    begun = (room.home("seat-02") / "work" / LESSON).read_bytes()
+    fixed = fix.fix(room)
+    assert LESSON in fixed.renewed and fixed.renewed[LESSON] == ["seat-01"]
+    assert fixed.behind[LESSON] == ["seat-02"]
+    assert fixed.problems == {}
+    assert "Start here" in (room.home("seat-01") / "work" / LESSON).read_text()
+    assert (room.home("seat-02") / "work" / LESSON).read_bytes() == begun
+    assert not room.home("seat-03").exists()
+    text = str(fixed)
+    assert f"{LESSON}: renewed in 1 seats" in text and "`course reset 00`" in text
+    assert fix.fix(room).renewed == {}
+
+
+def test_a_seat_whose_lessons_cannot_be_copied_is_named_and_the_others_are_fixed(room):
+    work = room.home("seat-02") / "work"
+    (work / LESSON).unlink()
+    (work / LESSON).mkdir()
+    fixed = fix.fix(room)
+    assert list(fixed.problems) == ["seat-02"]
+    assert fixed.renewed[LESSON] == ["seat-01"]
+
+
+def test_the_board_learns_of_new_exercises(room):
+    room.exercises_file.write_text("{}")
+    fix.fix(room)
+    known = json.loads(room.exercises_file.read_text())
+    assert len(known) > 40 and known["00.3"]["mistakes"]

@@ -1,0 +1,115 @@
+"""The real hub, from the leader's command to its end, with a learner and the leader at it."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import PATIENCE_S, python_path
+from workshop import ROOT
+from workshop.learner import Learner
+
+pytestmark = pytest.mark.workshop
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory):
+    """A room of two seats; its address and the codes. All seats run as this user."""
+    folder = tmp_path_factory.mktemp("room")
+    port = free_ports(4)
+    command = [sys.executable, "-m", "course", "workshop", "start", "--one-account"]
+    options = ["--seats", "2", "--address", "127.0.0.1", "--port", str(port)]
+    with (folder / "log").open("w") as log:
+        hub = subprocess.Popen(
+            [*command, *options, "--folder", str(folder / "room")],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": python_path(), "COURSE_MODE": "cpu"},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(hub, url)
+        yield url, json.loads((folder / "room" / "codes.json").read_text())
+    finally:
+        hub.send_signal(signal.SIGTERM)
+        hub.wait(PATIENCE_S)
+    left = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_of(pid, folder)]
+    assert left == []
+
+
+def free_ports(count):
+    """The first of some ports in a row on which nothing listens."""
+    for port in range(20000 + os.getpid() % 10000, 60000, 10):
+        try:
+            for each in range(port, port + count):
+                with socket.socket() as trial:
+                    trial.bind(("127.0.0.1", each))
+            return port
+        except OSError:
+            continue
+    raise AssertionError("every port is taken")
+
+
+def wait_for(hub, url):
+    """Wait until the hub answers with its page to log in at."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        assert hub.poll() is None, "the hub has ended"
+        try:
+            urllib.request.urlopen(f"{url}/hub/login").close()
+            return
+        except OSError:
+            time.sleep(0.2)
+
+
+def is_of(pid, folder):
+    """Whether a process was told of the room's folder, by its environment or its command."""
+    try:
+        texts = [(Path("/proc") / str(pid) / name).read_bytes() for name in ("environ", "cmdline")]
+    except OSError:
+        return False
+    return any(str(folder / "room").encode() in text for text in texts)
+
+
+def test_a_learner_works_the_leader_sees_it_and_neither_gets_into_the_others_place(room):
+    asyncio.run(a_morning(*room))
+
+
+async def a_morning(url, codes):
+    learner = Learner(url, "seat-01", codes["seat-01"])
+    assert not await Learner(url, "seat-01", codes["seat-02"]).log_in()
+    assert not await Learner(url, "nobody", "none").log_in()
+    assert await learner.log_in()
+    await learner.open_server()
+
+    assert len(await learner.notebook("00-start-here.ipynb")) > 5
+    await learner.open_session("00-start-here.ipynb")
+    cell = "from course import check; check('00.1', 'a'); check('00.1', 'b')"
+    ran = await learner.run(cell, PATIENCE_S)
+    assert ran.verdict == "right", ran
+    where = await learner.run("import os, sys; print(os.getcwd(), sys.executable)", PATIENCE_S)
+    assert "seats/seat-01/work" in where.text and sys.executable in where.text
+
+    leader = Learner(url, "leader", codes["leader"])
+    assert await leader.log_in()
+    page = await leader.fetch("GET", f"{url}/services/board/")
+    assert b"<h1>The room</h1>" in page.body
+    board = json.loads((await leader.fetch("GET", f"{url}/services/board/data")).body)
+    first = next(row for row in board["room"]["exercises"] if row["id"] == "00.1")
+    assert first["right"] == 1 and first["mistakes"] == {"a program stops by itself": 1}
+    assert board["serving"] == ["seat-01"]
+
+    refused = await learner.fetch("GET", f"{url}/services/board/data", check=False)
+    assert refused.code == 403
+    other = await leader.fetch("GET", f"{learner.server}/api/contents", check=False)
+    assert b'"content"' not in other.body
