@@ -42,6 +42,7 @@ class Groups:
                 _write(group / "memory.swap.max", 0)
             _write(group / "cpu.max", f"{quota} {PERIOD_US}")
             _write(group / "pids.max", MOST_PROCESSES)
+            _write(group.parent / "cpu.weight", min(10_000, 100 * self._count("")))
             return
         for controller in ("memory", "cpu", "pids"):
             self._folder(controller, name).mkdir(parents=True, exist_ok=True)
@@ -49,6 +50,7 @@ class Groups:
         _write(self._folder("cpu", name) / "cpu.cfs_period_us", PERIOD_US)
         _write(self._folder("cpu", name) / "cpu.cfs_quota_us", quota)
         _write(self._folder("pids", name) / "pids.max", MOST_PROCESSES)
+        _write(self._folder("cpu", "") / "cpu.shares", 1024 * self._count("cpu"))
 
     def join(self, name: str) -> None:
         """Move this process, and so all that it will start, into a seat's group."""
@@ -94,6 +96,11 @@ class Groups:
             with contextlib.suppress(OSError):
                 folder.rmdir()
                 folder.parent.rmdir()  # fails as long as another seat is in it
+
+    def _count(self, controller: str) -> int:
+        """How many seats there are. A busy host gives each group its part, so the room's must weigh
+        as much as all of them."""
+        return sum(path.is_dir() for path in self._folder(controller, "").iterdir())
 
     def _folders(self, name: str) -> Iterator[Path]:
         """The folders of a seat's group that are there, that of its memory first."""

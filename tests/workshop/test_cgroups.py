@@ -19,7 +19,14 @@ def unified(tmp_path):
     for name in ("", "trial", "seat-01"):
         folder = tmp_path / PARENT / name
         folder.mkdir(exist_ok=True)
-        for file in ("memory.max", "cpu.max", "pids.max", "cgroup.procs", "cgroup.subtree_control"):
+        for file in (
+            "memory.max",
+            "cpu.max",
+            "pids.max",
+            "cgroup.procs",
+            "cgroup.subtree_control",
+            "cpu.weight",
+        ):
             (folder / file).touch()
     return tmp_path
 
@@ -34,6 +41,7 @@ def test_version_2_gets_memory_without_swap_cores_and_processes(unified):
     assert (folder / "memory.swap.max").read_text() == "0"
     assert (folder / "cpu.max").read_text() == "150000 100000"
     assert int((folder / "pids.max").read_text()) > 512
+    assert (folder.parent / "cpu.weight").read_text() == "200"  # of two groups
     for control in (unified, unified / PARENT):
         assert (control / "cgroup.subtree_control").read_text() == "+memory +cpu +pids"
 
