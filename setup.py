@@ -11,8 +11,8 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CONTENT = (
-    "kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/*.png",
-    "README.md", "LICENSE", "CHANGELOG.md",
+    "kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
+    "docs/teaching/**/*.md", "docs/*.png", "*.md", "LICENSE",
 )  # fmt: skip
 
 

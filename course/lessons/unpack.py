@@ -13,6 +13,11 @@ from course.errors import CourseError
 from course.files import write_whole
 from course.places import content, home
 
+FILES = (
+    "kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
+    "docs/teaching/**/*.md", "docs/*.png", "*.md", "LICENSE",
+)  # fmt: skip
+"""What is unpacked: all that a wheel has besides the package, as setup.py says it."""
 UNPACKED = ".unpacked.json"
 """In the reader's folder: for each file, the hash of the text that was unpacked."""
 
@@ -31,10 +36,8 @@ def unpack(folder: Path, source: Path) -> list[str]:
         )
     before, kept = _unpacked(folder), []
     now: dict[str, str] = {}
-    for file in sorted(path for path in source.rglob("*") if path.is_file()):
+    for file in sorted(path for pattern in FILES for path in source.glob(pattern)):
         name = file.relative_to(source).as_posix()
-        if "__pycache__" in name:
-            continue
         new, mine = file.read_bytes(), _content(folder / name)
         if mine is None or (mine != new and _hash(mine) == before.get(name)):
             write_whole(folder / name, new)

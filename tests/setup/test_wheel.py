@@ -1,6 +1,7 @@
 """The wheel holds `course` alone, and the course works from it with no checkout there."""
 
 import json
+import re
 import subprocess
 import time
 import urllib.request
@@ -10,6 +11,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course.errors import CourseError
+from course.lessons.unpack import FILES, unpack
 from tests.support.processes import PATIENCE_S
 from tests.support.wheel import SOURCES, build_wheel, install
 
@@ -48,9 +51,10 @@ def test_it_holds_one_package_and_every_file_that_the_course_reads(wheel):
     ).stdout.split()  # fmt: skip
     assert {name for name in tracked if (ROOT / name).exists()} <= names
     content = {name.removeprefix("course/content/") for name in names if "/content/" in name}
+    files = {path.relative_to(ROOT).as_posix() for each in FILES for path in ROOT.glob(each)}
+    assert content == files
     for pattern in ("kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md"):
-        files = {path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern)}
-        assert files and files <= content
+        assert len({name for name in content if Path(name).match(pattern)}) > 2
     assert not any("__pycache__" in name or "work/" in name for name in names)
 
 
@@ -84,7 +88,7 @@ def test_the_lab_unpacks_a_folder_and_serves_it(installed):
         assert (installed.folder / name).read_bytes() == (ROOT / name).read_bytes()
 
 
-def unpack(installed) -> str:
+def unpack_again(installed) -> str:
     code = "from course.lessons import unpack, workspace\nworkspace.copy_lessons()"
     return installed.run("-c", f"{code}\nprint(*unpack.unpack_if_installed())")
 
@@ -92,7 +96,7 @@ def unpack(installed) -> str:
 def test_a_lesson_runs_in_that_folder_with_its_own_kernels_whatever_else_has_their_name(
     installed, tmp_path
 ):
-    unpack(installed)
+    unpack_again(installed)
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "__init__.py").write_text("raise RuntimeError('another project')")
     path = installed.folder / "work" / "mine.ipynb"
@@ -136,12 +140,12 @@ def test_elsewhere_another_projects_kernels_stay_and_the_course_says_so(installe
 
 
 def test_a_file_that_the_reader_changed_is_kept_and_named_when_the_course_brings_another(installed):
-    unpack(installed)
+    unpack_again(installed)
     mine, untouched = installed.folder / "kernels/matmul.py", installed.folder / "README.md"
     mine.write_text("mine")
-    assert unpack(installed) == f"{mine} is yours and stays; the course has another one.\n"
+    assert unpack_again(installed) == f"{mine} is yours and stays; the course has another one.\n"
     untouched.unlink()
-    unpack(installed)
+    unpack_again(installed)
     assert mine.read_text() == "mine"
     assert untouched.read_bytes() == (ROOT / "README.md").read_bytes()
 
@@ -150,3 +154,19 @@ def test_what_changes_the_courses_own_files_asks_for_a_checkout(installed):
     code = "from course.cli import app\napp(['notebooks', '00'], standalone_mode=False)"
     ask = f"try:\n    exec({code!r})\nexcept Exception as error:\n    print(error)"
     assert "run it in a checkout" in installed.run("-c", ask)
+
+
+def test_every_link_of_the_guides_leads_to_a_file_of_the_readers_folder(tmp_path):
+    unpack(tmp_path / "folder", ROOT)
+    for guide in ("README.md", "TEACHING.md"):
+        links = re.findall(r"\]\(([^)#:]+)[^)]*\)", (ROOT / guide).read_text())
+        assert len(links) > 5
+        assert [link for link in links if not (tmp_path / "folder" / link).exists()] == []
+    assert not (tmp_path / "folder" / "course").exists()
+
+
+def test_a_folder_that_is_another_project_is_left_alone(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    with pytest.raises(CourseError, match="set COURSE_HOME"):
+        unpack(tmp_path, ROOT)
+    assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = (
-    "course", "kernels", "notebooks", "solutions", "docs/pages", "docs/explorer.png",
-    "docs/replay.png", "README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "setup.py",
+    "course", "kernels", "notebooks", "solutions", "docs", "README.md", "TEACHING.md",
+    "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "setup.py",
 )  # fmt: skip
 
 
