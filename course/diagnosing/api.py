@@ -18,7 +18,7 @@ from .result import Diagnosis, Finding, Ranked
 from .rules import FACTS, RANKED
 from .time_model import Work
 
-FOLLOWED_S = 5
+FOLLOWED_S = 3
 """Seconds of computing after which programs are followed no further."""
 MOST_PROGRAMS = 64
 """Programs that are followed; of a larger grid a sample of so many is."""
@@ -99,10 +99,11 @@ def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | N
         counts = value_of(ended)
     except CourseError as error:
         return None, [_compiled_alone(str(error))]
-    notes = []
-    if counts.stopped:
-        notes.append(f"{counts.stopped} The programs that had ended by then were counted.")
-    return counts if counts.programs else None, notes
+    if not counts.stopped:
+        return counts, []
+    if not counts.programs:
+        return None, [_compiled_alone(counts.stopped)]
+    return counts, [f"{counts.stopped} The programs that had ended by then were counted."]
 
 
 def _compiled_alone(why: str) -> str:

@@ -21,6 +21,7 @@ class CallSites:
     def __init__(self, listing: Listing) -> None:
         self._calls: dict[str, list[tuple[Place, Place, ast.Call]]] = defaultdict(list)
         """The calls in each file: where they begin, and where they end."""
+        self._names: dict[CallSite, frozenset[str]] = {}
         for function in listing:
             file, before = function.file, function.line - 1
             for node in ast.walk(ast.parse(textwrap.dedent(function.text))):
@@ -46,6 +47,11 @@ class CallSites:
 
     def names(self, call: CallSite) -> frozenset[str]:
         """The names in what a call takes first: its pointer."""
+        if call not in self._names:
+            self._names[call] = self._names_in(call)
+        return self._names[call]
+
+    def _names_in(self, call: CallSite) -> frozenset[str]:
         for start, _, node in self._calls[call[0]]:
             if start == call and node.args:
                 names = (part for part in ast.walk(node.args[0]) if isinstance(part, ast.Name))

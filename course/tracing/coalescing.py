@@ -121,7 +121,8 @@ class LaunchCounter:
         counts.executions += 1
         counts.block = max(counts.block, active.size)
         counts.bytes_per_thread = requests.bytes_per_thread if requests is not None else 0
-        block = np.unique(pointers[active])
+        block = np.sort(pointers[active])  # faster than np.unique
+        block = block[_beginnings(block[None])[0]]
         counts.touched += int(_beginnings(block[None] // SECTOR_BYTES).sum())
         counts.together += _bytes_together(block, access.itemsize)
 

@@ -5,10 +5,11 @@ import torch
 from typer.testing import CliRunner
 
 import course
-from course import CourseError, cost
+from course import CourseError, cost, lower
 from course.cli import app
 from course.diagnosing import api
-from tests.diagnosing import kernels_sectors
+from course.lowering.api import LowerError
+from tests.diagnosing import kernels_compiled, kernels_sectors
 
 COLUMN = torch.empty(2**22), torch.empty(2**18), 16, 1024
 
@@ -83,3 +84,41 @@ def test_a_time_that_the_estimate_does_not_explain_is_said_not_to_be_known(monke
         text = str(diagnose(*args))
         assert "measured " in text
         assert ("what takes the rest is not known here" in text) != known
+
+
+ALONE = "The launch could not be followed, so that only its compiled code was judged: "
+
+
+def test_a_kernel_that_the_interpreter_lacks_something_for_is_judged_by_its_code():
+    args = kernels_compiled.OPERANDS
+    assembly = diagnose(kernels_compiled.product_by_assembly_kernel, (64,), *args)
+    assert ALONE in str(assembly)
+    assert "estimated" not in str(assembly).replace("not estimated", "")
+    assert assembly.estimated_us is None
+    assert {"few programs", "tensor cores"} <= {*assembly.causes}
+
+
+def test_programs_that_a_cluster_joins_are_judged_by_their_code():
+    args = kernels_sectors.copy_row_kernel, (256,), *COLUMN
+    joined = diagnose(*args, num_ctas=2)
+    assert f"{ALONE}num_ctas=2 joins programs." in str(joined)
+    assert joined.causes == []
+
+
+def test_a_launch_too_long_to_end_a_program_is_judged_by_its_code(monkeypatch):
+    monkeypatch.setattr(api, "FOLLOWED_S", 0.3)
+    text = str(diagnose(kernels_compiled.endless_kernel, (256,), torch.zeros(256), 2**30))
+    assert ALONE in text
+
+
+def test_a_kernel_that_fails_is_refused_as_cost_refuses_it():
+    with pytest.raises(CourseError, match="fails in program 0, line"):
+        diagnose(kernels_compiled.outside_kernel, (1,), torch.zeros(16), 2**20)
+
+
+def test_a_kernel_that_does_not_compile_is_refused_as_lower_refuses_it():
+    with pytest.raises(LowerError) as of_lower:
+        lower(kernels_compiled.undefined_kernel, torch.zeros(16), target="sm_90")
+    with pytest.raises(LowerError) as own:
+        diagnose(kernels_compiled.undefined_kernel, (1,), torch.zeros(16))
+    assert str(own.value) == str(of_lower.value)

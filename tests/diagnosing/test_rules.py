@@ -5,6 +5,7 @@ import pytest
 from course import diagnose
 from tests.diagnosing import (
     kernels_dots,
+    kernels_facts,
     kernels_grid,
     kernels_loops,
     kernels_registers,
@@ -31,3 +32,13 @@ def test_a_cause_is_named_first_where_it_is_and_not_in_the_twin(pair):
     slow, mended = diagnosed(pair.slow), diagnosed(pair.mended)
     assert slow.causes[:1] == [pair.cause], str(slow)
     assert pair.cause not in mended.causes, str(mended)
+
+
+FACTS = kernels_facts.PAIRS
+
+
+@pytest.mark.parametrize("pair", FACTS, ids=[pair.name for pair in FACTS])
+def test_a_fact_is_told_where_it_holds_and_not_of_the_twin(pair):
+    slow, mended = diagnosed(pair.slow), diagnosed(pair.mended)
+    assert any(pair.cause in fact for fact in slow.facts), str(slow)
+    assert not any(pair.cause in fact for fact in mended.facts), str(mended)
