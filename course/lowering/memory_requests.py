@@ -107,7 +107,7 @@ _KINDS: dict[str, Kind] = {"store": "store", "local_to_global": "store", "atomic
 # NVIDIA: ld.global.v4.b32, st.global.b16, atom.global.…, and the number of bytes that cp.async
 # names.
 _PTX = re.compile(
-    r"\b(ld|st|atom|red)\.(?:\w+\.)*?global(?:\.\w+)*?(?:\.v(\d))?\.[bfus](\d+)"
+    r"\b(ld|st|atom|red)\.(?:\w+\.)*?global(?:\.[\w:]+)*?(?:\.v(\d))?\.[bfus](\d+)"
     r"|cp\.async\.\w+\.shared\.global[^,]*,[^,]*, (\w+)"
 )
 # AMD: global_load_dwordx4, buffer_store_short, global_load_b128.

@@ -237,3 +237,11 @@ def stopped_kernel(x_ptr, out_ptr, last, BLOCK_SIZE: tl.constexpr):
     x = tl.load(x_ptr + offsets)
     tl.store(out_ptr + offsets, x + x)
     stop_in(tl.program_id(axis=0), last)
+
+
+@triton.jit
+def copy_once_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    """A copy that tells the caches what to keep."""
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets, eviction_policy="evict_last")
+    tl.store(out_ptr + offsets, x, eviction_policy="evict_first", cache_modifier=".cg")

@@ -162,6 +162,11 @@ def test_a_misaligned_view_costs_more():
     assert counted["load", "y_ptr"][0] > 4 * 128
 
 
+def test_words_for_the_caches_change_no_width():
+    counted = cost(kernels.copy_once_kernel, (4,), floats(4096), floats(4096), BLOCK_SIZE=1024)
+    assert sectors(counted) == {("load", "x_ptr"): (512, 512), ("store", "out_ptr"): (512, 512)}
+
+
 def test_two_loads_of_a_line_are_told_apart():
     tensors = floats(512), floats(1024), floats(512)
     counted = cost(kernels.two_on_a_line_kernel, (2,), *tensors, BLOCK_SIZE=256)
