@@ -31,7 +31,11 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
                 "let the last index of the block go along the axis whose stride is 1, or store "
                 "the tensor so that what is read together lies together.",
             )
-        elif access.sectors >= WASTEFUL * access.least and not is_narrow(evidence, access):
+        elif (
+            access.sectors >= WASTEFUL * access.least
+            and access.bytes_per_thread
+            and not is_narrow(evidence, access)
+        ):
             yield _finding(
                 evidence,
                 access,
