@@ -1650,7 +1650,8 @@ for even in (False, True):
 # </details>
 
 # %% [markdown]
-# The heart of it: the update of the maximum, the sum and the accumulator.
+# The heart of it: the update of the maximum, the sum and the accumulator. `finite(m)` is the `base`
+# of 06.5: it gives 0 where the maximum is -inf.
 #
 # ```python
 # if MASKED:
@@ -1708,7 +1709,7 @@ for even in (False, True):
 
 # %% [markdown]
 # That was v2, v3 and v4. C cannot pass a descriptor, so what is exported in lesson 07 is this
-# small kernel around it:
+# small kernel around it. (`TMP` and `batch` are not used; callers in C pass them all the same.)
 #
 # ```python
 # @triton.jit(do_not_specialize=["batch", "nheads"])
