@@ -40,7 +40,8 @@ def roofline(
         has a circle over the operations per byte that memory must move, and a diamond at the same
         height over those per byte that it asks of the L2 cache: each stays under its own roof.
         They are filled at the speed that was measured; hollow at the highest that the roofs
-        allow, if nothing was measured.
+        allow, if nothing was measured. All operations count there, so a kernel that computes
+        outside the tensor cores too may stand a little above their roof.
     ladder, per_byte, x: versions that were timed, as `draw.ladder` takes them: diamonds under the
         roof of the L2 cache.
     The L2 cache's roof is there where its speed was measured, and left out otherwise. Dashed are
@@ -131,10 +132,13 @@ def _draw_roofs(
     for text, tb_s in reversed(_slopes(gpu)):
         end = min(top / tb_s, right)
         axes.plot([left, end], [left * tb_s, end * tb_s], color=DARK, lw=1.4)
-        side: dict[str, Any] = {"xytext": (6, -4), "ha": "left", "va": "top"}
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # on a level roof's line
+        side: dict[str, Any] = {"xytext": (6, -4), "ha": "left", "va": "top", "bbox": paper}
+        share = 0.45
         if tb_s > gpu.memory:
+            share = 0.62
             side = {"xytext": (-4, 4), "ha": "right", "va": "bottom"}
-        at = left * (end / left) ** 0.45
+        at = left * (end / left) ** share
         write(text, (at, at * tb_s), **side)
         words.insert(0, text)
     return f"{', '.join(words)}."
