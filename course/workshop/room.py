@@ -14,7 +14,7 @@ from typing import get_args
 
 import msgspec
 
-from course.exercises.learner import RECORD, History
+from course.exercises.learner import RECORD
 from course.exercises.result import Verdict
 from course.lessons.statements import statements
 
@@ -23,6 +23,17 @@ MOST_BYTES = 10**6
 STUCK_TRIES = 3
 """So many tries without a right answer, and somebody should look."""
 VERDICTS = frozenset(get_args(Verdict))
+
+
+class Entry(msgspec.Struct):
+    """What the board reads of a learner's history with an exercise. Fields that it does not know
+    are passed over, since a fix in the middle of the day may bring new ones."""
+
+    tries: int = 0
+    verdict: str = ""
+    hints: int = 0
+    first_right: str = ""
+    mistakes: dict[str, int] = {}
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -99,7 +110,7 @@ def standing(works: Mapping[str, Path], exercises: Mapping[str, Known]) -> Room:
     return room
 
 
-def read_history(path: Path) -> dict[str, History] | None:
+def read_history(path: Path) -> dict[str, Entry] | None:
     """A seat's history; empty where there is none, None where it cannot be read.
 
     The seat's user writes the file and another one, who may read everything, reads it: so a link,
@@ -116,12 +127,12 @@ def read_history(path: Path) -> dict[str, History] | None:
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
             return None
         try:
-            return msgspec.json.decode(file.read(MOST_BYTES), type=dict[str, History])
+            return msgspec.json.decode(file.read(MOST_BYTES), type=dict[str, Entry])
         except (ValueError, RecursionError):
             return None
 
 
-def _add(row: Exercise, seat: str, entry: History, usual: set[str]) -> None:
+def _add(row: Exercise, seat: str, entry: Entry, usual: set[str]) -> None:
     row.hints += entry.hints > 0
     if entry.first_right:
         row.right += 1

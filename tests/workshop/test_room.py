@@ -64,7 +64,13 @@ def test_nothing_reaches_the_board_that_is_no_name_of_ours(seat):
     )
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"00.1": {"code": "x"}}', " " * 10**6 + "{}"])
+def test_a_newer_history_is_read_as_far_as_it_is_known(seat):
+    entry = {"tries": 1, "verdict": "wrong", "brought by a fix": "x"}
+    room = standing({"seat-01": seat("one", {"00.1": entry})}, EXERCISES)
+    assert room.unreadable == [] and room.exercises[0].trying == 1
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"00.1": {"tries": "x"}}', " " * 10**6 + "{}"])
 def test_a_file_that_is_no_progress_is_named_and_costs_nobody_else(seat, content):
     room = standing({"seat-01": seat("one", content), "seat-02": seat("two", {})}, EXERCISES)
     assert room.unreadable == ["seat-01"]
