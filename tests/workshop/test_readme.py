@@ -1,0 +1,34 @@
+"""What workshop/README.md says of the load run is what was recorded."""
+
+import json
+import statistics
+
+from workshop import ROOT
+
+README = (ROOT / "workshop" / "README.md").read_text()
+LOAD = json.loads((ROOT / "workshop" / "recorded" / "load.json").read_text())
+SEATS = LOAD["seats"]
+
+
+def test_the_times_and_the_memory_are_those_of_the_recorded_run():
+    answers = [seconds for seat in SEATS for seconds in seat["answers_s"]]
+    servers = [seat["server_s"] for seat in SEATS]
+    peaks = [seat["peak_bytes"] / 1e9 for seat in SEATS]
+    for said in (
+        f"{statistics.median(servers):.0f} s, at worst {max(servers):.0f} s",
+        f"{len(answers)} answers",
+        f"median {statistics.median(answers):.1f} s, worst {max(answers):.1f} s",
+        f"median {statistics.median(peaks):.2f} GB, the largest {max(peaks):.2f} GB",
+    ):
+        assert said in README, said
+    assert "stopped after 214 s" in SEATS[0]["misbehaved"] and "stopped after | 214 s" in README
+    assert peaks.index(max(peaks)) == 1 and "30 GB" in SEATS[1]["misbehaved"]
+
+
+def test_nothing_reached_another_seat_and_what_failed_is_said():
+    assert (LOAD["learners"], LOAD["lessons"]) == (6, ["00", "01"])
+    assert LOAD["reached_another"] == LOAD["left_over"] == []
+    assert [seat["wrong_verdicts"] for seat in SEATS] == [[]] * 6
+    errors = [error for seat in SEATS for error in seat["errors"]]
+    assert len(errors) == 4 and len(set(errors)) == 1
+    assert "Four cells failed, all for one reason" in README
