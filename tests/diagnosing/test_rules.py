@@ -34,6 +34,19 @@ def test_a_cause_is_named_first_where_it_is_and_not_in_the_twin(pair):
     assert pair.cause not in mended.causes, str(mended)
 
 
+@pytest.mark.parametrize(
+    "number, blamed",
+    [
+        (0, "that n is divisible by 16"),
+        (1, "that x_ptr is divisible by 16"),
+        (2, "cannot see from"),
+    ],
+)
+def test_the_argument_that_makes_loads_narrow_is_named_if_there_is_one(number, blamed):
+    (finding,) = diagnosed(kernels_widths.PAIRS[number].slow).findings
+    assert blamed in finding.why
+
+
 FACTS = kernels_facts.PAIRS
 
 
