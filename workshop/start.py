@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import sys
+import uuid
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,8 @@ from .settings import LEADER, MOST_SEATS, VARIABLE, Settings, codes
 LEAST_SEAT_BYTES = 2 * 2**30
 """With less, a check does not fit beside its session and server (workshop/README.md)."""
 MOST_SEAT_BYTES = 3 * 2**30
+LONGEST_SOCKET = 107
+"""Bytes of a path that the system takes for a socket."""
 NOT_APART = (
     "Seats are NOT kept apart: all run as you, so a learner can read and end what another one"
     " has. Start as root (sudo) to keep them apart."
@@ -31,6 +34,7 @@ def start(settings: Settings) -> None:
     """
     if not 1 <= settings.seats <= MOST_SEATS:
         raise CourseError(f"{settings.seats} seats: take 1 to {MOST_SEATS}.")
+    refuse_long(settings)
     for port in range(settings.port, settings.port + 4):
         refuse_taken(settings.address if port == settings.port else "127.0.0.1", port)
     if settings.apart:
@@ -51,6 +55,17 @@ def start(settings: Settings) -> None:
     config = ROOT / "workshop" / "jupyterhub_config.py"
     command = [str(tools.PYTHON), "-m", "jupyterhub", "-f", str(config)]
     os.execve(command[0], command, environ)
+
+
+def refuse_long(settings: Settings) -> None:
+    """Raise CourseError where the sockets of sessions would have longer paths than the system
+    takes."""
+    socket_name = f"kernel-{uuid.uuid4()}-ipc-5"
+    if len(os.fsencode(settings.home("seat-400") / ".run" / socket_name)) > LONGEST_SOCKET:
+        raise CourseError(
+            f"The path {settings.folder} is too long for the sockets of sessions: name a shorter"
+            " one with --folder."
+        )
 
 
 def refuse_taken(address: str, port: int) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -21,9 +23,9 @@ pytestmark = pytest.mark.workshop
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory):
+def room():
     """A room of two seats; its address and the codes. All seats run as this user."""
-    folder = tmp_path_factory.mktemp("room")
+    folder = Path(tempfile.mkdtemp(prefix="room-"))  # a path short enough for sockets
     port = free_ports(4)
     command = [sys.executable, "-m", "course", "workshop", "start", "--one-account"]
     options = ["--seats", "2", "--address", "127.0.0.1", "--port", str(port)]
@@ -44,6 +46,7 @@ def room(tmp_path_factory):
         hub.send_signal(signal.SIGTERM)
         hub.wait(PATIENCE_S)
     left = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_of(pid, folder)]
+    shutil.rmtree(folder)
     assert left == []
 
 

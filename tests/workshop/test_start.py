@@ -67,6 +67,12 @@ def test_the_leader_reads_every_code_and_what_this_host_does_not_hold(settings):
     assert "NOT kept apart" in text and "unencrypted" not in text and "https://" in text
 
 
+def test_a_folder_too_long_for_sockets_is_refused():
+    start.refuse_long(Settings(folder=Path("/srv/triton-workshop"), seats=3))
+    with pytest.raises(CourseError, match="too long for the sockets of sessions"):
+        start.refuse_long(Settings(folder=Path("/srv") / ("x" * 60), seats=3))
+
+
 def test_a_port_that_is_taken_is_named():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
