@@ -47,6 +47,7 @@ def environment(settings: Settings, name: str) -> dict[str, str]:
         "SHELL": "/bin/bash",
         "COURSE_HOME": str(home),
         "COURSE_SEAT": name,
+        "COURSE_SEATS": str(settings.seats),
         "COURSE_GPU_QUEUE": str(settings.queue_folder),
         "OMP_NUM_THREADS": str(max(1, round(settings.cores))),
     }

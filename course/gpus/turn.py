@@ -17,6 +17,8 @@ from pathlib import Path
 
 from course.errors import CourseError
 
+from .shared_memory_notice import memory_notice
+
 POLL_S = 0.2
 MOST_BYTES = 4096
 """A ticket is smaller; what is larger was not written by this module."""
@@ -61,6 +63,8 @@ def gpu_turn(what: str, say: Callable[[str], None] = print) -> Iterator[None]:
             " the workshop to start it again."
         ) from error
     try:
+        if notice := memory_notice():
+            say(notice)
         _wait(folder, ticket, say)
         yield
     finally:
