@@ -40,7 +40,7 @@ def attend_specialized(
 ):
     """Compute and store one tile: BLOCK_M queries of a head. q_tiles … out_tiles are descriptors.
 
-    No maximum is -inf, which `finite` is for elsewhere: since tiles divide both lengths, each row
+    No maximum is -inf, which `finite` is for elsewhere: BLOCK_M divides both lengths, so each row
     of a tile that takes any key sees the first key.
     """
     pair = tile // n_blocks

@@ -8,7 +8,8 @@
 # lesson 06.
 #
 # There is something to gain, too: on rows of 8,192 bfloat16, PyTorch's softmax was recorded at a
-# quarter of the copy roof of an H200. The first kernel that you write here reaches 97 % there.
+# quarter of the copy roof of an H200. The first softmax kernel of this lesson, with 8 warps per
+# program, reaches 97 % there.
 #
 # **By the end you can**
 #
@@ -143,10 +144,10 @@ print(torch.allclose(softmax_in_steps(x), torch.softmax(x, dim=1)))
 # is a **reduction**. `tl.sum(x, axis=0)` reduces a block to one number, and so do `tl.max` and
 # `tl.min`. For a tile, `axis=1` reduces each of its rows.
 #
-# Blocks have a power of two of lanes, and rows are as long as they like, so some lanes have no
-# element. Where each lane computes for itself, a mask on the store takes care of that. A reduction
-# takes *every* lane, masked or not. So a lane without an element must hold a number that does not
-# change the result: the **neutral element** of the operation. For a sum it is 0.
+# The number of lanes of a block is a power of two, and a row can have any length, so some lanes
+# have no element. Where each lane computes for itself, a mask on the store takes care of that. A
+# reduction takes *every* lane, masked or not. So a lane without an element must hold a number that
+# does not change the result: the **neutral element** of the operation. For a sum it is 0.
 #
 # What is it for a maximum? Zero seems natural. The next cell tries three candidates on the row
 # -1, -2, -3, -4, -5, in a block of 8 lanes.
@@ -181,9 +182,9 @@ for other in (0.0, -3.0, float("-inf")):
 # %% [markdown]
 # ### Exercise 04.1 · Row sums (core)
 #
-# `out[m]` is the sum of row `m` of a float32 matrix whose rows are `stride_xm` elements apart. The
-# exercise launches one program per row, and `BLOCK_N` is a power of two that is not below
-# `n_cols`. In PyTorch: `x.sum(dim=1)`.
+# `out[m]` is the sum of row `m` of a float32 matrix whose rows are `stride_xm` elements apart, and
+# whose columns lie side by side. The exercise launches one program per row, and `BLOCK_N` is a
+# power of two that is not below `n_cols`. In PyTorch: `x.sum(dim=1)`.
 
 
 # %%
@@ -219,8 +220,8 @@ check("04.1", row_sum_kernel)
 # %% [markdown]
 # ### Exercise 04.2 · Row maxima (core)
 #
-# The same for the largest element of each row. A row may hold numbers as small as float32 has
-# them, and -inf. In PyTorch: `x.max(dim=1).values`.
+# The same for the largest element of each row. A row may hold -inf, and the most negative numbers
+# that float32 has, about -3.4e38. In PyTorch: `x.max(dim=1).values`.
 
 
 # %%
@@ -288,9 +289,10 @@ def softmax(x):
 
 
 # %% [markdown]
-# Is it right? One thing about the comparison: `x - m` is rounded before `exp` sees it, and `exp`
-# turns a small error of its argument into a relative error of the result. For shares far below 1
-# that is more than float32's own rounding, so `absolute` allows an error of 1e-10 on top.
+# Is it right? One thing about the comparison: `x - m` is rounded before `exp` sees it, and an error
+# of 1e-6 there is a relative error of 1e-6 in the result. The further `x` lies below `m`, the
+# larger the difference is, and the larger its rounding error. So tiny shares have more than
+# float32's own rounding error, and `absolute` allows an error of 1e-10 on top.
 
 # %%
 result = verify(softmax, lambda x: torch.softmax(x, dim=-1), cases=matrices(), absolute=1e-10)
@@ -364,8 +366,9 @@ cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 
 # %% [markdown]
 # Exponentials have a line of their own, "special functions". A unit of its own computes them, with
-# 16 results per cycle on each multiprocessor, where 128 numbers can be added. They would take 125
-# ns here, and the bytes take 853: memory is what binds.
+# 16 results per cycle on each multiprocessor. (`cost` counts 256 plain operations per cycle there:
+# 128 multiplications and as many additions.) The exponentials would take 125 ns here, and the bytes
+# take 853: memory is what binds.
 #
 # No sector is wasted, so is all well? Remember the other question of lesson 03: are the loads
 # wide?
@@ -394,14 +397,15 @@ for n in (1000, 1008, 1024):
 # %% [markdown]
 # For 1,000 columns the layout has `sizePerThread = [1]`, and every load is narrow. The bytes and
 # sectors are the same, so `cost` does not see it, but a program issues four times as many load
-# instructions. 8 does divide 1,000, and nobody told the compiler. The finished kernel does, and
-# one of the tasks at the end is to find out how.
+# instructions. 8 does divide 1,000, but nobody told the compiler. The finished kernel tells it, and
+# in one of the tasks at the end you do the same.
 
 # %% [markdown]
 # ### Exercise 04.3 · Log-softmax (core)
 #
-# Store the logarithm of softmax, for float32 rows whose numbers may lie ten thousand apart. The
-# exercise launches one program per row. In PyTorch: `torch.log_softmax(x, dim=1)`.
+# Store the natural logarithm (`tl.log`) of softmax, for float32 rows whose numbers may lie ten
+# thousand apart. Rows of `x` are `stride_xm` elements apart, and `out` is contiguous. The exercise
+# launches one program per row. In PyTorch: `torch.log_softmax(x, dim=1)`.
 
 
 # %%
@@ -475,8 +479,11 @@ for num_warps in (1, 4, 16):
     print(f"{num_warps:2} warps: {counted}, {memory}")
 
 # %% [markdown]
-# More warps hold fewer elements each, but they wait for one another at every reduction. So short
-# rows want few warps, and long rows want many, because the row must fit the registers.
+# Why 14 and 18 shuffles? The numbers of the warps come back from shared memory into the lanes of
+# one warp, and two more shuffles per reduction join those of 4 warps, four more those of 16. With
+# more warps, each thread holds fewer elements, but the warps wait for one another at every
+# reduction. So short rows want few warps, and long rows want many, because the row must fit the
+# registers.
 #
 # That has an end. A multiprocessor has 65,536 registers, and a program has at most 32 warps.
 #
@@ -499,8 +506,8 @@ for n in (4096, 16384, 32768, 65536):
     print(f"{n:6} columns: {used.registers:3} registers, {used.spill_bytes:4} bytes spilled")
 
 # %% [markdown]
-# Up to 32,768 columns this kernel is all you need. A wider row needs another plan, and that is
-# the next section.
+# Up to 32,768 columns this kernel works without spilling. (How fast it is there, you see later in
+# this lesson.) A wider row needs another plan, and that is the next section.
 #
 # ### A cheaper exponential
 #
@@ -539,11 +546,11 @@ print(s.follow("power = tl.exp(", "ptx"))
 # A row that is too wide for the registers has to be read tile by tile, in a loop. The obvious plan
 # takes three loops: one finds the maximum, one adds up `exp(x - m)`, and one writes the results.
 # Each of them goes through the whole row, which we call a **sweep**. So the row is read three
-# times, where registers had made it one.
+# times, where a row in registers was read once.
 #
 # Can the first two sweeps be one? The sum needs the maximum, and the maximum is known only at the
-# end. But suppose you go ahead with the largest number so far. Keep two numbers, of all the
-# elements that you have seen:
+# end. But suppose you go ahead with the largest number so far. Keep two numbers about the elements
+# that you have seen so far:
 #
 # - `m`, the maximum so far,
 # - `total`, the sum of `exp(x - m)` so far.
@@ -601,16 +608,18 @@ draw.online([2, 1, 0, 3, 5, 1, -2, 4.5, 4], block=3)
 # that whenever several programs share a row, and you write it now.
 #
 # One case needs care. A part may be empty, or hold nothing but -inf, and then its maximum is -inf.
-# Where both are like that, the difference is -inf - -inf, which is NaN and not 0.
+# Where both are like that, the difference is -inf - -inf, which is NaN and not 0. Two functions
+# help, both lane by lane: `tl.maximum(a, b)` takes the larger one (`tl.max` reduces), and
+# `tl.where(condition, a, b)` takes `a` where the condition is true, and `b` elsewhere.
 
 # %% [markdown]
 # ### Exercise 04.4 · Merge two halves (core)
 #
-# Each of `n` rows was cut in two. For each half you have its maximum `m` and its sum of
-# `exp(x - m)`: two float32 matrices `[2, n]`, contiguous. Store `[2, n]`: first the maxima of the
-# whole rows, then their sums. A half may be empty: its `m` is -inf and its sum is 0; if both are,
-# so is the result. In PyTorch, where none is empty:
-# `M = m.max(0).values; torch.stack([M, (sums * torch.exp(m - M)).sum(0)])`.
+# Each of `n` rows was cut in two. For each half you have its maximum `m` and its sum of `exp(x -
+# m)`: two float32 matrices `[2, n]`, contiguous. Store `[2, n]`: first the maxima of the whole
+# rows, then their sums. A half may be empty: then its `m` is -inf and its sum is 0. If both are
+# empty, store -inf and 0. In PyTorch, where none is empty: `M = m.max(0).values; torch.stack([M,
+# (sums * torch.exp(m - M)).sum(0)])`.
 
 
 # %%
@@ -707,10 +716,11 @@ replay(online_kernel, (1,), short, torch.empty_like(short), 12, 12, BLOCK_N=4)
 # <details>
 # <summary>Answer</summary>
 #
-# `new_m` is -inf, so `x - new_m` is -inf - -inf, which is NaN. `total` becomes NaN, and no factor
-# makes it a number again: the whole row is NaN. PyTorch gives NaN only where the *whole* row is
-# -inf. The remedy is the one of exercise 04.4: subtract 0 where the maximum is -inf.
-# [kernels/softmax.py](../kernels/softmax.py) does that.
+# `new_m` is -inf, so `x - new_m` and `m - new_m` are both -inf - -inf, which is NaN. `total`
+# becomes NaN, and no factor makes it a number again: the whole row is NaN. PyTorch gives NaN only
+# where the *whole* row is -inf. The remedy is the one of exercise 04.4: where `new_m` is -inf,
+# subtract 0 in its place, in both differences. [kernels/softmax.py](../kernels/softmax.py) does
+# that.
 #
 # </details>
 
@@ -759,10 +769,12 @@ for num_warps in (4, 8, 16, 32):
 
 # %% [markdown]
 # No number of warps brings it below 63 MB. The finished kernel takes another way for very wide
-# rows: several programs share one row, each takes a part, and they tell one another their maxima
-# and sums. Then as many programs work on far fewer rows. At this width it was recorded at more than
-# 98 % of the copy roof, and the online version at 64 %. And how do the programs put their parts
-# together? By your merge of exercise 04.4.
+# rows: several programs share one row, and each takes a part. They exchange their maxima and sums
+# through device memory (how one waits for another is in
+# [kernels/softmax.py](../kernels/softmax.py), and not needed here). So the same number of programs
+# works on far fewer rows. At this width it was recorded at more than 98 % of the copy roof, and the
+# online version at 64 %. And how do the programs put their parts together? By your merge of
+# exercise 04.4.
 
 # %% [markdown]
 # ### Exercise 04.5 · What the online version moves (core)
@@ -818,17 +830,18 @@ draw.speeds(speeds, series=["softmax", "softmax_v2", "softmax_v3", "torch", "cop
 # width, and four times as fast at 8,192 columns.
 #
 # Up to 16,384 columns, `softmax` lies about 1 % *above* the dashed line. How can it be faster than
-# a copy? The copy roof is the speed of one plain copy in the same run. It is no limit of the
+# a copy? The copy roof is the speed of one large plain copy in the same run. (The curve `copy`
+# copies the same rows as the kernels work on, and stays a little below.) It is no limit of the
 # hardware: that is the 4.8 TB/s that `cost` goes by. Another kernel that reads and writes as much
 # may come out a percent higher or lower.
 #
-# It falls off on the left as well, and earlier than you might think. Why?
+# One row per program falls off on the left as well, at rows that are not even very narrow. Why?
 
 # %% [markdown]
 # ### Exercise 04.6 · Narrow rows (core)
 #
 # `softmax_kernel` on rows of 64 bfloat16, one row per program with 4 warps, is far from the copy
-# roof. What is the main reason? Answer with a letter.
+# roof. What is the main reason? Answer with a letter in quotes.
 #
 # - **a** It moves more bytes than several rows per program would.
 # - **b** Most of a program is start, waiting and end, and half of its threads only repeat the
@@ -922,8 +935,8 @@ for kernel in (plain_kernel, rows_kernel):
 # another number of rows. The exercise launches `cdiv(n_rows, BLOCK_M)` programs, and `BLOCK_N` is
 # not below `n_cols`. In PyTorch: `x.max(dim=1).values`.
 #
-# (No test has memory for such a matrix: `check` finds in what the compiler made whether the
-# products have 64 bits. The numbers are out of order here: 04.7 comes after this one.)
+# (No test has memory for such a matrix: `check` looks into the TTIR to see whether the products
+# have 64 bits. The numbers are out of order here: 04.7 comes after this one.)
 
 
 # %%
@@ -992,7 +1005,7 @@ check("04.10", tile_max_kernel)
 # memory. The **pipeline depth** (`num_stages`) says how many iterations are in flight. `softmax_v8`
 # does both, and lesson 05 shows how it is written.
 #
-# You cannot work out whether that helps. This was recorded at 8,192 columns of bfloat16.
+# Whether that helps can only be measured. This was recorded at 8,192 columns of bfloat16.
 
 # %% tags=["nbval-check-output"]
 depths = recorded("softmax_depths")
@@ -1001,16 +1014,21 @@ for timing in depths.of("persistent"):
     print(f"depth {timing.x}: {timing.tb_s:.2f} TB/s, {relative:.0%} of one row per program")
 
 # %% [markdown]
-# Every depth is slower than one row per program, and the depth changes almost nothing. Why? A
-# multiprocessor holds several programs at once. While one of them waits for memory, another
-# computes, so the loads of one overlap the arithmetic of the other already. That needs no loop, no
-# shared memory and no barrier. Pipelines pay off where few programs fit, as in lesson 05.
+# Every depth is slower than one row per program, and the depth changes almost nothing. Why is
+# nothing gained? A multiprocessor holds several programs at once. While one of them waits for
+# memory, another computes, so the loads of one overlap the arithmetic of the other already. That
+# needs no loop, no shared memory and no barrier. Pipelines pay off where few programs fit, as in
+# lesson 05.
 #
 # So measure. `@triton.autotune` does it at the first call: it times each of the configurations that
 # you give, and keeps the fastest. `key` names arguments: for each new combination of their values
 # it measures again. A configuration can set constants of the kernel, such as `BLOCK_M`, besides
 # `num_warps` and `num_stages`. `prune_configs_by` throws out what cannot be good before anything is
-# timed, and here your bound comes in: at most 64 elements per thread.
+# timed, and here registers come in: at most 64 elements per thread. (With 32 warps that was too
+# much, because a thread can have only 64 registers there. With four warps or fewer it can have up
+# to 255.) The function for that is handed the configurations, the launch's arguments by name, and
+# the constants that the launch names, here `BLOCK_N`. A configuration's own constants are in its
+# `kwargs`. It returns the configurations to be timed, and at least one of them.
 
 
 # %%
@@ -1052,7 +1070,7 @@ print("chosen:", tuned_kernel.best_config if MODE.gpu else "nothing is timed in 
 # %% [markdown]
 # In practice you will want to know four more things.
 #
-# - A key that changes with every call, such as `n_rows`, measures all the time.
+# - If the key changes with every call, as `n_rows` would, every call measures again.
 # - With `cache_results=True` the choice is kept on disk, and the next process need not measure.
 # - With `TRITON_PRINT_AUTOTUNING=1` in the environment, it prints what it chose and how long that
 #   took.
@@ -1061,7 +1079,7 @@ print("chosen:", tuned_kernel.best_config if MODE.gpu else "nothing is timed in 
 #   trial, and `reset_to_zero` clears one that is added to.
 #
 # The course's kernels do not tune at the first call. Their choices stand in a table, with the date
-# of its measurement: nobody waits, and every call computes the same bits.
+# of its measurement: so nobody waits, and the same input gives the same result, bit for bit.
 
 # %% [markdown]
 # ### Exercise 04.7 · Tuned in place (core)
@@ -1130,9 +1148,9 @@ check("04.7", tuned_in_place)
 # Lesson 00 showed what happens: two programs load the same old total, and one of the two parts is
 # lost. `tl.atomic_add` does the three steps as one, which no other program can interrupt.
 #
-# It has two conditions. The output must be zero before the first program adds to it. And atomics
-# come in no particular order, so a float32 sum, where each addition rounds, may differ in its last
-# digits from run to run.
+# Two things to remember. The output must be zero before the first program adds to it. And the
+# programs add in no particular order, so a float32 sum, where each addition rounds, may differ in
+# its last digits from run to run.
 
 # %% [markdown]
 # ### Exercise 04.8 · Column sums (core)
@@ -1189,8 +1207,8 @@ check("04.8", column_sum)
 # *Routes: all*
 #
 # A model that trains needs softmax's gradient as well. Call a row's softmax `p`, and let `d_out` be
-# the upstream gradient, which arrives from the layers behind: `d_out[i]` says how much the loss
-# grows if `p[i]` does. We need `dx[j]`, how much the loss grows if `x[j]` does.
+# the upstream gradient, which arrives from the layers that come after it: `d_out[i]` says how much
+# the loss grows if `p[i]` does. We need `dx[j]`, how much the loss grows if `x[j]` does.
 #
 # Each share depends on every `x[j]`, since all of them stand in the sum. Write `S` for that sum, so
 # `p[i] = exp(x[i]) / S`, and take the derivative of the quotient:
@@ -1346,12 +1364,14 @@ print(torch.allclose(run(x), 2 * torch.softmax(x, dim=1)))
 print(observed().softmax_by_compile)
 
 # %% [markdown]
-# It is your online normalizer: maximum and sum in one sweep, and a second sweep that reads the row
-# again and writes. One thing is different. It keeps a maximum and a sum for *every lane* of the
-# block, and merges them after the loop, as you merged two halves. (For narrow rows it writes
-# another kernel, with the row in registers.)
+# They are `_tmp3_max` and `_tmp3_sum`: your online normalizer, with maximum and sum in one sweep,
+# and a second sweep that reads the row again and writes. One thing is different. It keeps a maximum
+# and a sum for *every lane* of the block, and merges them after the loop, as you merged two halves.
+# Its masked lanes hold 0, which is not neutral for a maximum; that does no harm, because after each
+# tile `tl.where(r0_mask, …)` leaves the two numbers of such lanes as they were. (For narrow rows it
+# writes another kernel, with the row in registers.)
 #
-# Here is its speed beside the finished kernel's, as shares of it.
+# Here is its speed, relative to that of the finished kernel.
 
 # %%
 compared = ["softmax", "torch.compile", "torch", "copy"]
@@ -1364,11 +1384,13 @@ draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax"
 #
 # Beyond that the finished kernel is about 2 to 2.8 times as fast. Is the second sweep to blame? Not
 # mainly: `softmax_v3` makes two sweeps as well, and is more than twice as fast as `torch.compile`
-# at 8,192 columns. A maximum and a sum for every lane take more exponentials than one of each for
-# the row. And up to 16,384 columns it gets through about as many elements per second in float32 as
-# in bfloat16, with twice the bytes. So bytes are not its limit, arithmetic is. In float32 it is
-# therefore nearer, and PyTorch's own softmax is good there from 128 to 2,048 columns. Measure what
-# you want to replace first: in the same run, at your own sizes and in your own dtype.
+# at 8,192 columns. But where every lane has a maximum of its own, every lane corrects its own sum
+# as well: that takes more exponentials than one per element. And from 2,048 to 16,384 columns it
+# gets through about as many elements per second in float32 as in bfloat16, although they have twice
+# the bytes. So arithmetic is its limit, and not the bytes. The finished kernel is limited by bytes
+# and handles half as many float32, so in float32 `torch.compile` comes closer to it. PyTorch's own
+# softmax does well in float32, too, from 128 to 2,048 columns. Measure what you want to replace
+# first: in the same run, at your own sizes and in your own dtype.
 #
 # ## On your own
 #

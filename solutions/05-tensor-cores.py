@@ -27,15 +27,15 @@
 # | The loop along K | 40 |
 # | What a dot becomes | 20 |
 # | Which numbers are multiplied | 5 |
-# | How large a tile? | 4 |
+# | How large a tile? | 5 |
 # | The order of the tiles | 10 |
-# | Who holds what | 6 |
+# | Who holds what | 7 |
 # | Loading ahead | 10 |
 # | Tiles by descriptor | 20 |
 # | Persistent programs | 20 |
 # | Against cuBLAS | 3 |
 # | Stretch exercises | 20 |
-# | **All, an estimate** | 163 |
+# | **All, an estimate** | 165 |
 
 # %% [markdown]
 # **Two questions from earlier lessons.** Answer them before you unfold the answers.
@@ -106,8 +106,8 @@ print(f"{operations / moved:.0f} operations per byte")
 # delivers each number only once. Remember that "if": the second half of the lesson is about it.
 #
 # But where do 989 TFLOP/s come from? The units that added your vectors do only 67 TFLOP/s in
-# float32. The rest comes from **tensor cores**: units that multiply two small matrices in a single
-# instruction. `tl.dot` is how a kernel uses them. It takes two blocks and multiplies them as
+# float32. All of the 989 come from **tensor cores**: units that multiply two small matrices in a
+# single instruction. `tl.dot` is how a kernel uses them. It takes two blocks and multiplies them as
 # matrices. Here it is with matrices that fit into one block each.
 
 
@@ -129,7 +129,7 @@ tile_kernel[(1,)](a, b, c, M=32, N=16, K=64)
 print((c - a.float() @ b.float()).abs().max().item() < 1e-4)
 
 # %% [markdown]
-# Notice the types: the operands are float16 and the product is float32. That is for free, and it
+# Notice the types: the operands are float16 and the product is float32. That is free, and it
 # matters. A float16 has 11 binary digits, so a product of two has 22 at most, and a float32 holds
 # 24: every single product is exact. Digits are lost only when products are added up, and there
 # float32 loses few.
@@ -228,7 +228,7 @@ check("05.1", loop_kernel)
 # <summary>Answer</summary>
 #
 # No: 0 times NaN is NaN, and 0 times infinity is NaN too. Behind the last row of `b` there may be
-# any bytes, a NaN's among them. So both tiles need zeros along K.
+# anything, a NaN too. So both tiles need zeros along K.
 #
 # </details>
 
@@ -237,13 +237,14 @@ print(torch.tensor([0.0]) @ torch.tensor([float("nan")]))
 
 # %% [markdown]
 # The rows of `a` past M and the columns of `b` past N are harmless in comparison: what they hold
-# ends up in rows and columns of the accumulator that are never stored. They only must not be read
-# outside the matrix.
+# ends up in rows and columns of the accumulator that are never stored. Still mask them: a load must
+# not read outside the matrix.
 
 # %% [markdown]
 # ### Exercise 05.2 · Any size (core)
 #
-# Now for every M, N and K from 1 on. Mask both loads; the store has its mask already.
+# Now for every M, N and K from 1 on; 32 bits are enough for the offsets. Mask both loads; the store
+# has its mask already.
 
 
 # %%
@@ -291,10 +292,10 @@ check("05.2", edges_kernel)
 # </details>
 
 # %% [markdown]
-# Here is the whole thing, with a launcher. It differs from yours in two places. The grid has one
-# axis instead of two, and six lines turn the program's number into a tile; the section *The order
-# of the tiles* explains them, so read over them for now. And the store rounds the accumulator to
-# whatever type `c` has, once, at the very end.
+# Here is the whole thing, with a launcher. It differs from yours in one place: the grid has one
+# axis instead of two, and a few lines turn the program's number into a tile. The section *The order
+# of the tiles* explains them, so read over them for now. The store is yours. It rounds the
+# accumulator to whatever type `c` has, once, at the very end.
 
 
 # %%
@@ -394,7 +395,7 @@ for target in ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942", "gfx1100"):
 # %% [markdown]
 # These are counts in the program of one thread. All 32 threads of a warp execute an `mma` together,
 # and four warps, 128 threads, execute a `wgmma` together. So every generation does more per
-# instruction, and fewer threads are needed to keep it going:
+# instruction, and in the last one a single thread is enough to start it:
 #
 # | target | GPUs | instruction | who issues it | where the operands lie |
 # |---|---|---|---|---|
@@ -402,8 +403,8 @@ for target in ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942", "gfx1100"):
 # | sm_80 to sm_89, sm_120, sm_121 | A100, RTX 30 to 50, DGX Spark | `mma` 16 x 8 x 16 | a warp | registers |
 # | sm_90 | H100, H200 | `wgmma` 64 x N x 16 | four warps | shared memory; `a` may be in registers |
 # | sm_100, sm_103 | B200, B300 | `tcgen05` | one thread | shared memory; `a` may be in tensor memory, and the sum is |
-# | gfx942 | MI300X | `mfma` 32 x 32 x 8 | a wavefront | registers |
-# | gfx1100 | RX 7900 | `wmma` 16 x 16 x 16 | a wavefront | registers |
+# | gfx942 | MI300X | `mfma` 32 x 32 x 8 | a wavefront, AMD's warp | registers |
+# | gfx1100 | RX 7900 | `wmma` 16 x 16 x 16 | a wavefront, AMD's warp | registers |
 #
 # **Tensor memory** is storage that a B200 or B300 has in each multiprocessor beside the shared
 # memory, for the sums of the tensor cores. Follow the last column down the NVIDIA rows: first the
@@ -418,9 +419,9 @@ for target in ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942", "gfx1100"):
 explore(tile_kernel, big, big, out, M=64, N=64, K=64, target="sm_90", stages=["ttgir", "ptx"])
 
 # %% [markdown]
-# An instruction that multiplies 16 x 16 by 16 x 8 cannot multiply less. For float16 on NVIDIA GPUs
-# the K of a dot must be 16 or more. The interpreter does not mind, so this is one of the mistakes
-# that only the compiler finds:
+# An instruction that multiplies 16 x 16 by 16 x 8 cannot multiply less. With a smaller M or N part
+# of its work is thrown away, but for float16 on NVIDIA GPUs the K of a dot must be 16 or more. The
+# interpreter does not mind, so this is one of the mistakes that only the compiler finds:
 
 # %%
 try:
@@ -480,14 +481,15 @@ check("05.3", small_kernel)
 # stored in any of these formats, so the 11 digits of a float16 are 10 stored ones, just as many.
 # A bfloat16 stores 7.
 #
-# **Predict:** which of the four formats below loses most, and which two come out nearly alike?
+# **Predict:** which of the four formats below loses most? TF32 and float16 have equally many
+# digits: do they come out alike?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# bfloat16 loses most, with the fewest digits. TF32 and float16 have the same number of digits. TF32
-# is still behind: converting to float16 rounds to the nearest number, while TF32 is cut off here.
-# Cutting can lose twice as much, and always in the same direction.
+# bfloat16 loses most, with the fewest digits. TF32 and float16 do not come out alike: converting to
+# float16 rounds to the nearest number, while TF32 is cut off here. Cutting can lose twice as much,
+# and always in the same direction.
 #
 # </details>
 
@@ -569,9 +571,9 @@ print(observed().dots)
 # For tiles of 64 x 64 that is 64 * 64 / 128 = 32. Who delivers all these bytes? It cannot be device
 # memory: 32 operations per byte at 4.25 TB/s would be 136 TFLOP/s, and 295 were recorded. Most of
 # the repeated reading finds its numbers in the L2 cache. That is faster, but it is not free. Lesson
-# 00's page of the machine has its speed: 9.66 TB/s on an H200. So there is a second roof above
-# every kernel, the **L2 roof**: the operations per byte that a program asks for, times the bytes per
-# second that the L2 cache delivers. (`cost` has it too.)
+# 00's page of the machine has its speed: 9.66 TB/s on an H200. So there is one more roof above
+# every kernel, the **L2 roof**: the operations per byte that a program asks for, times the bytes
+# per second that the L2 cache delivers. (`cost` has it too.)
 #
 # **Predict:** what does a tile twice as large in both directions do to the operations per byte?
 # And where is the L2 roof for tiles of 64 x 64?
@@ -592,12 +594,12 @@ for block_m, block_n in ((32, 32), (64, 64), (128, 128), (128, 256)):
     print(f"{block_m:3} x {block_n:3}: {per_byte:2.0f} operations per byte, {at_most}")
 
 # %% [markdown]
-# `matmul_v2` has tiles of 64 x 64 too, in the better order that comes next, and was recorded at 313.
-# That explains it: the tensor cores wait for the L2 cache. (It is a percent *above* the roof: the
-# roof was measured, with another kernel.)
+# `matmul_v2` has tiles of 64 x 64 too, in the better order that comes next, and was recorded at
+# 313. It is at the L2 roof, so its tensor cores wait for the L2 cache. (313 is a percent *above*
+# the roof: that was measured with another kernel.)
 #
-# The cure is larger tiles. Here are the versions of `kernels/matmul.py` under both roofs; from `v3`
-# on, the tiles are 128 x 256.
+# The cure is larger tiles. Here are the versions of `kernels/matmul.py` under the L2 roof and that
+# of the tensor cores; from `v3` on, the tiles at 4,096 are 128 x 256.
 
 # %%
 per_byte = {"matmul_v1": 32, "matmul_v2": 32}
@@ -615,7 +617,8 @@ draw.ladder(recorded("matmul"), per_byte, x=4096)
 # <summary>Answer</summary>
 #
 # 8 warps are 256 threads, so 128 * 256 / 256 = 128 float32 per thread, half of the 255 registers
-# that a thread may have. For 256 x 256 it is 256, one more than there are.
+# that a thread may have. For 256 x 256 it is 256, one more than there are, and more warps do not
+# help: the tile takes all the registers of the multiprocessor.
 #
 # </details>
 
@@ -626,11 +629,10 @@ draw.ladder(recorded("matmul"), per_byte, x=4096)
 #
 # The L2 cache can only deliver what is in it. An H200 has 63 MB of it, and the two matrices of
 # 8,192 x 8,192 take 134 MB each. So what is in there when a program asks? What programs that run at
-# the same time have just read. If these share rows of `a` and columns of `b`, device memory has
-# little to deliver.
+# the same time have just read.
 #
-# Nothing promises in which order programs run, but as a rule they start by their numbers. And which
-# tile a number means is up to you. In the pictures 16 programs run at a time.
+# As a rule programs start in the order of their numbers, and which tile a number means is up to
+# you. In the pictures 16 programs run at a time.
 #
 # **Predict:** in the obvious order, row after row, 16 programs of an 8 x 8 grid of tiles take two
 # rows of tiles of `a` and eight columns of `b`: 10 together. What is the fewest possible?
@@ -646,9 +648,9 @@ draw.ladder(recorded("matmul"), per_byte, x=4096)
 draw.slide(lambda group_m: draw.order(8, 8, group_m, programs=16), group_m=[1, 2, 4, 8])
 
 # %% [markdown]
-# That is what the six lines in `matmul_kernel` do. Tiles are counted in groups that are `GROUP_M`
+# That is what those lines in `matmul_kernel` do. Tiles are counted in groups that are `GROUP_M`
 # rows high and as wide as `c`. Within a group the numbers go down first, and then one column to the
-# right. Read the lines again with the picture for `group_m=4`:
+# right. With the picture for `group_m=4`:
 #
 # - A group has `GROUP_M * tiles_n` tiles, so `pid` divided by that, rounded down, is the number of
 #   the group, and times `GROUP_M` it is the group's first row of tiles, `first_m`.
@@ -657,7 +659,7 @@ draw.slide(lambda group_m: draw.order(8, 8, group_m, programs=16), group_m=[1, 2
 #   `within // height` counts the columns.
 #
 # How much does it save? Here are the first 132 programs of a product of 2,048 x 2,048 in tiles of
-# 64 x 64, in a single iteration, so K is 64.
+# 64 x 64, with K = 64.
 
 # %%
 tall, wide = (torch.empty(*s, device="meta", dtype=torch.float16) for s in ((2048, 64), (64, 2048)))
@@ -672,8 +674,7 @@ for group_m in (1, 8):
 # %% [markdown]
 # All 132 programs ask for two tiles each, in either order, so the L2 cache has as much to do. But
 # device memory has to deliver only 25 tiles in place of 37. On an H200 the groups were worth 6 % at
-# 4,096, where each operand has 34 MB and the cache nearly holds both, and 17 % at 8,192. And they
-# never change the result.
+# 4,096, where the cache nearly holds both operands, and 17 % at 8,192.
 
 # %% [markdown]
 # ### Exercise 05.4 · Tiles of 132 programs (core)
@@ -742,8 +743,9 @@ draw.layout(s, "product")
 #
 # Shared memory has a trap of its own. It consists of 32 **banks**, each 4 bytes wide: bytes 0 to 3
 # are in bank 0, bytes 4 to 7 in bank 1, and after bank 31 it starts again with bank 0. In one cycle
-# every bank delivers 4 bytes. If two threads of a warp need different bytes of the same bank, the
-# second one waits for another cycle, and that is a **bank conflict**.
+# every bank delivers one group of 4 neighboring bytes. If two threads of a warp need different
+# groups from the same bank, the second one waits for another cycle, and that is a **bank
+# conflict**.
 #
 # Now look at our tile of `a`. A row has 64 float16, 128 bytes, so every row would begin in bank 0.
 # And a warp reads 16 bytes from each of eight rows at once. All eight would need banks 0 to 3, and
@@ -757,16 +759,18 @@ plain = s.replace(ttgir=s.ttgir.replace("maxPhase = 8", "maxPhase = 1"))
 draw.layout(plain.layouts["#shared"], access=operand, rows=9)
 
 # %% [markdown]
-# What can one do? In row 1 exchange the pieces of 16 bytes pairwise, in row 2 exchange pairs of
-# them, and so on, in another way in each of eight rows. Nothing gets larger, and each column of
-# pieces is now spread over all the banks. To store the rows of a tile so is to **swizzle** them.
+# What can one do? In row `r`, from 0 to 7, put piece `p` of 16 bytes in place `p ^ r`, where `^` is
+# Python's exclusive or: in row 1 neighbors change places, in row 2 pairs of them, and so on.
+# Nothing gets larger, and each column of pieces is now spread over all the banks. To store the rows
+# of a tile so is to **swizzle** them.
 #
 # **Predict:** in which bank does row 1 begin then?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# A piece of 16 bytes covers four banks. Row 1 begins with its second piece, and so in bank 4.
+# A piece of 16 bytes covers four banks. The first piece of row 1 has changed places with the
+# second, so it lies in banks 4 to 7: row 1 begins in bank 4.
 #
 # </details>
 
@@ -774,9 +778,9 @@ draw.layout(plain.layouts["#shared"], access=operand, rows=9)
 draw.layout(s.layouts["#shared"], access=operand, rows=9)
 
 # %% [markdown]
-# One cycle instead of eight. You get this from the compiler without asking. On Hopper the tensor
-# cores read shared memory themselves, and know this way of storing; there the layout is called
-# `nvmma_shared`. With these you have met nearly all layouts:
+# One cycle instead of eight, and the compiler does it unasked. On Hopper the tensor cores read
+# shared memory themselves, and know this way of storing; there the layout is called `nvmma_shared`.
+# Here are the layouts that you have met, and others that you may meet:
 #
 # | layout | where you meet it |
 # |---|---|
@@ -840,11 +844,11 @@ for num_stages in (1, 2, 3, 4):
 # memory straight to shared memory, past the registers, and the thread that started one goes on with
 # other work and waits for it later.
 #
-# A deeper pipeline helps until there is nothing left to wait for, and shared memory sets the end: a
-# program may have 227 KB on an H200, 163 KB on an A100 and 99 KB on an RTX 4090. On Hopper `wgmma`
-# is asynchronous as well, and still reads one buffer while the next is being filled, so each
-# iteration under way needs a buffer of its own. On sm_80 and sm_89 a depth of 4 needs only three
-# buffers. A T4 has no `cp.async`, and depth changes nothing there.
+# A deeper pipeline helps until there is nothing left to wait for, and shared memory sets the limit:
+# a program may have 227 KB on an H200, 163 KB on an A100 and 99 KB on an RTX 4090. On Hopper
+# `wgmma` is asynchronous as well, and still reads one buffer while the next is being filled, so
+# each iteration under way needs a buffer of its own. On sm_80 and sm_89 a depth of 4 needs only
+# three buffers. A T4 has no `cp.async`, and depth changes nothing there.
 
 # %% [markdown]
 # ### Exercise 05.5 · How deep? (core)
@@ -910,8 +914,8 @@ def described_kernel(
 # The launcher makes a descriptor for each matrix, with the shape of the tile that the kernel will
 # ask for, and gives the descriptors to the kernel in place of the tensors. The matrices here are
 # 100 x 104 and 104 x 104, and tiles of 32 x 32 stick out. No masks are needed: what lies outside is
-# read as 0, along K for both operands, and is not written. (Why 104 and not 100? Each row has to
-# begin at a multiple of 16 bytes, which is 8 float16.)
+# read as 0 and never written, so both operands have their zeros along K. (104 columns, since each
+# row has to begin at a multiple of 16 bytes.)
 
 # %%
 x, y, z = (torch.randn(rows, 104, device=DEVICE).half() for rows in (100, 104, 100))
@@ -921,7 +925,7 @@ print(torch.allclose(z.float(), x.float() @ y.float(), atol=0.05))
 
 # %% [markdown]
 # What has become of the registers and the copies? Both kernels have tiles of 64 x 128 and a depth
-# of 3.
+# of 3, which is what Triton takes if you do not say.
 #
 # **Predict:** more registers than with pointers, or fewer? And what takes them up now?
 #
@@ -942,13 +946,13 @@ for name, each in (("pointers", at_depth(3)), ("descriptors", d)):
     print(f"{name:11}: {each.resources.registers} registers, {copies} asynchronous copies")
 
 # %% [markdown]
-# Not all of the difference is the descriptors' doing: this kernel has no groups, and `matmul_kernel`
-# without its groups takes 113 registers. From 113 to 90 is a fifth.
+# Not all of the difference is the descriptors' doing: this kernel has no groups, and
+# `matmul_kernel` without its groups takes 113 registers. From 113 to 90 is a fifth less.
 #
 # The seven copies are instructions in the code: two loads in each of three places, twice before the
 # loop to fill the pipeline and once in it, and the store. Each is carried out by very few threads.
-# For a tile of `a` it is a single one. For a tile of `b` it is two, because such a copy moves rows
-# of at most 128 bytes, as wide as the swizzle, and a row of `b`'s tile has 256.
+# One thread copies a tile of `a`. Two threads copy a tile of `b`, half each, because such a copy
+# moves rows of at most 128 bytes, as wide as the swizzle, and a row of `b`'s tile has 256.
 #
 # Linear layers store their weights as [N, K], each row the weights of one output. So what PyTorch
 # computes is `x @ w.T`. A descriptor cannot describe `w.T`, because its last stride is not 1. But
@@ -1017,11 +1021,11 @@ check("05.7", linear)
 #
 # *Routes: all*
 #
-# A product of 8,192 x 8,192 has 2,048 tiles of 128 x 256. With a depth of 4 each program takes
-# 192 KB of shared memory, so a multiprocessor holds a single one. While it stores its tile, the
-# tensor cores have nothing to do. Then the next program starts and asks for its first operands, and
-# until these arrive the tensor cores still have nothing to do. That happens 15 times on each
-# multiprocessor, and no other program is there to fill the gap.
+# A product of 8,192 x 8,192 has 2,048 tiles of 128 x 256. With a depth of 4 each program takes 192
+# KB of shared memory, so a multiprocessor holds a single one. While it stores its tile, the tensor
+# cores have nothing to do, and then they wait again until the next program's first operands arrive.
+# That happens 15 or 16 times on each of the 132 multiprocessors, and no other program fills the
+# gap.
 #
 # What if a program did not end? Start only as many as there are multiprocessors, and let each
 # compute one tile after the other: *persistent* programs, as in lesson 04. Which tiles does program
@@ -1048,10 +1052,11 @@ print(owners.tolist())
 # %% [markdown]
 # ### Exercise 05.8 · A persistent product (core)
 #
-# Write the product of `described_kernel` for persistent programs. The exercise starts a few of
-# them, numbered along axis 0, and each computes tile after tile. Tiles are counted row after row,
-# and there are `n_tiles`. The loop along K is in `tile_product`, a function that your kernel can
-# call. `a_desc`, `b_desc` and `c_desc` are descriptors with the shapes of their tiles.
+# Write the product of `described_kernel` for persistent programs. `check` starts a few of them,
+# numbered along axis 0, and each computes tile after tile. Tiles are counted row after row, and
+# there are `n_tiles`. Store each tile in the type of `c_desc`. The loop along K is in
+# `tile_product`, a function that your kernel can call. `a_desc`, `b_desc` and `c_desc` are
+# descriptors with the shapes of their tiles.
 
 
 # %%
@@ -1110,9 +1115,10 @@ check("05.8", persistent_kernel)
 #
 # ### The finished kernel
 #
-# You now know nearly everything in `matmul_kernel_v5`, the course's fastest. This is its loop, word
-# for word from [kernels/matmul.py](../kernels/matmul.py). `grouped` is the rule of the six lines,
-# and `load_tile` is `desc.load`, or `desc.load(…).T` where a matrix lies transposed.
+# You now know nearly everything in `matmul_kernel_v5`, the course's fastest for large matrices.
+# This is its loop, word for word from [kernels/matmul.py](../kernels/matmul.py). `grouped` is the
+# rule of the six lines, and `load_tile` is `desc.load` or, where a matrix lies transposed,
+# `desc.load(…).T` with the offsets exchanged.
 #
 # ```python
 # n_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
@@ -1136,19 +1142,21 @@ check("05.8", persistent_kernel)
 # <summary>Answer</summary>
 #
 # The four buffers take 4 * (128 * 64 + 64 * 256) * 2 = 196,608 bytes, and a whole tile of `c` would
-# take 65,536 more: too much. Half a tile is 32,768, and it fits, with a few bytes for the barriers:
-# 229,408 as compiled. So two stores buy a deeper pipeline.
+# take 65,536 more: too much. Half a tile is 32,768, the two halves use the same room in turn, and
+# 32 bytes more serve to wait for the copies: 229,408 as compiled. So two stores buy a deeper
+# pipeline.
 #
 # </details>
 #
-# 2. What does the line with `split` do to the shape of `acc`, step by step?
+# 2. What does the line with `split` do to the shape of `acc`, step by step? (`split` takes a block
+#    apart along a last axis of length 2.)
 #
 # <details>
 # <summary>Answer</summary>
 #
 # `reshape` cuts each row into two halves, [128, 2, 128]. `permute` moves the axis of the two halves
-# to the end, [128, 128, 2]. `split` takes a block apart along a last axis of length 2, into the
-# left half of the tile and the right half, [128, 128] each.
+# to the end, [128, 128, 2]. `split` gives the left half of the tile and the right half, [128, 128]
+# each.
 #
 # </details>
 
@@ -1176,26 +1184,25 @@ draw.speeds(speeds, series=names, xs=[2048, 4096, 8192], relative_to="torch")
 
 # %% [markdown]
 # At 8,192, descriptors gain 3 % over pointers, and persistent programs one more percent; at 4,096
-# it is 2 % each. Near the top, gains come in steps of this size.
+# it is 2 % each.
 #
-# At 1,024 (first picture) `v4` and `v5` fall behind. Their tiles of 128 x 256 make 32 programs
-# there, for 132 multiprocessors, and 100 of them have nothing to do. `matmul` takes smaller tiles
-# at that size.
+# At 1,024 (first picture) `v4` and `v5` fall behind. They keep their tiles of 128 x 256, which make
+# only 32 programs there. `v3` and `matmul` take smaller ones.
 #
 # These pictures show the GPU's time alone. A launch of these versions also takes the CPU 70 to 100
 # microseconds, where PyTorch's product takes 22, and the GPU is done with 1,024 x 1,024 in 10. So
-# for small matrices a kernel that is launched from Python keeps the GPU waiting. Lesson 07 shows
-# what to do about it.
+# for small matrices the GPU waits for Python (see lesson 07).
 #
-# So when is it worth writing one? When something follows the product that can be done while it is
-# still in registers. Try it.
+# So write one when something follows the product that can be done while it is still in registers.
+# Try it.
 
 # %% [markdown]
 # ### Exercise 05.6 · A layer in one launch (stretch)
 #
 # `linear_relu(x, w, bias)` is `torch.relu(x @ w.T + bias)`, in float16: `x` is [M, K], its rows
-# `stride_xm` elements apart, `w` is [N, K] and `bias` [N], both contiguous; any M, N and K.
-# Write the rest of the kernel. Add the bias and apply the ReLU in float32, and round once.
+# contiguous and `stride_xm` elements apart, `w` is [N, K] and `bias` [N], both contiguous; M, N and
+# K from 1 on. Write the rest of the kernel. Add the bias and apply the ReLU in float32, and round
+# once.
 
 
 # %%
@@ -1279,7 +1286,7 @@ check("05.6", linear_relu)
 # <details>
 # <summary>Answer</summary>
 #
-# 128 * 64 / 192 = 43 operations per byte, and 43 * 9.7 = 414 TFLOP/s.
+# 128 * 64 / 192 = 42.7 operations per byte, and 42.7 * 9.7 = 414 TFLOP/s.
 #
 # </details>
 #

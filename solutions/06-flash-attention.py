@@ -8,8 +8,8 @@
 # almost all that you have learned: dot products on tensor cores, the online normalizer, masks,
 # registers, pipelines.
 #
-# It is a long lesson, and its last part is the hardest of the course. There you read the
-# course's finished kernels, line by line, as they stand.
+# It is a long lesson, in four sittings, and "Read the finished kernel" is the hardest section of
+# the course: there you read the course's finished kernels, line by line, as they stand.
 #
 # **By the end you can**
 #
@@ -27,16 +27,16 @@
 # | One tile of keys | 20 |
 # | The loop | 30 |
 # | Powers of two, and dividing once | 30 |
-# | Causal | 35 |
+# | Causal | 40 |
 # | Heads and lengths | 20 |
 # | Choosing tiles | 15 |
 # | Warps with different jobs | 10 |
-# | Read the finished kernel | 20 |
+# | Read the finished kernel | 25 |
 # | Against the best | 7 |
 # | Where attention stands in 2026 | 3 |
 # | Three variations | 2 |
 # | Stretch exercises | 40 |
-# | **All, an estimate** | 236 |
+# | **All, an estimate** | 246 |
 
 # %% [markdown]
 # **Two questions from lessons 04 and 05.** Answer them before you unfold the answers.
@@ -128,10 +128,10 @@ for name, moved in (("in steps", 6 * score_bytes + other_bytes), ("without score
     print(f"{name:14}: {took}, {operations / moved:5,.0f} operations per byte")
 
 # %% [markdown]
-# Done in steps, moving memory takes ten times as long as the arithmetic. Now suppose that only q,
-# k, v and the result moved. Then there would be 2,048 operations for each byte, ten times what
-# the two peaks balance at, and the tensor cores would bind. The arithmetic is the same either
-# way. **Flash attention** is attention whose scores never leave the multiprocessor.
+# Done in steps, moving the bytes takes ten times as long as the arithmetic. Now suppose that only
+# q, k, v and the result moved. Then there would be 2,048 operations for each byte, ten times what
+# the two peaks balance at, and the tensor cores would bind. The arithmetic is the same either way.
+# **Flash attention** is attention whose scores never leave the multiprocessor.
 
 # %% [markdown]
 # ## One tile of keys
@@ -139,9 +139,9 @@ for name, moved in (("in steps", 6 * score_bytes + other_bytes), ("without score
 # *Routes: all*
 #
 # Where do we begin? With what fits into one program: one tile of queries, `[BLOCK_M, D]`, and one
-# tile of keys and values, `[BLOCK_N, D]`. Then `tl.dot(q, tl.trans(k))` gives all their scores at
-# once, `[BLOCK_M, BLOCK_N]`. Softmax goes along `axis=1`, so its maximum and its sum are one
-# number per query, and a second `tl.dot` weighs the values.
+# tile of keys and values, `[BLOCK_N, D]`. Then `tl.dot(q, tl.trans(k))`, where `tl.trans` exchanges
+# the two axes, gives all their scores at once, `[BLOCK_M, BLOCK_N]`. Softmax goes along `axis=1`,
+# so its maximum and its sum are one number per query, and a second `tl.dot` weighs the values.
 #
 # There is one trap. The number of keys need not fill the tile, so keys past the last one are
 # masked and loaded as 0. In lesson 05 zeros were harmless: they add nothing to a product.
@@ -170,12 +170,12 @@ print([round(share, 3) for share in torch.softmax(scores, dim=0).tolist()])
 # %% [markdown]
 # ### Exercise 06.1 · One tile (core)
 #
-# One program: `BLOCK_M` queries, all of them there, and `n_keys` keys and values, at most
-# `BLOCK_N`. All tensors are float16 and contiguous. In PyTorch: `attention_in_steps(q, k, v,
-# scale)`.
+# One program has `BLOCK_M` queries, all of them there, and `n_keys` keys and values, at most
+# `BLOCK_N`. Compute its result and store it to `out_ptr`. All tensors are float16 and contiguous.
+# In PyTorch: `attention_in_steps(q, k, v, scale)`.
 #
-# The exponentials lie between 0 and 1. They may go to the second dot as float16, which rounds
-# each of them once. Their sum must stay in float32.
+# After the maximum is subtracted, the exponentials lie between 0 and 1. They may go to the second
+# dot as float16, which rounds each of them once. Their sum must stay in float32.
 
 
 # %%
@@ -255,10 +255,10 @@ draw.attention(64, 128, block_m=16, block_n=16, program=2)
 #             =  exp(old m - new m) * acc(old m)
 # ```
 #
-# The factor does not depend on n, so it leaves the sum. `total` is the same sum with 1 in place
-# of v_n, so it gets the same factor. Call it `rescale`. The division comes after the loop:
-# softmax divides each exponential by the total, and it makes no difference whether one divides
-# the terms or their sum.
+# The factor does not depend on n, so it can be taken out of the sum. `total` is the same sum with 1
+# in place of v_n, so it gets the same factor. Call it `rescale`. The division comes after the loop:
+# softmax divides each exponential by the total, and it makes no difference whether one divides the
+# terms or their sum.
 #
 # Here is one query with two tiles of two keys, whose values are single numbers.
 
@@ -356,11 +356,12 @@ check("06.2", loop_kernel)
 
 # %% [markdown]
 # You have written the core of flash attention. The papers, and the course's own finished kernels,
-# give the same six things shorter names. Keep this table at hand for the rest of the lesson.
+# call the same things by shorter names. Keep this table at hand for the rest of the lesson; its
+# last row comes in the next sitting.
 #
 # | in this lesson | in `kernels/` and the papers | what it is |
 # |---|---|---|
-# | `scores` | S | queries times keys; scaled in the papers and in v1, later unscaled |
+# | `scores` | S | queries times keys; scaled in the papers and so far, unscaled from the next section on |
 # | `power` | P; in the papers P with a tilde | exp(S - m), not yet divided |
 # | shares | no name; in the papers P | softmax(S), also called attention probabilities |
 # | `m` | m | the largest score of each row so far |
@@ -530,17 +531,18 @@ for in_twos, line in ((False, "power = tl.exp("), (True, "power = tl.exp2(")):
 
 # %% [markdown]
 # Six instructions per score against two: a multiply-add, `FFMA`, and the power, `MUFU.EX2`. (A
-# multiply-add computes a * b + c at once.) `tl.exp` also tests each result and scales those below
-# 2^-126, so that they keep their digits. We do not need that: a share so small is nothing beside
-# one of 1.
+# multiply-add computes a * b + c at once.) `tl.exp` also tests each exponent. Where the result
+# would lie below 2^-126, it takes two more multiplications, so that the result keeps its digits. We
+# do not need that: the largest power of a row is 1, and beside it one so small is nothing.
 
 # %% [markdown]
 # ### Exercise 06.9 · The scale in the exponent (core)
 #
 # Your loop from 06.2 once more, in powers of two. `scores` comes unscaled from the dot, and
 # `scale2` is the scale times log2(e). Let `m` count in powers of two: it is the maximum of the
-# scores times `scale2`. Each score may be multiplied once, after the maximum was taken. In
-# PyTorch: `attention_in_steps(q, k, v, scale)`.
+# scores times `scale2`. Multiply each score only once, and only after the maximum has been taken.
+# (The number is out of order; the place is right.) In PyTorch: `attention_in_steps(q, k, v,
+# scale)`.
 
 
 # %%
@@ -613,9 +615,9 @@ check("06.9", twos_kernel)
 # %% [markdown]
 # ### Exercise 06.3 · Log-sum-exp (core)
 #
-# The log-sum-exp of each query's scores, in natural logarithms, as float32 `[n_queries]`; compute
-# with `tl.exp2`. `scale2` is the scale times log2(e), so `scores` are in powers of two, and so is
-# `m`. In PyTorch: `torch.logsumexp(q.float() @ k.float().mT * scale, dim=-1)`.
+# Store the log-sum-exp of each query's scores, in natural logarithms, as float32 `[n_queries]`;
+# compute with `tl.exp2`. `scale2` is the scale times log2(e), so `scores` are in powers of two, and
+# so is `m`. In PyTorch: `torch.logsumexp(q.float() @ k.float().mT * scale, dim=-1)`.
 
 
 # %%
@@ -668,7 +670,7 @@ check("06.3", lse_kernel)
 # </details>
 
 # %% [markdown]
-# Now attend to two halves of the keys, each by itself, and merge. `exp(lse)` is the sum of one
+# Now attend to two parts of the keys, each by itself, and merge. `exp(lse)` is the sum of one
 # half's exponentials, so a half's part of the whole is its exp(lse) over the sum of both: the
 # softmax of the two log-sum-exps. The course's finished kernel returns them; its tensors are
 # `[batch, heads, length, D]`.
@@ -682,10 +684,10 @@ merged = parts[0, ..., None] * outs[0] + parts[1, ..., None] * outs[1]
 print(torch.allclose(merged, reference(q.float(), k.float(), v.float()), atol=2e-3))
 
 # %% [markdown]
-# The merged result is that of all keys. Where is this good for anything? When a model writes text
-# word by word, there is one query and very many keys. One program per head would leave most of
-# the GPU idle. Split over many programs, the keys are read by all multiprocessors at once. That
-# is called **split-KV**, or flash-decoding, and exercise 06.11 is about it.
+# The merged result is that of all keys. What is this good for? When a model writes text word by
+# word, there is one query and very many keys. One program per head would leave most of the GPU
+# idle. Split over many programs, the keys are read by all multiprocessors at once. That is called
+# **split-KV**, or flash-decoding, and exercise 06.11 is about it.
 
 # %% [markdown]
 # ## Causal
@@ -844,9 +846,9 @@ check("06.5", causal_loop_kernel)
 # each score, and guards against -inf cost more. Can whole tiles go without?
 #
 # An `if` in the loop would be decided again in each iteration. Two loops are better: one over the
-# whole tiles, and one over the masked ones, to which a tile past the end of the keys belongs too.
-# So that the body is written once, it becomes a function with a constexpr `MASKED`. The compiler
-# makes a copy for each value, and what stands under `if MASKED` is not in the other copy at all.
+# whole tiles, and one over the masked ones, among them a last tile that the keys do not fill. So
+# that the body is written once, it becomes a function with a constexpr `MASKED`. The compiler makes
+# a copy for each value, and what stands under `if MASKED` is not in the other copy at all.
 
 
 # %%
@@ -972,10 +974,11 @@ print(f"{causal.dot['fp16'] / full.dot['fp16']:.2%} of the operations")
 # The masked tiles, 8 of the 36, do the work of whole ones for half of the result. Larger tiles
 # waste more at the staircase, and read k and v less often.
 #
-# A causal launch is also uneven: a head's first program has one tile of keys, and its last one
-# has all. In which order should programs start? Let 132 multiprocessors run one program each, and
-# take the next when they are done; time is counted in tiles. 16 heads of 528 tiles over 132
-# multiprocessors are 64 for each, so no order can end before 64.
+# A causal launch is also uneven: a head's first program has one tile of keys, and its last one has
+# all. In which order should programs start? Take 16 heads of 32 programs each, which have 1, 2, …
+# 32 score tiles: 528 for a head. Let 132 multiprocessors run one program each, and take the next
+# when they are done; time is counted in score tiles. 16 * 528 / 132 is 64, so no order can end
+# before 64.
 #
 # **Predict:** which is better, to start the short programs first or the long ones?
 #
@@ -1004,8 +1007,8 @@ print("long ones first, of all heads: ", done_at([tiles for tiles in down for _ 
 # %% [markdown]
 # Head by head it does not help much, because the last head's long programs begin late in either
 # order. Over all heads at once the end comes at 65. But this count knows nothing of the L2 cache,
-# and programs that run at the same time then read the keys of all heads at once. At the end of
-# the lesson you meet a third order, in the course's fastest kernel.
+# and programs that run at the same time then read the keys of all heads at once. In "Read the
+# finished kernel" you meet a fourth order, that of the course's fastest kernel.
 
 # %% [markdown]
 # ## Sitting 3
@@ -1031,7 +1034,8 @@ print("long ones first, of all heads: ", done_at([tiles for tiles in down for _ 
 # strides per tensor, from batch to batch, from head to head and from row to row, reads both as
 # they lie.
 #
-# **Predict:** which three strides does the kernel get for `x` in the second way?
+# **Predict:** `x` has the shape [2, 100, 6, 32], in the second way. Which three strides does the
+# kernel get for it?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1110,10 +1114,10 @@ check("06.6", grouped_kernel)
 # </details>
 
 # %% [markdown]
-# Does sharing make the kernel faster too? There is one program per query head, and each still
-# reads all keys of its key head. So as many bytes are asked for as before; only the L2 cache can
-# serve more of them. And when a model writes word by word, M is 1, but a dot needs 16 rows: 15 of
-# 16 are padding.
+# Does sharing make the kernel faster too? There is one program per query head, and each still reads
+# all keys of its key head. So as many bytes are asked for as before; only the L2 cache can serve
+# more of them. And when a model writes word by word, M is 1, but a tensor core multiplies 16 rows
+# at once: 15 of 16 are padding.
 #
 # Both are cured at once. Let the four heads of a group be four rows of one tile: they see the
 # same keys. Nothing is moved for it. With M = 1, `q` of 32 heads of one query is, in memory, also
@@ -1139,8 +1143,9 @@ for name, queries in (("one program per head", q), ("packed", q.view(1, 8, 4, 64
     print(f"{name:20}: {c.bytes_loaded:9,} bytes asked for, {c.dot['fp16']:11,} operations of dots")
 
 # %% [markdown]
-# A quarter of both. If M is larger than 1 and a causal mask is needed, packing takes more care:
-# the position of row r is then r // group or r % group, depending on how the rows are laid.
+# A quarter of both. If M is larger than 1 and a causal mask is needed, packing takes more care: row
+# r is at position r % M if the rows lie head after head, and at r // group if the heads of one
+# position lie side by side.
 #
 # ## Choosing tiles
 #
@@ -1247,9 +1252,15 @@ check("06.7", registers)
 # </details>
 
 # %% [markdown]
-# On another GPU the answer is another. An RTX 4090 (sm_89) gives a program 99 KB, and one buffer
-# less is needed per depth, as in lesson 05. Its tensor cores take operands from registers alone,
-# so q is read from shared memory again in each iteration, and a thread needs more registers.
+# Here is that tile to scale: the registers of a thread, and the shared memory of a program.
+
+# %%
+draw.room(try_tile("sm_90", 128, 128, 8, 3), "acc", "scores")
+
+# %% [markdown]
+# Another GPU has another answer. An RTX 4090 (sm_89) gives a program 99 KB, and needs one buffer
+# less for the same depth, as in lesson 05. Its tensor cores take operands from registers alone, so
+# q is read from shared memory again in each iteration, and a thread needs more registers.
 
 # %%
 for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
@@ -1289,8 +1300,8 @@ draw.pipeline(try_tile("sm_90", 128, 64, 8, 3))
 draw.specialized(consumers=2, tiles=5)
 
 # %% [markdown]
-# In Triton you ask for it with a word at the loop, `warp_specialize=True`, and the compiler
-# divides the work. On an H200 it does so only where q, k and v all come by descriptors. The
+# In Triton you ask for it with a word at the loop, `warp_specialize=True`, and the compiler divides
+# the work. On an H200 such a loop compiles only where q, k and v all come by descriptors. The
 # course's v5 is written so. Compile it, and look for three things in its PTX: how many warps are
 # launched, what each group does, and how many registers it asks for.
 
@@ -1393,17 +1404,26 @@ for group in ("4" + first, *others):
 #
 # *Routes: all*
 #
-# Now you read what the course ships, as it stands in [kernels/](../kernels): first
+# Now you read what the course ships, as it stands in `kernels/`: first
 # `flash_attention_kernel`, which is v2, v3 and v4 with other settings, then `_fwd_kernel`, the
 # form that C calls, and at last v5. A few lines at a time, and under each piece a question. Try
 # to answer before you unfold. The names are those of the table above: S, P, m, l, O, alpha.
 #
 # If you cannot answer one, that is no failure: this is the hardest reading in the course, and
 # each answer says what the line is for.
+#
+# | version | what is new in it |
+# |---|---|
+# | v1 | `attention_kernel` with strides and grouped heads; a mask on every tile |
+# | v2 | exp2 with the scale folded in; whole tiles without a mask; long programs first |
+# | v3 | as v2, with larger tiles and more depth |
+# | v4 | as v3, with k and v by descriptors |
+# | v5 | specialized warps and persistent programs |
 
 # %% [markdown]
-# The first piece is the head of the kernel. You know strides and the tile sizes; new is `EVEN_M`
-# and its like.
+# The first piece is the head of the kernel. `K` and `V` are pointers or, with `DESCRIPTORS`,
+# descriptors. `head_dim` need not be a power of two, so `BLOCK_HEADDIM` is the next one.
+# `stride_lse` leads from one head's log-sum-exps to the next's. New are also `EVEN_M` and its like.
 #
 # ```python
 # @triton.jit(do_not_specialize=["nheads"])
@@ -1425,7 +1445,7 @@ for group in ("4" + first, *others):
 # <summary>Answer</summary>
 #
 # A constant length would mean a kernel to compile for each length. What changes the code is only
-# whether the tiles divide the length, so that no mask is needed: two kernels are enough.
+# whether the tiles divide the length, so that no mask is needed: two kernels for each such flag.
 # `nheads` is only divided by. Without the note, Triton would compile one kernel for `nheads` = 1,
 # one for multiples of 16 and one for the rest, for no gain. You met this in lesson 04.
 #
@@ -1474,10 +1494,11 @@ for even in (False, True):
 # <details>
 # <summary>Answer</summary>
 #
-# `pair` counts heads over all batches: program_id(2) * heads + program_id(1). A caller may as
-# well launch (blocks, batch * heads, 1), and gets the same pairs. Then `pair // nheads` is the
-# batch and the remainder the head. Turned around, the blocks with the most keys start first, and
-# short ones fill the end. `batch * stride_qb` may pass 2^31, so both are made 64 bits wide first.
+# `pair` counts heads over all batches: program_id(2) * heads + program_id(1). A caller may as well
+# launch (blocks, batch * heads, 1), and gets the same pairs. Then `pair // nheads` is the batch and
+# the remainder the head. Turned around, each head's longest blocks start first. Head by head that
+# gains little, 82 in place of 85 in the count above, but it costs one subtraction. `batch *
+# stride_qb` may pass 2^31, so both are made 64 bits wide first.
 #
 # </details>
 #
@@ -1503,8 +1524,9 @@ for even in (False, True):
 # </details>
 
 # %% [markdown]
-# Next come the borders of the two loops. You wrote these in 06.5, and in `split_kernel` they are
-# called `whole` and `end`.
+# Next come the borders of the two loops. You wrote the second one in 06.5; in `split_kernel` they
+# are called `whole` and `end`. (Two more clamps stand here. In either case a loop whose end lies
+# below its start does not run.)
 #
 # ```python
 # # Every row of this tile sees all keys before `masked`, a multiple of BLOCK_N. From there up to
@@ -1590,7 +1612,10 @@ for even in (False, True):
 
 # %% [markdown]
 # Now the loop itself, in `attend`. It has the same job as yours, and takes either pointers or
-# descriptors, decided by a constexpr. First, the pointers.
+# descriptors, decided by a constexpr. `first_col` and `end_col` are the two borders that the caller
+# passes. v4's descriptors have four axes, as the tensors do, and tiles of `[1, 1, BLOCK_N,
+# BLOCK_HEADDIM]`: `reshape` drops the two axes of length 1, and `.T` is `tl.trans`. Places in a
+# descriptor's load are 32 bits wide, so batch and head are narrowed again. First, the pointers.
 #
 # ```python
 # rows = first_row + tl.arange(0, BLOCK_M)  # [BLOCK_M]
@@ -1650,8 +1675,8 @@ for even in (False, True):
 # </details>
 
 # %% [markdown]
-# The heart of it: the update of the maximum, the sum and the accumulator. `finite(m)` is the `base`
-# of 06.5: it gives 0 where the maximum is -inf.
+# The heart of it: the update of the maximum, the sum and the accumulator. `finite(m_new)` is the
+# `base` of 06.5: it gives 0 where the maximum is -inf.
 #
 # ```python
 # if MASKED:
@@ -1702,14 +1727,16 @@ for even in (False, True):
 #
 # P is rounded to the dtype of v, as the dot asks. S, m, l and O stay in float32. The pointers move
 # on by BLOCK_N rows; with 64 bits the step stays right where rows are very far apart. `tl.cast`
-# does what `.to` does, for a number that Triton may have made a constant as well: a stride of 1
-# becomes one.
+# does what `.to` does, and also takes a number that Triton has made a constant, as it does with a
+# stride of 1.
 #
 # </details>
 
 # %% [markdown]
-# That was v2, v3 and v4. C cannot pass a descriptor, so what is exported in lesson 07 is this
-# small kernel around it. (`TMP` and `batch` are not used; callers in C pass them all the same.)
+# That was v2, v3 and v4. What is exported in lesson 07 is this small kernel around it, in
+# [kernels/flash_attention_export.py](../kernels/flash_attention_export.py), since C cannot pass a
+# descriptor. Callers in C round the rows of lse up to `seqlen_q_rounded`, which is therefore
+# `stride_lse`. (`TMP` and `batch` are not used; callers pass them all the same.)
 #
 # ```python
 # @triton.jit(do_not_specialize=["batch", "nheads"])
@@ -1748,7 +1775,9 @@ for even in (False, True):
 
 # %% [markdown]
 # Now v5, from [kernels/flash_attention_specialized.py](../kernels/flash_attention_specialized.py).
-# It starts with the descriptors. `q_rows` is the number of rows of q in all its heads together.
+# It starts with the descriptors. `q_rows` is the number of rows of q, if all of it is read as one
+# matrix whose rows are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of the last
+# question.)
 #
 # ```python
 # q_tiles = tl.make_tensor_descriptor(
@@ -1773,9 +1802,10 @@ for even in (False, True):
 # <details>
 # <summary>Answer</summary>
 #
-# All heads of all batches are read as one matrix, one row per query, `stride_qm` apart. At the end
-# of a head a tile would not run into zeros but into the next head's rows. So v5 is only taken
-# where the tiles divide both lengths.
+# All of q is read as one matrix whose rows are `stride_qm` wide. In `[batch, heads, length, D]` a
+# row is one query of one head; in `[batch, length, heads, D]` it is one query of all heads, side by
+# side. At the end of a head a tile would not run into zeros but into the rows that come next. So v5
+# is only taken where BLOCK_M divides both lengths.
 #
 # </details>
 #
@@ -1802,8 +1832,9 @@ for even in (False, True):
 # </details>
 
 # %% [markdown]
-# The programs are persistent, as in lesson 05: as many as fit at a time, and each takes tile
-# after tile.
+# The programs are persistent, as in lesson 05: no more than the GPU holds at a time, and each takes
+# one tile of queries after another. A head has `n_blocks` of these tiles, and all heads together
+# have `n_tiles`.
 #
 # ```python
 # if PERSISTENT:
@@ -1836,9 +1867,9 @@ for even in (False, True):
 # </details>
 
 # %% [markdown]
-# You saw that starting long programs first brought 16 heads to an end at 82, and no order could
-# beat 64. Try this one: `run_specialized` launches 128 programs for these 512 tiles, as many as
-# share them evenly in four rounds.
+# You counted three orders, which ended at 85, 82 and 65. This is the fourth. `run_specialized`,
+# v5's launcher, starts 128 programs for these 16 * 32 = 512 tiles of queries, since 128 share them
+# evenly in four rounds. With 128 programs no order can end before 66.
 
 
 # %% tags=["nbval-check-output"]
@@ -1853,7 +1884,9 @@ each = [sum(lengths[tile_of(nth, 128, 512)] for nth in range(p, 512, 128)) for p
 print("the first program is done at", min(each), "and the last at", max(each))
 
 # %% [markdown]
-# All end together, and no program had to ask who is free.
+# All end together, and no program had to ask who is free. That is one later than the best order
+# before, but a round takes the tiles of four heads only, so the L2 cache is asked for the keys of
+# four heads at a time and not of sixteen.
 #
 # ```python
 # else:
@@ -1904,7 +1937,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # <summary>Answer</summary>
 #
 # `q_row` is where the head begins in the matrix of all heads. `first_row` is where the tile begins
-# in its head, counted from the end, so that the longest comes first.
+# in its head. Tiles are numbered from the end of the head, so that the longest comes first.
 #
 # </details>
 #
@@ -1948,9 +1981,11 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # <details>
 # <summary>Answer</summary>
 #
-# The producer runs the two `.load`s, of k and of v. All else is the consumers', for 64 rows each.
-# Since the tiles divide both lengths, a row of a tile that takes any key sees the first key. So
-# its maximum is a number from the first iteration on.
+# The producer runs the `.load`s of k and v, and that of q where the loop over tiles is divided. All
+# else is the consumers', for 64 rows each. v5 is only taken where both lengths are multiples of
+# BLOCK_M. So the staircase begins at the edge of a tile: either the whole tile sees no key, and the
+# loop does not run, or each of its rows sees the first key. So its maximum is a number from the
+# first iteration on.
 #
 # </details>
 
@@ -2063,8 +2098,9 @@ for head_dim in (64, 128, 256):
     print(f"D = {head_dim:3}: {extremes}, {sum(ratios) / 10:.2f} on average")
 
 # %% [markdown]
-# What is left is in the loop. Within one consumer group the dot, the powers and the next dot still
-# wait for one another. Only the other group fills the gap, and nobody orders the two.
+# What is still missing is lost in the loop. Within one consumer group the dot, the powers and the
+# next dot still wait for one another. Only the other group fills the gap, and nobody orders the
+# two.
 #
 # One more cost is not in these plots, which show the GPU's time. To launch v5, Python takes the CPU
 # 0.13 to 0.2 ms, and cuDNN's call 0.05 to 0.06. In the causal run at 512 keys v5's launch takes
@@ -2087,7 +2123,7 @@ print("kinds of scaled_dot_product_attention:", *kinds)
 print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_impls())
 
 # %% [markdown]
-# - When no kernel need be written, try *FlexAttention* (`torch.nn.attention.flex_attention`)
+# - If you need no kernel of your own, try *FlexAttention* (`torch.nn.attention.flex_attention`)
 #   first. You give it a Python function that changes a score or hides it, and `torch.compile` puts
 #   that into a flash attention kernel for you. The kernel is a Triton template: you could read it
 #   now.
@@ -2205,10 +2241,10 @@ check("06.8", window_kernel)
 # </details>
 
 # %% [markdown]
-# The second is a bias on the scores. How does a model know which words are near? Dot products do not say. One way, which models with
-# *ALiBi* take, is to subtract a number from each score that grows with the distance between query
-# and key. Such a bias comes after the scale. In a kernel that computes in powers of two, it must be
-# brought into the same units as the scores.
+# The second is a bias on the scores. How does a model know which words are near? Dot products do
+# not say. One way, which models with *ALiBi* take, is to subtract from each score a number that
+# grows with the distance between query and key. Such a bias comes after the scale. In a kernel that
+# computes in powers of two, it must be brought into the same units as the scores.
 
 # %% [markdown]
 # ### Exercise 06.10 · A bias by distance (stretch)
@@ -2356,8 +2392,8 @@ check("06.11", split_keys)
 # %% [markdown]
 # ## On your own
 #
-# - Step through `split_kernel` with 40 queries and 30 keys, in tiles of 16 x 16. For which rows does
-#   `m` stay -inf, and what keeps NaN out of their results?
+# - Step through `split_kernel` with `CAUSAL=True`, 40 queries and 30 keys, in tiles of 16 x 16. For
+#   which rows does   `m` stay -inf, and what keeps NaN out of their results?
 # - Give `attention_kernel` tiles of 16 x 64 and of 128 x 64. What does `cost` say of the bytes
 #   loaded, and of the registers?
 # - Compile v5 with `HEADDIM=256, BLOCK_N=64, PERSISTENT=False`. Which registers does each group
@@ -2403,7 +2439,7 @@ check("06.11", split_keys)
 #
 # </details>
 #
-# 3. Why does a consumer warp of v5 get 232 registers, and the producer 40?
+# 3. Why does each thread of v5's consumer warps get 232 registers, and of its producer warps 40?
 #
 # <details>
 # <summary>Answer</summary>

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 07 · Ahead of time
 #
-# Your kernel is right and it is fast. Now it is to run in a server that is written in C++. So far
+# Your kernel is right and it is fast. Now it has to run in a server that is written in C++. So far
 # every launch needed Python, PyTorch and Triton in the process, and the first one waited for the
 # compiler. A server should carry none of these, and should not compile anything while a customer
 # waits.
@@ -9,9 +9,10 @@
 # Triton can compile the kernel beforehand, and what comes out is a file in C. There is one catch.
 # At each launch from Python the JIT looks at the values and finds out what may be assumed of them:
 # whether an address is aligned, whether a length is divisible by 16. Beforehand there are no
-# values, so you have to say it. And where something is wrong then, hardly anything fails: the grid
-# leaves elements out, a scale arrives as 0, or an attention kernel loads 2 bytes where it could
-# load 16. In this lesson you meet all three, and learn how to notice each.
+# values, so you have to state these facts yourself. And if you get one wrong, or leave one out,
+# there is seldom an error: the grid leaves elements out, a scale arrives as 0, or an attention
+# kernel loads 2 bytes where it could load 16. In this lesson you meet all three, and learn how to
+# notice each.
 #
 # **By the end you can**
 #
@@ -21,8 +22,8 @@
 # - put several variants of a kernel behind one function, and say which of them a call takes,
 # - tell from what the export reports whether the kernel will be slow, and mend it.
 #
-# **You need** lessons 01 to 03, lesson 06 for "Attention from C++", and a C compiler. You need no
-# GPU.
+# **You need** lessons 01 to 03, lessons 04 to 06 for attention (exercise 07.2 and the sections from
+# "Attention from C++" on), and a C compiler. You need no GPU.
 #
 # | section | about minutes |
 # |---|---|
@@ -80,8 +81,8 @@ import triton.language as tl
 #
 # *Routes: all*
 #
-# To compile **ahead of time** means to compile before the program runs, in place of at the first
-# call. Let us do it with a kernel that is simple and has one argument of each kind: pointers, a
+# To compile **ahead of time** means to compile before the application starts, and not at its first
+# launch. Let us do it with a kernel that is simple and has one argument of each kind: pointers, a
 # float, an integer and a constant. The lesson's files go into a fresh folder, which is removed when
 # the session ends.
 
@@ -111,8 +112,8 @@ print(*exported.headers, *exported.sources, sep="\n")
 # %% [markdown]
 # The files' names look odd, and they say something. First comes a **hash**: eight hexadecimal
 # digits made from the signature, the number of warps and the pipeline depth. Exports that differ in
-# one of these do not overwrite each other. Behind it stands what the signature promises: `0d1d`
-# says that arguments 0 and 1 are divisible by 16.
+# one of these do not overwrite each other. After it comes what the signature promises: `0d1d` says
+# that arguments 0 and 1 are divisible by 16. (A `c` in place of `d` means: always 1.)
 #
 # The first file is the header, the one that an application includes. What became of the kernel's
 # five arguments?
@@ -123,9 +124,10 @@ print(text[text.index("/*") : text.index("// tt-linker:")])
 print(exported.functions[0].prototype)
 
 # %% [markdown]
-# The constant is gone, because the machine code already contains it. In front there is a new
-# argument, the **stream**: a queue of work for the GPU, which is done in order. The function
-# returns a `CUresult`, an error code, where 0 means success.
+# The pointers have become `CUdeviceptr`, an address on the GPU as an integer of 64 bits. The
+# constant is gone, because the machine code already contains it. In front there is a new argument,
+# the **stream**: a queue of work for the GPU, which is done in order. The function returns a
+# `CUresult`, an error code, where 0 means success.
 #
 # The second file holds the machine code.
 
@@ -143,8 +145,8 @@ print(text[text.index("static const unsigned char") :][:110], "…")
 print(text[text.index("/* Grid") :])
 
 # %% [markdown]
-# The last line calls the **driver**, NVIDIA's library through which every program talks to the GPU.
-# `load()` hands it the cubin at the first call. (The two `scratch` pointers are arguments that
+# The last line calls the **driver**, NVIDIA's library through which every application talks to the
+# GPU. `load()` hands it the cubin at the first call. (The two `scratch` pointers are arguments that
 # Triton adds to every kernel. This one does not use them.)
 
 # %% [markdown]
@@ -153,10 +155,12 @@ print(text[text.index("/* Grid") :])
 # *Routes: all*
 #
 # Does this C really launch what we meant? `aot.build` makes a shared library of it, a `.so`, with
-# this machine's C compiler. `aot.load` makes its functions callable with tensors and numbers, so
-# that we can try them from here. On a GPU they launch. On a machine without one a **stand-in**
-# takes the place of the driver: a library with the same functions, which writes down what it is
-# handed and launches nothing. Your C runs in full there, up to the launch itself.
+# this machine's C compiler. `aot.load` makes its functions callable with tensors and numbers, under
+# the name that you gave, so that we can try them from here. (In C this function has its full name,
+# with the hash. A name without it comes with `aot.link`, below.) On a GPU they launch. On a machine
+# without one a **stand-in** takes the place of the driver: a library with the same functions, which
+# writes down what it is handed and launches nothing. Your C runs in full there, up to the launch
+# itself.
 
 # %%
 library = aot.build(exported)
@@ -195,13 +199,15 @@ specialise(scale_kernel, x, out, 0.5, 98432, BLOCK_SIZE=1024)
 #
 # | a part | for example | says |
 # |---|---|---|
-# | a type | `i32`, `i1` (a bool), `fp32`, `*fp16` (a pointer to float16) | it is passed at each call |
+# | a type | `i32`, `i64`, `i1` (a bool), `fp32`, `*fp16` (a pointer to float16), `*bf16` | it is passed at each call |
 # | a type with `:16` | `*fp32:16`, `i32:16` | the address in bytes, or the number, is always a multiple of 16 |
 # | an integer type with `:1` | `i32:1` | the number is always 1 |
-# | a value | `1024` | a constant, as most `tl.constexpr` have it |
+# | a value | `1024` | a constant: what you write for a `tl.constexpr` |
 #
-# The two in the middle are promises, as `tl.multiple_of` was one. Triton's name for such a promise
-# is **hint**.
+# The two in the middle are promises, like `tl.multiple_of`. Triton's name for such a promise is
+# **hint**. About the first row: the JIT takes `i64` for a number that does not fit into 32 bits.
+# Here you choose, and a larger number that is passed as an `i32` loses its upper half on the way,
+# silently.
 #
 # **Predict:** which parameters does the C function have if `n_elements` is `i32:1`?
 #
@@ -219,10 +225,10 @@ one = aot.export(scale_kernel, for_one, grid, name="one", out="aot/one")
 print(one.functions[0].prototype)
 
 # %% [markdown]
-# What if a promise is broken? The compiler takes your word for it and makes wide loads. A wide load
-# from an address that is not aligned is an error on the GPU, after which the whole process can do
-# no more work there. So the C function tests its promises at every call. `x[1:]` begins 4 bytes
-# past a multiple of 16.
+# What if a promise is broken? The compiler takes your word for it, and makes wide loads wherever
+# the promises suffice. A wide load from an address that is not aligned is an error on the GPU,
+# after which the whole process can do no more work there. So the C function tests its promises at
+# every call, needed or not. `x[1:]` begins 4 bytes past a multiple of 16.
 
 # %% tags=["nbval-check-output"]
 try:
@@ -234,8 +240,8 @@ except CourseError as error:
 # The function returned an error code and launched nothing. `handed` made a sentence of the code; a
 # caller in C has to look at it.
 #
-# So promise what always holds. But no less than that either: a promise too few is no error at all,
-# and costs speed. Our own signature lacks one. `print` shows what `aot.export` had to say about it.
+# So promise only what always holds, and promise all of it: a missing promise is no error, but it
+# costs speed. Our own signature lacks one. `print` shows what `aot.export` had to say about it.
 
 # %%
 print(exported)
@@ -299,9 +305,9 @@ check("07.1", answer)
 # *Routes: all*
 #
 # From Python you compute the grid before each launch. The C function must do that by itself, from
-# the arguments it is given. So the grid is a text that becomes C: the kernel's own integers and
-# constants by name, numbers, `+ - * / % ( )` and `cdiv`. As in C, `/` drops what is behind the
-# point.
+# the arguments it is given. So the grid is a text that becomes C: up to three parts, separated by
+# commas, of which those left out are 1. A part is made of the kernel's own integers and constants
+# by name, numbers, `+ - * / % ( )` and `cdiv`. As in C, `/` drops the fraction.
 #
 # **Predict:** what is the grid for 2,048 elements, and for 1,500, if you write
 # `n_elements / BLOCK_SIZE` with blocks of 1,024? Which elements are left out?
@@ -358,7 +364,8 @@ check("07.2", answer)
 # <details>
 # <summary>Hint 2</summary>
 #
-# Separate the parts by commas. You need not write the last one: what is left out is 1.
+# The second part is a product of two arguments. You need not write the third: what is left out is
+# 1.
 #
 # </details>
 
@@ -374,17 +381,16 @@ check("07.2", answer)
 # | flag | in `aot.export` | what it says |
 # |---|---|---|
 # | the file, `-n` | `kernel` | which kernel, and in which file; the file is executed |
-# | `-s` | `variants` | the signature (the tool writes a bool as 1, and not as True) |
+# | `-s` | `variants` | the signature, or here a list of them (the tool writes a bool as 1, and not as True) |
 # | `-g` | `grid` | the grid (the tool wants three parts, and takes neither `cdiv` nor names of constants) |
 # | `-on`, `--out-name` | `name` | what the C function is called |
-# | `-o` | `out` | where the files go |
-# | `-w` | `num_warps` | warps per program: 4 if you say nothing here, 1 in a shell |
+# | `-o` | `out` | the files' path, up to the hash | | `-w` | `num_warps` | warps per program: 4 if you say nothing here, but **1** in a shell |
 # | `-ns` | `num_stages` | the pipeline depth: 3 if you say nothing |
 # | `-t` | `target` | which GPU: "sm_90", or "cuda:90:32" as the tool has it |
 #
 # The tool needs a GPU on the machine, even where `-t` names another one. `stock.compile` runs it in
-# a process that is told of a GPU, so it works here too. Compare the types in the C function that it
-# declares with those in ours.
+# a process that is made to believe there is one, so it works here too. Compare the types in the C
+# function that it declares with those in ours.
 
 # %% tags=["nbval-check-output"]
 in_c = "(n_elements + 1023) / 1024, 1, 1"
@@ -450,7 +456,8 @@ for scale_read in (0.125, 0.0):
 # %% [markdown]
 # This is why the course writes C of its own. `aot.export` declares a `float`, and before it writes
 # a file, it compares the size of every argument with what the machine code reads. It also tests the
-# promises in every function. The tool's functions do not, and launch with a broken one.
+# promises in every function. The tool's functions test nothing, and launch even where a promise is
+# broken.
 
 # %% tags=["nbval-check-output"]
 print(exported.functions[0].prototype)
@@ -463,8 +470,9 @@ print(handed(library, x, out, 0.125, 98432).arguments[2])
 #
 # The warning of our first export left a question open. Some vectors are aligned and have a length
 # that 16 divides, and for those we want wide loads. But all other vectors must work as well. The
-# JIT compiles two kernels for this, and so do we: each signature becomes a **variant**, a function
-# of its own. `aot.link` writes one more function that picks among them.
+# JIT compiles another kernel for each combination that it meets. We make two, one that is promised
+# everything and one that is promised nothing: each signature becomes a **variant**, a function of
+# its own. `aot.link` writes one more function that picks among them.
 #
 # **Predict:** what does that function have to test, and in which order?
 #
@@ -484,8 +492,9 @@ text = linked.header.with_suffix(".c").read_text()
 print(text[text.index("static CUresult") : text.index("/* Loads every")])
 
 # %% [markdown]
-# The variant with the most promises is tried first, in whatever order you gave them. So the order
-# of the list does not matter here.
+# The first function is the one that picks. The other three are about algorithms, which come below;
+# for now, `multiply_default` is the one to call. The variant with the most promises is tried first,
+# in whatever order you gave them. So the order of the list does not matter here.
 #
 # **Predict:** which variant does each of these three calls take? The tensors are `x`, `x` and
 # `x[1:]`, the lengths 98,432, 98,433 and 98,432.
@@ -505,8 +514,8 @@ taken = [handed(linked_library, vector, out, 0.5, n_elements).function for vecto
 print(*taken, sep="\n")
 
 # %% [markdown]
-# You may also want variants with another block size, or another number of warps. Those are
-# different: no test of the arguments can tell which of the two is better. So `link` treats them as
+# You may also want a kernel with another block size, or another number of warps. That is no
+# variant: no test of the arguments can tell which of the two is better. So `link` treats them as
 # **algorithms**, kernels for the same function that the caller picks by number. They are numbered
 # in the order given, and `multiply_default` takes number 0.
 
@@ -555,16 +564,30 @@ check("07.4", answer)
 # </details>
 
 # %% [markdown]
+# ## Sitting 2
+#
+# A good place to stop, or to start again (in a new session, run the import cell and the cell of
+# `scale_kernel` first). So far you can
+#
+# - write a signature and a grid, and say what breaks where one of them is wrong,
+# - look at the bytes that the driver is handed,
+# - put variants behind one function, which picks by its promises.
+#
+# All of it was tried on a small kernel. What follows is the real thing.
+
+# %% [markdown]
 # ## Attention from C++
 #
 # *Routes: all*
 #
-# Now the real thing: the attention of lesson 06, as a library for C++. Its kernel has 32
-# arguments, and the first attempt is to name their types and leave the rest as it is. The three
-# flags EVEN_M, EVEN_N and EVEN_HEADDIM say whether the queries, the keys and the head dimension
-# fill their blocks. They are `tl.constexpr` in the kernel, and a signature may make arguments of
-# them (`i1`), so that one variant serves all lengths. The four constants at the end are the causal
-# mask, D, and blocks of 128 queries and 128 keys. The compiler takes some seconds for it.
+# The attention of lesson 06 becomes a library for C++. Its kernel has 32 arguments,
+# and the first attempt is to name their types and leave the rest as it is. The three flags EVEN_M,
+# EVEN_N and EVEN_HEADDIM say whether the queries, the keys and the head dimension fill their
+# blocks. They are `tl.constexpr` in the kernel, and a signature may make arguments of them (`i1`),
+# so that one variant serves all lengths. The grid is that of exercise 07.2, written so that
+# Triton's own tool takes it too: its 127 and 128 stand for BLOCK_M, and must change with it. The
+# four constants at the end are the causal mask, D, and blocks of 128 queries and 128 keys. The
+# compiler takes some seconds for it.
 #
 # **Predict:** in the second question at the head of this lesson you counted registers for just this
 # tile, with 4 warps. What will the export report?
@@ -591,9 +614,11 @@ print(first)
 # pipelined: q takes 16,384 bytes of shared memory (128 x 64 x 2), a single tile of keys or values
 # another 16,384, and that is all there is.
 #
-# We mend it in two steps. The spills first: at D = 64, `v3` of lesson 06 takes 8 warps, tiles of 128
-# x 64 and 3 stages. And while we are at it, we promise what always holds for contiguous tensors:
-# the addresses, and all twelve strides, which are multiples of 64 there.
+# We mend it in two steps. The spills first: at D = 64, `v3` of lesson 06 takes 8 warps, tiles of
+# 128 x 64 and 3 stages. And while we are at it, we promise two things. Memory from an allocator
+# begins at a multiple of 16 bytes (a view such as `x[1:]` need not, and will be refused), and the
+# twelve strides of contiguous tensors are multiples of 64 here. The sixth pointer is a buffer that
+# the kernel never uses, so it is promised nothing.
 #
 # **Predict:** one promise of the list in the warning is still missing. Will most of the loads be
 # wide now?
@@ -604,7 +629,8 @@ print(first)
 # Not one of them. The mask of every load has `dims < head_dim` in it, along the axis on which
 # neighbors lie in memory. Nothing is known of `head_dim`, so the mask may change between any two
 # neighbors, however well the addresses are aligned. It is `n_elements` once more, in a place where
-# it is hard to see.
+# it is hard to see. The flag EVEN_HEADDIM does not help: here it is an argument, so the compiler
+# does not know its value and has to keep the mask.
 #
 # </details>
 
@@ -636,7 +662,9 @@ for each in (first, second, fmha):
 # same signature to lesson 03's tool in a shell: `course lower FILE.py:KERNEL -s "…" -w 8`.
 
 # %% [markdown]
-# Link it, and the library is ready.
+# There is one variant only, and linking still helps. It gives the application a name without a
+# hash, `fmha_d64_fp16_default`, which stays the same when the signature changes. A call that breaks
+# a promise is refused, since no other variant is there to take it.
 
 # %% tags=["nbval-check-output"]
 fmha_linked = aot.link(fmha, out="aot/fmha_kernel_fp16")
@@ -664,7 +692,8 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # %% [markdown]
 # This is the call from C++. It is long, because a C function takes what Python would read from the
 # tensors: three strides for each of q, k, v and out. The order is that of the header's prototype,
-# so keep the header open beside it.
+# so keep the header open beside it. What fills the last three is up to you, and the function cannot
+# test it: say true for a block that is not full, and the kernel reads and writes past the end.
 #
 # ```cpp
 # #include "fmha_kernel_fp16.h"
@@ -684,11 +713,14 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 #     length % 128 == 0, length % 64 == 0, 1);  // do queries, keys and head_dim fill their blocks?
 # ```
 #
-# A `cudaStream_t` serves as a `CUstream`, and an address on the GPU becomes a `CUdeviceptr` by a
-# cast. The calling thread must have a context, as CUDA's runtime makes one, and PyTorch too. The
-# first call loads the machine code. If you would rather choose the moment, say before a server
-# answers, call `load_fmha_d64_fp16()`. To build it all you need no CUDA toolkit: `cuda.h` comes
-# with Triton.
+# A `cudaStream_t` serves as a `CUstream` (0 is the default one), and a pointer on the GPU becomes a
+# `CUdeviceptr` by a cast. The calling thread must have a **context**, the driver's record of what
+# this process owns on one GPU. PyTorch makes one, and so does CUDA's runtime: `cudaSetDevice(0)` is
+# enough. The function returns as soon as the launch is in the stream, so its `CUresult` speaks of
+# the launch alone. What goes wrong while the kernel runs is reported later, by
+# `cudaStreamSynchronize` for example. The first call loads the machine code. If you would rather
+# choose the moment, say before a server answers, call `load_fmha_d64_fp16()`. To build it all you
+# need no CUDA toolkit: `cuda.h` comes with Triton.
 #
 # `handed` makes the same call, here for 2 x 3 heads of 130 queries.
 #
@@ -711,8 +743,8 @@ print(launch.grid, f"{launch.threads} threads, {launch.shared_bytes:,} bytes of 
 print(launch.arguments[6])
 
 # %% [markdown]
-# One command writes a whole application of this kind, in C and in C++, with a Makefile. The
-# programs make their inputs, launch, compare with a plain loop, and print what a launch took.
+# One command writes a whole application of this kind, in C and in C++, with a Makefile. The two
+# applications make their inputs, launch, compare with a plain loop, and print what a launch took.
 # Without a GPU the last line takes them up to the launch. They then say that the results do not
 # agree, because nothing was computed, and `make` reports that as an error.
 #
@@ -733,7 +765,8 @@ print(launch.arguments[6])
 # *Routes: all*
 #
 # The exported kernel is `v3` of lesson 06, and that lesson ended with faster ones. Why not export
-# `v4` or `v5`? Let us try. In the signature of `v4`, K and V are tensor descriptors; `v5` makes its
+# `v4` or `v5`? Let us try. `flash_attention_kernel` is `v4`: its K and V are tensor descriptors.
+# (Its signature is cut short below, since the export stops at the first descriptor.) `v5` makes its
 # descriptors itself.
 
 # %% tags=["nbval-check-output"]
@@ -748,17 +781,17 @@ for kernel, each in ((flash_attention_kernel, v4), (flash_attention_kernel_v5, v
 
 # %% [markdown]
 # A tensor descriptor of `v4` is no plain number or address. The launcher asks the driver to encode
-# it for each tensor, and Triton's launch passes it on. The C of an export knows neither. The
+# it for each tensor, and Triton's launch passes it on. The exported C can do neither. The
 # descriptors of `v5` are made by the kernel, in a piece of device memory that Triton sets aside at
 # each launch: that is the scratch memory. The C would have to allocate it.
 #
 # For similar reasons there is no export of a kernel that runs in clusters of programs (`num_ctas`),
 # or whose programs wait for one another. A constant that is a text or a type cannot be written in a
-# signature; there a small kernel helps that calls yours and passes the constant.
+# signature; in that case write a small kernel that calls yours with the constant in place.
 #
-# What does it cost to stay with `v3`? On the H200, at D = 128 and without a mask, `v3` took between
-# 1.13 and 1.40 times as long as `flash_attention`, which takes `v5` there. The difference is largest
-# at 512 queries and keys, and smallest at 16,384.
+# What does it cost to stay with `v3`? On the H200, at D = 128 and with no causal mask (ours, with D
+# = 64, was not measured), `v3` took between 1.13 and 1.40 times as long as `flash_attention`, which
+# takes `v5` there. The difference is largest at 512 queries and keys, and smallest at 16,384.
 
 # %% [markdown]
 # ## What a launch costs
@@ -813,7 +846,8 @@ costs
 # report whether the loads are wide and nothing spills, and check on any machine what the driver is
 # handed. Ask yourself:
 #
-# 1. In `"*fp32:16, i32, i32:1, 128"`, what does the C function test, and which parameters has it?
+# 1. In `"*fp32:16, i32, i32:1, 128"`, what does the C function test, and which parameters does it
+#    have?
 #
 # <details>
 # <summary>Answer</summary>
@@ -830,8 +864,8 @@ costs
 # <summary>Answer</summary>
 #
 # At the mask: at the number that it compares with the offsets along the last axis. The warning
-# names it. If no promise is missing, lanes that are neighbors in the block are not neighbors in
-# memory.
+# names it. If none is missing, not even `:1` for the last stride, lanes that are neighbors in the
+# block are not neighbors in memory.
 #
 # </details>
 #

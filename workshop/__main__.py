@@ -93,9 +93,16 @@ def settings_of(options: argparse.Namespace) -> Settings:
         idle_s=60 * options.idle,
         python=start.learners_python(),
         apart=not options.one_account,
-        certificate=options.certificate,
-        key=options.key,
+        certificate=_readable(options.certificate),
+        key=_readable(options.key),
     )
+
+
+def _readable(file: str) -> str:
+    """A file's whole path, since the hub runs in a folder of its own. Raises CourseError."""
+    if file and not os.access(file, os.R_OK):
+        raise CourseError(f"{file} cannot be read: name the file that holds it.")
+    return os.path.abspath(file) if file else ""
 
 
 if __name__ == "__main__":

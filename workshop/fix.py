@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from course.files import write_whole
 from course.workshop.room import known_exercises
 
 from . import ROOT, seat_user
@@ -39,7 +40,7 @@ class Fixed:
 
 def fix(settings: Settings) -> Fixed:
     """Copy the lessons to the seats that have a folder, as each seat's own user."""
-    settings.exercises_file.write_bytes(msgspec.json.encode(known_exercises()))
+    write_whole(settings.exercises_file, msgspec.json.encode(known_exercises()))
     fixed = Fixed()
     for name in settings.names:
         if not settings.home(name).is_dir():
@@ -61,7 +62,7 @@ def _copy(settings: Settings, name: str) -> dict[str, Any]:
     if settings.apart:
         as_user = {"user": user, "group": user, "extra_groups": [], "umask": 0o077}
     ended = subprocess.run(
-        [settings.python, "-m", "workshop.open_seat"],
+        [settings.python, "-P", "-m", "workshop.open_seat"],
         cwd=settings.home(name), env=environ, capture_output=True, text=True, timeout=COPY_S,
         **as_user,
     )  # fmt: skip

@@ -35,12 +35,12 @@ def uses(settings: Settings, serving: set[str]) -> list[Use]:
         told = subprocess.run(QUERY, capture_output=True, text=True, timeout=ANSWER_S).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
-    seats_uses = []
+    of_seats = []
     for line in told.splitlines():
         pid, _, mib = (part.strip() for part in line.partition(","))
         if pid.isdigit() and mib.isdigit() and (seat := seat_of(settings, int(pid))):
-            seats_uses.append(Use(seat, int(pid), int(mib), orphan=seat not in serving))
-    return sorted(seats_uses, key=lambda use: -use.mib)
+            of_seats.append(Use(seat, int(pid), int(mib), orphan=seat not in serving))
+    return sorted(of_seats, key=lambda use: -use.mib)
 
 
 def seat_of(settings: Settings, pid: int) -> str:

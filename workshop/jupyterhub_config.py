@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workshop import ROOT, tools
 from workshop.authenticator import CodeAuthenticator
-from workshop.settings import LEADER, VARIABLE, read
+from workshop.settings import LEADER, MOST_SEATS, VARIABLE, read
 from workshop.spawner import SeatSpawner
 
 settings = read(Path(os.environ[VARIABLE]))
@@ -24,6 +24,8 @@ c.JupyterHub.cleanup_servers = True  # nothing is left running when the leader e
 # All come at nine. Whom a limit turns away must try again by hand, and to wait is less trouble.
 c.JupyterHub.concurrent_spawn_limit = 0
 c.JupyterHub.active_server_limit = settings.seats + 1
+# The board asks for all users at once: one that it did not hear of would count as gone.
+c.JupyterHub.api_page_default_limit = c.JupyterHub.api_page_max_limit = MOST_SEATS + 1
 c.Application.log_level = "WARN"
 
 c.JupyterHub.authenticator_class = CodeAuthenticator

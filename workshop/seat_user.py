@@ -30,10 +30,15 @@ def make_home(settings: Settings, name: str) -> Path:
     """A seat's folder, which its user alone can open."""
     home, user = settings.home(name), settings.user(name)
     home.parent.mkdir(mode=0o711, exist_ok=True)
+    home.parent.chmod(0o711)  # whatever the umask was
     home.mkdir(mode=0o700, exist_ok=True)
-    if settings.apart:
-        os.chown(home, user, user)
-    home.chmod(0o700)
+    opened = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)  # a link is none of ours
+    try:
+        if settings.apart:
+            os.fchown(opened, user, user)
+        os.fchmod(opened, 0o700)
+    finally:
+        os.close(opened)
     return home
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -74,8 +75,18 @@ class Settings:
 
     @property
     def url(self) -> str:
+        """What the proxy listens at."""
+        return self._url(self.address)
+
+    @property
+    def public_url(self) -> str:
+        """What learners type: where all addresses are listened at, this host's name."""
+        everywhere = self.address in ("0.0.0.0", "::")
+        return self._url(socket.getfqdn() if everywhere else self.address)
+
+    def _url(self, address: str) -> str:
         scheme = "https" if self.certificate else "http"
-        return f"{scheme}://{self.address}:{self.port}"
+        return f"{scheme}://{address}:{self.port}"
 
     def home(self, name: str) -> Path:
         """A seat's own folder."""

@@ -42,8 +42,9 @@ class SeatSpawner(LocalProcessSpawner):
         seat_user.make_home(SETTINGS, self.user.name)
         if not GROUPS.why_not:
             GROUPS.create(self.user.name, SETTINGS.memory_bytes, SETTINGS.cores)
-        server = [str(tools.PYTHON), "-m", "jupyterhub.singleuser"]
-        self.cmd = [SETTINGS.python, "-m", "workshop.open_seat", *server]
+        # -P: a learner's own json.py in the folder must not be taken for Python's.
+        server = [str(tools.PYTHON), "-P", "-m", "jupyterhub.singleuser"]
+        self.cmd = [SETTINGS.python, "-P", "-m", "workshop.open_seat", *server]
         return await super().start()
 
     async def stop(self, now: bool = False) -> None:

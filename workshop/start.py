@@ -83,6 +83,7 @@ def refuse_taken(address: str, port: int) -> None:
 
 def prepare(settings: Settings) -> None:
     """Make the workshop's folder: settings, codes, and what the seats share."""
+    refuse_prepared(settings)
     try:
         settings.folder.mkdir(parents=True, exist_ok=True)
         settings.folder.chmod(0o711)  # seats pass through it to their own folder
@@ -97,6 +98,17 @@ def prepare(settings: Settings) -> None:
             f"The folder {settings.folder} cannot be used ({error.strerror}): name another one with"
             " --folder."
         ) from error
+
+
+def refuse_prepared(settings: Settings) -> None:
+    """Raise CourseError where somebody else made the folder, or a link in it, that root would
+    follow."""
+    inside = ("seats", "hub", "queue", "jupyter", "settings.json", "codes.json")
+    for path in (settings.folder, *(settings.folder / name for name in inside)):
+        if path.is_symlink() or (path.exists() and path.stat().st_uid != os.getuid()):
+            raise CourseError(
+                f"{path} is a link or belongs to another user: name another folder with --folder."
+            )
 
 
 def write_kernel(settings: Settings) -> None:
@@ -119,9 +131,9 @@ def seat_bytes(seats: int) -> int:
 def report(settings: Settings, known: dict[str, str], why_no_limits: str) -> list[str]:
     """What the leader reads: the address, the codes, and what this host does not hold."""
     size = f"{settings.memory_bytes / 2**30:.1f} GiB and {settings.cores:g} core(s)"
-    lines = [f"The room is at {settings.url}", ""]
+    lines = [f"The room is at {settings.public_url}", ""]
     lines += [f"  {name:10} {code}" for name, code in known.items()]
-    lines += ["", f"The board is at {settings.url}/services/board/, for {LEADER}."]
+    lines += ["", f"The board is at {settings.public_url}/services/board/, for {LEADER}."]
     if why_no_limits:
         lines.append(
             f"No seat is held to a limit, since {why_no_limits}: one learner can take the memory"
@@ -151,7 +163,7 @@ def report(settings: Settings, known: dict[str, str], why_no_limits: str) -> lis
 def codes_text(settings: Settings) -> str:
     """The codes again, one line per seat, to print and cut."""
     return "\n".join(
-        f"{settings.url}    {name}    {code}" for name, code in codes(settings).items()
+        f"{settings.public_url}    {name}    {code}" for name, code in codes(settings).items()
     )
 
 

@@ -36,7 +36,10 @@ def simulate(
     """
     if not isinstance(kernel, JITFunction) or not kernel.is_gluon():
         raise CourseError("simulate takes a kernel of Gluon: a function under @gluon.jit.")
-    (programs,) = grid if isinstance(grid, tuple) else (grid,)
+    axes = grid if isinstance(grid, tuple) else (grid,)
+    if len(axes) != 1 or not isinstance(axes[0], int):
+        raise CourseError(f"simulate takes a grid of one axis, as (4,), and not {grid!r}.")
+    (programs,) = axes
     bound = inspect.signature(kernel.fn).bind(*args, **kwargs)
     bound.apply_defaults()
     constants = {parameter.name for parameter in kernel.params if parameter.is_constexpr}

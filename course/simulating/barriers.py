@@ -28,6 +28,11 @@ class Barrier:
     copies: list[Land] = field(default_factory=list)
     """Copies under way that will signal it."""
 
+    def init(self, count: int) -> None:
+        """Begin in the first phase, which is number 0."""
+        self.count = self.missing = count
+        self.bytes_missing = self.ended = 0
+
     def arrive(self, count: int, announced: int = 0) -> None:
         self._initialized("arrive at")
         if count > self.missing:
@@ -47,11 +52,6 @@ class Barrier:
     def has_ended(self, phase: Any) -> bool:
         self._initialized("wait for")
         return self.ended % 2 != phase % 2
-
-    def land(self) -> None:
-        """All copies that are under way arrive."""
-        while self.copies:
-            self.copies.pop(0)()
 
     def waited_for(self, phase: Any) -> str:
         """What a wait for it lacks, in words."""

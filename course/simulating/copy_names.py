@@ -76,13 +76,14 @@ class AsyncCopyNames:
     def __init__(self, program: Program) -> None:
         self._program = program
 
-    def async_load(self, smem: Buffer, pointer: Pointer, mask: Any = True, **_: Any) -> None:
+    def async_load(self, smem: Buffer, pointer: Pointer, mask: Any = None, **_: Any) -> None:
         memory = self._program.memory
         places, wanted = pointer.places(mask)
         pending = memory.begin("copied into", smem, "nobody has waited with async_copy.wait_group")
 
         def land() -> None:
             smem.fill(np.where(wanted, pointer.storage[np.where(wanted, places, 0)], 0))
+            memory.unfenced.append(smem.array)  # written as threads write
             memory.end(pending)
 
         self._program.own("group").append(land)

@@ -10,7 +10,7 @@ from triton.experimental.gluon import language as gl
 from .memory import Buffer
 from .problems import SimulationError
 from .program import Program
-from .values import NUMPY, Block, Pointer, elementwise, plain, rounded
+from .values import NUMPY, Block, Pointer, elementwise, plain, rounded, small_integer, undefined
 
 LAYOUTS = tuple(name for name in dir(gl) if name.endswith("Layout"))
 TYPES = (
@@ -51,7 +51,8 @@ class GlNames:
         return Block(np.arange(plain(start), plain(end), dtype=np.int32), gl.int32, layout)
 
     def full(self, shape: Any, value: Any, dtype: Any, layout: Any = None) -> Block:
-        return Block(np.full([*map(plain, shape)], plain(value), NUMPY[dtype]), dtype, layout)
+        array = np.full([*map(plain, shape)], plain(value))
+        return Block(rounded(array, dtype), dtype, layout)
 
     def zeros(self, shape: Any, dtype: Any, layout: Any = None) -> Block:
         return self.full(shape, 0, dtype, layout)
@@ -70,14 +71,16 @@ class GlNames:
         return self._reduced(np.min, value, axis)
 
     def sum(self, value: Block, axis: int | None = None) -> Block:
-        return self._reduced(np.sum, value, axis)
+        return self._reduced(np.sum, value.to(gl.int32) if small_integer(value) else value, axis)
 
-    def load(self, pointer: Pointer, mask: Any = True, other: Any = 0, **_: Any) -> Block:
+    def load(self, pointer: Pointer, mask: Any = None, other: Any = None, **_: Any) -> Block:
+        """Lanes that are masked out hold `other`; without it, what nobody would expect there."""
         places, wanted = pointer.places(mask)
+        other = undefined(pointer.dtype) if other is None else other
         array = np.where(wanted, pointer.storage[np.where(wanted, places, 0)], plain(other))
         return Block(rounded(array, pointer.dtype), pointer.dtype)
 
-    def store(self, pointer: Pointer, value: Any, mask: Any = True, **_: Any) -> None:
+    def store(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> None:
         places, wanted = pointer.places(mask)
         array = np.broadcast_to(rounded(plain(value), pointer.dtype), places.shape)
         pointer.storage[places[wanted]] = array[wanted]

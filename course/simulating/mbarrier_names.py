@@ -22,8 +22,7 @@ class MbarrierNames:
         return Barriers(barriers, name)
 
     def init(self, mbarrier: Barriers, count: Any) -> None:
-        barrier = mbarrier.one
-        barrier.count = barrier.missing = plain(count)
+        mbarrier.one.init(plain(count))
 
     def invalidate(self, mbarrier: Barriers) -> None:
         mbarrier.one.count = 0
@@ -45,7 +44,8 @@ class MbarrierNames:
         line = kernel_frame().f_lineno
 
         def has_ended() -> bool:
-            barrier.land()
+            while not barrier.has_ended(phase) and barrier.copies:
+                barrier.copies.pop(0)()  # as late as it may, and no more than the wait is for
             return barrier.has_ended(phase)
 
         has_ended()  # refuses a barrier that was never initialized, here and not in the schedule

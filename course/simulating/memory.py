@@ -42,7 +42,7 @@ class Memory:
         else:
             self.refuse(buffer, ("copied into",), f"is {use}")
             buffer.refuse_unwritten(use)
-            if any(np.may_share_memory(view, buffer.array) for view in self.unfenced):
+            if any(np.shares_memory(view, buffer.array) for view in self.unfenced):
                 raise HazardError(
                     f"{buffer.name} was written by store and is {use} with no fence_async_shared "
                     "in between."
@@ -56,7 +56,7 @@ class Memory:
     def refuse(self, buffer: "Buffer", uses: tuple[Use, ...], act: str) -> None:
         """Raise HazardError if one of these uses of the same memory has not ended."""
         for other in self.pending:
-            if other.use in uses and np.may_share_memory(other.view, buffer.array):
+            if other.use in uses and np.shares_memory(other.view, buffer.array):
                 raise HazardError(
                     f"{buffer.name} {act} while it is still {other.use}: {other.what}."
                 )

@@ -100,8 +100,8 @@ class Turns:
         with self._baton:
             try:
                 self._holder = self._next() if self._error is None else None
-            except DeadlockError as error:
-                self._error = error
+            except BaseException as error:  # also what another partition's condition raises
+                self._error = self._error or error
             self._baton.notify_all()
 
     def _hand_on(self, partition: Partition) -> None:

@@ -99,7 +99,8 @@ class Pointer:
 
     def places(self, mask: Any) -> tuple[np.ndarray, np.ndarray]:
         """The places that are accessed, and the mask. Raises HazardError outside the tensor."""
-        places, wanted = np.broadcast_arrays(np.asarray(self.offsets), plain(mask))
+        mask = True if mask is None else plain(mask)
+        places, wanted = np.broadcast_arrays(np.asarray(self.offsets), mask)
         outside = wanted & ((places < 0) | (places >= self.storage.size))
         if outside.any():
             raise HazardError(
@@ -107,6 +108,16 @@ class Pointer:
                 f"{self.storage.size}."
             )
         return places, wanted
+
+
+def undefined(dtype: Any) -> Any:
+    """What a lane holds that was masked out of a load and given nothing: NaN, or a large number."""
+    return np.nan if dtype.is_floating() else np.iinfo(NUMPY[dtype]).max if dtype != gl.int1 else 1
+
+
+def small_integer(block: Block) -> bool:
+    """Whether Triton adds such numbers up as int32."""
+    return not block.dtype.is_floating() and block.dtype.primitive_bitwidth < 32
 
 
 def plain(value: Any) -> Any:
@@ -139,15 +150,21 @@ def elementwise(function: Callable[..., Any], *values: Any, dtype: Any = None) -
 
 
 def _operator(name: str, function: Callable[..., Any], compares: bool = False) -> None:
-    dtype = gl.int1 if compares else None
+    def dtype_of(*values: Any) -> Any:
+        if compares:
+            return gl.int1
+        dtype = _dtype_of(*values)
+        # Triton divides integers, and 16-bit floats, as float32.
+        divided = name == "truediv" or (name == "mod" and dtype.is_floating())
+        return gl.float32 if divided and dtype != gl.float64 else dtype
 
     def forward(self: Block, other: Any) -> Any:
         if isinstance(other, Pointer):
             return NotImplemented
-        return elementwise(function, self, other, dtype=dtype)
+        return elementwise(function, self, other, dtype=dtype_of(self, other))
 
     def backward(self: Block, other: Any) -> Any:
-        return elementwise(function, other, self, dtype=dtype)
+        return elementwise(function, other, self, dtype=dtype_of(other, self))
 
     setattr(Block, f"__{name}__", forward)
     if not compares:
@@ -156,7 +173,8 @@ def _operator(name: str, function: Callable[..., Any], compares: bool = False) -
 
 def _quotient(a: Any, b: Any) -> Any:
     """`//` of a GPU, which rounds towards 0."""
-    return np.trunc(np.true_divide(a, b)).astype(np.int64)
+    a, b = np.asarray(a), np.asarray(b)
+    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
 
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {

@@ -122,6 +122,22 @@ def product_kernel(a_desc, b_desc, out_ptr, FAULT: gl.constexpr):
     mbarrier.invalidate(arrived)
 
 
+@gluon.jit
+def short_kernel(a_desc, b_desc, out_ptr, WANTED: gl.constexpr, PHASE: gl.constexpr):
+    """The sum of a product whose copies are announced as WANTED bytes and waited for at PHASE."""
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    a = gl.allocate_shared_memory(a_desc.dtype, [64, 64], a_desc.layout)
+    b = gl.allocate_shared_memory(b_desc.dtype, [64, 64], b_desc.layout)
+    arrived = mbarrier.allocate_mbarrier()
+    mbarrier.init(arrived, count=1)
+    mbarrier.expect(arrived, WANTED)
+    tma.async_load(a_desc, [0, 0], arrived, a)
+    tma.async_load(b_desc, [0, 0], arrived, b)
+    mbarrier.wait(arrived, PHASE)
+    out = warpgroup_mma(a, b, gl.zeros([64, 64], gl.float32, layout))
+    gl.store(out_ptr, gl.sum(gl.sum(out, 1), 0))
+
+
 def descriptor(tensor, block):
     layout = gl.NVMMASharedLayout.get_default_for(block, gl.float16)
     return TensorDescriptor(tensor, [*tensor.shape], [*tensor.stride()], block, layout)

@@ -131,3 +131,42 @@ def test_only_kernels_of_gluon_are_simulated():
 def test_a_tensor_without_memory_is_refused():
     with pytest.raises(CourseError, match="give it tensors that have memory"):
         simulate(outside_kernel, (1,), torch.zeros(4, device="meta"))
+
+
+def test_a_grid_of_several_axes_is_refused():
+    with pytest.raises(CourseError, match=r"a grid of one axis, as \(4,\), and not \(2, 2\)"):
+        simulate(outside_kernel, (2, 2), torch.zeros(8))
+
+
+@gluon.jit
+def unmasked_kernel(x_ptr, out_ptr, n):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.arange(0, 128, layout)
+    gl.store(out_ptr, gl.sum(gl.load(x_ptr + i, mask=i < n), 0))
+
+
+def test_a_lane_that_was_given_nothing_holds_no_zero():
+    out = torch.zeros(1)
+    simulate(unmasked_kernel, (1,), torch.ones(100), out, 100)
+    assert torch.isnan(out).all()
+
+
+@gluon.jit
+def divided_kernel(out_ptr):
+    i = gl.program_id(0)
+    gl.store(out_ptr + 2 * i, (i - 3) // 2)
+    gl.store(out_ptr + 2 * i + 1, (i - 3) / 2)
+
+
+def test_integers_are_divided_as_on_a_gpu():
+    out = torch.zeros(4)
+    simulate(divided_kernel, (2,), out)
+    assert out.tolist() == [-1, -1.5, -1, -1]
+
+
+@pytest.mark.parametrize(("wanted", "phase", "name"), [(8192, 0, "b"), (16384, 1, "a")])
+def test_a_wait_that_ends_early_leaves_the_copies_under_way(wanted, phase, name):
+    (a, b, _, _), _, _ = kernels.product_arguments("none")
+    words = f"{name} is multiplied while it is still copied into"
+    with pytest.raises(HazardError, match=words):
+        simulate(kernels.short_kernel, (1,), a, b, torch.zeros(1), wanted, phase)

@@ -106,3 +106,16 @@ def test_the_tools_are_pinned_and_agree_with_the_learners():
 def test_a_host_without_node_is_told_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "apt-get install nodejs npm" in tools.missing()
+
+
+def test_a_folder_that_somebody_else_prepared_is_refused(settings, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    settings.folder.mkdir()
+    (settings.folder / "seats").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CourseError, match="seats is a link or belongs to another user"):
+        start.prepare(settings)
+
+
+def test_learners_are_told_an_address_that_they_can_open(settings):
+    start.prepare(settings)
+    assert "0.0.0.0" not in start.codes_text(settings)

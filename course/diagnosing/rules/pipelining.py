@@ -46,6 +46,8 @@ def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
             "the compiler does not pipeline a while loop.",
             "write it as `for … in range(…)`, where the number of iterations is known before it.",
         )
+    if not evidence.target.nvidia:
+        return "", ""  # there loads go ahead through registers, and no copy shows it
     if evidence.target.copies == "none":
         return (
             f"{evidence.target.name} cannot copy to shared memory while it computes.",

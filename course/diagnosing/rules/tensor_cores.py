@@ -20,6 +20,8 @@ def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:
     if not dots or evidence.dot_instruction or not evidence.gpu.dot:
         return
     line, row = dots[0]
+    if "xf64" in row:
+        return  # wgmma has no float64
     types = _OPERANDS.findall(row)
     kind = types[0] if types else ""
     work, counts = evidence.work, evidence.counts
@@ -73,7 +75,7 @@ def older_instruction(evidence: Evidence) -> Iterator[Finding]:
     line, row = dots[0]
     warps = evidence.lowered.resources.num_warps
     result = re.findall(r"tensor<([\dx]+)x\w+", row)
-    rows = int(result[-1].split("x")[0]) if result else 0
+    rows = int(result[-1].split("x")[-2]) if result else 0  # the first axis may be a batch
     if warps < 4:
         why = f"wgmma takes four warps together, and a program has {warps}."
         change = "num_warps=4 or 8."

@@ -308,6 +308,9 @@ MISTAKES = {
         Mistake("rescaled in powers of e", {"tl.exp2(m - new_m)": "tl.exp(m - new_m)"}, "wrong",
             "At [",
             means="They mix bases: m counts in powers of two, so the factor does as well."),
+        Mistake("nothing rescaled", {"tl.exp2(m - new_m)": "tl.exp2(new_m - new_m)"}, "wrong",
+            "comes out if acc keeps its old unit: rescale is 1 all the time",
+            means="They take the new maximum on both sides, so the factor is always 1."),
         Mistake("rescaled twice over", {
             "tl.exp2(m - new_m)": "tl.exp2((m - new_m) * scale2)",
         }, "wrong", "At [",
