@@ -32,7 +32,8 @@ def simulate(
     grid, args, kwargs: as for a launch, of one axis. orders: who goes next; the kernel is run once
     in each of them.
     Raises DeadlockError where nobody can go on, HazardError where memory is used too early or too
-    late, and SimulationError for what the simulation does not know.
+    late, UnsupportedError for what the simulation does not know, and SimulationError, which all of
+    these are, for anything else that stops a kernel.
     """
     if not isinstance(kernel, JITFunction) or not kernel.is_gluon():
         raise CourseError("simulate takes a kernel of Gluon: a function under @gluon.jit.")
@@ -40,8 +41,9 @@ def simulate(
     if len(axes) != 1 or not isinstance(axes[0], int):
         raise CourseError(f"simulate takes a grid of one axis, as (4,), and not {grid!r}.")
     (programs,) = axes
-    bound = inspect.signature(kernel.fn).bind(*args, **kwargs)
-    bound.apply_defaults()
+    if not orders or not {*orders} <= {*ORDERS}:
+        raise CourseError(f"simulate takes some of the orders {ORDERS}, and not {orders!r}.")
+    bound = _bound(kernel, args, kwargs, num_warps)
     constants = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
     results = []
     for order in orders:
@@ -57,3 +59,19 @@ def simulate(
                 f"What {kernel.__name__} writes depends on which partition goes first."
             )
     storages.write_back()
+
+
+def _bound(
+    kernel: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], num_warps: int
+) -> inspect.BoundArguments:
+    """A launch's arguments by name. A kernel may take num_warps as well."""
+    signature = inspect.signature(kernel.fn)
+    try:
+        if "num_warps" in signature.parameters:
+            named = signature.bind_partial(*args).arguments
+            kwargs = kwargs if "num_warps" in named else {**kwargs, "num_warps": num_warps}
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise CourseError(f"{kernel.__name__} takes {signature}: {error}.") from None
+    bound.apply_defaults()
+    return bound

@@ -5,13 +5,19 @@ for and all the bytes that were announced have come. `wait(barrier, phase)` goes
 of that number has ended; the phase before the first one counts as ended.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .memory import Land
-from .problems import HazardError
+from .problems import HazardError, OnlyKnown
+
+if TYPE_CHECKING:
+    from .proxies import Access
+
+Land = Callable[[], None]
+"""Makes an asynchronous copy's data arrive."""
 
 
 @dataclass
@@ -27,6 +33,10 @@ class Barrier:
     """Phases that have ended."""
     copies: list[Land] = field(default_factory=list)
     """Copies under way that will signal it."""
+    handed_over: "list[Access]" = field(default_factory=list)
+    """What those knew who have arrived in this phase."""
+    taken_over: "list[Access]" = field(default_factory=list)
+    """What those knew who had arrived in phases that have ended."""
 
     def init(self, count: int) -> None:
         """Begin in the first phase, which is number 0."""
@@ -51,7 +61,11 @@ class Barrier:
 
     def has_ended(self, phase: Any) -> bool:
         self._initialized("wait for")
-        return self.ended % 2 != phase % 2
+        if phase not in (0, 1):
+            raise HazardError(
+                f"{self.name} is waited for at phase {phase}: a phase is 0 or 1, so take & 1."
+            )
+        return self.ended % 2 != phase
 
     def waited_for(self, phase: Any) -> str:
         """What a wait for it lacks, in words."""
@@ -64,7 +78,7 @@ class Barrier:
             lacking.append(f"an mbarrier.expect for {-self.bytes_missing:,} bytes that have come")
         what = " and ".join(lacking) or "nothing, so it has gone on to another phase"
         return (
-            f"waits for a phase {phase % 2} of {self.name} to end: {self.ended} have ended so far, "
+            f"waits for a phase {phase} of {self.name} to end: {self.ended} have ended so far, "
             f"and the next lacks {what}"
         )
 
@@ -72,6 +86,8 @@ class Barrier:
         if not self.missing and not self.bytes_missing:
             self.ended += 1
             self.missing = self.count
+            self.taken_over += self.handed_over
+            self.handed_over = []
 
     def _initialized(self, act: str) -> None:
         if not self.count:
@@ -79,7 +95,7 @@ class Barrier:
 
 
 @dataclass
-class Barriers:
+class Barriers(OnlyKnown):
     """What allocate_mbarrier gives: one barrier, or several to index."""
 
     barriers: np.ndarray

@@ -1,11 +1,12 @@
 """`tma` and `async_copy` as a simulated kernel sees them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .barriers import Barriers
-from .memory import Buffer
+from .memory import Buffer, Memory, Pending
 from .problems import SimulationError
 from .program import Program
 from .tensors import Descriptor
@@ -13,6 +14,8 @@ from .values import Pointer, plain
 
 
 class TmaNames:
+    """Functions of `tma`: copies of whole blocks, described by a descriptor."""
+
     def __init__(self, program: Program) -> None:
         self._program = program
 
@@ -35,7 +38,8 @@ class TmaNames:
         )
 
         def land() -> None:
-            result.fill(np.where(inside, tensor_desc.storage[np.where(inside, places, 0)], 0))
+            values = tensor_desc.storage[np.where(inside, places, 0)]
+            result.fill(np.where(inside, values, tensor_desc.padding))
             memory.end(pending)
             signaled.came(tensor_desc.nbytes_per_cta)
 
@@ -49,18 +53,18 @@ class TmaNames:
         memory = self._program.memory
         places, inside = tensor_desc.places(coord)
         pending = memory.begin("copied out", src, "nobody has waited with tma.store_wait")
-
-        def land() -> None:
-            tensor_desc.storage[places[inside]] = src.array[inside]
-            memory.end(pending)
-
-        self._program.own("stores").append(land)
+        store = Store(memory, pending, tensor_desc.storage, places[inside], inside)
+        self._program.own("stores").append(store)
+        self._program.stores.append(store)
         self._program.turns.pause()
 
     def store_wait(self, pendings: Any, read_only: bool = True) -> None:
         queue = self._program.own("stores")
-        while len(queue) > plain(pendings):
-            queue.pop(0)()
+        for store in queue[: max(0, len(queue) - plain(pendings))]:
+            store.read()
+            if not plain(read_only):
+                queue.remove(store)
+                store.land()
 
     def _fit(self, descriptor: Descriptor, buffer: Buffer) -> None:
         if descriptor.block_shape != buffer.shape:
@@ -70,8 +74,34 @@ class TmaNames:
             )
 
 
+@dataclass(eq=False)
+class Store:
+    """A copy out of shared memory under way: its source is read first, and written later."""
+
+    memory: Memory
+    pending: Pending
+    storage: np.ndarray
+    places: np.ndarray
+    inside: np.ndarray
+    values: np.ndarray | None = None
+    """What was read from its source."""
+    landed: bool = False
+
+    def read(self) -> None:
+        """Its source is free."""
+        if self.values is None:
+            self.values = self.pending.view[self.inside]
+            self.memory.end(self.pending)
+
+    def land(self) -> None:
+        """Its data are in the tensor, once."""
+        if not self.landed:
+            self.storage[self.places] = self.values
+            self.landed = True
+
+
 class AsyncCopyNames:
-    """Copies by threads (cp.async), in groups."""
+    """Functions of `async_copy`: copies by threads (cp.async), in groups."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -79,11 +109,12 @@ class AsyncCopyNames:
     def async_load(self, smem: Buffer, pointer: Pointer, mask: Any = None, **_: Any) -> None:
         memory = self._program.memory
         places, wanted = pointer.places(mask)
-        pending = memory.begin("copied into", smem, "nobody has waited with async_copy.wait_group")
+        what = "nobody has waited with async_copy.wait_group"
+        pending = memory.begin("copied into", smem, what, by_threads=True)
 
         def land() -> None:
             smem.fill(np.where(wanted, pointer.storage[np.where(wanted, places, 0)], 0))
-            memory.unfenced.append(smem.array)  # written as threads write
+            memory.noted("written by store", smem.array)  # cp.async writes as threads do
             memory.end(pending)
 
         self._program.own("group").append(land)

@@ -20,6 +20,7 @@ TYPES = (
 
 
 def elementwise_functions() -> dict[str, Any]:
+    """Functions of `gl` that NumPy computes element by element, by their names."""
     functions: dict[str, Callable[..., Any]] = {
         "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sqrt": np.sqrt,
         "abs": np.abs, "maximum": np.fmax, "minimum": np.fmin, "floor": np.floor,
@@ -27,6 +28,15 @@ def elementwise_functions() -> dict[str, Any]:
         "cdiv": lambda x, y: (x + y - 1) // y,
     }  # fmt: skip
     return {name: partial(elementwise, function) for name, function in functions.items()}
+
+
+def _refuse_lengths(functions: Any, num_warps: Any, num_regs: Any) -> None:
+    for name, numbers in (("worker_num_warps", num_warps), ("worker_num_regs", num_regs)):
+        if numbers is not None and len(numbers) != len(functions) - 1:
+            raise SimulationError(
+                f"{name} needs one number for every partition but the first, "
+                f"{len(functions) - 1} in all, and has {len(numbers)}."
+            )
 
 
 class GlNames:
@@ -45,7 +55,7 @@ class GlNames:
         return Block(self._program.programs if axis == 0 else 1, gl.int32)
 
     def num_warps(self) -> int:
-        return self._program.num_warps
+        return self._program.turns.current.num_warps
 
     def arange(self, start: Any, end: Any, layout: Any = None) -> Block:
         return Block(np.arange(plain(start), plain(end), dtype=np.int32), gl.int32, layout)
@@ -75,12 +85,14 @@ class GlNames:
 
     def load(self, pointer: Pointer, mask: Any = None, other: Any = None, **_: Any) -> Block:
         """Lanes that are masked out hold `other`; without it, what nobody would expect there."""
+        self._program.turns.step()
         places, wanted = pointer.places(mask)
         other = undefined(pointer.dtype) if other is None else other
         array = np.where(wanted, pointer.storage[np.where(wanted, places, 0)], plain(other))
         return Block(rounded(array, pointer.dtype), pointer.dtype)
 
     def store(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> None:
+        self._program.turns.step()
         places, wanted = pointer.places(mask)
         array = np.broadcast_to(rounded(plain(value), pointer.dtype), places.shape)
         pointer.storage[places[wanted]] = array[wanted]
@@ -109,15 +121,29 @@ class GlNames:
         self, functions_and_args: Any, worker_num_warps: Any, worker_num_regs: Any = None
     ) -> Any:
         """The first function runs in the program's own warps, the others beside it."""
-        program = self._program
+        program, turns = self._program, self._program.turns
+        _refuse_lengths(functions_and_args, worker_num_warps, worker_num_regs)
+        if program.specialized:
+            raise SimulationError(
+                "A partition cannot call gl.warp_specialize: call it once, from the kernel."
+            )
+        parent = turns.current
+        warps = [parent.num_warps, *map(plain, worker_num_warps)]
         names = [function.__name__ for function, _ in functions_and_args]
         partitions = []
         for number, (function, arguments) in enumerate(functions_and_args):
             name, before = names[number], names[:number]
             if names.count(name) > 1:
                 name += f" ({before.count(name)})"
-            partitions.append(program.partition(name, function, *arguments))
-        return program.turns.run(partitions)[0]
+            partitions.append(program.partition(name, warps[number], function, *arguments))
+        partitions[0].state = parent.state  # the same warps, and what they have under way
+        accesses, program.specialized = program.memory.accesses, True
+        accesses.share(parent, partitions)
+        result = turns.run(partitions)[0]
+        for partition in partitions:
+            accesses.share(partition, [parent])
+        program.specialized = False
+        return result
 
     def _reduced(self, function: Any, value: Block, axis: int | None) -> Block:
         axis = plain(axis)

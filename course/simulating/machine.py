@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 from triton.experimental.gluon import language as gl
@@ -12,6 +12,7 @@ from course.type_names import AnyValue
 
 from .names import replacements
 from .partitions import Order, Turns
+from .problems import SimulationError, UnsupportedError
 from .program import Program
 from .values import Block, plain
 
@@ -26,18 +27,27 @@ class Machine:
 
     def run(self, kernel: JITFunction, arguments: dict[str, Any]) -> None:
         function = partial(self._function(kernel), **arguments)
-        self._program.turns.run([self._program.partition(kernel.__name__, function)])
+        program = self._program
+        program.turns.run([program.partition(kernel.__name__, program.num_warps, function)])
+        program.end()
 
     def _function(self, kernel: JITFunction) -> Callable[..., Any]:
         """A jitted function as Python's, with the names of its module replaced."""
         own = kernel.fn
-        return FunctionType(
+        function = FunctionType(
             own.__code__,
             self._names(own.__globals__),
             own.__name__,
-            own.__defaults__,
-            own.__closure__,
+            tuple(map(self._replaced, own.__defaults__ or ())),
+            tuple(map(self._cell, own.__closure__ or ())) or None,
         )
+        names = own.__kwdefaults__ or {}
+        function.__kwdefaults__ = {name: self._replaced(value) for name, value in names.items()}
+        return function
+
+    def _cell(self, cell: CellType) -> CellType:
+        """A name that a kernel takes from the function around it, replaced."""
+        return CellType(self._replaced(cell.cell_contents))
 
     def _names(self, module: dict[str, Any]) -> dict[str, Any]:
         if id(module) not in self._modules:
@@ -56,7 +66,9 @@ class Machine:
 
     def _aggregate(self, original: Any) -> type:
         """A class of a kernel, with its fields and methods."""
-        fields = original.__aggregate_fields__
+        fields, defaults = original.__aggregate_fields__, original.__aggregate_defaults__
+        own_init = not hasattr(original.hash_attrs[0], "__triton_builtin__")
+        machine = self
         methods = {
             name: _Method(self, value)
             for name, value in vars(original).items()
@@ -64,7 +76,18 @@ class Machine:
         }
 
         def init(self: Any, *args: AnyValue, **kwargs: AnyValue) -> None:
-            self.__dict__.update(dict(zip(fields, args, strict=False)) | kwargs)
+            if own_init:
+                raise UnsupportedError(
+                    f"simulate does not know aggregates with an __init__ of their own, as "
+                    f"{original.__name__}: give all fields when you construct it."
+                )
+            values = defaults | dict(zip(fields, args, strict=False)) | kwargs
+            if len(args) > len(fields) or values.keys() != set(fields):
+                raise SimulationError(
+                    f"{original.__name__} has the fields {', '.join(fields)}: give each of them a "
+                    "value, and nothing else."
+                )
+            self.__dict__.update({name: machine._replaced(value) for name, value in values.items()})
 
         return type(original.__name__, (), {"__init__": init, **methods})
 

@@ -10,6 +10,8 @@ from .values import plain
 
 
 class MbarrierNames:
+    """Functions of `mbarrier`."""
+
     def __init__(self, program: Program) -> None:
         self._program = program
 
@@ -29,13 +31,17 @@ class MbarrierNames:
 
     def expect(self, mbarrier: Barriers, bytes_per_cta: Any, pred: Any = True) -> None:
         if plain(pred):
-            mbarrier.one.arrive(1, plain(bytes_per_cta))
-            self._program.turns.pause()
+            self._arrive(mbarrier.one, 1, plain(bytes_per_cta))
 
     def arrive(self, mbarrier: Barriers, *, count: Any = 1, pred: Any = True) -> None:
         if plain(pred):
-            mbarrier.one.arrive(plain(count))
-            self._program.turns.pause()
+            self._arrive(mbarrier.one, plain(count))
+
+    def _arrive(self, barrier: Barrier, count: int, announced: int = 0) -> None:
+        memory, turns = self._program.memory, self._program.turns
+        memory.accesses.hand_over(barrier, turns.current)
+        barrier.arrive(count, announced)
+        turns.pause()
 
     def wait(self, mbarrier: Barriers, phase: Any, pred: Any = True, deps: Any = ()) -> None:
         barrier, phase = mbarrier.one, int(plain(phase))
@@ -49,4 +55,6 @@ class MbarrierNames:
             return barrier.has_ended(phase)
 
         has_ended()  # refuses a barrier that was never initialized, here and not in the schedule
-        self._program.turns.wait(has_ended, lambda: f"{barrier.waited_for(phase)} (line {line})")
+        turns = self._program.turns
+        turns.wait(has_ended, lambda: f"{barrier.waited_for(phase)} (line {line})")
+        self._program.memory.accesses.take_over(barrier, turns.current)

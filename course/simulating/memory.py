@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .problems import HazardError
+from .partitions import Turns
+from .problems import HazardError, OnlyKnown
+from .proxies import Accesses, Act
 from .values import Block, plain, rounded
 
 Use = Literal["copied into", "multiplied", "copied out"]
@@ -22,6 +24,7 @@ class Pending:
     """Something asynchronous that still uses a piece of shared memory."""
 
     use: Use
+    name: str
     view: np.ndarray
     what: str
     """What would end it, in words."""
@@ -31,24 +34,36 @@ class Pending:
 class Memory:
     """What goes on in the shared memory of a program."""
 
+    turns: Turns
     pending: list[Pending] = field(default_factory=list)
-    unfenced: list[np.ndarray] = field(default_factory=list)
-    """What threads have written and no fence has made visible to copies and products."""
+    accesses: Accesses = field(default_factory=Accesses)
 
-    def begin(self, use: Use, buffer: "Buffer", what: str) -> Pending:
-        """Note something asynchronous. Raises HazardError where another use forbids it."""
+    def begin(self, use: Use, buffer: "Buffer", what: str, by_threads: bool = False) -> Pending:
+        """Note something asynchronous. Raises HazardError where another use forbids it.
+
+        by_threads: a copy of cp.async, which needs no fence after other accesses of threads.
+        """
         if use == "copied into":
             self.refuse(buffer, ("copied into", "multiplied", "copied out"), "is copied into")
         else:
             self.refuse(buffer, ("copied into",), f"is {use}")
             buffer.refuse_unwritten(use)
-            if any(np.shares_memory(view, buffer.array) for view in self.unfenced):
-                raise HazardError(
-                    f"{buffer.name} was written by store and is {use} with no fence_async_shared "
-                    "in between."
-                )
-        self.pending.append(begun := Pending(use, buffer.array, what))
+        if not by_threads:
+            self.accesses.refuse(buffer.array, buffer.name, use)
+        self.pending.append(begun := Pending(use, buffer.name, buffer.array, what))
         return begun
+
+    def refuse_pending(self) -> None:
+        """Raise HazardError if something still uses shared memory when the program ends."""
+        for left in self.pending:
+            raise HazardError(
+                f"{left.name} is still {left.use} when the program ends: {left.what}."
+            )
+
+    def noted(self, act: Act, view: np.ndarray) -> None:
+        """The partition that runs has read or written."""
+        self.turns.step()
+        self.accesses.note(act, view, self.turns.current)
 
     def end(self, pending: Pending) -> None:
         self.pending.remove(pending)
@@ -63,7 +78,7 @@ class Memory:
 
 
 @dataclass
-class Buffer:
+class Buffer(OnlyKnown):
     """A piece of shared memory, as shared_memory_descriptor."""
 
     memory: Memory
@@ -99,13 +114,14 @@ class Buffer:
         """Read into registers."""
         self.memory.refuse(self, ("copied into",), "is read")
         self.refuse_unwritten("read")
+        self.memory.noted("read by load", self.array)
         return Block(self.array.copy(), self.dtype, layout)
 
     def store(self, value: Block) -> None:
         """Write from registers."""
         self.memory.refuse(self, ("copied into", "multiplied", "copied out"), "is written")
         self.fill(rounded(value.values(), self.dtype))
-        self.memory.unfenced.append(self.array)
+        self.memory.noted("written by store", self.array)
 
     def fill(self, array: np.ndarray) -> None:
         """Values arrive."""
@@ -119,7 +135,3 @@ class Buffer:
     def _view(self, part: Callable[[np.ndarray], np.ndarray], name: str = "") -> "Buffer":
         array, written = part(self.array), part(self.written)
         return Buffer(self.memory, array, self.dtype, self.layout, name or self.name, written)
-
-
-Land = Callable[[], None]
-"""Makes an asynchronous copy's data arrive."""

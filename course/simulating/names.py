@@ -9,7 +9,7 @@ from triton.experimental.gluon.language.nvidia import ampere, hopper
 from .copy_names import AsyncCopyNames, TmaNames
 from .gl_names import LAYOUTS, TYPES, GlNames, elementwise_functions
 from .mbarrier_names import MbarrierNames
-from .problems import SimulationError
+from .problems import UnsupportedError
 from .product_names import ProductNames
 from .program import Program
 from .values import plain
@@ -24,20 +24,25 @@ class Names:
 
     def __getattr__(self, name: str) -> Any:
         known = ", ".join(sorted(name for name in vars(self) if name[0].islower()))
-        raise SimulationError(f"simulate does not know {self._module}.{name}. It knows {known}.")
+        raise UnsupportedError(f"simulate does not know {self._module}.{name}. It knows {known}.")
 
 
 def replacements(program: Program) -> dict[int, Any]:
     """By the identity of what a kernel's module has imported, what stands for it here."""
     types = {name: getattr(gl, name) for name in (*LAYOUTS, *TYPES)}
+    mbarrier = Names("mbarrier", **_public(MbarrierNames(program)))
+    tma = Names("tma", **_public(TmaNames(program)))
+    async_copy = Names("async_copy", **_public(AsyncCopyNames(program)))
+    parts = {"mbarrier": mbarrier, "tma": tma, "async_copy": async_copy}
     modules = {
         gl: Names("gl", **types, **elementwise_functions(), **_public(GlNames(program))),
-        hopper.mbarrier: Names("mbarrier", **_public(MbarrierNames(program))),
-        hopper.tma: Names("tma", **_public(TmaNames(program))),
-        ampere.async_copy: Names("async_copy", **_public(AsyncCopyNames(program))),
-        hopper: Names("hopper", **_public(ProductNames(program))),
+        hopper.mbarrier: mbarrier,
+        hopper.tma: tma,
+        ampere.async_copy: async_copy,
+        ampere: Names("ampere", async_copy=async_copy),
+        hopper: Names("hopper", **_public(ProductNames(program)), **parts),
     }
-    by_identity = {id(module): names for module, names in modules.items() if module is not hopper}
+    by_identity = {id(module): names for module, names in modules.items()}
     for module, names in modules.items():  # what was imported by its own name
         by_identity |= {
             id(getattr(module, name)): value

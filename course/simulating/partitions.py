@@ -5,29 +5,35 @@ something that others may see, and then hands the baton on. So a run is the same
 kernel can be tried in several orders.
 """
 
+import ctypes
 import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
-from .problems import DeadlockError
+from .problems import DeadlockError, SimulationError
 
 Order = Literal["in order", "backwards", "shuffled"]
 """Who goes next: the first partition that can, the last one, or one by lot (always the same)."""
 ORDERS: tuple[Order, ...] = ("in order", "backwards", "shuffled")
+
+MOST_STEPS = 2_000_000
+"""Accesses to memory, arrivals and waits of one program, after which it counts as endless."""
 
 
 class _Stopped(BaseException):
     """Ends a partition because another one has failed."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Partition:
     """A function of a kernel that runs in warps of its own."""
 
     name: str
     run: Callable[[], Any]
+    num_warps: int = 4
     waits_for: Callable[[], bool] | None = None
     """None where it can go on."""
     reason: Callable[[], str] = str
@@ -51,6 +57,8 @@ class Turns:
         self._baton = threading.Condition()
         self._holder: Partition | None = None
         self._error: BaseException | None = None
+        self._steps = 0
+        self._threads: list[tuple[threading.Thread, Partition]] = []
         self.partitions: list[Partition] = []
 
     @property
@@ -60,7 +68,10 @@ class Turns:
         return self._holder
 
     def run(self, partitions: list[Partition]) -> list[Any]:
-        """What the partitions return. Raises what the first one raises, or DeadlockError."""
+        """What the partitions return. Raises what the first one raises, or DeadlockError.
+
+        Where it is interrupted, the partitions are stopped as well.
+        """
         outside, before = self._holder, self.partitions
         self.partitions = partitions
         threads = [
@@ -68,14 +79,28 @@ class Turns:
             for partition in partitions
         ]
         self._holder = self._next()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        self._threads += zip(threads, partitions, strict=True)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            self._stop()
+            raise
         self._holder, self.partitions = outside, before
         if self._error:
             raise self._error
         return [partition.result for partition in partitions]
+
+    def step(self) -> None:
+        """Count something that the program does. Raises SimulationError where it never ends."""
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise SimulationError(
+                f"The program has not ended after {MOST_STEPS:,} steps: look for a loop that never "
+                "ends, or simulate less work."
+            )
 
     def pause(self) -> None:
         """Let another partition run, if there is one that can."""
@@ -87,6 +112,18 @@ class Turns:
         partition.waits_for, partition.reason = condition, reason
         self._hand_on(partition)
         partition.waits_for = None
+
+    def _stop(self) -> None:
+        """End all partitions, those that wait and those that compute."""
+        self._fail(_Stopped())
+        for thread, partition in self._threads:
+            with self._baton:
+                self._baton.wait_for(partial(getattr, partition, "ended"), 0.1)
+            # Not is_alive(), which an interrupted join turns false in Python 3.11.
+            if thread.ident is not None and not partition.ended:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped)
+                )
 
     def _life(self, partition: Partition) -> None:
         try:
@@ -105,6 +142,7 @@ class Turns:
             self._baton.notify_all()
 
     def _hand_on(self, partition: Partition) -> None:
+        self.step()
         with self._baton:
             self._holder = self._next()
             self._baton.notify_all()

@@ -3,19 +3,36 @@
 from typing import Any
 
 import numpy as np
+from triton.experimental.gluon import language as gl
 
 from .memory import Buffer
-from .problems import SimulationError
+from .problems import HazardError, SimulationError
 from .program import Program
-from .values import Block, plain
+from .values import Block, plain, rounded
+
+
+class Product(Block):
+    """What an asynchronous warpgroup_mma gives: no value, until it has been waited for."""
+
+    def __init__(self, accumulator: Block) -> None:
+        super().__init__(np.empty(accumulator.shape), accumulator.dtype, accumulator.layout)
+        self.ended = False
+
+    def values(self) -> np.ndarray:
+        raise HazardError(
+            "A product is used before warpgroup_mma_wait has returned it: take what "
+            "warpgroup_mma_wait(…, deps=[…]) gives."
+        )
 
 
 class ProductNames:
+    """Functions of `hopper` itself: products of tensor cores, and the fence they need."""
+
     def __init__(self, program: Program) -> None:
         self._program = program
 
     def fence_async_shared(self, cluster: bool = False) -> None:
-        self._program.memory.unfenced.clear()
+        self._program.memory.accesses.fence(self._program.turns.current)
 
     def warpgroup_mma(
         self,
@@ -36,29 +53,35 @@ class ProductNames:
         what = "nobody has waited for the product with warpgroup_mma_wait"
         pending = [self._program.memory.begin("multiplied", operand, what) for operand in operands]
         left = None if isinstance(a, Buffer) else a.values()
-        out = Block(acc.array, acc.dtype, acc.layout)
-        out.pending = True
+        computed = np.int32 if acc.dtype == gl.int32 else np.float32
+        added, out = bool(plain(use_acc)), Product(acc)
 
         def end() -> None:
-            x = np.asarray(a.array if left is None else left, np.float32)
-            product = x @ np.asarray(b.array, np.float32)
-            out.array = product + acc.array if plain(use_acc) else product
-            out.pending = False
+            x = np.asarray(a.array if left is None else left, computed)
+            product = x @ np.asarray(b.array, computed)
+            out.array = rounded(product + acc.array if added else product, acc.dtype)
+            out.ended = True
             for use in pending:
                 self._program.memory.end(use)
 
-        queue = self._program.own("products")
-        queue.append(end)
-        if not plain(is_async):
-            self.warpgroup_mma_wait(0)
+        self._program.own("products").append(end)
+        result = out if plain(is_async) else self.warpgroup_mma_wait(0, deps=[out])
         self._program.turns.pause()
-        return out
+        return result
 
     def warpgroup_mma_wait(self, num_outstanding: Any = 0, deps: Any = None) -> Any:
+        if not deps:
+            raise SimulationError(
+                "warpgroup_mma_wait needs the products that it returns: deps=[product]."
+            )
         queue = self._program.own("products")
         while len(queue) > plain(num_outstanding):
             queue.pop(0)()
         self._program.turns.pause()
-        if deps is not None:
-            return deps[0] if len(deps) == 1 else tuple(deps)
-        return None
+        results = tuple(
+            Block(each.array, each.dtype, each.layout)
+            if isinstance(each, Product) and each.ended
+            else each
+            for each in deps
+        )
+        return results[0] if len(results) == 1 else results

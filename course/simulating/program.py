@@ -1,18 +1,22 @@
 """One program of a simulated kernel: where it stands, and what it has under way."""
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .memory import Memory
 from .partitions import Partition, Turns
-from .problems import SimulationError
+from .problems import SimulationError, UnsupportedError
 
-HERE = str(Path(__file__).parent)
+if TYPE_CHECKING:
+    from .copy_names import Store
+
+HERE = str(Path(__file__).parent) + os.sep
 
 
 class Program:
@@ -21,27 +25,38 @@ class Program:
     def __init__(self, number: int, programs: int, num_warps: int, turns: Turns) -> None:
         self.number, self.programs, self.num_warps = number, programs, num_warps
         self.turns = turns
-        self.memory = Memory()
+        self.memory = Memory(turns)
+        self.stores: list[Store] = []
+        """Copies out of shared memory, which are in their tensors when the program has ended."""
+        self.specialized = False
+        """Whether a warp_specialize is under way."""
 
     def own(self, kind: str) -> list[Any]:
         """What the partition that runs has under way, of one kind, the oldest first."""
         queue: list[Any] = self.turns.current.state.setdefault(kind, [])
         return queue
 
-    def partition(self, name: str, function: Callable[..., Any], *arguments: Any) -> Partition:
-        """A partition that runs a function of the kernel, and ends what it has begun."""
+    def end(self) -> None:
+        """The program has ended. Raises HazardError if something still uses its memory."""
+        self.memory.refuse_pending()
+        for store in self.stores:
+            store.land()
+
+    def partition(
+        self, name: str, num_warps: int, function: Callable[..., Any], *arguments: Any
+    ) -> Partition:
+        """A partition that runs a function of the kernel."""
 
         def run() -> Any:
             try:
-                result = function(*arguments)
+                return function(*arguments)
             except SimulationError as error:
                 raise error.placed(_place(error)) from None
-            for kind in ("products", "stores", "groups"):
-                while queue := self.own(kind):
-                    queue.pop(0)()
-            return result
+            except Exception as error:
+                words = f"simulate cannot follow a line: {type(error).__name__}: {error}."
+                raise UnsupportedError(words).placed(_place(error)) from error
 
-        return Partition(name, run)
+        return Partition(name, run, num_warps)
 
     def assigned_name(self, default: str) -> str:
         """The name on the left of the kernel's line that runs."""

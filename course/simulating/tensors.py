@@ -10,6 +10,7 @@ from triton.experimental.gluon import language as gl
 
 from course.errors import CourseError
 
+from .problems import OnlyKnown, UnsupportedError
 from .values import TORCH, Block, Pointer, plain
 
 
@@ -24,6 +25,12 @@ class Storages:
         if tensor.device.type == "meta":
             raise CourseError("simulate computes: give it tensors that have memory.")
         key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
+        others = {dtype for address, dtype in self._arrays if address == key[0] != 0}
+        if others - {tensor.dtype}:
+            raise UnsupportedError(
+                f"simulate cannot keep the same memory as two types, of which one is {key[1]}: "
+                "copy one of the tensors."
+            )
         if key not in self._arrays:
             count = tensor.untyped_storage().nbytes() // tensor.element_size()
             flat = torch.as_strided(tensor.detach(), (count,), (1,), 0)
@@ -43,20 +50,32 @@ class Storages:
     def argument(self, name: str, value: Any) -> Any:
         """An argument of a launch as the kernel sees it."""
         if isinstance(value, torch.Tensor):
-            dtype = TORCH[value.dtype]
-            return Pointer(self.of(value), dtype, name, value.storage_offset())
+            dtype = _dtype(name, value)
+            steps = zip(value.shape, value.stride(), strict=True)
+            extent = sum(int((size - 1) * step) for size, step in steps) + 1 if value.numel() else 0
+            return Pointer(self.of(value), dtype, name, int(value.storage_offset()), extent)
         if hasattr(value, "block_shape") and hasattr(value, "base"):
             return Descriptor(
-                name, self.of(value.base), TORCH[value.base.dtype], value.base.storage_offset(),
+                name, self.of(value.base), _dtype(name, value.base), value.base.storage_offset(),
                 [*value.shape], [*value.strides], [*value.block_shape], value.layout,
+                np.nan if value.padding == "nan" else 0,
             )  # fmt: skip
         if isinstance(value, int) and not isinstance(value, bool):
             return Block(value, gl.int32 if -(2**31) <= value < 2**31 else gl.int64)
         return Block(np.float32(value), gl.float32) if isinstance(value, float) else value
 
 
+def _dtype(name: str, tensor: torch.Tensor) -> Any:
+    if tensor.dtype not in TORCH:
+        known = ", ".join(str(each) for each in TORCH)
+        raise UnsupportedError(
+            f"simulate does not know the type of {name}, {tensor.dtype}. It knows {known}."
+        )
+    return TORCH[tensor.dtype]
+
+
 @dataclass(frozen=True)
-class Descriptor:
+class Descriptor(OnlyKnown):
     """A tensor descriptor."""
 
     name: str
@@ -67,6 +86,8 @@ class Descriptor:
     strides: list[int]
     block_shape: list[int]
     layout: Any
+    padding: float = 0
+    """What elements outside the tensor become: 0 or NaN."""
 
     @property
     def nbytes_per_cta(self) -> int:

@@ -5,14 +5,14 @@ float16 is computed in float16. bfloat16, which NumPy lacks, is kept as the floa
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from triton.experimental.gluon import language as gl
 
-from .problems import HazardError, SimulationError
+from .problems import HazardError, OnlyKnown, SimulationError
 
 NUMPY = {
     gl.float16: np.float16, gl.bfloat16: np.float32, gl.float32: np.float32,
@@ -34,12 +34,11 @@ def rounded(array: np.ndarray, dtype: Any) -> np.ndarray:
     return np.asarray(array).astype(NUMPY[dtype])
 
 
-class Block:
-    """A tensor of a kernel. `pending` says what has not finished writing it."""
+class Block(OnlyKnown):
+    """A tensor of a kernel."""
 
     def __init__(self, array: Any, dtype: Any, layout: Any = None) -> None:
         self.array, self.dtype, self.layout = np.asarray(array), dtype, layout
-        self.pending = False
 
     @property
     def shape(self) -> list[int]:
@@ -53,12 +52,7 @@ class Block:
         return Block(rounded(self.values(), dtype), dtype, self.layout)
 
     def values(self) -> np.ndarray:
-        """The elements. Raises HazardError while an asynchronous product still writes them."""
-        if self.pending:
-            raise HazardError(
-                "A product is used before warpgroup_mma_wait has returned it: take what "
-                "warpgroup_mma_wait(…, deps=[…]) gives."
-            )
+        """The elements, where they can be used already."""
         return self.array
 
     def __getitem__(self, key: Any) -> "Block":
@@ -80,34 +74,39 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Pointer:
+class Pointer(OnlyKnown):
     """Addresses of elements of a tensor: one, or a block of them."""
 
     storage: np.ndarray
     """The tensor's elements, in the order of memory."""
     dtype: Any
     name: str
+    first: int
+    """The place of the tensor's first element in `storage`."""
+    extent: int
+    """The places from its first element to its last one."""
     offsets: Any = 0
+    """Places after the first element."""
 
     def moved(self, by: Any) -> "Pointer":
-        return Pointer(self.storage, self.dtype, self.name, self.offsets + plain(by))
+        return replace(self, offsets=self.offsets + plain(by))
 
     __add__ = __radd__ = moved
 
     def __getitem__(self, key: Any) -> "Pointer":
-        return Pointer(self.storage, self.dtype, self.name, self.offsets[key])
+        return replace(self, offsets=self.offsets[key])
 
     def places(self, mask: Any) -> tuple[np.ndarray, np.ndarray]:
         """The places that are accessed, and the mask. Raises HazardError outside the tensor."""
         mask = True if mask is None else plain(mask)
         places, wanted = np.broadcast_arrays(np.asarray(self.offsets), mask)
-        outside = wanted & ((places < 0) | (places >= self.storage.size))
+        outside = wanted & ((places < 0) | (places >= self.extent))
         if outside.any():
             raise HazardError(
                 f"{self.name}[{places[outside].flat[0]}] is outside the tensor, whose length is "
-                f"{self.storage.size}."
+                f"{self.extent}."
             )
-        return places, wanted
+        return places + self.first, wanted
 
 
 def undefined(dtype: Any) -> Any:

@@ -53,6 +53,8 @@ def _double(out_desc, buffers, out, full, empty, tiles, SLOTS: gl.constexpr, FAU
         elif FAULT != "no wait for full":
             mbarrier.wait(full.index(slot), phase)
         x = buffers.index(slot).load(layout)
+        if FAULT != "no fence before the next copy":
+            fence_async_shared()
         if FAULT == "arrives too early":
             mbarrier.arrive(empty.index(slot), count=1)
             x = buffers.index(slot).load(layout)

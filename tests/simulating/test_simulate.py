@@ -32,6 +32,11 @@ RING_FAULTS = {
     "wrong phase of full": (HazardError, "buffers[0] is read before anything was written to it"),
     "no wait for empty": (HazardError, "full[0] is initialized for 1 arrivals per phase"),
     "no store_wait": (HazardError, "out is written while it is still copied out"),
+    "arrives too early": (HazardError, "buffers[0] is read while it is still copied into"),
+    "no fence before the next copy": (
+        HazardError,
+        "buffers[0] was read by load and is copied into with no fence_async_shared in between",
+    ),
     "no fence": (HazardError, "no fence_async_shared in between"),
     "empty not initialized": (HazardError, "empty[0] before mbarrier.init"),
 }

@@ -1,0 +1,83 @@
+"""A fence orders what the threads that call it know of, and nothing else."""
+
+import pytest
+import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
+
+from course.simulating.api import simulate
+from course.simulating.problems import HazardError
+from tests.simulating.kernels import descriptor
+
+
+@gluon.jit
+def _write(out, ready, FENCE: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    out.store(gl.full([16, 64], 2.0, gl.float16, layout))
+    if FENCE == "of the writer":
+        fence_async_shared()
+    mbarrier.arrive(ready, count=1)
+
+
+@gluon.jit
+def _copy(out_desc, out, ready, FENCE: gl.constexpr):
+    if FENCE == "of the reader before it waits":
+        fence_async_shared()
+    mbarrier.wait(ready, 0)
+    if FENCE == "of the reader":
+        fence_async_shared()
+    tma.async_store(out_desc, [0, 0], out)
+    tma.store_wait(0)
+
+
+@gluon.jit
+def handed_kernel(out_desc, FENCE: gl.constexpr):
+    out = gl.allocate_shared_memory(out_desc.dtype, [16, 64], out_desc.layout)
+    ready = mbarrier.allocate_mbarrier()
+    mbarrier.init(ready, count=1)
+    gl.warp_specialize(
+        [(_copy, (out_desc, out, ready, FENCE)), (_write, (out, ready, FENCE))], [4], [24]
+    )
+
+
+@pytest.mark.parametrize("fence", ["of the writer", "of the reader"])
+def test_a_fence_on_either_side_of_the_barrier_is_enough(fence):
+    out = torch.zeros(16, 64, dtype=torch.float16)
+    simulate(handed_kernel, (1,), descriptor(out, [16, 64]), fence)
+    assert (out == 2).all()
+
+
+@pytest.mark.parametrize("fence", ["nobody's", "of the reader before it waits"])
+def test_a_fence_of_those_who_do_not_know_of_a_write_does_not_order_it(fence):
+    out = torch.zeros(16, 64, dtype=torch.float16)
+    with pytest.raises(HazardError, match="out was written by store and is copied out with no fen"):
+        simulate(handed_kernel, (1,), descriptor(out, [16, 64]), fence)
+
+
+@gluon.jit
+def refilled_kernel(x_desc, ACT: gl.constexpr, FENCE: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    x = gl.allocate_shared_memory(x_desc.dtype, [16, 64], x_desc.layout)
+    full = mbarrier.allocate_mbarrier()
+    mbarrier.init(full, count=1)
+    if ACT == "written by store":
+        x.store(gl.full([16, 64], 2.0, gl.float16, layout))
+    else:
+        mbarrier.expect(full, x_desc.nbytes_per_cta)
+        tma.async_load(x_desc, [0, 0], full, x)
+        mbarrier.wait(full, 0)
+        x.load(layout)
+    if FENCE:
+        fence_async_shared()
+    mbarrier.expect(full, x_desc.nbytes_per_cta)
+    tma.async_load(x_desc, [0, 0], full, x)
+    mbarrier.wait(full, 0 if ACT == "written by store" else 1)
+
+
+@pytest.mark.parametrize("act", ["written by store", "read by load"])
+def test_memory_that_threads_have_used_is_fenced_before_it_is_filled_again(act):
+    x = descriptor(torch.zeros(16, 64, dtype=torch.float16), [16, 64])
+    simulate(refilled_kernel, (1,), x, act, True)
+    with pytest.raises(HazardError, match=f"x was {act} and is copied into with no fence"):
+        simulate(refilled_kernel, (1,), x, act, False)
