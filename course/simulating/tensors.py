@@ -55,6 +55,10 @@ class Storages:
             extent = sum(int((size - 1) * step) for size, step in steps) + 1 if value.numel() else 0
             return Pointer(self.of(value), dtype, name, int(value.storage_offset()), extent)
         if hasattr(value, "block_shape") and hasattr(value, "base"):
+            steps = zip(value.shape, value.strides, strict=True)
+            last = value.base.storage_offset() + sum((size - 1) * step for size, step in steps)
+            if last >= self.of(value.base).size:
+                raise CourseError(f"{name} describes more than its tensor's memory: see its shape.")
             return Descriptor(
                 name, self.of(value.base), _dtype(name, value.base), value.base.storage_offset(),
                 [*value.shape], [*value.strides], [*value.block_shape], value.layout,

@@ -101,8 +101,8 @@ def test_an_interrupt_ends_every_partition():
     ended = threading.Semaphore(0)
 
     def computes():
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         try:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
             while True:
                 pass
         finally:

@@ -4,7 +4,12 @@ import pytest
 import torch
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
+from triton.experimental.gluon.language.nvidia.hopper import (
+    async_copy,
+    fence_async_shared,
+    mbarrier,
+    tma,
+)
 
 from course.simulating.api import simulate
 from course.simulating.problems import HazardError
@@ -82,3 +87,30 @@ def test_memory_that_threads_have_used_is_fenced_before_it_is_filled_again(act):
     simulate(refilled_kernel, (1,), x, act, True)
     with pytest.raises(HazardError, match=f"x was {act} and is copied into with no fence"):
         simulate(refilled_kernel, (1,), x, act, False)
+
+
+@gluon.jit
+def threads_kernel(x_ptr, out_desc, FENCE: gl.constexpr):
+    """A copy by threads (cp.async) into memory that they have read, and a TMA copy out of it."""
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    rows = gl.arange(0, 16, gl.SliceLayout(1, layout))[:, None]
+    cols = gl.arange(0, 64, gl.SliceLayout(0, layout))[None, :]
+    x = gl.allocate_shared_memory(out_desc.dtype, [16, 64], out_desc.layout)
+    x.store(gl.full([16, 64], 2.0, gl.float16, layout))
+    x.load(layout)
+    async_copy.async_load(x, x_ptr + rows * 64 + cols)
+    async_copy.commit_group()
+    async_copy.wait_group(0)
+    if FENCE:
+        fence_async_shared()
+    tma.async_store(out_desc, [0, 0], x)
+    tma.store_wait(0)
+
+
+def test_copies_by_threads_need_a_fence_only_before_those_that_are_not():
+    x = torch.randn(16, 64).half()
+    out = torch.zeros_like(x)
+    simulate(threads_kernel, (1,), x, descriptor(out, [16, 64]), True)
+    assert torch.equal(out, x)
+    with pytest.raises(HazardError, match="x was written by store and is copied out with no fence"):
+        simulate(threads_kernel, (1,), x, descriptor(out, [16, 64]), False)

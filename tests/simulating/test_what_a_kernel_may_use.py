@@ -186,3 +186,10 @@ def test_an_aggregate_has_its_defaults():
 def test_an_aggregate_that_cannot_be_constructed_is_refused(kind, words):
     with pytest.raises(SimulationError, match=words):
         simulate(aggregate_kernel, (1,), torch.zeros(1), kind)
+
+
+def test_a_descriptor_of_more_than_its_tensor_is_refused():
+    x = descriptor(torch.zeros(16, 64, dtype=torch.float16), [16, 64])
+    x.shape = [17, 64]
+    with pytest.raises(CourseError, match="x_desc describes more than its tensor's memory"):
+        simulate(module_kernel, (1,), x)
