@@ -114,3 +114,40 @@ def test_copies_by_threads_need_a_fence_only_before_those_that_are_not():
     assert torch.equal(out, x)
     with pytest.raises(HazardError, match="x was written by store and is copied out with no fence"):
         simulate(threads_kernel, (1,), x, descriptor(out, [16, 64]), False)
+
+
+@gluon.jit
+def _nothing():
+    pass
+
+
+@gluon.jit
+def _fenced_copy(out_desc, out):
+    fence_async_shared()
+    tma.async_store(out_desc, [0, 0], out)
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _store(out):
+    layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    out.store(gl.full([16, 64], 2.0, gl.float16, layout))
+
+
+@gluon.jit
+def around_kernel(out_desc, WRITTEN: gl.constexpr):
+    """A write before or in a partition, and its fence in a partition or after it."""
+    out = gl.allocate_shared_memory(out_desc.dtype, [16, 64], out_desc.layout)
+    if WRITTEN == "before the partitions":
+        _store(out)
+        gl.warp_specialize([(_nothing, ()), (_fenced_copy, (out_desc, out))], [4], [24])
+    else:
+        gl.warp_specialize([(_nothing, ()), (_store, (out,))], [4], [24])
+        _fenced_copy(out_desc, out)
+
+
+@pytest.mark.parametrize("written", ["before the partitions", "in a partition"])
+def test_partitions_begin_and_end_as_if_they_had_waited(written):
+    out = torch.zeros(16, 64, dtype=torch.float16)
+    simulate(around_kernel, (1,), descriptor(out, [16, 64]), written)
+    assert (out == 2).all()
