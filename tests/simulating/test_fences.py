@@ -97,6 +97,7 @@ def threads_kernel(x_ptr, out_desc, FENCE: gl.constexpr):
     cols = gl.arange(0, 64, gl.SliceLayout(0, layout))[None, :]
     x = gl.allocate_shared_memory(out_desc.dtype, [16, 64], out_desc.layout)
     x.store(gl.full([16, 64], 2.0, gl.float16, layout))
+    fence_async_shared()
     x.load(layout)
     async_copy.async_load(x, x_ptr + rows * 64 + cols)
     async_copy.commit_group()
