@@ -8,7 +8,7 @@ from typing import Any
 
 from jupyterhub.auth import Authenticator
 
-from .settings import VARIABLE, codes, read
+from .settings import VARIABLE, codes, read, seat_name
 
 WRONG_S = 1
 """How long a wrong code is made to wait."""
@@ -19,8 +19,7 @@ class CodeAuthenticator(Authenticator):
 
     async def authenticate(self, handler: Any, data: dict[str, str]) -> str | None:
         known = codes(read(Path(os.environ[VARIABLE])))
-        name = data["username"].strip().lower()
-        name = f"seat-{int(name):02}" if name.isdigit() else name
+        name = seat_name(data["username"])
         code = data["password"].strip().lower().replace(" ", "")
         # A name that is not there takes as long as a code that is wrong.
         if hmac.compare_digest(code.encode(), known.get(name, "none").encode()) and name in known:

@@ -1,6 +1,5 @@
 """`course workshop fix`: give every seat the lessons as they are now, without touching its work."""
 
-import json
 import os
 import subprocess
 from dataclasses import dataclass, field
@@ -12,9 +11,19 @@ from course.files import write_whole
 from course.workshop.room import known_exercises
 
 from . import ROOT, seat_user
-from .settings import Settings
+from .settings import Settings, not_yours
 
 COPY_S = 120
+LONGEST = 300
+"""Characters of what a seat says that are shown."""
+
+
+class Copied(msgspec.Struct):
+    """What a seat says of its lessons: names of files. Its user may have said anything."""
+
+    renewed: list[str] = []
+    behind: list[str] = []
+    problem: str = ""
 
 
 @dataclass
@@ -39,36 +48,53 @@ class Fixed:
 
 
 def fix(settings: Settings) -> Fixed:
-    """Copy the lessons to the seats that have a folder, as each seat's own user."""
+    """Copy the lessons to the seats that have a folder, as each seat's own user.
+
+    Raises CourseError for somebody who did not start the workshop.
+    """
+    try:
+        os.listdir(settings.hub_folder)
+    except PermissionError as error:
+        raise not_yours(settings.folder) from error
     write_whole(settings.exercises_file, msgspec.json.encode(known_exercises()))
     fixed = Fixed()
     for name in settings.names:
         if not settings.home(name).is_dir():
             continue
         copied = _copy(settings, name)
-        if "problem" in copied:
-            fixed.problems[name] = copied["problem"]
-        for kind, into in (("renewed", fixed.renewed), ("behind", fixed.behind)):
-            for lesson in copied.get(kind, []):
-                into.setdefault(lesson, []).append(name)
+        if copied.problem:
+            fixed.problems[name] = printable(copied.problem)
+        for lessons, into in ((copied.renewed, fixed.renewed), (copied.behind, fixed.behind)):
+            for lesson in lessons:
+                into.setdefault(printable(lesson), []).append(name)
     return fixed
 
 
-def _copy(settings: Settings, name: str) -> dict[str, Any]:
+def printable(text: str) -> str:
+    """What a seat has said, so that it cannot steer the leader's terminal."""
+    shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+
+
+def _copy(settings: Settings, name: str) -> Copied:
     user = settings.user(name)
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "COURSE_MODE": "cpu"}
     environ |= seat_user.environment(settings, name)
     as_user: dict[str, Any] = {}
     if settings.apart:
         as_user = {"user": user, "group": user, "extra_groups": [], "umask": 0o077}
-    ended = subprocess.run(
-        [settings.python, "-P", "-m", "workshop.open_seat"],
-        cwd=settings.home(name), env=environ, capture_output=True, text=True, timeout=COPY_S,
-        **as_user,
-    )  # fmt: skip
     try:
-        copied: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    except (ValueError, IndexError):
-        last = (ended.stderr.strip().splitlines() or ["nothing was printed"])[-1]
-        return {"problem": f"its lessons could not be copied ({last})"}
-    return copied
+        ended = subprocess.run(
+            [settings.python, "-P", "-m", "workshop.open_seat"],
+            cwd=settings.home(name), env=environ, capture_output=True, timeout=COPY_S, **as_user,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Copied(problem=f"its lessons were not copied within {COPY_S} s")
+    except OSError as error:
+        return Copied(problem=f"its lessons could not be copied ({error.strerror})")
+    try:
+        return msgspec.json.decode(ended.stdout.splitlines()[-1], type=Copied)
+    except (ValueError, RecursionError, IndexError):
+        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        last = said[-1] if said else "it did not say what it did"
+        return Copied(problem=f"its lessons could not be copied ({last})")

@@ -7,8 +7,10 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
+
 from course.errors import CourseError
-from course.files import write_whole
+from course.files import advice, write_whole
 
 VARIABLE = "WORKSHOP_FOLDER"
 """Tells the hub and its services which folder is theirs."""
@@ -28,7 +30,8 @@ class Settings:
     seats: int
     address: str = "0.0.0.0"
     port: int = 8000
-    """The proxy's; the two after it are the hub's and the proxy's own, on this host alone."""
+    """The proxy's; the three after it are the hub's, the proxy's own and the board's, on this host
+    alone."""
     memory_bytes: int = 3 * 2**30
     """For each seat: its server, its sessions, and their checks."""
     cores: float = 1.0
@@ -53,7 +56,7 @@ class Settings:
 
     @property
     def hub_folder(self) -> Path:
-        """What is the hub's alone: database, secrets, log."""
+        """What is the hub's alone: database and secrets."""
         return self.folder / "hub"
 
     @property
@@ -108,6 +111,8 @@ def read(folder: Path) -> Settings:
     try:
         fields = json.loads((folder / "settings.json").read_text())
         return Settings(**{**fields, "folder": Path(fields["folder"])})
+    except PermissionError as error:
+        raise not_yours(folder) from error
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CourseError(
             f"There is no workshop in {folder}: `course workshop start` makes one, and --folder"
@@ -115,26 +120,73 @@ def read(folder: Path) -> Settings:
         ) from error
 
 
+def seat_name(typed: str) -> str:
+    """The name that somebody means who logs in: a seat's number is enough."""
+    name = typed.strip().lower()
+    # Not isdigit, which holds of "²" too; and Python refuses to read a number of 5,000 digits.
+    return f"seat-{int(name):02}" if name.isdecimal() and len(name) < 6 else name
+
+
 def codes(settings: Settings) -> dict[str, str]:
     """The code of the leader and of each seat. Codes that are there stay, so a workshop can be
-    started again, with more seats too."""
-    try:
-        known = json.loads(settings.codes_file.read_text())
-    except (OSError, ValueError):
-        known = {}
+    started again, with more seats too.
+
+    Raises CourseError where the codes that are there cannot be read: new ones would lock out all
+    who have one.
+    """
+    known = _known_codes(settings.codes_file)
     wanted = [LEADER, *settings.names]
     if any(name not in known for name in wanted):
         known = {name: known.get(name) or _code() for name in [*known, *wanted]}
-        write_private(settings.codes_file, json.dumps(known, indent=1))
+        try:
+            write_private(settings.codes_file, json.dumps(known, indent=1))
+        except PermissionError as error:
+            raise not_yours(settings.folder) from error
+        except OSError as error:
+            raise CourseError(
+                f"{settings.codes_file} could not be written ({error.strerror}): {advice(error)}."
+            ) from error
     return {name: known[name] for name in wanted}
 
 
+def _known_codes(file: Path) -> dict[str, str]:
+    """The codes of a file; none where there is no file. Raises CourseError."""
+    try:
+        known = msgspec.json.decode(file.read_bytes(), type=dict[str, str])
+        return {name: code for name, code in known.items() if code}  # an empty code lets all in
+    except FileNotFoundError:
+        return {}
+    except PermissionError as error:
+        raise not_yours(file) from error
+    except (OSError, ValueError) as error:
+        raise CourseError(
+            f"The codes in {file} cannot be read ({error}): put back a copy of the file, or move it"
+            " away, and `course workshop start` gives every seat a new code."
+        ) from error
+
+
+def not_yours(path: Path) -> CourseError:
+    """What is said to somebody who did not start the workshop."""
+    return CourseError(
+        f"{path} belongs to another user: run this as who started the workshop, with sudo if that"
+        " was root."
+    )
+
+
 def write_private(path: Path, text: str) -> None:
-    """Write a file that nobody else can read, at no moment."""
+    """Write a file that nobody else can read, at no moment. On an error nothing is left of it.
+
+    Raises OSError.
+    """
     beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    beside.replace(path)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _code() -> str:

@@ -1,10 +1,13 @@
 """The leader's fix in the middle of the day: a lesson is renewed where nobody has begun it."""
 
 import json
+import os
 import sys
+from dataclasses import replace
 
 import pytest
 
+from course.errors import CourseError
 from course.lessons.source import NOTEBOOKS
 from course.lessons.workspace import copy_lessons
 from workshop import fix, start
@@ -53,6 +56,55 @@ def test_a_seat_whose_lessons_cannot_be_copied_is_named_and_the_others_are_fixed
     fixed = fix.fix(room)
     assert list(fixed.problems) == ["seat-02"]
     assert fixed.renewed[LESSON] == ["seat-01"]
+
+
+@pytest.fixture
+def says(room, tmp_path):
+    """Have every seat say this in place of what it did."""
+
+    def say(script):
+        python = tmp_path / "python"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        return fix.fix(replace(room, python=str(python)))
+
+    return say
+
+
+@pytest.mark.parametrize(
+    "said", ["[]", "3", '{"renewed": 3}', '{"problem": ["x"]}', "{", "", r"\\377", "[" * 9000]
+)
+def test_a_seat_that_says_what_cannot_be_understood_is_a_problem_of_that_seat(says, said):
+    fixed = says(f"printf '{said}\\n'")
+    assert list(fixed.problems) == ["seat-01", "seat-02"]
+    assert all("could not be copied" in problem for problem in fixed.problems.values())
+
+
+def test_a_seat_that_does_not_answer_is_a_problem_of_that_seat(says, monkeypatch):
+    monkeypatch.setattr(fix, "COPY_S", 0.2)
+    fixed = says("exec sleep 60")
+    assert list(fixed.problems) == ["seat-01", "seat-02"]
+    assert "not copied within 0.2 s" in fixed.problems["seat-01"]
+
+
+def test_what_a_seat_says_cannot_steer_the_leaders_terminal(says):
+    steer = "\x1b[2J\x07"
+    said = json.dumps({"renewed": [steer], "problem": steer})
+    text = str(says(f"cat <<'END'\n{said}\nEND"))
+    assert "\x1b" not in text and "\x07" not in text
+    assert r"\x1b[2J\x07" in text
+    assert len(fix.printable("a" * 10**6)) < 1000
+
+
+def test_only_who_started_the_workshop_can_fix_it(room):
+    if os.getuid():
+        pytest.skip("only root can become another user")
+    os.seteuid(65534)
+    try:
+        with pytest.raises(CourseError, match=r"belongs to another user: .* with sudo"):
+            fix.fix(room)
+    finally:
+        os.seteuid(0)
 
 
 def test_the_board_learns_of_new_exercises(room):

@@ -1,6 +1,7 @@
 """What the leader's command prepares and says, before the hub runs."""
 
 import json
+import os
 import socket
 import stat
 from dataclasses import replace
@@ -10,12 +11,22 @@ import pytest
 
 from course.errors import CourseError
 from workshop import seat_user, start, tools
-from workshop.settings import Settings, codes, read
+from workshop.settings import Settings, codes, read, seat_name, write_private
 
 
 @pytest.fixture
 def settings(tmp_path):
     return Settings(folder=tmp_path / "room", seats=3, python="/usr/bin/python3")
+
+
+@pytest.fixture
+def somebody_else():
+    """Become a user who has nothing here, until the test ends."""
+    if os.getuid():
+        pytest.skip("only root can become another user")
+    os.seteuid(65534)
+    yield
+    os.seteuid(0)
 
 
 def mode(path):
@@ -30,6 +41,58 @@ def test_each_seat_has_a_code_of_its_own_which_stays_when_seats_are_added(settin
     assert all(len(code.replace("-", "")) == 12 for code in known.values())
     more = codes(replace(settings, seats=5))
     assert {name: more[name] for name in known} == known and len(more) == 6
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"leader": 1}', "\x00"])
+def test_damaged_codes_are_named_and_kept_since_new_ones_would_lock_all_out(settings, content):
+    start.prepare(settings)
+    settings.codes_file.write_text(content)
+    with pytest.raises(CourseError, match=f"The codes in {settings.codes_file} cannot be read"):
+        codes(settings)
+    assert settings.codes_file.read_text() == content
+
+
+def test_an_empty_code_is_replaced_since_anybody_would_know_it(settings):
+    start.prepare(settings)
+    known = codes(settings)
+    settings.codes_file.write_text(json.dumps(known | {"seat-02": ""}))
+    again = codes(settings)
+    assert again["seat-02"] and again == known | {"seat-02": again["seat-02"]}
+
+
+def test_who_did_not_start_the_workshop_is_told_to_use_sudo(settings, request):
+    start.prepare(settings)
+    codes(settings)
+    request.getfixturevalue("somebody_else")
+    for attempt in (lambda: read(settings.folder), lambda: codes(settings)):
+        with pytest.raises(CourseError, match=r"belongs to another user: .* with sudo"):
+            attempt()
+
+
+def test_a_private_file_that_cannot_be_put_in_place_leaves_nothing(tmp_path):
+    (tmp_path / "codes.json").mkdir()
+    with pytest.raises(OSError):
+        write_private(tmp_path / "codes.json", "secret")
+    assert [path.name for path in tmp_path.iterdir()] == ["codes.json"]
+
+
+def test_codes_that_cannot_be_written_say_what_to_do(settings):
+    with pytest.raises(CourseError, match=r"codes\.json could not be written"):  # no folder
+        codes(settings)
+
+
+@pytest.mark.parametrize(
+    "typed, name",
+    [
+        ("3", "seat-03"),
+        (" Seat-03 ", "seat-03"),
+        ("Leader", "leader"),
+        ("²", "²"),
+        ("9" * 5000,) * 2,
+    ],
+)
+def test_who_logs_in_may_type_a_seats_number_and_anything_else_is_no_error(typed, name):
+    assert seat_name(typed) == name
 
 
 def test_what_is_the_leaders_alone_can_be_read_by_nobody_else(settings):
