@@ -1,6 +1,7 @@
 """`python -m workshop setup|start|codes|fix|load`: what `course workshop` runs."""
 
 import argparse
+import math
 import os
 import sys
 from pathlib import Path
@@ -8,7 +9,10 @@ from pathlib import Path
 from course.errors import CourseError
 
 from . import start, tools
-from .settings import Settings, read
+from .settings import MOST_SEATS, Settings, read
+
+LAST_PORT = 2**16 - 1 - 3
+"""The last port that has three after it."""
 
 
 def main(arguments: list[str]) -> None:
@@ -74,6 +78,7 @@ def add_start_options(command: argparse.ArgumentParser) -> None:
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings that options ask for. Raises CourseError where they cannot be had."""
+    refuse_numbers(options)
     if os.getuid() and not options.one_account:
         raise CourseError(
             "Only root can give each seat a user of its own: start it with sudo, or with"
@@ -96,6 +101,20 @@ def settings_of(options: argparse.Namespace) -> Settings:
         certificate=_readable(options.certificate),
         key=_readable(options.key),
     )
+
+
+def refuse_numbers(options: argparse.Namespace) -> None:
+    """Raise CourseError where a number is none that a room can have."""
+    if not 1 <= options.seats <= MOST_SEATS:
+        raise CourseError(f"{options.seats} seats: take 1 to {MOST_SEATS}.")
+    if not 1 <= options.port <= LAST_PORT:
+        raise CourseError(
+            f"Port {options.port}: take 1 to {LAST_PORT}; the three after it are used too."
+        )
+    for name in ("memory", "cores", "idle"):
+        number = getattr(options, name)
+        if number is not None and not 0 < number < math.inf:
+            raise CourseError(f"--{name} {number:g}: take a number larger than 0.")
 
 
 def _readable(file: str) -> str:

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -19,16 +20,29 @@ KILL_S = 10
 
 
 class Groups:
-    """The control groups of a room's seats; `why_not` says why this host cannot hold them to
-    limits.
+    """The control groups of a room's seats.
 
     room: the name of the group around them; each room of a host has its own.
+
+    Groups are made and removed by `create`, `remove` and the first look at `why_not` alone: what
+    only reads, as the board does every three seconds, changes nothing.
     """
 
     def __init__(self, room: str, root: Path = CGROUPS) -> None:
         self.root, self.room = root, room
         self.unified = (root / "cgroup.controllers").is_file()
-        self.why_not = self._try()
+
+    @cached_property
+    def why_not(self) -> str:
+        """Why this host cannot hold seats to limits; empty if it can. Makes a group to find out."""
+        try:
+            self.create("trial", 2**30, 1.0)
+        except OSError as error:
+            self.remove("trial")
+            return f"control groups cannot be made here ({error.strerror})"
+        # The room's own group stays: the hub may be making a seat's in it.
+        self._end("trial")
+        return ""
 
     def create(self, name: str, memory_bytes: int, cores: float) -> None:
         """Make a seat's group, or give the one that is there these limits. Raises OSError."""
@@ -86,16 +100,23 @@ class Groups:
 
     def remove(self, name: str) -> None:
         """End what is left of a seat, and remove its group; with the last seat's, the room's."""
+        for folder in self._end(name):
+            with contextlib.suppress(OSError):
+                folder.parent.rmdir()  # fails as long as another seat is in it
+
+    def _end(self, name: str) -> list[Path]:
+        """End a seat's processes and remove its group; the folders in which it was."""
         end = time.monotonic() + KILL_S
         while (pids := self.pids(name)) and time.monotonic() < end:
             for pid in pids:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
-        for folder in self._folders(name):
+        folders = list(self._folders(name))
+        for folder in folders:
             with contextlib.suppress(OSError):
                 folder.rmdir()
-                folder.parent.rmdir()  # fails as long as another seat is in it
+        return folders
 
     def _count(self, controller: str) -> int:
         """How many seats there are. A busy host gives each group its part, so the room's must weigh
@@ -116,15 +137,6 @@ class Groups:
         (self.root / self.room).mkdir(exist_ok=True)
         for folder in (self.root, self.root / self.room):
             _write(folder / "cgroup.subtree_control", "+memory +cpu +pids")
-
-    def _try(self) -> str:
-        """Make a group with limits and remove it again; why that failed, or nothing."""
-        try:
-            self.create("trial", 2**30, 1.0)
-        except OSError as error:
-            return f"control groups cannot be made here ({error.strerror})"
-        self.remove("trial")
-        return ""
 
 
 def _write(path: Path, value: int | str) -> None:

@@ -22,6 +22,7 @@ class Use:
     seat: str
     pid: int
     mib: int
+    """0 where the driver does not tell."""
     orphan: bool
     """Whether the seat has no server any more."""
 
@@ -38,8 +39,10 @@ def uses(settings: Settings, serving: set[str]) -> list[Use]:
     of_seats = []
     for line in told.splitlines():
         pid, _, mib = (part.strip() for part in line.partition(","))
-        if pid.isdigit() and mib.isdigit() and (seat := seat_of(settings, int(pid))):
-            of_seats.append(Use(seat, int(pid), int(mib), orphan=seat not in serving))
+        if pid.isdecimal() and (seat := seat_of(settings, int(pid))):
+            # "[N/A]" where the driver does not tell, as in containers: the process is there.
+            known = int(mib) if mib.isdecimal() else 0
+            of_seats.append(Use(seat, int(pid), known, orphan=seat not in serving))
     return sorted(of_seats, key=lambda use: -use.mib)
 
 

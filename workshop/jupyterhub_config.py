@@ -65,11 +65,7 @@ c.JupyterHub.load_roles = [
         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
         "services": ["culler"],
     },
-    {
-        "name": "board",
-        "scopes": ["list:users", "read:servers", "delete:servers"],
-        "services": ["board"],
-    },
+    {"name": "board", "scopes": ["list:users", "read:servers"], "services": ["board"]},
     # The leader sees the board, and no learner's server.
     {"name": "leader", "scopes": ["access:services!service=board"], "users": [LEADER]},
 ]

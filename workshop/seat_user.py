@@ -1,6 +1,7 @@
 """A seat's own user: a number that no account of the host has, and what belongs to it."""
 
 import contextlib
+import grp
 import os
 import pwd
 import signal
@@ -11,9 +12,12 @@ from typing import Any
 
 from course.errors import CourseError
 
+from . import tools
 from .settings import FIRST_USER, LEADER, Settings
 
 KILL_S = 10
+START_S = 120
+"""For Python and its first imports, from a slow disk."""
 
 
 def become(user: int, home: Path) -> None:
@@ -59,37 +63,77 @@ def environment(settings: Settings, name: str) -> dict[str, str]:
 
 
 def refuse_accounts(settings: Settings) -> None:
-    """Raise CourseError where an account of the host has the number of a seat."""
-    users = range(FIRST_USER, FIRST_USER + settings.seats + 1)
-    for account in pwd.getpwall():
-        if account.pw_uid in users:
-            raise CourseError(
-                f"The account {account.pw_name} has the user id {account.pw_uid}, which would be a"
-                " seat's: change that account's id, or lead the workshop from another host."
-            )
+    """Raise CourseError where an account or a group of the host has the number of a seat.
+
+    Each number is asked for by itself: a directory service may answer that and list nobody.
+    """
+    for number in range(FIRST_USER, FIRST_USER + settings.seats + 1):
+        for what, find in (("account", _account), ("group", _group)):
+            if name := find(number):
+                raise CourseError(
+                    f"The {what} {name} has the id {number}, which would be a seat's: change that"
+                    f" {what}'s id, or lead the workshop from another host."
+                )
+
+
+def _account(number: int) -> str:
+    """The account of a user id; empty where there is none."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(number).pw_name
+    return ""
+
+
+def _group(number: int) -> str:
+    """The group of a group id; empty where there is none."""
+    with contextlib.suppress(KeyError):
+        return grp.getgrgid(number).gr_name
+    return ""
 
 
 def refuse_unreadable(settings: Settings) -> None:
     """Raise CourseError where a seat could not start the course's Python."""
     code = "import course.lessons.workspace, jupyter_client"
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    environ = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    if problem := _problem(settings, [settings.python, "-c", code], Path("/"), environ):
+        raise CourseError(
+            f"The seats cannot use {settings.python} ({problem}): put the course and its Python"
+            " where every user can read them, such as /opt/triton-course, and not in a home."
+        )
+
+
+def refuse_unreadable_tools(settings: Settings) -> None:
+    """Raise CourseError where a seat could not start its server in its own folder.
+
+    Called once the folder is prepared and the tools are made.
+    """
+    home, python = make_home(settings, LEADER), str(tools.PYTHON)
+    command = [python, "-P", "-c", "import jupyterhub.singleuser"]
+    if problem := _problem(settings, command, home, environment(settings, LEADER)):
+        raise CourseError(
+            f"The seats cannot start {python} in {home} ({problem}): put the course, and the"
+            " workshop's folder (--folder), where every user can read them, and not in a home."
+        )
+
+
+def _problem(settings: Settings, command: list[str], folder: Path, environ: dict[str, str]) -> str:
+    """Why a command fails as a seat's user, in its last words; empty if it does not."""
     as_seat: dict[str, Any] = {}
     if settings.apart:
         user = settings.user(LEADER)
         as_seat = {"user": user, "group": user, "extra_groups": []}
     try:
         ended = subprocess.run(
-            [settings.python, "-c", code], cwd="/", env=environ, capture_output=True, text=True,
-            **as_seat,
+            command, cwd=folder, env={"PATH": os.environ["PATH"]} | environ, text=True,
+            capture_output=True, timeout=START_S, **as_seat,
         )  # fmt: skip
-        problem = ended.stderr.strip().splitlines()[-1:] if ended.returncode else []
+    except subprocess.TimeoutExpired:
+        return f"it does not answer within {START_S} s"
     except OSError as error:
-        problem = [str(error)]
-    if problem:
-        raise CourseError(
-            f"The seats cannot use {settings.python} ({problem[0]}): put the course and its Python"
-            " where every user can read them, such as /opt/triton-course, and not in a home."
-        )
+        return str(error)
+    if not ended.returncode:
+        return ""
+    said = ended.stderr.strip().splitlines()
+    return said[-1] if said else f"it ended with {ended.returncode} and said nothing"
 
 
 def processes(user: int) -> list[int]:

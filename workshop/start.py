@@ -14,7 +14,7 @@ from course.isolate.limits import free_memory_bytes
 from course.workshop.room import known_exercises
 
 from . import ROOT, cgroups, seat_user, tools
-from .settings import LEADER, MOST_SEATS, VARIABLE, Settings, codes
+from .settings import LEADER, VARIABLE, Settings, codes
 
 LEAST_SEAT_BYTES = 2 * 2**30
 """With less, a check does not fit beside its session and server (workshop/README.md)."""
@@ -32,8 +32,6 @@ def start(settings: Settings) -> None:
 
     Raises CourseError where something is missing.
     """
-    if not 1 <= settings.seats <= MOST_SEATS:
-        raise CourseError(f"{settings.seats} seats: take 1 to {MOST_SEATS}.")
     refuse_long(settings)
     for port in range(settings.port, settings.port + 4):
         refuse_taken(settings.address if port == settings.port else "127.0.0.1", port)
@@ -43,6 +41,7 @@ def start(settings: Settings) -> None:
     if not tools.ready():
         tools.make()
     prepare(settings)
+    seat_user.refuse_unreadable_tools(settings)
     for line in report(settings, codes(settings), cgroups.Groups(settings.room).why_not):
         print(line, flush=True)
     environ = {

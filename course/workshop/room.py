@@ -22,6 +22,8 @@ MOST_BYTES = 10**6
 """A progress file is some kilobytes; what is larger is none."""
 STUCK_TRIES = 3
 """So many tries without a right answer, and somebody should look."""
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 VERDICTS = frozenset(get_args(Verdict))
 
 
@@ -113,11 +115,13 @@ def standing(works: Mapping[str, Path], exercises: Mapping[str, Known]) -> Room:
 def read_history(path: Path) -> dict[str, Entry] | None:
     """A seat's history; empty where there is none, None where it cannot be read.
 
+    path: the file, in the work folder in the seat's home.
+
     The seat's user writes the file and another one, who may read everything, reads it: so a link,
-    a pipe and a large file are not followed, waited for or read.
+    in place of the work folder too, a pipe and a large file are not followed, waited for or read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = _opened(path)
     except FileNotFoundError:
         return {}
     except OSError:
@@ -130,6 +134,22 @@ def read_history(path: Path) -> dict[str, Entry] | None:
             return msgspec.json.decode(file.read(MOST_BYTES), type=dict[str, Entry])
         except (ValueError, RecursionError):
             return None
+
+
+def _opened(path: Path) -> int:
+    """A descriptor of a file, with no link followed at it, its folder and the folder around that.
+
+    Raises OSError.
+    """
+    home = os.open(path.parents[1], FOLDER)
+    try:
+        work = os.open(path.parent.name, FOLDER, dir_fd=home)
+        try:
+            return os.open(path.name, FILE, dir_fd=work)
+        finally:
+            os.close(work)
+    finally:
+        os.close(home)
 
 
 def _add(row: Exercise, seat: str, entry: Entry, usual: set[str]) -> None:

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from workshop import cgroups
 from workshop.cgroups import Groups
 
 PARENT = "room"
@@ -56,6 +57,40 @@ def test_what_the_kernel_tells_of_a_group_is_read(unified):
     assert groups.killed("seat-01") == 1
     assert groups.pids("seat-01") == [7, 8]
     assert groups.pids("nobody") == []
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """A tree of version 2 whose folders can be removed, as the kernel's can."""
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
+    monkeypatch.setattr(cgroups, "_write", lambda path, value: None)
+    return tmp_path
+
+
+def test_reading_what_a_group_tells_makes_no_group(empty):
+    groups = Groups(PARENT, empty)
+    assert (groups.killed("seat-01"), groups.peak_bytes("seat-01")) == (0, 0)
+    assert groups.pids("seat-01") == [] and not groups.is_there("seat-01")
+    assert not (empty / PARENT).exists()
+
+
+def test_whether_groups_can_be_made_is_tried_once_and_the_rooms_own_stays(empty, monkeypatch):
+    groups, tried = Groups(PARENT, empty), []
+    monkeypatch.setattr(groups, "create", lambda name, *limits: tried.append(name))
+    (empty / PARENT / "trial").mkdir(parents=True)
+    assert groups.why_not == groups.why_not == ""
+    assert tried == ["trial"]
+    assert list((empty / PARENT).iterdir()) == []
+
+
+def test_the_rooms_group_goes_with_the_last_seats(empty):
+    groups = Groups(PARENT, empty)
+    groups.create("seat-01", 2**30, 1.0)
+    groups.create("seat-02", 2**30, 1.0)
+    groups.remove("seat-01")
+    assert (empty / PARENT / "seat-02").is_dir()
+    groups.remove("seat-02")
+    assert not (empty / PARENT).exists()
 
 
 def test_a_host_without_control_groups_says_why(tmp_path):

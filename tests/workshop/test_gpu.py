@@ -56,6 +56,14 @@ def test_processes_are_told_by_seat_with_the_largest_first(settings, process, to
     ]
 
 
+def test_a_process_whose_memory_the_driver_does_not_tell_is_still_told(settings, process, told):
+    secret, known = process("seat-01"), process("seat-02")
+    told(**{f"p{secret.pid}": "[N/A]", f"p{known.pid}": 300})
+    uses = gpu.uses(settings, serving={"seat-02"})
+    assert [(use.seat, use.mib) for use in uses] == [("seat-02", 300), ("seat-01", 0)]
+    assert [use.pid for use in gpu.end_orphans(settings, serving={"seat-02"})] == [secret.pid]
+
+
 def test_an_orphan_is_ended_and_nothing_else(settings, process, told):
     live, orphan, foreign = process("seat-01"), process("seat-02"), process("")
     told(**{f"p{each.pid}": 100 for each in (live, orphan, foreign)})

@@ -86,6 +86,26 @@ def test_links_and_pipes_are_not_followed(tmp_path):
     assert read_history(tmp_path / "elsewhere") == {}
 
 
+@pytest.mark.parametrize("linked", ["home", "home/work"])
+def test_no_link_is_followed_in_place_of_a_folder(tmp_path, linked):
+    other = tmp_path / "other" / "work"
+    other.mkdir(parents=True)
+    (other / ".progress.json").write_text('{"00.1": {"tries": 1}}')
+    assert read_history(other / ".progress.json") != {}
+    place = tmp_path / linked
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(other if place.name == "work" else other.parent)
+    assert read_history(tmp_path / "home" / "work" / ".progress.json") is None
+
+
+def test_reading_leaves_nothing_open(tmp_path):
+    (tmp_path / "work").symlink_to(tmp_path)
+    before = len(os.listdir("/proc/self/fd"))
+    for path in ("work/x", "missing/x", "x", "missing/missing/x"):
+        read_history(tmp_path / path)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_usual_mistake_is_known_by_what_the_check_says():
     assert usual_mistake("00.3", "wrong", "it was never written") == "the store forgotten"
     assert usual_mistake("00.3", "race", "it was never written") == ""

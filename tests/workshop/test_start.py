@@ -1,16 +1,20 @@
 """What the leader's command prepares and says, before the hub runs."""
 
+import grp
 import json
 import os
+import pwd
 import socket
 import stat
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from course.errors import CourseError
 from workshop import seat_user, start, tools
+from workshop.__main__ import parser, settings_of
 from workshop.settings import Settings, codes, read, seat_name, write_private
 
 
@@ -143,6 +147,70 @@ def test_a_port_that_is_taken_is_named():
         port = taken.getsockname()[1]
         with pytest.raises(CourseError, match=f"Port {port} of 127.0.0.1 cannot be used"):
             start.refuse_taken("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    "option, words",
+    [
+        ("--seats=0", "0 seats: take 1 to 400"),
+        ("--seats=401", "401 seats: take 1 to 400"),
+        ("--port=65533", "Port 65533: take 1 to 65532"),
+        ("--port=0", "Port 0: take 1"),
+        ("--memory=-1", "--memory -1: take a number larger than 0"),
+        ("--memory=0", "--memory 0: take a number"),
+        ("--memory=nan", "--memory nan: take a number"),
+        ("--cores=0", "--cores 0: take a number"),
+        ("--idle=0", "--idle 0: take a number"),
+    ],
+)
+def test_a_number_that_no_room_can_have_is_refused_first(option, words):
+    options = parser().parse_args(["start", "--seats=3", "--one-account", option])
+    with pytest.raises(CourseError, match=words):
+        settings_of(options)
+
+
+def test_an_account_or_a_group_with_the_number_of_a_seat_is_named(settings, monkeypatch):
+    seat_user.refuse_accounts(settings)
+    number = settings.user("seat-02")
+    for module, ask, answer in ((pwd, "getpwuid", "pw_name"), (grp, "getgrgid", "gr_name")):
+        with monkeypatch.context() as patch:
+            only = {number: SimpleNamespace(**{answer: "mallory"})}
+            patch.setattr(module, ask, only.__getitem__)
+            with pytest.raises(CourseError, match=f"mallory has the id {number}"):
+                seat_user.refuse_accounts(settings)
+
+
+@pytest.fixture
+def hub_python(tmp_path, monkeypatch):
+    """Put a script in the place of the Python that serves a room."""
+
+    def put(script):
+        python = tmp_path / "hub-python"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        monkeypatch.setattr(tools, "PYTHON", python)
+
+    return put
+
+
+def test_a_server_that_a_seat_could_not_start_is_refused_before_the_hub_runs(settings, hub_python):
+    shared = replace(settings, apart=False)
+    start.prepare(shared)
+    hub_python('[ "$PWD" = "$HOME" ] && [ "$3" = "import jupyterhub.singleuser" ]')
+    seat_user.refuse_unreadable_tools(shared)
+    hub_python("echo 'No module named jupyterhub' >&2; exit 1")
+    with pytest.raises(CourseError, match=r"\(No module named jupyterhub\): put the course"):
+        seat_user.refuse_unreadable_tools(shared)
+
+
+def test_a_folder_that_seats_cannot_reach_is_refused_before_the_hub_runs(settings, hub_python):
+    if os.getuid():
+        pytest.skip("only root starts a server as another user")
+    start.prepare(settings)
+    hub_python("true")
+    settings.folder.parent.chmod(0o700)
+    with pytest.raises(CourseError, match="Permission denied"):
+        seat_user.refuse_unreadable_tools(settings)
 
 
 def test_a_python_that_the_seats_cannot_use_is_named(settings):
