@@ -110,7 +110,9 @@ async def seats_that_serve() -> set[str]:
 
 
 async def end_orphans(settings: Settings) -> None:
-    gpu.end_orphans(settings, await seats_that_serve())
+    serving = await seats_that_serve()
+    # NVIDIA's tool may take seconds, in which the board must answer.
+    await ioloop.IOLoop.current().run_in_executor(None, gpu.end_orphans, settings, serving)
 
 
 def main() -> None:

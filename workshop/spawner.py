@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from jupyterhub.spawner import LocalProcessSpawner
 
@@ -16,6 +17,12 @@ GROUPS = cgroups.Groups(SETTINGS.room)
 
 class SeatSpawner(LocalProcessSpawner):
     """One server per seat. When it has ended, nothing of the seat is left running."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # What is left of a server that has ended is ended by the seat's user and group, which the
+        # next server has too: so that one starts before or after, and never meanwhile.
+        self._turn = asyncio.Lock()
 
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
         course = Path(SETTINGS.python).parent
@@ -39,6 +46,10 @@ class SeatSpawner(LocalProcessSpawner):
         return prepare
 
     async def start(self) -> tuple[str, int]:
+        async with self._turn:
+            return await self._start()
+
+    async def _start(self) -> tuple[str, int]:
         seat_user.make_home(SETTINGS, self.user.name)
         if not GROUPS.why_not:
             GROUPS.create(self.user.name, SETTINGS.memory_bytes, SETTINGS.cores)
@@ -49,13 +60,15 @@ class SeatSpawner(LocalProcessSpawner):
 
     async def stop(self, now: bool = False) -> None:
         await super().stop(now=now)
-        await self._end_all()
+        async with self._turn:
+            await self._end_all()
 
     async def poll(self) -> int | None:
-        status = await super().poll()
-        if status is not None:
-            await self._end_all()
-        return status
+        async with self._turn:
+            status = await super().poll()
+            if status is not None:
+                await self._end_all()
+            return status
 
     async def _end_all(self) -> None:
         """Sessions and what they started are processes of their own, and go with their server."""

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from course.errors import CourseError
 from course.exercises.result import MIME
@@ -105,7 +106,7 @@ def rehearse(
                 for outcome in act(stage):
                     say(outcome)
                     green &= outcome.green
-            except (CourseError, OSError, RuntimeError) as error:
+            except (CourseError, OSError, RuntimeError, subprocess.SubprocessError) as error:
                 name = act.__name__.replace("_", " ")
                 say(Outcome(name, False, f"could not be rehearsed: {error}", "`course doctor`"))
                 green = False
@@ -252,7 +253,7 @@ def gpu_queue(stage: Stage) -> Iterator[Outcome]:
     assert first.stdout is not None
     told: list[str] = []
     try:
-        begun = first.stdout.readline()
+        begun = _first_line(first.stdout)
         second = threading.Thread(target=_measure_second, args=(folder, told), daemon=True)
         second.start()
         end = time.monotonic() + PATIENT_S
@@ -271,6 +272,15 @@ def gpu_queue(stage: Stage) -> Iterator[Outcome]:
         says = "two sessions did not take turns" + (f": {told[-1]}" if told else "")
         helps = f"let every seat write to {folder}: `chmod 1777 {folder}`"
     yield Outcome("GPU queue", green, says, helps)
+
+
+def _first_line(stream: IO[str]) -> str:
+    """The first line of a process; empty if none comes in time, or the process ends before."""
+    told: list[str] = []
+    reads = threading.Thread(target=lambda: told.append(stream.readline()), daemon=True)
+    reads.start()
+    reads.join(PATIENT_S)
+    return told[0] if told else ""
 
 
 def _measure_second(folder: Path, told: list[str]) -> None:

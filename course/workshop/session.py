@@ -58,14 +58,16 @@ class Session:
         request = self.client.execute(cell)
         interrupt_at = begin + interrupt_after_s if interrupt_after_s is not None else None
         while True:
-            passed = time.monotonic() - begin
+            if time.monotonic() - begin > limit_s:  # a cell may print without end
+                ran.ended = False
+                break
             if interrupt_at is not None and time.monotonic() >= interrupt_at:
                 self.manager.interrupt_kernel()
                 interrupt_at = None
             try:
                 message = self.client.get_iopub_msg(timeout=POLL_S)
             except queue.Empty:
-                if passed > limit_s or not self.manager.is_alive():
+                if not self.manager.is_alive():
                     ran.ended = False
                     break
                 continue

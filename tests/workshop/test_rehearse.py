@@ -7,6 +7,7 @@ import pytest
 from course.exercises.answers import mistakes
 from course.workshop import rehearse
 from course.workshop.answers import Answers, lesson_answers, solved_cells
+from course.workshop.session import Session
 
 
 def outcomes(*acts, seats=1, answers=()):
@@ -70,6 +71,12 @@ def test_sessions_that_do_not_take_turns_are_red(monkeypatch):
     assert not queue.green and "chmod 1777" in queue.helps
 
 
+def test_a_session_that_never_begins_to_measure_is_red(monkeypatch):
+    monkeypatch.setattr(rehearse, "HOLDS", "import time; time.sleep(600)")
+    monkeypatch.setattr(rehearse, "PATIENT_S", 0.5)
+    assert not outcomes(rehearse.gpu_queue)[0].green
+
+
 def test_a_queue_that_cannot_be_used_is_red(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("COURSE_GPU_QUEUE", str(tmp_path / "file"))
@@ -86,11 +93,39 @@ def test_a_check_that_needs_the_network_is_red(monkeypatch):
     assert not offline.green and "Network is unreachable" in offline.says
 
 
-def test_an_act_that_cannot_be_done_is_red_and_the_rest_goes_on():
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        (RuntimeError("no kernel"), "no kernel"),
+        (subprocess.TimeoutExpired("check", 300), "timed out after 300 seconds"),
+    ],
+)
+def test_an_act_that_cannot_be_done_is_red_and_the_rest_goes_on(error, words):
     def broken(stage):
-        raise RuntimeError("no kernel")
+        raise error
         yield
 
     told = outcomes(broken, rehearse.disk)
     assert [outcome.green for outcome in told] == [False, True]
-    assert "no kernel" in told[0].says
+    assert words in told[0].says
+
+
+class Chatters:
+    """In place of a session's client and manager: a cell that prints without end."""
+
+    def execute(self, cell):
+        return "this cell"
+
+    def get_iopub_msg(self, timeout):
+        content = {"text": "on and on "}
+        return {"parent_header": {"msg_id": "this cell"}, "msg_type": "stream", "content": content}
+
+    def is_alive(self):
+        return True
+
+
+def test_a_cell_that_prints_without_end_is_given_up_at_its_limit():
+    running = Session.__new__(Session)
+    running.client = running.manager = Chatters()
+    ran = running.run("while True: print('on and on')", limit_s=0.2)
+    assert not ran.ended and "on and on" in ran.text
