@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
     elif options.command == "load":
         from .load import load
 
-        outcome = load(settings, options.lessons.split(","), options.out)
+        outcome = load(settings, options.lessons.replace(" ", "").split(","), options.out)
         print(outcome)
         sys.exit(0 if outcome.good else 1)
 

@@ -103,36 +103,40 @@ class Load:
 
 
 def load(settings: Settings, lessons: list[str], out: Path | None = None) -> Load:
-    """Run all seats of a workshop that is running. Raises CourseError where one cannot log in."""
+    """Run all seats of a workshop that is running.
+
+    Raises CourseError where a lesson is none, or a seat cannot log in. The servers are ended then
+    too.
+    """
+    refuse_unknown(lessons)
     outcome = asyncio.run(_load(settings, lessons))
     if out:
         write_whole(out, json.dumps(asdict(outcome), indent=1) + "\n")
     return outcome
 
 
+def refuse_unknown(lessons: list[str]) -> None:
+    """Raise CourseError where these are not all numbers of lessons."""
+    known = sorted(path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
+    for lesson in lessons:
+        if lesson not in known:
+            raise CourseError(
+                f"There is no lesson {lesson!r}: --lessons takes numbers such as"
+                f" {','.join(known[:2])}; the last is {known[-1]}."
+            )
+
+
 async def _load(settings: Settings, lessons: list[str]) -> Load:
     # Read once and first: while it is read, no connection is answered.
     solved, known = solved_cells(), codes(settings)
     begin = time.monotonic()
-    url = f"http{'s' if settings.certificate else ''}://127.0.0.1:{settings.port}"
-    learners = [Learner(url, name, known[name]) for name in settings.names]
+    learners = [Learner(settings.own_url, name, known[name]) for name in settings.names]
     seats = [Seat(name) for name in settings.names]
-    both = list(zip(learners, seats, strict=True))
-    reached = await _log_in(learners)
-    await asyncio.gather(*(_open(learner, seat) for learner, seat in both))
-    reached += await _look_at_neighbors(settings, learners)
-    await asyncio.gather(
-        *(_take_part(*each, lessons, number, solved) for number, each in enumerate(both))
-    )
     groups = cgroups.Groups(settings.room)
-    for learner, seat in both:
-        seat.peak_bytes = groups.peak_bytes(learner.name)
-        await learner.reconnect()  # its connection has idled, and may have been closed
-        said = await learner.run("print(whose, end='')", CELL_S)
-        whose = said.text
-        if whose != learner.name and not seat.misbehaved.endswith("new session"):
-            reached.append(f"{learner.name}: its session was lost, or is {whose!r}'s")
-    await asyncio.gather(*(learner.end_server() for learner in learners))
+    try:
+        reached = await _morning(settings, groups, learners, seats, lessons, solved)
+    finally:
+        running = await _end_servers(learners)
     return Load(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=f"{len(os.sched_getaffinity(0))} cores of {platform.machine()}, {_memory_gb()} GB",
@@ -141,8 +145,46 @@ async def _load(settings: Settings, lessons: list[str]) -> Load:
         seconds=time.monotonic() - begin,
         seats=seats,
         reached_another=reached,
-        left_over=await _left_over(settings, groups),
+        left_over=running + await _left_over(settings, groups),
     )
+
+
+async def _morning(
+    settings: Settings,
+    groups: cgroups.Groups,
+    learners: list[Learner],
+    seats: list[Seat],
+    lessons: list[str],
+    solved: dict[str, tuple[str, str]],
+) -> list[str]:
+    """All that the learners do; what of one seat reached another."""
+    both = list(zip(learners, seats, strict=True))
+    reached = await _log_in(learners)
+    await asyncio.gather(*(_open(learner, seat) for learner, seat in both))
+    reached += await _look_at_neighbors(settings, learners)
+    await asyncio.gather(
+        *(_take_part(*each, lessons, number, solved) for number, each in enumerate(both))
+    )
+    for learner, seat in both:
+        seat.peak_bytes = groups.peak_bytes(learner.name)
+        await learner.reconnect()  # its connection has idled, and may have been closed
+        said = await learner.run("print(whose, end='')", CELL_S)
+        whose = said.text
+        if whose != learner.name and not seat.misbehaved.endswith("new session"):
+            reached.append(f"{learner.name}: its session was lost, or is {whose!r}'s")
+    return reached
+
+
+async def _end_servers(learners: list[Learner]) -> list[str]:
+    """End every learner's server, whatever went wrong; the servers that could not be ended."""
+    ended = await asyncio.gather(
+        *(learner.end_server() for learner in learners), return_exceptions=True
+    )
+    return [
+        f"{learner.name}: its server ({error})"
+        for learner, error in zip(learners, ended, strict=True)
+        if error is not None
+    ]
 
 
 async def _log_in(learners: list[Learner]) -> list[str]:

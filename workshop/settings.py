@@ -17,6 +17,8 @@ VARIABLE = "WORKSHOP_FOLDER"
 FIRST_USER = 60600
 """User ids from here on are the seats' own. Systems leave 60578 to 61183 to nobody."""
 MOST_SEATS = 400
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+"""What stands for every address of this host, and the one of them that it has for itself."""
 LEADER = "leader"
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Of a code: none that is read as another."""
@@ -84,8 +86,12 @@ class Settings:
     @property
     def public_url(self) -> str:
         """What learners type: where all addresses are listened at, this host's name."""
-        everywhere = self.address in ("0.0.0.0", "::")
-        return self._url(socket.getfqdn() if everywhere else self.address)
+        return self._url(socket.getfqdn() if self.address in EVERYWHERE else self.address)
+
+    @property
+    def own_url(self) -> str:
+        """Where this host itself finds the room."""
+        return self._url(EVERYWHERE.get(self.address, self.address))
 
     def _url(self, address: str) -> str:
         scheme = "https" if self.certificate else "http"
