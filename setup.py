@@ -26,10 +26,22 @@ class WithContent(build_py):
         package = Path(self.build_lib) / "course"
         shutil.rmtree(package, ignore_errors=True)  # a file that is gone must not come back
         super().run()
-        for file in (file for pattern in CONTENT for file in sorted(ROOT.glob(pattern))):
+        for file in (file for pattern in CONTENT for file in matching(pattern)):
             copy = package / "content" / file.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
+
+
+def matching(pattern):
+    """The files of a pattern. Raises FileNotFoundError where there is none: a wheel without the
+    lessons would install, and have nothing to show."""
+    files = sorted(ROOT.glob(pattern))
+    if not files:
+        raise FileNotFoundError(
+            f"{ROOT} has no {pattern}, which the wheel must hold: build it in a whole checkout, or"
+            " from the source distribution."
+        )
+    return files
 
 
 setup(cmdclass={"build_py": WithContent})

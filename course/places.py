@@ -6,6 +6,7 @@ notebooks/, solutions/, docs/pages/) lies inside it there, in course/content/ (s
 there), since a top-level package `kernels` would collide with another project's.
 """
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,6 +49,8 @@ def lets_import_kernels(path: list[str]) -> None:
     if not PACKED.is_dir():
         return  # a checkout is on the path already
     if _is_inside(home()):
+        with contextlib.suppress(ValueError):
+            path.remove(str(home()))  # further back, another `kernels` may stand before it
         path.insert(0, str(home()))
     elif str(PACKED) not in path:
         path.append(str(PACKED))

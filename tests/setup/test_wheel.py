@@ -14,7 +14,7 @@ import pytest
 from course.errors import CourseError
 from course.lessons.unpack import FILES, unpack
 from tests.support.processes import PATIENCE_S
-from tests.support.wheel import SOURCES, build_wheel, install
+from tests.support.wheel import SOURCES, backend, build_wheel, build_wheel_of_sdist, install
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.unless_unchanged("the wheel", *SOURCES)
@@ -56,6 +56,20 @@ def test_it_holds_one_package_and_every_file_that_the_course_reads(wheel):
     for pattern in ("kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md"):
         assert len({name for name in content if Path(name).match(pattern)}) > 2
     assert not any("__pycache__" in name or "work/" in name for name in names)
+
+
+def test_a_source_distribution_gives_the_same_wheel(wheel, tmp_path):
+    other = build_wheel_of_sdist(wheel.parent / "checkout", tmp_path)
+    assert set(zipfile.ZipFile(other).namelist()) == set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_a_wheel_without_the_lessons_is_not_built(tmp_path):
+    pytest.importorskip("setuptools")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "course/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    built = backend("build_wheel('dist')", tmp_path)
+    assert built.returncode != 0 and "has no kernels/*.py, which the wheel must" in built.stderr
 
 
 def test_the_lab_unpacks_a_folder_and_serves_it(installed):

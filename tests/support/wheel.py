@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCES = (
     "course", "kernels", "notebooks", "solutions", "docs", "README.md", "TEACHING.md",
-    "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "setup.py",
+    "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "setup.py", "MANIFEST.in",
 )  # fmt: skip
 
 
@@ -28,9 +28,27 @@ def build_wheel(folder: Path) -> Path:
             shutil.copytree(source, copy, ignore=ignored)
         else:
             shutil.copyfile(source, copy)
+    return _wheel_of(checkout, folder)
+
+
+def build_wheel_of_sdist(checkout: Path, folder: Path) -> Path:
+    """The wheel that is built from a checkout's source distribution."""
+    made = backend(f"build_sdist({str(folder)!r})", checkout)
+    assert made.returncode == 0, made.stderr[-2000:]
+    (sdist,) = folder.glob("*.tar.gz")
+    return _wheel_of(sdist, folder)
+
+
+def backend(call: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Call setuptools in a folder, as pip does."""
+    command = [sys.executable, "-c", f"from setuptools import build_meta; build_meta.{call}"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def _wheel_of(source: Path, folder: Path) -> Path:
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--no-cache-dir"]
-    command = [sys.executable, "-m", "pip", "wheel", "-q", *options, "-w", str(folder), "."]
-    made = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
+    command = [sys.executable, "-m", "pip", "wheel", "-q", *options, "-w", str(folder), str(source)]
+    made = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr[-2000:]
     (wheel,) = folder.glob("*.whl")
     return wheel
