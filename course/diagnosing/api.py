@@ -88,7 +88,7 @@ def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | N
             ended = worker.survey.ended(
                 packed_launch, requests, FOLLOWED_S, MOST_PROGRAMS, maps=False
             )
-    except CourseError as error:  # the tensors are too large to be copied
+    except CourseError as error:  # the tensors are too large to be copied, or the disk is full
         return None, [_compiled_alone(str(error))]
     if isinstance(ended.error, worker.LackingError):
         reason, line = ended.error.args

@@ -92,6 +92,15 @@ class Evidence:
         """The depth of pipelines that was asked for, for the whole kernel."""
         return int(self.lowered.metadata["options"].get("num_stages", 1))
 
+    def stages_of(self, loop: Loop) -> int:
+        """The depth of a loop's pipeline that was asked for; 1 is none.
+
+        Without tl.dot in it, a loop has one only if it asks for it itself.
+        """
+        if loop.stages is not None:
+            return loop.stages
+        return self.stages if loop.dots else 1
+
     @cached_property
     def instructions(self) -> dict[str, int]:
         """The instructions of PTX, or of AMD's assembly, by what `lower(…).counts` calls them."""
@@ -122,7 +131,8 @@ class Evidence:
                     groups[number] = max(groups[number], times)
                     break
                 if access.call in loop.ahead:
-                    groups[number] = max(groups[number], times / max(1, self.stages - 1))
+                    ahead = max(1, self.stages_of(loop) - 1)
+                    groups[number] = max(groups[number], times / ahead)
                     break
             else:
                 groups[0] = 1

@@ -15,6 +15,7 @@ _AHEAD = re.compile(
     r"|\bamdg\.(?:buffer_load_to_local|async_\w+)"
 )
 _DOT = re.compile(r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma|tt\.dot_scaled)\b(?!_)")
+_STAGES = re.compile(r"^\s*\}.*\btt\.num_stages = (\d+)")
 _DIVISION = re.compile(r"\barith\.(?:div|rem)[su]i\b")
 
 
@@ -31,6 +32,8 @@ class Loop:
     ahead: list[CallSite] = field(default_factory=list)
     """Calls whose values are copied to shared memory while earlier ones are computed with."""
     dots: int = 0
+    stages: int | None = None
+    """The depth of its own pipeline, as tl.range(…, num_stages=…) asks for; None if it does not."""
     divisions: list[SourceLine] = field(default_factory=list)
     """Lines that divide integers, or take a remainder."""
 
@@ -43,6 +46,7 @@ def loops_of(lowered: Lowered) -> list[Loop]:
 def _loops(lowered: Lowered) -> Iterator[Loop]:
     calls = CallSites(lowered.listing)
     chains = dict(lowered.lines.places("ttgir"))
+    asked = _stages_asked_for(lowered)
     opened: list[tuple[int, Loop]] = []
     for number, row in enumerate(lowered.ttgir.split("\n"), start=1):
         indent = len(row) - len(row.lstrip())
@@ -51,7 +55,9 @@ def _loops(lowered: Lowered) -> Iterator[Loop]:
         while opened and ends and indent <= opened[-1][0]:
             yield opened.pop()[1]
         if match := _LOOP.search(row):
-            opened.append((indent, Loop(match[1], lowered.lines.back("ttgir", number))))
+            line = lowered.lines.back("ttgir", number)
+            stages = asked.get(line.frame) if line else None
+            opened.append((indent, Loop(match[1], line, stages=stages)))
         elif opened:
             loop = opened[-1][1]
             loop.dots += len(_DOT.findall(row))
@@ -60,3 +66,15 @@ def _loops(lowered: Lowered) -> Iterator[Loop]:
                 (loop.plain if _PLAIN.search(row) else loop.ahead).append(site)
             if _DIVISION.search(row) and (line := lowered.lines.back("ttgir", number)):
                 loop.divisions.append(line)
+
+
+def _stages_asked_for(lowered: Lowered) -> dict[tuple[str, int], int]:
+    """The num_stages of each tl.range that has them, by its line.
+
+    From TTIR: once the compiler has pipelined a loop, or has not, TTGIR does not say it any more.
+    """
+    stages = {}
+    for number, row in enumerate(lowered.ttir.split("\n"), start=1):
+        if (match := _STAGES.search(row)) and (line := lowered.lines.back("ttir", number)):
+            stages[line.frame] = int(match[1])
+    return stages

@@ -118,6 +118,7 @@ class LaunchCounter:
         counts.requests += int((distinct > 0).sum())
         counts.sectors += int(_beginnings(sectors).sum())
         counts.least += int((-(-distinct * access.itemsize // SECTOR_BYTES)).sum())
+        counts.aligned += _aligned_sectors(addresses, access.itemsize)
         counts.executions += 1
         counts.block = max(counts.block, active.size)
         counts.bytes_per_thread = requests.bytes_per_thread if requests is not None else 0
@@ -223,6 +224,18 @@ def _bytes_together(addresses: np.ndarray, itemsize: int) -> int:
     ends = np.flatnonzero(np.diff(addresses) != itemsize) + 1
     lengths = np.diff(np.concatenate([[0], ends, [len(addresses)]])) * itemsize
     return int((lengths // WIDEST_BYTES * WIDEST_BYTES).sum())
+
+
+def _aligned_sectors(ordered: np.ndarray, itemsize: int) -> int:
+    """The sectors that the runs of ordered addresses in each row would take, if each run began with
+    a sector; -1 is no address."""
+    there = ordered >= 0
+    first, last = there.copy(), there.copy()
+    apart = (ordered[:, 1:] - ordered[:, :-1] > itemsize) | ~there[:, :-1]
+    first[:, 1:] &= apart
+    last[:, :-1] &= apart
+    lengths = ordered[last] - ordered[first] + itemsize
+    return int((-(-lengths // SECTOR_BYTES)).sum())
 
 
 def _beginnings(ordered: np.ndarray) -> np.ndarray:

@@ -45,6 +45,9 @@ class AccessCounts:
     """Sectors of 32 bytes that the requests touch, each counted in each request."""
     least: int = 0
     """Sectors that the same bytes would take, request by request, side by side and aligned."""
+    aligned: int = 0
+    """Sectors that the same runs of bytes would take, request by request, if each run began with a
+    sector."""
     by_descriptor: bool = False
     guessed: bool = False
     """Whether no compiled kernel said which lanes ask together: 32 neighbours were taken."""

@@ -1,8 +1,15 @@
 """Each rule names its cause in a kernel that has it, first, and not in the twin that has not."""
 
-import pytest
+from dataclasses import replace
 
-from course import diagnose
+import pytest
+import torch
+
+from course import diagnose, lower
+from course.diagnosing.evidence import Evidence
+from course.diagnosing.rules import pipelining, registers
+from course.gpus.peaks import gpu_of
+from course.tracing.launch import requested
 from tests.diagnosing import (
     kernels_dots,
     kernels_facts,
@@ -18,13 +25,29 @@ PAIRS = [
     *kernels_widths.PAIRS,
     *kernels_registers.PAIRS,
     *kernels_loops.PAIRS,
+    kernels_loops.TOLD,
     *kernels_dots.PAIRS,
     *kernels_grid.PAIRS,
 ]
 
 
+UNSEEN = kernels_sectors.PAIRS[3].slow
+DIAGNOSED = {}
+
+
 def diagnosed(launch):
-    return diagnose(launch.kernel, launch.grid, *launch.args, target="H200", **launch.options)
+    """What diagnose says of a launch, which is asked once."""
+    if id(launch) not in DIAGNOSED:
+        said = diagnose(launch.kernel, launch.grid, *launch.args, target="H200", **launch.options)
+        DIAGNOSED[id(launch)] = launch, said  # the launch is kept, and so is its id
+    return DIAGNOSED[id(launch)][1]
+
+
+def compiled(launch):
+    """What the rules see of a launch that was not followed."""
+    asked = requested("diagnose", launch.kernel, launch.grid, launch.args, launch.options)
+    lowered = lower(launch.kernel, *launch.args, target="sm_90", **launch.options)
+    return Evidence(asked, lowered, None, gpu_of("H200"))
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[pair.name for pair in PAIRS])
@@ -45,6 +68,63 @@ def test_a_cause_is_named_first_where_it_is_and_not_in_the_twin(pair):
 def test_the_argument_that_makes_loads_narrow_is_named_if_there_is_one(number, blamed):
     (finding,) = diagnosed(kernels_widths.PAIRS[number].slow).findings
     assert blamed in finding.why
+
+
+def test_data_that_lie_together_and_begin_within_a_sector_are_to_be_aligned():
+    (finding,) = diagnosed(kernels_sectors.MISALIGNED.slow).findings
+    assert "begins in the middle of a sector" in finding.why
+    assert finding.change.startswith("align the tensor, or pad its rows")
+    assert "1.2 times" in finding.what  # 5 sectors for 4
+
+
+def test_rows_that_do_not_fill_sectors_are_to_be_padded():
+    launch = kernels_sectors.MISALIGNED.slow
+    x = torch.zeros(133, 4097)
+    unpadded = replace(launch, args=(x, launch.args[1], 4097, 128))
+    (finding, *_) = (each for each in diagnosed(unpadded).findings if each.cause == "sectors")
+    assert "begins in the middle of a sector" in finding.why
+
+
+def test_lanes_that_are_no_neighbors_are_not_called_misaligned():
+    (finding,) = (each for each in diagnosed(UNSEEN).findings if each.cause == "sectors")
+    assert "the threads of one warp do not get neighbors" in finding.why
+
+
+def test_a_loop_that_asks_for_a_pipeline_is_not_told_to_ask_for_one():
+    told = diagnosed(kernels_loops.TOLD.slow)
+    assert "pipelining" not in told.causes, str(told)
+
+
+def test_the_depth_of_a_loop_is_the_one_that_it_asks_for_itself():
+    told = compiled(kernels_loops.TOLD.slow)
+    assert [told.stages_of(loop) for loop in told.loops] == [4]
+    untold = compiled(kernels_loops.PAIRS[2].slow)
+    assert [untold.stages_of(loop) for loop in untold.loops] == [1]
+    product = compiled(kernels_loops.PAIRS[0].mended)
+    assert [product.stages_of(loop) for loop in product.loops] == [4]
+
+
+def test_a_loop_some_of_whose_loads_are_under_way_is_not_said_to_wait_for_all():
+    evidence = compiled(kernels_loops.PAIRS[2].slow)
+    assert [finding.cause for finding in pipelining.unpipelined(evidence)] == ["pipelining"]
+    (loop,) = evidence.loops
+    loop.ahead += loop.plain
+    assert list(pipelining.unpipelined(evidence)) == []
+
+
+def test_maxnreg_is_advised_only_where_nothing_spills_with_it(monkeypatch):
+    evidence, asked = compiled(kernels_registers.PAIRS[0].slow), []
+    (spills,) = registers.occupancy(evidence)
+    assert "maxnreg" not in spills.change
+
+    def spills_nothing(lowered, request):
+        asked.append(request.kwargs["maxnreg"].python)
+        return lowered
+
+    monkeypatch.setattr(registers, "recompiled", spills_nothing)
+    (fits,) = registers.occupancy(evidence)
+    assert f"or maxnreg={asked[0]}, with which nothing spills" in fits.change
+    assert f"at {asked[0]} it would hold" in fits.what
 
 
 FACTS = kernels_facts.PAIRS

@@ -41,6 +41,8 @@ def _rounds(evidence: Evidence, loop: Loop) -> float | None:
 def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
     """Why a loop is not pipelined, and what to do; empty where another rule names the cause."""
     loads = [access for access in evidence.accesses if access.call in loop.plain]
+    if loop.ahead:
+        return "", ""  # what matters is pipelined
     if loop.kind == "while":
         return (
             "the compiler does not pipeline a while loop.",
@@ -53,15 +55,13 @@ def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
             f"{evidence.target.name} cannot copy to shared memory while it computes.",
             "let more programs share a multiprocessor, so that others compute while one waits.",
         )
-    if not loop.dots:
+    if not loop.dots and loop.stages is None:
         return (
             "without tl.dot in it the compiler pipelines a loop only if it is told to.",
             f"`for … in tl.range(…, num_stages={DEPTH})`, or more programs with shorter loops.",
         )
-    if evidence.stages < 2:
-        return f"num_stages={evidence.stages} asks for none.", f"num_stages={DEPTH} or 4."
-    if loop.ahead:
-        return "", ""  # what matters is pipelined
+    if (stages := evidence.stages_of(loop)) < 2:
+        return f"num_stages={stages} asks for none.", f"num_stages={DEPTH} or 4."
     thin = [each for each in loads if 0 < each.bytes_per_thread < LEAST_COPIED]
     if any(is_narrow(evidence, access) for access in thin):
         return "", ""
@@ -73,8 +73,9 @@ def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
         )
     return (
         "the compiler does not say why: what is loaded may depend on another load of the same "
-        "iteration, or be changed before tl.dot takes it.",
-        "give tl.dot what tl.load returns, and compute addresses from the loop's counter alone.",
+        f"iteration{', or be changed before tl.dot takes it' if loop.dots else ''}.",
+        f"{'give tl.dot what tl.load returns, and ' if loop.dots else ''}compute addresses from "
+        "the loop's counter alone.",
     )
 
 

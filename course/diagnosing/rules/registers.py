@@ -80,9 +80,21 @@ def occupancy(evidence: Evidence) -> Iterator[Finding]:
             f"only {resources.occupancy:.0%} of its warps are there, and while all of them wait "
             "for loads nothing else is done."
         ),
-        change="take smaller blocks, or more warps for the same blocks, or set maxnreg.",
+        change=_with_registers(evidence, enough),
         mended=mended,
     )
+
+
+def _with_registers(evidence: Evidence, enough: int) -> str:
+    """What to do for so many registers per thread; maxnreg where nothing more spills with it."""
+    change = "take smaller blocks, or more warps for the same blocks"
+    request, spilled = evidence.lowered.request, evidence.lowered.resources.spill_bytes
+    if request is not None and evidence.target.nvidia:
+        lowered = recompiled(evidence.lowered, request.with_options(maxnreg=enough))
+        if lowered is not None and lowered.resources.spill_bytes <= spilled:
+            more = "more " if spilled else ""
+            return f"{change}, or maxnreg={enough}, with which nothing {more}spills."
+    return f"{change}."
 
 
 def registers_for(programs: int, num_warps: int) -> int:

@@ -21,7 +21,17 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
         if access.by_descriptor or access.block < 2 or not access.bytes:
             continue
         needed = max(sectors_of(access.bytes), access.executions)
-        if access.touched >= APART * needed:
+        if is_misaligned(evidence, access):
+            yield _finding(
+                evidence,
+                access,
+                needed,
+                "what a warp asks for lies together but begins in the middle of a sector of 32 "
+                "bytes, so that it ends in the middle of one more.",
+                "align the tensor, or pad its rows: let it begin at a multiple of 32 bytes, as "
+                "views such as x[1:] do not, and let each row be a multiple of 32 bytes long.",
+            )
+        elif access.touched >= APART * needed:
             yield _finding(
                 evidence,
                 access,
@@ -45,6 +55,16 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
                 "swap the axes of the block, load it along the axis whose stride is 1 and "
                 "use tl.trans, or pass that stride as a constant so that the compiler sees it.",
             )
+
+
+def is_misaligned(evidence: Evidence, access: AccessCounts) -> bool:
+    """Whether a line asks for more sectors only because of where in a sector its bytes begin."""
+    return (
+        access.bytes_per_thread > 0
+        and access.sectors >= WASTEFUL * access.aligned
+        and access.aligned < WASTEFUL * access.least
+        and not is_narrow(evidence, access)
+    )
 
 
 def _finding(

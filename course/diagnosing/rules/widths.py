@@ -158,6 +158,7 @@ def _rounds_once_wide(evidence: Evidence, accesses: list[AccessCounts]) -> float
     """The rounds of loads once these are wide enough for asynchronous copies."""
     sites = {access.call for access in accesses if access.bytes_per_thread < LEAST_COPIED}
     for loop in evidence.loops:
-        if loop.dots and sites & {*loop.plain} and evidence.stages > 2:
-            return max(1, evidence.rounds / (evidence.stages - 1))
+        stages = evidence.stages_of(loop)
+        if sites & {*loop.plain} and stages > 2:
+            return max(1, evidence.rounds / (stages - 1))
     return evidence.rounds
