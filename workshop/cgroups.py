@@ -100,32 +100,36 @@ class Groups:
 
     def remove(self, name: str) -> None:
         """End what is left of a seat, and remove its group; with the last seat's, the room's."""
-        for folder in self._end(name):
+        self._end(name)
+        for controller in self._controllers:
             with contextlib.suppress(OSError):
-                folder.parent.rmdir()  # fails as long as another seat is in it
+                self._folder(controller, "").rmdir()  # fails as long as another seat is in it
 
-    def _end(self, name: str) -> list[Path]:
-        """End a seat's processes and remove its group; the folders in which it was."""
+    def _end(self, name: str) -> None:
+        """End a seat's processes and remove its group."""
         end = time.monotonic() + KILL_S
         while (pids := self.pids(name)) and time.monotonic() < end:
             for pid in pids:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
-        folders = list(self._folders(name))
-        for folder in folders:
+        for folder in self._folders(name):
             with contextlib.suppress(OSError):
                 folder.rmdir()
-        return folders
 
     def _count(self, controller: str) -> int:
         """How many seats there are. A busy host gives each group its part, so the room's must weigh
         as much as all of them."""
         return sum(path.is_dir() for path in self._folder(controller, "").iterdir())
 
+    @property
+    def _controllers(self) -> tuple[str, ...]:
+        """The trees in which a group lies, by their names below the root."""
+        return ("",) if self.unified else ("memory", "cpu", "pids")
+
     def _folders(self, name: str) -> Iterator[Path]:
         """The folders of a seat's group that are there, that of its memory first."""
-        for controller in ("",) if self.unified else ("memory", "cpu", "pids"):
+        for controller in self._controllers:
             if (folder := self._folder(controller, name)).is_dir():
                 yield folder
 

@@ -131,8 +131,8 @@ class Evidence:
                     groups[number] = max(groups[number], times)
                     break
                 if access.call in loop.ahead:
-                    ahead = max(1, self.stages_of(loop) - 1)
-                    groups[number] = max(groups[number], times / ahead)
+                    stages = self.stages if loop.stages is None else loop.stages
+                    groups[number] = max(groups[number], times / max(1, stages - 1))
                     break
             else:
                 groups[0] = 1

@@ -83,6 +83,15 @@ def test_whether_groups_can_be_made_is_tried_once_and_the_rooms_own_stays(empty,
     assert list((empty / PARENT).iterdir()) == []
 
 
+def test_a_trial_that_fails_leaves_no_group(empty, monkeypatch):
+    def refuses(path, value):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(cgroups, "_write", refuses)
+    assert Groups(PARENT, empty).why_not.endswith("(Permission denied)")
+    assert not (empty / PARENT).exists()
+
+
 def test_the_rooms_group_goes_with_the_last_seats(empty):
     groups = Groups(PARENT, empty)
     groups.create("seat-01", 2**30, 1.0)
