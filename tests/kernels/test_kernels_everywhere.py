@@ -13,10 +13,12 @@ from course import lower
 from course.gpus.limits import MOST_THREADS, TARGETS
 from kernels import (
     bias_gelu,
+    cross_entropy,
     device,
     flash_attention,
     flash_attention_specialized,
     matmul,
+    rms_norm,
     softmax,
     transpose,
     vector_add,
@@ -31,6 +33,8 @@ MODULES = (
     transpose,
     bias_gelu,
     softmax,
+    rms_norm,
+    cross_entropy,
     matmul,
     flash_attention,
     flash_attention_specialized,
@@ -63,6 +67,17 @@ def multiply(launcher, n, dtype=torch.float16, **options):
     return lambda: launcher(*[gpu(n, n, dtype=dtype)] * 2, **options)
 
 
+def backward(launcher, rows, n):
+    """Launch RMSNorm's gradient on rows of n bfloat16."""
+    x, weight = gpu(rows, n, dtype=torch.bfloat16), gpu(n, dtype=torch.bfloat16)
+    return lambda: launcher(x, x, weight, gpu(rows, dtype=F32))
+
+
+def losses(launcher):
+    """Launch a version of cross-entropy on rows as wide as a vocabulary."""
+    return lambda: launcher(gpu(100, 50_257, dtype=torch.bfloat16), gpu(100, dtype=torch.int64))
+
+
 LADDER_OF_SOFTMAX = [getattr(softmax, f"softmax_v{version}") for version in range(1, 9)]
 F32 = torch.float32
 
@@ -78,6 +93,18 @@ LAUNCHES = [
     *((f.__name__, FEW, lambda f=f: f(gpu(100, 8192, dtype=F32))) for f in LADDER_OF_SOFTMAX),
     *((f"softmax of {n}", ALL, lambda n=n: softmax.softmax(gpu(100, n, dtype=torch.bfloat16)))
       for n in (4096, 65_536)),
+    *((f"{f.__name__} of {n}", ALL, lambda f=f, n=n: f(gpu(100, n, dtype=F32), gpu(n, dtype=F32)))
+      for f, n in ((rms_norm.rms_norm_v3, 1024), (rms_norm.rms_norm_v2, 16_384),
+                   (rms_norm.rms_norm_v4, 50_257))),
+    ("rms_norm_v1", FEW, lambda: rms_norm.rms_norm_v1(gpu(100, 8192), gpu(8192))),
+    ("rms_norm_backward_v1", ALL, backward(rms_norm.rms_norm_backward_v1, 100, 50_257)),
+    ("rms_norm_backward_v2", ALL, backward(rms_norm.rms_norm_backward_v2, 1000, 8192)),
+    *((f.__name__, where, losses(f))
+      for f, where in ((cross_entropy.cross_entropy_v1, FEW), (cross_entropy.cross_entropy_v2, FEW),
+                       (cross_entropy.cross_entropy_v3, ALL))),
+    ("cross_entropy_backward_v1", ALL, lambda: cross_entropy.cross_entropy_backward_v1(
+        gpu(100, dtype=F32), gpu(100, 50_257, dtype=torch.bfloat16), gpu(100, dtype=torch.int64),
+        gpu(100, dtype=F32), -100)),
     *((f.__name__, FEW, multiply(f, 4096)) for f in (matmul.matmul_v1, matmul.matmul_v2)),
     ("matmul", (*NVIDIA, "gfx942"), multiply(matmul.matmul, 4096)),
     ("matmul of float32", ("sm_75", "sm_89", *LARGE), multiply(matmul.matmul, 4096, F32)),
