@@ -29,6 +29,7 @@ Backwards, with d_loss for each row, in one more sweep: 2 * M * N * s.
 Sums are kept in float32, or in float64 for float64: the type of lse says which.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -205,7 +206,7 @@ def _check(kernel: object, x: torch.Tensor, target: torch.Tensor, ignore_index: 
 
 def _matrix(x: torch.Tensor) -> torch.Tensor:
     """x as a matrix whose rows are contiguous and lie any stride apart; copied where it must be."""
-    matrix = as_stored(x).reshape(x.shape[:-1].numel(), x.shape[-1])
+    matrix = as_stored(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
     return matrix if matrix.stride(1) == 1 else matrix.contiguous()
 
 
