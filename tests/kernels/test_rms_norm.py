@@ -106,7 +106,8 @@ def views(x):
 
 @pytest.mark.parametrize("name", views(torch.empty(4, 6, 5)))
 def test_any_strides_forwards_and_backwards(name):
-    x, d_out = (views(random(4, 6, 5))[name] for _ in range(2))
+    x = views(random(4, 6, 5))[name]
+    d_out = random(*x.shape[:-1], 2 * x.shape[-1])[..., : x.shape[-1]]  # other strides than x
     weight = random(2 * x.shape[-1])[::2]
     for launcher in LAUNCHERS:
         assert_right(launcher(x, weight), exact(x, weight))
@@ -177,14 +178,18 @@ def test_gradients_of_rows_wider_than_a_block(launcher, columns):
         torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("launcher", [rms_norm_backward_v1, rms_norm_backward_v2])
+@pytest.mark.parametrize(
+    ("launcher", "settings"),
+    # A tile of 32 is two rows here, so that there are many blocks.
+    [(rms_norm_backward_v1, {}), (rms_norm_backward_v2, {"tile": 32})],
+)
 @pytest.mark.parametrize("parts", [1, 2, 3, 40])
-def test_the_weights_gradient_counts_each_row_once(launcher, parts):
+def test_the_weights_gradient_counts_each_row_once(launcher, settings, parts):
     for rows in (1, 31, 33, 100):
         # Small whole numbers, whose sums are exact in any order.
         x, d_out = (torch.randint(-3, 4, (rows, 9), device=DEVICE).float() for _ in range(2))
         weight, ones = random(9), torch.ones(rows, device=DEVICE)
-        d_weight = launcher(d_out, x, weight, ones, parts=parts)[1]
+        d_weight = launcher(d_out, x, weight, ones, parts=parts, **settings)[1]
         assert torch.equal(d_weight, (d_out * x).sum(0))
 
 
