@@ -1,11 +1,14 @@
 """A sum of several terms is held to the size of its terms, and any other result to its own."""
 
+import math
+
 import pytest
 import torch
 import triton
 import triton.language as tl
 
 from course.verifying.api import verify
+from course.verifying.compare import close, tolerance_for
 from course.verifying.inputs import Case, Input, vectors
 from course.verifying.summands import Summands
 
@@ -110,3 +113,20 @@ def test_no_tensor_is_kept_once_the_reference_has_dropped_it():
         for _ in range(5):
             (x.exp() + x).sum()
     assert len(summands._computed) == 0
+
+
+@pytest.mark.parametrize(
+    ("out", "right"),
+    [(math.inf, True), (-math.inf, False), (math.nan, False), (65_504.0, True), (65_440.0, False)],
+)
+def test_a_sum_just_below_infinity_may_be_rounded_up_to_it(out, right):
+    x, y, z = torch.tensor([[16.0], [65_472.0], [17.0]], dtype=torch.float16)
+    assert x + y + z == 65_504 and (x + (y + z)).isinf()
+    exact = torch.tensor([65_505.0], dtype=torch.float64)
+    result = torch.tensor([out], dtype=torch.float16)
+    assert close(result, exact, tolerance_for(torch.float16)).item() is right
+
+
+def test_infinity_is_wrong_where_the_result_is_well_below_it():
+    exact, result = torch.tensor([65_400.0]).double(), torch.tensor([math.inf]).half()
+    assert not close(result, exact, tolerance_for(torch.float16)).item()
