@@ -1,7 +1,5 @@
 """Compiling a kernel for the signatures of an export: what runs in the child."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +12,7 @@ from course.lowering.kernel_reference import KernelReference, listing_of, loaded
 from course.lowering.memory_requests import load_widths
 from course.lowering.missing_promises import missing_promises
 from course.lowering.problems import compile_error, disk_error
-from course.triton_internals.compiler import compile_for_types, prepare_compiler
+from course.triton_internals.compiler import compile_for_types, own_cache, prepare_compiler
 from course.triton_internals.errors import CompileError
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import Kernel
@@ -89,9 +87,7 @@ def compile_variants(
         grids.append(parse_grid(grid, arguments))
         check_launchable(grids[-1])
     try:
-        with tempfile.TemporaryDirectory(prefix="course-aot-") as cache:
-            # Triton's own cache goes by a kernel's text and not by its file.
-            os.environ["TRITON_CACHE_DIR"] = cache
+        with own_cache("course-aot-"):
             compiled = [
                 _compile(kernel, arguments, grid, variant.options, gpu, fallback)
                 for arguments, grid, variant, fallback in zip(

@@ -5,6 +5,7 @@ from typing import Any
 from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import gpu_of
+from course.isolate import warm
 from course.lowering.api import Lowered, Request, lower_again
 from course.lowering.memory_requests import requests_of
 from course.tracing import worker
@@ -43,6 +44,7 @@ def diagnose(
     """
     gpu = gpu_of(target) if target is not None else this_gpu(own_gpu())
     launch = requested("diagnose", kernel, grid, args, kwargs)
+    warm("compile", "interpret")
     lowered = lower_again(Request.of(launch.reference, launch.args, launch.kwargs), gpu.target)
     counts, notes = _followed(launch, lowered)
     evidence = Evidence(launch, lowered, counts, gpu)

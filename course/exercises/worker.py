@@ -8,7 +8,7 @@ from course import MODE
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.isolate.function_source import Source
-from course.triton_internals.compiler import launches_compiled, prepare_compiler
+from course.triton_internals.compiler import hash_triton, launches_compiled, prepare_compiler
 from course.triton_internals.errors import cannot_run
 from course.verifying.api import verify
 from course.verifying.inputs import Case
@@ -75,6 +75,7 @@ def _prepare() -> None:
         importlib.import_module("torch._dynamo")  # the first TorchDispatchMode asks for it
     if not MODE.interpreting:
         prepare_compiler()
+        hash_triton()  # answers are kept in Triton's cache
 
 
 @runs_in("compile", prepare=_prepare)

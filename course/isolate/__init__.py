@@ -10,6 +10,6 @@ registers_of.ended(kernel, "sm_90")     # how the child ended
 
 from .border import ChildError, runs_in
 from .ended import Ended, Kind
-from .pool import UnreadableError, cancel
+from .pool import UnreadableError, cancel, warm
 
-__all__ = ["ChildError", "Ended", "Kind", "UnreadableError", "cancel", "runs_in"]
+__all__ = ["ChildError", "Ended", "Kind", "UnreadableError", "cancel", "runs_in", "warm"]

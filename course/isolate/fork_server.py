@@ -8,6 +8,7 @@ nothing was asked of it for a while. Tasks and answers go over a socket, as `mes
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import secrets
@@ -218,14 +219,16 @@ if __name__ == "__main__":
     warnings.filterwarnings(
         "ignore", message=".*fork.*", category=DeprecationWarning
     )  # libraries' threads are idle
-    for module in (
-        "course",
-        "torch",
-        "triton",
-    ):  # what takes seconds, once; course picks the mode before Triton is read
+    # What takes seconds, once; course picks the mode before Triton is read. What is imported stays,
+    # so the collector need not look through it again and again, here or in a fork.
+    gc.disable()
+    for module in ("course", "torch", "triton"):
         importlib.import_module(module)
+    gc.freeze()
+    gc.enable()
 
     # Until here it ends at once when it is told to; from here on it ends its task first, when the
     # parent hangs up.
     signal.signal(signal.SIGTERM, lambda *_: None)
     serve(socket.socket(fileno=int(sys.argv[1])), idle_s=float(sys.argv[2]))
+    os._exit(0)  # to take PyTorch apart, module by module, takes a second

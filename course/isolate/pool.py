@@ -78,6 +78,15 @@ def call(
     return replace(ended, how=how, value=value, error=error)
 
 
+def warm(*kinds: Kind) -> None:
+    """Start the workers of these kinds side by side, where they do not run yet, and go on.
+
+    The next call of a kind finds its worker started, or waits for it.
+    """
+    for kind in kinds:
+        _worker(kind).start()
+
+
 def cancel(kind: Kind) -> None:
     """End the call of this kind that another thread waits for, which raises CourseError there."""
     if worker := _workers.pop((os.getpid(), kind), None):
@@ -120,6 +129,15 @@ class Worker:
             f"{errors or 'it printed nothing'}. "
             "Try again; if it stays so, `course doctor` looks at this machine."
         )
+
+    def start(self) -> None:
+        """Start the worker if it does not run, without waiting until it has imported anything."""
+        if self._lock.acquire(blocking=False):  # else a call is under way, which starts it
+            try:
+                if self.process is None and not self._cancelled:
+                    self._start()
+            finally:
+                self._lock.release()
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()

@@ -16,6 +16,7 @@ from course.triton_internals.compiler import (
     AssemblerCall,
     assembler_watched,
     launches_compiled,
+    own_cache,
     prepare_compiler,
     types_fixed,
 )
@@ -59,14 +60,11 @@ def compile_kernel(request: Request, target: str) -> Compiled:
     try:
         bound = bind(decorated, kernel, request)
         with (
-            tempfile.TemporaryDirectory(prefix="course-lower-") as cache,
+            own_cache("course-lower-"),
             launches_compiled(gpu) as launches,
             assembler_watched() as calls,
             types_fixed(kernel, bound.types),
         ):
-            # A cache of its own: Triton's would give what was compiled from the same text in
-            # another file.
-            os.environ["TRITON_CACHE_DIR"] = cache
             kernel[(1,)](*bound.args, **bound.kwargs)
             return _compiled(launches.kernels[0], listing, calls)
     except CompileError as error:
@@ -90,11 +88,7 @@ def compile_edited(
 ) -> Compiled:
     """The stages after `stage`, from its edited text."""
     try:
-        with (
-            tempfile.TemporaryDirectory(prefix="course-lower-") as folder,
-            assembler_watched() as calls,
-        ):
-            os.environ["TRITON_CACHE_DIR"] = folder
+        with own_cache("course-lower-") as folder, assembler_watched() as calls:
             path = Path(folder) / f"{name}.{stage}"
             path.write_text(text)
             return _compiled(compile_ir(path, target_of(target).triton, options), listing, calls)

@@ -5,6 +5,7 @@ import errno
 import importlib
 import os
 import subprocess
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import CompiledKernel
+from triton.runtime import cache
 from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
@@ -26,11 +28,31 @@ from .patching import patched
 
 
 def prepare_compiler() -> None:
-    """Do what a first compilation does: hash Triton's own files, and import what it needs."""
-    triton_key()
+    """Import what a first compilation needs."""
     for name in ("compiler.code_generator", "experimental.gluon", "language.extra.libdevice"):
         with contextlib.suppress(ImportError):
             importlib.import_module(f"triton.{name}")
+
+
+def hash_triton() -> None:
+    """Hash Triton's own files, as the first compilation into a cache that lasts does."""
+    triton_key()
+
+
+@contextlib.contextmanager
+def own_cache(prefix: str) -> Iterator[str]:
+    """While active, a temporary folder is Triton's cache, which this yields.
+
+    Triton's usual cache would give what was compiled from the same text in another file. One that
+    ends with its compilation need not tell Triton's versions apart, so nothing is hashed for it:
+    Triton's library alone has 500 MB.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix=prefix) as folder,
+        patched(cache, triton_key=lambda: ""),
+    ):
+        os.environ["TRITON_CACHE_DIR"] = folder
+        yield folder
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -344,3 +345,25 @@ def test_a_worker_that_is_still_starting_ends_at_once():
     process = worker.process
     worker.stop()
     assert process.returncode == -signal.SIGTERM  # and not 0, when it has imported PyTorch
+
+
+def test_a_worker_that_has_been_started_is_the_one_that_answers():
+    worker = Worker("interpret")
+    worker.start()
+    process = worker.process
+    worker.start()
+    assert worker.process is process
+    assert value_of(worker, tasks.pid_of_worker) == process.pid
+    worker.stop()
+
+
+def test_a_worker_ends_without_taking_apart_what_it_imported():
+    worker = Worker("interpret")
+    value_of(worker, tasks.pid_of_worker)
+    before = sum(psutil.Process(worker.process.pid).cpu_times()[:2])
+    worker._socket.shutdown(socket.SHUT_RDWR)
+    _, status, used = os.wait4(worker.process.pid, 0)
+    worker.process.returncode = os.waitstatus_to_exitcode(status)
+    worker.stop()
+    assert status == 0
+    assert used.ru_utime + used.ru_stime - before < 0.1

@@ -183,3 +183,24 @@ def kind():
     import course
 
     return [course.MODE.name, course.MODE.interpreting, os.environ.get("TRITON_INTERPRET", "0")]
+
+
+def modules():
+    """The names of the modules that are imported."""
+    return sorted(sys.modules)
+
+
+def compiles_without_hashing():
+    """Compile a kernel in a cache of its own; how often Triton's own files were hashed."""
+    from triton.runtime import cache
+
+    from course.lowering.kernel_reference import reference_of
+    from course.lowering.request import Request
+    from course.lowering.worker import compile_kernel
+    from tests.diagnosing.kernels_sectors import copy_row_kernel
+
+    hashes = []
+    cache.triton_key = lambda: hashes.append(1) or ""
+    described = "*fp32", "*fp32", "i32", 1024
+    compile_kernel.here(Request.of(reference_of(copy_row_kernel, "test"), described, {}), "sm_90")
+    return len(hashes)
