@@ -48,7 +48,9 @@ would move 4 * B * H * M * N * s bytes. The ladder:
     v5  flash_attention_v5  as v4, loads and both halves     the same; one half's dots run under the
                             of a tile's rows on warps of     other's exp2
                             their own
-        flash_attention     v5 or v4 where the GPU, the lengths and the strides allow it, else v3
+        flash_attention_tl  v5 or v4 where the GPU, the lengths and the strides allow it, else v3
+        flash_attention     on compute capability 9.0 the kernels of flash_attention_hopper.py, in
+                            Gluon, where they take the inputs; flash_attention_tl elsewhere
 
 S, m, l and O are float32; only P is rounded to the dtype of v, for the dot.
 """
@@ -59,6 +61,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels.device import LN2, LOG2E, gpu_of
+from kernels.flash_attention_hopper_launch import plan_of
 from kernels.flash_attention_launch import Launch, describable, prepare
 from kernels.flash_attention_settings import (
     DESCRIPTOR_SETTINGS,
@@ -394,6 +397,27 @@ def flash_attention_v5(
     return (launch.out, launch.lse) if return_lse else launch.out
 
 
+def flash_attention_tl(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+) -> Result:
+    """The fastest of v3, v4 and v5 that takes these inputs: what Triton's `tl` gives."""
+    launch = prepare(flash_attention_kernel, q, k, v, causal, scale, layout)
+    if launch.queries:
+        major, _ = gpu_of(launch.q).capability
+        if (
+            major == WITH_SPECIALIZATION
+            and triton_version() >= SPECIALIZING_TRITON
+            and specializable(launch)
+        ):
+            run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
+        elif major in WITH_DESCRIPTORS and describable(launch):
+            _run(launch, up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
+        else:
+            _run(launch, settings_on(launch.q))
+    return (launch.out, launch.lse) if return_lse else launch.out
+
+
 def flash_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
     scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
@@ -413,17 +437,8 @@ def flash_attention(
     ValueError for shapes, dtypes, devices and strides that do not fit, and for CPU tensors where
     the kernel is compiled for a GPU.
     """
-    launch = prepare(flash_attention_kernel, q, k, v, causal, scale, layout)
-    if launch.queries:
-        major, _ = gpu_of(launch.q).capability
-        if (
-            major == WITH_SPECIALIZATION
-            and triton_version() >= SPECIALIZING_TRITON
-            and specializable(launch)
-        ):
-            run_specialized(launch, SPECIALIZED_SETTINGS[launch.q.shape[3]])
-        elif major in WITH_DESCRIPTORS and describable(launch):
-            _run(launch, up_to(DESCRIPTOR_SETTINGS, launch.block_headdim), descriptors=True)
-        else:
-            _run(launch, settings_on(launch.q))
-    return (launch.out, launch.lse) if return_lse else launch.out
+    plan = plan_of(q, k, v, causal, scale, layout)
+    if plan is None:
+        return flash_attention_tl(q, k, v, causal, scale, return_lse, layout)
+    out, lse = plan(q, k, v)
+    return (out, lse) if return_lse else out

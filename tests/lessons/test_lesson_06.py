@@ -223,7 +223,7 @@ def test_what_a_launch_takes_the_cpu_is_what_was_recorded():
 
 
 def test_v5_is_what_was_recorded_as_flash_attention_at_128_dimensions():
-    body = inspect.getsource(attention.flash_attention)
+    body = inspect.getsource(attention.flash_attention_tl)
     assert body.index("run_specialized") < body.index("descriptors=True")
     assert set(attention.SPECIALIZED_SETTINGS) == {128, 256}
 

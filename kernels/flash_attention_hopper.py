@@ -1,0 +1,242 @@
+"""Attention for compute capability 9.0 in Gluon: warps that copy beside warps that compute.
+
+It computes what kernels/flash_attention.py says. What Triton's `tl` decides by itself is written
+down here: which warps do what, when a copy starts, and who waits for it. One program keeps a
+multiprocessor to itself. Its producer is one warp that only starts copies by the tensor memory
+accelerator (TMA), and each of its consumers is a warp group of 4 warps that owns ROWS queries:
+
+    producer:
+        for each tile of queries:
+            copy Q, ROWS queries for each consumer
+            for each tile j of keys, the last one first:
+                wait until a slot of the ring of K is empty;  copy K[j] into it
+                wait until a slot of the ring of V is empty;  copy V[j] into it
+    each consumer, at its own pace:
+        for each tile of queries:
+            wait for Q
+            m, l, O = -inf, 0, 0
+            S = Q @ K[0].T                           # j = 0 is the first one that it is given
+            P, m, l, alpha = softmax step of S
+            for each further tile j of keys:
+                start S = Q @ K[j].T
+                start O = O + P @ V[j - 1]
+                wait for S;  K's slot is empty
+                P', m, l, alpha = softmax step of S  # while the tensor cores compute P @ V
+                wait for O;  V's slot is empty
+                O, P = O * alpha, P'
+            O = O + P @ V[last]
+            out, lse = O / l, m + log(l)
+
+Tensor cores and exp2 take about the same time for a head dimension of 128, so what counts is that
+both are always busy: within a consumer by the order above, which computes the scores of the next
+tile before it needs them, and between two consumers, of which one multiplies while the other
+computes exp2. S, m, l, O, P and alpha are those of kernels/flash_attention.py. m is the maximum of
+S, before it is scaled.
+
+TMA and tensor cores reach shared memory by a way of their own, the async proxy. What ordinary
+stores wrote is visible there only after fence_async_shared().
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    tma,
+    warpgroup_mma_wait,
+)
+from triton.language.core import _aggregate as aggregate
+
+from kernels.device import LN2
+from kernels.flash_attention_hopper_parts import SIZES, Consumer, Ring, Schedule, make_ring
+
+
+@aggregate
+class Program:
+    """What the producer and the consumers of a program share."""
+
+    q_desc: tma.tensor_descriptor
+    k_desc: tma.tensor_descriptor
+    v_desc: tma.tensor_descriptor
+    out_desc: tma.tensor_descriptor
+    lse_ptr: gl.tensor
+    q_ring: Ring  # a slot for each consumer
+    k_ring: Ring
+    v_ring: Ring
+    out_tiles: gl.shared_memory_descriptor  # one for each consumer
+    schedule: Schedule
+    scale_log2: gl.tensor
+    HEADS_PER_KEY_HEAD: gl.constexpr
+    CONSUMERS: gl.constexpr
+    OUT_IN_Q: gl.constexpr
+    OVERLAP: gl.constexpr
+    MASKED: gl.constexpr  # whether any tile of keys needs a mask
+
+
+@gluon.jit
+def produce(program):
+    """The producer warp: start every copy, in the order in which the consumers need them."""
+    schedule, k_ring, v_ring = program.schedule, program.k_ring, program.v_ring
+    BLOCK_N: gl.constexpr = schedule.BLOCK_N
+    QUERIES: gl.constexpr = schedule.BLOCK_M // program.CONSUMERS
+    count = 0  # tiles of keys so far
+    q_count = 0
+    for number in range(gl.program_id(0), schedule.tiles(), gl.num_programs(0)):
+        batch, head, first_query = schedule.tile(number)
+        n, _ = schedule.keys(first_query)
+        key_head = head // program.HEADS_PER_KEY_HEAD
+        for consumer in gl.static_range(program.CONSUMERS):
+            program.q_ring.wait_empty(q_count + consumer)
+            query = first_query + consumer * QUERIES
+            program.q_ring.copy(program.q_desc, [batch, head, query, 0], q_count + consumer)
+            if consumer == 0:  # which can begin as soon as the first keys are there
+                if n > 0:
+                    k_ring.wait_empty(count)
+                    k_ring.copy(program.k_desc, [batch, key_head, (n - 1) * BLOCK_N, 0], count)
+        # Scores are computed one tile ahead of outputs, so K[i] is needed before V[i - 1].
+        for i in range(1, n):
+            k_ring.wait_empty(count + i)
+            first_key = (n - 1 - i) * BLOCK_N
+            k_ring.copy(program.k_desc, [batch, key_head, first_key, 0], count + i)
+            v_ring.wait_empty(count + i - 1)
+            v_ring.copy(program.v_desc, [batch, key_head, first_key + BLOCK_N, 0], count + i - 1)
+        if n > 0:
+            v_ring.wait_empty(count + n - 1)
+            v_ring.copy(program.v_desc, [batch, key_head, 0, 0], count + n - 1)
+        q_count += program.CONSUMERS
+        count += n
+
+
+@gluon.jit
+def consume(program, CONSUMER: gl.constexpr):
+    """A consumer, 4 warps: the rows of each tile that are its own, from Q to the output."""
+    schedule = program.schedule
+    D: gl.constexpr = program.out_desc.block_shape[3]
+    QUERIES: gl.constexpr = schedule.BLOCK_M // program.CONSUMERS
+    ROWS: gl.constexpr = schedule.HEADS_PER_TILE * QUERIES
+    BLOCK_N: gl.constexpr = schedule.BLOCK_N
+    O_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
+    S_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
+    ROW_LAYOUT: gl.constexpr = gl.SliceLayout(1, S_LAYOUT)
+    MASKED: gl.constexpr = program.MASKED
+    count = 0
+    q_count = CONSUMER
+    for number in range(gl.program_id(0), schedule.tiles(), gl.num_programs(0)):
+        batch, head, first_query = schedule.tile(number)
+        n, masked = schedule.keys(first_query)
+        first_query += CONSUMER * QUERIES
+        m = gl.full([ROWS], -float("inf"), gl.float32, ROW_LAYOUT)
+        l = gl.zeros([ROWS], gl.float32, ROW_LAYOUT)
+        O = gl.zeros([ROWS, D], gl.float32, O_LAYOUT)
+        q = program.q_ring.wait_full(q_count, [ROWS, D])
+        own = Consumer(
+            q, program.k_ring, program.v_ring, schedule, first_query, program.scale_log2, ROWS, D
+        )
+
+        # The tiles of keys from the last one to the first: a mask on the first `masked` of them.
+        if not program.OVERLAP:
+            if MASKED:
+                for i in range(masked):
+                    O, m, l = own.take(count + i, (n - 1 - i) * BLOCK_N, O, m, l, True)
+            for i in range(masked, n):
+                O, m, l = own.take(count + i, 0, O, m, l, False)
+        elif n > 0:
+            S = warpgroup_mma_wait(0, deps=[own.scores(count)])
+            program.k_ring.release(count)
+            P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
+            P = own.operand(P)
+            if schedule.IS_CAUSAL:  # otherwise only the first tile can need a mask
+                for i in range(1, masked):
+                    P, O, m, l = own.take_overlapped(
+                        count + i, (n - 1 - i) * BLOCK_N, P, O, m, l, True
+                    )
+            for i in range(gl.maximum(masked, 1), n):
+                P, O, m, l = own.take_overlapped(count + i, 0, P, O, m, l, False)
+            O = warpgroup_mma_wait(0, deps=[own.output(count + n - 1, P, O)])
+            program.v_ring.release(count + n - 1)
+        if not program.OUT_IN_Q:
+            program.q_ring.release(q_count)  # the next Q is copied under what follows
+
+        # The output leaves by TMA as Q came, which leaves out what is past the end.
+        total = gl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
+        O = own.rescale(O, 1.0 / total)
+        tma.store_wait(0)  # the output before this one has left its buffer
+        out_tile = program.out_tiles.index(CONSUMER)
+        out_tile.reshape([ROWS, D]).store(O.to(out_tile.dtype))
+        fence_async_shared()  # TMA sees what the warps have stored
+        tma.async_store(program.out_desc, [batch, head, first_query, 0], out_tile)
+        rows = gl.arange(0, ROWS, ROW_LAYOUT)
+        query = first_query + rows % QUERIES
+        pair = batch * schedule.nheads + head + rows // QUERIES
+        lse = m * program.scale_log2 * LN2 + gl.log(total)
+        lse_ptrs = program.lse_ptr + pair.to(gl.int64) * schedule.seqlen_q + query
+        gl.store(lse_ptrs, lse, mask=query < schedule.seqlen_q)
+        if program.OUT_IN_Q:
+            tma.store_wait(0)
+            program.q_ring.release(q_count)
+        q_count += program.CONSUMERS
+        count += n
+    tma.store_wait(0)  # shared memory is another program's once this one has ended
+
+
+@gluon.jit(do_not_specialize=SIZES)
+def attention_kernel(
+    q_desc, k_desc, v_desc, out_desc, lse_ptr,
+    seqlen_q, seqlen_k, nheads, pairs, heads_in_l2, scale_log2,
+    IS_CAUSAL: gl.constexpr, EVEN_N: gl.constexpr, HEADS_PER_KEY_HEAD: gl.constexpr,
+    CONSUMERS: gl.constexpr, SLOTS: gl.constexpr, OUT_IN_Q: gl.constexpr,
+    OVERLAP: gl.constexpr, LONGEST_FIRST: gl.constexpr,
+    CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
+):
+    """Program p of P takes tiles p, p + P, p + 2P … of the schedule: as many programs as
+    multiprocessors make it persistent, and as many as tiles give each program one.
+
+    q_desc, k_desc, v_desc, out_desc: tensor descriptors of [batch, heads, length, D]. A block is
+        what one consumer reads and writes, [1, heads, queries, D], or a tile of keys,
+        [1, 1, BLOCK_N, D].
+    lse_ptr: float32 [batch, nheads, seqlen_q], the natural logarithm of the sum of exp(scores).
+    pairs: heads of all batches. heads_in_l2: see Schedule.
+    scale_log2: scale * log2(e), so that exp(scale * t) = exp2(scale_log2 * t).
+    EVEN_N: whether BLOCK_N divides seqlen_k, so that no mask is needed but the causal one.
+    OUT_IN_Q: the output leaves through Q's buffer, where there is no room for one of its own; then
+        the next Q cannot be copied early.
+    OVERLAP: the scores of the next tile are computed before this tile's output.
+    CONSUMER_REGISTERS, PRODUCER_REGISTERS: registers per thread. The consumers take those that the
+        producer gives up.
+    """
+    HEADS_PER_TILE: gl.constexpr = q_desc.block_shape[1]
+    BLOCK_M: gl.constexpr = CONSUMERS * q_desc.block_shape[2]
+    schedule = Schedule(
+        seqlen_q, seqlen_k, nheads, pairs, heads_in_l2,
+        BLOCK_M, k_desc.block_shape[2], HEADS_PER_TILE, IS_CAUSAL, LONGEST_FIRST,
+    )
+    q_ring = make_ring(q_desc, CONSUMERS, 1)
+    k_ring = make_ring(k_desc, SLOTS, CONSUMERS)
+    v_ring = make_ring(v_desc, SLOTS, CONSUMERS)
+    out_tiles = q_ring.slots
+    if not OUT_IN_Q:
+        out_tiles = gl.allocate_shared_memory(
+            q_desc.dtype, [CONSUMERS] + q_desc.block_shape, q_desc.layout
+        )
+    fence_async_shared()  # TMA sees the mbarriers as they were initialized
+    program = Program(
+        q_desc, k_desc, v_desc, out_desc, lse_ptr, q_ring, k_ring, v_ring, out_tiles,
+        schedule, scale_log2,
+        HEADS_PER_KEY_HEAD, CONSUMERS, OUT_IN_Q, OVERLAP, IS_CAUSAL or not EVEN_N,
+    )
+
+    # The first partition runs on the 4 warps of the launch, the others on warps of their own.
+    if CONSUMERS == 1:
+        gl.warp_specialize(
+            [(consume, (program, 0)), (produce, (program,))], [1], [PRODUCER_REGISTERS]
+        )
+    elif CONSUMERS == 2:
+        gl.warp_specialize(
+            [(consume, (program, 0)), (consume, (program, 1)), (produce, (program,))],
+            [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
+        )
+    else:
+        gl.warp_specialize(
+            [(consume, (program, 0)), (consume, (program, 1)), (consume, (program, 2)),
+             (produce, (program,))],
+            [4, 4, 1], [CONSUMER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS],
+        )

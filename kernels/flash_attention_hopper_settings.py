@@ -1,0 +1,100 @@
+"""The settings of attention for compute capability 9.0, and what was measured to choose them."""
+
+import math
+from typing import NamedTuple
+
+
+class HopperSettings(NamedTuple):
+    """How a launch of one of the two kernels is cut and run."""
+
+    consumers: int
+    """Warp groups that compute, beside a producer warp. 0: small_kernel, of one warp group."""
+    block_n: int
+    """Keys of a tile."""
+    slots: int
+    """Tiles in the ring of K, and in that of V."""
+    persistent: bool = True
+    """As many programs as multiprocessors, which take several tiles each. Otherwise one program
+    for each tile; small_kernel has no other way."""
+    out_in_q: bool = False
+    """The output leaves through Q's buffer, since there is no room for one of its own."""
+    heads_in_l2: bool = False
+    """As many heads side by side as have keys that fit the L2 cache, and not one after the other.
+    """
+    overlap: bool = True
+    """The scores of the next tile are computed before this tile's output."""
+    longest_first: bool = True
+    """Of a causal head, the tiles of the last queries come first."""
+
+    @property
+    def queries(self) -> int:
+        """Rows of a tile of queries."""
+        return ROWS * max(self.consumers, 1)
+
+    @property
+    def registers(self) -> tuple[int, int]:
+        """Registers per thread of a consumer and of the producer."""
+        return (160, 32) if self.consumers == 3 else (240, 24)
+
+
+ROWS = 64
+"""Rows of a warp group: the fewest that its tensor cores multiply."""
+KEYS_IN_L2 = 25_000_000
+"""Bytes of K and V that stay in the L2 cache of 50 MB while programs read them."""
+
+# Not measured yet: the largest tiles that fit and spill nothing, and small ones for lengths where
+# a prototype was slower than cuDNN on an H200 with Triton 3.9.0 on 2026-11-22.
+SETTINGS: dict[tuple[int, bool], tuple[tuple[float, HopperSettings], ...]] = {
+    (64, False): (
+        (1024, HopperSettings(0, 128, 2)),
+        (math.inf, HopperSettings(2, 128, 2)),
+    ),
+    (64, True): (
+        (1024, HopperSettings(0, 128, 2, heads_in_l2=True)),
+        (math.inf, HopperSettings(2, 128, 2, heads_in_l2=True)),
+    ),
+    (128, False): ((math.inf, HopperSettings(2, 128, 2)),),
+    (128, True): (
+        (512, HopperSettings(0, 64, 2, heads_in_l2=True)),
+        (math.inf, HopperSettings(2, 128, 2, persistent=False, heads_in_l2=True)),
+    ),
+    (256, False): ((math.inf, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),),
+    (256, True): (
+        (math.inf, HopperSettings(2, 64, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
+    ),
+}
+"""(head_dim, whether causal) -> (the longest keys, settings)."""
+
+FEW_QUERIES = {
+    64: HopperSettings(0, 128, 2),
+    128: HopperSettings(0, 64, 2),
+    256: HopperSettings(1, 64, 2, persistent=False, out_in_q=True),
+}
+"""head_dim -> settings where one warp group takes all queries of a head."""
+
+
+def hopper_settings(head_dim: int, causal: bool, seqlen_q: int, seqlen_k: int) -> HopperSettings:
+    """The settings for queries and keys of these lengths."""
+    if seqlen_q <= ROWS:
+        return FEW_QUERIES[head_dim]
+    return next(row for most, row in SETTINGS[head_dim, causal] if seqlen_k <= most)
+
+
+def heads_per_tile(seqlen_q: int, heads_per_key_head: int) -> int:
+    """How many heads that share their keys share a tile, where they have few queries each: a power
+    of two. TMA copies 8 rows of each at least, which is what its swizzle repeats after."""
+    heads = 1
+    while (
+        heads < 8 and heads_per_key_head % (2 * heads) == 0 and seqlen_q * 2 * heads <= ROWS
+    ):
+        heads *= 2
+    return heads
+
+
+def heads_side_by_side(
+    settings: HopperSettings, columns: int, seqlen_k: int, head_dim: int
+) -> int:
+    """How many of `columns` heads come side by side. Elements of K and V have 2 bytes."""
+    if not settings.heads_in_l2:
+        return 1
+    return min(max(KEYS_IN_L2 // (4 * seqlen_k * head_dim), 1), columns)
