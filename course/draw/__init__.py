@@ -33,6 +33,7 @@ _MODULES = {
     "queue": "course.draw.vector_sketches",
     "race": "course.draw.race_timeline",
     "rescale": "course.draw.rescale_sketch",
+    "ring": "course.draw.ring_timeline",
     "roof": "course.draw.roof_bars",
     "roofline": "course.draw.roofline_plot",
     "room": "course.draw.room_map",

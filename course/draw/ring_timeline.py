@@ -1,0 +1,131 @@
+"""A ring of buffers in time: who fills which buffer, who reads it, and who waits for whom."""
+
+from dataclasses import dataclass
+
+from matplotlib.patches import Patch
+
+from course.display.colours import GREY, WORK, ink, paler
+from course.display.picture import Picture, new_figure
+from course.display.shapes import box, label
+from course.errors import CourseError
+
+MOST_TILES, MOST_SLOTS = 8, 4
+ISSUE, COPY, USE = 0.3, 2.0, 1.0
+"""Made-up durations: to issue a copy, of the copy itself, and of the consumer's work on a tile."""
+SIDE = 1.1
+"""Inches for the names of rows."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """When what happens to one tile."""
+
+    number: int
+    slot: int
+    phase: int
+    """Of `full`, for which the consumer waits: 0 and 1 in turn, round by round."""
+    asked: float
+    """The producer begins to wait for `empty`."""
+    issued: float
+    """It has waited, and issues the copy."""
+    arrived: float
+    wanted: float
+    """The consumer begins to wait for `full`."""
+    begun: float
+    freed: float
+    """The consumer arrives at `empty`."""
+
+
+def tiles_in_time(tiles: int, slots: int) -> list[Tile]:
+    """The tiles of a ring in order, one producer and one consumer, with the durations above."""
+    ring: list[Tile] = []
+    asked = wanted = 0.0
+    for number in range(tiles):
+        issued = max(asked, ring[number - slots].freed) if number >= slots else asked
+        arrived = issued + COPY
+        begun = max(wanted, arrived)
+        freed = begun + USE
+        phase = number // slots % 2
+        ring.append(
+            Tile(number, number % slots, phase, asked, issued, arrived, wanted, begun, freed)
+        )
+        asked, wanted = issued + ISSUE, freed
+    return ring
+
+
+def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
+    """A ring of buffers: the producer's waits, the copies, the consumer's waits and its work.
+
+    tiles: 1 to 8. slots: buffers in the ring, 1 to 4. until: the number of tiles that the consumer
+        has given back, to step through the rounds; by default all of them.
+    Who waits for whom is as in a kernel where each buffer has a barrier `full` and a barrier
+    `empty`. How long each takes is made up and not measured.
+    """
+    for name, number, least, most in (
+        ("tiles", tiles, 1, MOST_TILES),
+        ("slots", slots, 1, MOST_SLOTS),
+        ("until", tiles if until is None else until, 0, MOST_TILES),
+    ):
+        if type(number) is not int or not least <= number <= most:
+            raise CourseError(
+                f"draw.ring: {name} is {number!r}, and must be a whole number of {least} to {most}."
+            )
+    steps = tiles_in_time(tiles, slots)
+    end = steps[-1].freed
+    now = end if until is None or until >= tiles else (steps[until].begun if until else 0.0)
+    rows = ["producer", *(f"buffer {slot}" for slot in range(slots)), "consumer"]
+    figure = new_figure(9, 0.46 * len(rows) + 1.0)
+    axes = figure.subplots()
+
+    def bar(row: str, start: float, stop: float, colour: str, text: str) -> None:
+        stop = min(stop, now)
+        if stop <= start:
+            return
+        y = -rows.index(row)
+        box(axes, start, y + 0.07, stop - start, 0.86, colour, edgecolor="white", lw=0.8)
+        if stop - start > 0.02 * end * max(1, len(text) / 4):
+            label(axes, (start + stop) / 2, y + 0.5, text, color=ink(colour))
+
+    load, work = WORK["load"], WORK["softmax"]
+    for tile in steps:
+        name = f"buffer {tile.slot}"
+        bar("producer", tile.asked, tile.issued, GREY, f"empty[{tile.slot}]")
+        bar("producer", tile.issued, tile.issued + ISSUE, load, f"{tile.number}")
+        bar(name, tile.issued, tile.arrived, load, f"copy {tile.number}")
+        bar(name, tile.arrived, tile.begun, paler(load, 0.6), f"{tile.number}")
+        bar(name, tile.begun, tile.freed, work, f"read {tile.number}")
+        bar("consumer", tile.wanted, tile.begun, GREY, f"full[{tile.slot}]")
+        bar("consumer", tile.begun, tile.freed, work, f"{tile.number}: phase {tile.phase}")
+    for number, name in enumerate(rows):
+        label(axes, -0.01 * end, -number + 0.5, name, ha="right", fontsize=9)
+    names = {
+        "a copy is issued, and under way": load,
+        "the tile has come": paler(load, 0.6),
+        "it is read": work,
+        "waits for a barrier": GREY,
+    }
+    handles = [Patch(color=colour, label=name) for name, colour in names.items()]
+    figure.legend(handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False)
+    buffers = f"{slots} buffer{'s' if slots > 1 else ''}"
+    sketch = "a sketch; the durations are made up, not measured"
+    axes.set_title(f"A ring of {buffers}: {sketch}", fontsize=9.5, loc="left")
+    axes.set_xlim(-SIDE / (9 - SIDE) * end, end * 1.01)
+    axes.set_ylim(0.9 - len(rows), 1.05)
+    axes.axis("off")
+    return Picture.of(figure, _words(steps, buffers, until), colours=32)
+
+
+def _words(steps: list[Tile], buffers: str, until: int | None) -> str:
+    """The picture in words."""
+    shown = steps if until is None else steps[:until]
+    waits = [
+        f"for tile {tile.number} the producer waits for empty[{tile.slot}]"
+        for tile in shown
+        if tile.issued > tile.asked
+    ] + [
+        f"for tile {tile.number} the consumer waits for full[{tile.slot}], phase {tile.phase}"
+        for tile in shown
+        if tile.begun > tile.wanted
+    ]
+    listed = "; ".join(waits) or "nobody waits yet"
+    return f"A sketch of a ring of {buffers} and {len(steps)} tiles in time: {listed}."

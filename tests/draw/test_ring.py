@@ -1,0 +1,63 @@
+"""The picture of a ring: its little model waits as a simulated kernel does."""
+
+import pytest
+
+from course import draw
+from course.draw.ring_timeline import tiles_in_time
+from course.errors import CourseError
+from course.simulating import mbarrier_names
+from course.simulating.api import simulate
+from course.simulating.barriers import Barrier
+from tests.simulating import kernels
+
+
+@pytest.mark.parametrize(("tiles", "slots"), [(7, 2), (7, 3), (4, 1)])
+def test_each_buffer_is_waited_for_at_the_phases_of_a_simulated_ring(tiles, slots, monkeypatch):
+    waited = {}
+
+    class Watched(Barrier):
+        def waited_for(self, phase):
+            return super().waited_for(phase)
+
+        def has_ended(self, phase):
+            ended = super().has_ended(phase)
+            if ended and self.name.startswith("full"):
+                # Asked again and again: once for each tile counts.
+                waited.setdefault(self.name, {})[self.ended] = int(phase)
+            return ended
+
+    monkeypatch.setattr(mbarrier_names, "Barrier", Watched)
+    args, _, _ = kernels.ring_arguments(tiles, slots, "none")
+    simulate(kernels.ring_kernel, (1,), *args, orders=["in order"])
+    drawn = {}
+    for tile in tiles_in_time(tiles, slots):
+        drawn.setdefault(f"full[{tile.slot}]", []).append(tile.phase)
+    assert {name: list(phases.values()) for name, phases in waited.items()} == drawn
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 4])
+def test_a_buffer_is_filled_once_it_is_read_and_read_once_it_is_full(slots):
+    tiles = tiles_in_time(8, slots)
+    for tile in tiles:
+        assert tile.arrived <= tile.begun
+        if tile.number >= slots:
+            assert tiles[tile.number - slots].freed <= tile.issued
+
+
+def test_with_three_buffers_the_consumer_waits_for_the_first_tile_alone():
+    waits = {
+        slots: [tile.number for tile in tiles_in_time(6, slots) if tile.begun > tile.wanted]
+        for slots in (1, 2, 3)
+    }
+    assert waits == {1: [0, 1, 2, 3, 4, 5], 2: [0, 2, 4], 3: [0]}
+
+
+def test_the_words_stop_where_the_picture_does():
+    assert "for tile 2" not in draw.ring(6, 2, until=2).alt
+    assert "for tile 2 the consumer waits for full[0], phase 1" in draw.ring(6, 2).alt
+
+
+@pytest.mark.parametrize("wrong", [{"slots": 0}, {"tiles": 9}, {"until": 9}, {"slots": 1.5}])
+def test_a_ring_of_another_size_is_refused(wrong):
+    with pytest.raises(CourseError, match="must be a whole number of"):
+        draw.ring(**wrong)
