@@ -17,11 +17,11 @@ from course.isolate.function_source import Source, source_of
 from course.isolate.limits import child_memory_bytes
 from course.isolate.pool import UnreadableError
 from course.lessons.statements import statement_of
-from course.triton_internals.jit_functions import plain_function
+from course.triton_internals.jit_functions import is_gluon, plain_function
 from course.type_names import kind_of
 
 from .judge_compiled import complete_refusal
-from .kinds import Answer, Code, Kernel
+from .kinds import Answer, Code, GluonKernel, Kernel
 from .result import Checked, Judged, shortened
 from .source_advice import advice_on
 from .worker import TARGET_IN_WORDS, Compilation, Trial, Where, compile_answer, run_answer
@@ -95,7 +95,13 @@ def _form_problem(exercise: Code, answer: Answer) -> str:
     """Why an answer is not of the exercise's form: no such function, or other parameters."""
     is_kernel = plain_function(answer) is not None
     function = plain_function(answer) or answer
-    if not inspect.isfunction(function) or is_kernel != isinstance(exercise, Kernel):
+    wants_kernel = isinstance(exercise, (Kernel, GluonKernel))
+    wants_gluon = isinstance(exercise, GluonKernel)
+    if (
+        not inspect.isfunction(function)
+        or is_kernel != wants_kernel
+        or (is_kernel and is_gluon(answer) != wants_gluon)
+    ):
         return f"It must be {exercise.form}; this is {_form_of(answer)}."
     parameters = inspect.signature(function).parameters
     names, wanted = tuple(parameters), exercise.parameters
@@ -108,7 +114,7 @@ def _form_problem(exercise: Code, answer: Answer) -> str:
 
 def _form_of(answer: Answer) -> str:
     if plain_function(answer) is not None:
-        return "a kernel"
+        return "a Gluon kernel" if is_gluon(answer) else "a kernel"
     if inspect.isfunction(answer):
         return "a plain function"
     called = "" if callable(answer) else "; give it without calling it"
@@ -149,6 +155,8 @@ def _try(exercise: Code, source: Source) -> Trial:
         compilation = replace(compilation, judged=Judged("does not compile", reason))
     for objection in _objections(compilation, trial):
         return objection
+    if isinstance(exercise, GluonKernel):
+        return _without_launching(compilation, trial)
     if MODE.gpu:
         return _on_this_gpu(_trial(_in_child(run_answer, exercise, source, "launch")))
     return _without_gpu(compilation, trial)
@@ -214,6 +222,13 @@ def _without_gpu(compilation: Compilation, trial: Trial) -> Trial:
     if untold:
         said = f"{reason}; whether it compiles could not be told ({untold})."
     return Trial(Judged("right", said), trial.notes)
+
+
+def _without_launching(compilation: Compilation, trial: Trial) -> Trial:
+    """The verdict of a Gluon kernel that nothing speaks against. It is launched nowhere."""
+    if trial.judged.verdict == "left to the GPU":
+        return trial
+    return _without_gpu(compilation, trial)
 
 
 def _trial(ended: Ended[Trial]) -> Trial:

@@ -84,6 +84,32 @@ class Kernel(Code):
 
 
 @dataclass(frozen=True)
+class GluonKernel(Code):
+    """An answer under @gluon.jit, which `simulate` follows and which is compiled.
+
+    It never runs on a GPU, where a wrong barrier would wait forever.
+    """
+
+    launch: Function = field(kw_only=True)
+    """Launches the kernel on a case; returns the output. Its first argument launches, as
+    `run(kernel, grid, *args, num_warps=4)`; its second is the kernel."""
+    one_by_one: bool = True
+
+    form = "a Gluon kernel, a function under @gluon.jit"
+
+    def function(self, answer: Answer) -> Function:
+        return self.run_by(_launched, answer)
+
+    def run_by(self, run: Callable[..., object], answer: Answer) -> Function:
+        """What is tried on the cases, where `run` launches."""
+        return lambda *inputs: self.launch(run, answer, *inputs)
+
+
+def _launched(kernel: Answer, grid: tuple[int], *args: object, **options: object) -> None:
+    kernel[grid](*args, **options)
+
+
+@dataclass(frozen=True)
 class Launcher(Code):
     """An answer that is a plain function: it allocates the output, makes the grid, and launches
     kernels of its own."""

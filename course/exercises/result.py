@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 Verdict = Literal[
     "right", "wrong", "does not compile", "race", "reads outside", "writes outside",
-    "false promise", "crashed", "stopped", "left to the GPU", "no answer", "to do",
+    "false promise", "deadlock", "hazard", "crashed", "stopped", "left to the GPU", "no answer",
+    "to do",
 ]  # fmt: skip
 """`false promise`: it tells the compiler by tl.multiple_of or the like what does not hold.
+`deadlock`: everybody waits. `hazard`: shared memory or a barrier is used too early or too late.
 `no answer`: not what the exercise asks for, such as a tensor for a number. `stopped`: at a
 limit of time or memory, so that nothing is known. `left to the GPU`: the interpreter cannot run it,
 and there is no GPU."""

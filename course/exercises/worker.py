@@ -17,7 +17,7 @@ from course.verifying.result import Outcome, Verified
 
 from .judge_compiled import compiled_problem, refusal
 from .judge_work import done_by_torch, work_problem
-from .kinds import Code, Function, Launcher
+from .kinds import Code, Function, GluonKernel, Launcher
 from .name_slip import slip_of
 from .registry import code_exercise
 from .result import Judged
@@ -111,6 +111,10 @@ def _call(function: Function, case: Case) -> None:
 def run_answer(exercise_id: str, source: Source) -> Trial:
     """Run the answer on the exercise's cases, up to the first wrong one."""
     exercise = code_exercise(exercise_id)
+    if isinstance(exercise, GluonKernel):
+        from .judge_simulated import simulated  # it loads the simulation
+
+        return Trial(simulated(exercise, source.load()))
     function = exercise.function(source.load())
     untimed = UNTIMED if MODE.interpreting and _is_tuned(exercise) else ""
     cases, outcomes, reach = _outcomes(exercise, function)

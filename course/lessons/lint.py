@@ -106,9 +106,8 @@ def _code_problems(cell: NotebookNode) -> Iterator[str]:
     if unsolved != cell.source and not EXERCISE.match(lines[0]):
         yield "solution markers stand in a cell that does not begin with '# exercise NN.k'."
     yield from _count_problems(lines)
-    yield from _size_problems(
-        lines, MOST_KERNEL_LINES if "@triton.jit" in cell.source else MOST_LINES
-    )
+    holds_kernel = "@triton.jit" in cell.source or "@gluon.jit" in cell.source
+    yield from _size_problems(lines, MOST_KERNEL_LINES if holds_kernel else MOST_LINES)
     for forbidden in FORBIDDEN:
         if forbidden in cell.source:
             yield f"{forbidden} does not belong in a lesson: the set-up is `make lab`."

@@ -18,7 +18,14 @@ from course.lessons.statements import statements
 
 PRELUDE = (
     "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n"
-    "from triton.tools.tensor_descriptor import TensorDescriptor\n\n\n"
+    "from triton.tools.tensor_descriptor import TensorDescriptor\n"
+    "from triton.experimental import gluon\n"
+    "from triton.experimental.gluon import language as gl\n"
+    "from triton.experimental.gluon.language.nvidia import hopper\n"
+    "from triton.experimental.gluon.language.nvidia.ampere import async_copy\n"
+    "from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier\n"
+    "from triton.experimental.gluon.language.nvidia.hopper import tma, warpgroup_mma\n"
+    "from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_wait\n\n\n"
 )
 CHECKING = [f"course/{name}.py" for name in ("__init__", "cache", "elf", "errors", "files", "mode")]
 CHECKING += ["course/exercises/*.py", "course/exercises/answers/__init__.py", "course/lessons"]
@@ -30,13 +37,19 @@ EXPORTING = ["course/aot", "kernels"]
 
 
 def cells():
-    """For each exercise its solved cell, and the name that its check is given."""
+    """For each exercise its solved cell, and the name that its check is given.
+
+    An exercise in Gluon may use kernels of the lesson that stand before it.
+    """
     by_exercise = {}
     for source in lesson_sources():
+        given = ""
         for cell, after in itertools.pairwise(solved(source).cells):
             if match := EXERCISE.match(cell.source.split("\n")[0]):
                 answer = re.fullmatch(r'check\("[\d.]+", (\w+)\)', after.source)[1]
-                by_exercise[match[1]] = cell.source, answer
+                by_exercise[match[1]] = given + cell.source, answer
+            elif cell.cell_type == "code" and cell.source.startswith("@gluon.jit"):
+                given += f"{cell.source}\n\n\n"
     return by_exercise
 
 
@@ -53,6 +66,7 @@ def of_its_lesson(exercise, *values, name=""):
     own = [f"solutions/{lesson}-*.py", f"notebooks/{lesson}-*.ipynb"]
     own += [f"course/exercises/lessons/{module}", f"course/exercises/answers/{module}"]
     own += EXPORTING if lesson == "07" else []
+    own += ["course/simulating"] if lesson == "09" else []
     mark = pytest.mark.unless_unchanged(f"answers of lesson {lesson}", *own, *CHECKING)
     return pytest.param(exercise, *values, id=f"{exercise} {name}".strip(), marks=mark)
 

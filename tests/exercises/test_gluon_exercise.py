@@ -1,0 +1,69 @@
+"""Exercises in Gluon: what is no answer, what is left open, and what each fault is called."""
+
+import pytest
+import torch
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+from course import check
+from course.exercises.judge_simulated import _judged
+from course.simulating.api import simulate
+from course.simulating.problems import SimulationError
+from tests.simulating import kernels
+
+CALLED = {
+    "never arrives": ("deadlock", "A missing arrive"),
+    "wrong phase of empty": ("deadlock", "a wait for the wrong phase"),
+    "arrives at the wrong slot": ("deadlock", "A missing arrive"),
+    "one arrival too many asked": ("deadlock", "a barrier with a wrong count"),
+    "too many bytes expected": ("deadlock", "An mbarrier.expect of more bytes than come"),
+    "nothing expected": ("deadlock", "A missing mbarrier.expect"),
+    "no wait for full": ("hazard", "An early read"),
+    "wrong phase of full": ("hazard", "An early read"),
+    "no wait for empty": ("hazard", "One arrival too many, or one wait too few"),
+    "arrives too early": ("hazard", "An early read"),
+    "no fence before the next copy": ("hazard", "A missing fence"),
+    "no fence": ("hazard", "A missing fence"),
+}
+"""By fault the verdict, and what it is called."""
+
+
+@pytest.mark.parametrize("fault", CALLED)
+def test_a_fault_has_a_verdict_and_a_name(fault):
+    args, _, _ = kernels.ring_arguments(7, 2, fault)
+    with pytest.raises(SimulationError) as caught:
+        simulate(kernels.ring_kernel, (1,), *args)
+    judged = _judged(caught.value, "a case")
+    verdict, called = CALLED[fault]
+    assert judged.verdict == verdict
+    assert called in judged.reason.splitlines()[0]
+
+
+@triton.jit
+def tl_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK):
+    pass
+
+
+@gluon.jit
+def unknown_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout)
+    gl.atomic_add(out_ptr + i, gl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def test_a_kernel_of_tl_is_no_answer():
+    assert "It must be a Gluon kernel" in str(checked := check("09.1", tl_kernel))
+    assert checked.verdict == "no answer"
+    assert "this is a kernel" in str(checked)
+
+
+def test_a_kernel_of_gluon_is_no_answer_where_tl_is_asked_for():
+    assert "this is a Gluon kernel" in str(check("02.1", unknown_kernel))
+
+
+def test_what_the_simulation_does_not_know_counts_neither_as_right_nor_as_wrong():
+    checked = check("09.1", unknown_kernel)
+    assert checked.verdict == "left to the GPU", torch.__version__
+    assert "does not know gl.atomic_add" in str(checked)
+    assert "Write it with what the lesson uses" in str(checked)
