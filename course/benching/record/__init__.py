@@ -16,13 +16,16 @@ from course.gpus import measured
 from course.gpus.recorded import Recorded
 from course.verifying.api import verify
 
-from . import ncu_counters
+from . import gpu_reports, kernel_metrics, ncu_counters, step_profile
 from .source_hash import code_hash
 
 OBSERVED: dict[str, Callable[[], Recorded]] = {
     "programs.json": observe,
     "sectors.json": ncu_counters.compare,
     "launches.json": measure_launches,
+    "ncu.json": kernel_metrics.measure,
+    "profile.json": step_profile.measure,
+    "reports.json": gpu_reports.measure,
 }
 """File -> what measures it. What a machine cannot measure is said, and stays as it was."""
 

@@ -5,9 +5,6 @@
 writes folder/sectors.json; it needs `ncu` and the right to use the counters.
 """
 
-import csv
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,15 +15,15 @@ import triton
 import triton.language as tl
 
 from course import DEVICE
-from course.benching.api import require_gpu
 from course.benching.result import FOLDER
-from course.errors import CourseError
 from course.files import write_whole
 from course.gpus.recorded import Recorded, this_machine
 from course.tracing.api import cost
 from course.type_names import AnyValue, Kernel
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from kernels.vector_add import add_kernel
+
+from .nsight import counters
 
 METRICS = {
     "loaded": (
@@ -200,43 +197,14 @@ def compare() -> Sectors:
 
     Raises CourseError without a GPU or without `ncu`.
     """
-    require_gpu()
-    ncu = shutil.which("ncu")
-    if ncu is None:
-        raise CourseError("Nsight Compute (ncu) is not on the path: it reads the GPU's counters.")
-    metrics = ",".join(name for names in METRICS.values() for name in names)
-    options = ["--csv", "--clock-control", "none", "--profile-from-start", "off"]
-    launches = [sys.executable, "-m", "course.benching.record.ncu_counters"]
-    done = subprocess.run(
-        [ncu, *options, "--metrics", metrics, *launches],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-    )
-    counters = _read(done.stdout)
-    if done.returncode or len(counters) != len(CASES):
-        raise CourseError(
-            f"Nsight Compute has read {len(counters)} of {len(CASES)} launches. It said: "
-            f"{(done.stderr or done.stdout)[-500:]}"
-        )
+    metrics = [name for names in METRICS.values() for name in names]
+    table = counters("course.benching.record.ncu_counters", metrics, len(CASES))
     compared = []
-    for (name, case), values in zip(CASES.items(), counters, strict=True):
+    for (name, case), values in zip(CASES.items(), table, strict=True):
         loaded, stored = counted(case)
-        sums = {kind: sum(values.get(metric, 0) for metric in METRICS[kind]) for kind in METRICS}
+        sums = {kind: int(sum(values[name] for name in METRICS[kind])) for kind in METRICS}
         compared.append(Compared(name, loaded, sums["loaded"], stored, sums["stored"]))
     return Sectors(machine=this_machine(), compared=tuple(compared))
-
-
-def _read(text: str) -> list[dict[str, int]]:
-    """The metrics of each launch, in order, from Nsight Compute's table."""
-    lines = [line for line in text.splitlines() if line.startswith('"')]
-    launches: dict[str, dict[str, int]] = {}
-    for row in csv.DictReader(lines):
-        text = row["Metric Value"].replace(",", "")
-        value = int(float(text)) if text.replace(".", "").isdigit() else 0
-        launches.setdefault(row["ID"], {})[row["Metric Name"]] = value
-    return list(launches.values())
 
 
 def sectors() -> Sectors:

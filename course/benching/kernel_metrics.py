@@ -1,0 +1,62 @@
+"""What Nsight Compute says of a slow kernel and of those that it was mended to, as recorded."""
+
+from dataclasses import dataclass
+
+from course.gpus.recorded import Recorded
+
+from .result import FOLDER
+
+FILE = FOLDER / "observed" / "ncu.json"
+TIME = "gpu__time_duration.sum"
+METRICS = {
+    TIME: "time, us",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "memory, % of its peak",
+    "lts__throughput.avg.pct_of_peak_sustained_elapsed": "L2 cache, % of its peak",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "multiprocessors, % of their peak",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "warps there, % of those that fit",
+}
+"""The five to look at first, and how they are shown. The time is in nanoseconds."""
+SECTORS = {
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": "sectors loaded",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": "sectors stored",
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum": "sectors of spills, loaded",
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum": "sectors of spills, stored",
+}
+"""What `cost` counts, by the GPU's own counters, and what moves because registers are short."""
+
+
+@dataclass(frozen=True)
+class KernelMetrics(Recorded):
+    """The metrics of several launches that do the same, on one machine. Prints as a table."""
+
+    launches: dict[str, dict[str, float]]
+    """Launch -> metric -> value, in Nsight Compute's names and base units."""
+    us: dict[str, float]
+    """Launch -> median time in microseconds in the same run, without the profiler."""
+    bytes: int
+    """What each launch must move: its input read once, its output written once."""
+
+    def __str__(self) -> str:
+        names = list(self.launches)
+        labels = METRICS | SECTORS
+        width = max(map(len, [*labels.values(), "time without the profiler, us"]))
+        rows = ["  ".join([" " * width, *(f"{name:>18}" for name in names)])]
+        for metric, label in labels.items():
+            cells = [_cell(metric, self.launches[name][metric]) for name in names]
+            rows.append("  ".join([f"{label:{width}}", *(f"{cell:>18}" for cell in cells)]))
+        times = [f"{self.us[name]:>18.0f}" for name in names]
+        rows.append("  ".join([f"{'time without the profiler, us':{width}}", *times]))
+        return "\n".join([*rows, self.source])
+
+    __repr__ = __str__
+
+
+def _cell(metric: str, value: float) -> str:
+    if metric in SECTORS:
+        return f"{value:,.0f}"
+    return f"{value / 1e3:.0f}" if metric == TIME else f"{value:.0f}%"
+
+
+def kernel_metrics() -> KernelMetrics:
+    """The recorded metrics of a softmax down the columns: slow, with spills, and mended."""
+    return KernelMetrics.from_json(FILE.read_text())
