@@ -47,7 +47,7 @@ test-all: setup-dev
 
 # One GPU serves one process at a time here: no -n. All of it takes long; in parts, each of minutes:
 #   PART=tests/gpu   PART="tests/[a-e]*"   PART="tests/gpus tests/[i-l]*"   PART="tests/[s-w]*"
-#   PART="notebooks/0[0-3]*"   PART="notebooks/0[4-7]*"
+#   PART="notebooks/0[0-3]*"   PART="notebooks/0[4-9]*"
 test-gpu: $(if $(wildcard $(VENV)),setup-dev)
 	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest $(PART) $(TEST)
 

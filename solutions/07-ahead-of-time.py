@@ -883,8 +883,9 @@ costs
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/07-ahead-of-time.py](../solutions/07-ahead-of-time.py) has all answers.
 #
-# **Next:** the same for a kernel of your own. Export one that you wrote in lessons 01 to 06, and
-# see whether any of its loads come out narrow.
+# **Next:** [lesson 08](08-when-it-is-slow.ipynb). A kernel of your own is slow, wrong, or never comes
+# back: what do you ask first? Before that, export one that you wrote in lessons 01 to 06, and see
+# whether any of its loads come out narrow.
 #
 # ## Further reading
 #

@@ -34,6 +34,8 @@ CHECKING += [f"course/{name}" for name in ("tracing", "triton_internals", "verif
 """What a verdict depends on besides the exercise's own lesson."""
 EXPORTING = ["course/aot", "kernels"]
 """What a verdict of lesson 07 depends on as well."""
+DIAGNOSING = ["course/diagnosing"]
+"""What a verdict of lesson 08 depends on as well."""
 
 
 def cells():
@@ -66,6 +68,7 @@ def of_its_lesson(exercise, *values, name=""):
     own = [f"solutions/{lesson}-*.py", f"notebooks/{lesson}-*.ipynb"]
     own += [f"course/exercises/lessons/{module}", f"course/exercises/answers/{module}"]
     own += EXPORTING if lesson == "07" else []
+    own += DIAGNOSING if lesson == "08" else []
     own += ["course/simulating"] if lesson == "09" else []
     mark = pytest.mark.unless_unchanged(f"answers of lesson {lesson}", *own, *CHECKING)
     return pytest.param(exercise, *values, id=f"{exercise} {name}".strip(), marks=mark)
