@@ -356,5 +356,6 @@ def cross_entropy(
     devices do not fit, for other dtypes than DTYPES and TARGET_DTYPES, and for a CPU tensor where
     the kernel is compiled for a GPU.
     """
-    _check(cross_entropy_kernel_v1, x, target, ignore_index)
+    if not torch.compiler.is_compiling():  # which could not ask what kind of kernel it is
+        _check(cross_entropy_kernel_v1, x, target, ignore_index)
     return cross_entropy_operator(x, target, ignore_index)[0]

@@ -94,9 +94,10 @@ LAUNCHES = [
     *((f"softmax of {n}", ALL, lambda n=n: softmax.softmax(gpu(100, n, dtype=torch.bfloat16)))
       for n in (4096, 65_536)),
     *((f"{f.__name__} of {n}", ALL, lambda f=f, n=n: f(gpu(100, n, dtype=F32), gpu(n, dtype=F32)))
-      for f, n in ((rms_norm.rms_norm_v3, 1024), (rms_norm.rms_norm_v2, 16_384),
+      for f, n in ((rms_norm.rms_norm_v3, 1024), (rms_norm.rms_norm_v5, 16_384),
                    (rms_norm.rms_norm_v4, 50_257))),
-    ("rms_norm_v1", FEW, lambda: rms_norm.rms_norm_v1(gpu(100, 8192), gpu(8192))),
+    *((f.__name__, FEW, lambda f=f: f(gpu(100, 8192), gpu(8192)))
+      for f in (rms_norm.rms_norm_v1, rms_norm.rms_norm_v2)),
     ("rms_norm_backward_v1", ALL, backward(rms_norm.rms_norm_backward_v1, 100, 50_257)),
     ("rms_norm_backward_v2", ALL, backward(rms_norm.rms_norm_backward_v2, 1000, 8192)),
     *((f.__name__, where, losses(f))
