@@ -719,8 +719,17 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # enough. The function returns as soon as the launch is in the stream, so its `CUresult` speaks of
 # the launch alone. What goes wrong while the kernel runs is reported later, by
 # `cudaStreamSynchronize` for example. The first call loads the machine code. If you would rather
-# choose the moment, say before a server answers, call `load_fmha_d64_fp16()`. To build it all you
-# need no CUDA toolkit: `cuda.h` comes with Triton.
+# choose the moment, say before a server answers, call `load_fmha_d64_fp16()`.
+#
+# Building it takes a C and a C++ compiler and no CUDA toolkit, since `cuda.h` comes with Triton. The
+# header declares its functions `extern "C"`. `-lcuda` is the driver's library, and comes with the
+# driver.
+#
+# ```sh
+# INCLUDE=$(python -c "import triton; print(triton.__path__[0] + '/backends/nvidia/include')")
+# cc -O2 -I"$INCLUDE" -Iaot -Iaot/fp16 -c aot/*.c aot/fp16/*.c
+# c++ -O2 -I"$INCLUDE" -Iaot -Iaot/fp16 main.cpp *.o -lcuda -pthread -o server
+# ```
 #
 # `handed` makes the same call, here for 2 x 3 heads of 130 queries.
 #
