@@ -154,9 +154,11 @@ _plans: dict[tuple[Any, ...], Plan | None] = {}
 
 def plan_of(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float | None,
-    layout: str,
+    layout: str, settings: HopperSettings | None = None,
 ) -> Plan | None:
     """The plan for a call, made once; None where these kernels do not serve it.
+
+    settings: those of the table where it is None.
 
     Raises what `prepare` does.
     """
@@ -167,7 +169,7 @@ def plan_of(
         return None
     key = (
         q.shape, q.stride(), q.dtype, q.device, k.shape, k.stride(), k.dtype, k.device,
-        v.shape, v.stride(), v.dtype, v.device, bool(causal), scale, layout,
+        v.shape, v.stride(), v.dtype, v.device, bool(causal), scale, layout, settings,
         (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16, q.is_neg() or k.is_neg() or v.is_neg(),
     )  # fmt: skip
     try:
@@ -178,19 +180,21 @@ def plan_of(
     copied = any(x.is_neg() for x in (q, k, v))  # for each call, so that its address is no plan's
     if len(_plans) >= MOST_PLANS:
         _plans.clear()
-    plan = _plans[key] = Plan(launch) if not copied and servable(launch) else None
+    plan = _plans[key] = Plan(launch, settings) if not copied and servable(launch) else None
     return plan
 
 
 def flash_attention_hopper(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
     scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+    settings: HopperSettings | None = None,
 ) -> Result:
     """`flash_attention` by the kernels for compute capability 9.0 alone.
 
-    Raises ValueError where these do not serve it.
+    settings: those of the table where it is None. Raises ValueError where these kernels do not
+    serve the inputs.
     """
-    plan = plan_of(q, k, v, causal, scale, layout)
+    plan = plan_of(q, k, v, causal, scale, layout, settings)
     if plan is None:
         launch = prepare(attention_kernel, q, k, v, causal, scale, layout)
         if launch.queries:

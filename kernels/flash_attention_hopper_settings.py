@@ -65,6 +65,24 @@ SETTINGS: dict[tuple[int, bool], tuple[tuple[float, HopperSettings], ...]] = {
 }
 """(head_dim, whether causal) -> (the longest keys, settings)."""
 
+ONE_CONSUMER = HopperSettings(
+    1, 128, 2, persistent=False, overlap=False, longest_first=False
+)
+TWO_CONSUMERS = ONE_CONSUMER._replace(consumers=2)
+STEPS: dict[str, HopperSettings] = {
+    "one consumer": ONE_CONSUMER,
+    "two consumers": TWO_CONSUMERS,
+    "scores a tile ahead": TWO_CONSUMERS._replace(overlap=True),
+    "longest tiles first": TWO_CONSUMERS._replace(overlap=True, longest_first=True),
+    "persistent": TWO_CONSUMERS._replace(overlap=True, longest_first=True, persistent=True),
+    "heads share the L2 cache": TWO_CONSUMERS._replace(
+        overlap=True, longest_first=True, persistent=True, heads_in_l2=True
+    ),
+    "small programs": HopperSettings(0, 64, 2),
+}
+"""What each technique adds, for a head_dim of 64 or 128: every step has those above it, but the
+last one, which is another kernel."""
+
 FEW_QUERIES = {
     64: HopperSettings(0, 128, 2),
     128: HopperSettings(0, 64, 2),

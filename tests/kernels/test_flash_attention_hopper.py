@@ -17,6 +17,7 @@ from kernels.flash_attention_hopper_settings import (
     FEW_QUERIES,
     ROWS,
     SETTINGS,
+    STEPS,
     HopperSettings,
     heads_per_tile,
     heads_side_by_side,
@@ -151,6 +152,23 @@ def test_heads_come_side_by_side_as_far_as_their_keys_fit_the_l2_cache():
     assert heads_side_by_side(settings._replace(heads_in_l2=False), 32, 512, 128) == 1
 
 
+@SIMULATED
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_is_right(step):
+    q, k, v = inputs(1, 2, 1, 200, 300)
+    assert_right(simulated(q, k, v, True, STEPS[step]), q, k, v, True)
+
+
+def test_a_step_has_those_above_it():
+    *steps, last = STEPS.values()
+    changes = [
+        [new for new, old in zip(step, before, strict=True) if new != old]
+        for before, step in itertools.pairwise(steps)
+    ]
+    assert all(len(change) == 1 for change in changes), changes
+    assert last.consumers == 0
+
+
 def launches():
     """(head_dim, whether causal, queries, keys) that go through every row of the tables, each with
     keys that its tiles divide and with keys that they do not."""
@@ -163,10 +181,26 @@ def launches():
         yield from ((head_dim, True, ROWS, keys) for keys in (1024, 1025))
 
 
-@pytest.mark.unless_unchanged(
+FITTING = pytest.mark.unless_unchanged(
     "attention for compute capability 9.0 fits", "kernels", "course/gpus", "course/isolate",
     "course/lowering", "course/triton_internals",
 )  # fmt: skip
+FEW_BYTES = 32
+"""What a program's own arguments may take of local memory until its last lines; its loops spill
+nothing."""
+
+
+def compiled(q, k, causal, settings=None):
+    """A launch compiled for sm_90."""
+    launch = prepare(None, q, k, k, causal, None, "bhmd")
+    plan = Plan(launch, settings)
+    return lower(
+        plan.kernel, *plan.arguments(q, k, k, launch.out, launch.lse),
+        num_warps=4, target="sm_90",
+    )  # fmt: skip
+
+
+@FITTING
 @pytest.mark.parametrize(("head_dim", "causal", "queries", "keys"), list(launches()))
 def test_what_the_table_launches_fits_and_spills_nothing_in_its_loops(
     head_dim, causal, queries, keys
@@ -174,17 +208,20 @@ def test_what_the_table_launches_fits_and_spills_nothing_in_its_loops(
     for dtype in (torch.float16, torch.bfloat16):
         q = torch.empty(1, 2, queries, head_dim, dtype=dtype)
         k = torch.empty(1, 2, keys, head_dim, dtype=dtype)
-        launch = prepare(None, q, k, k, causal, None, "bhmd")
-        plan = Plan(launch)
-        lowered = lower(
-            plan.kernel, *plan.arguments(q, k, k, launch.out, launch.lse),
-            num_warps=4, target="sm_90",
-        )  # fmt: skip
+        lowered = compiled(q, k, causal)
         assert lowered.resources.fits, lowered.resources
-        # Some bytes of a program's own arguments may wait in local memory until its last line.
-        assert lowered.resources.spill_bytes <= 32, lowered.resources
+        assert lowered.resources.spill_bytes <= FEW_BYTES, lowered.resources
         assert lowered.ptx.count("cp.async.bulk.tensor.4d.global") > 0
         assert "ld.global" not in lowered.ptx
+
+
+@FITTING
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_fits_and_spills_nothing_in_its_loops(step):
+    x = torch.empty(1, 2, 4096, 128, dtype=torch.float16)
+    resources = compiled(x, x, True, STEPS[step]).resources
+    assert resources.fits, resources
+    assert resources.spill_bytes <= FEW_BYTES, resources
 
 
 @pytest.fixture
