@@ -1,40 +1,43 @@
-"""Attention for compute capability 9.0 in Gluon: warps that copy beside warps that compute.
+"""Attention for compute capability 9.0, in Gluon: a warp that copies, beside warps that compute.
 
-It computes what kernels/flash_attention.py says. What Triton's `tl` decides by itself is written
-down here: which warps do what, when a copy starts, and who waits for it. One program keeps a
-multiprocessor to itself. Its producer is one warp that only starts copies by the tensor memory
-accelerator (TMA), and each of its consumers is a warp group of 4 warps that owns ROWS queries:
+It computes what kernels/flash_attention.py says. What `tl` decides by itself is written down here:
+which warps do what, when a copy starts, and who waits for it. The producer is one warp, which only
+starts copies by the tensor memory accelerator (TMA). Each consumer is a warp group, 4 warps that
+own 64 rows of a tile of queries. They meet at mbarriers in shared memory:
 
     producer:
         for each tile of queries:
-            copy Q, ROWS queries for each consumer
-            for each tile j of keys, the last one first:
-                wait until a slot of the ring of K is empty;  copy K[j] into it
-                wait until a slot of the ring of V is empty;  copy V[j] into it
-    each consumer, at its own pace:
+            for each consumer:
+                wait until its Q is empty;  start to copy its rows there
+            for each tile j of keys, the last keys first:
+                wait until a slot of K's ring is empty;  start to copy K[j] there
+                wait until a slot of V's ring is empty;  start to copy V[j] there
+
+    each consumer:
         for each tile of queries:
-            wait for Q
             m, l, O = -inf, 0, 0
-            S = Q @ K[0].T                           # j = 0 is the first one that it is given
-            P, m, l, alpha = softmax step of S
+            wait for Q and for the first K
+            S = Q @ K.T
+            P, m, l, _ = softmax_step(S, m, l)
             for each further tile j of keys:
-                start S = Q @ K[j].T
-                start O = O + P @ V[j - 1]
+                wait for K[j];      start S = Q @ K[j].T
+                wait for V[j - 1];  start O = O + P @ V[j - 1]
                 wait for S;  K's slot is empty
-                P', m, l, alpha = softmax step of S  # while the tensor cores compute P @ V
+                P_next, m, l, alpha = softmax_step(S, m, l)
                 wait for O;  V's slot is empty
-                O, P = O * alpha, P'
-            O = O + P @ V[last]
+                O, P = O * alpha, P_next
+            O = O + P @ V of the last tile
             out, lse = O / l, m + log(l)
 
-Tensor cores and exp2 take about the same time for a head dimension of 128, so what counts is that
-both are always busy: within a consumer by the order above, which computes the scores of the next
-tile before it needs them, and between two consumers, of which one multiplies while the other
-computes exp2. S, m, l, O, P and alpha are those of kernels/flash_attention.py. m is the maximum of
-S, before it is scaled.
+For each query and key, a multiprocessor's tensor cores take 4 * head_dim / 4096 of a cycle, and its
+units for exp2 take 1 / 16: as long for a head dimension of 64, half as long for 128. So neither may
+wait for the other. Within a consumer, the scores of tile j are started before the output of tile
+j - 1, which the tensor cores then compute under the softmax step. And of two consumers, which wait
+for nothing but copies, one multiplies while the other computes exp2.
 
-TMA and tensor cores reach shared memory by a way of their own, the async proxy. What ordinary
-stores wrote is visible there only after fence_async_shared().
+S, P, m, l, O and alpha are those of kernels/flash_attention.py, but m is the maximum of S before it
+is scaled. TMA and the tensor cores reach shared memory by a way of their own, the async proxy: what
+ordinary stores wrote there is visible to them after fence_async_shared() alone.
 """
 
 from triton.experimental import gluon
