@@ -11,6 +11,7 @@ import triton
 from course import MODE, lower, simulate
 from kernels import device
 from kernels import flash_attention_hopper_launch as launching
+from kernels import flash_attention_hopper_settings as table
 from kernels.flash_attention import flash_attention
 from kernels.flash_attention_hopper_launch import Plan, plan_of, servable
 from kernels.flash_attention_hopper_settings import (
@@ -169,6 +170,15 @@ def test_a_step_has_those_above_it():
     assert last.consumers == 0
 
 
+@SIMULATED
+def test_the_last_heads_may_be_fewer_than_come_side_by_side(monkeypatch):
+    q, k, v = inputs(1, 3, 3, 200, 100)
+    monkeypatch.setattr(table, "KEYS_IN_L2", 2 * k[0, 0].nbytes * 2)
+    settings = OVERLAPPED._replace(heads_in_l2=True)
+    assert heads_side_by_side(settings, 3, 100, 64) == 2
+    assert_right(simulated(q, k, v, True, settings), q, k, v, True)
+
+
 def launches():
     """(head_dim, whether causal, queries, keys) that go through every row of the tables, each with
     keys that its tiles divide and with keys that they do not."""
@@ -325,3 +335,29 @@ def test_plans_do_not_pile_up(hopper):
     for length in range(1, 9):
         assert serves(gpu(1, 1, length, 64))
     assert len(launching._plans) <= 3
+
+
+def test_a_later_call_launches_what_the_first_has_compiled_on_its_own_tensors(hopper):
+    class Launches(list):
+        """Stands for a kernel, or for what is compiled from it."""
+
+        compiled = None
+
+        def __getitem__(self, grid):
+            return lambda *args, **options: self.append((grid, args, options)) or self.compiled
+
+    hopper.setattr(torch.cuda, "current_device", lambda: None)
+    q = gpu(2, 4, 100, 64)
+    plan = plan_of(q, q, q, True, None, "bhmd")
+    jitted, compiled = Launches(), Launches()
+    jitted.compiled = compiled
+    plan.kernel = jitted
+    calls = [[gpu(2, 4, 100, 64) for _ in "qkv"] for _ in range(3)]
+    results = [flash_attention(*call, causal=True, return_lse=True) for call in calls]
+    assert (len(jitted), len(compiled)) == (1, 2)
+    for (grid, args, _), call, (out, lse) in zip([*jitted, *compiled], calls, results, strict=True):
+        assert grid == plan.grid
+        assert all(each.base is x for each, x in zip(args[:4], [*call, out], strict=True))
+        assert args[4] is lse
+        assert args[5:] == (*plan.numbers, *plan.constants)
+    assert [options for _, _, options in [*jitted, *compiled]] == [{"num_warps": 4}, {}, {}]
