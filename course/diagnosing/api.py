@@ -48,6 +48,11 @@ def diagnose(
     lowered = lower_again(Request.of(launch.reference, launch.args, launch.kwargs), gpu.target)
     counts, notes = _followed(launch, lowered)
     evidence = Evidence(launch, lowered, counts, gpu)
+    if unreal := evidence.unreal_indices:
+        notes.append(
+            f"On the device 'meta' {' and '.join(unreal)} held zeros, and places are computed from "
+            "them: pass real indices."
+        )
     findings = [finding for rule in RANKED for finding in rule(evidence)]
     return Diagnosis(
         kernel=launch.name,
@@ -105,7 +110,11 @@ def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | N
         return counts, []
     if not counts.programs:
         return None, [_compiled_alone(counts.stopped)]
-    return counts, [f"{counts.stopped} The programs that had ended by then were counted."]
+    followed = f"{counts.programs:,} program{'s were' if counts.programs > 1 else ' was'}"
+    return counts, [
+        f"{followed} followed, as many as {FOLLOWED_S} s of computing allow; the others are taken "
+        "to be like them."
+    ]
 
 
 def _compiled_alone(why: str) -> str:

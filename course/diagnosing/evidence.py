@@ -5,6 +5,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
+import torch
+
 from course.gpus.limits import Target, target_of
 from course.gpus.peaks import Gpu
 from course.lowering.instruction_counts import count
@@ -12,7 +14,9 @@ from course.lowering.memory_requests import SECTOR_BYTES
 from course.lowering.result import Lowered
 from course.tracing.launch import LaunchRequest
 from course.tracing.records import AccessCounts, LaunchCounts
+from course.type_names import AnyValue
 
+from .gathers import Gathers, gathers_of
 from .loops import Loop, loops_of
 from .time_model import STORED_LINE, Work
 
@@ -86,6 +90,23 @@ class Evidence:
     def loops(self) -> list[Loop]:
         """The kernel's loops, an inner one before the one around it."""
         return loops_of(self.lowered)
+
+    @cached_property
+    def gathers(self) -> Gathers:
+        """The accesses whose addresses the kernel computes from blocks that it has loaded."""
+        return gathers_of(self.lowered)
+
+    def is_gather(self, access: AccessCounts) -> bool:
+        """Whether an access goes to places that the kernel has loaded."""
+        return (access.call, access.kind) in self.gathers
+
+    @property
+    def unreal_indices(self) -> list[str]:
+        """The tensors on the device "meta", which hold zeros, that places are loaded from."""
+        calls = {call for calls in self.gathers.values() for call in calls}
+        loaded = {self.tensor(access) for access in self.accesses if access.call in calls}
+        arguments = self.launch.arguments().items()
+        return [name for name, value in arguments if name in loaded and is_meta(value)]
 
     @cached_property
     def stages(self) -> int:
@@ -191,6 +212,11 @@ class Evidence:
                 sectors += min(part.sectors * self.scale, max(part.sectors, most.sectors))
                 used += min(part.bytes * self.scale, max(part.bytes, most.bytes))
         return sectors, used
+
+
+def is_meta(value: AnyValue) -> bool:
+    """Whether an argument is a tensor without values, which hold zeros in a trace."""
+    return isinstance(value, torch.Tensor) and value.is_meta
 
 
 def l2_sectors(access: AccessCounts) -> float:

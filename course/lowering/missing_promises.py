@@ -6,7 +6,8 @@ is known of the arguments that addresses and masks are computed from, which the 
 """
 
 import re
-from dataclasses import dataclass, field
+
+from .ttir_values import EITHER, SUM, Value, Values
 
 WIDEST_BYTES = 16
 """What one load instruction of a thread moves at most."""
@@ -16,103 +17,17 @@ Needs = frozenset[str] | None
 NOTHING: Needs = frozenset()
 
 
-@dataclass
-class _Value:
-    """A value of the TTIR: the operation that makes it, and that operation's operands."""
-
-    operation: str
-    operands: list["_Value"] = field(default_factory=list)
-    text: str = ""
-    """The operation's line after its name; an argument's type and attributes."""
-    name: str = ""
-    """Of an argument."""
-
-
-_ARGUMENT = re.compile(r"%(\w+): ((?:[^(){}%]|\{[^}]*\})*)")
-_OPERATION = re.compile(r'(?:(%\w+)(?::(\d+))? = )?"?([a-z]\w*\.[\w.]+)"?(.*)')
-_LOOP = re.compile(r" (%\w+) = (%[\w#]+) to (%[\w#]+) step (%[\w#]+)")
-_CARRIED = re.compile(r"(%\w+) = (%[\w#]+)")
-_USED = re.compile(r"%\w+(?:#\d+)?")
-_EITHER, _SUM = "either of", "arith.addi"
-
-
-class _Module:
-    """The loads of blocks in a TTIR, each with all that its addresses and its mask come from."""
-
-    def __init__(self, ttir: str) -> None:
-        self.loads: list[_Value] = []
-        self._names: dict[str, _Value] = {}
-        # For each open region: the names from outside, and what its yield gives values to.
-        self._regions: list[tuple[dict[str, _Value], list[_Value]]] = []
-        for line in ttir.splitlines():
-            self._read(line.strip() if "tt.func" in line else line.split(" loc(")[0].strip())
-
-    def _read(self, line: str) -> None:
-        if line.startswith("}") and self._regions:
-            outside, yielded = self._regions.pop()
-            self._names = dict(outside)
-            if line.endswith("{"):  # } else {
-                self._open(yielded)
-        elif line.startswith("tt.func"):
-            for name, text in _ARGUMENT.findall(line):
-                self._names[f"%{name}"] = _Value("argument", text=text, name=name)
-            self._open([])
-        elif match := _OPERATION.match(line):
-            self._operation(match[1], int(match[2] or 1), match[3], match[4])
-            if line.endswith("{") and not match[3].startswith("scf."):
-                self._open([])
-        elif line.endswith("{"):
-            self._open([])
-
-    def _open(self, yielded: list[_Value]) -> None:
-        self._regions.append((self._names, yielded))
-        self._names = dict(self._names)
-
-    def _operation(self, result: str | None, count: int, name: str, text: str) -> None:
-        operands = [self._value(used) for used in _USED.findall(text.split(" : ")[0])]
-        if name == "scf.yield" and self._regions:
-            for target, value in zip(self._regions[-1][1], operands, strict=False):
-                target.operands.append(value)
-        elif name in ("scf.for", "scf.if"):
-            self._branching(result, count, name, text)
-        else:
-            value = _Value(name, operands, text)
-            if result:
-                self._names[result] = value
-            if name == "tt.load" and "tensor<" in text:
-                self.loads.append(value)
-
-    def _branching(self, result: str | None, count: int, name: str, text: str) -> None:
-        """A loop's or a branch's results, and what its region sees of them."""
-        inside: dict[str, _Value] = {}
-        results = [_Value(_EITHER) for _ in range(count if result else 0)]
-        if (loop := _LOOP.match(text)) and name == "scf.for":
-            # What it counts is the start and a number of steps.
-            inside[loop[1]] = _Value(_SUM, [self._value(loop[2]), self._value(loop[4])])
-            carried = _CARRIED.findall(text.partition("iter_args(")[2].split(") ->")[0])
-            for target, (inner, start) in zip(results, carried, strict=False):
-                target.operands.append(self._value(start))
-                inside[inner] = target
-        for number, value in enumerate(results):
-            self._names[f"{result}#{number}" if count > 1 else str(result)] = value
-        self._open(results)
-        self._names |= inside
-
-    def _value(self, name: str) -> _Value:
-        return self._names.get(name) or _Value("unknown")
-
-
 def missing_promises(ttir: str) -> dict[str, int]:
     """The promises that may let more loads of blocks be wide, by argument: 16, that it is a
     multiple of 16, or 1, that it is 1."""
     missing: dict[str, int] = {}
-    for load in _Module(ttir).loads:
+    for load in Values(ttir).loads:
         ones, multiples = _needs_of_load(load)
         missing |= dict.fromkeys(multiples - missing.keys(), 16) | dict.fromkeys(ones, 1)
     return missing
 
 
-def _needs_of_load(load: _Value) -> tuple[frozenset[str], frozenset[str]]:
+def _needs_of_load(load: Value) -> tuple[frozenset[str], frozenset[str]]:
     """The arguments that must be 1, and those that must be multiples of 16; none if no promise
     makes the load wide."""
     bits = re.search(r"!tt\.ptr<[a-z]+(\d+)", load.text)
@@ -139,7 +54,7 @@ SAME = {
     "arith.extsi", "arith.extui", "arith.trunci", "tt.bitcast",
 }  # fmt: skip
 """Operations whose result holds what the operand holds."""
-ALL = {_EITHER, _SUM, "arith.subi", "tt.addptr", "arith.minsi", "arith.maxsi", "arith.minui"}
+ALL = {EITHER, SUM, "arith.subi", "tt.addptr", "arith.minsi", "arith.maxsi", "arith.minui"}
 """Operations whose result is divisible if all operands are."""
 
 Path = tuple[int, ...]
@@ -147,7 +62,7 @@ Path = tuple[int, ...]
 
 
 def _needs(
-    value: _Value,
+    value: Value,
     elements: int,
     path: Path,
     ones: frozenset[str] = frozenset(),
@@ -184,7 +99,7 @@ def _needs(
     return None
 
 
-def _mask_needs(value: _Value, axis: int, elements: int, path: Path) -> Needs:
+def _mask_needs(value: Value, axis: int, elements: int, path: Path) -> Needs:
     """What must be promised so that a mask is the same for so many neighbors along an axis."""
     if id(value) in path or value.operation in ("argument", "arith.constant", "tt.splat"):
         return NOTHING
@@ -196,12 +111,12 @@ def _mask_needs(value: _Value, axis: int, elements: int, path: Path) -> Needs:
     if value.operation == "tt.expand_dims":
         inner = _before_expansion(value, axis)
         return NOTHING if inner is None else _mask_needs(value.operands[0], inner, elements, path)
-    if value.operation in ("arith.andi", "arith.ori", "arith.xori", "tt.broadcast", _EITHER):
+    if value.operation in ("arith.andi", "arith.ori", "arith.xori", "tt.broadcast", EITHER):
         return _joined([_mask_needs(each, axis, elements, path) for each in value.operands])
     return None
 
 
-def _varies(value: _Value, axis: int, path: Path) -> bool:
+def _varies(value: Value, axis: int, path: Path) -> bool:
     """Whether a value may differ between neighbors along an axis."""
     if id(value) in path or value.operation in ("argument", "arith.constant", "tt.splat"):
         return False
@@ -213,7 +128,7 @@ def _varies(value: _Value, axis: int, path: Path) -> bool:
     return any(_varies(operand, axis, (*path, id(value))) for operand in value.operands)
 
 
-def _steps(value: _Value, path: Path) -> dict[int, frozenset[str]]:
+def _steps(value: Value, path: Path) -> dict[int, frozenset[str]]:
     """The axes along which a value goes up by 1 from each element to the next, each with the
     arguments that must be 1 for it."""
     if id(value) in path:
@@ -225,7 +140,7 @@ def _steps(value: _Value, path: Path) -> dict[int, frozenset[str]]:
     if value.operation == "tt.expand_dims":
         added = _axis(value)
         return {axis + (axis >= added): ones for axis, ones in inner[0].items()}
-    if value.operation in SAME | {_EITHER, _SUM, "arith.subi", "tt.addptr"}:
+    if value.operation in SAME | {EITHER, SUM, "arith.subi", "tt.addptr"}:
         return {axis: ones for each in inner for axis, ones in each.items()}
     if value.operation == "arith.muli":
         names = [_name(operand) for operand in reversed(value.operands)]
@@ -238,18 +153,18 @@ def _steps(value: _Value, path: Path) -> dict[int, frozenset[str]]:
     return {}
 
 
-def _name(value: _Value) -> str:
+def _name(value: Value) -> str:
     """The argument that a value is in each of its elements, if nothing is promised of it."""
     while value.operation in SAME and value.operands:
         value = value.operands[0]
     return "" if "tt.divisibility" in value.text else value.name
 
 
-def _axis(value: _Value) -> int:
+def _axis(value: Value) -> int:
     return _first_number(value.text.partition("axis")[2])
 
 
-def _before_expansion(value: _Value, axis: int) -> int | None:
+def _before_expansion(value: Value, axis: int) -> int | None:
     """The operand's axis that became an axis of a tt.expand_dims; None for the one it has added."""
     added = _axis(value)
     return None if axis == added else axis - (axis > added)

@@ -125,7 +125,9 @@ class LaunchCounter:
         block = np.sort(pointers[active])  # faster than np.unique
         block = block[_beginnings(block[None])[0]]
         counts.touched += int(_beginnings(block[None] // SECTOR_BYTES).sum())
-        counts.together += _bytes_together(block, access.itemsize)
+        together, begin_wide = _bytes_together(block, access.itemsize)
+        counts.together += together
+        counts.begin_wide += begin_wide
 
     def panels(self) -> list[TensorPanel]:
         return [tensor.panel() for tensor in self.maps]
@@ -216,14 +218,19 @@ def _lanes(
     ]
 
 
-def _bytes_together(addresses: np.ndarray, itemsize: int) -> int:
-    """The bytes of these elements that lie in whole pieces of 16 of a run without a gap.
+def _bytes_together(addresses: np.ndarray, itemsize: int) -> tuple[int, int]:
+    """The bytes of these elements that lie in whole pieces of 16 of a run without a gap; those of
+    them whose run begins at a multiple of 16.
 
     addresses: in order, each once.
     """
+    if not len(addresses):
+        return 0, 0
     ends = np.flatnonzero(np.diff(addresses) != itemsize) + 1
     lengths = np.diff(np.concatenate([[0], ends, [len(addresses)]])) * itemsize
-    return int((lengths // WIDEST_BYTES * WIDEST_BYTES).sum())
+    whole = lengths // WIDEST_BYTES * WIDEST_BYTES
+    begins = addresses[np.concatenate([[0], ends])] % WIDEST_BYTES == 0
+    return int(whole.sum()), int(whole[begins].sum())
 
 
 def _aligned_sectors(ordered: np.ndarray, itemsize: int) -> int:

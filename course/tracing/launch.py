@@ -52,6 +52,14 @@ class LaunchRequest:
         assert function is not None
         return function.__name__
 
+    def arguments(self) -> AnyValues:
+        """What each parameter is given."""
+        function = plain_function(self.kernel)
+        assert function is not None
+        signature = inspect.signature(function)
+        named = {name: self.kwargs[name] for name in self.kwargs if name in signature.parameters}
+        return dict(signature.bind(*self.args, **named).arguments)
+
 
 @dataclass(frozen=True)
 class PackedLaunch:

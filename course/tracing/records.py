@@ -67,6 +67,8 @@ class AccessCounts:
     """Lines of 128 bytes that the requests touch, each counted in each request."""
     together: int = 0
     """Bytes that lie in runs of 16 bytes or more of which a block moves every byte."""
+    begin_wide: int = 0
+    """Those of them in runs that begin at a multiple of 16 bytes, as a wide access must."""
     lanes: list[tuple[int, int]] = field(default_factory=list)
     """What each lane touches in the first request of the first program: its first byte and the one
     after its last, counted from where the tensor begins; equal if it asks for nothing."""

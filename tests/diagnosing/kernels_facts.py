@@ -59,7 +59,7 @@ PAIRS = (
         Launch(copy_row_kernel, (256,), (empty(256, 512), empty(256, 512), 512, 512)),
     ),
     Pair(
-        "is asked of L2",
+        "is asked of L1 or L2",
         Launch(gather_kernel, (256,), TABLE),
         Launch(square_kernel, (N // 1024,), (empty(N), empty(N), 1024)),
     ),

@@ -19,6 +19,20 @@ def sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.program_id(axis=0), tl.sum(total))
 
 
+@triton.jit
+def adam_kernel(p_ptr, g_ptr, m_ptr, v_ptr, n, BLOCK: tl.constexpr):
+    """One step of Adam, without its corrections."""
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    g = tl.load(g_ptr + i, mask=mask)
+    m = 0.9 * tl.load(m_ptr + i, mask=mask) + 0.1 * g
+    v = 0.99 * tl.load(v_ptr + i, mask=mask) + 0.01 * g * g
+    p = tl.load(p_ptr + i, mask=mask) - 1e-3 * m / (tl.sqrt(v) + 1e-8)
+    tl.store(p_ptr + i, p, mask=mask)
+    tl.store(m_ptr + i, m, mask=mask)
+    tl.store(v_ptr + i, v, mask=mask)
+
+
 def tiles(rows: int, columns: int) -> Launch:
     """A product of so many blocks of 128 x 128."""
     half = torch.float16
@@ -28,11 +42,17 @@ def tiles(rows: int, columns: int) -> Launch:
 
 
 N = 2**22
+MOMENTS = empty(N), empty(N), empty(N), empty(N)
 PAIRS = (
     Pair(
         "few programs",
         Launch(sum_kernel, (8,), (empty(N), empty(8), N // 8, 4096)),
         Launch(sum_kernel, (1024,), (empty(N), empty(1024), N // 1024, 4096)),
+    ),
+    Pair(
+        "small programs",  # blocks of half as many elements as there are threads
+        Launch(adam_kernel, (N // 128,), (*MOMENTS, N, 128), {"num_warps": 8}),
+        Launch(adam_kernel, (N // 1024,), (*MOMENTS, N, 1024)),
     ),
     Pair("last wave", tiles(19, 7), tiles(12, 11)),
     Pair(

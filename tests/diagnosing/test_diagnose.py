@@ -1,5 +1,7 @@
 """diagnose: the whole of it on one kernel, what it refuses, and what it says without a trace."""
 
+import re
+
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -109,6 +111,12 @@ def test_a_launch_too_long_to_end_a_program_is_judged_by_its_code(monkeypatch):
     monkeypatch.setattr(api, "FOLLOWED_S", 0.3)
     text = str(diagnose(kernels_compiled.endless_kernel, (256,), torch.zeros(256), 2**30))
     assert ALONE in text
+
+
+def test_a_sample_is_said_to_be_one(monkeypatch):
+    monkeypatch.setattr(api, "FOLLOWED_S", 0.5)
+    text = str(diagnose(kernels_compiled.endless_kernel, (256,), torch.zeros(256), 500))
+    assert re.search(r"\d+ programs? w(as|ere) followed, as many as 0.5 s of computing allow", text)
 
 
 def test_a_kernel_that_fails_is_refused_as_cost_refuses_it():

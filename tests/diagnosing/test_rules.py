@@ -1,5 +1,6 @@
 """Each rule names its cause in a kernel that has it, first, and not in the twin that has not."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from course.tracing.launch import requested
 from tests.diagnosing import (
     kernels_dots,
     kernels_facts,
+    kernels_gathers,
     kernels_grid,
     kernels_loops,
     kernels_registers,
@@ -22,7 +24,10 @@ from tests.diagnosing import (
 
 PAIRS = [
     *kernels_sectors.PAIRS,
+    *kernels_gathers.PAIRS,
     *kernels_widths.PAIRS,
+    kernels_widths.SHIFTED,
+    kernels_widths.UNTOLD,
     *kernels_registers.PAIRS,
     *kernels_loops.PAIRS,
     kernels_loops.TOLD,
@@ -83,6 +88,56 @@ def test_rows_that_do_not_fill_sectors_are_to_be_padded():
     unpadded = replace(launch, args=(x, launch.args[1], 4097, 128))
     (finding, *_) = (each for each in diagnosed(unpadded).findings if each.cause == "sectors")
     assert "begins in the middle of a sector" in finding.why
+
+
+def test_a_gather_is_told_to_sort_and_an_update_to_add_up_first():
+    gather, count = (diagnosed(pair.slow).findings[0] for pair in kernels_gathers.PAIRS)
+    assert re.search(r"the places are those that line \d+ loaded, and they lie apart", gather.why)
+    assert gather.change.startswith("sort the indices")
+    assert "tl.histogram" in count.change
+
+
+def test_places_that_lie_together_by_chance_are_no_cause():
+    assert diagnosed(kernels_gathers.IN_ORDER).causes == []
+
+
+def test_indices_without_values_are_said_to_have_been_zeros():
+    note = "On the device 'meta' places_ptr held zeros, and places are computed from them"
+    assert note in str(diagnosed(kernels_gathers.WITHOUT_PLACES))
+    assert note not in str(diagnosed(kernels_gathers.IN_ORDER))
+
+
+def test_a_shifted_window_is_not_told_to_promise_what_is_not_so():
+    (finding,) = diagnosed(kernels_widths.SHIFTED.slow).findings
+    assert "begins at no multiple of 16 bytes" in finding.why
+    assert "tl.multiple_of" not in finding.change
+
+
+def test_a_number_that_is_no_multiple_is_not_to_be_marked_as_one():
+    (untold,) = diagnosed(kernels_widths.UNTOLD.slow).findings
+    assert "tl.multiple_of" in untold.change
+    (ragged,) = diagnosed(kernels_widths.PAIRS[0].slow).findings
+    assert ragged.change == "make n a multiple of 16 by padding the tensor."
+
+
+def test_threads_without_elements_of_their_own_are_named():
+    (finding,) = diagnosed(kernels_grid.PAIRS[1].slow).findings
+    assert "its blocks have 128 elements for 256 threads" in finding.why
+
+
+def test_a_loop_over_small_blocks_is_told_to_take_larger_ones():
+    slow = kernels_loops.PAIRS[2].slow
+    half = replace(slow, args=(slow.args[0].half(), *slow.args[1:3], 256))
+    (finding,) = diagnosed(half).findings
+    assert finding.change.startswith("larger blocks, for fewer iterations: a thread loads 4 bytes")
+    whole = replace(slow, args=(*slow.args[:3], 512))
+    assert diagnosed(whole).findings[0].change.startswith("`for … in tl.range(…, num_stages=3)`")
+
+
+def test_a_while_loop_is_shown_by_the_first_of_its_loads():
+    (finding, *_) = diagnosed(kernels_loops.PAIRS[1].slow).findings
+    assert finding.text.startswith("a = tl.load(a_ptr")
+    assert "`for … in range(…)`" in finding.change
 
 
 def test_lanes_that_are_no_neighbors_are_not_called_misaligned():

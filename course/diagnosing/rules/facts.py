@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ..evidence import Evidence
 
 OFTEN = 2.0
-"""Sectors asked of L2 for each that memory moves, from which on it is told."""
+"""Sectors that blocks ask for, for each that memory moves, from which on it is told."""
 SHORT_US = 10
 """Below this a launch takes the CPU longer than the GPU."""
 MASKED = 0.25
@@ -35,13 +35,14 @@ def float64(evidence: Evidence) -> Iterator[str]:
 
 
 def l2(evidence: Evidence) -> Iterator[str]:
-    """How often a sector is asked of L2 for once that memory moves it."""
+    """How often a sector is asked for, by one program or by several, for once that memory moves
+    it."""
     work = evidence.work
     if work is None or not work.memory_sectors:
         return
     moved = sum(min(each.touched, each.sectors) for each in evidence.accesses) * evidence.scale
     if (times := moved / work.memory_sectors) >= OFTEN:
-        yield f"each sector that memory moves once is asked of L2 {times:.1f} times."
+        yield f"each sector that memory moves once is asked of L1 or L2 {times:.1f} times."
 
 
 def masked(evidence: Evidence) -> Iterator[str]:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.tracing.coalescing import WIDEST_BYTES
+
 from ..evidence import Evidence
 from ..result import LEAST_GAIN, Finding
 
@@ -74,13 +76,39 @@ def too_small(evidence: Evidence) -> Iterator[Finding]:
     if work is None or work.waves < MANY_WAVES or work.rounds >= MANY_WAVES:
         return
     moved = sum(access.bytes for access in evidence.accesses) * evidence.scale / evidence.programs
-    mended = replace(work, programs=math.ceil(work.programs / LARGER))
+    mended = replace(
+        work,
+        programs=math.ceil(work.programs / LARGER),
+        requests=work.requests - _requests_saved(evidence),
+    )
     if moved > SMALL_BYTES or work.us / mended.us < LEAST_GAIN:
         return
+    largest = max((access.block for access in evidence.accesses), default=0)
+    idle = largest if largest < evidence.threads else 0
     yield Finding(
         cause="small programs",
         what=f"{evidence.programs:,} programs, each of which moves {round(moved):,} bytes",
-        why="starting a program and waiting for its loads once takes longer than what it moves.",
+        why=(
+            f"its blocks have {idle:,} elements for {evidence.threads:,} threads, so that threads "
+            "ask for what others ask for too."
+            if idle
+            else "starting a program and waiting for its loads once takes longer than what it "
+            "moves."
+        ),
         change="larger blocks, or several blocks or rows for each program, or fewer warps.",
         mended=mended,
     )
+
+
+def _requests_saved(evidence: Evidence) -> float:
+    """The instructions that larger blocks save by being as wide as they can be."""
+    saved = 0.0
+    for access in evidence.accesses:
+        if access.by_descriptor or not access.bytes_per_thread:
+            continue
+        share = access.block * access.itemsize / evidence.threads
+        if access.bytes_per_thread < share:
+            continue  # the block's size is not what keeps it narrow
+        times = min(LARGER, max(1, WIDEST_BYTES / share))
+        saved += access.requests * evidence.scale * (1 - 1 / times)
+    return saved

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.tracing.coalescing import WIDEST_BYTES
+from course.tracing.records import AccessCounts
+
 from ..evidence import Evidence
 from ..loops import Loop
 from ..result import LEAST_GAIN, Finding
@@ -46,7 +49,8 @@ def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
     if loop.kind == "while":
         return (
             "the compiler does not pipeline a while loop.",
-            "write it as `for … in range(…)`, where the number of iterations is known before it.",
+            f"write it as `for … in {_range(loop)}`, where the number of iterations is known "
+            "before it.",
         )
     if not evidence.target.nvidia:
         return "", ""  # there loads go ahead through registers, and no copy shows it
@@ -58,7 +62,8 @@ def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
     if not loop.dots and loop.stages is None:
         return (
             "without tl.dot in it the compiler pipelines a loop only if it is told to.",
-            f"`for … in tl.range(…, num_stages={DEPTH})`, or more programs with shorter loops.",
+            f"{_larger_blocks(evidence, loads)}`for … in {_range(loop)}`, or more programs with "
+            "shorter loops.",
         )
     if (stages := evidence.stages_of(loop)) < 2:
         return f"num_stages={stages} asks for none.", f"num_stages={DEPTH} or 4."
@@ -79,6 +84,23 @@ def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
     )
 
 
+def _range(loop: Loop) -> str:
+    """The range that lets a loop be pipelined."""
+    return "range(…)" if loop.dots else f"tl.range(…, num_stages={DEPTH})"
+
+
+def _larger_blocks(evidence: Evidence, loads: list[AccessCounts]) -> str:
+    """The beginning of a change to try where blocks are too small for what a thread could load."""
+    blocks = [access for access in loads if access.block > 1]
+    shares = [access.block * access.itemsize / evidence.threads for access in blocks]
+    if not shares or max(shares) >= WIDEST_BYTES:
+        return ""
+    return (
+        f"larger blocks, for fewer iterations: a thread loads {max(shares):g} bytes in each, and "
+        f"could load {WIDEST_BYTES} by one instruction; or "
+    )
+
+
 def _finding(
     evidence: Evidence, loop: Loop, rounds: float | None, why: str, change: str
 ) -> Finding:
@@ -88,6 +110,9 @@ def _finding(
         mended = replace(work, rounds=max(1, work.rounds - rounds * (1 - 1 / (DEPTH - 1))))
     times = "" if rounds is None else f", {rounds:,.0f} times in each program"
     number = len(loop.plain)
+    line, text = (loop.line.number, loop.line.text.strip()) if loop.line else (0, "")
+    if not line and (loads := [each for each in evidence.accesses if each.call in loop.plain]):
+        line, text = loads[0].line, evidence.text(loads[0].file, loads[0].line)
     return Finding(
         cause="pipelining",
         what=(
@@ -97,6 +122,6 @@ def _finding(
         why=why,
         change=change,
         mended=mended,
-        line=loop.line.number if loop.line else 0,
-        text=loop.line.text.strip() if loop.line else "",
+        line=line,
+        text=text,
     )

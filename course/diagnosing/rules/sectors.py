@@ -21,7 +21,12 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
         if access.by_descriptor or access.block < 2 or not access.bytes:
             continue
         needed = max(sectors_of(access.bytes), access.executions)
-        if is_misaligned(evidence, access):
+        wasteful = access.sectors >= WASTEFUL * access.least
+        if evidence.is_gather(access):
+            # What lies together by chance would be no better with other code.
+            if access.touched >= APART * needed or (wasteful and access.kind == "update"):
+                yield _finding(evidence, access, needed, *_of_gather(evidence, access))
+        elif is_misaligned(evidence, access):
             yield _finding(
                 evidence,
                 access,
@@ -41,11 +46,7 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
                 "let the last index of the block go along the axis whose stride is 1, or store "
                 "the tensor so that what is read together lies together.",
             )
-        elif (
-            access.sectors >= WASTEFUL * access.least
-            and access.bytes_per_thread
-            and not is_narrow(evidence, access)
-        ):
+        elif wasteful and access.bytes_per_thread and not is_narrow(evidence, access):
             yield _finding(
                 evidence,
                 access,
@@ -55,6 +56,23 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
                 "swap the axes of the block, load it along the axis whose stride is 1 and "
                 "use tl.trans, or pass that stride as a constant so that the compiler sees it.",
             )
+
+
+def _of_gather(evidence: Evidence, access: AccessCounts) -> tuple[str, str]:
+    """Why an access to places that were loaded asks for many sectors, and the change to try."""
+    calls = evidence.gathers[access.call, access.kind]
+    lines = sorted({each.line for each in evidence.accesses if each.call in calls})
+    where = f"line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"
+    why = f"the places are those that {where} loaded"
+    if access.kind == "update":
+        return f"{why}, so that a program updates one place again and again.", (
+            "add up inside the program what goes to one place, as tl.histogram does, and update "
+            "each place once."
+        )
+    return f"{why}, and they lie apart in memory.", (
+        "sort the indices, or take whole rows by one index each, so that what is asked for "
+        "together lies together; indices in any order cost this."
+    )
 
 
 def is_misaligned(evidence: Evidence, access: AccessCounts) -> bool:

@@ -50,13 +50,33 @@ def narrow(evidence: Evidence) -> Iterator[Finding]:
     trial = _Trial(evidence)
     for access in accesses:
         blamed.setdefault(trial.culprits(access), []).append(access)
-    own = blamed.pop((), [])
+    # A gather's places may lie together in these data, and nobody can promise that they always do.
+    own = [access for access in blamed.pop((), []) if not evidence.is_gather(access)]
     if blamed:  # loads of one loop are wide together or not at all, so they are mended together
         names = dict.fromkeys(name for group in blamed for name in group)
         together = [access for group in blamed.values() for access in group]
         yield _finding(evidence, together, [(name, trial.suspects[name]) for name in names])
-    if own:
-        yield _finding(evidence, own, [])
+    seen = [access for access in own if access.begin_wide >= TOGETHER * access.together]
+    if seen:
+        yield _finding(evidence, seen, [], UNSEEN)
+    if shifted := [access for access in own if access not in seen]:
+        yield _finding(evidence, shifted, [], SHIFTED)
+
+
+UNSEEN = (
+    "the compiler cannot see from the offsets, or from the mask, that neighbors lie together, "
+    "although they do.",
+    "say what you know by tl.multiple_of and tl.max_contiguous on the offsets, or mask by whole "
+    "groups of elements.",
+)
+"""Why an access is narrow that could be wide, and the change to try."""
+SHIFTED = (
+    "what lies together begins at no multiple of 16 bytes, as in a window that is shifted by one "
+    "element, and a wide access begins there alone.",
+    "let the shift go along another axis than the one along which neighbors lie, by storing the "
+    "tensor the other way around, or pad what is before it.",
+)
+"""The same where no promise would be true."""
 
 
 class _Trial:
@@ -89,8 +109,15 @@ class _Trial:
 
 
 def _finding(
-    evidence: Evidence, accesses: list[AccessCounts], suspects: list[tuple[str, str]]
+    evidence: Evidence,
+    accesses: list[AccessCounts],
+    suspects: list[tuple[str, str]],
+    without: tuple[str, str] = UNSEEN,
 ) -> Finding:
+    """The finding for accesses that are mended together.
+
+    suspects: the arguments to blame, each with its type. without: why and what to do if none is.
+    """
     work = evidence.work
     assert work is not None
     first = max(accesses, key=lambda access: access.bytes)
@@ -122,10 +149,9 @@ def _finding(
             f"the compiler does not know that {names} {'is' if len(suspects) == 1 else 'are'} "
             "divisible by 16; compiled as if so, the accesses are wider."
             if suspects
-            else "the compiler cannot see from the offsets, or from the mask, that neighbors lie "
-            "together, although they do."
+            else without[0]
         ),
-        change=_change(suspects),
+        change=_change(suspects) if suspects else without[1],
         mended=mended,
         line=first.line,
         text=evidence.text(first.file, first.line),
@@ -142,15 +168,8 @@ def _change(suspects: list[tuple[str, str]]) -> str:
             "views often do not"
         )
     if numbers:
-        changes.append(
-            f"make {' and '.join(numbers)} a multiple of 16 by padding the tensor, or mark the "
-            "number by tl.multiple_of if it always is one"
-        )
-    if not suspects:
-        changes.append(
-            "say what you know by tl.multiple_of and tl.max_contiguous on the offsets, or mask "
-            "by whole groups of elements"
-        )
+        # A launch promises what is a multiple of 16, so what it does not promise is none.
+        changes.append(f"make {' and '.join(numbers)} a multiple of 16 by padding the tensor")
     return "; ".join(changes) + "."
 
 

@@ -1,0 +1,102 @@
+"""The values of a TTIR, each with the values that it is computed from."""
+
+import re
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Value:
+    """A value of the TTIR: the operation that makes it, and that operation's operands."""
+
+    operation: str
+    operands: list["Value"] = field(default_factory=list)
+    text: str = ""
+    """The operation's line after its name; an argument's type and attributes."""
+    name: str = ""
+    """Of an argument."""
+
+    @property
+    def loads_a_block(self) -> bool:
+        return self.operation == "tt.load" and "tensor<" in self.text
+
+
+_ARGUMENT = re.compile(r"%(\w+): ((?:[^(){}%]|\{[^}]*\})*)")
+_OPERATION = re.compile(r'(?:(%\w+)(?::(\d+))? = )?"?([a-z]\w*\.[\w.]+)"?(.*)')
+_LOOP = re.compile(r" (%\w+) = (%[\w#]+) to (%[\w#]+) step (%[\w#]+)")
+_CARRIED = re.compile(r"(%\w+) = (%[\w#]+)")
+_USED = re.compile(r"%\w+(?:#\d+)?")
+EITHER, SUM = "either of", "arith.addi"
+TOUCHES_MEMORY = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
+
+
+class Values:
+    """What a TTIR does to memory, each time with all that its addresses and its mask come from."""
+
+    def __init__(self, ttir: str) -> None:
+        self.accesses: list[tuple[int, Value]] = []
+        """The loads, stores and atomics, each behind its line in the text, from 1 on."""
+        self._names: dict[str, Value] = {}
+        # For each open region: the names from outside, and what its yield gives values to.
+        self._regions: list[tuple[dict[str, Value], list[Value]]] = []
+        for number, line in enumerate(ttir.split("\n"), start=1):
+            self._line = number
+            self._read(line.strip() if "tt.func" in line else line.split(" loc(")[0].strip())
+
+    @property
+    def loads(self) -> list[Value]:
+        """The loads of blocks."""
+        return [value for _, value in self.accesses if value.loads_a_block]
+
+    def _read(self, line: str) -> None:
+        if line.startswith("}") and self._regions:
+            outside, yielded = self._regions.pop()
+            self._names = dict(outside)
+            if line.endswith("{"):  # } else {
+                self._open(yielded)
+        elif line.startswith("tt.func"):
+            for name, text in _ARGUMENT.findall(line):
+                self._names[f"%{name}"] = Value("argument", text=text, name=name)
+            self._open([])
+        elif match := _OPERATION.match(line):
+            self._operation(match[1], int(match[2] or 1), match[3], match[4])
+            if line.endswith("{") and not match[3].startswith("scf."):
+                self._open([])
+        elif line.endswith("{"):
+            self._open([])
+
+    def _open(self, yielded: list[Value]) -> None:
+        self._regions.append((self._names, yielded))
+        self._names = dict(self._names)
+
+    def _operation(self, result: str | None, count: int, name: str, text: str) -> None:
+        operands = [self._value(used) for used in _USED.findall(text.split(" : ")[0])]
+        if name == "scf.yield" and self._regions:
+            for target, value in zip(self._regions[-1][1], operands, strict=False):
+                target.operands.append(value)
+        elif name in ("scf.for", "scf.if"):
+            self._branching(result, count, name, text)
+        else:
+            value = Value(name, operands, text)
+            if result:
+                self._names[result] = value
+            if name in TOUCHES_MEMORY:
+                self.accesses.append((self._line, value))
+
+    def _branching(self, result: str | None, count: int, name: str, text: str) -> None:
+        """A loop's or a branch's results, and what its region sees of them."""
+        inside: dict[str, Value] = {}
+        results = [Value(EITHER) for _ in range(count if result else 0)]
+        if (loop := _LOOP.match(text)) and name == "scf.for":
+            # What it counts is the start and a number of steps.
+            inside[loop[1]] = Value(SUM, [self._value(loop[2]), self._value(loop[4])])
+            carried = _CARRIED.findall(text.partition("iter_args(")[2].split(") ->")[0])
+            for target, (inner, start) in zip(results, carried, strict=False):
+                target.operands.append(self._value(start))
+                inside[inner] = target
+        for number, value in enumerate(results):
+            self._names[f"{result}#{number}" if count > 1 else str(result)] = value
+        self._open(results)
+        self._names |= inside
+
+    def _value(self, name: str) -> Value:
+        return self._names.get(name) or Value("unknown")
