@@ -12,6 +12,7 @@ from course.tracing import worker
 from course.tracing.api import this_gpu
 from course.tracing.launch import LaunchRequest, measured_us, packed, requested, value_of
 from course.tracing.records import LaunchCounts
+from course.triton_internals.jit_functions import is_gluon
 from course.type_names import AnyValue, Kernel
 
 from .evidence import Evidence
@@ -37,8 +38,8 @@ def diagnose(
         H200 if it has none. The kernel is compiled for it.
 
     The causes stand in the order of what mending them is estimated to gain. On the very GPU that
-    is asked for, the launch is timed too. A kernel that the interpreter cannot follow is judged by
-    what the compiler made of it, without estimates.
+    is asked for, the launch is timed too. A kernel that the interpreter cannot follow, and one in
+    Gluon, is judged by what the compiler made of it, without estimates.
 
     Raises CourseError if the launch is none, or fails; LowerError if the kernel does not compile.
     """
@@ -87,6 +88,8 @@ def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | N
 
     None if the interpreter cannot follow them. Raises CourseError if the kernel itself fails.
     """
+    if is_gluon(launch.kernel):
+        return None, [_compiled_alone("what a Gluon kernel touches is not counted")]
     if (clusters := lowered.metadata["options"].get("num_ctas", 1)) > 1:
         return None, [_compiled_alone(f"num_ctas={clusters} joins programs")]
     try:

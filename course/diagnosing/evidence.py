@@ -14,6 +14,7 @@ from course.lowering.memory_requests import SECTOR_BYTES
 from course.lowering.result import Lowered
 from course.tracing.launch import LaunchRequest
 from course.tracing.records import AccessCounts, LaunchCounts
+from course.triton_internals.jit_functions import is_gluon
 from course.type_names import AnyValue
 
 from .gathers import Gathers, gathers_of
@@ -43,6 +44,11 @@ class Evidence:
     @property
     def target(self) -> Target:
         return target_of(self.gpu.target)
+
+    @property
+    def gluon(self) -> bool:
+        """Whether the kernel is written in Gluon, where layouts and copies are its author's."""
+        return is_gluon(self.launch.kernel)
 
     @property
     def programs(self) -> int:
@@ -103,6 +109,8 @@ class Evidence:
     @property
     def unreal_indices(self) -> list[str]:
         """The tensors on the device "meta", which hold zeros, that places are loaded from."""
+        if self.counts is None:
+            return []
         calls = {call for calls in self.gathers.values() for call in calls}
         loaded = {self.tensor(access) for access in self.accesses if access.call in calls}
         arguments = self.launch.arguments().items()

@@ -73,7 +73,9 @@ def _stages_asked_for(lowered: Lowered) -> dict[tuple[str, int], int]:
 
     From TTIR: once the compiler has pipelined a loop, or has not, TTGIR does not say it any more.
     """
-    stages = {}
+    stages: dict[tuple[str, int], int] = {}
+    if "ttir" not in lowered.texts:  # of Gluon, where loops have no pipelines
+        return stages
     for number, row in enumerate(lowered.ttir.split("\n"), start=1):
         if (match := _STAGES.search(row)) and (line := lowered.lines.back("ttir", number)):
             stages[line.frame] = int(match[1])

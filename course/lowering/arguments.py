@@ -146,6 +146,11 @@ type; and the tensors that `describe` has kept.
 """
 
 
+def is_gluon_descriptor(value: AnyValue) -> bool:
+    """Whether an argument is one of Gluon's tensor descriptors; Gluon is not imported for it."""
+    return type(value).__module__ == "triton.experimental.gluon.nvidia.hopper"
+
+
 def describe(value: AnyValue, kept: list[torch.Tensor] | None = None) -> Described:
     """An argument as a record. Raises CourseError naming what a kernel cannot be given.
 
@@ -158,7 +163,7 @@ def describe(value: AnyValue, kept: list[torch.Tensor] | None = None) -> Describ
     if isinstance(value, TensorDescriptor):
         base = describe(value.base, kept)
         return Descriptor(base, [*value.shape], [*value.strides], [*value.block_shape])
-    if type(value).__module__ == "triton.experimental.gluon.nvidia.hopper":
+    if is_gluon_descriptor(value):
         lengths = ([*value.shape], [*value.strides], [*value.block_shape])
         return GluonDescriptor(describe(value.base, kept), *lengths, repr(value.layout))
     if type(value) in (tuple, list):

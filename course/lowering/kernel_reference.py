@@ -64,10 +64,10 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
         raise CourseError(
             f"{asker} takes a kernel, a function under @triton.jit; this is a {kind}."
         )
-    if is_gluon(kernel) and asker != "lower":
+    if is_gluon(kernel) and asker not in ("lower", "diagnose"):
         raise CourseError(
             f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore, "
-            "draw.layout and simulate do."
+            "diagnose, draw.layout and simulate do."
         )
     if importable(kernel):
         return InModule(function.__module__, function.__name__)

@@ -41,6 +41,8 @@ class Requests:
     merged: bool = False
     """Whether a thread has several instructions for one address in PTX: NVIDIA's assembler makes
     one of them."""
+    itemsize: int = 0
+    """Bytes of an element; 0 for a tensor descriptor's."""
     by_descriptor: bool = False
     """Whether a tensor memory accelerator moves it, which asks for whole rows of the block."""
 
@@ -136,9 +138,25 @@ def requests_of(lowered: Lowered) -> list[Requests]:
         num_warps = lowered.metadata["options"]["num_warps"]
         is_merged = (path, kind) in merged
         requests.append(
-            Requests(kind, path, shape, bases, width, num_warps, is_merged, by_descriptor)
+            Requests(
+                kind=kind,
+                path=path,
+                shape=shape,
+                bases=bases,
+                bytes_per_thread=width,
+                num_warps=num_warps,
+                merged=is_merged,
+                itemsize=_itemsize(rows[row - 1]),
+                by_descriptor=by_descriptor,
+            )
         )
     return requests
+
+
+def _itemsize(row: str) -> int:
+    """Bytes of what the first pointers in a line of TTGIR point to; 0 if there are none."""
+    bits = re.search(r"!tt\.ptr<[a-zA-Z]+(\d+)", row)
+    return max(1, int(bits[1]) // 8) if bits else 0
 
 
 def _address_layout(lowered: Lowered, row: str) -> tuple[tuple[int, ...], Bases]:

@@ -5,7 +5,7 @@ import inspect
 import operator
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from course.errors import CourseError
 from course.gpus.limits import MOST_GRID
 from course.gpus.peaks import Gpu
 from course.isolate import Ended
-from course.lowering.arguments import Described, describe
+from course.lowering.arguments import Described, describe, is_gluon_descriptor
 from course.lowering.kernel_reference import KernelReference, reference_of
 from course.triton_internals.interpreter import Grid
 from course.triton_internals.jit_functions import (
@@ -196,9 +196,8 @@ def _copied(value: AnyValue) -> Any:
         storage = value.untyped_storage().clone()
         copy = torch.empty(0, dtype=value.dtype, device=value.device)
         return copy.set_(storage, value.storage_offset(), value.size(), value.stride())
-    if isinstance(value, TensorDescriptor):
-        shape, strides, block = value.shape, value.strides, value.block_shape
-        return TensorDescriptor(_copied(value.base), shape, strides, block, value.padding)
+    if isinstance(value, TensorDescriptor) or is_gluon_descriptor(value):
+        return replace(value, base=_copied(value.base))
     if isinstance(value, triton.runtime.jit.TensorWrapper):
         return triton.runtime.jit.TensorWrapper(_copied(value.base), value.dtype)
     return tuple(map(_copied, value)) if type(value) is tuple else value

@@ -24,5 +24,12 @@ RANKED: tuple[Rule, ...] = (
 
 Fact = Callable[[Evidence], Iterator[str]]
 
-FACTS: tuple[Fact, ...] = (facts.divisions, facts.float64, facts.l2, facts.masked, facts.launch)
+FACTS: tuple[Fact, ...] = (
+    facts.divisions,
+    facts.float64,
+    facts.l2,
+    facts.masked,
+    facts.widths,
+    facts.launch,
+)
 """What is worth knowing of a launch and claims no gain: sentences."""

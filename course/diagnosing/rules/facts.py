@@ -1,6 +1,10 @@
 """What is worth knowing of a launch and claims no gain: each a sentence."""
 
+import math
 from collections.abc import Iterator
+
+from course.lowering.memory_requests import requests_of
+from course.tracing.coalescing import WIDEST_BYTES
 
 from ..evidence import Evidence
 
@@ -53,6 +57,21 @@ def masked(evidence: Evidence) -> Iterator[str]:
             yield (
                 f"line {access.line}, {access.kind} {evidence.tensor(access)}: the mask keeps "
                 f"{access.masked / lanes:.0%} of the lanes out."
+            )
+
+
+def widths(evidence: Evidence) -> Iterator[str]:
+    """Accesses that are narrower than what a thread holds of their block, where nothing is known of
+    their addresses."""
+    if evidence.counts is not None:
+        return
+    for each in requests_of(evidence.lowered):
+        held = math.prod(each.shape) * each.itemsize // evidence.threads
+        possible = min(WIDEST_BYTES, held)
+        if each.bytes_per_thread and possible >= 2 * each.bytes_per_thread:
+            yield (
+                f"line {each.path[0][1]}, {each.kind}: {each.bytes_per_thread} bytes of a thread "
+                f"in one instruction, {possible} possible if what it holds lies together."
             )
 
 

@@ -46,6 +46,15 @@ def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
     loads = [access for access in evidence.accesses if access.call in loop.plain]
     if loop.ahead:
         return "", ""  # what matters is pipelined
+    if evidence.gluon:
+        return (
+            ("", "")
+            if not loop.dots
+            else (
+                "Gluon pipelines nothing by itself.",
+                "copy ahead into several buffers of shared memory, by async_copy or tma.",
+            )
+        )
     if loop.kind == "while":
         return (
             "the compiler does not pipeline a while loop.",

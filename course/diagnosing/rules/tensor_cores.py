@@ -10,6 +10,8 @@ from ..evidence import Evidence
 from ..result import Finding
 
 _DOT = re.compile(r"\btt\.dot\b")
+IN_GLUON = {"mma": "mma_v2", "wgmma": "hopper.warpgroup_mma", "tcgen05": "blackwell.tcgen05_mma"}
+"""The functions of gluon.language.nvidia by which the tensor cores multiply."""
 _OPERANDS = re.compile(r"tensor<[\dx]*x(\w+)")
 TENSOR_TYPE = {"f32": "tf32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
 
@@ -48,6 +50,11 @@ def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:
 
 def _reason(evidence: Evidence, kind: str, row: str) -> tuple[str, str]:
     name = evidence.target.name
+    if evidence.gluon:
+        return (
+            "gl.dot_fma multiplies and adds outside the tensor cores.",
+            f"{IN_GLUON.get(evidence.target.dot, 'the product of the tensor cores')}.",
+        )
     if evidence.target.nvidia and evidence.target.capability < 80:
         return f"Triton uses no tensor cores on {name}.", "run it on sm_80 or later."
     if kind == "f32" and "tf32" not in row:
@@ -76,7 +83,9 @@ def older_instruction(evidence: Evidence) -> Iterator[Finding]:
     warps = evidence.lowered.resources.num_warps
     result = re.findall(r"tensor<([\dx]+)x\w+", row)
     rows = int(result[-1].split("x")[-2]) if result else 0  # the first axis may be a batch
-    if warps < 4:
+    if evidence.gluon:
+        why, change = "mma_v2 is mma.sync.", f"{IN_GLUON['wgmma']}, on operands in shared memory."
+    elif warps < 4:
         why = f"wgmma takes four warps together, and a program has {warps}."
         change = "num_warps=4 or 8."
     elif rows < 64:
@@ -97,10 +106,11 @@ def older_instruction(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _dots(evidence: Evidence) -> list[tuple[SourceLine | None, str]]:
-    """The products of the TTIR, each with its line."""
-    rows = evidence.lowered.ttir.split("\n")
+    """The products of the TTIR, or of Gluon's TTGIR, each with its line."""
+    stage = "ttgir" if evidence.gluon else "ttir"
+    rows = evidence.lowered.text(stage).split("\n")
     return [
-        (evidence.lowered.lines.back("ttir", number), row)
+        (evidence.lowered.lines.back(stage, number), row)
         for number, row in enumerate(rows, start=1)
         if _DOT.search(row)
     ]
