@@ -148,6 +148,11 @@ class Diagnosis:
                     f"The estimate explains {self.explained:.0%} of the measured time: what takes "
                     "the rest is not known here. Profile the kernel before you change it."
                 )
+            elif self.explained > 1 / EXPLAINED:
+                rows.append(
+                    f"The estimate is {self.explained:.1f} times the measured time: take the gains "
+                    "for an order, and no more."
+                )
         return rows
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:

@@ -38,11 +38,25 @@ def products_kernel(a_ptr, b_ptr, c_ptr, N: gl.constexpr, MMA: gl.constexpr):
     a = gl.convert_layout(gl.load(a_ptr + places), gl.DotOperandLayout(0, layout, width))
     b = gl.convert_layout(gl.load(b_ptr + places), gl.DotOperandLayout(1, layout, width))
     zeros = gl.zeros([N, N], gl.float32, layout=layout)
-    if MMA:
-        c = mma_v2(a, b, zeros)
-    else:
-        c = gl.dot_fma(a.to(gl.float32), b.to(gl.float32), zeros)
+    c = mma_v2(a, b, zeros) if MMA else gl.dot_fma(a.to(gl.float32), b.to(gl.float32), zeros)
     gl.store(c_ptr + places, gl.convert_layout(c, blocked))
+
+
+@gluon.jit
+def transpose_kernel(x_ptr, out_ptr, N: gl.constexpr, PHASES: gl.constexpr):
+    """Turn a tile of N x N around in shared memory, whose rows are rotated in so many phases."""
+    rows: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [gl.num_warps(), 1], [1, 0])
+    columns: gl.constexpr = gl.BlockedLayout([1, 1], [32, 1], [1, gl.num_warps()], [0, 1])
+    i = gl.arange(0, N, layout=gl.SliceLayout(1, rows))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, rows))
+    x = gl.load(x_ptr + i[:, None] * N + j[None, :])
+    swizzled: gl.constexpr = gl.SwizzledSharedLayout(1, 1, PHASES, [1, 0])
+    tile = gl.allocate_shared_memory(gl.float32, [N, N], swizzled)
+    tile.store(x)
+    turned = tile.load(columns)
+    i = gl.arange(0, N, layout=gl.SliceLayout(1, columns))
+    j = gl.arange(0, N, layout=gl.SliceLayout(0, columns))
+    gl.store(out_ptr + j[None, :] * N + i[:, None], turned)
 
 
 N = 2**21
@@ -67,4 +81,11 @@ PAIRS = (
     Pair("spills", rows(num_warps=2), rows(num_warps=16)),
     Pair("tensor cores", products(mma=False), products(mma=True)),
 )
+
+
+def transposed(phases: int) -> Launch:
+    return Launch(transpose_kernel, (256,), (empty(64, 64), empty(64, 64), 64, phases))
+
+
+BANKS = Pair("", transposed(1), transposed(32))
 WIDTHS = Pair("", copy(each=1), copy(each=4))

@@ -88,6 +88,16 @@ def test_a_time_that_the_estimate_does_not_explain_is_said_not_to_be_known(monke
         assert ("what takes the rest is not known here" in text) != known
 
 
+def test_a_time_below_the_estimate_makes_its_gains_an_order_and_no_more(monkeypatch):
+    args = kernels_sectors.copy_row_kernel, (256,), *COLUMN
+    estimated = diagnose(*args).estimated_us
+    for times, doubted in ((0.8, False), (0.5, True)):
+        monkeypatch.setattr(api, "measured_us", lambda *_, times=times: estimated * times)
+        said = diagnose(*args)
+        assert ("The estimate is 2.0 times the measured time" in str(said)) == doubted
+        assert ("The estimate is 2.0 times the measured time" in said.to_html()) == doubted
+
+
 ALONE = "The launch could not be followed, so that only its compiled code was judged: "
 
 

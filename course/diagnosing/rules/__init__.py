@@ -30,6 +30,7 @@ FACTS: tuple[Fact, ...] = (
     facts.l2,
     facts.masked,
     facts.widths,
+    facts.banks,
     facts.launch,
 )
 """What is worth knowing of a launch and claims no gain: sentences."""

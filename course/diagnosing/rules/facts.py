@@ -7,6 +7,7 @@ from course.lowering.memory_requests import requests_of
 from course.tracing.coalescing import WIDEST_BYTES
 
 from ..evidence import Evidence
+from ..shared_memory import conflicts_of
 
 OFTEN = 2.0
 """Sectors that blocks ask for, for each that memory moves, from which on it is told."""
@@ -46,7 +47,11 @@ def l2(evidence: Evidence) -> Iterator[str]:
         return
     moved = sum(min(each.touched, each.sectors) for each in evidence.accesses) * evidence.scale
     if (times := moved / work.memory_sectors) >= OFTEN:
-        yield f"each sector that memory moves once is asked of L1 or L2 {times:.1f} times."
+        most = max(evidence.accesses, key=lambda each: min(each.touched, each.sectors))
+        yield (
+            f"each sector that memory moves once is asked of L1 or L2 {times:.1f} times, most "
+            f"often in line {most.line}."
+        )
 
 
 def masked(evidence: Evidence) -> Iterator[str]:
@@ -73,6 +78,17 @@ def widths(evidence: Evidence) -> Iterator[str]:
                 f"line {each.path[0][1]}, {each.kind}: {each.bytes_per_thread} bytes of a thread "
                 f"in one instruction, {possible} possible if what it holds lies together."
             )
+
+
+def banks(evidence: Evidence) -> Iterator[str]:
+    """Bank conflicts of shared memory."""
+    for conflict in conflicts_of(evidence.lowered):
+        how = "loads from" if conflict.kind == "load" else "stores to"
+        yield (
+            f"line {conflict.line.number} {how} shared memory in {conflict.cycles} cycles for each "
+            f"request of a warp where 1 would do, a {conflict.cycles}-way bank conflict: "
+            f"{conflict.line.text.strip()}"
+        )
 
 
 def launch(evidence: Evidence) -> Iterator[str]:

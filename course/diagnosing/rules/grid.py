@@ -8,6 +8,7 @@ from course.tracing.coalescing import WIDEST_BYTES
 
 from ..evidence import Evidence
 from ..result import LEAST_GAIN, Finding
+from ..time_model import Work
 
 LARGER = 8
 """How many programs are joined in one, for the estimate of what larger ones would gain."""
@@ -83,21 +84,29 @@ def too_small(evidence: Evidence) -> Iterator[Finding]:
     )
     if moved > SMALL_BYTES or work.us / mended.us < LEAST_GAIN:
         return
-    largest = max((access.block for access in evidence.accesses), default=0)
-    idle = largest if largest < evidence.threads else 0
     yield Finding(
         cause="small programs",
         what=f"{evidence.programs:,} programs, each of which moves {round(moved):,} bytes",
-        why=(
-            f"its blocks have {idle:,} elements for {evidence.threads:,} threads, so that threads "
-            "ask for what others ask for too."
-            if idle
-            else "starting a program and waiting for its loads once takes longer than what it "
-            "moves."
-        ),
+        why=_why_small(evidence, work),
         change="larger blocks, or several blocks or rows for each program, or fewer warps.",
         mended=mended,
     )
+
+
+def _why_small(evidence: Evidence, work: Work) -> str:
+    """What small programs spend their time on, as a sentence."""
+    reasons = []
+    if work.longest[0] in ("starting programs", "waiting for loads"):
+        reasons.append(
+            "starting a program and waiting for its loads once takes longer than what it moves"
+        )
+    largest = max((access.block for access in evidence.accesses), default=0)
+    if largest < evidence.threads:
+        reasons.append(
+            f"its blocks have {largest:,} elements for {evidence.threads:,} threads, so that "
+            "threads ask for what others ask for too"
+        )
+    return "; and ".join(reasons or ["a thread moves less than one instruction could"]) + "."
 
 
 def _requests_saved(evidence: Evidence) -> float:
