@@ -64,7 +64,7 @@
 # </details>
 
 # %%
-from course import DEVICE, check, cost, draw, heads, hint, lower, recorded, replay, verify
+from course import DEVICE, check, cost, diagnose, draw, heads, hint, lower, recorded, replay, verify
 from kernels.flash_attention import flash_attention, flash_attention_kernel_v1
 from kernels.flash_attention_specialized import flash_attention_kernel_v5
 import torch
@@ -1126,20 +1126,20 @@ check("06.6", grouped_kernel)
 
 
 # %%
-def count(q, k):
+def ask(tool, q, k):
     lse = torch.empty(q.shape[:3], device="meta")
     strides = [step for x in (q, k, k, q) for step in x.stride()[:3]]
     sizes = (q.shape[2], k.shape[2], q.shape[3])
     args = (q, k, k, q, lse, 0.125, q.shape[1], q.shape[1] // k.shape[1], *strides, *sizes)
     tile = {"IS_CAUSAL": False, "BLOCK_HEADDIM": 64, "BLOCK_M": 16, "BLOCK_N": 64}
-    return cost(flash_attention_kernel_v1, (1, q.shape[1], 1), *args, **tile, target="H200")
+    return tool(flash_attention_kernel_v1, (1, q.shape[1], 1), *args, **tile, target="H200")
 
 
 # %% tags=["nbval-check-output"]
 q = torch.empty(1, 32, 1, 64, dtype=torch.float16, device="meta")  # 32 heads, one query each
 k = torch.empty(1, 8, 1024, 64, dtype=torch.float16, device="meta")  # 8 key heads
 for name, queries in (("one program per head", q), ("packed", q.view(1, 8, 4, 64))):
-    c = count(queries, k)
+    c = ask(cost, queries, k)
     print(f"{name:20}: {c.bytes_loaded:9,} bytes asked for, {c.dot['fp16']:11,} operations of dots")
 
 # %% [markdown]
@@ -1147,6 +1147,27 @@ for name, queries in (("one program per head", q), ("packed", q.view(1, 8, 4, 64
 # r is at position r % M if the rows lie head after head, and at r // group if the heads of one
 # position lie side by side.
 #
+# Is the packed launch fast now? Bytes and operations do not say all. `diagnose`, which you met in
+# lesson 04, takes the same arguments as `cost` and says what else limits a launch.
+#
+# **Predict:** what will it name first? Think of how many programs there are.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Packing left one program per key head, and an H200 has 132 multiprocessors: nearly all of them
+# have nothing to do.
+#
+# </details>
+
+# %%
+ask(diagnose, q.view(1, 8, 4, 64), k)
+
+# %% [markdown]
+# The change that it names first, splitting the loop of a program over several programs, is
+# split-KV. You can write it in exercise 06.11.
+
+# %% [markdown]
 # ## Choosing tiles
 #
 # *Routes: all*

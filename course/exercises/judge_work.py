@@ -47,7 +47,8 @@ def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
     if exercise.most_bytes is not None:
         most = exercise.most_bytes(*_inputs(case))
         if work.bytes_moved > most:
-            yield f"{right_but} it moved {work.bytes_moved:,} bytes where {most:,} will do."
+            moved = f"it moved {work.bytes_moved:,} bytes where {most:,} will do"
+            yield f"{right_but} {moved}: `cost` and `diagnose` say in which line."
     if exercise.own_elements and work.shared_elements:
         shared = f"{work.shared_elements:,} elements are written by more than one program"
         yield f"{right_but} {shared}: a mask, or a loop's step, keeps each program to its own."

@@ -8,13 +8,13 @@ import torch
 import triton
 import triton.language as tl
 
-from course import MODE, lower, recorded
+from course import MODE, diagnose, lower, recorded
 from course.gpus.measured import recorded_facts
 from course.lessons.source import lesson_sources, solved
 from kernels.softmax import softmax_kernel_v2
 
 (SOURCE,) = [source for source in lesson_sources() if source.name.startswith("04")]
-KERNELS = ("softmax_kernel", "online_kernel")
+KERNELS = ("softmax_kernel", "online_kernel", "rows_kernel")
 
 
 @pytest.fixture(scope="module")
@@ -234,3 +234,16 @@ def test_a_scale_below_zero_turns_lanes_without_an_element_into_infinities():
     for scale, right in ((0.5, True), (-0.5, False)):
         scaled_kernel[(1,)](x, out, scale * math.log2(math.e), 5, BLOCK_N=8)
         assert torch.allclose(out, torch.softmax(scale * x, dim=0), atol=1e-6) == right
+
+
+def test_narrow_rows_are_diagnosed_as_small_programs_and_several_rows_per_program_are_not(lesson):
+    x = torch.empty(2**17, 64, dtype=torch.bfloat16, device="meta")
+    args = x, torch.empty_like(x)
+    slow = diagnose(lesson.softmax_kernel, (2**17,), *args, 64, 64, BLOCK_N=64, target="H200")
+    (finding,) = slow.findings
+    assert finding.cause == "small programs"
+    assert "131,072 programs" in finding.what
+    assert "64 elements for 128 threads" in finding.why
+    assert "several blocks or rows for each program" in finding.change
+    sizes = 2**17, 64, 64, 16, 64
+    assert diagnose(lesson.rows_kernel, (2**13,), *args, *sizes, target="H200").causes == []

@@ -12,7 +12,7 @@ import torch
 
 import kernels.flash_attention as attention
 import kernels.flash_attention_specialized as specialized
-from course import cost, lower
+from course import cost, diagnose, lower
 from course.benching.result import recorded
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
@@ -259,3 +259,15 @@ def test_every_term_that_the_lesson_defines_in_bold_is_in_the_glossary():
     furniture = re.compile(r"Predict|All, an|By the end|Next|You need|Two questions")
     terms = {term.lower() for term in bold if not furniture.match(term)}
     assert {term for term in terms if not {term, term.rstrip("s")} & known} == set()
+
+
+def test_the_packed_launch_is_diagnosed_as_too_few_programs_and_told_to_split_its_loop():
+    (cell,) = (cell.source for cell in CELLS if "def ask(tool, q, k)" in cell.source)
+    names = {"torch": torch, "flash_attention_kernel_v1": attention.flash_attention_kernel_v1}
+    exec(cell, names)
+    q = torch.empty(1, 8, 4, 64, dtype=torch.float16, device="meta")
+    k = torch.empty(1, 8, 1024, 64, dtype=torch.float16, device="meta")
+    first, *_ = names["ask"](diagnose, q, k).findings
+    assert first.cause == "few programs"
+    assert first.what.startswith("8 programs for 132 multiprocessors")
+    assert "split the loop" in first.change
