@@ -26,8 +26,13 @@
 # |---|---|
 # | What to ask first | 2 |
 # | One slow kernel | 10 |
-# | Mend one yourself | 20 |
-# | **All, an estimate** | 32 |
+# | Mend one yourself | 25 |
+# | Settings last | 1 |
+# | Wrong on the GPU | 15 |
+# | It never comes back | 10 |
+# | More slow kernels | 4 |
+# | Stretch exercises | 55 |
+# | **All, an estimate** | 122 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -55,7 +60,7 @@
 # </details>
 
 # %%
-from course import DEVICE, check, cost, diagnose, hint, verify
+from course import DEVICE, CourseError, apart, check, cost, diagnose, hint, lower
 import torch
 import triton
 import triton.language as tl
@@ -236,13 +241,13 @@ cause = "c"
 @triton.jit
 def gate_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     lanes = tl.arange(0, BLOCK_SIZE)
-    # about 5 lines from here
+    # about 2 lines from here
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + lanes
     mask = offsets < n_elements
+    # to here
     x = tl.load(x_ptr + offsets, mask=mask)
     y = tl.load(y_ptr + offsets, mask=mask)
     tl.store(out_ptr + offsets, x * tl.sigmoid(x) * y, mask=mask)
-    # to here
 
 
 answer = cause, gate_kernel
@@ -264,6 +269,570 @@ check("08.1", answer)
 #
 # A program is not a thread. The lanes of one block should be neighbors, and then the threads of
 # each warp are.
+#
+# </details>
+
+# %% [markdown]
+# The second kernel is a product of float16 matrices. Its author knew that float16 has few digits,
+# so the operands become float32 before they are multiplied, and `input_precision="ieee"` keeps all
+# of their digits.
+
+
+# %%
+@triton.jit
+def slow_product_kernel(a_ptr, b_ptr, c_ptr, N, K, BLOCK: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    ks = tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
+    for start in range(0, K, BLOCK):
+        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :]).to(tl.float32)
+        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :]).to(tl.float32)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)
+
+
+# %%
+a, b = (torch.empty(1024, 1024, device="meta", dtype=torch.float16) for _ in "ab")
+c = torch.empty(1024, 1024, device="meta")
+diagnose(slow_product_kernel, (16, 16), a, b, c, 1024, 1024, BLOCK=64, target="H200")
+
+# %% [markdown]
+# ### Exercise 08.2 · A product (core)
+#
+# Which letter is it? There are two findings, and you want the one that gains. Then write
+# `product_kernel`, just as precise and without it. `M`, `N` and `K` are multiples of `BLOCK`, which
+# is 64, and `c` is float32.
+
+
+# %%
+# exercise 08.2
+cause = None
+# about 1 line from here
+cause = "f"
+# to here
+
+
+@triton.jit
+def product_kernel(a_ptr, b_ptr, c_ptr, N, K, BLOCK: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    ks = tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
+    for start in range(0, K, BLOCK):
+        a_ptrs = a_ptr + rows[:, None] * K + (start + ks)[None, :]
+        b_ptrs = b_ptr + (start + ks)[:, None] * N + cols[None, :]
+        # about 1 line from here
+        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)
+        # to here
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)
+
+
+answer = cause, product_kernel
+
+# %%
+check("08.2", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Lesson 05: how many binary digits does a product of two float16 have, and how many does a float32
+# hold?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Each product is exact already. What must be in float32 is the sum, and `acc` is.
+#
+# </details>
+
+# %% [markdown]
+# ## Settings last
+#
+# *Routes: all*
+#
+# When no cause is left, settings are what remains: block sizes, `num_warps`, `num_stages`. Lesson
+# 04 showed how `@triton.autotune` tries them. In practice, five things decide whether it helps.
+#
+# - *Few configurations.* Each costs a compilation and a few dozen launches, and that for every
+#   new value of the key. Start from the one that you would choose by counting, and vary one thing
+#   at a time around it: half and twice the block, 4 and 8 warps, 2 to 4 stages.
+# - *Nothing that cannot run.* Throw out what spills or does not fit into shared memory with
+#   `prune_configs_by`. `lower` tells you both without a GPU.
+# - *The whole key.* The tuner measures at the first call with a new key, and uses the result for
+#   every later call with the same one. The key must name all that decides which setting is best:
+#   the sizes that make the loop longer, and those that make the grid larger. Rounding a size up to
+#   a power of two before it goes into the key keeps the number of trials small.
+# - *Honest input.* It measures with the tensors of that first call. Lengths that are all zero,
+#   or a mask that lets nothing through, tune the kernel for doing nothing.
+# - *One winner, by chance.* Two settings within a few percent change places from run to run. A
+#   process that tunes at each start may then run at another speed each time. Write the winner into
+#   the launcher, as the course's kernels do, or keep the choice on disk with `cache_results=True`.
+
+# %% [markdown]
+# ### Exercise 08.3 · Well tuned and slow (stretch)
+#
+# A kernel takes one row per program and is tuned with `key=["n_cols"]`. A server warms up with a
+# request of 8 rows, and then it gets requests of 65,536 rows of the same width. It is a third
+# slower than the same kernel in the author's benchmark, which starts with 65,536 rows. Why?
+#
+# - **a** It tunes again for each request.
+# - **b** It uses what was best for 8 rows.
+# - **c** It uses a choice from disk, which was made on another machine.
+# - **d** It has compiled a kernel for 8 rows, which is not as good for more.
+
+# %%
+# exercise 08.3
+reason = None
+# about 1 line from here
+reason = "b"
+# to here
+
+# %%
+check("08.3", reason)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# When does the tuner measure, and which of the two numbers does it look at before that?
+#
+# </details>
+
+# %% [markdown]
+# ## Wrong on the GPU
+#
+# *Routes: all*
+#
+# Now for kernels that are wrong. You have met the course's own tools: `verify` and `check` watch
+# every address, `replay` steps through a program. In a code base of your own, with the real data
+# and on a real GPU, a kernel has three ways to speak for itself.
+#
+# `tl.static_assert` is checked while the kernel is compiled, so it costs nothing at run time. It can
+# hold anything that is a constant: block sizes, types, options. Use it for what your kernel takes
+# for granted.
+
+
+# %%
+@triton.jit
+def halves_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
+    tl.static_assert(BLOCK_SIZE % 2 == 0, "the block is cut into halves")
+    tl.store(x_ptr + tl.arange(0, BLOCK_SIZE), 1.0)
+
+
+try:
+    lower(halves_kernel, torch.empty(1, device="meta"), BLOCK_SIZE=1, target="sm_90")
+except CourseError as error:
+    print(error)
+
+# %% [markdown]
+# `tl.device_print` prints values while the kernel runs. The interpreter prints a block as a whole,
+# once for each program.
+
+
+# %%
+@triton.jit
+def print_kernel(x_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets, mask=offsets < n_elements, other=-1.0)
+    tl.device_print("x", x)
+
+
+def print_a_block():
+    print_kernel[(2,)](torch.arange(6.0), 6, BLOCK_SIZE=4)
+
+
+apart(print_a_block, interpret=True)
+
+# %% [markdown]
+# On a GPU each *thread* prints a line of its own, in no order that you could rely on, with the
+# numbers of its program and its place in the block. So print little: one program, one value. (Put
+# `if tl.program_id(axis=0) == 0:` before it.) The lines go to the standard output of the process,
+# which for a notebook is the terminal where Jupyter was started, and not the cell.
+#
+# `tl.device_assert(condition, message)` is for what depends on data. It is compiled only if the
+# environment has `TRITON_DEBUG=1` when the kernel is compiled, or if the launch says `debug=True`;
+# otherwise it is as if it were not there, and costs nothing. The interpreter does not look at it
+# either. So it finds what it is for on a GPU, with the variable set.
+#
+# Here is a kernel that could use one. It copies a row of a table for each token: `out[i] =
+# table[index[i]]`. The tokens are padded to equal lengths, and padding has the index -100, as in
+# PyTorch's losses.
+
+
+# %%
+@triton.jit
+def wrong_embed_kernel(table_ptr, index_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    token = tl.program_id(axis=0)
+    row = tl.load(index_ptr + token)
+    tl.device_assert(row >= 0, "a negative row")
+    cols = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(table_ptr + row * n_cols + cols, mask=cols < n_cols)
+    tl.store(out_ptr + token * n_cols + cols, x, mask=cols < n_cols)
+
+
+# %% [markdown]
+# The mask looks at the columns, and nobody looks at the row: row -100 lies before the table. What
+# you would see on a GPU depends on what is there. If it is memory of another tensor, the kernel
+# copies it and says nothing. The course's tools look at the address itself:
+
+# %%
+table, index = torch.ones(50, 20, device=DEVICE), torch.tensor([4, 17, -100], device=DEVICE)
+args = (table, index, torch.empty(3, 20, device=DEVICE), 20)
+try:
+    cost(wrong_embed_kernel, (3,), *args, BLOCK_SIZE=32, target="H200")
+except CourseError as error:
+    print(error)
+
+# %% [markdown]
+# ### Exercise 08.4 · Rows that are not there (core)
+#
+# Write `embed_kernel`: it copies row `index[i]` of a float32 table of `n_cols` columns to row `i`
+# of the output, and writes zeros where the index is -100. The launch has one program per token.
+
+
+# %%
+# exercise 08.4
+@triton.jit
+def embed_kernel(table_ptr, index_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    token = tl.program_id(axis=0)
+    row = tl.load(index_ptr + token)
+    cols = tl.arange(0, BLOCK_SIZE)
+    # about 2 lines from here
+    mask = (cols < n_cols) & (row >= 0)
+    x = tl.load(table_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    # to here
+    tl.store(out_ptr + token * n_cols + cols, x, mask=cols < n_cols)
+
+
+# %%
+check("08.4", embed_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# A mask may hold anything that is true or false for each lane. A condition on the row is the same
+# for all of them.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# What does a lane hold that the mask leaves out? And which lanes must be stored?
+#
+# </details>
+
+# %% [markdown]
+# ## It never comes back
+#
+# *Routes: all*
+#
+# The last kind of trouble is a launch that does not end. There are two ways to write one: a loop
+# whose condition never becomes false, and a program that waits for another program. The second
+# you know from lesson 00: programs have no order, and the one that is waited for may not have
+# started. So here is the first. For each number, the kernel counts the edges that are at most that
+# number. The edges are sorted, so it halves the range in which the answer lies, again and again.
+
+
+# %%
+@triton.jit
+def endless_count_kernel(edges_ptr, x_ptr, out_ptr, n_edges):
+    x = tl.load(x_ptr + tl.program_id(axis=0))
+    low, high = 0, n_edges  # the answer is low, or high, or between them
+    while low < high:
+        middle = (low + high) // 2
+        is_counted = tl.load(edges_ptr + middle) <= x
+        low = tl.where(is_counted, middle, low)
+        high = tl.where(is_counted, high, middle)
+    tl.store(out_ptr + tl.program_id(axis=0), low)
+
+
+# %% [markdown]
+# Do not launch it here. If a launch hangs on a GPU, the notebook's stop button does not help: it
+# interrupts Python, and Python is not what hangs. The GPU goes on until the process that launched
+# it has ended, so you would have to restart the kernel of the notebook and lose your variables.
+# `apart` runs a function in a process of its own and ends that process when its time is over.
+
+
+# %%
+def count():
+    edges, out = torch.arange(11.0, device=DEVICE), torch.empty(1, device=DEVICE)
+    endless_count_kernel[(1,)](edges, torch.tensor([5.5], device=DEVICE), out, 11)
+    print(out)
+
+
+apart(count, timeout_s=2)
+
+# %% [markdown]
+# How do you find out *why*? Take a small case and print what should change in the loop: with
+# `tl.device_print("low", low)` you see within a few lines that it stops changing. Or follow it by
+# hand, which for a loop of halves is quick.
+
+# %% [markdown]
+# ### Exercise 08.5 · A range that does not shrink (core)
+#
+# Write the two lines so that the loop ends: `out[i]` is the number of edges that are at most
+# `x[i]`. The edges are sorted float32 numbers, and the launch has one program per number. In
+# PyTorch: `torch.searchsorted(edges, x, right=True)`.
+
+
+# %%
+# exercise 08.5
+@triton.jit
+def count_kernel(edges_ptr, x_ptr, out_ptr, n_edges):
+    x = tl.load(x_ptr + tl.program_id(axis=0))
+    low, high = 0, n_edges
+    while low < high:
+        middle = (low + high) // 2
+        is_counted = tl.load(edges_ptr + middle) <= x
+        # about 2 lines from here
+        low = tl.where(is_counted, middle + 1, low)
+        high = tl.where(is_counted, high, middle)
+        # to here
+    tl.store(out_ptr + tl.program_id(axis=0), low)
+
+
+# %%
+check("08.5", count_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Take `low = 5` and `high = 6`. What is the middle, and what are `low` and `high` after the
+# iteration?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# If the edge in the middle is at most x, it is counted. So the answer is at least one more than
+# the middle.
+#
+# </details>
+
+# %% [markdown]
+# ## More slow kernels
+#
+# *Routes: all*
+#
+# Three more, for practice. Call `diagnose` yourself; the shapes stand in each exercise.
+#
+# The first takes the mean of each row of a float16 matrix in which the rows have different lengths.
+# In memory they all have the same `stride`, a multiple of 16, and what lies behind a row's end is
+# padding: numbers that mean nothing.
+
+
+# %%
+@triton.jit
+def slow_means_kernel(x_ptr, lengths_ptr, out_ptr, stride, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    length = tl.load(lengths_ptr + row)
+    cols = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + row * stride + cols, mask=cols < length, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row, tl.sum(x, axis=0) / length)
+
+
+# %%
+padded = torch.empty(4096, 4096, device="meta", dtype=torch.float16)
+lengths = torch.full((4096,), 4000, dtype=torch.int32, device=DEVICE)
+means = torch.empty(4096, device="meta")
+
+# %% [markdown]
+# ### Exercise 08.6 · Rows of different lengths (stretch)
+#
+# The launch is `slow_means_kernel[(4096,)](padded, lengths, means, 4096, BLOCK_SIZE=4096)`. Which
+# letter is it? Then write `means_kernel` without it. Every row of `stride` numbers may be read.
+
+
+# %%
+# exercise 08.6
+cause = None
+# about 1 line from here
+cause = "b"
+# to here
+
+
+@triton.jit
+def means_kernel(x_ptr, lengths_ptr, out_ptr, stride, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    length = tl.load(lengths_ptr + row)
+    cols = tl.arange(0, BLOCK_SIZE)
+    # about 3 lines from here
+    x = tl.load(x_ptr + row * stride + cols, mask=cols < stride, other=0.0).to(tl.float32)
+    x = tl.where(cols < length, x, 0.0)
+    tl.store(out_ptr + row, tl.sum(x, axis=0) / length)
+    # to here
+
+
+answer = cause, means_kernel
+
+# %%
+check("08.6", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# A wide load takes all of its elements or none. What does the compiler know of a length that comes
+# from memory, and what of `stride`?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The padding may be read, as long as it does not end up in the sum. `tl.where` chooses between
+# values that are loaded already.
+#
+# </details>
+
+# %% [markdown]
+# The next one is a product again, with tensor cores this time.
+
+
+# %%
+@triton.jit
+def slow_walk_kernel(a_ptr, b_ptr, c_ptr, N, K, BLOCK: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    ks = tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
+    while tl.min(ks, axis=0) < K:
+        a = tl.load(a_ptr + rows[:, None] * K + ks[None, :])
+        b = tl.load(b_ptr + ks[:, None] * N + cols[None, :])
+        acc = tl.dot(a, b, acc)
+        ks += BLOCK
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)
+
+
+# %% [markdown]
+# ### Exercise 08.7 · A walk along K (stretch)
+#
+# The launch is `slow_walk_kernel[(16, 16)](a, b, c, 1024, 1024, BLOCK=64)`, with `a`, `b` and `c`
+# from above. Which letter is it? Then write `walk_kernel` without it, for `M`, `N` and `K` that are
+# multiples of 64.
+
+
+# %%
+# exercise 08.7
+cause = None
+# about 1 line from here
+cause = "e"
+# to here
+
+
+@triton.jit
+def walk_kernel(a_ptr, b_ptr, c_ptr, N, K, BLOCK: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    ks = tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
+    # about 4 lines from here
+    for start in range(0, K, BLOCK):
+        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :])
+        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :])
+        acc = tl.dot(a, b, acc)
+    # to here
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)
+
+
+answer = cause, walk_kernel
+
+# %%
+check("08.7", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# To load the tiles of the next iterations ahead, the compiler must know that there will be any.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# How many iterations are there? Write it as a `for` loop over a range.
+#
+# </details>
+
+# %% [markdown]
+# And a dot product of two long vectors.
+
+
+# %%
+@triton.jit
+def slow_dot_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    total = tl.zeros([BLOCK_SIZE], tl.float32)
+    for start in range(0, n_elements, BLOCK_SIZE):
+        offsets = start + tl.arange(0, BLOCK_SIZE)
+        mask = offsets < n_elements
+        x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
+        y = tl.load(y_ptr + offsets, mask=mask, other=0.0)
+        total += x * y
+    tl.store(out_ptr, tl.sum(total, axis=0))
+
+
+# %% [markdown]
+# ### Exercise 08.8 · A long sum (stretch)
+#
+# The launch is `slow_dot_kernel[(1,)](flat, flat, flat, n, BLOCK_SIZE=1024)`, with `n` = 2^20. Which
+# letter is it, of the two that `diagnose` finds? Then write the kernel and the launcher `dot(x, y)`
+# without it, for contiguous float32 vectors of any length. It returns a vector of one element.
+
+
+# %%
+# exercise 08.8
+cause = None
+# about 1 line from here
+cause = "a"
+# to here
+
+
+@triton.jit
+def dot_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    # about 4 lines from here
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
+    y = tl.load(y_ptr + offsets, mask=mask, other=0.0)
+    tl.atomic_add(out_ptr, tl.sum(x * y, axis=0))
+    # to here
+
+
+def dot(x, y):
+    # about 2 lines from here
+    out = torch.zeros(1, device=x.device)
+    dot_kernel[(triton.cdiv(len(x), 4096),)](x, y, out, len(x), BLOCK_SIZE=4096)
+    # to here
+    return out
+
+
+answer = cause, dot
+
+# %%
+check("08.8", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# How many multiprocessors can take part in this launch?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Cut the vectors into blocks, one for each program. Lesson 04 added parts of many programs to one
+# number.
 #
 # </details>
 

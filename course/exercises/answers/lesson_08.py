@@ -2,6 +2,21 @@
 
 from . import Mistake, Other
 
+FOR_LOOP = """\
+    for start in range(0, K, BLOCK):
+        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :])
+        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :])
+        acc = tl.dot(a, b, acc)
+"""
+WHILE_LOOP = """\
+    start = 0
+    while start < K:
+        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :])
+        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :])
+        acc = tl.dot(a, b, acc)
+        start += BLOCK
+"""
+
 MISTAKES = {
     "08.1": [
         Mistake("narrow loads", {'cause = "c"': 'cause = "b"'}, "wrong", "as a consequence",
@@ -22,6 +37,138 @@ MISTAKES = {
             "wrong", "comes out if the sigmoid is that of y",
             means="They take the gate for what gates, and apply the sigmoid to y."),
     ],
+    "08.2": [
+        Mistake("spills", {'cause = "f"': 'cause = "d"'}, "wrong", "gains nothing by itself",
+            means="They take the finding with the more familiar name; the list is sorted by "
+            "gain, and it is the second one."),
+        Mistake("still in float32", {
+            "tl.load(a_ptrs), tl.load(b_ptrs), acc":
+            "tl.load(a_ptrs).to(tl.float32), tl.load(b_ptrs).to(tl.float32), acc, "
+            'input_precision="ieee"',
+        }, "wrong", "the cause is still there",
+            means="They believe that products of float16 must be computed in float32 to be "
+            "precise; each product is exact, and the sum is in float32 already."),
+        Mistake("a sum in float16", {
+            "acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
+            "part = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs))\n"
+            "        acc = (acc + part).to(tl.float16).to(tl.float32)",
+        }, "wrong", "At [",
+            means="They put everything into 16 bits, the accumulator too, and lose digits in "
+            "every iteration."),
+        Mistake("the last product alone", {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs))"},
+            "wrong", "At [0, 0]",
+            means="They leave out the third operand, and each iteration forgets the sum so far."),
+    ],
+    "08.3": [
+        Mistake("tuned again and again", "a", "wrong", "the key is the same",
+            means="They think that it tunes at each call; it does so once for each value of the "
+            "key."),
+        Mistake("a file of another machine", "c", "wrong", "keeps its choices in memory",
+            means="They know that compiled kernels are kept on disk, and take choices for the "
+            "same."),
+        Mistake("specialised for 8", "d", "wrong", "8 is neither",
+            means="They remember that the JIT compiles for special numbers, and 8 is none of "
+            "them."),
+    ],
+    "08.4": [
+        Mistake("no mask for the row", {"(cols < n_cols) & (row >= 0)": "cols < n_cols"},
+            "reads outside", "outside table_ptr",
+            means="They mask the columns alone; row -100 begins far before the table."),
+        Mistake("nothing for the lanes left out", {", other=0.0": ""}, "wrong", "At [0, ",
+            means="They count on masked lanes being zero; without `other` they are undefined."),
+        Mistake("the first row instead", {
+            "    mask = (cols": "    row = tl.maximum(row, 0)\n    mask = (cols",
+        }, "wrong", "comes out if -100 stands for row 0",
+            means="They bring the index into the table, where it names a row that nobody asked "
+            "for."),
+        Mistake("nothing stored", {"x, mask=cols < n_cols)": "x, mask=mask)"},
+            "wrong", "never written",
+            means="They mask the store as well, and the rows without a token keep what was in "
+            "memory."),
+        Mistake("from the end", {
+            "    x = tl.load": "    row = tl.where(row < 0, row + 50, row)\n    x = tl.load",
+            "(cols < n_cols) & (row >= 0)": "(cols < n_cols)",
+        }, "reads outside", "outside table_ptr",
+            means="They read -100 as Python does, counting from the end."),
+    ],
+    "08.5": [
+        Mistake("never past the middle", {"middle + 1, low": "middle, low"},
+            "stopped", "a loop without end",
+            means="They halve the range in their heads; with two candidates left the middle is "
+            "the lower one, and `low = middle` leaves both."),
+        Mistake("past the middle on both sides", {"high, middle)": "high, middle - 1)"},
+            "wrong", "At [",
+            means="They treat both ends alike; `high` is the first that is out, and the middle "
+            "may be it."),
+        Mistake("less, not at most", {
+            "        low = tl.where(": "        is_counted &= tl.load(edges_ptr + middle) < x\n"
+            "        low = tl.where(",
+        }, "wrong", "comes out if an edge that equals x is not counted",
+            means="They count the edges below x, and an edge that equals x counts too."),
+        Mistake("nothing of the upper half", {"high, middle)": "low, middle)"},
+            "wrong", "At [",
+            means="They set both ends in each iteration, and one of them should stay."),
+    ],
+    "08.6": [
+        Mistake("wasted sectors", {'cause = "b"': 'cause = "c"'}, "wrong", "load neighbors",
+            means="They know that narrow loads often come from lanes that lie apart; here the "
+            "lanes are neighbors, and only the mask is in the way."),
+        Mistake("the mask as it was", {
+            "mask=cols < stride": "mask=cols < length",
+        }, "wrong", "the cause is still there",
+            means="They add the choice of values and leave the mask of the load as it was."),
+        Mistake("the padding summed too", {
+            "    x = tl.where(cols < length, x, 0.0)\n": "",
+        }, "wrong", "comes out if the padding counts as well",
+            means="They load whole rows and forget that what lies behind a row's end is in the "
+            "sum now."),
+        Mistake("a promise about the length", {
+            "    cols = tl.arange(0, BLOCK_SIZE)\n":
+            "    cols = tl.arange(0, BLOCK_SIZE)\n    length = tl.multiple_of(length, 16)\n",
+            "mask=cols < stride": "mask=cols < length",
+            "    x = tl.where(cols < length, x, 0.0)\n": "",
+        }, "false promise", "is a multiple of 16",
+            means="They promise what they wish; the lengths are whatever the sentences are."),
+        Mistake("no mask at all", {", mask=cols < stride, other=0.0": ""},
+            "reads outside", "outside x_ptr",
+            means="They see that the rows are padded and forget that a block is a power of two, "
+            "which may be longer than the row and its padding."),
+        Mistake("divided by the stride", {"/ length": "/ stride"},
+            "wrong", "comes out if it is divided by the stride",
+            means="They take the length of the memory for the length of the row."),
+    ],
+    "08.7": [
+        Mistake("few programs", {'cause = "e"': 'cause = "a"'}, "wrong", "more than 132",
+            means="They think of large grids only; 256 programs keep 132 multiprocessors busy."),
+        Mistake("still a while loop", {FOR_LOOP: WHILE_LOOP}, "wrong",
+            "the cause is still there",
+            means="They write the same loop again; what matters is that the number of iterations "
+            "is known before it."),
+        Mistake("a for loop without a pipeline", {
+            "in range(0, K, BLOCK)": "in tl.range(0, K, BLOCK, num_stages=1)",
+        }, "wrong", "the cause is still there",
+            means="They write a for loop and ask for a pipeline of one stage, which is none."),
+        Mistake("the first tiles again and again", {"(start + ks)": "(0 * start + ks)"},
+            "wrong", "At [0, 0]",
+            means="They rewrite the loop and forget that the addresses must move with it."),
+    ],
+    "08.8": [
+        Mistake("the pipeline", {'cause = "a"': 'cause = "e"'}, "wrong", "in one program",
+            means="They mend what is inside the program, while 131 multiprocessors stand idle."),
+        Mistake("a few large blocks", {"4096": "16384"}, "wrong", "it started 19 programs",
+            means="They cut the vectors into a few blocks; a GPU wants one for each "
+            "multiprocessor at least."),
+        Mistake("a store", {"tl.atomic_add(out_ptr": "tl.store(out_ptr"},
+            "race", "different values",
+            means="They let every program store its part, and the last one stays."),
+        Mistake("an output that was not zero", {"torch.zeros(1": "torch.empty(1"},
+            "wrong", "At [0]",
+            means="They forget that adding needs something to add to: torch.empty holds "
+            "whatever was there."),
+        Mistake("PyTorch sums", {"    return out": "    return (x * y).sum().reshape(1)"},
+            "wrong", "computes with PyTorch",
+            means="They let PyTorch do the work that the kernel is for."),
+    ],
 }  # fmt: skip
 
 OTHERS = {
@@ -32,5 +179,54 @@ OTHERS = {
             "    start = tl.program_id(axis=0) * BLOCK_SIZE\n    offsets = lanes + start",
         }),
         Other("the sigmoid by hand", {"x * tl.sigmoid(x) * y": "x / (1 + tl.exp(-x)) * y"}),
+    ],
+    "08.2": [
+        Other("added by hand", {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs)) + acc"}),
+        Other("loaded first", {
+            "        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)\n":
+            "        a = tl.load(a_ptrs)\n        b = tl.load(b_ptrs)\n"
+            "        acc += tl.dot(a, b)\n",
+        }),
+    ],
+    "08.3": [Other("a capital", "B"), Other("with a dot", "b.")],
+    "08.4": [
+        Other("compared with -100", {"row >= 0": "row != -100"}),
+        Other("the table's first row, and then zeros", {
+            "    x = tl.load(table_ptr + row * n_cols":
+            "    inside = row >= 0\n    row = tl.maximum(row, 0)\n"
+            "    x = tl.load(table_ptr + row * n_cols",
+            "    mask = (cols < n_cols) & (row >= 0)\n": "",
+            "mask=mask": "mask=(cols < n_cols) & inside",
+        }),
+    ],
+    "08.5": [
+        Other("by an if", {
+            "        low = tl.where(is_counted, middle + 1, low)\n"
+            "        high = tl.where(is_counted, high, middle)\n":
+            "        if is_counted:\n            low = middle + 1\n"
+            "        else:\n            high = middle\n",
+        }),
+        Other("the middle from below", {"(low + high) // 2": "low + (high - low) // 2"}),
+    ],
+    "08.6": [
+        Other("a mask by whole groups of 16", {
+            "mask=cols < stride": "mask=cols // 16 < tl.cdiv(length, 16)",
+        }),
+        Other("times zero or one", {
+            "    x = tl.where(cols < length, x, 0.0)\n": "    x = x * (cols < length)\n",
+        }),
+    ],
+    "08.7": [
+        Other("a pipeline of its own", {
+            "in range(0, K, BLOCK)": "in tl.range(0, K, BLOCK, num_stages=4)",
+        }),
+        Other("numbered iterations", {
+            "in range(0, K, BLOCK)": "in range(0, tl.cdiv(K, BLOCK))",
+            "(start + ks)": "(start * BLOCK + ks)",
+        }),
+    ],
+    "08.8": [
+        Other("larger blocks", {"4096": "8192"}),
+        Other("blocks of 1,024", {"4096": "1024"}),
     ],
 }  # fmt: skip

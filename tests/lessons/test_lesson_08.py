@@ -1,0 +1,130 @@
+"""What lesson 08 says of its slow kernels is what `diagnose` counts, and the kernels are those that
+were recorded."""
+
+import ast
+import re
+import types
+
+import pytest
+import torch
+
+from course import diagnose, lower
+from course.lessons.source import ROOT, lesson_sources, solved
+
+(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("08")]
+
+
+def empty(*shape, dtype=torch.float32):
+    return torch.empty(*shape, dtype=dtype, device="meta")
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return [cell.source for cell in solved(SOURCE).cells if cell.cell_type == "code"]
+
+
+@pytest.fixture(scope="module")
+def lesson(cells, tmp_path_factory):
+    """The lesson's kernels, by their names."""
+    texts = []
+    for text in cells:
+        parts = re.split(r"(?m)^(?=@triton\.jit)", text)[1:]
+        texts += [re.split(r"\n(?=\S)", part, maxsplit=2)[:2] for part in parts]
+    kernels = ["\n".join(text) for text in texts]
+    path = tmp_path_factory.mktemp("lesson") / "lesson_08.py"
+    path.write_text("\n\n\n".join([cells[0], *kernels]) + "\n")
+    script = types.ModuleType("a_script")
+    exec(compile(path.read_text(), str(path), "exec"), vars(script))
+    return script
+
+
+def softmax(kernel, columns=1, **settings):
+    x = empty(1024, 16384)
+    grid = (16384 // columns,)
+    return diagnose(kernel, grid, x, x, 1024, 16384, BLOCK_ROWS=1024, **settings, target="H200")
+
+
+def test_a_softmax_down_the_columns_wastes_sectors_twice_and_its_store_counts_most(lesson):
+    told = softmax(lesson.columns_kernel)
+    assert told.causes == ["sectors", "sectors"]
+    assert [finding.what.split(":")[0] for finding in told.findings] == [
+        "store out_ptr",
+        "load x_ptr",
+    ]
+    assert [f"{each.gain:.1f}" for each in told.ranked] == ["5.5", "1.2"]
+
+
+def test_behind_the_sectors_stand_spills_and_eight_warps_mend_them(lesson):
+    told = softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32)
+    assert told.causes == ["spills"] and "num_warps=8, with which nothing spills" in str(told)
+    mended = softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32, num_warps=8)
+    assert mended.causes == [] and mended.work.longest[0] == "memory"
+    assert 1024 * 32 // (4 * 32) == 256
+
+
+PRODUCT = empty(1024, 1024, dtype=torch.float16), empty(1024, 1024, dtype=torch.float16)
+
+
+def product(kernel):
+    args = (*PRODUCT, empty(1024, 1024), 1024, 1024)
+    return diagnose(kernel, (16, 16), *args, BLOCK=64, target="H200")
+
+
+def test_of_two_findings_in_the_first_product_the_spills_gain_nothing(lesson):
+    told = product(lesson.slow_product_kernel)
+    assert told.causes == ["tensor cores", "spills"]
+    assert told.ranked[0].gain > 2 and told.ranked[1].gain < 1.05
+    assert product(lesson.product_kernel).causes == []
+
+
+def test_the_second_product_waits_in_a_while_loop_and_spills_nothing(lesson):
+    assert product(lesson.slow_walk_kernel).causes == ["pipelining"]
+    assert product(lesson.walk_kernel).causes == []
+
+
+def test_a_length_from_memory_makes_loads_narrow(lesson):
+    x, out = empty(4096, 4096, dtype=torch.float16), empty(4096)
+    lengths = torch.full((4096,), 4000, dtype=torch.int32)
+    causes = [
+        diagnose(kernel, (4096,), x, lengths, out, 4096, BLOCK_SIZE=4096, target="H200").causes
+        for kernel in (lesson.slow_means_kernel, lesson.means_kernel)
+    ]
+    assert causes == [["narrow"], []]
+
+
+def test_a_long_sum_has_two_findings_and_few_programs_comes_first(lesson):
+    x = empty(2**20)
+    told = diagnose(lesson.slow_dot_kernel, (1,), x, x, x, 2**20, BLOCK_SIZE=1024, target="H200")
+    assert told.causes == ["few programs", "pipelining"]
+    few, loop = told.ranked
+    assert few.gain > 100 and round(loop.gain) == 2
+
+
+def test_each_of_the_six_letters_is_the_right_one_somewhere():
+    from course.exercises.registry import lesson_exercises
+
+    causes = [getattr(each, "cause", None) for each in lesson_exercises("08").values()]
+    letters = {cause.right for cause in causes if cause}
+    assert letters | {"d"} == set("abcdef")  # d is the one that the lesson mends itself
+
+
+def functions(text):
+    return {node.name: ast.dump(node) for node in ast.parse(text).body if hasattr(node, "args")}
+
+
+def test_the_recorded_kernels_are_the_lessons(cells):
+    recorder = ROOT / "course" / "benching" / "record" / "kernel_metrics.py"
+    recorded = functions(recorder.read_text())
+    for name in ("columns_kernel", "tiles_kernel"):
+        (text,) = [cell for cell in cells if cell.startswith(f"@triton.jit\ndef {name}(")]
+        assert functions(text)[name] == recorded[name]
+
+
+def test_assertions_on_the_device_are_compiled_only_if_asked_for(lesson):
+    x, index = empty(50, 20), empty(3, dtype=torch.int64)
+    args = (x, index, empty(3, 20), 20)
+    plain, debug = (
+        lower(lesson.wrong_embed_kernel, *args, BLOCK_SIZE=32, target="sm_90", **options).ptx
+        for options in ({}, {"debug": True})
+    )
+    assert "__assertfail" not in plain and "__assertfail" in debug
