@@ -125,10 +125,10 @@ def columns_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK_ROWS: tl.constexpr):
 # First: is it right?
 
 # %% tags=["nbval-check-output"]
-x = torch.randn(300, 96, device=DEVICE)
-out = torch.empty_like(x)
-columns_kernel[(96,)](x, out, 300, 96, BLOCK_ROWS=512)
-print(torch.allclose(out, torch.softmax(x, dim=0), atol=1e-6))
+small = torch.randn(300, 96, device=DEVICE)
+shares = torch.empty_like(small)
+columns_kernel[(96,)](small, shares, 300, 96, BLOCK_ROWS=512)
+print(torch.allclose(shares, torch.softmax(small, dim=0), atol=1e-6))
 
 # %% [markdown]
 # It is. Now the size that matters: 1,024 rows and 16,384 columns in float32. `diagnose` is called
@@ -173,8 +173,8 @@ def tiles_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK_ROWS: tl.constexpr, BLOCK
 
 
 # %%
-tiles_kernel[(3,)](x, out.zero_(), 300, 96, BLOCK_ROWS=512, BLOCK_COLS=32)
-print(torch.allclose(out, torch.softmax(x, dim=0), atol=1e-6))
+tiles_kernel[(3,)](small, shares.zero_(), 300, 96, BLOCK_ROWS=512, BLOCK_COLS=32)
+print(torch.allclose(shares, torch.softmax(small, dim=0), atol=1e-6))
 sizes = {"BLOCK_ROWS": 1024, "BLOCK_COLS": 32}
 diagnose(tiles_kernel, (n_cols // 32,), big, big, n_rows, n_cols, **sizes, target="H200")
 
@@ -293,9 +293,9 @@ def slow_product_kernel(a_ptr, b_ptr, c_ptr, N, K, BLOCK: tl.constexpr):
 
 
 # %%
-a, b = (torch.empty(1024, 1024, device="meta", dtype=torch.float16) for _ in "ab")
-c = torch.empty(1024, 1024, device="meta")
-diagnose(slow_product_kernel, (16, 16), a, b, c, 1024, 1024, BLOCK=64, target="H200")
+a = torch.empty(1024, 256, device="meta", dtype=torch.float16)
+b, c = a.view(256, 1024), torch.empty(1024, 1024, device="meta")
+diagnose(slow_product_kernel, (16, 16), a, b, c, 1024, 256, BLOCK=64, target="H200")
 
 # %% [markdown]
 # ### Exercise 08.2 · A product (core)
@@ -503,9 +503,9 @@ def embed_kernel(table_ptr, index_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr
     cols = tl.arange(0, BLOCK_SIZE)
     # about 2 lines from here
     mask = (cols < n_cols) & (row >= 0)
-    x = tl.load(table_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    copied = tl.load(table_ptr + row * n_cols + cols, mask=mask, other=0.0)
     # to here
-    tl.store(out_ptr + token * n_cols + cols, x, mask=cols < n_cols)
+    tl.store(out_ptr + token * n_cols + cols, copied, mask=cols < n_cols)
 
 
 # %%
@@ -715,7 +715,7 @@ def slow_walk_kernel(a_ptr, b_ptr, c_ptr, N, K, BLOCK: tl.constexpr):
 # %% [markdown]
 # ### Exercise 08.7 · A walk along K (stretch)
 #
-# The launch is `slow_walk_kernel[(16, 16)](a, b, c, 1024, 1024, BLOCK=64)`, with `a`, `b` and `c`
+# The launch is `slow_walk_kernel[(16, 16)](a, b, c, 1024, 256, BLOCK=64)`, with `a`, `b` and `c`
 # from above. Which letter is it? Then write `walk_kernel` without it, for `M`, `N` and `K` that are
 # multiples of 64.
 

@@ -81,12 +81,12 @@ MISTAKES = {
         }, "wrong", "comes out if -100 stands for row 0",
             means="They bring the index into the table, where it names a row that nobody asked "
             "for."),
-        Mistake("nothing stored", {"x, mask=cols < n_cols)": "x, mask=mask)"},
+        Mistake("nothing stored", {"copied, mask=cols < n_cols)": "copied, mask=mask)"},
             "wrong", "never written",
             means="They mask the store as well, and the rows without a token keep what was in "
             "memory."),
         Mistake("from the end", {
-            "    x = tl.load": "    row = tl.where(row < 0, row + 50, row)\n    x = tl.load",
+            "    mask = (cols": "    row = tl.where(row < 0, row + 50, row)\n    mask = (cols",
             "(cols < n_cols) & (row >= 0)": "(cols < n_cols)",
         }, "reads outside", "outside table_ptr",
             means="They read -100 as Python does, counting from the end."),
@@ -192,9 +192,9 @@ OTHERS = {
     "08.4": [
         Other("compared with -100", {"row >= 0": "row != -100"}),
         Other("the table's first row, and then zeros", {
-            "    x = tl.load(table_ptr + row * n_cols":
+            "    copied = tl.load(table_ptr + row * n_cols":
             "    inside = row >= 0\n    row = tl.maximum(row, 0)\n"
-            "    x = tl.load(table_ptr + row * n_cols",
+            "    copied = tl.load(table_ptr + row * n_cols",
             "    mask = (cols < n_cols) & (row >= 0)\n": "",
             "mask=mask": "mask=(cols < n_cols) & inside",
         }),
