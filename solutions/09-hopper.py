@@ -22,7 +22,8 @@
 # - write a kernel in Gluon, and choose its layouts,
 # - start copies and products, and wait for the right one at the right time,
 # - build a ring of buffers, and say at which phase each side waits,
-# - divide a kernel among producer and consumer warps, and read a deadlock.
+# - divide a kernel among producer and consumer warps, and read a deadlock,
+# - let the softmax of one tile run under the products of another, and say which wait allows it.
 #
 # **You need** lessons 03, 05 and 06.
 #
@@ -33,8 +34,14 @@
 # | A ring of buffers | 10 |
 # | Producer and consumer warps | 20 |
 # | Tensor cores on request | 15 |
+# | What attention leaves idle | 2 |
+# | One consumer, and two | 10 |
+# | The next scores before this output | 15 |
+# | Which tile next | 15 |
+# | Read the fastest kernel | 4 |
+# | Against the best, again | 2 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 85 |
+# | **All, an estimate** | 133 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -61,7 +68,8 @@
 # </details>
 
 # %%
-from course import DEVICE, CourseError, check, compiles_for, draw, hint, lower, on_hopper, simulate
+from course import DEVICE, CourseError, check, compiles_for, draw, hint, lower, on_hopper
+from course import recorded, simulate
 from kernels.vector_add import add_kernel_v2
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -408,8 +416,8 @@ check("09.2", sum_kernel)
 # In that kernel the warps that compute also ask for the copies. They can only ask when they come
 # round to it, and if their work is long, the buffer that they have just read lies idle. Lesson 06
 # divided the work among warps with different jobs: a producer asks for copies and does nothing
-# else, consumers compute. There the compiler did it. In Gluon you write one function for each job, and
-# `gl.warp_specialize` starts them side by side. Each of them is called a **partition**.
+# else, consumers compute. There the compiler did it. In Gluon you write one function for each job,
+# and `gl.warp_specialize` starts them side by side. Each of them is called a **partition**.
 #
 # Now there are two questions to answer for each buffer. The consumer asks: is it full? The producer
 # asks: is it empty, may I overwrite it? So each buffer has two barriers. A copy that lands ends a
@@ -775,10 +783,592 @@ check("09.5", two_kernel)
 # </details>
 
 # %% [markdown]
+# ## Sitting 2
+#
+# A good place to stop, or to start again (in a new session, run the cells with `import` and `tiled`
+# first). So far you can
+#
+# - write down a layout, and see in the PTX what it makes of a load,
+# - wait for a copy at the phase of its round, and give a buffer back,
+# - divide a kernel among producer and consumer warps, and read a deadlock,
+# - start a product, and wait for it before its operands are overwritten.
+#
+# What follows makes attention of these parts, and then reads the course's fastest kernel.
+
+# %% [markdown]
+# ## What attention leaves idle
+#
+# *Routes: all*
+#
+# Per score, attention does two products of D numbers each, 4 * D operations on the tensor cores, and
+# one power. Tensor cores are fast, and powers come from a small unit beside them: 16 per cycle and
+# multiprocessor, says the CUDA programming guide for compute capability 9.0. With 132
+# multiprocessors at 1.83 GHz that is 3.9 * 10^12 per second, against 989 * 10^12 operations.
+#
+# **Predict:** which takes longer at D = 128, the products or the powers, and by how much?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The products, by a factor of two: 512 operations at 989 * 10^12 per second take 0.52 ps, one power
+# at 3.9 * 10^12 takes 0.26 ps. At D = 64 both take the same time.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+for head_dim in (64, 128, 256):
+    products_ps, power_ps = 4 * head_dim / 989, 1e12 / (16 * 132 * 1.83e9)
+    lost = power_ps / (products_ps + power_ps)
+    print(f"D = {head_dim:3}: {products_ps:.2f} ps of products, {power_ps:.2f} of powers: {lost:.0%}")
+
+# %% [markdown]
+# The last number is what the tensor cores lose where powers and products take turns: half of the
+# time at D = 64, a third at 128. So the one has to run while the other does. There are two ways, and
+# the best kernels take both. With two consumers, one can compute powers while the other multiplies.
+# And within one consumer, the next product can be under way during the powers.
+#
+# **On other GPUs.** The ratio is Hopper's. On sm_80, sm_89 and sm_120 the product is `mma.sync`, an
+# instruction of a single warp, which waits where it needs the result. There the overlap comes from
+# the other warps. On sm_100 products became faster and powers did not, so powers bind even more.
+
+# %% [markdown]
+# ## One consumer, and two
+#
+# *Routes: all*
+#
+# We write attention for one head with D = 64, without a mask, and for lengths that tiles of 64
+# divide. K and V pass through one ring of four buffers, in turn: tile number 2 * i is that of the
+# keys, 2 * i + 1 that of the values. Here are the ring's three actions, and the step of the online
+# softmax from lesson 06, in powers of two.
+
+
+# %%
+@gluon.jit
+def fetch_tile(desc, row, ring, full, empty, number):
+    slot, phase = number % 4, (number // 4) & 1
+    mbarrier.wait(empty.index(slot), phase ^ 1)
+    mbarrier.expect(full.index(slot), desc.nbytes_per_cta)
+    tma.async_load(desc, [row, 0], full.index(slot), ring.index(slot))
+
+
+@gluon.jit
+def wait_for(ring, full, number):
+    mbarrier.wait(full.index(number % 4), (number // 4) & 1)
+    return ring.index(number % 4)
+
+
+@gluon.jit
+def give_back(empty, number):
+    mbarrier.arrive(empty.index(number % 4), count=1)
+
+
+@gluon.jit
+def online(s, m, total, scale):
+    new_m = gl.maximum(m, gl.max(s, 1) * scale)  # scale: with log2(e)
+    p = gl.exp2(s * scale - new_m[:, None])
+    alpha = gl.exp2(m - new_m)
+    return p, new_m, total * alpha + gl.sum(p, 1), alpha
+
+
+# %% [markdown]
+# The producer loads the queries once, and then K and V tile by tile. The consumer is the loop of
+# lesson 06, one step after the other. K is stored by rows and needed transposed: `permute` says so
+# without moving a byte, because `wgmma` can read its operand either way. And P never goes to shared
+# memory. The accumulator's layout is nearly the one that a left operand needs, so `convert_layout`
+# has little to do.
+
+
+# %%
+@gluon.jit
+def load_head(q_desc, k_desc, v_desc, q, q_full, ring, full, empty, tiles):
+    mbarrier.expect(q_full, q_desc.nbytes_per_cta)
+    tma.async_load(q_desc, [gl.program_id(0) * q.shape[0], 0], q_full, q)
+    for i in range(tiles):
+        fetch_tile(k_desc, 64 * i, ring, full, empty, 2 * i)
+        fetch_tile(v_desc, 64 * i, ring, full, empty, 2 * i + 1)
+
+
+@gluon.jit
+def attend(q, ring, full, empty, tiles, scale):
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    operand: gl.constexpr = gl.DotOperandLayout(0, layout, 2)
+    zeros = gl.zeros([64, 64], gl.float32, layout)
+    m = gl.full([64], -float("inf"), gl.float32, gl.SliceLayout(1, layout))
+    total = gl.full([64], 0.0, gl.float32, gl.SliceLayout(1, layout))
+    acc = zeros
+    for i in range(tiles):
+        k = wait_for(ring, full, 2 * i)
+        s = warpgroup_mma(q, k.permute((1, 0)), zeros, use_acc=False, is_async=True)
+        s = warpgroup_mma_wait(0, deps=[s])
+        give_back(empty, 2 * i)
+        p, m, total, alpha = online(s, m, total, scale)
+        v = wait_for(ring, full, 2 * i + 1)
+        p = gl.convert_layout(p.to(v.dtype), operand)
+        acc = warpgroup_mma(p, v, acc * alpha[:, None], is_async=True)
+        acc = warpgroup_mma_wait(0, deps=[acc])
+        give_back(empty, 2 * i + 1)
+    return acc / total[:, None]
+
+
+# %% [markdown]
+# With two consumers each takes 64 of the program's 128 queries. Both read the same K and V, so each
+# byte that comes from memory is used by twice as many queries. `AHEAD` chooses between `attend` and
+# a better loop that you write in the next section.
+
+
+# %%
+@gluon.jit
+def consume(out_ptr, q, q_full, ring, full, empty, tiles, scale, NUMBER: gl.constexpr,
+            CONSUMERS: gl.constexpr, AHEAD: gl.constexpr):  # fmt: skip
+    mbarrier.wait(q_full, 0)
+    own = q.slice(64 * NUMBER, 64)
+    if AHEAD:
+        result = attend_ahead(own, ring, full, empty, tiles, scale)
+    else:
+        result = attend(own, ring, full, empty, tiles, scale)
+    rows = gl.arange(0, 64, gl.SliceLayout(1, result.type.layout))
+    rows += (gl.program_id(0) * CONSUMERS + NUMBER) * 64
+    cols = gl.arange(0, 64, gl.SliceLayout(0, result.type.layout))
+    gl.store(out_ptr + rows[:, None] * 64 + cols[None, :], result)
+
+
+@gluon.jit
+def attention_kernel(q_desc, k_desc, v_desc, out_ptr, tiles, scale,
+                     CONSUMERS: gl.constexpr, AHEAD: gl.constexpr):  # fmt: skip
+    q = gl.allocate_shared_memory(q_desc.dtype, [64 * CONSUMERS, 64], q_desc.layout)
+    ring = gl.allocate_shared_memory(k_desc.dtype, [4, 64, 64], k_desc.layout)
+    q_full = mbarrier.allocate_mbarrier()
+    full = mbarrier.allocate_mbarrier(batch=4)
+    empty = mbarrier.allocate_mbarrier(batch=4)
+    mbarrier.init(q_full, count=1)
+    for each in gl.static_range(4):
+        mbarrier.init(full.index(each), count=1)
+        mbarrier.init(empty.index(each), count=CONSUMERS)
+    fence_async_shared()
+    load = (q_desc, k_desc, v_desc, q, q_full, ring, full, empty, tiles)
+    if CONSUMERS == 1:
+        gl.warp_specialize([
+            (consume, (out_ptr, q, q_full, ring, full, empty, tiles, scale, 0, 1, AHEAD)),
+            (load_head, load),
+        ], [1], [24])  # fmt: skip
+    else:
+        gl.warp_specialize([
+            (consume, (out_ptr, q, q_full, ring, full, empty, tiles, scale, 0, 2, AHEAD)),
+            (consume, (out_ptr, q, q_full, ring, full, empty, tiles, scale, 1, 2, AHEAD)),
+            (load_head, load),
+        ], [4, 1], [240, 24])  # fmt: skip
+
+
+# %% tags=["nbval-check-output"]
+q, k, v = torch.randn(3, 256, 64, device=DEVICE).half()
+reference = torch.softmax(q.float() @ k.float().mT / 8, dim=-1) @ v.float()
+out = torch.empty(256, 64, device=DEVICE)
+scale = 1.4426950408889634 / 8  # log2(e) / sqrt(64)
+for consumers in (1, 2):
+    q_tiles = TensorDescriptor.from_tensor(q, [64 * consumers, 64], tiled(q).layout)
+    arguments = (q_tiles, tiled(k), tiled(v), out, 4, scale, consumers, False)
+    simulate(attention_kernel, (4 // consumers,), *arguments)
+    print(consumers, torch.allclose(out, reference, atol=1e-3))
+
+# %%
+on_hopper(attention_kernel, (2,), *arguments)
+
+# %% [markdown]
+# **Predict:** how many bytes of K and V does a program read per query, with one consumer and with
+# two? A tile of K or V has 64 x 64 float16.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Per tile of keys it reads 2 * 8,192 = 16,384 bytes. With one consumer they serve 64 queries, 256
+# bytes for each; with two they serve 128 queries, 128 bytes for each.
+#
+# </details>
+#
+# Registers are the price of the division. The producer is one warp, and Gluon fills its group up to
+# four: 12 warps in all, with 168 registers per thread when the program starts. `setmaxnreg` then
+# gives the consumers 240, and leaves the producer 24.
+
+# %% tags=["nbval-check-output"]
+lower(attention_kernel, *arguments, target="sm_90").resources
+
+# %% [markdown]
+# **On other GPUs.** It is `wgmma` that needs sm_90. The division of a tile among groups of warps
+# that share K and V is older: on sm_80 the warps of a program do it too, all in step.
+
+# %% [markdown]
+# ## The next scores before this output
+#
+# *Routes: all*
+#
+# Two consumers are two chances: while one is at its powers the other may multiply. Nobody sees to
+# it, though, and within each of them everything still waits for the step before. Look at the loop:
+# which two products do not need each other? The scores of tile i, and the output of tile i - 1. So
+# start both, one right after the other. The scores end first; while the tensor cores are busy
+# with the output, the softmax of the new scores is computed.
+#
+# | | tensor cores | the other units |
+# |---|---|---|
+# | before the loop | scores 0 | |
+# | | | softmax 0 |
+# | iteration i | scores i, then output i - 1 | |
+# | | output i - 1, still | softmax i |
+# | after the loop | output of the last tile | |
+#
+# Which wait says what? Products end in the order in which they were started. So
+# `warpgroup_mma_wait(1, deps=[s])` returns the scores and leaves the newest product, the output,
+# under way. Only then may K's buffer be given back. V's is still being read.
+
+# %% [markdown]
+# ### Exercise 09.6 · Scores ahead (core)
+#
+# Complete the loop: after the two products are started, wait for the scores alone and give back the
+# buffer of K; after the softmax, wait for the output and give back the buffer of V. The loop is
+# `attention_kernel`'s with `AHEAD=True`.
+
+
+# %%
+# exercise 09.6
+@gluon.jit
+def attend_ahead(q, ring, full, empty, tiles, scale):
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    operand: gl.constexpr = gl.DotOperandLayout(0, layout, 2)
+    zeros = gl.zeros([64, 64], gl.float32, layout)
+    m = gl.full([64], -float("inf"), gl.float32, gl.SliceLayout(1, layout))
+    total = gl.full([64], 0.0, gl.float32, gl.SliceLayout(1, layout))
+    acc = zeros
+    k = wait_for(ring, full, 0)
+    s = warpgroup_mma(q, k.permute((1, 0)), zeros, use_acc=False)
+    give_back(empty, 0)
+    p, m, total, alpha = online(s, m, total, scale)
+    for i in range(1, tiles):
+        k = wait_for(ring, full, 2 * i)
+        s = warpgroup_mma(q, k.permute((1, 0)), zeros, use_acc=False, is_async=True)
+        v = wait_for(ring, full, 2 * i - 1)
+        operand_p = gl.convert_layout(p.to(v.dtype), operand)
+        acc = warpgroup_mma(operand_p, v, acc, is_async=True)
+        # about 2 lines from here
+        s = warpgroup_mma_wait(1, deps=[s])
+        give_back(empty, 2 * i)
+        # to here
+        p, m, total, alpha = online(s, m, total, scale)
+        # about 2 lines from here
+        acc = warpgroup_mma_wait(0, deps=[acc])
+        give_back(empty, 2 * i - 1)
+        # to here
+        acc = acc * alpha[:, None]
+    v = wait_for(ring, full, 2 * tiles - 1)
+    acc = warpgroup_mma(gl.convert_layout(p.to(v.dtype), operand), v, acc)
+    give_back(empty, 2 * tiles - 1)
+    return acc / total[:, None]
+
+
+# %%
+check("09.6", attention_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# `warpgroup_mma_wait(n, …)` waits until at most n products are under way. The scores were started
+# first.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The keys of this iteration are tile number 2 * i. The values are those of the iteration before.
+#
+# </details>
+
+# %% [markdown]
+# Why is `acc` rescaled after its product and not before? Because `alpha` belongs to the new scores,
+# and the product under way belongs to the old ones. The terms that it adds are rescaled with all
+# that were there before.
+#
+# **On other GPUs.** A product that is left running needs `wgmma`, or `tcgen05` on sm_100. On sm_80,
+# sm_89 and sm_120 the compiler can only mix the instructions of the two products with those of the
+# softmax.
+
+# %% [markdown]
+# ## Which tile next
+#
+# *Routes: all*
+#
+# A program that does one tile of queries and ends leaves its multiprocessor idle twice: at its
+# start, until the first keys have come, and at its end, while the output is stored. A persistent
+# program (lesson 05) takes tile after tile. With a producer of its own that is worth more: it does
+# not wait for the output, and loads the next queries and keys while the consumers finish this tile.
+#
+# Under a causal mask, tiles differ in length: the first queries see few keys, the last see all.
+# Which should come first? If the longest ones come last, a few programs work long after the others
+# have ended. So the longest come first, and the short ones fill the gaps.
+#
+# How large should a tile be? Large tiles read less and compute more than the mask lets through, since
+# a tile is multiplied whole even if half of it is hidden. The cell counts the scores that are
+# computed for each one that is visible, by the queries and keys of a tile.
+
+# %% tags=["nbval-check-output"]
+for length in (512, 1024, 4096):
+    visible = length * (length + 1) / 2
+    for rows, keys in ((64, 64), (64, 128), (128, 128), (192, 128)):
+        tiles = [-(-min(first + rows, length) // keys) for first in range(0, length, rows)]
+        print(f"{length:5}: {rows:3} x {keys:3} {sum(tiles) * rows * keys / visible:.2f}")
+
+# %% [markdown]
+# At short lengths small tiles win twice. They compute less that is hidden, and there are more of
+# them, so that every multiprocessor has one. That is why the course's kernel has a second form for
+# short sequences: [one warp group](../kernels/flash_attention_hopper_small.py) with 64 queries that
+# asks for its own copies, with several programs per multiprocessor and no partition at all. While one
+# program computes powers, another one multiplies.
+
+# %% [markdown]
+# ### Exercise 09.7 · The order of tiles (core)
+#
+# Program `number` takes the tile of queries that comes at that place: the longest first. Write its
+# first row, the `tiles` of keys that any of its queries sees, and how many of these are `whole`:
+# seen in full by all its queries. Query m sees the keys up to m + `n_keys` - `n_queries`, and
+# `BLOCK_M` divides the number of queries.
+
+
+# %%
+# exercise 09.7
+@gluon.jit
+def order_kernel(out_ptr, n_queries, n_keys, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr):
+    number = gl.program_id(0)
+    blocks = gl.cdiv(n_queries, BLOCK_M)
+    # about 4 lines from here
+    first_row = (blocks - 1 - number) * BLOCK_M
+    sees = first_row + n_keys - n_queries  # the last key that the first query sees
+    tiles = gl.maximum(gl.cdiv(sees + BLOCK_M, BLOCK_N), 0)
+    whole = gl.maximum((sees + 1) // BLOCK_N, 0)
+    # to here
+    gl.store(out_ptr + 3 * number, first_row)
+    gl.store(out_ptr + 3 * number + 1, tiles)
+    gl.store(out_ptr + 3 * number + 2, whole)
+
+
+# %%
+check("09.7", order_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# The last query of the tile sees `BLOCK_M` - 1 keys more than the first. A number of keys, rounded
+# up to tiles, is the number of tiles that are seen.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# A tile is whole if the first query sees all of it. Round down.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# With more queries than keys the first ones see nothing: neither number is below 0.
+#
+# </details>
+
+# %% [markdown]
+# **On other GPUs.** Order, persistence and tile sizes are arithmetic, and hold everywhere. Only the
+# best numbers differ: how many programs there are, and what fits into shared memory (lesson 06).
+
+# %% [markdown]
+# ## Read the fastest kernel
+#
+# *Routes: all*
+#
+# [kernels/flash_attention_hopper.py](../kernels/flash_attention_hopper.py) is all of this with the
+# rest: any lengths, heads that share their keys, three head dimensions, a log-sum-exp. Read it in
+# pieces. After each one stands a question; answer it before you unfold the answer. First the ring,
+# in [its parts](../kernels/flash_attention_hopper_parts.py):
+#
+# ```python
+# @gluon.jit
+# def wait_empty(self, n):
+#     # In round 0 this is the phase before the first, which counts as ended.
+#     mbarrier.wait(self.empty.index(n % self.SLOTS), (n // self.SLOTS & 1) ^ 1)
+# ```
+#
+# **1.** `n` counts all tiles that pass through the ring, also from one tile of queries to the next.
+# Why must it not begin at 0 again?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The barriers do not begin again. Their phases go on, so the parity must come from a count that goes
+# on as well. A count that restarts after an odd number of rounds waits for the wrong phase.
+#
+# </details>
+#
+# ```python
+# slot = n % self.SLOTS
+# full = self.full.index(slot)
+# mbarrier.expect(full, desc.nbytes_per_cta, pred=pred)
+# tma.async_load(desc, coordinates, full, self.slots.index(slot), pred=pred)
+# ```
+#
+# **2.** The announcement comes before the copy. Could the phase end between the two?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# No. The announcement is the one arrival that the barrier was initialized for, but the phase also
+# lacks the announced bytes, until the copy has brought them.
+#
+# </details>
+#
+# The consumer's loop, which you have just written:
+#
+# ```python
+# S = self.scores(n)
+# O = self.output(n - 1, P, O)
+# S = warpgroup_mma_wait(1, deps=[S])  # all but the last product have ended
+# self.k_ring.release(n)
+# P, m, l, alpha = self.softmax(S, m, l, first_key, MASKED)  # while O is computed
+# O = warpgroup_mma_wait(0, deps=[O])
+# self.v_ring.release(n - 1)
+# return self.operand(P), self.rescale(O, alpha), m, l
+# ```
+#
+# **3.** K and V have a ring each here, and yours shared one. What does that change for the counts?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Tile n of the keys and tile n of the values have the same number, in two rings. Yours were tiles
+# 2 * n and 2 * n + 1 of one.
+#
+# </details>
+#
+# The producer, for one tile of queries:
+#
+# ```python
+# for i in range(1, n):
+#     k_ring.wait_empty(count + i)
+#     first_key = (n - 1 - i) * BLOCK_N
+#     k_ring.copy(program.k_desc, [batch, key_head, first_key, 0], count + i)
+#     v_ring.wait_empty(count + i - 1)
+#     v_ring.copy(program.v_desc, [batch, key_head, first_key + BLOCK_N, 0], count + i - 1)
+# ```
+#
+# **4.** Why is K[i] fetched before V[i - 1], and why does the last tile of keys come first?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The consumer needs them in that order: it starts the scores of tile i before the output of tile
+# i - 1. And the last tiles of keys are those that a mask cuts, at the diagonal and at the end of the
+# keys. With these first, the rest is one plain loop.
+#
+# </details>
+#
+# The order of the tiles:
+#
+# ```python
+# first = number // (self.heads_in_l2 * blocks) * self.heads_in_l2
+# within = number % (self.heads_in_l2 * blocks)
+# together = gl.minimum(self.heads_in_l2, columns - first)  # fewer at the end
+# block = within // together
+# if self.IS_CAUSAL and self.LONGEST_FIRST:
+#     block = blocks - 1 - block
+# ```
+#
+# **5.** `heads_in_l2` heads take turns tile by tile. Why not all of them, and why not one?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Programs that run at the same time should read the same K and V, out of the L2 cache. So only as
+# many heads take turns as have keys and values that fit there. With one head at a time, its short
+# tiles would come before the next head's long ones, and the long ones should come first.
+#
+# </details>
+#
+# The consumer, at the end of a tile of queries:
+#
+# ```python
+# total = gl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
+# O = own.rescale(O, 1.0 / total)
+# tma.store_wait(0)  # the output before this one has left its buffer
+# out_tile = program.out_tiles.index(CONSUMER)
+# out_tile.reshape([ROWS, D]).store(O.to(out_tile.dtype))
+# fence_async_shared()  # TMA sees what the warps have stored
+# tma.async_store(program.out_desc, [batch, head, first_query, 0], out_tile)
+# ```
+#
+# **6.** The store by TMA is started here, and waited for one tile later. What would go wrong without
+# that wait, and what does it gain to wait so late?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The next output would be written over one that is still being copied out. Waiting late, the copy
+# runs under a whole tile of work.
+#
+# </details>
+#
+# And the partitions:
+#
+# ```python
+# gl.warp_specialize(
+#     [(consume, (program, 0)), (consume, (program, 1)), (produce, (program,))],
+#     [4, 1], [CONSUMER_REGISTERS, PRODUCER_REGISTERS],
+# )
+# ```
+#
+# **7.** Two consumers have 240 registers per thread and their producer 24. With three, the settings
+# say 160 and 32. Why not 240 again?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A multiprocessor has 65,536 registers, and three groups of 128 threads with 240 would take 92,160.
+# Four groups, one of which holds the producer, start with 128 per thread. What the producer gives up
+# raises the three others to 160: 3 * 160 + 32 = 4 * 128.
+#
+# </details>
+#
+# **On other GPUs.** This kernel is taken on compute capability 9.0 with Triton 3.9 or newer, and
+# `flash_attention` takes lesson 06's versions everywhere else. You need not know which: the values
+# agree within the rounding of float16.
+
+# %% [markdown]
+# ## Against the best, again
+#
+# *Routes: all*
+#
+# How fast is it? The picture shows what was recorded for D = 128 without a mask: v5 of lesson 06,
+# cuDNN, and the kernel in Gluon as soon as it has been recorded on the H200. If its line is missing,
+# there is no number yet, and the course states none.
+
+# %%
+speeds = recorded("flash_attention_128")
+in_gluon = {name: name for name in speeds.series if "hopper" in name}
+shown = {"flash_attention": "v5, in tl", "torch, cuDNN": "torch, cuDNN", **in_gluon}
+draw.speeds(speeds, series=shown)
+
+# %% [markdown]
+# What cannot be said in Gluon? The named barriers of the hardware, with which FlashAttention-3
+# makes two consumers take turns on the tensor cores, and tiles whose sides are no powers of two.
+# What has it cost? A kernel for one architecture, in five files, and all the ways to be wrong that
+# you have met in this lesson. `tl` is the right choice until a measured gap is worth that.
+#
+# **On other GPUs.** The recorded numbers are an H200's. Nothing here was measured on an H100, and on
+# any other GPU there is nothing to measure: the kernel is not taken there.
+
+# %% [markdown]
 # ## What you can do now
 #
 # You can write a kernel below `tl`: choose its layouts, start its copies and products, and wait for
-# each of them where it is needed. You can divide it among warps and read a deadlock. Ask yourself:
+# each of them where it is needed. You can divide it among warps and read a deadlock. And you have
+# read an attention kernel whose every wait you can explain. Ask yourself:
 #
 # 1. A ring has 3 buffers. At which phase does the consumer wait for tile 7, and at which does the
 #    producer wait before it asks for tile 7?

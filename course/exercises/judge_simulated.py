@@ -8,6 +8,7 @@ from course.simulating.problems import DeadlockError, HazardError, SimulationErr
 from course.verifying.api import verify
 
 from .kinds import Answer, GluonKernel
+from .name_slip import slip_of
 from .result import Judged, Verdict
 
 NAMES = (
@@ -57,7 +58,10 @@ def simulated(exercise: GluonKernel, answer: Answer) -> Judged:
     for error in stopped:
         return _judged(error, verified.outcomes[-1].case)
     for outcome in verified.wrong:
-        return Judged("wrong", f"{outcome.reason}\nThe case: {outcome.case}.")
+        wrong = len(verified.outcomes) - 1
+        slip = slip_of(exercise, function, exercise.cases, wrong)
+        lines = [outcome.reason, slip, f"The case: {outcome.case}."]
+        return Judged("wrong", "\n".join(filter(None, lines)))
     return Judged("right", f"Correct in all {len(verified.outcomes)} cases, followed by simulate")
 
 

@@ -12,6 +12,10 @@ CONSUMED = (
     "        total += buffers.index(slot).load(layout).to(gl.float32)\n"
 )
 
+SCORES = "        s = warpgroup_mma_wait(1, deps=[s])\n        give_back(empty, 2 * i)\n"
+OUTPUT = "        acc = warpgroup_mma_wait(0, deps=[acc])\n        give_back(empty, 2 * i - 1)\n"
+RESCALED = "        # to here\n        acc = acc * alpha[:, None]\n"
+
 MISTAKES = {
     "09.1": [
         Mistake("one element per thread", {FOUR: "gl.BlockedLayout([1], [32], [4], [0])"},
@@ -108,6 +112,50 @@ MISTAKES = {
             "wrong", "",
             means="They start the first consumer twice; half of the result is never written."),
     ],
+    "09.6": [
+        Mistake("both products waited for", {SCORES: SCORES.replace("wait(1", "wait(0")},
+            "wrong", "the softmax waits until both products have ended",
+            means="They wait for everything, as in 09.4: right values, and the tensor cores rest "
+            "during the softmax."),
+        Mistake("the output waited for after it is rescaled",
+            {OUTPUT + RESCALED: RESCALED.replace("        # to here\n", "") + OUTPUT},
+            "does not compile", "",
+            means="They use a product before its wait has returned it."),
+        Mistake("V given back with K",
+            {SCORES: SCORES + "        give_back(empty, 2 * i - 1)\n",
+             OUTPUT: OUTPUT.replace("        give_back(empty, 2 * i - 1)\n", "")},
+            "hazard", "An early refill",
+            means="They give both buffers back after the first wait; the output still reads V."),
+        Mistake("K never given back",
+            {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},
+            "deadlock", "A missing arrive, a wait for the wrong phase",
+            means="They give back what ended last, and forget what ended first."),
+        Mistake("the values of this iteration", {OUTPUT: OUTPUT.replace("2 * i - 1", "2 * i + 1")},
+            "deadlock", "load_head waits for",
+            means="They take the output for that of this tile; it is that of the one before."),
+    ],
+    "09.7": [
+        Mistake("the shortest first", {"(blocks - 1 - number) * BLOCK_M": "number * BLOCK_M"},
+            "wrong", "if the shortest tiles come first",
+            means="They take the tiles as they are numbered; then the longest run alone at the "
+            "end."),
+        Mistake("lengths taken as equal",
+            {"sees = first_row + n_keys - n_queries": "sees = first_row"},
+            "wrong", "128 x 1 float32 and 300 x 1 float32",
+            means="They forget that the last query sees the last key, whatever the lengths are."),
+        Mistake("a whole tile too many", {"(sees + 1) // BLOCK_N": "gl.cdiv(sees + 1, BLOCK_N)"},
+            "wrong", "At [0, 2]",
+            means="They round up; a tile that the first query sees in part needs the mask."),
+        Mistake("as the first query sees", {"gl.cdiv(sees + BLOCK_M, BLOCK_N)":
+            "gl.cdiv(sees + 1, BLOCK_N)"},
+            "wrong", "At [0, 1]",
+            means="They take the tiles of the first query for those of all; the last one sees "
+            "most."),
+        Mistake("below zero", {"tiles = gl.maximum(gl.cdiv(sees + BLOCK_M, BLOCK_N), 0)":
+            "tiles = gl.cdiv(sees + BLOCK_M, BLOCK_N)"},
+            "wrong", "256 x 1 float32 and 100 x 1 float32",
+            means="They forget queries that see no key at all."),
+    ],
 }  # fmt: skip
 
 OTHERS = {
@@ -146,5 +194,21 @@ OTHERS = {
              "empty, tiles, 2)),": "empty, tiles, 1)),"}),
         Other("one product after the other",
             {"acc, is_async=True)\n" + WAITED: "acc)\n"}),
+    ],
+    "09.6": [
+        Other("the output waited for later in the line",
+            {OUTPUT + RESCALED:
+                "        waited = warpgroup_mma_wait(0, deps=[acc])\n"
+                "        give_back(empty, 2 * i - 1)\n"
+                "        acc = waited * alpha[:, None]\n"}),
+        Other("tiles by another count",
+            {SCORES: SCORES.replace("2 * i", "i + i"), OUTPUT: OUTPUT.replace("2 * i", "i + i")}),
+    ],
+    "09.7": [
+        Other("from the number of keys",
+            {"sees = first_row + n_keys - n_queries": "sees = n_keys - n_queries + first_row"}),
+        Other("the place first",
+            {"first_row = (blocks - 1 - number) * BLOCK_M":
+                "block = blocks - 1 - number\n    first_row = block * BLOCK_M"}),
     ],
 }  # fmt: skip

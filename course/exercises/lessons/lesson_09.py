@@ -1,5 +1,8 @@
 """The exercises of lesson 09."""
 
+import math
+import re
+
 import torch
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
@@ -12,6 +15,9 @@ BLOCK = 1024
 """Elements per program of exercise 09.1."""
 SIDE = 64
 """Rows and columns of a tile."""
+SCALE = math.log2(math.e) / SIDE**0.5
+BLOCK_M, BLOCK_N = 64, 32
+"""Queries and keys of a tile of exercise 09.7."""
 
 
 def _wide(stages: dict[str, str]) -> str:
@@ -57,6 +63,55 @@ def _multiplied(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return product.to(torch.promote_types(product.dtype, torch.float32))
 
 
+def _attend(
+    run: Answer, kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+) -> torch.Tensor:
+    out = torch.empty(q.shape, device=q.device)
+    for consumers in (1, 2):
+        rows = SIDE * consumers
+        arguments = (_tiled(q, rows), _tiled(k), _tiled(v), out, len(k) // SIDE, SCALE)
+        run(kernel, (len(q) // rows,), *arguments, consumers, True)
+    return out
+
+
+def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    scores = q @ k.mT / SIDE**0.5
+    wide = torch.promote_types(q.dtype, torch.float32)
+    return torch.softmax(scores, dim=-1).to(wide) @ v.to(wide)
+
+
+def _waits_apart(stages: dict[str, str]) -> str:
+    if re.search(r"wgmma\.wait_group\.sync\.aligned\s+1;", stages["ptx"]):
+        return ""
+    return (
+        "The values are right, and the softmax waits until both products have ended: wait for the "
+        "scores alone, and leave the newest product under way."
+    )
+
+
+def _order(run: Answer, kernel: Answer, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    blocks = len(q) // BLOCK_M
+    out = torch.zeros(blocks, 3, dtype=torch.int32, device=q.device)
+    run(kernel, (blocks,), out, len(q), len(k), BLOCK_M, BLOCK_N)
+    return out
+
+
+def _counted(q: torch.Tensor, k: torch.Tensor, longest_first: bool = True) -> torch.Tensor:
+    """For each tile of queries its first row, and the tiles of keys that are seen, and whole."""
+    n, m = len(k), len(q)
+    tiles = -(-n // BLOCK_N)
+    seen = torch.zeros(m, tiles * BLOCK_N, dtype=torch.bool)
+    seen[:, :n] = torch.ones(m, n).tril(n - m).bool()
+    by_tile = seen.unflatten(1, (-1, BLOCK_N)).unflatten(0, (-1, BLOCK_M)).movedim(2, 1).flatten(2)
+    first = torch.arange(0, m, BLOCK_M)
+    rows = torch.stack([first, by_tile.any(2).sum(1), by_tile.all(2).sum(1)], dim=1)
+    return (rows.flip(0) if longest_first else rows).int().to(q.device)
+
+
+def _lengths(queries: int, keys: int) -> Case:
+    return Case((Input((queries, 1)), Input((keys, 1))), seed=keys)
+
+
 def _strip(tiles: int, slots: int) -> Case:
     return Case((Input((tiles * SIDE, SIDE), HALF),), seed=tiles, scalars=(slots,))
 
@@ -98,5 +153,22 @@ EXERCISES = (
         (_strips(2 * SIDE, 5), _strips(2 * SIDE, 1)),
         absolute=1e-4,
         launch=_product,
+    ),
+    GluonKernel(
+        "09.6",
+        ("q_desc", "k_desc", "v_desc", "out_ptr", "tiles", "scale", "CONSUMERS", "AHEAD"),
+        _attention,
+        tuple(Case((Input((n, SIDE), HALF),) * 3, seed=n) for n in (384, 128)),
+        absolute=1e-3,
+        launch=_attend,
+        compiled=_waits_apart,
+    ),
+    GluonKernel(
+        "09.7",
+        ("out_ptr", "n_queries", "n_keys", "BLOCK_M", "BLOCK_N"),
+        _counted,
+        (_lengths(256, 256), _lengths(128, 300), _lengths(256, 100), _lengths(64, 64)),
+        launch=_order,
+        slips={"the shortest tiles come first": lambda q, k: _counted(q, k, longest_first=False)},
     ),
 )
