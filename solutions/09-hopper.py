@@ -38,10 +38,10 @@
 # | One consumer, and two | 10 |
 # | The next scores before this output | 15 |
 # | Which tile next | 15 |
-# | Read the fastest kernel | 4 |
-# | Against the best, again | 2 |
+# | Read the fastest kernel | 10 |
+# | Against the best, again | 3 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 133 |
+# | **All, an estimate** | 140 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -795,6 +795,11 @@ check("09.5", two_kernel)
 #
 # What follows makes attention of these parts, and then reads the course's fastest kernel.
 
+# %%
+from kernels.flash_attention_hopper_launch import Plan
+from kernels.flash_attention_hopper_settings import STEPS
+from kernels.flash_attention_launch import prepare
+
 # %% [markdown]
 # ## What attention leaves idle
 #
@@ -1247,6 +1252,29 @@ check("09.7", order_kernel)
 #
 # </details>
 #
+# What `self.softmax` calls, after its mask:
+#
+# ```python
+# m_new = gl.maximum(m, gl.max(S, axis=1))  # [ROWS]
+# base = m_new
+# if MASKED:  # where a row sees no key yet, -inf - -inf would be NaN
+#     base = gl.where(m_new == -float("inf"), 0.0, m_new)
+# P = gl.exp2(S * scale_log2 - (base * scale_log2)[:, None])  # a multiply-add, an exp2
+# alpha = gl.exp2((m - base) * scale_log2)
+# return P, m_new, l * alpha + gl.sum(P, axis=1), alpha
+# ```
+#
+# **4.** `online` had no `base`. When is it needed, and why not always?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A row that has seen no key yet has the maximum -inf, and -inf - -inf is NaN. That takes a mask.
+# Where nothing is masked, each row sees the first tile and its maximum is a number, so the
+# comparison is left out when the kernel is compiled.
+#
+# </details>
+#
 # The producer, for one tile of queries:
 #
 # ```python
@@ -1258,7 +1286,7 @@ check("09.7", order_kernel)
 #     v_ring.copy(program.v_desc, [batch, key_head, first_key + BLOCK_N, 0], count + i - 1)
 # ```
 #
-# **4.** Why is K[i] fetched before V[i - 1], and why does the last tile of keys come first?
+# **5.** Why is K[i] fetched before V[i - 1], and why does the last tile of keys come first?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1280,7 +1308,7 @@ check("09.7", order_kernel)
 #     block = blocks - 1 - block
 # ```
 #
-# **5.** `heads_in_l2` heads take turns tile by tile. Why not all of them, and why not one?
+# **6.** `heads_in_l2` heads take turns tile by tile. Why not all of them, and why not one?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1288,6 +1316,56 @@ check("09.7", order_kernel)
 # Programs that run at the same time should read the same K and V, out of the L2 cache. So only as
 # many heads take turns as have keys and values that fit there. With one head at a time, its short
 # tiles would come before the next head's long ones, and the long ones should come first.
+#
+# </details>
+#
+# How many tiles of keys there are, which you wrote as 09.7:
+#
+# ```python
+# n = gl.cdiv(self.seqlen_k, self.BLOCK_N)
+# whole = self.seqlen_k // self.BLOCK_N
+# if self.IS_CAUSAL:  # query i sees the keys up to i + seqlen_k - seqlen_q
+#     last_key = first_query + self.seqlen_k - self.seqlen_q
+#     n = gl.maximum(gl.minimum(n, gl.cdiv(last_key + self.BLOCK_M, self.BLOCK_N)), 0)
+#     whole = gl.maximum(gl.minimum(whole, (last_key + 1) // self.BLOCK_N), 0)
+# return n, n - whole
+# ```
+#
+# **7.** This one takes the minimum with the tiles that there are. Yours did without. What is
+# different?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Here the last tile of queries may be cut off by the number of queries. Its `first_query` + BLOCK_M
+# then lies past the end, and the keys that such a row would see are past the end too.
+#
+# </details>
+#
+# The consumer takes its tiles in this order:
+#
+# ```python
+# S = warpgroup_mma_wait(0, deps=[own.scores(count)])
+# program.k_ring.release(count)
+# P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
+# P = own.operand(P)
+# if schedule.IS_CAUSAL:  # otherwise only the first tile can need a mask
+#     for i in range(1, masked):
+#         P, O, m, l = own.take_overlapped(
+#             count + i, (n - 1 - i) * BLOCK_N, P, O, m, l, True
+#         )
+# for i in range(gl.maximum(masked, 1), n):
+#     P, O, m, l = own.take_overlapped(count + i, 0, P, O, m, l, False)
+# ```
+#
+# **8.** There are two loops, which v5 could not have. Why can this kernel?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# In `tl` the compiler divides one loop among the warps. Here the producer is a function of its own
+# with a loop of its own, and the consumers may have as many loops as they like, as long as both
+# count the same tiles in the same order.
 #
 # </details>
 #
@@ -1303,7 +1381,7 @@ check("09.7", order_kernel)
 # tma.async_store(program.out_desc, [batch, head, first_query, 0], out_tile)
 # ```
 #
-# **6.** The store by TMA is started here, and waited for one tile later. What would go wrong without
+# **9.** The store by TMA is started here, and waited for one tile later. What would go wrong without
 # that wait, and what does it gain to wait so late?
 #
 # <details>
@@ -1311,6 +1389,24 @@ check("09.7", order_kernel)
 #
 # The next output would be written over one that is still being copied out. Waiting late, the copy
 # runs under a whole tile of work.
+#
+# </details>
+#
+# With a D of 256 there is no room for an output beside Q, and it leaves through Q's buffer:
+#
+# ```python
+# if program.OUT_IN_Q:
+#     tma.store_wait(0)
+#     program.q_ring.release(q_count)
+# ```
+#
+# **10.** What does that cost?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Q's buffer is given back only when the output has left it. So the next Q is copied after this tile
+# of queries, and not while its last products run.
 #
 # </details>
 #
@@ -1323,7 +1419,7 @@ check("09.7", order_kernel)
 # )
 # ```
 #
-# **7.** Two consumers have 240 registers per thread and their producer 24. With three, the settings
+# **11.** Two consumers have 240 registers per thread and their producer 24. With three, the settings
 # say 160 and 32. Why not 240 again?
 #
 # <details>
@@ -1335,6 +1431,21 @@ check("09.7", order_kernel)
 #
 # </details>
 #
+# The steps of this sitting are [settings](../kernels/flash_attention_hopper_settings.py) of this one
+# kernel, but for the last, which is the small one. `simulate` follows each of them, causal, with 200
+# queries and keys, a length that no tile divides.
+
+# %% tags=["nbval-check-output"]
+q, k, v = torch.randn(3, 1, 1, 200, 64, device=DEVICE).half()
+reference = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+for name, settings in STEPS.items():
+    launch = prepare(None, q, k, v, True, None, "bhmd")
+    plan = Plan(launch, settings)
+    arguments = plan.arguments(q, k, v, launch.out, launch.lse)
+    simulate(plan.kernel, plan.grid[:1], *arguments, orders=["in order"])
+    print(f"{name:24} {torch.allclose(launch.out, reference, atol=4e-3)}")
+
+# %% [markdown]
 # **On other GPUs.** This kernel is taken on compute capability 9.0 with Triton 3.9 or newer, and
 # `flash_attention` takes lesson 06's versions everywhere else. You need not know which: the values
 # agree within the rounding of float16.
@@ -1344,15 +1455,29 @@ check("09.7", order_kernel)
 #
 # *Routes: all*
 #
-# How fast is it? The picture shows what was recorded for D = 128 without a mask: v5 of lesson 06,
-# cuDNN, and the kernel in Gluon as soon as it has been recorded on the H200. If its line is missing,
-# there is no number yet, and the course states none.
+# How fast is it, and what does each step add? The pictures show what was recorded on an H200 as a
+# share of cuDNN's speed in the same run: `flash_attention_tl` is lesson 06's best, and the others are
+# the steps of this sitting, each with those before it. Where nothing is recorded yet, the cell says
+# so, and the course states no number.
 
 # %%
-speeds = recorded("flash_attention_128")
-in_gluon = {name: name for name in speeds.series if "hopper" in name}
-shown = {"flash_attention": "v5, in tl", "torch, cuDNN": "torch, cuDNN", **in_gluon}
-draw.speeds(speeds, series=shown)
+steps = ["flash_attention_tl", "one consumer", "two consumers", "scores a tile ahead"]
+try:
+    display(draw.speeds(recorded("flash_attention_hopper_128"), steps, relative_to="torch, cuDNN"))
+except CourseError as error:
+    print(str(error).split(":")[0])
+
+# %% [markdown]
+# The same with a causal mask at D = 64, where order and size of the tiles matter. The small programs
+# are the other form of the kernel.
+
+# %%
+steps += ["longest tiles first", "persistent", "small programs"]
+try:
+    causal = recorded("flash_attention_hopper_64_causal")
+    display(draw.speeds(causal, steps, relative_to="torch, cuDNN"))
+except CourseError as error:
+    print(str(error).split(":")[0])
 
 # %% [markdown]
 # What cannot be said in Gluon? The named barriers of the hardware, with which FlashAttention-3
@@ -1360,7 +1485,7 @@ draw.speeds(speeds, series=shown)
 # What has it cost? A kernel for one architecture, in five files, and all the ways to be wrong that
 # you have met in this lesson. `tl` is the right choice until a measured gap is worth that.
 #
-# **On other GPUs.** The recorded numbers are an H200's. Nothing here was measured on an H100, and on
+# **On other GPUs.** What is recorded is an H200's. Nothing here was measured on an H100, and on
 # any other GPU there is nothing to measure: the kernel is not taken there.
 
 # %% [markdown]
