@@ -50,7 +50,15 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from triton.language.core import _aggregate as aggregate
 
 from kernels.device import LN2
-from kernels.flash_attention_hopper_parts import SIZES, Consumer, Ring, Schedule, make_ring
+from kernels.flash_attention_hopper_parts import (
+    SIZES,
+    Consumer,
+    Ring,
+    Schedule,
+    lane_sums,
+    make_ring,
+    row_sums,
+)
 
 
 @aggregate
@@ -128,7 +136,7 @@ def consume(program, CONSUMER: gl.constexpr):
         n, masked = schedule.keys(first_query)
         first_query += CONSUMER * QUERIES
         m = gl.full([ROWS], -float("inf"), gl.float32, ROW_LAYOUT)
-        l = gl.zeros([ROWS], gl.float32, ROW_LAYOUT)
+        l = lane_sums(gl.zeros([ROWS, BLOCK_N], gl.float32, S_LAYOUT))
         O = gl.zeros([ROWS, D], gl.float32, O_LAYOUT)
         q = program.q_ring.wait_full(q_count, [ROWS, D])
         own = Consumer(
@@ -160,6 +168,7 @@ def consume(program, CONSUMER: gl.constexpr):
             program.q_ring.release(q_count)  # the next Q is copied under what follows
 
         # The output leaves by TMA as Q came, which leaves out what is past the end.
+        l = row_sums(l, ROW_LAYOUT)
         total = gl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
         O = own.rescale(O, 1.0 / total)
         tma.store_wait(0)  # the output before this one has left its buffer

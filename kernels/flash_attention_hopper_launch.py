@@ -92,7 +92,10 @@ class Plan:
         )  # fmt: skip
         common = (causal, seqlen_k % settings.block_n == 0, shared)
         self.kernel: Any = small_kernel
-        self.constants: tuple[Any, ...] = (*common, settings.slots, settings.longest_first)
+        key_slots = settings.key_slots or settings.slots
+        self.constants: tuple[Any, ...] = (
+            *common, settings.slots, key_slots, settings.longest_first,
+        )  # fmt: skip
         if settings.consumers:
             self.kernel = attention_kernel
             self.constants = (

@@ -123,15 +123,31 @@ class Schedule:
 
 
 @gluon.jit
+def lane_sums(P):
+    """The sums of columns 8 apart, [ROWS, 8]: each thread adds up what it holds. The 4 threads of a
+    row exchange nothing until the end, when `row_sums` adds up what they have."""
+    ROWS: gl.constexpr = P.shape[0]
+    COLUMNS: gl.constexpr = P.shape[1]
+    return gl.sum(P.reshape([ROWS, COLUMNS // 8, 8]), axis=1)
+
+
+@gluon.jit
+def row_sums(l, LAYOUT: gl.constexpr):
+    return gl.convert_layout(gl.sum(l, axis=1), LAYOUT)  # [ROWS]
+
+
+@gluon.jit
 def softmax_step(S, m, l, scale_log2, MASKED: gl.constexpr):
-    """The online softmax takes in a tile of scores: P, the new m and l, and alpha."""
+    """The online softmax takes in a tile of scores: P, the new m and l, and alpha. l is what
+    `lane_sums` gives."""
     m_new = gl.maximum(m, gl.max(S, axis=1))  # [ROWS]
     base = m_new
     if MASKED:  # where a row sees no key yet, -inf - -inf would be NaN
         base = gl.where(m_new == -float("inf"), 0.0, m_new)
     P = gl.exp2(S * scale_log2 - (base * scale_log2)[:, None])  # a multiply-add, an exp2
     alpha = gl.exp2((m - base) * scale_log2)
-    return P, m_new, l * alpha + gl.sum(P, axis=1), alpha
+    l = l * gl.convert_layout(alpha, gl.SliceLayout(1, l.type.layout))[:, None] + lane_sums(P)
+    return P, m_new, l, alpha
 
 
 @aggregate

@@ -13,6 +13,8 @@ class HopperSettings(NamedTuple):
     """Keys of a tile."""
     slots: int
     """Tiles in the ring of K, and in that of V."""
+    key_slots: int | None = None
+    """In small_kernel: tiles in the ring of K, where they are fewer than `slots`."""
     persistent: bool = True
     """As many programs as multiprocessors, which take several tiles each. Otherwise one program
     for each tile; small_kernel has no other way."""

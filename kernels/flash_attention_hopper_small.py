@@ -3,12 +3,12 @@ multiprocessor: while one multiplies, another computes exp2, and a third waits f
 
 A program is one warp group, which owns ROWS queries and starts its own copies:
 
-    copy Q, and the first SLOTS tiles of K and of V
+    copy Q, the first KEY_SLOTS tiles of K and the first SLOTS of V
     S = Q @ K[0].T;  P, m, l, alpha = softmax step of S
     for each further tile j of keys:
         start S = Q @ K[j].T
         start O = O + P @ V[j - 1]
-        wait for S;  copy K[j + SLOTS] over K[j]
+        wait for S;  copy K[j + KEY_SLOTS] over K[j]
         P', m, l, alpha = softmax step of S
         wait for O;  copy V[j - 1 + SLOTS] over V[j - 1]
         O, P = O * alpha, P'
@@ -28,7 +28,14 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from kernels.device import LN2
-from kernels.flash_attention_hopper_parts import SIZES, Consumer, Schedule, make_ring
+from kernels.flash_attention_hopper_parts import (
+    SIZES,
+    Consumer,
+    Schedule,
+    lane_sums,
+    make_ring,
+    row_sums,
+)
 
 
 @gluon.jit
@@ -39,18 +46,17 @@ def copy_keys(ring, desc, batch, key_head, i, n, BLOCK_N: gl.constexpr):
 
 @gluon.jit
 def take_and_copy(
-    own, k_desc, v_desc, batch, key_head, i, n, P, O, m, l,
-    SLOTS: gl.constexpr, MASKED: gl.constexpr,
+    own, k_desc, v_desc, batch, key_head, i, n, P, O, m, l, MASKED: gl.constexpr
 ):
     """The scores of tile i and the output of tile i - 1, whose slots are filled anew."""
     BLOCK_N: gl.constexpr = own.schedule.BLOCK_N
     S = own.scores(i)
     O = own.output(i - 1, P, O)
     S = warpgroup_mma_wait(1, deps=[S])  # all but the last product have ended
-    copy_keys(own.k_ring, k_desc, batch, key_head, i + SLOTS, n, BLOCK_N)
+    copy_keys(own.k_ring, k_desc, batch, key_head, i + own.k_ring.SLOTS, n, BLOCK_N)
     P, m, l, alpha = own.softmax(S, m, l, (n - 1 - i) * BLOCK_N, MASKED)  # while O is computed
     O = warpgroup_mma_wait(0, deps=[O])
-    copy_keys(own.v_ring, v_desc, batch, key_head, i - 1 + SLOTS, n, BLOCK_N)
+    copy_keys(own.v_ring, v_desc, batch, key_head, i - 1 + own.v_ring.SLOTS, n, BLOCK_N)
     return own.operand(P), own.rescale(O, alpha), m, l
 
 
@@ -59,9 +65,13 @@ def small_kernel(
     q_desc, k_desc, v_desc, out_desc, lse_ptr,
     seqlen_q, seqlen_k, nheads, pairs, heads_in_l2, scale_log2,
     IS_CAUSAL: gl.constexpr, EVEN_N: gl.constexpr, HEADS_PER_KEY_HEAD: gl.constexpr,
-    SLOTS: gl.constexpr, LONGEST_FIRST: gl.constexpr,
+    SLOTS: gl.constexpr, KEY_SLOTS: gl.constexpr, LONGEST_FIRST: gl.constexpr,
 ):
-    """Program p takes tile p of the schedule. The arguments are those of attention_kernel."""
+    """Program p takes tile p of the schedule. The arguments are those of attention_kernel, and
+
+    KEY_SLOTS: tiles of K in shared memory, at most SLOTS, those of V. One will do: K[j] has been
+        read long before K[j + 1] is needed, while V[j] is needed as soon as V[j - 1] has been read.
+    """
     HEADS_PER_TILE: gl.constexpr = q_desc.block_shape[1]
     QUERIES: gl.constexpr = q_desc.block_shape[2]
     ROWS: gl.constexpr = HEADS_PER_TILE * QUERIES
@@ -76,7 +86,7 @@ def small_kernel(
         QUERIES, BLOCK_N, HEADS_PER_TILE, IS_CAUSAL, LONGEST_FIRST,
     )
     q_ring = make_ring(q_desc, 1, 1)
-    k_ring = make_ring(k_desc, SLOTS, 1)
+    k_ring = make_ring(k_desc, KEY_SLOTS, 1)
     v_ring = make_ring(v_desc, SLOTS, 1)
     fence_async_shared()  # TMA sees the mbarriers as they were initialized
 
@@ -85,30 +95,32 @@ def small_kernel(
     key_head = head // HEADS_PER_KEY_HEAD
     q_ring.copy(q_desc, [batch, head, first_query, 0], 0)
     for slot in gl.static_range(SLOTS):
-        copy_keys(k_ring, k_desc, batch, key_head, slot, n, BLOCK_N)
+        if slot < KEY_SLOTS:
+            copy_keys(k_ring, k_desc, batch, key_head, slot, n, BLOCK_N)
         copy_keys(v_ring, v_desc, batch, key_head, slot, n, BLOCK_N)
 
     m = gl.full([ROWS], -float("inf"), gl.float32, ROW_LAYOUT)
-    l = gl.zeros([ROWS], gl.float32, ROW_LAYOUT)
+    l = lane_sums(gl.zeros([ROWS, BLOCK_N], gl.float32, S_LAYOUT))
     O = gl.zeros([ROWS, D], gl.float32, O_LAYOUT)
     q = q_ring.wait_full(0, [ROWS, D])
     own = Consumer(q, k_ring, v_ring, schedule, first_query, scale_log2, ROWS, D)
     if n > 0:
         S = warpgroup_mma_wait(0, deps=[own.scores(0)])
-        copy_keys(k_ring, k_desc, batch, key_head, SLOTS, n, BLOCK_N)
+        copy_keys(k_ring, k_desc, batch, key_head, KEY_SLOTS, n, BLOCK_N)
         P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
         P = own.operand(P)
         if IS_CAUSAL:  # otherwise only the first tile can need a mask
             for i in range(1, masked):
                 P, O, m, l = take_and_copy(
-                    own, k_desc, v_desc, batch, key_head, i, n, P, O, m, l, SLOTS, True
+                    own, k_desc, v_desc, batch, key_head, i, n, P, O, m, l, True
                 )
         for i in range(gl.maximum(masked, 1), n):
             P, O, m, l = take_and_copy(
-                own, k_desc, v_desc, batch, key_head, i, n, P, O, m, l, SLOTS, False
+                own, k_desc, v_desc, batch, key_head, i, n, P, O, m, l, False
             )
         O = warpgroup_mma_wait(0, deps=[own.output(n - 1, P, O)])
 
+    l = row_sums(l, ROW_LAYOUT)
     total = gl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
     q.store(own.rescale(O, 1.0 / total).to(q.dtype))  # Q has been read
     fence_async_shared()  # TMA sees what the warps have stored

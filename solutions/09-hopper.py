@@ -1261,10 +1261,12 @@ check("09.7", order_kernel)
 #     base = gl.where(m_new == -float("inf"), 0.0, m_new)
 # P = gl.exp2(S * scale_log2 - (base * scale_log2)[:, None])  # a multiply-add, an exp2
 # alpha = gl.exp2((m - base) * scale_log2)
-# return P, m_new, l * alpha + gl.sum(P, axis=1), alpha
+# l = l * gl.convert_layout(alpha, gl.SliceLayout(1, l.type.layout))[:, None] + lane_sums(P)
+# return P, m_new, l, alpha
 # ```
 #
-# **4.** `online` had no `base`. When is it needed, and why not always?
+# **4.** `online` had no `base`. When is it needed, and why not always? And `l` was a number per row.
+# Here it is a block of [ROWS, 8], the sums of columns 8 apart. What does that save?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1272,6 +1274,10 @@ check("09.7", order_kernel)
 # A row that has seen no key yet has the maximum -inf, and -inf - -inf is NaN. That takes a mask.
 # Where nothing is masked, each row sees the first tile and its maximum is a number, so the
 # comparison is left out when the kernel is compiled.
+#
+# A row of the scores lies in 4 threads, each of which holds 2 of every 8 columns. Columns 8 apart
+# lie in the same thread, so these sums need no exchange between threads. The 4 threads add up what
+# they have once, after the last tile. The maximum cannot wait that long: each tile needs it.
 #
 # </details>
 #

@@ -55,6 +55,10 @@ class Block(OnlyKnown):
         """The elements, where they can be used already."""
         return self.array
 
+    def reshape(self, shape: Any) -> "Block":
+        """The same elements in another shape, and in a layout that only a compiler works out."""
+        return Block(self.values().reshape([int(plain(size)) for size in shape]), self.dtype)
+
     def __getitem__(self, key: Any) -> "Block":
         return Block(self.values()[key], self.dtype, self.layout)
 

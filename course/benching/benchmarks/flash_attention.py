@@ -56,13 +56,13 @@ def _cases() -> list[Case]:
     return cases
 
 
-def _by(backend: SDPBackend, causal: bool) -> Function:
-    def by_torch(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def by_torch(backend: SDPBackend, causal: bool) -> Function:
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         with sdpa_kernel(backend):
             out: torch.Tensor = scaled_dot_product_attention(q, k, v, is_causal=causal)
         return out
 
-    return by_torch
+    return call
 
 
 def operations_of(length: int, causal: bool) -> int:
@@ -80,7 +80,7 @@ VERSIONS = [
 ]
 
 
-def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
+def study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
     def make(length: int) -> tuple[torch.Tensor, ...]:
         shape = (TOKENS // length, WIDTH // head_dim, length, head_dim)
         return tuple(torch.randn(shape, dtype=dtype, device="cuda") for _ in "qkv")
@@ -89,7 +89,7 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
         return lambda length: partial(version, causal=causal)
 
     def torchs(backend: SDPBackend) -> Callable[[int], Function]:
-        return lambda length: _by(backend, causal)
+        return lambda length: by_torch(backend, causal)
 
     series: Series = {"flash_attention": ours(FLASH_ATTENTION)}
     if head_dim == 128 and dtype == torch.float16:
@@ -118,7 +118,7 @@ OPERATION = Operation(
     cases=_cases(),
     absolute=5e-3,  # probabilities are rounded to the dtype of v, and their products with v cancel
     studies=[
-        _study(head_dim, causal, dtype)
+        study(head_dim, causal, dtype)
         for dtype in (torch.float16, torch.bfloat16)
         for head_dim in (64, 128, 256)
         for causal in (False, True)
