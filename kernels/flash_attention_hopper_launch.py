@@ -17,6 +17,7 @@ from kernels.flash_attention_hopper import attention_kernel
 from kernels.flash_attention_hopper_settings import (
     ROWS,
     HopperSettings,
+    fastest_settings,
     heads_per_tile,
     heads_side_by_side,
     hopper_settings,
@@ -65,7 +66,7 @@ def servable(launch: Launch) -> bool:
 class Plan:
     """A launch for all inputs of the same shapes, strides, dtype, device and options.
 
-    settings: those of the table where it is None.
+    settings: the fastest of the table where it is None.
     """
 
     def __init__(self, launch: Launch, settings: HopperSettings | None = None) -> None:
@@ -73,7 +74,7 @@ class Plan:
         (batch, heads, length, head_dim), (_, key_heads, seqlen_k, _) = q.shape, k.shape
         shared = heads // key_heads
         if settings is None:
-            settings = hopper_settings(head_dim, causal, length, seqlen_k)
+            settings = fastest_settings(head_dim, causal, length, seqlen_k)
         together = heads_per_tile(length, shared)
         queries = settings.queries // together
         columns = batch * heads // together
@@ -183,7 +184,12 @@ def plan_of(
     copied = any(x.is_neg() for x in (q, k, v))  # for each call, so that its address is no plan's
     if len(_plans) >= MOST_PLANS:
         _plans.clear()
-    plan = _plans[key] = Plan(launch, settings) if not copied and servable(launch) else None
+    plan = None
+    if not copied and servable(launch):
+        head_dim, queries, keys = q.shape[-1], launch.q.shape[2], launch.k.shape[2]
+        settings = settings or hopper_settings(head_dim, bool(causal), queries, keys)
+        plan = Plan(launch, settings) if settings else None
+    _plans[key] = plan
     return plan
 
 

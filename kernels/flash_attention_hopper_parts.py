@@ -60,13 +60,21 @@ class Ring:
 
 @gluon.jit
 def make_ring(desc, SLOTS: gl.constexpr, RELEASES: gl.constexpr):
-    """A ring of a descriptor's blocks; RELEASES: how many consumers read each tile."""
+    """A ring of a descriptor's blocks; RELEASES: how many consumers release each tile.
+
+    With 0 nobody waits for an empty slot, and there are no such barriers: a barrier that is
+    initialized and not used again has its memory taken by the next tiles, and on an H200 that were
+    not the numbers that had been copied there.
+    """
     slots = gl.allocate_shared_memory(desc.dtype, [SLOTS] + desc.block_shape, desc.layout)
     full = mbarrier.allocate_mbarrier(batch=SLOTS)
-    empty = mbarrier.allocate_mbarrier(batch=SLOTS)
+    empty = full
+    if RELEASES > 0:
+        empty = mbarrier.allocate_mbarrier(batch=SLOTS)
     for slot in gl.static_range(SLOTS):
         mbarrier.init(full.index(slot), count=1)
-        mbarrier.init(empty.index(slot), count=RELEASES)
+        if RELEASES > 0:
+            mbarrier.init(empty.index(slot), count=RELEASES)
     return Ring(slots, full, empty, SLOTS)
 
 

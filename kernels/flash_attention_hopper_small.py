@@ -85,9 +85,9 @@ def small_kernel(
         seqlen_q, seqlen_k, nheads, pairs, heads_in_l2,
         QUERIES, BLOCK_N, HEADS_PER_TILE, IS_CAUSAL, LONGEST_FIRST,
     )
-    q_ring = make_ring(q_desc, 1, 1)
-    k_ring = make_ring(k_desc, KEY_SLOTS, 1)
-    v_ring = make_ring(v_desc, SLOTS, 1)
+    q_ring = make_ring(q_desc, 1, 0)
+    k_ring = make_ring(k_desc, KEY_SLOTS, 0)
+    v_ring = make_ring(v_desc, SLOTS, 0)
     fence_async_shared()  # TMA sees the mbarriers as they were initialized
 
     batch, head, first_query = schedule.tile(gl.program_id(0))

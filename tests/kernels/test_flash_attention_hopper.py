@@ -20,6 +20,7 @@ from kernels.flash_attention_hopper_settings import (
     SETTINGS,
     STEPS,
     HopperSettings,
+    fastest_settings,
     heads_per_tile,
     heads_side_by_side,
     hopper_settings,
@@ -185,10 +186,17 @@ def launches():
     for (head_dim, causal), rows in SETTINGS.items():
         for most, settings in rows:
             keys = int(min(most, 8192))
-            assert hopper_settings(head_dim, causal, keys, keys) == settings
+            assert fastest_settings(head_dim, causal, keys, keys) == settings
             yield from ((head_dim, causal, n, n) for n in (keys, keys - 1))
     for head_dim in FEW_QUERIES:
         yield from ((head_dim, True, ROWS, keys) for keys in (1024, 1025))
+
+
+def test_small_programs_are_left_to_tl():
+    assert hopper_settings(128, False, 65, 65) == fastest_settings(128, False, 65, 65)
+    assert not fastest_settings(64, True, 512, 512).consumers
+    assert hopper_settings(64, True, 512, 512) is None
+    assert hopper_settings(128, True, ROWS, 4096) is None
 
 
 FITTING = pytest.mark.unless_unchanged(
