@@ -2170,7 +2170,8 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 #
 # Could Triton do what FA3 does? `tl` has no words for two groups that wait for one another, or for
 # a dot that is left running. *Gluon* has: it is a language one level below, in the same package,
-# in which you choose the layouts, the buffers and the barriers yourself.
+# in which you choose the layouts, the buffers and the barriers yourself. [Lesson
+# 09](09-hopper.ipynb) does that.
 
 # %% [markdown]
 # ## Three variations

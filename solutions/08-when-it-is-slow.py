@@ -885,4 +885,5 @@ check("08.8", answer)
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/08-when-it-is-slow.py](../solutions/08-when-it-is-slow.py) has all answers.
 #
-# **Next:** take the slowest kernel of your own, and ask it the six questions.
+# **Next:** take the slowest kernel of your own, and ask it the six questions. [Lesson
+# 09](09-hopper.ipynb) goes below `tl`, to what the compiler decides for you.
