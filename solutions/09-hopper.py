@@ -979,16 +979,9 @@ for consumers in (1, 2):
 on_hopper(attention_kernel, (2,), *arguments)
 
 # %% [markdown]
-# **Predict:** how many bytes of K and V does a program read per query, with one consumer and with
-# two? A tile of K or V has 64 x 64 float16.
-#
-# <details>
-# <summary>Answer</summary>
-#
-# Per tile of keys it reads 2 * 8,192 = 16,384 bytes. With one consumer they serve 64 queries, 256
-# bytes for each; with two they serve 128 queries, 128 bytes for each.
-#
-# </details>
+# Count what the second consumer saves. Per tile of keys a program reads 2 * 8,192 = 16,384 bytes of K
+# and V. With one consumer they serve 64 queries, 256 bytes for each; with two they serve 128, and
+# each costs 128 bytes.
 #
 # Registers are the price of the division. The producer is one warp, and Gluon fills its group up to
 # four: 12 warps in all, with 168 registers per thread when the program starts. `setmaxnreg` then
