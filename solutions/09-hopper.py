@@ -343,10 +343,16 @@ print(compiles_for(tile_kernel, tiled(matrix), tiled(doubled), 0))
 draw.slide(lambda slots: draw.ring(tiles=6, slots=slots), slots=[1, 2, 3])
 
 # %% [markdown]
-# With one buffer, filling and reading take turns. With three, the reader hardly waits any more. The
-# barrier of buffer 0 ends a phase each time the buffer is full: with two buffers for tile 0, for
-# tile 2, for tile 4. So the reader of tile i waits for the phase whose number is the parity of its
-# round. The boxes of the bottom row name it.
+# With one buffer, filling and reading take turns. With three, the reader hardly waits any more. Now
+# step through two buffers, tile by tile: who waits for whom?
+
+# %%
+draw.slide(lambda read: draw.ring(tiles=5, slots=2, until=read), read=[1, 2, 3, 4, 5])
+
+# %% [markdown]
+# The barrier of buffer 0 ends a phase each time the buffer is full: for tile 0, for tile 2, for
+# tile 4. So the reader of tile i waits for the phase whose number is the parity of its round. The
+# boxes of the bottom row name it.
 
 # %% [markdown]
 # ### Exercise 09.2 · The phase of a round (core)

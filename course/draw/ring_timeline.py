@@ -64,7 +64,7 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
     for name, number, least, most in (
         ("tiles", tiles, 1, MOST_TILES),
         ("slots", slots, 1, MOST_SLOTS),
-        ("until", tiles if until is None else until, 0, MOST_TILES),
+        ("until", tiles if until is None else until, 1, MOST_TILES),
     ):
         if type(number) is not int or not least <= number <= most:
             raise CourseError(
@@ -72,7 +72,7 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
             )
     steps = tiles_in_time(tiles, slots)
     end = steps[-1].freed
-    now = end if until is None or until >= tiles else (steps[until].begun if until else 0.0)
+    now = end if until is None or until >= tiles else steps[until - 1].freed
     rows = ["producer", *(f"buffer {slot}" for slot in range(slots)), "consumer"]
     figure = new_figure(9, 0.46 * len(rows) + 1.0)
     axes = figure.subplots()
@@ -112,20 +112,22 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
     axes.set_xlim(-SIDE / (9 - SIDE) * end, end * 1.01)
     axes.set_ylim(0.9 - len(rows), 1.05)
     axes.axis("off")
-    return Picture.of(figure, _words(steps, buffers, until), colours=32)
+    return Picture.of(figure, _words(steps, buffers, now), colours=32)
 
 
-def _words(steps: list[Tile], buffers: str, until: int | None) -> str:
-    """The picture in words."""
-    shown = steps if until is None else steps[:until]
+def _words(steps: list[Tile], buffers: str, now: float) -> str:
+    """The picture in words: the waits that have begun before `now`."""
     waits = [
         f"for tile {tile.number} the producer waits for empty[{tile.slot}]"
-        for tile in shown
-        if tile.issued > tile.asked
+        for tile in steps
+        if tile.asked < min(tile.issued, now)
     ] + [
         f"for tile {tile.number} the consumer waits for full[{tile.slot}], phase {tile.phase}"
-        for tile in shown
-        if tile.begun > tile.wanted
+        for tile in steps
+        if tile.wanted < min(tile.begun, now)
     ]
-    listed = "; ".join(waits) or "nobody waits yet"
-    return f"A sketch of a ring of {buffers} and {len(steps)} tiles in time: {listed}."
+    read = sum(tile.freed <= now for tile in steps)
+    return (
+        f"A sketch of a ring of {buffers}, until {read} of {len(steps)} tiles are read: "
+        f"{'; '.join(waits)}."
+    )

@@ -53,11 +53,15 @@ def test_with_three_buffers_the_consumer_waits_for_the_first_tile_alone():
 
 
 def test_the_words_stop_where_the_picture_does():
-    assert "for tile 2" not in draw.ring(6, 2, until=2).alt
-    assert "for tile 2 the consumer waits for full[0], phase 1" in draw.ring(6, 2).alt
+    halfway, whole = draw.ring(6, 2, until=2).alt, draw.ring(6, 2).alt
+    assert "until 2 of 6 tiles are read" in halfway
+    assert "for tile 3 the producer waits for empty[1]" in halfway
+    assert "for tile 4" not in halfway
+    assert "for tile 2 the consumer" not in halfway
+    assert "for tile 2 the consumer waits for full[0], phase 1" in whole
 
 
-@pytest.mark.parametrize("wrong", [{"slots": 0}, {"tiles": 9}, {"until": 9}, {"slots": 1.5}])
+@pytest.mark.parametrize("wrong", [{"slots": 0}, {"tiles": 9}, {"until": 0}, {"slots": 1.5}])
 def test_a_ring_of_another_size_is_refused(wrong):
     with pytest.raises(CourseError, match="must be a whole number of"):
         draw.ring(**wrong)
