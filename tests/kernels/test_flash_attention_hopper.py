@@ -186,7 +186,7 @@ def launches():
     keys that its tiles divide and with keys that they do not."""
     for (head_dim, causal), rows in SETTINGS.items():
         for most, settings in rows:
-            keys = int(min(most, 8192))
+            keys = int(min(most, 16384))
             assert fastest_settings(head_dim, causal, keys, keys) == settings
             yield from ((head_dim, causal, n, n) for n in (keys, keys - 1))
     for head_dim in FEW_QUERIES:
@@ -278,10 +278,12 @@ def test_a_loop_that_spills_is_found():
 
 @pytest.fixture
 def hopper(monkeypatch):
-    """This machine's tensors that say they are on a GPU are taken to be on an H200."""
+    """This machine's tensors that say they are on a GPU are taken to be on an H200, and small
+    programs are taken as well."""
     monkeypatch.setattr(device, "_properties", lambda index: device.Gpu((9, 0), 132, 227))
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     monkeypatch.setattr(launching, "_plans", {})
+    monkeypatch.setattr(launching, "hopper_settings", fastest_settings)
     return monkeypatch
 
 
@@ -403,3 +405,15 @@ def test_a_later_call_launches_what_the_first_has_compiled_on_its_own_tensors(ho
         assert args[4] is lse
         assert args[5:] == (*plan.numbers, *plan.constants)
     assert [options for _, _, options in [*jitted, *compiled]] == [{"num_warps": 4}, {}, {}]
+
+
+@FITTING
+@pytest.mark.parametrize("settings", [HopperSettings(0, 64, 2, key_slots=1), OVERLAPPED])
+def test_every_barrier_is_used_after_it_is_initialized(settings):
+    """Else the memory of an unused one is a tile's as well."""
+    x = torch.empty(1, 2, 512, 64, dtype=torch.float16)
+    ptx = compiled(x, x, False, settings).ptx
+    waited = 2 if settings.consumers else 1
+    rings = {"q": max(settings.consumers, 1), "k": settings.key_slots or settings.slots}
+    barriers = waited * (sum(rings.values()) + settings.slots)
+    assert ptx.count("mbarrier.init") == barriers
