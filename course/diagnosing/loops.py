@@ -16,6 +16,7 @@ _AHEAD = re.compile(
 )
 _DOT = re.compile(r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma|tt\.dot_scaled)\b(?!_)")
 _STAGES = re.compile(r"^\s*\}.*\btt\.num_stages = (\d+)")
+_STEP = re.compile(r"\bstep %c(\d+)_")
 _DIVISION = re.compile(r"\barith\.(?:div|rem)[su]i\b")
 
 
@@ -34,6 +35,8 @@ class Loop:
     dots: int = 0
     stages: int | None = None
     """The depth of its own pipeline, as tl.range(…, num_stages=…) asks for; None if it does not."""
+    step: int = 0
+    """How far each iteration goes, where that is a constant; else 0."""
     divisions: list[SourceLine] = field(default_factory=list)
     """Lines that divide integers, or take a remainder."""
 
@@ -57,7 +60,9 @@ def _loops(lowered: Lowered) -> Iterator[Loop]:
         if match := _LOOP.search(row):
             line = lowered.lines.back("ttgir", number)
             stages = asked.get(line.frame) if line else None
-            opened.append((indent, Loop(match[1], line, stages=stages)))
+            step = _STEP.search(row)
+            loop = Loop(match[1], line, stages=stages, step=int(step[1]) if step else 0)
+            opened.append((indent, loop))
         elif opened:
             loop = opened[-1][1]
             loop.dots += len(_DOT.findall(row))

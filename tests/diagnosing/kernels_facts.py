@@ -39,6 +39,16 @@ def copy_row_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + row * n + i, x, mask=i < n)
 
 
+@triton.jit
+def add_up_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Each program adds the sum of n elements to one."""
+    first = tl.program_id(axis=0) * n
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in tl.range(0, n, BLOCK, num_stages=3):
+        total += tl.load(x_ptr + first + start + tl.arange(0, BLOCK))
+    tl.atomic_add(out_ptr, tl.sum(total))
+
+
 N = 2**18
 TABLE = empty(4096), empty(256 * 1024), 4096, 48, 1024
 DOUBLE = torch.float64
@@ -57,6 +67,11 @@ PAIRS = (
         "the mask keeps 50% of the lanes out",
         Launch(copy_row_kernel, (256,), (empty(256, 512), empty(256, 512), 512, 1024)),
         Launch(copy_row_kernel, (256,), (empty(256, 512), empty(256, 512), 512, 512)),
+    ),
+    Pair(
+        "updates each element of out_ptr 256 times: let a program add up more before it does",
+        Launch(add_up_kernel, (256,), (empty(N), empty(1), 1024, 1024)),
+        Launch(add_up_kernel, (8,), (empty(N), empty(1), 32768, 1024)),
     ),
     Pair(
         "is asked of L1 or L2",

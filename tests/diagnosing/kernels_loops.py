@@ -41,6 +41,16 @@ def row_sum_ahead_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + row, tl.sum(total))
 
 
+@triton.jit
+def scan_kernel(x_ptr, out_ptr, n, width, BLOCK: tl.constexpr):
+    """Running sums down the columns, one row in each iteration."""
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for row in range(n):
+        total += tl.load(x_ptr + row * width + i)
+        tl.store(out_ptr + row * width + i, total)
+
+
 HALF = torch.float16
 ROWS, DEPTH = 8448, 1024
 OPERANDS = empty(ROWS, DEPTH, dtype=HALF), empty(DEPTH, 64, dtype=HALF), empty(ROWS, 64)
@@ -69,3 +79,5 @@ TOLD = Pair(
     ),
     Launch(row_sum_ahead_kernel, (132,), (empty(132, 16384, dtype=HALF), empty(132), 16384, 512)),
 )
+WIDTH = 132 * 128
+SCAN = Launch(scan_kernel, (132,), (empty(64, WIDTH), empty(64, WIDTH), 64, WIDTH, 128))

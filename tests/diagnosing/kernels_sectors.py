@@ -73,6 +73,13 @@ def norms_of_arrays_kernel(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.sqrt(x * x + y * y))
 
 
+@triton.jit
+def to_bytes_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    """Round to bytes: a thread has 16 elements side by side, 16 bytes of out and 32 of x."""
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i).to(tl.int8))
+
+
 def row_sums(first: int) -> Launch:
     """The sums of 132 rows of a tensor from its element `first` on; each warp loads 128 bytes."""
     x = torch.zeros(132 * 4096 + first)[first:].view(132, 4096)  # a view of "meta" would not do
@@ -103,4 +110,7 @@ PAIRS = (
         Launch(norms_of_structs_kernel, (N // 1024,), (empty(N, 8), empty(N), 1024)),
         Launch(norms_of_arrays_kernel, (N // 1024,), (empty(N), empty(N), empty(N), 1024)),
     ),
+)
+BYTES = Launch(
+    to_bytes_kernel, (N // 4096,), (empty(N, dtype=torch.float16), empty(N, dtype=torch.int8), 4096)
 )

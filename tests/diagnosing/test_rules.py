@@ -134,6 +134,16 @@ def test_a_loop_over_small_blocks_is_told_to_take_larger_ones():
     assert diagnosed(whole).findings[0].change.startswith("`for … in tl.range(…, num_stages=3)`")
 
 
+def test_a_loop_that_goes_from_row_to_row_is_not_told_to_take_larger_blocks():
+    (finding,) = diagnosed(kernels_loops.SCAN).findings
+    assert finding.cause == "pipelining"
+    assert "larger blocks" not in finding.change
+
+
+def test_what_a_thread_takes_by_several_wide_instructions_is_no_waste():
+    assert diagnosed(kernels_sectors.BYTES).causes == []
+
+
 def test_a_while_loop_is_shown_by_the_first_of_its_loads():
     (finding, *_) = diagnosed(kernels_loops.PAIRS[1].slow).findings
     assert finding.text.startswith("a = tl.load(a_ptr")

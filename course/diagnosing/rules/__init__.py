@@ -29,6 +29,7 @@ FACTS: tuple[Fact, ...] = (
     facts.float64,
     facts.l2,
     facts.masked,
+    facts.updates,
     facts.widths,
     facts.banks,
     facts.launch,

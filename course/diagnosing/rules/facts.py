@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator
 
+import torch
+
 from course.lowering.memory_requests import requests_of
 from course.tracing.coalescing import WIDEST_BYTES
 
@@ -11,6 +13,8 @@ from ..shared_memory import conflicts_of
 
 OFTEN = 2.0
 """Sectors that blocks ask for, for each that memory moves, from which on it is told."""
+MANY_UPDATES = 16
+"""Atomics to one element, on average over a tensor, from which on they are told."""
 SHORT_US = 10
 """Below this a launch takes the CPU longer than the GPU."""
 MASKED = 0.25
@@ -62,6 +66,21 @@ def masked(evidence: Evidence) -> Iterator[str]:
             yield (
                 f"line {access.line}, {access.kind} {evidence.tensor(access)}: the mask keeps "
                 f"{access.masked / lanes:.0%} of the lanes out."
+            )
+
+
+def updates(evidence: Evidence) -> Iterator[str]:
+    """Atomics that go to each element many times."""
+    arguments = evidence.launch.arguments()
+    for access in evidence.accesses:
+        tensor = arguments.get(evidence.tensor(access))
+        if access.kind != "update" or not isinstance(tensor, torch.Tensor):
+            continue
+        size = tensor.numel() * tensor.element_size()
+        if (times := access.bytes * evidence.scale / size) >= MANY_UPDATES:
+            yield (
+                f"line {access.line} updates each element of {evidence.tensor(access)} "
+                f"{times:,.0f} times: let a program add up more before it does."
             )
 
 

@@ -69,10 +69,10 @@ def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
             "let more programs share a multiprocessor, so that others compute while one waits.",
         )
     if not loop.dots and loop.stages is None:
+        larger = _larger_blocks(evidence, loop, loads)
         return (
             "without tl.dot in it the compiler pipelines a loop only if it is told to.",
-            f"{_larger_blocks(evidence, loads)}`for … in {_range(loop)}`, or more programs with "
-            "shorter loops.",
+            f"{larger}`for … in {_range(loop)}`, or more programs with shorter loops.",
         )
     if (stages := evidence.stages_of(loop)) < 2:
         return f"num_stages={stages} asks for none.", f"num_stages={DEPTH} or 4."
@@ -98,9 +98,10 @@ def _range(loop: Loop) -> str:
     return "range(…)" if loop.dots else f"tl.range(…, num_stages={DEPTH})"
 
 
-def _larger_blocks(evidence: Evidence, loads: list[AccessCounts]) -> str:
-    """The beginning of a change to try where blocks are too small for what a thread could load."""
-    blocks = [access for access in loads if access.block > 1]
+def _larger_blocks(evidence: Evidence, loop: Loop, loads: list[AccessCounts]) -> str:
+    """The beginning of a change to try where a loop goes from block to block, and these are too
+    small for what a thread could load."""
+    blocks = [access for access in loads if access.block == loop.step]
     shares = [access.block * access.itemsize / evidence.threads for access in blocks]
     if not shares or max(shares) >= WIDEST_BYTES:
         return ""

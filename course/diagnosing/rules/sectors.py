@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.tracing.coalescing import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors, sectors_of
@@ -46,7 +47,12 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
                 "let the last index of the block go along the axis whose stride is 1, or store "
                 "the tensor so that what is read together lies together.",
             )
-        elif wasteful and access.bytes_per_thread and not is_narrow(evidence, access):
+        elif (
+            wasteful
+            # Of what a thread takes by several instructions as wide as can be, each skips the rest.
+            and 0 < access.bytes_per_thread < WIDEST_BYTES
+            and not is_narrow(evidence, access)
+        ):
             yield _finding(
                 evidence,
                 access,
