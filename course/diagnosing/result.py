@@ -137,12 +137,13 @@ class Diagnosis:
 
     def _times(self) -> list[str]:
         """The estimate, and beside it what was measured."""
-        if self.work is None:
-            return []
-        part, us = self.work.longest
-        rows = [f"estimated {time_text(self.work.us)}, of which {part} {time_text(us)}"]
-        if self.measured_us is not None and self.explained is not None:
+        rows = []
+        if self.work is not None:
+            part, us = self.work.longest
+            rows.append(f"estimated {time_text(self.work.us)}, of which {part} {time_text(us)}")
+        if self.measured_us is not None:
             rows.append(f"measured {time_text(self.measured_us)}")
+        if self.explained is not None:
             if self.explained < EXPLAINED:
                 rows.append(
                     f"The estimate explains {self.explained:.0%} of the measured time: what takes "

@@ -98,6 +98,15 @@ def test_a_time_below_the_estimate_makes_its_gains_an_order_and_no_more(monkeypa
         assert ("The estimate is 2.0 times the measured time" in said.to_html()) == doubted
 
 
+def test_a_launch_that_is_not_followed_is_timed_all_the_same(monkeypatch):
+    monkeypatch.setattr(api, "measured_us", lambda *_: 12.5)
+    args = kernels_sectors.copy_row_kernel, (256,), *COLUMN
+    said = diagnose(*args, num_ctas=2)
+    assert "measured 12.5 us" in str(said)
+    assert "estimated" not in str(said).replace("not estimated", "")
+    assert said.explained is None
+
+
 ALONE = "The launch could not be followed, so that only its compiled code was judged: "
 
 
