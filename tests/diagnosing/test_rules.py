@@ -192,6 +192,11 @@ def test_maxnreg_is_advised_only_where_nothing_spills_with_it(monkeypatch):
     assert f"at {asked[0]} it would hold" in fits.what
 
 
+def test_accesses_of_which_a_mask_keeps_out_as_many_lanes_share_a_sentence():
+    (fact,) = (each for each in diagnosed(kernels_facts.PAIRS[2].slow).facts if "mask" in each)
+    assert re.search(r"50% of the lanes out: line \d+ \(load x_ptr\), line \d+ \(store out", fact)
+
+
 FACTS = kernels_facts.PAIRS
 
 

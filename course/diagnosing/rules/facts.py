@@ -1,6 +1,7 @@
 """What is worth knowing of a launch and claims no gain: each a sentence."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 
 import torch
@@ -59,14 +60,15 @@ def l2(evidence: Evidence) -> Iterator[str]:
 
 
 def masked(evidence: Evidence) -> Iterator[str]:
-    """Lanes that a mask keeps out."""
+    """Lanes that a mask keeps out, once for all accesses of which it keeps out as many."""
+    places: dict[str, list[str]] = defaultdict(list)
     for access in evidence.accesses:
         lanes = access.masked + access.bytes // max(1, access.itemsize)
         if lanes and access.masked / lanes >= MASKED:
-            yield (
-                f"line {access.line}, {access.kind} {evidence.tensor(access)}: the mask keeps "
-                f"{access.masked / lanes:.0%} of the lanes out."
-            )
+            place = f"line {access.line} ({access.kind} {evidence.tensor(access)})"
+            places[f"{access.masked / lanes:.0%}"].append(place)
+    for part, lines in places.items():
+        yield f"the mask keeps {part} of the lanes out: {', '.join(dict.fromkeys(lines))}."
 
 
 def updates(evidence: Evidence) -> Iterator[str]:
