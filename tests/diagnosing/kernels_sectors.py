@@ -80,6 +80,24 @@ def to_bytes_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.load(x_ptr + i).to(tl.int8))
 
 
+@triton.jit
+def rotate_pairs_kernel(x_ptr, out_ptr, cos, sin, BLOCK: tl.constexpr):
+    """Turn each pair of neighbors by an angle, the first ones and the second ones by themselves."""
+    first = 2 * (tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK))
+    x, y = tl.load(x_ptr + first), tl.load(x_ptr + first + 1)
+    tl.store(out_ptr + first, x * cos - y * sin)
+    tl.store(out_ptr + first + 1, x * sin + y * cos)
+
+
+@triton.jit
+def rotate_split_pairs_kernel(x_ptr, out_ptr, cos, sin, BLOCK: tl.constexpr):
+    """The same, with both of each pair in one block."""
+    i = tl.program_id(axis=0) * 2 * BLOCK + tl.arange(0, 2 * BLOCK)
+    x, y = tl.split(tl.reshape(tl.load(x_ptr + i), (BLOCK, 2)))
+    turned = tl.join(x * cos - y * sin, x * sin + y * cos)
+    tl.store(out_ptr + i, tl.reshape(turned, (2 * BLOCK,)))
+
+
 def row_sums(first: int) -> Launch:
     """The sums of 132 rows of a tensor from its element `first` on; each warp loads 128 bytes."""
     x = torch.zeros(132 * 4096 + first)[first:].view(132, 4096)  # a view of "meta" would not do
@@ -113,4 +131,9 @@ PAIRS = (
 )
 BYTES = Launch(
     to_bytes_kernel, (N // 4096,), (empty(N, dtype=torch.float16), empty(N, dtype=torch.int8), 4096)
+)
+ROTATED = Pair(
+    "sectors",
+    Launch(rotate_pairs_kernel, (N // 1024,), (empty(2 * N), empty(2 * N), 0.6, 0.8, 1024)),
+    Launch(rotate_split_pairs_kernel, (N // 1024,), (empty(2 * N), empty(2 * N), 0.6, 0.8, 1024)),
 )

@@ -24,6 +24,7 @@ from tests.diagnosing import (
 
 PAIRS = [
     *kernels_sectors.PAIRS,
+    kernels_sectors.ROTATED,
     *kernels_gathers.PAIRS,
     *kernels_widths.PAIRS,
     kernels_widths.SHIFTED,
@@ -138,6 +139,13 @@ def test_a_loop_that_goes_from_row_to_row_is_not_told_to_take_larger_blocks():
     (finding,) = diagnosed(kernels_loops.SCAN).findings
     assert finding.cause == "pipelining"
     assert "larger blocks" not in finding.change
+
+
+def test_one_of_each_pair_of_neighbors_is_to_be_moved_with_the_other():
+    findings = diagnosed(kernels_sectors.ROTATED.slow).findings
+    assert all("tl.split" in finding.change for finding in findings)
+    (column, *_) = diagnosed(kernels_sectors.PAIRS[0].slow).findings
+    assert "tl.split" not in column.change
 
 
 def test_what_a_thread_takes_by_several_wide_instructions_is_no_waste():

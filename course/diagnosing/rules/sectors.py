@@ -16,6 +16,19 @@ APART = 1.5
 """Sectors of a whole block over the least from which on its addresses lie apart."""
 
 
+ONE_OF_TWO = 2.2
+"""Sectors of a whole block over the least up to which it may take one element of each pair."""
+APART_CHANGE = (
+    "let the last index of the block go along the axis whose stride is 1, or store the tensor so "
+    "that what is read together lies together."
+)
+MOVE_PAIRS = (
+    "where these are one of each pair of neighbors, move both in one block, and take them apart by "
+    "tl.split or put them together by tl.join; or store the tensor so that what is read together "
+    "lies together."
+)
+
+
 def wasted(evidence: Evidence) -> Iterator[Finding]:
     """Lines whose warps ask for more sectors than the bytes that they move take."""
     for access in evidence.accesses:
@@ -44,8 +57,7 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
                 needed,
                 "neighbors in the block lie apart in memory, so that each sector of 32 bytes "
                 "serves few of them.",
-                "let the last index of the block go along the axis whose stride is 1, or store "
-                "the tensor so that what is read together lies together.",
+                MOVE_PAIRS if access.touched / needed < ONE_OF_TWO else APART_CHANGE,
             )
         elif (
             wasteful
