@@ -27,12 +27,13 @@
 # | What to ask first | 2 |
 # | One slow kernel | 10 |
 # | Mend one yourself | 25 |
+# | What a profiler adds | 10 |
 # | Settings last | 1 |
-# | Wrong on the GPU | 15 |
-# | It never comes back | 10 |
+# | Wrong on the GPU | 20 |
+# | It never comes back | 3 |
 # | More slow kernels | 4 |
-# | Stretch exercises | 55 |
-# | **All, an estimate** | 122 |
+# | Stretch exercises | 80 |
+# | **All, an estimate** | 155 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -60,7 +61,8 @@
 # </details>
 
 # %%
-from course import DEVICE, CourseError, apart, check, cost, diagnose, hint, lower
+from course import DEVICE, CourseError, apart, check, cost, diagnose, draw, gpu_report, hint
+from course import kernel_metrics, lower, step_profile
 import torch
 import triton
 import triton.language as tl
@@ -350,6 +352,131 @@ check("08.2", answer)
 # </details>
 
 # %% [markdown]
+# ## What a profiler adds
+#
+# *Routes: all*
+#
+# All of this was counted and estimated. At some point you have to measure, and a profiler answers
+# two questions that no count answers. Which kernel of a whole program takes the time? And what is a
+# GPU busy with while one kernel runs?
+#
+# The first comes first. **Proton** is the profiler that Triton brings along. You mark parts of a
+# program with scopes, and it makes a tree of them, with the kernels as leaves:
+#
+# ```python
+# import triton.profiler as proton
+#
+# proton.start("step")  # writes step.hatchet
+# with proton.scope("backward"):
+#     ...
+# proton.finalize()
+# ```
+#
+# In a shell, `proton-viewer -m time/us step.hatchet` prints the tree. (If it says that it cannot
+# find `libcupti.so`, set `TRITON_CUPTI_LIB_PATH` to the folder in which PyTorch's packages have
+# it.) Here is the tree of a training step that was recorded on an H200: attention, matrix products
+# and softmax are the course's kernels, the rest is PyTorch's. It trains the last layer of a language
+# model, whose gradient begins with "softmax of the logits minus 1 at each token's target".
+
+# %% tags=["nbval-check-output"]
+profile = step_profile()
+print(profile.tree("one_hot"))
+
+# %% [markdown]
+# The attention kernel, which took a whole lesson, is 6 % of the step. If it took no time at all,
+# you would hardly notice. Nearly half of the step goes into "minus the targets", which changes one
+# number in each row of 32,000, and no kernel there is slow: they move what they were asked to move.
+# `one_hot` makes a matrix of 64-bit integers of 4,096 x 32,000, which is 1 GB to fill, to convert
+# and to subtract. Subtracting 1 at the right places does the same:
+
+# %% tags=["nbval-check-output"]
+print(profile.tree("in place"))
+
+# %% [markdown]
+# One line of Python, and the step takes 1,039 us in place of 1,845. So look at the tree before you
+# look at a kernel. And before you start on a kernel, work out what there is to gain.
+
+# %% [markdown]
+# ### Exercise 08.9 · Twice as fast (stretch)
+#
+# Somebody makes `attention_kernel` twice as fast. By how many percent does the step `in place` get
+# shorter?
+
+# %%
+# exercise 08.9
+percent = None
+# about 1 line from here
+percent = 100 * (102 / 2) / 1039
+# to here
+
+# %%
+check("08.9", percent)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# How many microseconds does the kernel lose, and how many does the step have?
+#
+# </details>
+
+# %% [markdown]
+# The second question is for **Nsight Compute**, NVIDIA's profiler for single kernels. It reads the
+# GPU's own counters. There are thousands of them, and five are enough to begin with:
+#
+# ```sh
+# ncu --clock-control none --metrics gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,… python script.py
+# ```
+#
+# This is what it said of the softmax down the columns, recorded with the three kernels from above.
+# The names of the metrics are in `kernel_metrics().launches`. The first five rows are the five to
+# look at. The sectors are there so that you can compare them with what `diagnose` counted without a
+# GPU. The last two rows are a time without the profiler, which is never quite the same, and the
+# bytes that must move over that time.
+#
+# **Predict:** in which row will you find out what the first kernel was waiting for, the one with a
+# column per program?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# In that of the L2 cache, at 81 %. Device memory is nearly idle: it delivers each sector once, and
+# the eight programs that need a piece of it find it in the L2 cache. `diagnose` had said "of which
+# L2". The counted sectors are exactly those of the counters.
+#
+# </details>
+
+# %%
+metrics = kernel_metrics()
+metrics
+
+# %% [markdown]
+# Look for the row with the largest percentage: near 80 % or more, that part of the GPU is what the
+# kernel waits for. In the second column memory and L2 are busy, but look at what with: more sectors
+# go to spills than to the matrix. And here the estimate was wrong: `diagnose` had expected 41 us from
+# this kernel, and it took 203. An estimate ranks causes; it is no promise. On a GPU `diagnose` would
+# have said so, because it measures there, and where the estimate explains less than 70 % of the time,
+# you are told.
+#
+# The third column is the interesting one. It is seven times as fast as the first, no rule finds a
+# cause, and still no part of the GPU is above 66 %. Then look at the last of the five: 12 % of the
+# warps that could be there are there. With 214 registers per thread and 256 threads, a
+# multiprocessor holds a single program, and while that one waits for its column sums nothing else is
+# done. Low percentages everywhere and few warps: that is what *waiting* looks like. The change to
+# try is a narrower tile, so that two or three programs share a multiprocessor. There is room: a copy
+# moves 4.2 TB/s, and the last row says 2.6.
+#
+# The roofline shows the same two kernels under the roofs of the data sheet. Both do the same
+# operations for the same bytes, so they stand above each other. (The cell takes a while: it follows
+# both launches.)
+
+# %%
+whole = (big, big, n_rows, n_cols)
+slow = cost(columns_kernel, (n_cols,), *whole, BLOCK_ROWS=1024, target="H200")
+fast = cost(tiles_kernel, (n_cols // 32,), *whole, **sizes, num_warps=8, target="H200")
+draw.roofline(metrics.timed({"a column": slow, "32, 8 warps": fast}))
+
+# %% [markdown]
 # ## Settings last
 #
 # *Routes: all*
@@ -448,17 +575,37 @@ def print_a_block():
 apart(print_a_block, interpret=True)
 
 # %% [markdown]
-# On a GPU each *thread* prints a line of its own, in no order that you could rely on, with the
-# numbers of its program and its place in the block. So print little: one program, one value. (Put
-# `if tl.program_id(axis=0) == 0:` before it.) The lines go to the standard output of the process,
-# which for a notebook is the terminal where Jupyter was started, and not the cell.
+# On a GPU each *thread* prints a line of its own, with the numbers of its program and the place in
+# the block. Here is what the same kernel printed on an H200, with one warp.
+#
+# **Predict:** the two programs have blocks of 4 elements. How many lines are there?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 64. A warp has 32 threads whatever the block is, so each of the 4 elements is in 8 threads, and
+# each of these prints it. Two programs print twice as many.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+gpu_report("printed")
+
+# %% [markdown]
+# So print little: one program, one value. (Put `if tl.program_id(axis=0) == 0:` before it.) And
+# look in the right place: the lines go to the standard output of the process, which for a notebook
+# is the terminal where Jupyter was started, and not the cell.
 #
 # `tl.device_assert(condition, message)` is for what depends on data. It is compiled only if the
 # environment has `TRITON_DEBUG=1` when the kernel is compiled, or if the launch says `debug=True`;
 # otherwise it is as if it were not there, and costs nothing. The interpreter does not look at it
-# either. So it finds what it is for on a GPU, with the variable set.
-#
-# Here is a kernel that could use one. It copies a row of a table for each token: `out[i] =
+# either. On a GPU a failed assertion names its line, the program (CUDA's *block*) and the thread:
+
+# %% tags=["nbval-check-output"]
+gpu_report("assertion")
+
+# %% [markdown]
+# Here is a kernel that needs one. It copies a row of a table for each token: `out[i] =
 # table[index[i]]`. The tokens are padded to equal lengths, and padding has the index -100, as in
 # PyTorch's losses.
 
@@ -528,6 +675,68 @@ check("08.4", embed_kernel)
 # </details>
 
 # %% [markdown]
+# What if you have neither an assertion nor the course's tools? Then there is **compute-sanitizer**,
+# which comes with CUDA: it runs any program and checks each access of each kernel on the GPU itself.
+# Its tool `memcheck` looks for accesses outside of what was allocated. Here is a script whose kernel
+# doubles 1,000 numbers in blocks of 128 and has no mask, without the checker and with it. Its lines
+# 44 and 45 are `x = tl.load(x_ptr + offsets)` and `tl.store(out_ptr + offsets, 2 * x)`.
+
+# %% tags=["nbval-check-output"]
+print(gpu_report("out of bounds"))
+print(gpu_report("out of bounds, checked"))
+
+# %% [markdown]
+# By itself the script finishes, and its result is right: what it reads and overwrites behind the
+# end belongs to nobody yet. That is how such a kernel gets into a code base. The checker names the
+# access (a read of 4 bytes), the thread and the block, and how far outside the address is. Program
+# 7 begins at element 896, so lane 104 is element 1,000, the first that is not there. The line is
+# where the tool saw it, and it can be one too late, as here: the read stands in line 44.
+#
+# The variable in front of the command matters. PyTorch cuts its tensors out of large allocations,
+# and a checker that knows only those sees nothing wrong where one tensor ends and the next begins.
+# With `PYTORCH_NO_CUDA_MEMORY_CACHING=1` each tensor is an allocation of its own.
+
+# %% [markdown]
+# ### Exercise 08.10 · How many errors? (stretch)
+#
+# The checker counted 24 errors, one for each thread that read outside. (It stopped the program
+# there, before the stores.) The same kernel is launched on 900 elements in place of 1,000, again in
+# blocks of 128 with one element per thread. How many errors does it count?
+
+# %%
+# exercise 08.10
+errors = None
+# about 1 line from here
+errors = 8 * 128 - 900
+# to here
+
+# %%
+check("08.10", errors)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# How many programs are there, and how many lanes do they have together?
+#
+# </details>
+
+# %% [markdown]
+# And if an address is so far out that the GPU itself notices? Then you get an error without any
+# checker, and it costs you the session:
+
+# %% tags=["nbval-check-output"]
+gpu_report("illegal access")
+
+# %% [markdown]
+# The launch itself raised nothing, because a launch only puts work into a queue. The error came at
+# the next call that waited. From then on *every* call that needs the GPU raises the same error, also
+# those that have nothing to do with it, and no tensor on the GPU can be read any more. What is on
+# the CPU is untouched: save it, restart the notebook's kernel, and run the launch under
+# compute-sanitizer. (`check`, `verify` and `apart` launch in a process of their own, so that this
+# happens there.)
+
+# %% [markdown]
 # ## It never comes back
 #
 # *Routes: all*
@@ -556,7 +765,9 @@ def endless_count_kernel(edges_ptr, x_ptr, out_ptr, n_edges):
 # Do not launch it here. If a launch hangs on a GPU, the notebook's stop button does not help: it
 # interrupts Python, and Python is not what hangs. The GPU goes on until the process that launched
 # it has ended, so you would have to restart the kernel of the notebook and lose your variables.
-# `apart` runs a function in a process of its own and ends that process when its time is over.
+# `apart` runs a function in a process of its own and ends that process when its time is over. Below
+# that you see two programs that were recorded on an H200, one after the other. The first waits for a
+# flag that nobody sets, and was ended in the same way; the second found the GPU as usable as before.
 
 
 # %%
@@ -567,6 +778,7 @@ def count():
 
 
 apart(count, timeout_s=2)
+print(gpu_report("hang"), gpu_report("after the hang"), sep="\n\n")
 
 # %% [markdown]
 # How do you find out *why*? Take a small case and print what should change in the loop: with
@@ -574,7 +786,7 @@ apart(count, timeout_s=2)
 # hand, which for a loop of halves is quick.
 
 # %% [markdown]
-# ### Exercise 08.5 · A range that does not shrink (core)
+# ### Exercise 08.5 · A range that does not shrink (stretch)
 #
 # Write the two lines so that the loop ends: `out[i]` is the number of edges that are at most
 # `x[i]`. The edges are sorted float32 numbers, and the launch has one program per number. In

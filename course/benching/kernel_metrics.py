@@ -1,8 +1,10 @@
 """What Nsight Compute says of a slow kernel and of those that it was mended to, as recorded."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from course.gpus.recorded import Recorded
+from course.tracing.result import Cost
 
 from .result import FOLDER
 
@@ -23,6 +25,7 @@ SECTORS = {
     "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum": "sectors of spills, stored",
 }
 """What `cost` counts, by the GPU's own counters, and what moves because registers are short."""
+BESIDE = ("time without the profiler, us", "what must move in that time, TB/s")
 
 
 @dataclass(frozen=True)
@@ -36,16 +39,25 @@ class KernelMetrics(Recorded):
     bytes: int
     """What each launch must move: its input read once, its output written once."""
 
+    def timed(self, costs: Mapping[str, Cost]) -> dict[str, Cost]:
+        """What `cost` counted for some of the launches, with the times that were measured here.
+
+        Raises KeyError for a launch that was not recorded.
+        """
+        return {name: replace(cost, measured_us=self.us[name]) for name, cost in costs.items()}
+
     def __str__(self) -> str:
         names = list(self.launches)
         labels = METRICS | SECTORS
-        width = max(map(len, [*labels.values(), "time without the profiler, us"]))
+        width = max(map(len, [*labels.values(), *BESIDE]))
         rows = ["  ".join([" " * width, *(f"{name:>18}" for name in names)])]
         for metric, label in labels.items():
             cells = [_cell(metric, self.launches[name][metric]) for name in names]
             rows.append("  ".join([f"{label:{width}}", *(f"{cell:>18}" for cell in cells)]))
-        times = [f"{self.us[name]:>18.0f}" for name in names]
-        rows.append("  ".join([f"{'time without the profiler, us':{width}}", *times]))
+        times = [f"{self.us[name]:.0f}" for name in names]
+        speeds = [f"{self.bytes / self.us[name] / 1e6:.2f}" for name in names]
+        for label, cells in zip(BESIDE, (times, speeds), strict=True):
+            rows.append("  ".join([f"{label:{width}}", *(f"{cell:>18}" for cell in cells)]))
         return "\n".join([*rows, self.source])
 
     __repr__ = __str__

@@ -32,11 +32,12 @@ def test_metrics_are_shown_beside_each_other_with_their_units():
         machine=MACHINE, launches={"slow": values, "fast": values}, us={"slow": 320, "fast": 40},
         bytes=2**27,
     )  # fmt: skip
-    rows = {row[:32].strip(): row[32:].split() for row in str(metrics).splitlines()[:-1]}
+    rows = {row[:34].strip(): row[34:].split() for row in str(metrics).splitlines()[:-1]}
     assert rows[""] == ["slow", "fast"]
     assert rows["time, us"] == ["321", "321"] and rows["sectors loaded"] == ["42", "42"]
     assert rows["memory, % of its peak"] == ["42%", "42%"]
     assert rows["time without the profiler, us"] == ["320", "40"]
+    assert rows["what must move in that time, TB/s"] == ["0.42", "3.36"]
     assert KernelMetrics.from_json(metrics.to_json()).launches == metrics.launches
 
 
@@ -89,6 +90,7 @@ def test_a_tree_is_shown_with_what_takes_longest_first():
     [
         ("tiles_kernel", "tiles_kernel"),
         ("void at::native::(anonymous namespace)::f<at::A<1>, (B)2>(int, C*)", "f"),
+        ("_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_", "elementwise_kernel"),
     ],
 )
 def test_kernels_are_named_without_types(name, shown):
@@ -99,6 +101,12 @@ def test_a_report_leaves_out_what_nobody_reads():
     text = "\n".join(["=========", *map(str, range(40))])
     lines = gpu_reports.shortened(text).splitlines()
     assert lines[0] == "0" and lines[-1] == "39" and "… (16 more lines)" in lines
+
+
+def test_a_report_ends_where_pythons_own_traceback_begins():
+    said = "Invalid read\n<frozen runpy>:128: a warning\nat 0x7fc6ca80 in gpu_reports.py:45"
+    said = f"{said}\nTraceback (most recent call last):\n  File x"
+    assert gpu_reports.shortened(said) == "Invalid read\nat 0x… in wrong.py:45"
 
 
 def test_a_report_prints_as_a_shell_would_show_it():

@@ -8,7 +8,9 @@ import types
 import pytest
 import torch
 
-from course import diagnose, lower
+from course import diagnose, gpu_report, kernel_metrics, lower, step_profile
+from course.benching.kernel_metrics import METRICS, SECTORS, TIME
+from course.diagnosing.result import EXPLAINED
 from course.lessons.source import ROOT, lesson_sources, solved
 
 (SOURCE,) = [source for source in lesson_sources() if source.name.startswith("08")]
@@ -118,6 +120,66 @@ def test_the_recorded_kernels_are_the_lessons(cells):
     for name in ("columns_kernel", "tiles_kernel"):
         (text,) = [cell for cell in cells if cell.startswith(f"@triton.jit\ndef {name}(")]
         assert functions(text)[name] == recorded[name]
+
+
+def test_the_profile_says_what_the_lesson_says_of_it():
+    profile = step_profile()
+    assert profile.recorded
+    first, mended = profile.steps["one_hot"], profile.steps["in place"]
+    assert (round(first.us), round(mended.us)) == (1845, 1039)
+    attention = first.at("forward", "attention")
+    assert round(100 * attention.us / first.us) == 6
+    assert round(mended.at("forward", "attention").us) == 102
+    assert 0.4 < first.at("backward", "minus the targets").us / first.us < 0.5
+    assert 1.0e9 < 4096 * 32_000 * 8 < 1.1e9
+
+
+def test_the_metrics_say_what_the_lesson_says_of_them(lesson):
+    metrics = kernel_metrics()
+    slow, spills, mended = metrics.launches.values()
+    busy = [metric for metric in METRICS if metric != TIME]
+    memory, l2, multiprocessors, warps = busy
+    assert round(slow[l2]) == 81 and slow[memory] < 10
+    assert max(mended[each] for each in (memory, l2, multiprocessors)) < 66.5
+    assert round(mended[l2]) == 66 and round(mended[warps]) == 12
+    loaded, stored, *of_spills = SECTORS
+    assert (slow[loaded], slow[stored]) == (2**24, 2**24)
+    assert sum(spills[each] for each in of_spills) > spills[loaded] + spills[stored]
+    us = list(metrics.us.values())
+    assert round(us[1]) == 203 and 7 < us[0] / us[2] < 7.5
+    assert f"{metrics.bytes / us[2] / 1e6:.1f}" == "2.6"
+    estimated = [
+        softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32, **options).estimated_us
+        for options in ({}, {"num_warps": 8})
+    ]
+    assert round(estimated[0]) == 41 and all(
+        estimate / measured < EXPLAINED
+        for estimate, measured in zip(estimated, us[1:], strict=True)
+    )
+    x = empty(1024, 16384)
+    resources = lower(
+        lesson.tiles_kernel, x, x, 1024, 16384, BLOCK_ROWS=1024, BLOCK_COLS=32, num_warps=8,
+        target="sm_90",
+    ).resources  # fmt: skip
+    assert (resources.registers, resources.programs_per_sm) == (214, 1)
+
+
+def test_the_reports_say_what_the_lesson_says_of_them():
+    source = (ROOT / "course/benching/record/gpu_reports.py").read_text().split("\n")
+    assert source[43].strip() == "x = tl.load(x_ptr + offsets)"
+    assert source[44].strip() == "tl.store(out_ptr + offsets, 2 * x)"
+    checked = gpu_report("out of bounds, checked").said
+    assert "read of size 4" in checked and "wrong.py:45" in checked
+    assert "thread (104,0,0) in block (7,0,0)" in checked and 7 * 128 + 104 == 1000
+    assert "ERROR SUMMARY: 24 errors" in checked and 8 * 128 - 1000 == 24
+    assert "1000 right elements of 1000" in gpu_report("out of bounds").said
+    printed = gpu_report("printed").said.split("\n")
+    left = int(re.search(r"\((\d+) more lines\)", "\n".join(printed))[1])
+    assert len(printed) - 1 + left == 64
+    errors = gpu_report("illegal access").said.split("\n")
+    assert [("illegal memory access" in line) for line in errors] == [True] * 3 + [False]
+    assert "stopped" in gpu_report("hang").ended
+    assert "1024 of 1024" in gpu_report("after the hang").said
 
 
 def test_assertions_on_the_device_are_compiled_only_if_asked_for(lesson):

@@ -2,11 +2,11 @@
 
     python -m course.benching.record.gpu_reports folder
 
-writes folder/reports.json; it needs compute-sanitizer for some. Each program runs in a process of
-its own, since some end the use of the GPU for their process, and one never ends.
+writes folder/reports.json; some need compute-sanitizer. Each program has a process of its own.
 """
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -166,6 +166,10 @@ PROGRAMS: dict[str, Callable[[], None]] = {
 }
 
 
+ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+"""Another one in each run."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A program with its environment and the tool that watches it."""
@@ -216,7 +220,8 @@ def measure() -> Reports:
 
 def _report(case: Case) -> Report:
     settings = [f"{name}={value}" for name, value in case.environ.items()]
-    program = [sys.executable, "-m", MODULE, "--run", case.program]
+    quiet = ["-W", "ignore::RuntimeWarning:runpy"]  # the package has imported the module already
+    program = [sys.executable, *quiet, "-m", MODULE, "--run", case.program]
     ended = run_command(["env", *settings, *case.tool, *program], case.most_s)
     shown = [*settings, *case.tool, "python", SCRIPT]
     return Report(
@@ -228,13 +233,20 @@ def _report(case: Case) -> Report:
 
 def shortened(text: str) -> str:
     """What was said, without paths of this machine, and no more than a reader looks at."""
-    own = f"{content()}{os.sep}course/benching/record/gpu_reports.py"
-    lines = [line.replace(own, SCRIPT).rstrip() for line in text.splitlines()]
-    lines = [line for line in lines if line.strip("= ")]
+    own = Path(__file__)
+    where = (f"{content()}{os.sep}course/benching/record/{own.name}", own.name)
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("Traceback "):  # how it ended is said by itself, in a clause
+            break
+        if line.strip("= ") and not line.startswith("<frozen runpy>"):
+            for path in where:
+                line = line.replace(path, SCRIPT)
+            lines.append(ADDRESS.sub("0x…", line).rstrip()[:MOST_COLUMNS])
     if len(lines) > MOST_LINES:
         left = f"… ({len(lines) - MOST_LINES} more lines)"
         lines = [*lines[: MOST_LINES - 4], left, *lines[-4:]]
-    return "\n".join(line[:MOST_COLUMNS] for line in lines)
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -162,11 +162,22 @@ def _node(tree: dict[str, Any]) -> Node:
 
 
 def short(name: str) -> str:
-    """A kernel's name without its types, its namespaces and its parameters."""
+    """A kernel's name without its types, its namespaces and its parameters, mangled or not."""
+    if name.startswith("_ZN"):
+        return _last_identifier(name.removeprefix("_ZN"))[:LONGEST_NAME]
     plain = name.removeprefix("void ")
     while (without := re.sub(r"<[^<>]*>|\([^()]*\)", "", plain)) != plain:
         plain = without
     return plain.split("::")[-1].strip()[:LONGEST_NAME]
+
+
+def _last_identifier(mangled: str) -> str:
+    """The last of the names with which a mangled one begins, each behind its length."""
+    last = mangled
+    while match := re.match(r"(\d+)(?=\D)", mangled):
+        end = match.end() + int(match[1])
+        last, mangled = mangled[match.end() : end], mangled[end:]
+    return last
 
 
 def _profile(folder: Path) -> None:

@@ -169,6 +169,27 @@ MISTAKES = {
             "wrong", "computes with PyTorch",
             means="They let PyTorch do the work that the kernel is for."),
     ],
+    "08.9": [
+        Mistake("the kernel's own gain", 50, "wrong", "what the kernel gains",
+            means="They report what the kernel gains; whoever waits for the step sees its share "
+            "of the whole."),
+        Mistake("all of the kernel", 9.85, "wrong", "no time at all",
+            means="They take twice as fast for gone."),
+        Mistake("of the forward pass", 9.5, "wrong", "the question is about the step",
+            means="They divide by the branch of the tree that they look at, and not by its root."),
+        Mistake("a fraction", 0.0491, "wrong", "power of ten",
+            means="They give a fraction where percent are asked for."),
+    ],
+    "08.10": [
+        Mistake("those that are there", 4, "wrong", "have an element",
+            means="They count the lanes of the last program that are right."),
+        Mistake("as before", 24, "wrong", "with 1,000 elements",
+            means="They take the number from the report; it depends on the length."),
+        Mistake("a whole program", 128, "wrong", "a whole program",
+            means="They count the last program, which has a few elements still."),
+        Mistake("all lanes", 1024, "wrong", "all lanes",
+            means="They count lanes, and most of these read what is there."),
+    ],
 }  # fmt: skip
 
 OTHERS = {
@@ -229,4 +250,6 @@ OTHERS = {
         Other("larger blocks", {"4096": "8192"}),
         Other("blocks of 1,024", {"4096": "1024"}),
     ],
+    "08.9": [Other("rounded", 4.9), Other("more digits", 4.91)],
+    "08.10": [Other("a float", 124.0), Other("from a remainder", 128 - 900 % 128)],
 }  # fmt: skip

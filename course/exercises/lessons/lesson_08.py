@@ -3,15 +3,18 @@
 import torch
 import triton
 
+from course.benching.step_profile import step_profile
 from course.exercises.cause_gone import CauseGone
 from course.exercises.diagnosis import Diagnosis
-from course.exercises.kinds import Answer, Choice, Kernel, Launcher
+from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
 MULTIPROCESSORS = 132
 """Of an H100 or H200."""
 IGNORED = -100
 """PyTorch's number for a target that does not count."""
+PROFILE = step_profile().steps["in place"]
+"""The training step of which the lesson shows the profile, as it was mended."""
 ONE_BY_ONE = "There is no loop in it."
 NO_DOT = "There is no tl.dot in it."
 
@@ -177,6 +180,19 @@ EXERCISES = (
         ),
         counted=CauseGone(("tensor cores", "older dot"), (16, 16), _product_args, {"BLOCK": 64}),
     ),
+    Number(
+        "08.9",
+        right=100 * PROFILE.at("forward", "attention").us / 2 / PROFILE.us,
+        unit="percent",
+        because="Half of 102 us, of 1,039 us.",
+        slips={
+            50: "That is what the kernel gains, and it is a tenth of the step.",
+            100 * PROFILE.at("forward", "attention").us / PROFILE.us: "That is the kernel's whole "
+            "share: it would have to take no time at all.",
+            100 * PROFILE.at("forward", "attention").us / 2 / PROFILE.at("forward").us: "That is "
+            "the part of the forward pass; the question is about the step.",
+        },
+    ),
     Choice(
         "08.3",
         right="b",
@@ -202,6 +218,19 @@ EXERCISES = (
         ),
         launch=_embed,
         slips={"-100 stands for row 0": lambda table: table[_indices(TOKENS, table).clamp(min=0)]},
+    ),
+    Number(
+        "08.10",
+        right=124,
+        unit="errors",
+        relative=0.0,
+        because="8 programs have 1,024 lanes together, and 900 of them have an element.",
+        slips={
+            4: "That is how many lanes of the last program have an element.",
+            24: "That is with 1,000 elements.",
+            128: "That is a whole program; four of its lanes have an element.",
+            1024: "These are all lanes; 900 of them read what is there.",
+        },
     ),
     Kernel(
         "08.5",
