@@ -1056,10 +1056,37 @@ check("08.8", answer)
 # of it.
 
 # %% [markdown]
+# ## In practice
+#
+# compute-sanitizer has another tool, `racecheck`. It looks for threads of one program that touch the
+# same place in shared memory with nothing between them that makes one wait for the other. In
+# Triton's own language the compiler places those waits, so you will seldom need it. In Gluon, in
+# lesson 09, you place them. Here is a script in Gluon that copies a block to shared memory and
+# reads it before the copy is done, without the checker and with it.
+
+# %% tags=["nbval-check-output"]
+print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
+
+# %% [markdown]
+# By itself the script got 1 of 128 elements right. Under the checker, which slows everything down,
+# all 128 came out right: the copy had the time that nobody had given it. The race is reported all the
+# same, because the checker looks for what is missing and not at the values. A wrong result that
+# goes away when you look at it is a race until shown otherwise.
+#
+# ## On your own
+#
+# - Call `diagnose` for `tiles_kernel` with tiles of 16 and of 8 columns. Which part takes longest
+#   now? With a GPU, time both: does a narrower tile beat the 8 warps above?
+# - Take `TRITON_DEBUG=1` and a kernel of yours with a `tl.device_assert`. Compare
+#   `lower(…).counts["ptx"]` with `debug=True` and without: what does an assertion cost?
+# - Write a `proton.scope` around each part of a program of your own. Which part did you expect to be
+#   the longest?
+#
 # ## What you can do now
 #
-# You have an order in which to ask why a kernel is slow, and a tool that asks for you. Ask
-# yourself:
+# You have an order in which to ask why a kernel is slow, and a tool that asks for you. You know which
+# numbers of a profiler to read first, and what a GPU says of kernels that are wrong or never end.
+# Ask yourself:
 #
 # 1. `diagnose` lists two causes, with gains of about 5.5 and 1.2 times. You mend the second one
 #    first. What will you measure?
@@ -1097,5 +1124,12 @@ check("08.8", answer)
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/08-when-it-is-slow.py](../solutions/08-when-it-is-slow.py) has all answers.
 #
-# **Next:** take the slowest kernel of your own, and ask it the six questions. [Lesson
-# 09](09-hopper.ipynb) goes below `tl`, to what the compiler decides for you.
+# **Next:** [lesson 09](09-hopper.ipynb). You write kernels a level below `tl`, in Gluon, where layouts,
+# copies and waits are yours. Before that, take the slowest kernel of your own, and ask it the six
+# questions.
+#
+# ## Further reading
+#
+# - [Proton](https://github.com/triton-lang/triton/tree/main/third_party/proton), with its tutorials
+# - NVIDIA's manuals of [Nsight Compute](https://docs.nvidia.com/nsight-compute/) and of
+#   [compute-sanitizer](https://docs.nvidia.com/compute-sanitizer/)

@@ -178,6 +178,9 @@ def test_the_reports_say_what_the_lesson_says_of_them():
     assert len(printed) - 1 + left == 64
     errors = gpu_report("illegal access").said.split("\n")
     assert [("illegal memory access" in line) for line in errors] == [True] * 3 + [False]
+    assert "right elements: 1 of 128" in gpu_report("race").said
+    raced = gpu_report("race, checked").said
+    assert "Race reported" in raced and "right elements: 128 of 128" in raced
     assert "stopped" in gpu_report("hang").ended
     assert "1024 of 1024" in gpu_report("after the hang").said
 
