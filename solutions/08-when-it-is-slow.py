@@ -360,7 +360,7 @@ check("08.2", answer)
 # two questions that no count answers. Which kernel of a whole program takes the time? And what is a
 # GPU busy with while one kernel runs?
 #
-# The first comes first. **Proton** is the profiler that Triton brings along. You mark parts of a
+# Start with the first. **Proton** is the profiler that Triton brings along. You mark parts of a
 # program with scopes, and it makes a tree of them, with the kernels as leaves:
 #
 # ```python
@@ -372,9 +372,9 @@ check("08.2", answer)
 # proton.finalize()
 # ```
 #
-# In a shell, `proton-viewer -m time/us step.hatchet` prints the tree. (If it says that it cannot
-# find `libcupti.so`, set `TRITON_CUPTI_LIB_PATH` to the folder in which PyTorch's packages have
-# it.) Here is the tree of a training step that was recorded on an H200: attention, matrix products
+# In a shell, `proton-viewer -m time/us step.hatchet` prints the tree. (If Proton cannot find
+# `libcupti.so`, set `TRITON_CUPTI_LIB_PATH` to a folder with one. PyTorch's packages bring it, under a
+# name that ends in a version, so make a link to it.) Here is the tree of a training step that was recorded on an H200: attention, matrix products
 # and softmax are the course's kernels, the rest is PyTorch's. It trains the last layer of a language
 # model, whose gradient begins with "softmax of the logits minus 1 at each token's target".
 
@@ -385,9 +385,9 @@ print(profile.tree("one_hot"))
 # %% [markdown]
 # The attention kernel, which took a whole lesson, is 6 % of the step. If it took no time at all,
 # you would hardly notice. Nearly half of the step goes into "minus the targets", which changes one
-# number in each row of 32,000, and no kernel there is slow: they move what they were asked to move.
-# `one_hot` makes a matrix of 64-bit integers of 4,096 x 32,000, which is 1 GB to fill, to convert
-# and to subtract. Subtracting 1 at the right places does the same:
+# number in each row of 32,000. Its kernels are not to blame, since they move what they were asked
+# to move. `one_hot` makes a matrix of 64-bit integers of 4,096 x 32,000, which is 1 GB to fill, to
+# convert and to subtract. Subtracting 1 at the right places does the same:
 
 # %% tags=["nbval-check-output"]
 print(profile.tree("in place"))
@@ -455,8 +455,8 @@ metrics
 # kernel waits for. In the second column memory and L2 are busy, but look at what with: more sectors
 # go to spills than to the matrix. And here the estimate was wrong: `diagnose` had expected 41 us from
 # this kernel, and it took 203. An estimate ranks causes; it is no promise. On a GPU `diagnose` would
-# have said so, because it measures there, and where the estimate explains less than 70 % of the time,
-# you are told.
+# have told you, because it measures there, and says so where the estimate explains less than 70 % of
+# the time. It would have said so of the third kernel as well: 32 us estimated, and 51 measured.
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
 # cause, and still no part of the GPU is above 66 %. Then look at the last of the five: 12 % of the
@@ -466,9 +466,9 @@ metrics
 # try is a narrower tile, so that two or three programs share a multiprocessor. There is room: a copy
 # moves 4.2 TB/s, and the last row says 2.6.
 #
-# The roofline shows the same two kernels under the roofs of the data sheet. Both do the same
-# operations for the same bytes, so they stand above each other. (The cell takes a while: it follows
-# both launches.)
+# The roofline shows the first and the third kernel under the roofs of the data sheet. Both do the
+# same operations for the same bytes, so one stands straight above the other. (The cell takes a
+# while: it follows both launches.)
 
 # %%
 whole = (big, big, n_rows, n_cols)
@@ -503,8 +503,8 @@ draw.roofline(metrics.timed({"a column": slow, "32, 8 warps": fast}))
 # ### Exercise 08.3 · Well tuned and slow (stretch)
 #
 # A kernel takes one row per program and is tuned with `key=["n_cols"]`. A server warms up with a
-# request of 8 rows, and then it gets requests of 65,536 rows of the same width. It is a third
-# slower than the same kernel in the author's benchmark, which starts with 65,536 rows. Why?
+# request of 8 rows, and then it gets requests of 65,536 rows of the same width. They
+# take longer than in the author's benchmark, which starts with 65,536 rows. Why?
 #
 # - **a** It tunes again for each request.
 # - **b** It uses what was best for 8 rows.
