@@ -101,7 +101,7 @@ def _study(name: str, dtype: torch.dtype) -> Study:
     return Study(
         name=name,
         x_name=f"columns of {str(dtype).removeprefix('torch.')}",
-        xs=WIDTHS,
+        xs=[width for width in WIDTHS if width >= 1024],
         make=make,
         # d_out and x are read once, d_x is written once; one rstd per row is read.
         bytes=lambda d_out, x, weight, rstd: 3 * x.nbytes + 2 * weight.nbytes + rstd.nbytes,
@@ -124,8 +124,5 @@ OPERATION = Operation(
     reference=reference,
     cases=_cases(),
     absolute=3e-5,  # sums of float32 cancel
-    studies=(
-        _study("rms_norm_backward", torch.float32),
-        _study("rms_norm_backward_bfloat16", torch.bfloat16),
-    ),
+    studies=(_study("rms_norm_backward_bfloat16", torch.bfloat16),),
 )
