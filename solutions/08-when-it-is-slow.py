@@ -18,7 +18,9 @@
 # - mend the six usual causes, and show by a count that the cause is gone,
 # - read what Proton and Nsight Compute say, and know which five numbers to look at first,
 # - find an access outside a tensor, a failed assertion and a loop without end on a GPU, and know
-#   what your session can still do after each.
+#   what your session can still do after each,
+# - take an operation of your own from a specification to an operator with a gradient, and say
+#   whether it was worth it.
 #
 # **You need** lessons 01 to 05. You need no GPU: what only a GPU can show was recorded on one.
 #
@@ -32,8 +34,17 @@
 # | Wrong on the GPU | 20 |
 # | It never comes back | 3 |
 # | More slow kernels | 4 |
-# | Stretch exercises | 80 |
-# | **All, an estimate** | 155 |
+# | The specification | 5 |
+# | The forward pass | 20 |
+# | Count and diagnose | 7 |
+# | The gradient on paper | 20 |
+# | The gradient of the weight | 20 |
+# | The operator | 25 |
+# | Against torch.compile | 4 |
+# | Your report | 1 |
+# | Cross-entropy | 1 |
+# | Stretch exercises | 75 |
+# | **All, an estimate** | 246 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -1051,9 +1062,740 @@ check("08.8", answer)
 # %% [markdown]
 # ## Sitting 2: an operation of your own
 #
-# The first sitting was about kernels of others: count, name the cause, mend it, count again, and
-# what to do where a kernel is wrong or hangs. Now take an operation of your own model through all
-# of it.
+# A good place to stop, or to start again. The first sitting was about kernels of others: count,
+# name the cause, mend it, count again, and what to do where a kernel is wrong or hangs.
+#
+# Now you take one operation all the way, as you would one of your own: from a few lines of PyTorch
+# to an operator that a model trains with. It is RMSNorm, which large language models apply twice in
+# each layer. This sitting goes as far as a forward kernel that is right, counted and diagnosed. The
+# third one adds the gradient, the operator and the measurement. In a new session, begin here.
+#
+# The exercises ask for the parts. Between them the lesson runs the course's own parts, which the
+# import below calls `finished`, so that you can read on when one of yours does not work yet. Put
+# yours in their place as soon as `check` has found them right.
+
+# %%
+from course import DEVICE, MODE, bench, check, cost, diagnose, draw, hint, matrices
+from course import recorded, verify
+from kernels import rms_norm as finished
+import torch
+import triton
+import triton.language as tl
+
+# %% [markdown]
+# ## The specification
+#
+# *Routes: all*
+#
+# RMSNorm divides each row by the root of the mean of its squares, and multiplies each column by a
+# weight that the model learns:
+#
+# ```
+# rstd[m]   = 1 / sqrt(mean(x[m] * x[m]) + eps)
+# out[m, n] = x[m, n] * rstd[m] * weight[n]
+# ```
+#
+# (`rstd` is short for "reciprocal of the standard deviation", a name that other norms have used for
+# longer. `eps` is tiny. It keeps a row of zeros from being divided by zero.)
+#
+# In a model it is often spelled out, one step per line. That is your specification: it says
+# what must come out, for which dtypes, and where a result is rounded.
+
+
+# %%
+def rms_norm_in_steps(x, weight, eps=1e-6):
+    wide = x.float()
+    squares = wide.square()
+    rstd = torch.rsqrt(squares.mean(dim=-1, keepdim=True) + eps)
+    normed = wide * rstd
+    weighted = normed * weight
+    return weighted.to(x.dtype)
+
+
+# %% [markdown]
+# Is it worth a kernel? Count before you write anything. Each line that handles a whole matrix is a
+# kernel of its own: it reads its inputs from memory, and writes its result there. (`rstd` is one
+# number per row, and the weight stays in the cache, so leave both out.)
+#
+# **Predict:** how many bytes per element do these lines move for an `x` in bfloat16, and how many
+# would do?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 40, and 4 would do: read `x` once and write the result once, with 2 bytes each. From the second
+# line on everything has 4 bytes per element, and the mean reads a matrix and writes next to
+# nothing.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+read = {"float": 2, "square": 4, "mean": 4, "normed": 4, "weighted": 4, "to": 4}
+written = {"float": 4, "square": 4, "mean": 0, "normed": 4, "weighted": 4, "to": 2}
+print(sum(read.values()) + sum(written.values()), "bytes per element, where", 2 + 2, "would do")
+
+# %% [markdown]
+# So a single kernel can be ten times as fast as the lines one by one. That is a bound and no
+# promise: `torch.compile` fuses them too, and you will have to compare with that, not with the
+# lines.
+#
+# The second thing to write before the kernel is the reference, which says what is right.
+# `verify` gives it float64. Why not take the specification? Its first line turns float64 into
+# float32, so the reference would be rounded like the kernel, and an error of the kernel's size
+# would no longer show.
+
+
+# %%
+def rms_norm_reference(x, weight):
+    return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + 1e-6) * weight
+
+
+# %% [markdown]
+# ## The forward pass
+#
+# *Routes: all*
+#
+# The kernel is close to the softmax of lesson 04: one program per row, the row in registers, one
+# reduction. Three questions decide whether it is right:
+#
+# - Which number must a lane without an element hold, so that the sum of the squares stays the same?
+# - The mean divides by a number of elements. Is that `n_cols` or `BLOCK_N`?
+# - In which dtype are the squares added up, if `x` has 16 bits?
+#
+# It also stores `rstd`. Nobody asked for it, so why? The gradient needs it, as you will see. Four
+# bytes per row save the backward pass a reduction over all of `x`.
+
+# %% [markdown]
+# ### Exercise 08.11 · RMSNorm forward (core)
+#
+# Write the kernel, for `x` in float32 or float16. Rows are `stride_xm` elements apart, and those of
+# `out` lie side by side. Compute in float32; a store rounds. `rstd_ptr` points to one float32 per
+# row. The exercise launches one program per row, and `BLOCK_N` is a power of two that is not below
+# `n_cols`.
+
+
+# %%
+# exercise 08.11
+@triton.jit
+def rms_norm_kernel(
+    x_ptr, weight_ptr, out_ptr, rstd_ptr, n_cols, stride_xm, eps, BLOCK_N: tl.constexpr
+):
+    row = tl.program_id(axis=0).to(tl.int64)
+    cols = tl.arange(0, BLOCK_N)
+    mask = cols < n_cols
+    # about 5 lines from here
+    x = tl.load(x_ptr + row * stride_xm + cols, mask=mask, other=0.0).to(tl.float32)
+    weight = tl.load(weight_ptr + cols, mask=mask).to(tl.float32)
+    rstd = 1 / tl.sqrt(tl.sum(x * x, axis=0) / n_cols + eps)
+    tl.store(rstd_ptr + row, rstd)
+    tl.store(out_ptr + row * n_cols + cols, x * rstd * weight, mask=mask)
+    # to here
+
+
+# %%
+check("08.11", rms_norm_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Begin with the two loads, each with `.to(tl.float32)`. A masked lane of `x` adds its square to the
+# sum.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `tl.sum(x * x, axis=0)` is one number per program. `eps` is added to the mean, under the root.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# Two stores: `rstd` is one number and needs no mask, and the result has the mask of the loads.
+#
+# </details>
+
+# %% [markdown]
+# Now the launcher. It has types, since it is to become an operator: PyTorch reads there what the
+# operator takes and returns. `wrap` is from lesson 04: on a GPU it marks the launch for
+# `torch.compile`. Is your kernel right? Then write `kernel = rms_norm_kernel`.
+
+# %%
+kernel = finished.rms_norm_kernel_v2
+wrap = torch.library.wrap_triton if MODE.gpu else lambda kernel: kernel
+
+
+def forward(x: torch.Tensor, weight: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+    x, n_cols, out = x.contiguous(), x.shape[1], torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rstd = torch.empty(x.shape[0], dtype=torch.float32, device=x.device)
+    if x.numel():
+        sizes = {"n_cols": n_cols, "stride_xm": n_cols, "BLOCK_N": triton.next_power_of_2(n_cols)}
+        wrap(kernel)[(x.shape[0],)](x, weight.contiguous(), out, rstd, eps=eps, **sizes)
+    return out, rstd
+
+
+# %% [markdown]
+# Right or wrong comes first, before anything about speed. `matrices(with_row=True)` makes a matrix
+# and a row for each of its cases: odd sizes, empty ones, strides, other dtypes, and NaN and
+# infinities among the elements.
+
+# %%
+result = verify(
+    lambda x, weight: forward(x, weight, 1e-6)[0], rms_norm_reference, matrices(with_row=True)
+)
+print(result)
+assert result.right
+
+# %% [markdown]
+# ## Count and diagnose
+#
+# *Routes: all*
+#
+# A batch of 8,192 tokens of a model with 4,096 columns, in bfloat16. Tensors on the device `meta`
+# have sizes and no memory, so you can count a launch that you could never interpret.
+#
+# **Predict:** how many bytes does the launch load, and how many of them are distinct? Remember that
+# each program loads the weight.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `x` has 8,192 x 4,096 x 2 = 67,108,864 bytes. Each of 8,192 programs loads 8,192 bytes of weight,
+# which are as many again: 134,217,728 in all. But the weights are always the same 8,192 bytes, so
+# only 67,117,056 are distinct, and the rest comes from the cache.
+#
+# </details>
+
+# %%
+x = torch.empty(8192, 4096, dtype=torch.bfloat16, device="meta")
+weight, rstd = x[0], torch.empty(8192, device="meta")
+sizes = {"n_cols": 4096, "stride_xm": 4096, "eps": 1e-6, "BLOCK_N": 4096}
+cost(kernel, (8192,), x, weight, x, rstd, **sizes, target="H200")
+
+# %% [markdown]
+# Memory binds, no sector is wasted, and nothing spills. Does `diagnose` see anything that you do
+# not?
+
+# %%
+diagnose(kernel, (8192,), x, weight, x, rstd, **sizes, target="H200")
+
+# %% [markdown]
+# At this size the kernel is done: nothing but its own bytes is left to wait for. That is worth
+# finding out early, since otherwise you spend an afternoon on warps and stages. But your users will
+# have other sizes. Take the widest rows that somebody may ask for: 32,768 float32.
+
+# %%
+x = torch.empty(4096, 32768, device="meta")
+weight, rstd = x[0], torch.empty(4096, device="meta")
+wide = {"n_cols": 32768, "stride_xm": 32768, "eps": 1e-6, "BLOCK_N": 32768}
+diagnose(kernel, (4096,), x, weight, x, rstd, **wide, target="H200")
+
+# %% [markdown]
+# Four warps are 128 threads, and 32,768 columns are 256 numbers for each of them. That is more than
+# the 255 registers that a thread can have, and the weight wants as many again. More warps share the
+# row among more threads, so take 16.
+
+# %%
+diagnose(kernel, (4096,), x, weight, x, rstd, **wide, num_warps=16, target="H200")
+
+# %% [markdown]
+# Nearly. With 512 threads a multiprocessor of 65,536 registers has 128 for each. `x` takes 64 of
+# them, and something else takes as many. Even 32 warps would spill, with half the registers for
+# each thread.
+#
+# **Predict:** read your kernel again. What is kept in registers while the program waits for the sum,
+# besides `x`? Does it have to be there by then?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The weight: 64 numbers per thread, loaded before the sum and used after it. The advice says it in
+# general: "compute one after another what is kept at the same time". Nothing needs the weight
+# before `rstd` is known, so load it afterwards. It comes from a cache, and other programs work
+# meanwhile.
+#
+# </details>
+#
+# The last version of the finished kernel differs from its version 2 in that line. (And in hints for
+# the cache, and in `ALIGN`, a number of elements that it tells the compiler every row is a multiple
+# of.)
+
+# %%
+late = finished.rms_norm_kernel_v5
+diagnose(late, (4096,), x, weight, x, rstd, **wide, ALIGN=4, num_warps=16, target="H200")
+
+# %% [markdown]
+# One line moved down, and nothing spills. Such a change is hard to find by trying settings: no block
+# size and no number of warps would have done it.
+
+# %% [markdown]
+# ## Sitting 3: train with it
+#
+# Another good place to stop. You have a specification, a reference, and a forward kernel that is
+# right, counted and diagnosed. (In a new session, run the import cell of sitting 2 and the cells of
+# `rms_norm_reference` and `forward` first.) What is left is what a model needs to train with it:
+# two gradients, an operator, and a fair comparison.
+
+# %% [markdown]
+# ## The gradient on paper
+#
+# *Routes: all*
+#
+# `d_out[n]` says how much the loss grows if `out[n]` does. We need the same for each `x[i]` of the
+# row. Take one row, write `r` for its `rstd` and `N` for its columns, and call `g = d_out * weight`:
+# that is what arrives at `x * r`.
+#
+# Now `x[i]` reaches the loss in two ways. It stands in its own product `x[i] * r`. And it stands in
+# the mean, so it moves `r`, and `r` is a factor of *every* element of the row. How much does it
+# move `r`? With `r = (mean + eps)^(-1/2)`, and `2 * x[i] / N` as the derivative of the mean:
+#
+# ```
+# derivative of r by x[i] = -1/2 * (mean + eps)^(-3/2) * 2 * x[i] / N  =  -r^3 * x[i] / N
+# ```
+#
+# Add up both ways, and write `x_hat` for `x * r`:
+#
+# ```
+# dx[i] = g[i] * r  +  (sum over j of g[j] * x[j]) * (-r^3 * x[i] / N)
+#       = r * (g[i] - x_hat[i] * (sum over j of g[j] * x_hat[j]) / N)
+# ```
+#
+# One reduction over the row, as in the forward pass. The weight is easier: `weight[n]` is a factor
+# of column `n` in every row, so
+#
+# ```
+# d_weight[n] = sum over all rows m of d_out[m, n] * x_hat[m, n]
+# ```
+#
+# Both need `x_hat`, and so `rstd`: that is why the forward kernel stored it.
+
+# %% [markdown]
+# ### Exercise 08.12 · The gradient of x (core)
+#
+# Write the kernel for float32, with all rows side by side. The exercise launches one program per
+# row.
+
+
+# %%
+# exercise 08.12
+@triton.jit
+def rms_norm_dx_kernel(d_out_ptr, x_ptr, weight_ptr, rstd_ptr, dx_ptr, n_cols, BLOCK_N: tl.constexpr):
+    row = tl.program_id(axis=0).to(tl.int64)
+    cols = tl.arange(0, BLOCK_N)
+    mask = cols < n_cols
+    offsets = row * n_cols + cols
+    # about 6 lines from here
+    rstd = tl.load(rstd_ptr + row)
+    x_hat = tl.load(x_ptr + offsets, mask=mask, other=0.0) * rstd
+    weight = tl.load(weight_ptr + cols, mask=mask, other=0.0)
+    g = tl.load(d_out_ptr + offsets, mask=mask, other=0.0) * weight
+    mean = tl.sum(g * x_hat, axis=0) / n_cols
+    tl.store(dx_ptr + offsets, rstd * (g - x_hat * mean), mask=mask)
+    # to here
+
+
+# %%
+check("08.12", rms_norm_dx_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Four loads: `rstd` is one number, `d_out` and `x` are rows, and the weight has no row in its
+# offset.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# Compute `x_hat` and `g` first. Then it is the last line of the derivation, with `tl.sum`.
+#
+# </details>
+
+# %% [markdown]
+# ## The gradient of the weight
+#
+# *Routes: all*
+#
+# `d_weight` is a sum over all rows, and the rows belong to many programs. Lesson 04 met that with
+# `tl.atomic_add`, and paid for it: programs end in another order each time, float additions in
+# another order give other bits, and so the same training run gives another model. Somebody who
+# looks for a bug in it will not thank you.
+#
+# Here is another way. A program takes many rows and adds them up in registers. Then it stores its
+# sum in a place of its own, `partials[part]`. A second kernel adds up these **partial sums**, from
+# the first to the last, always in the same order. It costs a second launch, and few bytes: with
+# `P` programs and `N` columns, 4 * P * N are written and read again.
+
+# %% [markdown]
+# ### Exercise 08.13 · The gradient of the weight (core)
+#
+# Complete both kernels, and the launcher. `d_out` and `x` are contiguous, and everything is float32.
+# Of the blocks of `BLOCK_M` rows, program `part` of `n_parts` takes every `n_parts`-th one. In
+# PyTorch: `(d_out * x * rstd[:, None]).sum(dim=0)`.
+
+
+# %%
+# exercise 08.13
+@triton.jit
+def partial_sums_kernel(
+    d_out_ptr,
+    x_ptr,
+    rstd_ptr,
+    partials_ptr,
+    n_rows,
+    n_cols,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    part, n_parts = tl.program_id(axis=0), tl.num_programs(axis=0)
+    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in range(part * BLOCK_M, n_rows, n_parts * BLOCK_M):
+        rows = start + tl.arange(0, BLOCK_M)
+        mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+        offsets = rows[:, None] * n_cols + cols[None, :]
+        # about 3 lines from here
+        rstd = tl.load(rstd_ptr + rows, mask=rows < n_rows, other=0.0)
+        x_hat = tl.load(x_ptr + offsets, mask=mask, other=0.0) * rstd[:, None]
+        total += tl.load(d_out_ptr + offsets, mask=mask, other=0.0) * x_hat
+        # to here
+    tl.store(partials_ptr + part * n_cols + cols, tl.sum(total, axis=0), mask=cols < n_cols)
+
+
+@triton.jit
+def add_partials_kernel(partials_ptr, out_ptr, n_parts, n_cols, BLOCK_N: tl.constexpr):
+    cols = tl.program_id(axis=0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    total = tl.zeros([BLOCK_N], tl.float32)
+    # about 2 lines from here
+    for part in range(n_parts):
+        total += tl.load(partials_ptr + part * n_cols + cols, mask=cols < n_cols, other=0.0)
+    # to here
+    tl.store(out_ptr + cols, total, mask=cols < n_cols)
+
+
+def weight_gradient(d_out, x, rstd):
+    n_rows, n_cols = x.shape
+    n_parts, columns = min(64, triton.cdiv(n_rows, 16)), triton.cdiv(n_cols, 64)
+    partials = torch.empty(n_parts, n_cols, dtype=torch.float32, device=x.device)
+    out = torch.empty(n_cols, dtype=x.dtype, device=x.device)
+    # about 2 lines from here
+    partial_sums_kernel[(n_parts, columns)](d_out, x, rstd, partials, *x.shape, BLOCK_M=16, BLOCK_N=64)
+    add_partials_kernel[(columns,)](partials, out, n_parts, n_cols, BLOCK_N=64)
+    # to here
+    return out
+
+
+# %%
+check("08.13", weight_gradient)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# In the first kernel `rstd` is a block of `BLOCK_M` numbers, one per row: `rstd[:, None]` stands
+# beside a tile.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The second kernel has one program for each 64 columns, and goes through the partial sums in a
+# loop. Part `p` of column `n` lies at `p * n_cols + n`.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# The grids: `(n_parts, columns)`, and `(columns,)`.
+#
+# </details>
+
+# %% [markdown]
+# Does the same input give the same bits? `torch.equal` compares every bit, where `allclose` would
+# be content with digits. The finished `rms_norm_backward_v1` gives both gradients, by kernels like
+# your two. (With yours: `weight_gradient(d_out, x, rstd)` in place of it.)
+
+# %% tags=["nbval-check-output"]
+torch.manual_seed(0)
+x, weight, d_out = (torch.randn(shape, device=DEVICE) for shape in ((500, 100), (100,), (500, 100)))
+rstd = torch.rsqrt(x.square().mean(dim=1) + 1e-6)
+first, again = (finished.rms_norm_backward_v1(d_out, x, weight, rstd)[1] for _ in range(2))
+print(torch.equal(first, again))
+print(torch.allclose(first, (d_out * x * rstd[:, None]).sum(dim=0), atol=1e-3))
+
+# %% [markdown]
+# ## The operator
+#
+# *Routes: all*
+#
+# One more launcher joins the two gradients. With your parts, its body launches
+# `rms_norm_dx_kernel`, one program per row, and returns `dx` with
+# `weight_gradient(d_out, x, rstd)`. Here it is with the finished ones:
+
+
+# %%
+def backward(
+    d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return finished.rms_norm_backward_v1(d_out, x, weight, rstd)
+
+
+# %% [markdown]
+# Lesson 04 registered an operator with one input and one output. Yours has three inputs and two
+# outputs, and that raises two questions.
+#
+# What does `backward` return for `eps`? PyTorch wants a gradient for *every* input, in their order,
+# and `None` where there is none.
+#
+# And what about the second output? `rstd` is computed from `x`, so PyTorch would take it for
+# something that has a gradient, and hand yours a `d_rstd`. Your `backward` ignores it. If somebody
+# used `rstd` in a loss, their gradient would be wrong, and nobody would notice.
+# `ctx.mark_non_differentiable(rstd)` says that it has none.
+
+# %% [markdown]
+# ### Exercise 08.14 · Register it (core)
+#
+# `make_operator` is given a name and two launchers of the kind above. It registers `forward` as an
+# operator, with a gradient that calls `backward(d_out, x, weight, rstd)`, and returns the operator.
+# `check` gives it launchers of its own, compares values and gradients with PyTorch's, and runs
+# `opcheck` and `gradcheck`.
+
+
+# %%
+# exercise 08.14
+def make_operator(name, forward, backward):
+    operator = None
+    # about 7 lines from here
+    operator = torch.library.triton_op(name, forward, mutates_args=())
+
+    def setup_context(ctx, inputs, output):
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(inputs[0], inputs[1], output[1])
+
+    def gradient(ctx, d_out, d_rstd):
+        return (*backward(d_out, *ctx.saved_tensors), None)
+
+    operator.register_autograd(gradient, setup_context=setup_context)
+    # to here
+    return operator
+
+
+# %%
+check("08.14", make_operator)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# `torch.library.triton_op(name, forward, mutates_args=())` returns the operator, and
+# `operator.register_autograd(gradient, setup_context=…)` gives it a gradient.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# `setup_context(ctx, inputs, output)`: `inputs` are `x`, `weight` and `eps`, and `output` is the
+# pair that `forward` returns. Save what `backward` needs.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 3</summary>
+#
+# The gradient is given `ctx` and one number of gradients per output, so `(ctx, d_out, d_rstd)`. It
+# returns three things.
+#
+# </details>
+
+# %% [markdown]
+# The finished operator is registered in the same way. Here are its two gradients beside PyTorch's,
+# and what `opcheck` finds. For yours, begin with
+# `operator = make_operator("lesson08::rms_norm", forward, backward)`.
+
+# %% tags=["nbval-check-output"]
+operator = finished.rms_norm_operator
+x, weight, d_out = (torch.randn(shape, device=DEVICE) for shape in ((8, 100), (100,), (8, 100)))
+x, weight = x.requires_grad_(), weight.requires_grad_()
+ours = torch.autograd.grad(operator(x, weight, 1e-6)[0], (x, weight), d_out)
+theirs = torch.autograd.grad(rms_norm_reference(x, weight), (x, weight), d_out)
+for one, other in zip(ours, theirs, strict=True):
+    print(torch.allclose(one, other, atol=1e-4))
+tests = ("test_schema", "test_autograd_registration")
+print(torch.library.opcheck(operator, (x, weight, 1e-6), test_utils=tests))
+
+# %% [markdown]
+# `torch.autograd.gradcheck` goes further. It needs no reference: it moves each input by a
+# millionth, looks how much the result changes, and compares that with your gradient. It wants
+# float64, and the finished operator computes in float64 where it is given float64. Your kernels
+# convert to float32, like most. The next cell runs `gradcheck` on the finished operator, and once
+# more with its inputs converted to float32 and its result back.
+#
+# **Predict:** a float32 has a relative rounding error of about 6e-8. What does that leave of a
+# change by a millionth?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# An error of up to 0.06 of the change itself, and `gradcheck` allows 0.001 by default. So it
+# refuses the second, although nothing is wrong with the formula. Where your operation need not
+# take float64, let `gradcheck` look at the formula in PyTorch, and compare the kernel with that.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+x, weight = (torch.randn(shape, dtype=torch.float64, device=DEVICE) for shape in ((3, 5), (5,)))
+inputs = (x.requires_grad_(), weight.requires_grad_())
+
+
+def in_float32(x, weight):
+    return operator(x.float(), weight.float(), 1e-6)[0].double()
+
+
+for function in (finished.rms_norm, in_float32):
+    print(function.__name__, torch.autograd.gradcheck(function, inputs, raise_exception=False))
+
+# %% [markdown]
+# ## Against torch.compile
+#
+# *Routes: all*
+#
+# Last comes the question that decides whether anybody should use it: is it faster than what you
+# have without it? That is not the lines one by one, which you counted at the start. It is the same
+# lines under `torch.compile`, and PyTorch's own fused `torch.nn.functional.rms_norm`. A copy of as
+# many bytes says what can be had at all. All of them run in the same process, in turns, since a GPU
+# changes its clock from minute to minute. Each matrix has 1 GiB, whatever its width.
+#
+# In GPU mode the next cell times the `rms_norm` that it defines; put yours there. In CPU mode it
+# shows what was recorded for the finished one.
+
+
+# %%
+def rms_norm(x, weight):
+    return finished.rms_norm_operator(x, weight, 1e-6)[0]
+
+
+widths = [1024, 4096, 16384]
+speeds = bench(rms_norm, like="rms_norm", sizes=widths) if MODE.gpu else recorded("rms_norm")
+compared = ["rms_norm", "torch.compile", "torch", "torch, in steps", "copy"]
+draw.speeds(speeds, series=compared, relative_to="copy")
+
+# %% [markdown]
+# On the H200 the finished kernel reaches the copy at every width, and so does `torch.compile`. They
+# are within about 2 % of each other. PyTorch's own comes to less than three quarters of the copy
+# at most widths, and the lines one by one to little more than a fifth.
+#
+# So was it in vain? As a forward pass in float32, yes: here you would write `torch.compile` above
+# the lines and go home. You know now, because you measured it beside the right peer. What the
+# kernel adds is what a compiler does not promise: the same bits each time, in the gradient too, and
+# code that stays as it is when you change the model around it. And where a compiler does badly, as in lesson
+# 04 for wide softmaxes, you know how to find out, and what to do.
+#
+# Was the spill of 80 bytes worth a line? `diagnose` estimated no gain by itself. Version 2 is the
+# kernel that spilled, and version 5 loads the weight later. Both ran with 16 warps here. (They also
+# differ in hints for the cache. At 16,384 columns, where neither spills, both reach 98 % of a copy.)
+
+# %%
+last = recorded("rms_norm")
+for name in ("rms_norm_v2", "rms_norm_v5"):
+    share = last.at("copy", 32768).ms / last.at(name, 32768).ms
+    print(f"{name}, 32,768 float32 per row: {share:.2f} of a copy")
+
+# %% [markdown]
+# The estimate was wrong about that: something that it does not count costs the spilling version
+# about a tenth. An estimate orders what to try. Only the measurement says what it was worth.
+
+# %% [markdown]
+# ## Your report
+#
+# *Routes: all*
+#
+# A kernel that only you can judge is not finished. A page that somebody else can check should say:
+#
+# | | a good report holds |
+# |---|---|
+# | What | the specification, with shapes, strides and dtypes that it takes and what it refuses |
+# | Right | the reference in float64, the cases, the largest error, and what was left to a GPU |
+# | Least | the bytes and operations that any kernel must spend, and the time that follows |
+# | Counted | what this one spends: bytes, sectors over the least, registers, spills |
+# | Diagnosed | the first cause at the sizes that matter, what you changed, and the count after it |
+# | Gradient | the formula, what is saved for it, whether the bits are the same each time |
+# | Measured | GPU, versions and date, beside `torch.compile` and a copy, in the same run |
+# | Not done | sizes that are slow, dtypes that are missing, what you would try next |
+#
+# Write it for your RMSNorm: eight short paragraphs, with numbers that your cells have printed. Then
+# compare it with [the worked report](../docs/pages/your-own-operation.md#a-worked-report). You
+# should miss none of its eight rows, and yours may well be better in the last.
+#
+# The same page says how to take [the method](../docs/pages/your-own-operation.md) to an operation of
+# your own model.
+
+# %% [markdown]
+# ## Cross-entropy
+#
+# *Routes: all*
+#
+# For those who want more: the loss of a language model. For each row of logits it is
+# `log(sum of exp(x)) - x[target]`. PyTorch's lines write a softmax as large as the logits, and with
+# 50,257 columns per token that is most of the memory of a training step. Fused into one kernel, a
+# row gives one number, and nothing else is written. A row does not fit in registers, so the
+# two running numbers of lesson 04 go through it tile by tile.
+
+# %% [markdown]
+# ### Exercise 08.15 · Fused cross-entropy (stretch)
+#
+# Write the forward kernel, for float32 logits whose rows are `stride_xm` elements apart. `target_ptr`
+# points to one int64 per row, the column of the right class. Read each logit once, and the target's
+# a second time. In PyTorch: `torch.nn.functional.cross_entropy(x, target, reduction="none")`.
+
+
+# %%
+# exercise 08.15
+@triton.jit
+def cross_entropy_kernel(x_ptr, target_ptr, loss_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
+    row = tl.program_id(axis=0).to(tl.int64)
+    m, total = -float("inf"), 0.0
+    for start in range(0, n_cols, BLOCK_N):
+        cols = start + tl.arange(0, BLOCK_N)
+        # about 4 lines from here
+        x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=-float("inf"))
+        new_m = tl.maximum(m, tl.max(x, axis=0))
+        total = total * tl.exp(m - new_m) + tl.sum(tl.exp(x - new_m), axis=0)
+        m = new_m
+        # to here
+    # about 2 lines from here
+    x_target = tl.load(x_ptr + row * stride_xm + tl.load(target_ptr + row))
+    tl.store(loss_ptr + row, m + tl.log(total) - x_target)
+    # to here
+
+
+# %%
+check("08.15", cross_entropy_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# After the loop, the sum of `exp(x)` is `total * exp(m)`. What is its logarithm?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# A new maximum makes the total smaller: it must be multiplied by `exp(m - new_m)`.
+#
+# </details>
+#
+# [kernels/cross_entropy.py](../kernels/cross_entropy.py) has it with its gradient and with targets
+# that do not count.
 
 # %% [markdown]
 # ## In practice
@@ -1085,7 +1827,8 @@ print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
 # ## What you can do now
 #
 # You have an order in which to ask why a kernel is slow, and a tool that asks for you. You know which
-# numbers of a profiler to read first, and what a GPU says of kernels that are wrong or never end.
+# numbers of a profiler to read first, and what a GPU says of kernels that are wrong or never end. And
+# you have taken one operation the whole way, from its specification to a gradient and a measurement.
 # Ask yourself:
 #
 # 1. `diagnose` lists two causes, with gains of about 5.5 and 1.2 times. You mend the second one
@@ -1124,9 +1867,9 @@ print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/08-when-it-is-slow.py](../solutions/08-when-it-is-slow.py) has all answers.
 #
-# **Next:** [lesson 09](09-hopper.ipynb). You write kernels a level below `tl`, in Gluon, where layouts,
-# copies and waits are yours. Before that, take the slowest kernel of your own, and ask it the six
-# questions.
+# **Next:** take the slowest kernel of your own, and ask it the six questions. For one that you have
+# yet to write, [an operation of your own](../docs/pages/your-own-operation.md) has the way. [Lesson
+# 09](09-hopper.ipynb) goes a level below `tl`: in Gluon, layouts, copies and waits are yours.
 #
 # ## Further reading
 #

@@ -2,13 +2,15 @@
 
 1. A stub lacks only lines that its solution has, and parses.
 2. The number of lines a stub asks for is the solution's, give or take a third.
-3. Exercises are numbered NN.1 to NN.k with NN the lesson's number, each number once. The order is
-   free: a number never changes, so an exercise that came later may stand before an older one. Only
-   exercises have solution markers.
+3. Exercises are numbered NN.1 to NN.k with NN the lesson's number, each number once; a second run
+   may begin at NN.11, for sittings that were written apart. The order is free: a number never
+   changes, so an exercise that came later may stand before an older one. Only exercises have
+   solution markers.
 4. An exercise is four cells: a statement under `### Exercise NN.k · Title (core)` or `(stretch)`,
    the stub, a `check("NN.k", answer)`, and hints, each folded under `Hint k`.
 5. Tags are ones that something reads: a misspelt tag would be ignored in silence.
-6. Code cells are short and narrow, and install nothing and change no path.
+6. Code cells are short and narrow, and install nothing and change no path. The comments that only
+   mark an exercise do not count as lines.
 7. A lesson opens with its title.
 8. Folded text (hints, answers) has one markup, which every viewer of notebooks renders.
 9. A table of minutes under `| section | about minutes |` says what course/lessons/minutes.py
@@ -32,6 +34,8 @@ from .statements import FOLD, read
 TAGS = {"nbval-check-output", "raises-exception"}
 MOST_LINES = 10
 MOST_KERNEL_LINES = 40
+SECOND_RUN = 11
+"""The number that exercises of sittings which were written apart begin at."""
 MOST_COLUMNS = 104  # what JupyterLab shows beside its file browser without scrolling
 FOLDED = "'<details>', '<summary>…</summary>', a blank line, the text, a blank line, '</details>'"
 FORBIDDEN = ("!pip", "%pip", "sys.path")
@@ -56,7 +60,9 @@ def _lesson_problems(notebook: NotebookNode, number: str) -> Iterator[str]:
     }
     exercises = {index: match[1] for index, match in by_index.items() if match}
     ids = list(exercises.values())
-    expected = [f"{number}.{k}" for k in range(1, len(ids) + 1)]
+    second_run = sum(int(exercise.split(".")[1]) >= SECOND_RUN for exercise in ids)
+    numbers = [*range(1, len(ids) - second_run + 1), *range(SECOND_RUN, SECOND_RUN + second_run)]
+    expected = [f"{number}.{k}" for k in numbers]
     if sorted(ids) != sorted(expected):
         yield f"exercises are numbered {', '.join(ids)}; they must be {', '.join(expected)}."
     for index, exercise in exercises.items():
@@ -125,7 +131,9 @@ def _count_problems(lines: list[str]) -> Iterator[str]:
 
 
 def _size_problems(lines: list[str], most_lines: int) -> Iterator[str]:
-    count = sum(1 for line in lines if line.strip())
+    marks = (EXERCISE, FROM_HERE, TO_HERE)
+    marked = [line for line in lines if any(mark.match(line) for mark in marks)]
+    count = sum(1 for line in lines if line.strip()) - len(marked)
     if count > most_lines:
         instead = "split it, or move it into course/"
         yield f"it has {count} lines, and at most {most_lines} are allowed: {instead}."

@@ -2,7 +2,6 @@
 were recorded."""
 
 import ast
-import re
 import types
 
 import pytest
@@ -28,11 +27,12 @@ def cells():
 @pytest.fixture(scope="module")
 def lesson(cells, tmp_path_factory):
     """The lesson's kernels, by their names."""
-    texts = []
+    kernels = []
     for text in cells:
-        parts = re.split(r"(?m)^(?=@triton\.jit)", text)[1:]
-        texts += [re.split(r"\n(?=\S)", part, maxsplit=2)[:2] for part in parts]
-    kernels = ["\n".join(text) for text in texts]
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                first = node.decorator_list[0].lineno - 1
+                kernels.append("\n".join(text.splitlines()[first : node.end_lineno]))
     path = tmp_path_factory.mktemp("lesson") / "lesson_08.py"
     path.write_text("\n\n\n".join([cells[0], *kernels]) + "\n")
     script = types.ModuleType("a_script")

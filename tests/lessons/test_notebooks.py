@@ -252,6 +252,23 @@ def test_exercises_may_stand_in_another_order_than_they_are_numbered_in(lesson):
     assert "exercises are numbered 05.1, 05.1; they must be 05.1, 05.2." in lint.problems(lesson)[0]
 
 
+def test_a_second_run_of_exercises_may_begin_at_11_and_at_no_other_number(lesson):
+    start, end = LESSON.index("# %% [markdown]\n# ###"), LESSON.index('# %% tags=["nbval')
+    for second, problems in (("05.11", 0), ("05.3", 1), ("05.12", 1)):
+        later = LESSON[start:end].replace("05.1", second)
+        lesson.write_text(LESSON[:end] + later + LESSON[end:])
+        assert len(lint.problems(lesson)) == problems
+
+
+def test_the_marks_of_an_exercise_are_no_lines_of_its_cell(lesson):
+    lines = [f"x{i} = {i}" for i in range(9)]
+    marked = "\n".join(
+        ["# exercise 05.1", "y = 0", "# about 9 lines from here", *lines, "# to here"]
+    )
+    assert not list(lint._size_problems(marked.split("\n"), 10))
+    assert list(lint._size_problems([*marked.split("\n"), "z = 0"], 10))
+
+
 def test_a_cell_without_markers_is_its_own_stub():
     assert stub("x = 1\n# a comment") == "x = 1\n# a comment"
 

@@ -1,6 +1,6 @@
 """The usual mistakes in lesson 08, and other right answers."""
 
-from . import Mistake, Other
+from . import Mistake, Other, capstone
 
 FOR_LOOP = """\
     for start in range(0, K, BLOCK):
@@ -253,3 +253,6 @@ OTHERS = {
     "08.9": [Other("rounded", 4.9), Other("more digits", 4.91)],
     "08.10": [Other("a float", 124.0), Other("from a remainder", 128 - 900 % 128)],
 }  # fmt: skip
+
+MISTAKES |= capstone.MISTAKES
+OTHERS |= capstone.OTHERS

@@ -9,6 +9,8 @@ from course.exercises.diagnosis import Diagnosis
 from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
+from .capstone import CAPSTONE
+
 MULTIPROCESSORS = 132
 """Of an H100 or H200."""
 IGNORED = -100
@@ -332,4 +334,5 @@ EXERCISES = (
             least_programs=lambda x, y: min(MULTIPROCESSORS, len(x) // 8192),
         ),
     ),
+    *CAPSTONE,
 )
