@@ -412,7 +412,7 @@ for n in (1000, 1008, 1024):
 # exercise 04.3
 @triton.jit
 def log_softmax_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
-    row = tl.program_id(axis=0)
+    row = tl.program_id(axis=0).to(tl.int64)
     cols = tl.arange(0, BLOCK_N)
     x = tl.load(x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=float("-inf"))
     # about 3 lines from here

@@ -43,8 +43,8 @@
 # | Against torch.compile | 4 |
 # | Your report | 1 |
 # | Cross-entropy | 1 |
-# | Stretch exercises | 75 |
-# | **All, an estimate** | 246 |
+# | Stretch exercises | 95 |
+# | **All, an estimate** | 273 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -862,7 +862,6 @@ def slow_means_kernel(x_ptr, lengths_ptr, out_ptr, stride, BLOCK_SIZE: tl.conste
     tl.store(out_ptr + row, tl.sum(x, axis=0) / length)
 
 
-# %%
 padded = torch.empty(4096, 4096, device="meta", dtype=torch.float16)
 lengths = torch.full((4096,), 4000, dtype=torch.int32, device=DEVICE)
 means = torch.empty(4096, device="meta")
@@ -1076,7 +1075,7 @@ check("08.8", answer)
 
 # %%
 from course import DEVICE, MODE, bench, check, cost, diagnose, draw, hint, matrices
-from course import recorded, verify
+from course import gpu_report, recorded, verify
 from kernels import rms_norm as finished
 import torch
 import triton
@@ -1867,9 +1866,10 @@ print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/08-when-it-is-slow.py](../solutions/08-when-it-is-slow.py) has all answers.
 #
-# **Next:** take the slowest kernel of your own, and ask it the six questions. For one that you have
-# yet to write, [an operation of your own](../docs/pages/your-own-operation.md) has the way. [Lesson
-# 09](09-hopper.ipynb) goes a level below `tl`: in Gluon, layouts, copies and waits are yours.
+# **Next:** [lesson 09](09-hopper.ipynb). You write kernels a level below `tl`, in Gluon, where layouts,
+# copies and waits are yours. Before that, take the slowest kernel of your own, and ask it the six
+# questions. For one that you have yet to write, [an operation of your
+# own](../docs/pages/your-own-operation.md) has the way.
 #
 # ## Further reading
 #

@@ -2,6 +2,7 @@
 were recorded."""
 
 import ast
+import re
 import types
 
 import pytest
