@@ -107,7 +107,8 @@ import triton.language as tl
 # loads as well. The last three are about what happens inside one program. Only when all six are
 # answered is it time to try settings, because now you know that they do not hide anything.
 #
-# `diagnose` asks all six at once. It compiles the kernel, follows some of its programs in the
+# `diagnose` asks all six at once, and two more: programs that are too small, and registers that
+# keep a further program out. It compiles the kernel, follows some of its programs in the
 # interpreter, counts, and then *sorts*: for each cause it estimates how long the launch would take
 # without it, and the one that gains most comes first. That order is worth having, because the parts
 # of a GPU work side by side. The part that takes longest sets the time, and mending anything else
@@ -168,9 +169,10 @@ diagnose(columns_kernel, (n_cols,), big, big, n_rows, n_cols, BLOCK_ROWS=1024, t
 # %% [markdown]
 # Each finding has its number, its line, the reason, and a change to try. Read the gains with care:
 # each is what *this* change alone would gain. Mending the store helps most, and the load seems to
-# matter little, but only because the store would still hold up everything. You would mend both,
-# and here one change does: let the program take 32 columns side by side, with the last index of
-# the block along the row.
+# matter little, but only because the L2 cache takes several times as long for a scattered store as
+# for a scattered load, and the store would still hold up everything. You would mend both, and here
+# one change does: let the program take 32 columns side by side, with the last index of the block
+# along the row.
 
 
 # %%
@@ -202,10 +204,10 @@ diagnose(tiles_kernel, (n_cols // 32,), big, big, n_rows, n_cols, **sizes, targe
 diagnose(tiles_kernel, (n_cols // 32,), big, big, n_rows, n_cols, **sizes, num_warps=8, target="H200")
 
 # %% [markdown]
-# "No rule found a cause" and an estimate in which memory takes longest: the kernel now waits for
-# nothing but its own bytes. It does not promise that the kernel is fast. It says that none of the
-# six causes is there. If the GPU still takes much longer than estimated, `diagnose` says so where
-# it can measure, and then the profilers further down have to help.
+# "No rule found a cause" and an estimate in which memory takes longest: by the estimate, the kernel
+# now waits for nothing but its own bytes. It does not promise that the kernel is fast. It says that
+# none of the six causes is there. If the GPU still takes much longer than estimated, `diagnose`
+# says so where it can measure, and then the profilers further down have to help.
 
 # %% [markdown]
 # ## Mend one yourself
@@ -384,10 +386,11 @@ check("08.2", answer)
 # ```
 #
 # In a shell, `proton-viewer -m time/us step.hatchet` prints the tree. (If Proton cannot find
-# `libcupti.so`, set `TRITON_CUPTI_LIB_PATH` to a folder with one. PyTorch's packages bring it, under a
-# name that ends in a version, so make a link to it.) Here is the tree of a training step that was recorded on an H200: attention, matrix products
-# and softmax are the course's kernels, the rest is PyTorch's. It trains the last layer of a language
-# model, whose gradient begins with "softmax of the logits minus 1 at each token's target".
+# `libcupti.so`, set `TRITON_CUPTI_LIB_PATH` to a folder with one. PyTorch's packages bring it,
+# under a name that ends in a version, so make a link to it.) Here is the tree of a training step
+# that was recorded on an H200: attention, matrix products and softmax are the course's kernels, the
+# rest is PyTorch's. It trains the last layer of a language model. The gradient of its loss by the
+# logits is the softmax of the logits, minus 1 at each token's target.
 
 # %% tags=["nbval-check-output"]
 profile = step_profile()
@@ -397,8 +400,10 @@ print(profile.tree("one_hot"))
 # The attention kernel, which took a whole lesson, is 6 % of the step. If it took no time at all,
 # you would hardly notice. Nearly half of the step goes into "minus the targets", which changes one
 # number in each row of 32,000. Its kernels are not to blame, since they move what they were asked
-# to move. `one_hot` makes a matrix of 64-bit integers of 4,096 x 32,000, which is 1 GB to fill, to
-# convert and to subtract. Subtracting 1 at the right places does the same:
+# to move. `one_hot` makes a matrix of 64-bit integers of 4,096 x 32,000, which is 1 GB to fill and
+# to read again, and the bfloat16 matrix made from it is another quarter of a GB to write and to
+# subtract. `shares[tokens, targets] -= 1`, with `tokens = torch.arange(4096)`, subtracts 1 at the
+# right places alone:
 
 # %% tags=["nbval-check-output"]
 print(profile.tree("in place"))
@@ -433,7 +438,7 @@ check("08.9", percent)
 
 # %% [markdown]
 # The second question is for **Nsight Compute**, NVIDIA's profiler for single kernels. It reads the
-# GPU's own counters. There are thousands of them, and five are enough to begin with:
+# GPU's own counters. Five of them are enough to begin with:
 #
 # ```sh
 # ncu --clock-control none --metrics gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,… python script.py
@@ -443,7 +448,7 @@ check("08.9", percent)
 # The names of the metrics are in `kernel_metrics().launches`. The first five rows are the five to
 # look at. The sectors are there so that you can compare them with what `diagnose` counted without a
 # GPU. The last two rows are a time without the profiler, which is never quite the same, and the
-# bytes that must move over that time.
+# least bytes divided by that time.
 #
 # **Predict:** in which row will you find out what the first kernel was waiting for, the one with a
 # column per program?
@@ -462,24 +467,25 @@ metrics = kernel_metrics()
 metrics
 
 # %% [markdown]
-# Look for the row with the largest percentage: near 80 % or more, that part of the GPU is what the
-# kernel waits for. In the second column memory and L2 are busy, but look at what with: more sectors
-# go to spills than to the matrix. And here the estimate was wrong: `diagnose` had expected 41 us from
-# this kernel, and it took 203. An estimate ranks causes; it is no promise. On a GPU `diagnose` would
-# have told you, because it measures there, and says so where the estimate explains less than 70 % of
-# the time. It would have said so of the third kernel as well: 32 us estimated, and 51 measured.
+# Look at memory, L2 cache and multiprocessors: near 80 % or more, that part of the GPU is what the
+# kernel waits for. ("Warps there" is no such part.) In the second column memory and L2 are busy,
+# but look at what with: more sectors go to spills than to the matrix. And here the estimate was
+# wrong: `diagnose` had expected 41 us from this kernel, and it took 203. On a GPU `diagnose` would
+# have told you, because it measures there, and says so where the estimate explains less than 70 %
+# of the time. It would have said so of the third kernel as well: 32 us estimated, and 51 measured.
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
 # cause, and still no part of the GPU is above 66 %. Then look at the last of the five: 12 % of the
-# warps that could be there are there. With 214 registers per thread and 256 threads, a
-# multiprocessor holds a single program, and while that one waits for its column sums nothing else is
-# done. Low percentages everywhere and few warps: that is what *waiting* looks like. The change to
-# try is a narrower tile, so that two or three programs share a multiprocessor. There is room: a copy
-# moves 4.2 TB/s, and the last row says 2.6.
+# warps that could be there are there. With 214 registers per thread (`lower` counts them) and 256
+# threads, a multiprocessor holds a single program, and while that one waits for its column sums
+# nothing else is done. Low percentages everywhere and few warps: that is what *waiting* looks like.
+# The change to try is a narrower tile, so that two or three programs share a multiprocessor. There
+# is room: a copy moves 4.2 TB/s, and the last row says 2.6.
 #
-# The roofline shows the first and the third kernel under the roofs of the data sheet. Both do the
-# same operations for the same bytes, so one stands straight above the other. (The cell takes a
-# while: it follows both launches.)
+# The roofline shows the first and the third kernel under the roofs. It says "bound by memory" of
+# the first, because it counts the bytes that were asked for. Only `diagnose` and the counters see
+# the sectors around them. Both do the same operations for the same bytes, so one stands straight
+# above the other. (The cell takes a while: it follows both launches.)
 
 # %%
 whole = (big, big, n_rows, n_cols)
@@ -495,9 +501,9 @@ draw.roofline(metrics.timed({"a column": slow, "32, 8 warps": fast}))
 # When no cause is left, settings are what remains: block sizes, `num_warps`, `num_stages`. Lesson
 # 04 showed how `@triton.autotune` tries them. In practice, five things decide whether it helps.
 #
-# - *Few configurations.* Each costs a compilation and a few dozen launches, and that for every
-#   new value of the key. Start from the one that you would choose by counting, and vary one thing
-#   at a time around it: half and twice the block, 4 and 8 warps, 2 to 4 stages.
+# - *Few configurations.* Each costs a compilation once, and an eighth of a second of launches for
+#   every new value of the key. Start from the one that you would choose by counting, and vary one
+#   thing at a time around it: half and twice the block, 4 and 8 warps, 2 to 4 stages.
 # - *Nothing that cannot run.* Throw out what spills or does not fit into shared memory with
 #   `prune_configs_by`. `lower` tells you both without a GPU.
 # - *The whole key.* The tuner measures at the first call with a new key, and uses the result for
@@ -536,7 +542,7 @@ check("08.3", reason)
 # <details>
 # <summary>Hint 1</summary>
 #
-# When does the tuner measure, and which of the two numbers does it look at before that?
+# When does the tuner measure? Of rows and columns, which is in its key?
 #
 # </details>
 
@@ -610,7 +616,8 @@ gpu_report("printed")
 # `tl.device_assert(condition, message)` is for what depends on data. It is compiled only if the
 # environment has `TRITON_DEBUG=1` when the kernel is compiled, or if the launch says `debug=True`;
 # otherwise it is as if it were not there, and costs nothing. The interpreter does not look at it
-# either. On a GPU a failed assertion names its line, the program (CUDA's *block*) and the thread:
+# either. On a GPU a failed assertion names its line, the program (CUDA's *block*) and the thread.
+# After that the GPU is lost to this process, as after the illegal access below.
 
 # %% tags=["nbval-check-output"]
 gpu_report("assertion")
@@ -697,11 +704,12 @@ print(gpu_report("out of bounds"))
 print(gpu_report("out of bounds, checked"))
 
 # %% [markdown]
-# By itself the script finishes, and its result is right: what it reads and overwrites behind the
-# end belongs to nobody yet. That is how such a kernel gets into a code base. The checker names the
-# access (a read of 4 bytes), the thread and the block, and how far outside the address is. Program
-# 7 begins at element 896, so lane 104 is element 1,000, the first that is not there. The line is
-# where the tool saw it, and it can be one too late, as here: the read stands in line 44.
+# By itself the script finishes, and its result is right. PyTorch rounds the memory of a tensor up
+# to a multiple of 512 bytes, here from 4,000 to 4,096, and the kernel touches just these 96 bytes
+# more. At another size they would be another tensor's. The checker names the access (a read of 4
+# bytes), the thread and the block, and how far outside the address is. Program 7 begins at element
+# 896, so lane 104 is element 1,000, the first that is not there. The line is where the tool saw it,
+# and it can be one too late, as here: the read stands in line 44.
 #
 # The variable in front of the command matters. PyTorch cuts its tensors out of large allocations,
 # and a checker that knows only those sees nothing wrong where one tensor ends and the next begins.
@@ -741,11 +749,11 @@ gpu_report("illegal access")
 
 # %% [markdown]
 # The launch itself raised nothing, because a launch only puts work into a queue. The error came at
-# the next call that waited. From then on *every* call that needs the GPU raises the same error, also
-# those that have nothing to do with it, and no tensor on the GPU can be read any more. What is on
-# the CPU is untouched: save it, restart the notebook's kernel, and run the launch under
-# compute-sanitizer. (`check`, `verify` and `apart` launch in a process of their own, so that this
-# happens there.)
+# the next call that waited. From then on *every* call that needs the GPU raises the same error,
+# also those that have nothing to do with it, and no tensor on the GPU can be read any more. What is
+# on the CPU is untouched: save it, restart the notebook's kernel, and run the launch under
+# compute-sanitizer. (`check` and `apart` launch in a process of their own, so that this happens
+# there. `verify` launches in yours.)
 
 # %% [markdown]
 # ## It never comes back
@@ -1122,9 +1130,9 @@ def rms_norm_in_steps(x, weight, eps=1e-6):
 # <details>
 # <summary>Answer</summary>
 #
-# 40, and 4 would do: read `x` once and write the result once, with 2 bytes each. From the second
-# line on everything has 4 bytes per element, and the mean reads a matrix and writes next to
-# nothing.
+# 40, and 4 would do: read `x` once and write the result once, with 2 bytes each. From the first
+# line's result on everything has 4 bytes per element, until the last line writes 2, and the mean
+# reads a matrix and writes next to nothing.
 #
 # </details>
 
@@ -1282,9 +1290,10 @@ cost(kernel, (8192,), x, weight, x, rstd, **sizes, target="H200")
 diagnose(kernel, (8192,), x, weight, x, rstd, **sizes, target="H200")
 
 # %% [markdown]
-# At this size the kernel is done: nothing but its own bytes is left to wait for. That is worth
-# finding out early, since otherwise you spend an afternoon on warps and stages. But your users will
-# have other sizes. Take the widest rows that somebody may ask for: 32,768 float32.
+# At this size there is nothing left that counting could find. Whether the kernel is done, a
+# measurement says. That is worth finding out early, since otherwise you spend an afternoon on warps
+# and stages. But your users will have other sizes. Take the widest rows that somebody may ask for:
+# 32,768 float32.
 
 # %%
 x = torch.empty(4096, 32768, device="meta")
@@ -1319,8 +1328,8 @@ diagnose(kernel, (4096,), x, weight, x, rstd, **wide, num_warps=16, target="H200
 # </details>
 #
 # The last version of the finished kernel differs from its version 2 in that line. (And in hints for
-# the cache, and in `ALIGN`, a number of elements that it tells the compiler every row is a multiple
-# of.)
+# the cache, and in `ALIGN`, which promises the compiler that the width is a multiple of so many
+# elements.)
 
 # %%
 late = finished.rms_norm_kernel_v5
@@ -1433,9 +1442,10 @@ check("08.12", rms_norm_dx_kernel)
 # %% [markdown]
 # ### Exercise 08.13 · The gradient of the weight (core)
 #
-# Complete both kernels, and the launcher. `d_out` and `x` are contiguous, and everything is float32.
-# Of the blocks of `BLOCK_M` rows, program `part` of `n_parts` takes every `n_parts`-th one. In
-# PyTorch: `(d_out * x * rstd[:, None]).sum(dim=0)`.
+# Complete both kernels, and the launcher. `d_out` and `x` are contiguous, and everything is
+# float32. Of the blocks of `BLOCK_M` rows, program `part` of `n_parts` takes every `n_parts`-th
+# one. Blocks of 16 rows and 64 columns will do, and atomics will not. In PyTorch: `(d_out * x *
+# rstd[:, None]).sum(dim=0)`.
 
 
 # %%
@@ -1517,9 +1527,9 @@ check("08.13", weight_gradient)
 # </details>
 
 # %% [markdown]
-# Does the same input give the same bits? `torch.equal` compares every bit, where `allclose` would
-# be content with digits. The finished `rms_norm_backward_v1` gives both gradients, by kernels like
-# your two. (With yours: `weight_gradient(d_out, x, rstd)` in place of it.)
+# Does the same input give the same bits? `torch.equal` allows no difference at all, where
+# `allclose` would be content with digits. The finished `rms_norm_backward_v1` gives both gradients,
+# by kernels like yours. (With yours: `weight_gradient(d_out, x, rstd)` in place of it.)
 
 # %% tags=["nbval-check-output"]
 torch.manual_seed(0)
@@ -1609,7 +1619,7 @@ check("08.14", make_operator)
 # <details>
 # <summary>Hint 3</summary>
 #
-# The gradient is given `ctx` and one number of gradients per output, so `(ctx, d_out, d_rstd)`. It
+# The gradient is given `ctx` and one gradient for each output, so `(ctx, d_out, d_rstd)`. It
 # returns three things.
 #
 # </details>
@@ -1691,11 +1701,11 @@ draw.speeds(speeds, series=compared, relative_to="copy")
 # are within about 2 % of each other. PyTorch's own comes to less than three quarters of the copy
 # at most widths, and the lines one by one to little more than a fifth.
 #
-# So was it in vain? As a forward pass in float32, yes: here you would write `torch.compile` above
-# the lines and go home. You know now, because you measured it beside the right peer. What the
+# Was it worth it? For the forward pass in float32 alone, no: here you would write `torch.compile`
+# above the lines and go home. You know now, because you measured it beside the right peer. What the
 # kernel adds is what a compiler does not promise: the same bits each time, in the gradient too, and
-# code that stays as it is when you change the model around it. And where a compiler does badly, as in lesson
-# 04 for wide softmaxes, you know how to find out, and what to do.
+# code that stays as it is when you change the model around it. And where a compiler does badly, as
+# in lesson 04 for wide softmaxes, you know how to find out, and what to do.
 #
 # Was the spill of 80 bytes worth a line? `diagnose` estimated no gain by itself. Version 2 is the
 # kernel that spilled, and version 5 loads the weight later. Both ran with 16 warps here. (They also
@@ -1819,7 +1829,7 @@ print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
 # - Call `diagnose` for `tiles_kernel` with tiles of 16 and of 8 columns. Which part takes longest
 #   now? With a GPU, time both: does a narrower tile beat the 8 warps above?
 # - Take `TRITON_DEBUG=1` and a kernel of yours with a `tl.device_assert`. Compare
-#   `lower(…).counts["ptx"]` with `debug=True` and without: what does an assertion cost?
+#   `lower(…).resources` with `debug=True` and without: what does an assertion cost?
 # - Write a `proton.scope` around each part of a program of your own. Which part did you expect to be
 #   the longest?
 #

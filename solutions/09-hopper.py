@@ -92,10 +92,10 @@ tl_add = lower(add_kernel_v2, "*fp32:16", "*fp32:16", "*fp32:16", "i32:16", 1024
 print(tl_add.ttgir.splitlines()[0])
 
 # %% [markdown]
-# In Gluon that line is yours. Here is the vector add once more: `gl` stands where `tl` stood,
-# and `gl.arange` is told the layout. Its four lists are those of the line above: elements per
-# thread, threads per warp, warps, and the axis along which neighbors lie. The number of warps has
-# to be that of the launch, which is 4 unless you say otherwise.
+# In Gluon that line is yours. Here is the vector add once more: `gl` stands where `tl` stood, and
+# `gl.arange` is told the layout. Its four lists mean what those of the line above mean: elements
+# per thread (fewer here, on purpose), threads per warp, warps, and the axis along which neighbors
+# lie. The number of warps has to be that of the launch, which is 4 unless you say otherwise.
 
 
 # %%
@@ -253,17 +253,20 @@ for wait in (True, False):
 # By an **mbarrier**, a counter in shared memory. It goes through **phases**, which are numbered 0,
 # 1, 0, 1 and so on. A phase ends when two things are complete:
 #
-# - as many **arrivals** have come as it was initialized for (threads make them by
-#   `mbarrier.arrive`), and
+# - as many **arrivals** have come as it was initialized for (`mbarrier.arrive` is one for all warps
+#   that run it: they meet, and one thread arrives), and
 # - all the bytes have come that were announced with `mbarrier.expect`. (To announce is itself one
 #   arrival.)
 #
 # `mbarrier.wait(barrier, phase)` goes on as soon as the phase of that number has ended. With a
 # barrier that is new, the phase 0 is under way, and the one before it, a phase 1, counts as ended.
+# (It knows only the last phase that ended. In a ring that will do, since nobody gets a round
+# ahead.)
 #
 # The next kernel doubles a tile of 64 x 64 that way, and copies it out by TMA as well. The copy
 # engine does not see what threads have just written to shared memory, nor a barrier that they have
-# just initialized, until a **proxy fence**, `fence_async_shared()`, has ordered the two.
+# just initialized, until a **proxy fence**, `fence_async_shared()`, has ordered the two. The same
+# holds before a copy overwrites what threads have read.
 
 
 # %%
@@ -337,7 +340,8 @@ print(compiles_for(tile_kernel, tiled(matrix), tiled(doubled), 0))
 # i % SLOTS, and each buffer has an mbarrier of its own. That is a **ring of buffers**. When a
 # buffer was read, it is filled again, with the tile SLOTS further on.
 #
-# The picture shows a ring in time. Above is who fills, below is who reads, and gray is waiting.
+# The picture shows a ring in time. Above is who fills, below is who reads, and gray is waiting. It
+# already names both sides, and a second barrier, `empty`, which come in the next section.
 
 # %%
 draw.slide(lambda slots: draw.ring(tiles=6, slots=slots), slots=[1, 2, 3])
@@ -412,7 +416,8 @@ check("09.2", sum_kernel)
 
 # %% [markdown]
 # **On other GPUs.** The ring is an idea and no instruction. With `cp.async` it is what `num_stages`
-# makes on sm_80 and sm_89: groups in place of barriers, and every thread waits for its own copies.
+# makes on sm_80 and sm_89: groups in place of barriers. Every thread waits for its own copies, and
+# a barrier of all warps then says that everybody's have come.
 
 # %% [markdown]
 # ## Producer and consumer warps
@@ -429,7 +434,7 @@ check("09.2", sum_kernel)
 # asks: is it empty, may I overwrite it? So each buffer has two barriers. A copy that lands ends a
 # phase of `full`; a consumer that is done with a buffer says so with `mbarrier.arrive(empty)`.
 #
-# Who waits for somebody can wait forever. Here are two partitions that are too polite.
+# A wait can last forever. Here are two partitions that are too polite.
 
 
 # %%
@@ -456,9 +461,10 @@ except CourseError as error:
     print(error)
 
 # %% [markdown]
-# That is a **deadlock**. On a GPU the launch would never return, and nothing would be said.
-# `simulate` says for each partition what it waits for, at which line, and what is lacking. Read such
-# a message from the lacking arrival: who should have made it, and what does that one wait for?
+# That is a **deadlock**. On a GPU the kernel would never end, and whoever waits for it, a print of
+# its output for example, would wait forever. Nothing would be said. `simulate` says for each
+# partition what it waits for, at which line, and what is lacking. Read such a message from the
+# lacking arrival: who should have made it, and what does that one wait for?
 #
 # Now the ring with two jobs. The producer is this.
 #
@@ -551,7 +557,8 @@ check("09.3", divided_kernel)
 # producer needs a handful of registers, and 24 is the least that the hardware knows. What it gives
 # up goes to the consumers: the instruction `setmaxnreg` moves registers from some warps of a
 # program to others while it runs. That was the answer to the last question of lesson 06, and here
-# you say the numbers yourself. The PTX has both halves of the exchange, in our polite kernel too.
+# you say the numbers yourself. The PTX has both instructions, in our polite kernel too, though its
+# first partition has 256 from the start and gains nothing.
 
 # %% tags=["nbval-check-output"]
 polite = lower(polite_kernel, target="sm_90")
@@ -572,8 +579,8 @@ compiles_for(polite_kernel)
 # warps together, a **warp group**, hand a product to the tensor cores, and go on. In Gluon that is
 # `warpgroup_mma(a, b, acc, is_async=True)`. The operands are buffers in shared memory, which the
 # tensor cores read themselves. (`a` may be in registers as well.) The accumulator is in registers,
-# in a layout of its own: `NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])` is version 3 of the
-# tensor cores, 4 warps, and products of 16 rows per warp, 64 columns, and 16 deep at a time.
+# in a layout of its own: `NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])` is Triton's number
+# for `wgmma`, 4 warps, and products of 16 rows per warp, 64 columns, and 16 deep at a time.
 #
 # What is under way is not there yet, and two things wait for it:
 #
@@ -989,8 +996,8 @@ on_hopper(attention_kernel, (2,), *arguments)
 # and V. With one consumer they serve 64 queries, 256 bytes for each; with two they serve 128, and
 # each costs 128 bytes.
 #
-# Registers are the price of the division. The producer is one warp, and Gluon fills its group up to
-# four: 12 warps in all, with 168 registers per thread when the program starts. `setmaxnreg` then
+# The division has to fit into the registers. The producer is one warp, and Gluon fills its group up
+# to four: 12 warps in all, with 168 registers per thread when the program starts. `setmaxnreg` then
 # gives the consumers 240, and leaves the producer 24.
 
 # %% tags=["nbval-check-output"]
@@ -1122,18 +1129,20 @@ for length in (512, 1024, 4096):
 
 # %% [markdown]
 # At short lengths small tiles win twice. They compute less that is hidden, and there are more of
-# them, so that every multiprocessor has one. That is why the course's kernel has a second form for
-# short sequences: [one warp group](../kernels/flash_attention_hopper_small.py) with 64 queries that
-# asks for its own copies, with several programs per multiprocessor and no partition at all. While one
-# program computes powers, another one multiplies.
+# them, so that every multiprocessor has one. That is why the course's kernel has a second form, for
+# short sequences, and under a causal mask at D = 64 for all: [one warp
+# group](../kernels/flash_attention_hopper_small.py) with 64 queries that asks for its own copies,
+# with several programs per multiprocessor and no partition at all. While one program computes
+# powers, another one multiplies.
 
 # %% [markdown]
 # ### Exercise 09.7 · The order of tiles (core)
 #
 # Program `number` takes the tile of queries that comes at that place: the longest first. Write its
 # first row, the `tiles` of keys that any of its queries sees, and how many of these are `whole`:
-# seen in full by all its queries. Query m sees the keys up to m + `n_keys` - `n_queries`, and
-# `BLOCK_M` divides the number of queries.
+# seen in full by all its queries. Name them `first_row`, `tiles` and `whole`. Query m sees the keys
+# up to and including number m + `n_keys` - `n_queries`, and `BLOCK_M` divides the number of
+# queries.
 
 
 # %%
@@ -1190,8 +1199,9 @@ check("09.7", order_kernel)
 #
 # [kernels/flash_attention_hopper.py](../kernels/flash_attention_hopper.py) is all of this with the
 # rest: any lengths, heads that share their keys, three head dimensions, a log-sum-exp. Read it in
-# pieces. After each one stands a question; answer it before you unfold the answer. First the ring,
-# in [its parts](../kernels/flash_attention_hopper_parts.py):
+# pieces. After each one stands a question; answer it before you unfold the answer. (`@aggregate`
+# bundles values under field names, and its methods get the bundle as `self`; none of that is left
+# at run time.) First the ring, in [its parts](../kernels/flash_attention_hopper_parts.py):
 #
 # ```python
 # @gluon.jit
@@ -1264,14 +1274,15 @@ check("09.7", order_kernel)
 # return P, m_new, l, alpha
 # ```
 #
-# **4.** `online` had no `base`. When is it needed, and why not always? And `l` was a number per row.
-# Here it is a block of [ROWS, 8], the sums of columns 8 apart. What does that save?
+# **4.** `online` had no `base`. When is it needed, and why not always? And its `total` was a number
+# per row. Here `l` is a block of [ROWS, 8], the sums of columns 8 apart, and m is the maximum
+# before it is scaled. What does that save?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# A row that has seen no key yet has the maximum -inf, and -inf - -inf is NaN. That takes a mask.
-# Where nothing is masked, each row sees the first tile and its maximum is a number, so the
+# A row that has seen no key yet has the maximum -inf, and -inf - -inf is NaN. Only a mask can cause
+# that. Where nothing is masked, each row sees the first tile and its maximum is a number, so the
 # comparison is left out when the kernel is compiled.
 #
 # A row of the scores lies in 4 threads, each of which holds 2 of every 8 columns. Columns 8 apart
@@ -1451,19 +1462,21 @@ for name, settings in STEPS.items():
     print(f"{name:24} {torch.allclose(launch.out, reference, atol=4e-3)}")
 
 # %% [markdown]
-# **On other GPUs.** This kernel is taken on compute capability 9.0 with Triton 3.9 or newer, and
-# `flash_attention` takes lesson 06's versions everywhere else. You need not know which: the values
-# agree within the rounding of float16.
+# **On other GPUs.** `flash_attention` takes this kernel on compute capability 9.0 with Triton 3.9
+# or newer, and lesson 06's versions everywhere else. There too it takes lesson 06's wherever small
+# programs would be the fastest, as long as these have not been proved on a GPU: at D = 64 under a
+# causal mask, and on short sequences. You need not know which: the values agree within the rounding
+# of float16.
 
 # %% [markdown]
 # ## Against the best, again
 #
 # *Routes: all*
 #
-# How fast is it, and what does each step add? The pictures show what was recorded on an H200 as a
-# share of cuDNN's speed in the same run: `flash_attention_tl` is lesson 06's best, and the others are
-# the steps of this sitting, each with those before it. Where nothing is recorded yet, the cell says
-# so, and the course states no number.
+# How fast is it, and what does each step add? The pictures show, as soon as it has been recorded on
+# an H200, the share of cuDNN's speed in the same run: `flash_attention_tl` is lesson 06's best, and
+# the others are the steps of this sitting, each with those before it. Where nothing is recorded
+# yet, the cell says so, and the course states no number.
 
 # %%
 steps = ["flash_attention_tl", "one consumer", "two consumers", "scores a tile ahead"]
@@ -1486,9 +1499,10 @@ except CourseError as error:
 
 # %% [markdown]
 # What cannot be said in Gluon? The named barriers of the hardware, with which FlashAttention-3
-# makes two consumers take turns on the tensor cores, and tiles whose sides are no powers of two.
-# What has it cost? A kernel for one architecture, in five files, and all the ways to be wrong that
-# you have met in this lesson. `tl` is the right choice until a measured gap is worth that.
+# makes two consumers take turns on the tensor cores (two mbarriers could say it too, and this
+# kernel does not), and tiles whose sides are no powers of two. What has it cost? A kernel for one
+# architecture, in five files, and all the ways to be wrong that you have met in this lesson. `tl`
+# is the right choice until a measured gap is worth that.
 #
 # **On other GPUs.** What is recorded is an H200's. Nothing here was measured on an H100, and on
 # any other GPU there is nothing to measure: the kernel is not taken there.
@@ -1542,6 +1556,6 @@ except CourseError as error:
 # ## Further reading
 #
 # - [Gluon's own tutorials](https://github.com/triton-lang/triton/tree/main/python/tutorials/gluon),
-#   of which 01 to 05, 07 and 08 are about Hopper
+#   of which 01 to 05, 07 and 08 run on Hopper
 # - [The PTX manual](https://docs.nvidia.com/cuda/parallel-thread-execution/): mbarrier, wgmma,
 #   setmaxnreg, and the proxies
