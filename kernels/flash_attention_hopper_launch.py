@@ -5,6 +5,7 @@ from shapes, strides and options is worked out once, as a Plan, and a further ca
 its outputs, puts four addresses into descriptors and launches what is compiled already.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -36,6 +37,8 @@ MOST_PLANS = 4096
 GLUON_DTYPES = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}
 
 Result = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
+Choice = Callable[[int, bool, int, int], HopperSettings | None]
+"""head_dim, causal, lengths of queries and keys -> settings; None: not these kernels."""
 
 
 def available(x: torch.Tensor) -> bool:
@@ -158,11 +161,11 @@ _plans: dict[tuple[Any, ...], Plan | None] = {}
 
 def plan_of(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float | None,
-    layout: str, settings: HopperSettings | None = None,
+    layout: str, settings: HopperSettings | None = None, choose: Choice | None = None,
 ) -> Plan | None:
     """The plan for a call, made once; None where these kernels do not serve it.
 
-    settings: those of the table where it is None.
+    settings: those that `choose`, or else `hopper_settings`, has for the lengths, where it is None.
 
     Raises what `prepare` does.
     """
@@ -173,7 +176,7 @@ def plan_of(
         return None
     key = (
         q.shape, q.stride(), q.dtype, q.device, k.shape, k.stride(), k.dtype, k.device,
-        v.shape, v.stride(), v.dtype, v.device, bool(causal), scale, layout, settings,
+        v.shape, v.stride(), v.dtype, v.device, bool(causal), scale, layout, settings, choose,
         (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16, q.is_neg() or k.is_neg() or v.is_neg(),
     )  # fmt: skip
     try:
@@ -187,7 +190,8 @@ def plan_of(
     plan = None
     if not copied and servable(launch):
         head_dim, queries, keys = q.shape[-1], launch.q.shape[2], launch.k.shape[2]
-        settings = settings or hopper_settings(head_dim, bool(causal), queries, keys)
+        choice = choose or hopper_settings
+        settings = settings or choice(head_dim, bool(causal), queries, keys)
         plan = Plan(launch, settings) if settings else None
     _plans[key] = plan
     return plan
@@ -200,10 +204,10 @@ def flash_attention_hopper(
 ) -> Result:
     """`flash_attention` by the kernels for compute capability 9.0 alone.
 
-    settings: those of the table where it is None. Raises ValueError where these kernels do not
-    serve the inputs.
+    settings: the fastest of the table where it is None. Raises ValueError where these kernels do
+    not serve the inputs.
     """
-    plan = plan_of(q, k, v, causal, scale, layout, settings)
+    plan = plan_of(q, k, v, causal, scale, layout, settings, fastest_settings)
     if plan is None:
         launch = prepare(attention_kernel, q, k, v, causal, scale, layout)
         if launch.queries:

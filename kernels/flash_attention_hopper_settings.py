@@ -19,7 +19,8 @@ class HopperSettings(NamedTuple):
     """As many programs as multiprocessors, which take several tiles each. Otherwise one program
     for each tile; small_kernel has no other way."""
     out_in_q: bool = False
-    """The output leaves through Q's buffer, since there is no room for one of its own."""
+    """The output leaves through Q's buffer: where there is no room for one of its own, or where a
+    program has no next Q to copy into it."""
     heads_in_l2: bool = False
     """As many heads side by side as have keys that fit the L2 cache, and not one after the other.
     """
@@ -42,7 +43,7 @@ class HopperSettings(NamedTuple):
 ROWS = 64
 """Rows of a warp group: the fewest that its tensor cores multiply."""
 KEYS_IN_L2 = 25_000_000
-"""Bytes of K and V that stay in the L2 cache of 50 MB while programs read them."""
+"""Bytes of K and V that stay in the L2 cache while programs read them: an H100's has 50 MB."""
 
 # The fastest of those tried on an H200 with Triton 3.9.0 on 2026-11-22, in float16 and bfloat16.
 SETTINGS: dict[tuple[int, bool], tuple[tuple[float, HopperSettings], ...]] = {

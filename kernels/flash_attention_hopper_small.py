@@ -15,8 +15,9 @@ A program is one warp group, which owns ROWS queries and starts its own copies:
     O = O + P @ V[last];  out, lse = O / l, m + log(l)
 
 Tiles of 64 queries compute less of what a causal mask hides than tiles of 128 or 192, and many
-short programs fill a GPU more evenly than few long ones. So short sequences gain by it. Nobody
-waits for a slot to be empty: who has read a tile is who copies the next one there.
+short programs fill a GPU more evenly than few long ones. So short sequences gain by it, and causal
+ones with a head_dim of 64, where exp2 takes as long as the products. Nobody waits for a slot to be
+empty: who has read a tile is who copies the next one there.
 """
 
 from triton.experimental import gluon

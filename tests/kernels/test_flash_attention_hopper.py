@@ -287,6 +287,14 @@ def hopper(monkeypatch):
     return monkeypatch
 
 
+def test_the_kernels_alone_take_what_flash_attention_leaves_to_tl(hopper):
+    hopper.setattr(launching, "hopper_settings", hopper_settings)
+    q = gpu(1, 2, 1000, 64)
+    assert plan_of(q, q, q, True, None, "bhmd") is None
+    plan = plan_of(q, q, q, True, None, "bhmd", None, fastest_settings)
+    assert plan.kernel is launching.small_kernel
+
+
 def gpu(*shape, dtype=torch.float16):
     return torch.Tensor._make_subclass(OnGpu, torch.empty(shape, dtype=dtype, device="meta"))
 
