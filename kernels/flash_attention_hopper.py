@@ -30,10 +30,11 @@ own 64 rows of a tile of queries. They meet at mbarriers in shared memory:
             out, lse = O / l, m + log(l)
 
 For each query and key, a multiprocessor's tensor cores take 4 * head_dim / 4096 of a cycle, and its
-units for exp2 take 1 / 16. So exp2 takes as long as the products for a head dimension of 64, and half
-as long for 128, and neither may wait for the other. Within a consumer, the scores of tile j are started before the output of tile
-j - 1, which the tensor cores then compute under the softmax step. And of two consumers, which wait
-for nothing but copies, one multiplies while the other computes exp2.
+units for exp2 take 1 / 16. So exp2 takes as long as the products for a head dimension of 64, and
+half as long for 128, and neither may wait for the other. Within a consumer, the scores of tile j
+are started before the output of tile j - 1, which the tensor cores then compute under the softmax
+step. And of two consumers, which wait for nothing but copies, one multiplies while the other
+computes exp2.
 
 S, P, m, l, O and alpha are those of kernels/flash_attention.py, but m is the maximum of S before it
 is scaled. TMA and the tensor cores reach shared memory by a way of their own, the async proxy: what
