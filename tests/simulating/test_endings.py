@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import pytest
 import torch
@@ -97,14 +98,24 @@ def test_a_loop_that_never_ends_is_named(monkeypatch):
         simulate(endless_kernel, (1,), torch.zeros(1))
 
 
-def test_an_interrupt_ends_every_partition():
+@pytest.fixture
+def interruptible():
+    """Whatever ran before in this process may have left SIGINT another handler, or none."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_ends_every_partition(interruptible):
     ended = threading.Semaphore(0)
 
     def computes():
         try:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            while True:
-                pass
+            while True:  # again, in case Python swallows the first one, as it does in a destructor
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                until = time.thread_time() + 5
+                while time.thread_time() < until:
+                    pass
         finally:
             ended.release()
 
