@@ -725,7 +725,7 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # header declares its functions `extern "C"`. `-lcuda` is the driver's library, and comes with the
 # driver.
 #
-# ```sh
+# ```bash
 # INCLUDE=$(python -c "import triton; print(triton.__path__[0] + '/backends/nvidia/include')")
 # cc -O2 -I"$INCLUDE" -Iaot -Iaot/fp16 -c aot/*.c aot/fp16/*.c
 # c++ -O2 -I"$INCLUDE" -Iaot -Iaot/fp16 main.cpp *.o -lcuda -pthread -o server

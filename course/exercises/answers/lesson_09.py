@@ -136,7 +136,7 @@ MISTAKES = {
     ],
     "09.7": [
         Mistake("the shortest first", {"(blocks - 1 - number) * BLOCK_M": "number * BLOCK_M"},
-            "wrong", "if the shortest tiles come first",
+            "wrong", "comes out if the shortest tiles come first",
             means="They take the tiles as they are numbered; then the longest run alone at the "
             "end."),
         Mistake("lengths taken as equal",
