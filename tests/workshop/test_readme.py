@@ -21,7 +21,7 @@ def test_the_times_and_the_memory_are_those_of_the_recorded_run():
         f"median {statistics.median(peaks):.2f} GB, the largest {max(peaks):.2f} GB",
     ):
         assert said in README, said
-    assert "stopped after 214 s" in SEATS[0]["misbehaved"] and "stopped after | 214 s" in README
+    assert "stopped after 57 s" in SEATS[0]["misbehaved"] and "stopped after | 57 s" in README
     assert peaks.index(max(peaks)) == 1 and "30 GB" in SEATS[1]["misbehaved"]
 
 
@@ -29,6 +29,5 @@ def test_nothing_reached_another_seat_and_what_failed_is_said():
     assert (LOAD["learners"], LOAD["lessons"]) == (6, ["00", "01"])
     assert LOAD["reached_another"] == LOAD["left_over"] == []
     assert [seat["wrong_verdicts"] for seat in SEATS] == [[]] * 6
-    errors = [error for seat in SEATS for error in seat["errors"]]
-    assert len(errors) == 4 and len(set(errors)) == 1
-    assert "Four cells failed, all for one reason" in README
+    assert [seat["errors"] for seat in SEATS] == [[]] * 6
+    assert "no cell failed" in README
