@@ -65,7 +65,7 @@
 # |---|---|---|
 # | three hours | the sections of lessons 00 and 01 that are marked *three hours* | a kernel of your own that does three operations in one: verified, its bytes counted, and timed if you have a GPU |
 # | one day | what is marked *one day* in lessons 00 to 03 | kernels for matrices as well, and you can find out from the compiler's output why a kernel is slow |
-# | all | every lesson in order, in sittings of at most 75 minutes | softmax, matrix products and flash attention too, and kernels as C without Python |
+# | all | every lesson in order, in sittings of at most 75 minutes | softmax, matrix products and flash attention too, kernels as C without Python, and an operation of your own from its specification to a gradient |
 #
 # Under the heading of each section you see which routes take it. Minutes are estimates for
 # somebody who is new to this; exercises are most of the time.
