@@ -89,7 +89,7 @@ TARGETS = {target.name: target for target in _ALL}
 
 
 def target_of(name: str | None) -> Target:
-    """The target of this name, as "sm_90" or "gfx942".
+    """The target of this name, as "sm_90" or "gfx942", or of a GPU, as "H200".
 
     name: by default this machine's GPU, and sm_90 in CPU mode.
 
@@ -98,8 +98,21 @@ def target_of(name: str | None) -> Target:
     if name is None:
         name = _this_gpu() if MODE.gpu else "sm_90"
     if name not in TARGETS:
-        raise CourseError(f"There is no target {name!r}: there is {', '.join(TARGETS)}.")
+        name = _architecture(name)
     return TARGETS[name]
+
+
+def _architecture(product: str) -> str:
+    """What a GPU that is sold under this name is compiled for."""
+    from .peaks import GPUS, gpu_of
+
+    try:
+        return gpu_of(product).target
+    except CourseError:
+        raise CourseError(
+            f"There is no target {product!r}: there is {', '.join(TARGETS)}, or a GPU by its name "
+            f"({', '.join(GPUS)})."
+        ) from None
 
 
 def _this_gpu() -> str:

@@ -131,6 +131,10 @@ def gpu_of(name: str) -> Gpu:
     for gpu in _ALL:
         if plain in map(_plain, (gpu.name, *gpu.device_names)):
             return gpu
+    if built := [gpu.name for gpu in _ALL if gpu.target == name]:
+        raise CourseError(
+            f"{name} is an architecture, and the speed is that of a GPU: take {' or '.join(built)}."
+        )
     raise CourseError(
         f"There are no peak figures for {name!r}: there are some for {', '.join(GPUS)}."
     )

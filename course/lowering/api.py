@@ -28,8 +28,8 @@ def lower(
         divisible by 16, "*fp16:16 large" one into a storage of more than 2 GB; "i32", "i64",
         "fp16", "fp32", "i32:16" and "i32:1" are numbers. What `@triton.heuristics` chooses is
         chosen; what `@triton.autotune` would choose must be given.
-    target: "sm_75" to "sm_120", "gfx942", "gfx1100" and others; by default this machine's GPU, and
-        sm_90 if it has none.
+    target: "sm_75" to "sm_120", "gfx942", "gfx1100" and others, or a GPU by its name, as "H200"; by
+        default this machine's GPU, and sm_90 if it has none.
 
     Raises LowerError, with the kernel's line, if it does not compile; CourseError for what is no
     kernel or no target.

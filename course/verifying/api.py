@@ -9,6 +9,7 @@ from course import MODE
 from course.errors import CourseError
 from course.progress_bar import track
 from course.tracing.time_limit import Stopped, limited
+from course.triton_internals.jit_functions import plain_function
 from course.type_names import Function
 
 from .compare import Tolerance
@@ -50,13 +51,16 @@ def verify(
     block: elements that one program may well take. In CPU mode a call that starts far more programs
         is wrong, whatever its result. By default any number may run.
 
-    Raises CourseError where there is no case, or the reference fails.
+    Raises CourseError where there is no case, for what is no function, and where the reference
+    fails.
     """
-    if not isinstance(cases, Iterable):
-        raise CourseError("verify takes a list of cases, such as vectors(2).")
-    cases = list(cases)
-    if not cases:
-        raise CourseError("verify was given no cases: make some, for example with vectors(2).")
+    _check_function(function)
+    if not callable(reference):
+        raise CourseError(
+            "verify takes your function first, and then a reference: a function in PyTorch that "
+            f"takes the same tensors. This is a {type(reference).__name__}."
+        )
+    cases = _checked(cases)
     name = getattr(function, "__name__", type(function).__name__)
     trial = Trial(function, reference, tolerance, absolute, contiguous, block)
     outcomes: list[Outcome] = []
@@ -75,6 +79,33 @@ def verify(
         if (first_wrong_only and outcomes[-1].verdict == "wrong") or (MODE.gpu and gpu_is_lost()):
             break
     return Verified(name, tuple(outcomes))
+
+
+def _check_function(function: Function) -> None:
+    if plain := plain_function(function):
+        raise CourseError(
+            "verify takes a function of tensors, which allocates the output, launches the kernel "
+            f"and returns the output: write one around {plain.__name__}."
+        )
+    if not callable(function):
+        raise CourseError(
+            f"verify takes a function of tensors; this is a {type(function).__name__}."
+        )
+
+
+def _checked(cases: Iterable[Case]) -> list[Case]:
+    if not isinstance(cases, Iterable):
+        raise CourseError("verify takes a list of cases, such as vectors(2).")
+    cases = list(cases)
+    if not cases:
+        raise CourseError("verify was given no cases: make some, for example with vectors(2).")
+    for case in cases:
+        if not isinstance(case, Case):
+            raise CourseError(
+                "verify takes a list of cases, such as vectors(2), and this one holds a "
+                f"{type(case).__name__}: Case((Input(shape, dtype), …)) makes one."
+            )
+    return cases
 
 
 class _Pace:

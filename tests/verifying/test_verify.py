@@ -278,20 +278,31 @@ def test_only_cases_that_ran_make_a_function_right(monkeypatch):
         assert "no case was run" in str(result)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [lambda: verify(add, torch.add, vectors(1)), lambda: verify(add, None, vectors(2))],
-    ids=["too few inputs", "no function"],
-)
-def test_a_reference_that_fails_is_a_sentence(call):
+def test_a_reference_that_fails_is_a_sentence():
     with pytest.raises(
         CourseError, match=r"The reference failed on .* verify takes your function first"
     ):
-        call()
+        verify(add, torch.add, vectors(1))
 
 
 def test_function_and_reference_may_be_exchanged():
     assert verify(torch.add, launcher(add_kernel), SMALL).right
+
+
+@pytest.mark.parametrize(
+    ("function", "reference", "cases", "sentence"),
+    [
+        (add_kernel, torch.add, SMALL, "launches the kernel .* write one around add_kernel"),
+        (torch.ones(2), torch.add, SMALL, "takes a function of tensors; this is a Tensor"),
+        (add, (2,), SMALL, "and then a reference: a function in PyTorch .* This is a tuple"),
+        (add, None, SMALL, "verify takes your function first"),
+        (add, torch.add, torch.ones(2), "takes a list of cases.* holds a Tensor"),
+        (add, torch.add, [*SMALL, 1000], "takes a list of cases.* holds a int"),
+    ],
+)
+def test_what_is_no_function_or_no_case_is_a_sentence(function, reference, cases, sentence):
+    with pytest.raises(CourseError, match=sentence):
+        verify(function, reference, cases)
 
 
 def test_cases_that_are_no_list_are_a_sentence():
