@@ -19,6 +19,7 @@ from kernels import (
     flash_attention_specialized,
     matmul,
     rms_norm,
+    rms_norm_backward,
     softmax,
     transpose,
     vector_add,
@@ -34,6 +35,7 @@ MODULES = (
     bias_gelu,
     softmax,
     rms_norm,
+    rms_norm_backward,
     cross_entropy,
     matmul,
     flash_attention,
@@ -98,8 +100,8 @@ LAUNCHES = [
                    (rms_norm.rms_norm_v4, 50_257))),
     *((f.__name__, FEW, lambda f=f: f(gpu(100, 8192), gpu(8192)))
       for f in (rms_norm.rms_norm_v1, rms_norm.rms_norm_v2)),
-    ("rms_norm_backward_v1", ALL, backward(rms_norm.rms_norm_backward_v1, 100, 50_257)),
-    ("rms_norm_backward_v2", ALL, backward(rms_norm.rms_norm_backward_v2, 1000, 8192)),
+    ("rms_norm_backward_v1", ALL, backward(rms_norm_backward.rms_norm_backward_v1, 100, 50_257)),
+    ("rms_norm_backward_v2", ALL, backward(rms_norm_backward.rms_norm_backward_v2, 1000, 8192)),
     *((f.__name__, where, losses(f))
       for f, where in ((cross_entropy.cross_entropy_v1, FEW), (cross_entropy.cross_entropy_v2, FEW),
                        (cross_entropy.cross_entropy_v3, ALL))),

@@ -11,14 +11,9 @@ from torch.nn.functional import rms_norm as by_torch
 from course import DEVICE, MODE, lower
 from kernels import rms_norm as module
 from kernels.rms_norm import (
-    BACKWARD_PLANS,
-    DTYPES,
     EPS,
     PLANS,
     rms_norm,
-    rms_norm_backward,
-    rms_norm_backward_v1,
-    rms_norm_backward_v2,
     rms_norm_operator,
     rms_norm_v1,
     rms_norm_v2,
@@ -26,6 +21,13 @@ from kernels.rms_norm import (
     rms_norm_v4,
     rms_norm_v5,
 )
+from kernels.rms_norm_backward import (
+    BACKWARD_PLANS,
+    rms_norm_backward,
+    rms_norm_backward_v1,
+    rms_norm_backward_v2,
+)
+from kernels.rms_norm_launch import DTYPES
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 

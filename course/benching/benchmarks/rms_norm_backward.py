@@ -8,7 +8,8 @@ import torch
 from course.benching.benchmarks import Operation
 from course.benching.benchmarks.rms_norm import reference as formula
 from course.verifying.inputs import FLOATS, Case, Input
-from kernels.rms_norm import EPS, rms_norm_backward, rms_norm_backward_v1, rms_norm_backward_v2
+from kernels.rms_norm import EPS
+from kernels.rms_norm_backward import rms_norm_backward, rms_norm_backward_v1, rms_norm_backward_v2
 
 Gradients = tuple[torch.Tensor, torch.Tensor]
 

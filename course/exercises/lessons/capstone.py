@@ -136,7 +136,7 @@ def _operator(
 def _gradient(
     d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    from kernels.rms_norm import rms_norm_backward
+    from kernels.rms_norm_backward import rms_norm_backward
 
     d_x, d_weight = rms_norm_backward(d_out, x, weight, rstd)
     return d_x, d_weight
