@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.errors import CourseError
-from course.triton_internals.jit_functions import ParameterType, jit_specialise, plain_function
+from course.triton_internals.jit_functions import jit_specialise, plain_function
 from course.type_names import AnyValue, Kernel
 
 
@@ -63,12 +63,11 @@ def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialisat
         raise CourseError(
             f"The arguments do not fit the kernel {function.__name__}: {reason}."
         ) from error
-    return Specialisation(
-        function.__name__, tuple(map(_parameter, entries)), tuple(options.items())
-    )
+    parameters = tuple(_parameter(*entry) for entry in entries)
+    return Specialisation(function.__name__, parameters, tuple(options.items()))
 
 
-def _parameter(entry: ParameterType) -> Parameter:
-    if entry.type == "constexpr":
-        return Parameter(entry.name, entry.type, constant=entry.attribute)
-    return Parameter(entry.name, entry.type, divisible_by_16=entry.attribute == "D")
+def _parameter(name: str, type: str, attribute: AnyValue) -> Parameter:
+    if type == "constexpr":
+        return Parameter(name, type, constant=attribute)
+    return Parameter(name, type, divisible_by_16=attribute == "D")
