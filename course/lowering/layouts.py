@@ -8,38 +8,23 @@ exclusive or. Nothing here knows how a layout of any one kind works.
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 from course.errors import CourseError
-from course.triton_internals.ir import Bases
+from course.triton_internals.ir import Bases, LaidOutValue
 
-from .value_origins import Origins
-from .worker import NamedValue
+from .locations import Frame
+from .value_origins import Value
 
 Index = tuple[int, ...]
 
 BANKS = 32
 BANK_BYTES = 4
 NO_VIEW = "has no view in this version of Triton"
-
-
-@dataclass(frozen=True)
-class Value:
-    """A value of the TTGIR that has a layout."""
-
-    operation: str
-    name: str
-    """The variable that it is, in the kernel or in a function that it calls; or nothing."""
-    callers: tuple[str, ...]
-    """The variables that the calls which led to that function were assigned to."""
-    line: int
-    """The kernel's line that it comes from; 0 if it comes from none."""
-    order: int
-    """Its place among all values."""
 
 
 @dataclass(frozen=True)
@@ -293,17 +278,25 @@ class Layouts(Sequence[Layout]):
     __repr__ = __str__
 
 
-def layouts_from(values: Sequence[NamedValue], origins: Origins) -> Layouts:
-    """The layouts of a TTGIR's values, each layout once."""
+def layouts_from(
+    ttgir: str, values: Sequence[LaidOutValue], own: Set[Frame], returns: Set[Frame]
+) -> Layouts:
+    """The layouts of a TTGIR's values, each layout once. own, returns: as for `Value.of`."""
+    aliases = dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
+    names = {_expanded(text, aliases): name for name, text in reversed(aliases.items())}
     layouts: dict[tuple[Hashable, ...], Layout] = {}
-    for order, named in enumerate(values):
-        value, type = named.value, named.value.type
-        origin = origins.of(value.location, value.named)
-        this = Value(value.operation, origin.name, origin.callers, origin.line, order)
+    for order, value in enumerate(values):
+        type = value.type
         # A part of a buffer lies otherwise than a buffer of the part's shape.
         key = type.layout, type.shape, type.element, str(value.bases)
-        layout = layouts.get(key) or Layout(
-            named.layout_name, type.layout, type.shape, type.element, value.bases, ()
-        )
+        name = names.get(type.layout, "")
+        new = Layout(name, type.layout, type.shape, type.element, value.bases, ())
+        layout = layouts.setdefault(key, new)
+        this = Value.of(value, order, own, returns)
         layouts[key] = replace(layout, values=(*layout.values, this))
     return Layouts(list(layouts.values()))
+
+
+def _expanded(attribute: str, aliases: dict[str, str]) -> str:
+    """An attribute with the aliases in it written out."""
+    return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), attribute)

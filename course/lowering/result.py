@@ -28,7 +28,6 @@ from .problems import run_compiler
 from .request import Request
 from .sass import Disassembly, disassembled
 from .source_map import LineMap, SourceLine
-from .value_origins import Origins
 from .worker import Compiled, compile_edited, layouts_of, passes_of
 
 WHAT = {
@@ -129,9 +128,9 @@ class Lowered(Compiled):
             if isinstance(statement, ast.Return)
             for number in range(statement.lineno, _last_line(statement) + 1)
         }
-        origins = Origins({line.frame for line in self.source_lines()}, returns)
+        own = {line.frame for line in self.source_lines()}
         values = run_compiler(layouts_of, self.ttgir, self.target.name)
-        return layouts_from(values, origins)
+        return layouts_from(self.ttgir, values, own, returns)
 
     def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":
         """What became of the kernel's line that holds `text`, in these stages, by default in all.
