@@ -226,15 +226,12 @@ def _moved(start: Index, bases: list[list[int]], number: int) -> Index:
     return index
 
 
-class Layouts(Sequence[Layout]):
+class Layouts(list[Layout]):
     """Every layout of a TTGIR. A text gives that of a name, `#blocked`, or of a variable, `x`."""
 
-    def __init__(self, layouts: list[Layout]) -> None:
-        self._layouts = layouts
-
-    # As Sequence has it, a number gives a layout and a slice a list of them.
+    # As in every list, a number gives a layout and a slice a list of them.
     def __getitem__(self, key: Any) -> Any:
-        return self._named(key) if isinstance(key, str) else self._layouts[key]
+        return self._named(key) if isinstance(key, str) else super().__getitem__(key)
 
     def _named(self, key: str) -> Layout:
         layouts = self.all(key)
@@ -269,9 +266,6 @@ class Layouts(Sequence[Layout]):
         """Those of values that come from this line of the kernel."""
         return [layout for layout in self if line in layout.lines]
 
-    def __len__(self) -> int:
-        return len(self._layouts)
-
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "no layouts"
 
@@ -294,7 +288,7 @@ def layouts_from(
         layout = layouts.setdefault(key, new)
         this = Value.of(value, order, own, returns)
         layouts[key] = replace(layout, values=(*layout.values, this))
-    return Layouts(list(layouts.values()))
+    return Layouts(layouts.values())
 
 
 def _expanded(attribute: str, aliases: dict[str, str]) -> str:
