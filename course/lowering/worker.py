@@ -57,14 +57,14 @@ def compile_kernel(request: Request, target: str) -> Compiled:
     kernel = jit_function(decorated)
     listing = listing_of(kernel)
     try:
-        bound = bind(decorated, kernel, request)
+        args, kwargs, types = bind(decorated, kernel, request)
         with (
             own_cache("course-lower-"),
             launches_compiled(gpu) as launches,
             assembler_watched() as calls,
-            types_fixed(kernel, bound.types),
+            types_fixed(kernel, types),
         ):
-            kernel[(1,)](*bound.args, **bound.kwargs)
+            kernel[(1,)](*args, **kwargs)
             return _compiled(launches.kernels[0], listing, calls)
     except CompileError as error:
         reason = first_sentence(error.problem.reason)
