@@ -48,7 +48,9 @@ def source(function: Function, grid: Grid, cubin: Cubin, header_name: str) -> st
     names = function.c_names
     scalars = [argument.scalar for argument in function.passed]
     converted = sorted({scalar.name for scalar in scalars if scalar.bits_c})
-    helpers = [GRID[name] for name in sorted(grid.functions)] + [BITS[name] for name in converted]
+    sizes = " ".join(grid.c(names))
+    helpers = [text for name, text in sorted(GRID.items()) if f"{name}(" in sizes]
+    helpers += [BITS[name] for name in converted]
     code = "".join(
         f"    {','.join(f'0x{byte:02x}' for byte in cubin.code[start : start + BYTES_PER_LINE])},\n"
         for start in range(0, len(cubin.code), BYTES_PER_LINE)
