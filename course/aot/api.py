@@ -80,19 +80,19 @@ def export(
         ParsedVariant(parse_signature(variant.signature), options.overridden(variant))
         for variant in _listed(variants)
     ]
-    compiled = run_compiler(compile_variants, reference, parsed, grid, gpu.name)
+    kernel_name, compiled = run_compiler(compile_variants, reference, parsed, grid, gpu.name)
     contents: dict[Path, str] = {}
     functions: list[Function] = []
     headers: list[Path] = []
     warnings: list[str] = []
-    for variant, result in zip(parsed, compiled.variants, strict=True):
+    for variant, result in zip(parsed, compiled, strict=True):
         hash = variant.signature.hash(variant.options)
         hash_and_hints = f"{hash}_{variant.signature.suffix}"
         cubin = read_cubin(result.code, result.symbol)
         check_parameters(result.arguments, cubin)
-        _check_shared(compiled.kernel, result, gpu)
+        _check_shared(kernel_name, result, gpu)
         function = Function(
-            name=f"{name}_{hash_and_hints}", out_name=name, kernel=compiled.kernel,
+            name=f"{name}_{hash_and_hints}", out_name=name, kernel=kernel_name,
             target=gpu.name, triton=triton.__version__, arguments=result.arguments,
             grid=" ".join(grid.split()), threads=result.threads, registers=cubin.registers,
             stack_bytes=cubin.stack_bytes, load_bytes=result.load_bytes,

@@ -60,18 +60,12 @@ class NarrowLoads:
     """Bytes that the widest one would move."""
 
 
-@dataclass(frozen=True)
-class CompiledKernel:
-    kernel: str
-    """The kernel's own name."""
-    variants: tuple[CompiledVariant, ...]
-
-
 @runs_in("compile", timeout_s=120, prepare=prepare_compiler)
 def compile_variants(
     reference: KernelReference, variants: list[ParsedVariant], grid: str, target: str
-) -> CompiledKernel:
-    """Bind all variants and their grids to a kernel, then compile them.
+) -> tuple[str, list[CompiledVariant]]:
+    """Bind all variants and their grids to a kernel, then compile them: the kernel's own name, and
+    the variants.
 
     Raises CourseError before anything is compiled if one does not fit the kernel; LowerError, with
     the kernel's line, if the kernel does not compile.
@@ -79,26 +73,25 @@ def compile_variants(
     gpu = target_of(target)
     kernel = jit_function(loaded_at(reference, gpu.triton))
     name, defaults = kernel.__name__, _defaults(kernel)
-    bound, grids = [], []
+    bound = []
     for variant in variants:
         _refuse_unwritable(kernel, len(variant.signature.arguments), defaults)
         bound.append(variant.signature.bind(kernel.arg_names, name, defaults))
-    for arguments in bound:
-        grids.append(parse_grid(grid, arguments))
-        check_launchable(grids[-1])
+    grids = [parse_grid(grid, arguments) for arguments in bound]
+    for parsed in grids:
+        check_launchable(parsed)
     try:
         with own_cache("course-aot-"):
-            compiled = [
+            fallbacks = _fallbacks(bound, variants)
+            bound_variants = zip(variants, bound, grids, fallbacks, strict=True)
+            return name, [
                 _compile(kernel, arguments, grid, variant.options, gpu, fallback)
-                for arguments, grid, variant, fallback in zip(
-                    bound, grids, variants, _fallbacks(bound, variants), strict=True
-                )
+                for variant, arguments, grid, fallback in bound_variants
             ]
     except CompileError as error:
         raise compile_error(error, listing_of(kernel), _typed_constants(kernel, bound)) from error
     except OSError as error:
         raise disk_error(error) from error
-    return CompiledKernel(name, tuple(compiled))
 
 
 def _defaults(kernel: Kernel) -> dict[str, Constant]:
