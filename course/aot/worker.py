@@ -1,6 +1,6 @@
 """Compiling a kernel for the signatures of an export: what runs in the child."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from triton.compiler.compiler import CompiledKernel as CompiledCode
@@ -170,25 +170,34 @@ def _compile(
 ) -> CompiledVariant:
     """fallback: what the variants promise that are tried before this one."""
 
-    compiled = _machine_code(kernel, arguments, options, target)
+    def machine_code(arguments: Sequence[Argument]) -> CompiledCode:
+        passed = {each.name: each.type for each in arguments if each.type and each.passed}
+        return compile_for_types(
+            kernel,
+            {each.name: passed.get(each.name, "constexpr") for each in arguments},
+            {each.name: each.value for each in arguments if not each.passed},
+            [each.name for each in arguments if each.passed and each.hint == 16],
+            target.triton,
+            {**options.told, "debug": bool(getattr(kernel, "debug", False))},
+        )
+
+    compiled = machine_code(arguments)
     metadata = compiled.metadata._asdict()
     for name, problem in UNSUPPORTED.items():
         if metadata.get(name, 0) > (name == "num_ctas"):  # one program is no cluster
             raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
     threads = metadata["num_warps"] * metadata["warp_size"]
     code, symbol, shared_bytes = compiled.asm["cubin"], metadata["name"], metadata["shared"]
-    narrow = _narrow_loads(kernel, arguments, options, target, fallback, compiled)
+    narrow = _narrow_loads(arguments, fallback, compiled, machine_code)
     load_bytes = tuple(sorted(set(load_widths(compiled.asm["ptx"]))))
     return CompiledVariant(arguments, grid, code, symbol, threads, shared_bytes, load_bytes, narrow)
 
 
 def _narrow_loads(
-    kernel: Kernel,
     arguments: Sequence[Argument],
-    options: Options,
-    target: Target,
     fallback: tuple[Promises, ...],
     compiled: CompiledCode,
+    machine_code: Callable[[Sequence[Argument]], CompiledCode],
 ) -> NarrowLoads | None:
     """What promises would make wider; None if there is nothing, or a variant before has them."""
     missing = missing_promises(compiled.asm.get("ttir", ""))
@@ -201,25 +210,12 @@ def _narrow_loads(
         for each in arguments
     ]
     # Whether they would help, the compiler alone knows: so it is asked.
-    wider = load_widths(_machine_code(kernel, promised, options, target).asm["ptx"])
+    wider = load_widths(machine_code(promised).asm["ptx"])
     widths = load_widths(compiled.asm["ptx"])
     if not widths or min(widths) >= max(wider) or len(wider) >= len(widths):
         return None
     in_order = tuple((each.name, missing[each.name]) for each in promised if each.name in missing)
     return NarrowLoads(in_order, min(widths), max(wider))
-
-
-def _machine_code(
-    kernel: Kernel, arguments: Sequence[Argument], options: Options, target: Target
-) -> CompiledCode:
-    return compile_for_types(
-        kernel,
-        {each.name: each.type if each.type and each.passed else "constexpr" for each in arguments},
-        {each.name: each.value for each in arguments if not each.passed},
-        [each.name for each in arguments if each.passed and each.hint == 16],
-        target.triton,
-        {**options.told, "debug": bool(getattr(kernel, "debug", False))},
-    )
 
 
 ONLY_TRITON = "only a launch by Triton has"
