@@ -13,7 +13,7 @@ import triton
 from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target
-from course.lowering.kernel_reference import InFile, KernelReference, reference_of
+from course.lowering.kernel_reference import reference_of_text
 from course.lowering.problems import run_compiler
 from course.type_names import Kernel
 
@@ -74,7 +74,7 @@ def export(
         raise CourseError(
             f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".'
         )
-    reference, gpu = _reference(kernel), nvidia_target(target)
+    reference, gpu = reference_of_text(kernel, "aot.export"), nvidia_target(target)
     options = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
     parsed = [
         ParsedVariant(parse_signature(variant.signature), options.overridden(variant))
@@ -128,17 +128,6 @@ def _warnings(function: Function, narrow: NarrowLoads | None) -> Iterator[str]:
             f"{narrow.possible_bytes} if the signature promised {promises}: promise what holds in "
             "every call."
         )
-
-
-def _reference(kernel: Kernel) -> KernelReference:
-    if not isinstance(kernel, str):
-        return reference_of(kernel, "aot.export")
-    file, _, name = kernel.rpartition(":")
-    if not file:
-        raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
-    if not Path(file).is_file():
-        raise CourseError(f"There is no file {file}.")
-    return InFile(str(Path(file).resolve()), name)
 
 
 def _listed(variants: str | Variant | Sequence[str | Variant]) -> list[Variant]:

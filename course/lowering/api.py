@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from course.errors import CourseError
 from course.gpus.limits import target_of
 from course.triton_internals.jit_functions import chosen_by_heuristics, parameters_of
 from course.type_names import AnyValue, Kernel
@@ -50,10 +49,8 @@ def lower_file(
 
     signature: a text for each argument, in order; those of constexprs are literals.
     """
-    if not Path(file).is_file():
-        raise CourseError(f"There is no file {file}.")
+    kernel = InFile.of(file, name)
     named = {option: describe(value) for option, value in options.items()}
-    kernel = InFile(str(Path(file).resolve()), name)
     return lower_again(Request(kernel, [*map(Text, signature)], named, literal=True), target)
 
 

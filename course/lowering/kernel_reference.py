@@ -37,6 +37,13 @@ class InFile(msgspec.Struct, frozen=True, tag=True):
     file: str
     name: str
 
+    @classmethod
+    def of(cls, file: str | Path, name: str) -> "InFile":
+        """Raises CourseError if there is no such file."""
+        if not Path(file).is_file():
+            raise CourseError(f"There is no file {file}.")
+        return cls(str(Path(file).resolve()), name)
+
     def load(self) -> KernelInterface:
         return _named(_module_at(Path(self.file)), self.name, self.file)
 
@@ -72,6 +79,16 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     if importable(kernel):
         return InModule(function.__module__, function.__name__)
     return AsText(source_of(kernel))
+
+
+def reference_of_text(kernel: Kernel, asker: str) -> KernelReference:
+    """As `reference_of`, but a kernel may also be a text: "file.py:name"."""
+    if not isinstance(kernel, str):
+        return reference_of(kernel, asker)
+    file, _, name = kernel.rpartition(":")
+    if not file:
+        raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
+    return InFile.of(file, name)
 
 
 def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> KernelInterface:
