@@ -101,10 +101,8 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
     if thread is None:
         lines = _fitting(lines, inch)
     tall = any(each.small for boxes in lines for each in boxes)
-    title, alt = (
-        _title(drawn, thread, lines[0], names[0]),
-        _alt(drawn, thread, len(indexes), columns),
-    )
+    title = _title(drawn, thread, lines[0], names[0])
+    alt = _alt(drawn, thread, len(indexes), columns)
     if moved:
         title += f"\nFramed: what warp 0 moves in one request, {moved}"
         alt += f" An access by warp 0: {moved}."

@@ -124,9 +124,9 @@ class Lowered(Compiled):
         """Every layout of the TTGIR, and which thread holds which element."""
         returns = {
             (file, number)
-            for file, statement in self._statements()
+            for file, statement, lines in self._statements()
             if isinstance(statement, ast.Return)
-            for number in range(statement.lineno, _last_line(statement) + 1)
+            for number in lines
         }
         own = {line.frame for line in self.source_lines()}
         values = run_compiler(layouts_of, self.ttgir, self.target.name)
@@ -277,23 +277,19 @@ class Lowered(Compiled):
 
     def _statement(self, line: SourceLine) -> range:
         """The lines of the statement that a line belongs to: a call may be written over several."""
-        for file, statement in self._statements():
-            lines = range(statement.lineno, _last_line(statement) + 1)
+        for file, statement, lines in self._statements():
             if file == line.file and not hasattr(statement, "body") and line.number in lines:
                 return lines
         return range(line.number, line.number + 1)
 
-    def _statements(self) -> Iterator[tuple[str, ast.stmt]]:
-        """Every statement of the listing with its file; its lines are numbered as there."""
+    def _statements(self) -> Iterator[tuple[str, ast.stmt, range]]:
+        """Every statement of the listing with its file and its lines there."""
         for function in self.listing:
             parsed = ast.parse(textwrap.dedent(function.text))
             for node in ast.walk(ast.increment_lineno(parsed, function.line - 1)):
                 if isinstance(node, ast.stmt):
-                    yield function.file, node
-
-
-def _last_line(statement: ast.stmt) -> int:
-    return statement.end_lineno or statement.lineno
+                    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                    yield function.file, node, lines
 
 
 @dataclass(frozen=True, repr=False)
