@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -31,6 +32,7 @@ from course.errors import CourseError
 from course.isolate.commands import run_source
 from course.isolate.pool import stop_workers
 from course.lowering.api import lower_file
+from kernels.softmax import softmax_kernel_v2
 from tests.support import aot_kernels as kernels
 from tests.support.aot_files import complaints, cubin_in
 from tests.support.processes import computed_s, python_path
@@ -94,7 +96,7 @@ ATTENTION = [*["*fp16:16"] * 4, "fp32", "i32:16", 64, 64, True]
 KERNELS = {
     "a vector add": (kernels.add_kernel, [*POINTERS, "*fp32:16", "i32:16", 1024], {}),
     "one element": (kernels.add_kernel, ["*fp32", *POINTERS, "i32:1", 1024], {"num_warps": 8}),
-    "a softmax": (kernels.softmax_kernel, [*POINTERS, "i32", "i32:16", 1024], {"num_warps": 4}),
+    "a softmax": (softmax_kernel_v2, [*POINTERS, "i32", "i32:16", 1024], {"num_warps": 4}),
     "attention": (kernels.attention_kernel, ATTENTION, {"num_warps": 4, "num_stages": 2}),
 }
 
@@ -668,36 +670,14 @@ def run(*arguments):
 
 def test_the_flags_are_those_of_tritons_own_tool(home):
     grid = "(n + 1023) / 1024, 1, 1"
-    flags = [
-        *[
-            "-n",
-            "add_kernel",
-            "-o",
-            "aot/fp32/add",
-            "--output-name",
-            "add",
-            "-w",
-            "4",
-            "-ns",
-            "1",
-            "-g",
-        ],
-        grid,
-    ]
+    flags = shlex.split("-n add_kernel -o aot/fp32/add --output-name add -w 4 -ns 1 -g")
+    flags.append(grid)
     ended = run("compile", FILE, *flags, "-s", ADD, "-t", "cuda:90:32")
     assert ended.exit_code == 0, ended.output
-    long = [
-        "--kernel-name",
-        "add_kernel",
-        "--out-path",
-        "aot/fp32/add",
-        "--out-name",
-        "add",
-        "--num-warps",
-        "4",
-    ]
-    long += ["--num-stages", "1", "--grid", grid, "--signature", ADD.replace(":16", "")]
-    ended = run("compile", FILE, *long, "--target", "sm_90")
+    long = shlex.split("--kernel-name add_kernel --out-path aot/fp32/add --out-name add")
+    long += shlex.split("--num-warps 4 --num-stages 1 --target sm_90")
+    long += ["--grid", grid, "--signature", ADD.replace(":16", "")]
+    ended = run("compile", FILE, *long)
     assert ended.exit_code == 0, ended.output
     headers = sorted(map(str, Path("aot/fp32").glob("*.h")))
     assert len(headers) == 2
