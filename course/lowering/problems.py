@@ -39,9 +39,9 @@ def compile_error(error: CompileError, listing: Sequence[Definition], more: str 
 
     more: what follows the reason in its sentence, with its punctuation.
     """
-    place = error.problem.within(listing)
+    place = error.within(listing)
     subject = listing[place.which].name if place else "It"
-    sentence = f"{subject} does not compile: {first_sentence(error.problem.reason)}"
+    sentence = f"{subject} does not compile: {first_sentence(error.reason)}"
     if more:
         sentence = sentence.rstrip(".") + more
     if place:

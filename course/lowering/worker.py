@@ -67,7 +67,7 @@ def compile_kernel(request: Request, target: str) -> Compiled:
             kernel[(1,)](*args, **kwargs)
             return _compiled(launches.kernels[0], listing, calls)
     except CompileError as error:
-        reason = first_sentence(error.problem.reason)
+        reason = first_sentence(error.reason)
         raise compile_error(error, listing, odd_constants(reason, kernel, request)) from error
     except (TypeError, KeyError) as error:
         name = kernel.__name__

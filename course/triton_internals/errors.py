@@ -33,14 +33,14 @@ class Place:
     text: str
 
 
-@dataclass(frozen=True)
-class CompileProblem:
-    """Why a kernel does not compile, and where."""
+class CompileError(Exception):
+    """A kernel does not compile: why, and where."""
 
-    reason: str
-    places: tuple[tuple[str, int], ...] = ()
-    """Where the compiler stopped, from the innermost call to the outermost: a function's text, from
-    its `def`, and the line in it, from 1."""
+    def __init__(self, reason: str, places: Sequence[tuple[str, int]]) -> None:
+        """places: where the compiler stopped, from the innermost call to the outermost: a
+        function's text, from its `def`, and the line in it, from 1."""
+        super().__init__(reason)
+        self.reason, self.places = reason, places
 
     def within(self, functions: Sequence[FunctionText]) -> Place | None:
         """The innermost place in one of these functions."""
@@ -50,9 +50,7 @@ class CompileProblem:
                 before, found, _ = function.text.partition(source)
                 if found:
                     lines = source.split("\n")
-                    row = min(
-                        row, len(lines)
-                    )  # at a call of a noinline function Triton says one more
+                    row = min(row, len(lines))  # Triton says one more at a noinline function's call
                     line = function.line + before.count("\n") + row - 1
                     return Place(which, line, lines[row - 1].strip())
         return None
@@ -62,15 +60,7 @@ class CannotInterpretError(Exception):
     """A kernel needs what Triton's interpreter lacks. The text names it."""
 
 
-class CompileError(Exception):
-    """A kernel does not compile."""
-
-    def __init__(self, problem: CompileProblem) -> None:
-        super().__init__(problem.reason)
-        self.problem = problem
-
-
-def compile_problem(error: Exception) -> CompileProblem:
+def compile_problem(error: Exception) -> CompileError:
     """What an exception from a compilation says."""
     chain = causes(error)
     texts = [getattr(each, "error_message", None) or _own_words(each) for each in chain]
@@ -88,7 +78,7 @@ def compile_problem(error: Exception) -> CompileProblem:
         for each in reversed(chain)
         if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src
     ]
-    return CompileProblem(reason, tuple(located))
+    return CompileError(reason, located)
 
 
 _MANGLED = re.compile(r"(?:\w+\.)*(\w+?)__\w*")
