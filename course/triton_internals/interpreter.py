@@ -116,10 +116,8 @@ def interpreter_watched(
     undefined_as_zero: leave the 0 in such lanes.
     """
     watched = WatchedInterpreter(observer, sample, undefined_as_zero)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(gaps_filled())
-        stack.enter_context(driver_of(GPUTarget("cuda", 90, 32), runs_trials=True))
-        stack.enter_context(watched.installed())
+    target = GPUTarget("cuda", 90, 32)
+    with gaps_filled(), driver_of(target, runs_trials=True), watched.installed():
         yield
 
 
