@@ -329,12 +329,8 @@ CASES = [Case((Input((size,)),)) for size in (64, 65, 100, 64)]
 def test_a_case_that_takes_the_interpreter_too_long_is_left_to_the_gpu():
     assert verify(slowly, lambda x: x[:64], CASES[:1]).right  # what is loaded once is loaded
     result = verify(slowly, lambda x: x[:64], CASES, case_s=1)  # of some 20 that the slow ones take
-    assert [outcome.verdict for outcome in result.outcomes] == [
-        "right",
-        "left to the GPU",
-        "left to the GPU",
-        "right",
-    ]
+    verdicts = ["right", "left to the GPU", "left to the GPU", "right"]
+    assert [outcome.verdict for outcome in result.outcomes] == verdicts
     assert "since the interpreter had not ended it after 1 s of computing: 65 float32." in str(
         result
     )
