@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from course.gpus.limits import target_of
-from course.triton_internals.jit_functions import chosen_by_heuristics, parameters_of
+from course.triton_internals.jit_functions import chosen_by_heuristics
 from course.type_names import AnyValue, Kernel
 
 from .arguments import Text, describe
@@ -34,7 +34,7 @@ def lower(
     kernel or no target.
     """
     reference = reference_of(kernel, "lower")
-    kwargs = kwargs | chosen_by_heuristics(kernel, parameters_of(kernel), args, kwargs)
+    kwargs = kwargs | chosen_by_heuristics(kernel, args, kwargs)
     return lower_again(Request.of(reference, args, kwargs), target)
 
 

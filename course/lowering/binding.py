@@ -69,7 +69,7 @@ def _described(
     constants = _constants(kernel, described)
     described = {name: _parsed(each, name in constants) for name, each in described.items()}
     values = {name: argument.make(True) for name, argument in described.items()}
-    choices = chosen_by_heuristics(decorated, names, [], values)
+    choices = chosen_by_heuristics(decorated, [], values)
     return described | {name: describe(value) for name, value in choices.items()}
 
 

@@ -32,12 +32,6 @@ def is_gluon(kernel: KernelInterface) -> bool:
     return type(inner_kernel(kernel)).__name__ == "GluonJITFunction"
 
 
-def parameters_of(kernel: KernelInterface) -> list[str]:
-    """The names of a kernel's parameters, in order."""
-    function = plain_function(kernel)
-    return list(inspect.signature(function).parameters) if function else []
-
-
 def inner_kernel(kernel: KernelInterface) -> KernelInterface:
     """The kernel itself, compiled or interpreted, under `@triton.autotune` and the like."""
     while not inspect.isfunction(kernel.fn):
@@ -55,9 +49,10 @@ def compiler_options() -> frozenset[str]:
 
 
 def chosen_by_heuristics(
-    kernel: KernelInterface, names: list[str], args: Sequence[AnyValue], kwargs: AnyValues
+    kernel: KernelInterface, args: Sequence[AnyValue], kwargs: AnyValues
 ) -> dict[str, Any]:
     """What `@triton.heuristics` chooses for a launch, by name."""
+    names = inspect.signature(inner_kernel(kernel).fn).parameters
     arguments = dict(zip(names, args, strict=False)) | kwargs
     choices: AnyValues = {}
     while not inspect.isfunction(kernel):
