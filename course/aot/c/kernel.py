@@ -7,7 +7,7 @@ from course.aot.output_files import MARK
 from course.aot.signature import Argument
 from course.gpus.limits import MOST_GRID, TARGETS
 
-from .templates import BEGIN, BITS, END, GRID, INCLUDES, LAUNCH, LOADING, SHARED
+from .templates import BITS, GRID, HEADER, LAUNCH, LOADING, SHARED
 
 PLAIN_SHARED_BYTES = 48 * 1024
 """The shared memory that a program may have without asking for it."""
@@ -16,31 +16,16 @@ BYTES_PER_LINE = 24
 
 def header(function: Function) -> str:
     """Prototypes for C and C++, with what callers must know."""
-    guard = f"COURSE_AOT_{function.name}_H"
     parameters = function.parameters(function.runtime).removeprefix("CUstream stream")
-    return f"""\
-{_first_line(function)}
-{Manifest((function,)).line}
-// tt-linker-backend: cuda
-#ifndef {guard}
-#define {guard}
-
-{INCLUDES}
-{BEGIN}
-{_documentation(function)}
-// tt-linker: {function.name}:{parameters.removeprefix(", ")}:{_algorithm(function)}
-{function.prototype};
-
-/*
- * May be called in any order, repeatedly and by any thread; unload while no launch is under way.
- * The function above loads by itself, at its first call.
- */
-CUresult load_{function.name}(void);
-CUresult unload_{function.name}(void);
-
-{END}
-#endif
-"""
+    linker = f"{function.name}:{parameters.removeprefix(', ')}:{_algorithm(function)}"
+    declarations = _documentation(function), f"// tt-linker: {linker}", f"{function.prototype};"
+    return HEADER.format(
+        first_line=_first_line(function),
+        manifest=f"{Manifest((function,)).line}\n// tt-linker-backend: cuda",
+        name=function.name,
+        declarations="\n".join(declarations),
+        loading="The function above loads by itself, at its first call.",
+    )
 
 
 def source(function: Function, grid: Grid, cubin: Cubin, header_name: str) -> str:
