@@ -1,12 +1,12 @@
 """lower: a kernel through every stage of the compiler, for any GPU, whether there is one or not."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from course.gpus.limits import target_of
 from course.triton_internals.jit_functions import chosen_by_heuristics
 from course.type_names import AnyValue, Kernel
 
-from .arguments import Text, describe
 from .kernel_reference import InFile, reference_of
 from .problems import LowerError, run_compiler
 from .request import Request
@@ -49,9 +49,8 @@ def lower_file(
 
     signature: a text for each argument, in order; those of constexprs are literals.
     """
-    kernel = InFile.of(file, name)
-    named = {option: describe(value) for option, value in options.items()}
-    return lower_again(Request(kernel, [*map(Text, signature)], named, literal=True), target)
+    request = Request.of(InFile.of(file, name), signature, options)
+    return lower_again(replace(request, literal=True), target)
 
 
 def lower_again(request: Request, target_name: str | None) -> Lowered:

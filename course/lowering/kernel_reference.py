@@ -60,17 +60,23 @@ class AsText(msgspec.Struct, frozen=True, tag=True):
 KernelReference = InModule | InFile | AsText
 
 
+def function_of(kernel: Kernel, asker: str) -> Function:
+    """The function under @triton.jit. Raises CourseError if there is none.
+
+    asker: the function that takes the kernel, for that error's sentence.
+    """
+    if function := plain_function(kernel):
+        return function
+    kind = type(kernel).__name__
+    raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is a {kind}.")
+
+
 def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     """Where a kernel is: in its module if that can be imported, else its text.
 
     asker: the function that takes the kernel, for the CourseError if it cannot be taken.
     """
-    function = plain_function(kernel)
-    if function is None:
-        kind = type(kernel).__name__
-        raise CourseError(
-            f"{asker} takes a kernel, a function under @triton.jit; this is a {kind}."
-        )
+    function = function_of(kernel, asker)
     if is_gluon(kernel) and asker not in ("lower", "diagnose"):
         raise CourseError(
             f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore, "

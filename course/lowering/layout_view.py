@@ -152,14 +152,11 @@ def _legend(drawn: Layout) -> list[tuple[str, str]]:
     """What the colours mean: names and colours."""
     if drawn.shared:
         return [(f"banks {4 * i}-{4 * i + 3}", colour) for i, colour in enumerate(BANKS)]
-    warps = range(min(drawn.warps, len(WARPS)))
-    return [(_warps_text(warp, drawn.warps), WARPS[warp]) for warp in warps]
-
-
-def _warps_text(first: int, warps: int) -> str:
-    """The warps of one colour."""
-    alike = [str(warp) for warp in range(first, warps, len(WARPS))]
-    return f"warp{'s' if len(alike) > 1 else ''} {', '.join(alike)}"
+    legend = []
+    for first, colour in enumerate(WARPS[: drawn.warps]):
+        warps = [str(warp) for warp in range(first, drawn.warps, len(WARPS))]
+        legend.append((f"warp{'s' if len(warps) > 1 else ''} {', '.join(warps)}", colour))
+    return legend
 
 
 def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.errors import CourseError
-from course.triton_internals.jit_functions import jit_specialise, plain_function
+from course.triton_internals.jit_functions import jit_specialise
 from course.type_names import AnyValue, Kernel
+
+from .kernel_reference import function_of
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,7 @@ def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialisat
     kernel: a function under @triton.jit. args, meta: what a launch would be given, without the
     grid. Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
     """
-    function = plain_function(kernel)
-    if function is None:
-        kind = type(kernel).__name__
-        raise CourseError(
-            f"specialise takes a kernel, a function under @triton.jit; this is a {kind}."
-        )
+    function = function_of(kernel, "specialise")
     try:
         entries, options = jit_specialise(kernel, args, meta)
     except TypeError as error:
