@@ -31,7 +31,7 @@ from .output_files import INDEX, check_out, hash_in_name, refuse_others_files
 from .result import Exported, Linked
 from .sealing import intact, sealed
 from .signature import parse_signature
-from .worker import CompiledVariant, NarrowLoads, ParsedVariant, compile_variants
+from .worker import CompiledVariant, ParsedVariant, compile_variants
 
 Headers = Exported | str | Path
 """What `export` returned, or the path of a header that it wrote."""
@@ -114,20 +114,15 @@ def export(
     return Exported(name, tuple(functions), tuple(headers), tuple(warnings))
 
 
-def _warnings(function: Function, narrow: NarrowLoads | None) -> Iterator[str]:
+def _warnings(function: Function, narrow: str) -> Iterator[str]:
     """Sentences about what makes a function slower than it need be."""
     if function.stack_bytes:
         yield (
             f"{function.name} spills: a thread keeps {function.stack_bytes:,} bytes in memory that "
             "find no register, so give it more warps (num_warps) or smaller blocks."
         )
-    if narrow is not None:
-        promises = ", ".join(f"{name}:{hint}" for name, hint in narrow.missing)
-        yield (
-            f"{function.name} loads {narrow.load_bytes} bytes at a time, and would load "
-            f"{narrow.possible_bytes} if the signature promised {promises}: promise what holds in "
-            "every call."
-        )
+    if narrow:
+        yield f"{function.name} {narrow}"
 
 
 def _listed(variants: str | Variant | Sequence[str | Variant]) -> list[Variant]:

@@ -45,19 +45,9 @@ class CompiledVariant:
     shared_bytes: int
     load_bytes: tuple[int, ...]
     """Bytes that a thread's load instructions move from global memory, each number once."""
-    narrow: "NarrowLoads | None" = None
-
-
-@dataclass(frozen=True)
-class NarrowLoads:
-    """Loads that are narrower than they would be under more promises."""
-
-    missing: tuple[tuple[str, int], ...]
-    """Arguments with their promises: 16, that it is a multiple of 16, or 1, that it is 1."""
-    load_bytes: int
-    """Bytes that the narrowest load instruction of a thread moves."""
-    possible_bytes: int
-    """Bytes that the widest one would move."""
+    narrow: str
+    """What makes its loads narrower than they need be, as the end of a sentence that begins with
+    its name; empty if nothing does."""
 
 
 @runs_in("compile", timeout_s=120, prepare=prepare_compiler)
@@ -198,11 +188,11 @@ def _narrow_loads(
     fallback: tuple[Promises, ...],
     compiled: CompiledCode,
     machine_code: Callable[[Sequence[Argument]], CompiledCode],
-) -> NarrowLoads | None:
-    """What promises would make wider; None if there is nothing, or a variant before has them."""
+) -> str:
+    """What promises would make wider; empty if there is nothing, or a variant before has them."""
     missing = missing_promises(compiled.asm.get("ttir", ""))
     if not missing or any(promised.issuperset(missing.items()) for promised in fallback):
-        return None
+        return ""
     promised = [
         replace(each, hint=hint, value=1 if hint == 1 else None)
         if (hint := missing.get(each.name))
@@ -213,9 +203,14 @@ def _narrow_loads(
     wider = load_widths(machine_code(promised).asm["ptx"])
     widths = load_widths(compiled.asm["ptx"])
     if not widths or min(widths) >= max(wider) or len(wider) >= len(widths):
-        return None
-    in_order = tuple((each.name, missing[each.name]) for each in promised if each.name in missing)
-    return NarrowLoads(in_order, min(widths), max(wider))
+        return ""
+    promises = ", ".join(
+        f"{each.name}:{missing[each.name]}" for each in arguments if each.name in missing
+    )
+    return (
+        f"loads {min(widths)} bytes at a time, and would load {max(wider)} if the signature "
+        f"promised {promises}: promise what holds in every call."
+    )
 
 
 ONLY_TRITON = "only a launch by Triton has"
