@@ -27,7 +27,8 @@ def refusal(problem: CompileError, definitions: tuple[Definition, ...]) -> str:
     place = problem.within(definitions)
     if place is None:
         return f"{reason}."
-    return f"Line {place.line} of {definitions[place.which].place}:  {place.text}\n{reason}."
+    definition, line, text = place
+    return f"Line {line} of {definition.place}:  {text}\n{reason}."
 
 
 def complete_refusal(reason: str, printed: str, definitions: tuple[Definition, ...]) -> str:

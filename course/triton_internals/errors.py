@@ -3,9 +3,8 @@
 import re
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import triton
 from triton.compiler.errors import CompilationError
@@ -22,15 +21,7 @@ class FunctionText(Protocol):
         """The line of its file at which the text begins."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """A line of one of several functions."""
-
-    which: int
-    """The function's index among them."""
-    line: int
-    """The line's number in the function's file."""
-    text: str
+F = TypeVar("F", bound=FunctionText)
 
 
 class CompileError(Exception):
@@ -42,17 +33,18 @@ class CompileError(Exception):
         super().__init__(reason)
         self.reason, self.places = reason, places
 
-    def within(self, functions: Sequence[FunctionText]) -> Place | None:
-        """The innermost place in one of these functions."""
+    def within(self, functions: Sequence[F]) -> tuple[F, int, str] | None:
+        """The innermost place in one of these functions: that function, the line's number in its
+        file, and the line."""
         for source, row in self.places:
             source = source.rstrip()
-            for which, function in enumerate(functions):
+            for function in functions:
                 before, found, _ = function.text.partition(source)
                 if found:
                     lines = source.split("\n")
                     row = min(row, len(lines))  # Triton says one more at a noinline function's call
                     line = function.line + before.count("\n") + row - 1
-                    return Place(which, line, lines[row - 1].strip())
+                    return function, line, lines[row - 1].strip()
         return None
 
 
