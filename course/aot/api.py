@@ -31,7 +31,7 @@ from .output_files import INDEX, check_out, hash_in_name, refuse_others_files
 from .result import Exported, Linked
 from .sealing import intact, sealed
 from .signature import parse_signature
-from .worker import CompiledVariant, ParsedVariant, compile_variants
+from .worker import CompiledVariant, compile_variants
 
 Headers = Exported | str | Path
 """What `export` returned, or the path of a header that it wrote."""
@@ -75,9 +75,9 @@ def export(
             f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".'
         )
     reference, gpu = reference_of_text(kernel, "aot.export"), nvidia_target(target)
-    options = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
+    usual = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
     parsed = [
-        ParsedVariant(parse_signature(variant.signature), options.overridden(variant))
+        (parse_signature(variant.signature), usual.overridden(variant))
         for variant in _listed(variants)
     ]
     kernel_name, compiled = run_compiler(compile_variants, reference, parsed, grid, gpu.name)
@@ -85,9 +85,8 @@ def export(
     functions: list[Function] = []
     headers: list[Path] = []
     warnings: list[str] = []
-    for variant, result in zip(parsed, compiled, strict=True):
-        hash = variant.signature.hash(variant.options)
-        hash_and_hints = f"{hash}_{variant.signature.suffix}"
+    for (signature, options), result in zip(parsed, compiled, strict=True):
+        hash_and_hints = f"{signature.hash(options)}_{signature.suffix}"
         cubin = read_cubin(result.code, result.symbol)
         check_parameters(result.arguments, cubin)
         _check_shared(kernel_name, result, gpu)
@@ -96,11 +95,11 @@ def export(
             target=gpu.name, triton=triton.__version__, arguments=result.arguments,
             grid=" ".join(grid.split()), threads=result.threads, registers=cubin.registers,
             stack_bytes=cubin.stack_bytes, load_bytes=result.load_bytes,
-            shared_bytes=result.shared_bytes, **asdict(variant.options),
+            shared_bytes=result.shared_bytes, **asdict(options),
         )  # fmt: skip
         header, source = (hash_in_name(path, hash_and_hints, suffix) for suffix in (".h", ".c"))
         if header in contents:
-            text = f"{str(variant.signature)!r:.200}"
+            text = f"{str(signature)!r:.200}"
             raise CourseError(f"The signature {text} is given twice: leave one out.")
         if not force:
             _refuse_another(header, function)

@@ -21,13 +21,8 @@ from .grid import Grid, check_launchable, parse_grid
 from .options import Options
 from .signature import WRITABLE, Argument, Constant, Signature
 
-
-@dataclass(frozen=True)
-class ParsedVariant:
-    """What is to be compiled, not yet bound to a kernel's arguments."""
-
-    signature: Signature
-    options: Options
+Parsed = tuple[Signature, Options]
+"""What is to be compiled, not yet bound to a kernel's arguments."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,7 @@ class CompiledVariant:
 
 @runs_in("compile", timeout_s=120, prepare=prepare_compiler)
 def compile_variants(
-    reference: KernelReference, variants: list[ParsedVariant], grid: str, target: str
+    reference: KernelReference, variants: list[Parsed], grid: str, target: str
 ) -> tuple[str, list[CompiledVariant]]:
     """Bind all variants and their grids to a kernel, then compile them: the kernel's own name, and
     the variants.
@@ -64,9 +59,9 @@ def compile_variants(
     kernel = jit_function(loaded_at(reference, gpu.triton))
     name, defaults = kernel.__name__, _defaults(kernel)
     bound = []
-    for variant in variants:
-        _refuse_unwritable(kernel, len(variant.signature.arguments), defaults)
-        bound.append(variant.signature.bind(kernel.arg_names, name, defaults))
+    for signature, _ in variants:
+        _refuse_unwritable(kernel, len(signature.arguments), defaults)
+        bound.append(signature.bind(kernel.arg_names, name, defaults))
     grids = [parse_grid(grid, arguments) for arguments in bound]
     for parsed in grids:
         check_launchable(parsed)
@@ -75,8 +70,8 @@ def compile_variants(
             fallbacks = _fallbacks(bound, variants)
             bound_variants = zip(variants, bound, grids, fallbacks, strict=True)
             return name, [
-                _compile(kernel, arguments, grid, variant.options, gpu, fallback)
-                for variant, arguments, grid, fallback in bound_variants
+                _compile(kernel, arguments, grid, options, gpu, fallback)
+                for (_, options), arguments, grid, fallback in bound_variants
             ]
     except CompileError as error:
         raise compile_error(error, listing_of(kernel), _typed_constants(kernel, bound)) from error
@@ -131,14 +126,14 @@ Promises = frozenset[tuple[str, int]]
 
 
 def _fallbacks(
-    bound: list[tuple[Argument, ...]], variants: list[ParsedVariant]
+    bound: list[tuple[Argument, ...]], variants: list[Parsed]
 ) -> list[tuple[Promises, ...]]:
     """For each variant what the others promise that are tried before it: it only serves calls
     that break those promises, so it need not be fast."""
     promised = [frozenset((each.name, each.hint) for each in one if each.hint) for one in bound]
     alike = [
-        (variant.options, [(each.name, each.value) for each in one if each.constant])
-        for one, variant in zip(bound, variants, strict=True)
+        (options, [(each.name, each.value) for each in one if each.constant])
+        for one, (_, options) in zip(bound, variants, strict=True)
     ]
     return [
         tuple(
