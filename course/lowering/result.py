@@ -26,7 +26,7 @@ from .occupancy import Resources, resources_of
 from .passes import Passes
 from .problems import run_compiler
 from .request import Request
-from .sass import Disassembly, disassembled
+from .sass import disassembled
 from .source_map import LineMap, SourceLine
 from .worker import Compiled, compile_edited, layouts_of, passes_of
 
@@ -87,12 +87,14 @@ class Lowered(Compiled):
     @property
     def sass(self) -> str:
         """The machine code as text, with the source line of each instruction. NVIDIA; not sm_70."""
-        return self._disassembly.text
+        text, _ = self._disassembly
+        return text
 
     @property
     def control_codes(self) -> dict[int, ControlCode]:
         """What each SASS instruction waits for and sets, by its row in `sass`, from 1."""
-        return self._disassembly.control_codes
+        _, codes = self._disassembly
+        return codes
 
     @cached_property
     def resources(self) -> Resources:
@@ -253,7 +255,7 @@ class Lowered(Compiled):
         ]
 
     @cached_property
-    def _disassembly(self) -> Disassembly:
+    def _disassembly(self) -> tuple[str, dict[int, ControlCode]]:
         own = {line.frame for line in self.source_lines()}
         ptx = relocated(self.ptx, own)
         return disassembled(self.cubin, ptx, self.assembler.command, self.target)
