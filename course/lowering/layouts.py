@@ -24,6 +24,8 @@ Index = tuple[int, ...]
 
 BANKS = 32
 BANK_BYTES = 4
+CORNER = 8
+"""Rows and columns of a block that a layout prints."""
 NO_VIEW = "has no view in this version of Triton"
 
 
@@ -185,7 +187,7 @@ class Layout:
 
     __repr__ = __str__
 
-    def _grid(self, rows: int = 8, columns: int = 8) -> Iterator[str]:
+    def _grid(self) -> Iterator[str]:
         """The corner of the block: for each element warp:thread:register, or its bank."""
         if not self.bases:
             yield NO_VIEW.removeprefix("has ")
@@ -193,19 +195,16 @@ class Layout:
         yield "bank of each element" if self.shared else "warp:thread:register of each element"
         *_, height, width = (1, *self.shape)
         outer = () if self.shared else (0,) * (len(self.shape) - 2)
+        rows, columns = range(min(CORNER, height)), range(min(CORNER, width))
         cells = [
-            [
-                self._cell((*outer, row, column)[-len(self.shape) :])
-                for column in range(min(columns, width))
-            ]
-            for row in range(min(rows, height))
+            [self._cell((*outer, row, column)[-len(self.shape) :]) for column in columns]
+            for row in rows
         ]
         longest = max(len(cell) for line in cells for cell in line)
+        more = " …" if width > CORNER else ""
         for line in cells:
-            yield " ".join(f"{cell:>{longest}}" for cell in line) + (
-                " …" if columns < width else ""
-            )
-        if rows < height:
+            yield " ".join(f"{cell:>{longest}}" for cell in line) + more
+        if height > CORNER:
             yield "…"
 
     def _cell(self, index: Index) -> str:
