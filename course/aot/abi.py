@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 
 from course.errors import CourseError
-from course.lowering.arguments import DTYPES
+from course.lowering.type_texts import BYTES, DTYPES
 from course.type_names import kind_of
 
-POINTEES = (*DTYPES, "fp8e4b15")
+POINTEES = (*DTYPES, *BYTES)
 """What a pointer may point to: every scalar type of Triton's."""
 
 Value = torch.Tensor | bool | int | float

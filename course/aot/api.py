@@ -13,7 +13,7 @@ import triton
 from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target
-from course.lowering.kernel_reference import InFile, KernelReference, reference_of
+from course.lowering.kernel_reference import reference_of_text
 from course.lowering.problems import run_compiler
 from course.type_names import Kernel
 
@@ -31,7 +31,7 @@ from .output_files import INDEX, check_out, hash_in_name, refuse_others_files
 from .result import Exported, Linked
 from .sealing import intact, sealed
 from .signature import parse_signature
-from .worker import CompiledVariant, NarrowLoads, ParsedVariant, compile_variants
+from .worker import CompiledVariant, compile_variants
 
 Headers = Exported | str | Path
 """What `export` returned, or the path of a header that it wrote."""
@@ -74,33 +74,32 @@ def export(
         raise CourseError(
             f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".'
         )
-    reference, gpu = _reference(kernel), nvidia_target(target)
-    options = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
+    reference, gpu = reference_of_text(kernel, "aot.export"), nvidia_target(target)
+    usual = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
     parsed = [
-        ParsedVariant(parse_signature(variant.signature), options.overridden(variant))
+        (parse_signature(variant.signature), usual.overridden(variant))
         for variant in _listed(variants)
     ]
-    compiled = run_compiler(compile_variants, reference, parsed, grid, gpu.name)
+    kernel_name, compiled = run_compiler(compile_variants, reference, parsed, grid, gpu.name)
     contents: dict[Path, str] = {}
     functions: list[Function] = []
     headers: list[Path] = []
     warnings: list[str] = []
-    for variant, result in zip(parsed, compiled.variants, strict=True):
-        hash = variant.signature.hash(variant.options)
-        hash_and_hints = f"{hash}_{variant.signature.suffix}"
+    for (signature, options), result in zip(parsed, compiled, strict=True):
+        hash_and_hints = f"{signature.hash(options)}_{signature.suffix}"
         cubin = read_cubin(result.code, result.symbol)
         check_parameters(result.arguments, cubin)
-        _check_shared(compiled.kernel, result, gpu)
+        _check_shared(kernel_name, result, gpu)
         function = Function(
-            name=f"{name}_{hash_and_hints}", out_name=name, kernel=compiled.kernel,
+            name=f"{name}_{hash_and_hints}", out_name=name, kernel=kernel_name,
             target=gpu.name, triton=triton.__version__, arguments=result.arguments,
             grid=" ".join(grid.split()), threads=result.threads, registers=cubin.registers,
             stack_bytes=cubin.stack_bytes, load_bytes=result.load_bytes,
-            shared_bytes=result.shared_bytes, **asdict(variant.options),
+            shared_bytes=result.shared_bytes, **asdict(options),
         )  # fmt: skip
         header, source = (hash_in_name(path, hash_and_hints, suffix) for suffix in (".h", ".c"))
         if header in contents:
-            text = f"{str(variant.signature)!r:.200}"
+            text = f"{str(signature)!r:.200}"
             raise CourseError(f"The signature {text} is given twice: leave one out.")
         if not force:
             _refuse_another(header, function)
@@ -114,31 +113,15 @@ def export(
     return Exported(name, tuple(functions), tuple(headers), tuple(warnings))
 
 
-def _warnings(function: Function, narrow: NarrowLoads | None) -> Iterator[str]:
+def _warnings(function: Function, narrow: str) -> Iterator[str]:
     """Sentences about what makes a function slower than it need be."""
     if function.stack_bytes:
         yield (
             f"{function.name} spills: a thread keeps {function.stack_bytes:,} bytes in memory that "
             "find no register, so give it more warps (num_warps) or smaller blocks."
         )
-    if narrow is not None:
-        promises = ", ".join(f"{name}:{hint}" for name, hint in narrow.missing)
-        yield (
-            f"{function.name} loads {narrow.load_bytes} bytes at a time, and would load "
-            f"{narrow.possible_bytes} if the signature promised {promises}: promise what holds in "
-            "every call."
-        )
-
-
-def _reference(kernel: Kernel) -> KernelReference:
-    if not isinstance(kernel, str):
-        return reference_of(kernel, "aot.export")
-    file, _, name = kernel.rpartition(":")
-    if not file:
-        raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
-    if not Path(file).is_file():
-        raise CourseError(f"There is no file {file}.")
-    return InFile(str(Path(file).resolve()), name)
+    if narrow:
+        yield f"{function.name} {narrow}"
 
 
 def _listed(variants: str | Variant | Sequence[str | Variant]) -> list[Variant]:

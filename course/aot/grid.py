@@ -8,7 +8,7 @@ import ast
 import itertools
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -73,11 +73,6 @@ class Grid:
         """
         x, y, z = (_c(size, names) for size in self.sizes)
         return x, y, z
-
-    @property
-    def functions(self) -> frozenset[str]:
-        """The C functions that the expressions call."""
-        return frozenset(name for size in self.sizes for name in _functions(size))
 
     def __str__(self) -> str:
         return ", ".join(_text(size) for size in self.sizes)
@@ -257,15 +252,6 @@ def _c(tree: Tree, names: Mapping[str, str]) -> str:
             return names[name]
         case Operation(sign, left, right):
             return f"{FUNCTIONS[sign]}({_c(left, names)}, {_c(right, names)}, &bad)"
-
-
-def _functions(tree: Tree) -> Iterator[str]:
-    if isinstance(tree, Operation):
-        yield FUNCTIONS[tree.sign]
-        yield from _functions(tree.left)
-        yield from _functions(tree.right)
-    elif isinstance(tree, Name) and tree.scalar == "u64":
-        yield UNSIGNED
 
 
 def _text(tree: Tree) -> str:

@@ -3,7 +3,7 @@
 import ctypes
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +118,8 @@ class Loaded:
 
     path: Path
     functions: dict[str, LoadedFunction]
-    _library: ctypes.CDLL = field(repr=False)
-    _driver: Driver = field(repr=False)
+    _library: ctypes.CDLL
+    _driver: Driver
 
     def __getattr__(self, name: str) -> LoadedFunction:
         functions = self.__dict__.get("functions", {})  # nothing yet, while a copy is being made

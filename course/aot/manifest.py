@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ class Manifest:
     functions: tuple[Function, ...]
     linked: str = ""
     """The linked function's name; empty in the header of one variant."""
-    sources: tuple[str, ...] = field(default=())
+    sources: tuple[str, ...] = ()
     """Where the variants' sources are, seen from a linked header."""
 
     def to_json(self) -> dict[str, Any]:

@@ -15,13 +15,7 @@ import triton
 from course.errors import CourseError
 from course.gpus.limits import target_of
 from course.isolate import runs_in
-from course.lowering.kernel_reference import (
-    AsText,
-    InFile,
-    KernelReference,
-    loaded_at,
-    reference_of,
-)
+from course.lowering.kernel_reference import AsText, KernelReference, loaded_at, reference_of_text
 from course.triton_internals.driver import FixedDriver
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import Kernel
@@ -84,8 +78,7 @@ def compile(
         is executed. grid: three parts, which go into the C as they stand.
     """
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    file, _, function = kernel.rpartition(":") if isinstance(kernel, str) else ("", "", "")
-    reference = InFile(file, function) if file else reference_of(kernel, "stock.compile")
+    reference = reference_of_text(kernel, "stock.compile")
     return _compile(reference, signature, grid, name, str(out), num_warps, num_stages, target)
 
 

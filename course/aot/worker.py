@@ -1,6 +1,6 @@
 """Compiling a kernel for the signatures of an export: what runs in the child."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from triton.compiler.compiler import CompiledKernel as CompiledCode
@@ -21,13 +21,8 @@ from .grid import Grid, check_launchable, parse_grid
 from .options import Options
 from .signature import WRITABLE, Argument, Constant, Signature
 
-
-@dataclass(frozen=True)
-class ParsedVariant:
-    """What is to be compiled, not yet bound to a kernel's arguments."""
-
-    signature: Signature
-    options: Options
+Parsed = tuple[Signature, Options]
+"""What is to be compiled, not yet bound to a kernel's arguments."""
 
 
 @dataclass(frozen=True)
@@ -45,33 +40,17 @@ class CompiledVariant:
     shared_bytes: int
     load_bytes: tuple[int, ...]
     """Bytes that a thread's load instructions move from global memory, each number once."""
-    narrow: "NarrowLoads | None" = None
-
-
-@dataclass(frozen=True)
-class NarrowLoads:
-    """Loads that are narrower than they would be under more promises."""
-
-    missing: tuple[tuple[str, int], ...]
-    """Arguments with their promises: 16, that it is a multiple of 16, or 1, that it is 1."""
-    load_bytes: int
-    """Bytes that the narrowest load instruction of a thread moves."""
-    possible_bytes: int
-    """Bytes that the widest one would move."""
-
-
-@dataclass(frozen=True)
-class CompiledKernel:
-    kernel: str
-    """The kernel's own name."""
-    variants: tuple[CompiledVariant, ...]
+    narrow: str
+    """What makes its loads narrower than they need be, as the end of a sentence that begins with
+    its name; empty if nothing does."""
 
 
 @runs_in("compile", timeout_s=120, prepare=prepare_compiler)
 def compile_variants(
-    reference: KernelReference, variants: list[ParsedVariant], grid: str, target: str
-) -> CompiledKernel:
-    """Bind all variants and their grids to a kernel, then compile them.
+    reference: KernelReference, variants: list[Parsed], grid: str, target: str
+) -> tuple[str, list[CompiledVariant]]:
+    """Bind all variants and their grids to a kernel, then compile them: the kernel's own name, and
+    the variants.
 
     Raises CourseError before anything is compiled if one does not fit the kernel; LowerError, with
     the kernel's line, if the kernel does not compile.
@@ -79,26 +58,25 @@ def compile_variants(
     gpu = target_of(target)
     kernel = jit_function(loaded_at(reference, gpu.triton))
     name, defaults = kernel.__name__, _defaults(kernel)
-    bound, grids = [], []
-    for variant in variants:
-        _refuse_unwritable(kernel, len(variant.signature.arguments), defaults)
-        bound.append(variant.signature.bind(kernel.arg_names, name, defaults))
-    for arguments in bound:
-        grids.append(parse_grid(grid, arguments))
-        check_launchable(grids[-1])
+    bound = []
+    for signature, _ in variants:
+        _refuse_unwritable(kernel, len(signature.arguments), defaults)
+        bound.append(signature.bind(kernel.arg_names, name, defaults))
+    grids = [parse_grid(grid, arguments) for arguments in bound]
+    for parsed in grids:
+        check_launchable(parsed)
     try:
         with own_cache("course-aot-"):
-            compiled = [
-                _compile(kernel, arguments, grid, variant.options, gpu, fallback)
-                for arguments, grid, variant, fallback in zip(
-                    bound, grids, variants, _fallbacks(bound, variants), strict=True
-                )
+            fallbacks = _fallbacks(bound, variants)
+            bound_variants = zip(variants, bound, grids, fallbacks, strict=True)
+            return name, [
+                _compile(kernel, arguments, grid, options, gpu, fallback)
+                for (_, options), arguments, grid, fallback in bound_variants
             ]
     except CompileError as error:
         raise compile_error(error, listing_of(kernel), _typed_constants(kernel, bound)) from error
     except OSError as error:
         raise disk_error(error) from error
-    return CompiledKernel(name, tuple(compiled))
 
 
 def _defaults(kernel: Kernel) -> dict[str, Constant]:
@@ -148,14 +126,14 @@ Promises = frozenset[tuple[str, int]]
 
 
 def _fallbacks(
-    bound: list[tuple[Argument, ...]], variants: list[ParsedVariant]
+    bound: list[tuple[Argument, ...]], variants: list[Parsed]
 ) -> list[tuple[Promises, ...]]:
     """For each variant what the others promise that are tried before it: it only serves calls
     that break those promises, so it need not be fast."""
     promised = [frozenset((each.name, each.hint) for each in one if each.hint) for one in bound]
     alike = [
-        (variant.options, [(each.name, each.value) for each in one if each.constant])
-        for one, variant in zip(bound, variants, strict=True)
+        (options, [(each.name, each.value) for each in one if each.constant])
+        for one, (_, options) in zip(bound, variants, strict=True)
     ]
     return [
         tuple(
@@ -177,30 +155,39 @@ def _compile(
 ) -> CompiledVariant:
     """fallback: what the variants promise that are tried before this one."""
 
-    compiled = _machine_code(kernel, arguments, options, target)
+    def machine_code(arguments: Sequence[Argument]) -> CompiledCode:
+        passed = {each.name: each.type for each in arguments if each.type and each.passed}
+        return compile_for_types(
+            kernel,
+            {each.name: passed.get(each.name, "constexpr") for each in arguments},
+            {each.name: each.value for each in arguments if not each.passed},
+            [each.name for each in arguments if each.passed and each.hint == 16],
+            target.triton,
+            {**options.told, "debug": bool(getattr(kernel, "debug", False))},
+        )
+
+    compiled = machine_code(arguments)
     metadata = compiled.metadata._asdict()
     for name, problem in UNSUPPORTED.items():
         if metadata.get(name, 0) > (name == "num_ctas"):  # one program is no cluster
             raise CourseError(f"{kernel.__name__} cannot be exported: {problem}.")
     threads = metadata["num_warps"] * metadata["warp_size"]
     code, symbol, shared_bytes = compiled.asm["cubin"], metadata["name"], metadata["shared"]
-    narrow = _narrow_loads(kernel, arguments, options, target, fallback, compiled)
+    narrow = _narrow_loads(arguments, fallback, compiled, machine_code)
     load_bytes = tuple(sorted(set(load_widths(compiled.asm["ptx"]))))
     return CompiledVariant(arguments, grid, code, symbol, threads, shared_bytes, load_bytes, narrow)
 
 
 def _narrow_loads(
-    kernel: Kernel,
     arguments: Sequence[Argument],
-    options: Options,
-    target: Target,
     fallback: tuple[Promises, ...],
     compiled: CompiledCode,
-) -> NarrowLoads | None:
-    """What promises would make wider; None if there is nothing, or a variant before has them."""
+    machine_code: Callable[[Sequence[Argument]], CompiledCode],
+) -> str:
+    """What promises would make wider; empty if there is nothing, or a variant before has them."""
     missing = missing_promises(compiled.asm.get("ttir", ""))
     if not missing or any(promised.issuperset(missing.items()) for promised in fallback):
-        return None
+        return ""
     promised = [
         replace(each, hint=hint, value=1 if hint == 1 else None)
         if (hint := missing.get(each.name))
@@ -208,24 +195,16 @@ def _narrow_loads(
         for each in arguments
     ]
     # Whether they would help, the compiler alone knows: so it is asked.
-    wider = load_widths(_machine_code(kernel, promised, options, target).asm["ptx"])
+    wider = load_widths(machine_code(promised).asm["ptx"])
     widths = load_widths(compiled.asm["ptx"])
     if not widths or min(widths) >= max(wider) or len(wider) >= len(widths):
-        return None
-    in_order = tuple((each.name, missing[each.name]) for each in promised if each.name in missing)
-    return NarrowLoads(in_order, min(widths), max(wider))
-
-
-def _machine_code(
-    kernel: Kernel, arguments: Sequence[Argument], options: Options, target: Target
-) -> CompiledCode:
-    return compile_for_types(
-        kernel,
-        {each.name: each.type if each.type and each.passed else "constexpr" for each in arguments},
-        {each.name: each.value for each in arguments if not each.passed},
-        [each.name for each in arguments if each.passed and each.hint == 16],
-        target.triton,
-        {**options.told, "debug": bool(getattr(kernel, "debug", False))},
+        return ""
+    promises = ", ".join(
+        f"{each.name}:{missing[each.name]}" for each in arguments if each.name in missing
+    )
+    return (
+        f"loads {min(widths)} bytes at a time, and would load {max(wider)} if the signature "
+        f"promised {promises}: promise what holds in every call."
     )
 
 

@@ -34,14 +34,13 @@ def diagnose_file(
 
     Raises CourseError as `diagnose` does, and for a text that says neither.
     """
-    if not Path(file).is_file():
-        raise CourseError(f"There is no file {file}.")
+    reference = InFile.of(file, name)
     axes = re.fullmatch(r"\s*\d+(\s*,\s*\d+){0,2}\s*", grid)
     if not axes:
         raise CourseError(
             f"The grid must be one to three whole numbers, as 4096 or 64,64; it is {grid!r:.60}."
         )
-    kernel = loaded_at(InFile(str(Path(file).resolve()), name))
+    kernel = loaded_at(reference)
     args = [_argument(text) for text in signature]
     named = {key: _argument(value) for key, value in options.items()}
     sizes = tuple(int(size) for size in grid.split(","))

@@ -5,7 +5,7 @@ from typing import Any
 
 from course.gpus.limits import MOST_THREADS, Target
 from course.isolate.function_source import Definition
-from course.triton_internals.errors import CompileProblem
+from course.triton_internals.errors import CompileError
 from course.type_names import Kernel
 
 from .kinds import Code
@@ -21,13 +21,14 @@ ONE_BY_ONE = (
 )
 
 
-def refusal(problem: CompileProblem, definitions: tuple[Definition, ...]) -> str:
+def refusal(problem: CompileError, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
     reason = problem.reason.split(". ")[0].rstrip(".")
     place = problem.within(definitions)
     if place is None:
         return f"{reason}."
-    return f"Line {place.line} of {definitions[place.which].place}:  {place.text}\n{reason}."
+    definition, line, text = place
+    return f"Line {line} of {definition.place}:  {text}\n{reason}."
 
 
 def complete_refusal(reason: str, printed: str, definitions: tuple[Definition, ...]) -> str:

@@ -93,7 +93,7 @@ def compile_answer(exercise_id: str, source: Source) -> Compilation:
                 untold = f"{type(error).__name__}: {first_line(error)}"
                 break
     for problem in launches.problems:  # also one that the answer has caught
-        reason = refusal(problem.problem, source.definitions)
+        reason = refusal(problem, source.definitions)
         return Compilation(Judged("does not compile", reason))
     for kernel in launches.kernels:
         if judged := compiled_problem(exercise, kernel, target):

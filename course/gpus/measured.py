@@ -128,6 +128,7 @@ def _l2_tb_s(multiprocessors: int, l2_bytes: int) -> float:
     return programs * blocks_read * block_size * x.element_size() / _milliseconds(call) / 1e9
 
 
-def _matmul_tflop_s(dtype: torch.dtype, n: int = 8192) -> float:
+def _matmul_tflop_s(dtype: torch.dtype) -> float:
+    n = 8192
     a, b = (torch.randn(n, n, dtype=dtype, device="cuda") for _ in range(2))
     return 2 * n**3 / _milliseconds(lambda: a @ b) / 1e9

@@ -16,16 +16,14 @@ LEAST_HELD_S, MOST_HELD_S, HELD_LAUNCHES = 2e-4, 1e-2, 5
 kernels stand in its queue, one behind the other, also where the CPU was late."""
 CYCLES_A_SECOND = 2e9
 """A GPU's clock, about; a slower one spins longer."""
-MOST_CALLS = 200
+MOST_CALLS, BUDGET_MS = 200, 40
 ROUNDS_OF_LAUNCHES = 9
 ROOF_BYTES = 2**32
 """Read and written together by the copy that measures the roof: far more than any cache holds."""
 
 
-def times_ms(
-    function: Call, inputs: tuple[torch.Tensor, ...], budget_ms: float = 40
-) -> list[float]:
-    """Milliseconds of calls of function(*inputs), as many as take about budget_ms together.
+def times_ms(function: Call, inputs: tuple[torch.Tensor, ...]) -> list[float]:
+    """Milliseconds of calls of function(*inputs), as many as take about BUDGET_MS together.
 
     A few calls before warm up. The L2 cache is emptied before each call.
     """
@@ -50,7 +48,7 @@ def times_ms(
         return start.elapsed_time(end)
 
     estimate_ms = min(time_ms() for _ in range(3))
-    calls = max(3, min(MOST_CALLS, int(budget_ms / estimate_ms)))
+    calls = max(3, min(MOST_CALLS, int(BUDGET_MS / estimate_ms)))
     return [time_ms() for _ in range(calls)]
 
 

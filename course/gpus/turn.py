@@ -56,7 +56,7 @@ def gpu_turn(what: str, say: Callable[[str], None] = print) -> Iterator[None]:
         yield
         return
     try:
-        ticket = _take_ticket(folder, what)
+        ticket, lock = _take_ticket(folder, what)
     except OSError as error:
         raise CourseError(
             f"The queue for the GPU in {folder} cannot be used ({error.strerror}): ask who leads"
@@ -65,12 +65,12 @@ def gpu_turn(what: str, say: Callable[[str], None] = print) -> Iterator[None]:
     try:
         if notice := memory_notice():
             say(notice)
-        _wait(folder, ticket, say)
+        _wait(folder, ticket, lock, say)
         yield
     finally:
         with contextlib.suppress(OSError):
-            ticket.path.unlink()
-        os.close(ticket.lock)
+            ticket.unlink()
+        os.close(lock)
 
 
 def queue(folder: Path) -> list[Ticket]:
@@ -79,15 +79,11 @@ def queue(folder: Path) -> list[Ticket]:
     return [ticket for ticket in tickets if ticket is not None]
 
 
-@dataclass(frozen=True)
-class _Own:
-    path: Path
-    lock: int
-    """The open file that holds the lock: the system lets go of it when the session ends."""
+def _take_ticket(folder: Path, what: str) -> tuple[Path, int]:
+    """Join the queue at its end: the ticket, and its open file, which holds the lock.
 
-
-def _take_ticket(folder: Path, what: str) -> _Own:
-    """Join the queue at its end."""
+    The system lets go of it when the session ends.
+    """
     name = f"{time.time_ns():020}-{os.getuid()}-{os.getpid()}.json"
     hidden = folder / f".{name}"
     lock = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -100,12 +96,12 @@ def _take_ticket(folder: Path, what: str) -> _Own:
         os.close(lock)
         hidden.unlink(missing_ok=True)
         raise
-    return _Own(folder / name, lock)
+    return folder / name, lock
 
 
-def _wait(folder: Path, ticket: _Own, say: Callable[[str], None]) -> None:
+def _wait(folder: Path, ticket: Path, lock: int, say: Callable[[str], None]) -> None:
     told = None
-    while before := [other for other in queue(folder) if other.path.name < ticket.path.name]:
+    while before := [other for other in queue(folder) if other.path.name < ticket.name]:
         first = before[0]
         if first.path != told:
             told = first.path
@@ -115,7 +111,7 @@ def _wait(folder: Path, ticket: _Own, say: Callable[[str], None]) -> None:
             measures = f"{first.who} has measured {first.what} for {for_s:.0f} s"
             say(f"Waiting for the GPU: {measures}{then}.")
         time.sleep(POLL_S)
-    os.utime(ticket.lock)  # when the turn began
+    os.utime(lock)  # when the turn began
     if told is not None:
         say("It is your turn.")
 

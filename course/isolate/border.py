@@ -67,19 +67,15 @@ class InChild(Generic[P, R]):
         **kwargs: object,
     ) -> Ended[R]:
         """Run the function in a child, and say how that ended. For the limits see `pool.call`."""
+        bound = inspect.signature(self.here).bind(*args, **kwargs)
+        bound.apply_defaults()
         return call(
             self.here,
-            *self._positional(*args, **kwargs),
+            *bound.args,
             kind=kind or self.kind,
             timeout_s=timeout_s or self.timeout_s,
             memory_bytes=memory_bytes,
         )
-
-    def _positional(self, *args: object, **kwargs: object) -> tuple[object, ...]:
-        """The arguments of a call in the order of the parameters, defaults included."""
-        bound = inspect.signature(self.here).bind(*args, **kwargs)
-        bound.apply_defaults()
-        return bound.args
 
 
 def runs_in(

@@ -17,10 +17,9 @@ from .environment import child_environment
 def run_source(source: str, kind: Kind | None = None, timeout_s: float = 60) -> Ended[None]:
     """Run `source`, the text of a Python module, as a script in a fresh process.
 
-    kind: None chooses the mode anew, which comes to the same as here. The text is kept in a file
-        for
-    as long as the child runs, since Triton reads kernels from their files. At `timeout_s` seconds
-    the child and what it started are killed.
+    kind: None chooses the mode anew, which comes to the same as here.
+    The text is kept in a file for as long as the child runs, since Triton reads kernels from their
+    files. At `timeout_s` seconds the child and what it started are killed.
     """
     with tempfile.TemporaryDirectory(prefix="course-child-") as folder:
         script = Path(folder) / "script.py"

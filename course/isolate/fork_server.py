@@ -8,6 +8,7 @@ nothing was asked of it for a while. Tasks and answers go over a socket, as `mes
 
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import os
@@ -72,21 +73,14 @@ def _own_folder(environ: dict[str, str]) -> Iterator[None]:
         yield
 
 
+@functools.cache
 def _prepare(name: str) -> None:
     """Do once, and not in each fork, what a function needs: import its module, and what it
     prepares."""
-    if name in _prepared:
-        return
-    _prepared.add(name)
-    with contextlib.suppress(
-        Exception
-    ):  # what fails fails again in the fork, and is reported there
+    with contextlib.suppress(Exception):  # what fails fails again in the fork, which reports it
         prepare = getattr(_function(name), "prepare", None)
         if prepare is not None:
             prepare()
-
-
-_prepared: set[str] = set()
 
 
 def _function(name: str) -> Any:

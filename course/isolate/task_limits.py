@@ -25,8 +25,7 @@ class Limits:
     """What a task may take. `over` is why one that takes more is stopped."""
 
     def __init__(self, task: Task, descendants: Descendants, start: float) -> None:
-        self.timeout_s, self.wall_s = task.timeout_s, task.wall_s
-        self.memory_bytes = task.memory_bytes
+        self.task = task
         self.descendants, self.start = descendants, start
         self.next_look = start
 
@@ -40,18 +39,18 @@ class Limits:
         return stop
 
     def _look(self, elapsed_s: float) -> Stop | None:
-        pids = self.descendants.pids()
+        task, pids = self.task, self.descendants.pids()
         if len(pids) > MOST_PROCESSES:
             return Stop("out of memory", f"at {MOST_PROCESSES} processes")
         # Watched here and not by a limit on address space, which CUDA exceeds from its start.
-        if self.descendants.memory_bytes(pids, self.memory_bytes) > self.memory_bytes:
-            return Stop("out of memory", f"at {self.memory_bytes / 2**30:.2g} GiB of memory")
+        if self.descendants.memory_bytes(pids, task.memory_bytes) > task.memory_bytes:
+            return Stop("out of memory", f"at {task.memory_bytes / 2**30:.2g} GiB of memory")
         # CPU time, so that a busy machine changes nothing. Threads that compute side by side count
         # once.
         computed_s = min(self.descendants.computed_s(pids), elapsed_s)
-        if computed_s >= self.timeout_s:
-            return Stop("out of time", f"after {self.timeout_s:g} s of computing")
-        if elapsed_s >= self.wall_s:
-            after = f"after {self.wall_s:g} s, in which it computed for {computed_s:.1f} s"
+        if computed_s >= task.timeout_s:
+            return Stop("out of time", f"after {task.timeout_s:g} s of computing")
+        if elapsed_s >= task.wall_s:
+            after = f"after {task.wall_s:g} s, in which it computed for {computed_s:.1f} s"
             return Stop("out of time", after, starved=True)
         return None

@@ -1,13 +1,12 @@
 """lower: a kernel through every stage of the compiler, for any GPU, whether there is one or not."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from course.errors import CourseError
 from course.gpus.limits import target_of
-from course.triton_internals.jit_functions import chosen_by_heuristics, parameters_of
+from course.triton_internals.jit_functions import chosen_by_heuristics
 from course.type_names import AnyValue, Kernel
 
-from .arguments import Text, describe
 from .kernel_reference import InFile, reference_of
 from .problems import LowerError, run_compiler
 from .request import Request
@@ -35,7 +34,7 @@ def lower(
     kernel or no target.
     """
     reference = reference_of(kernel, "lower")
-    kwargs = kwargs | chosen_by_heuristics(kernel, parameters_of(kernel), args, kwargs)
+    kwargs = kwargs | chosen_by_heuristics(kernel, args, kwargs)
     return lower_again(Request.of(reference, args, kwargs), target)
 
 
@@ -50,11 +49,8 @@ def lower_file(
 
     signature: a text for each argument, in order; those of constexprs are literals.
     """
-    if not Path(file).is_file():
-        raise CourseError(f"There is no file {file}.")
-    named = {option: describe(value) for option, value in options.items()}
-    kernel = InFile(str(Path(file).resolve()), name)
-    return lower_again(Request(kernel, [*map(Text, signature)], named, literal=True), target)
+    request = Request.of(InFile.of(file, name), signature, options)
+    return lower_again(replace(request, literal=True), target)
 
 
 def lower_again(request: Request, target_name: str | None) -> Lowered:

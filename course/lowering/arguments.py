@@ -76,28 +76,19 @@ class Descriptor(msgspec.Struct, frozen=True, tag=True):
     shape: list[int]
     strides: list[int]
     block: list[int]
-
-    def make(self, is_constexpr: bool, kept: Kept = ()) -> TensorDescriptor:
-        return TensorDescriptor(self.base.make(False, kept), self.shape, self.strides, self.block)
-
-
-class GluonDescriptor(msgspec.Struct, frozen=True, tag=True):
-    """A tensor descriptor of Gluon, which has the layout of its block in shared memory."""
-
-    base: "Described"
-    shape: list[int]
-    strides: list[int]
-    block: list[int]
-    layout: str
-    """As Python writes an NVMMASharedLayout."""
+    gluon_layout: str = ""
+    """Of the block in shared memory, for a descriptor of Gluon's: as Python writes an
+    NVMMASharedLayout."""
 
     def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
+        parts = self.base.make(False, kept), self.shape, self.strides, self.block
+        if not self.gluon_layout:
+            return TensorDescriptor(*parts)
         from triton.experimental.gluon.language import NVMMASharedLayout
         from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as OfGluon
 
-        layout = eval(self.layout, {NVMMASharedLayout.__name__: NVMMASharedLayout})
-        base = self.base.make(False, kept)
-        return OfGluon(base, self.shape, self.strides, self.block, layout)
+        layout = eval(self.gluon_layout, {NVMMASharedLayout.__name__: NVMMASharedLayout})
+        return OfGluon(*parts, layout)
 
 
 class Items(msgspec.Struct, frozen=True, tag=True):
@@ -128,17 +119,7 @@ class Constant(msgspec.Struct, frozen=True, tag=True):
         return eval(self.python)
 
 
-Described = (
-    Text
-    | Tensor
-    | KeptTensor
-    | Reinterpreted
-    | Descriptor
-    | GluonDescriptor
-    | Items
-    | Function
-    | Constant
-)
+Described = Text | Tensor | KeptTensor | Reinterpreted | Descriptor | Items | Function | Constant
 """An argument. `make` gives it again, or one that the JIT treats in the same way.
 
 make(is_constexpr, kept): whether the parameter is a constant, for which a text is itself and not a
@@ -160,12 +141,11 @@ def describe(value: AnyValue, kept: list[torch.Tensor] | None = None) -> Describ
         return Text(value)
     if isinstance(value, torch.Tensor):
         return _tensor(value, kept)
-    if isinstance(value, TensorDescriptor):
-        base = describe(value.base, kept)
-        return Descriptor(base, [*value.shape], [*value.strides], [*value.block_shape])
-    if is_gluon_descriptor(value):
-        lengths = ([*value.shape], [*value.strides], [*value.block_shape])
-        return GluonDescriptor(describe(value.base, kept), *lengths, repr(value.layout))
+    in_gluon = is_gluon_descriptor(value)
+    if in_gluon or isinstance(value, TensorDescriptor):
+        lengths = [*value.shape], [*value.strides], [*value.block_shape]
+        layout = repr(value.layout) if in_gluon else ""
+        return Descriptor(describe(value.base, kept), *lengths, layout)
     if type(value) in (tuple, list):
         return Items([describe(item, kept) for item in value], is_list=type(value) is list)
     if isinstance(value, TensorWrapper):

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import triton
@@ -19,19 +18,12 @@ from .signature_text import split_signature
 from .type_texts import fixed_type
 
 
-@dataclass(frozen=True)
-class Bound:
-    """The arguments of a launch."""
+def bind(
+    decorated: KernelInterface, kernel: JITFunction, request: Request
+) -> tuple[list[AnyValue], AnyValues, FixedTypes]:
+    """The arguments of a launch, by place and by name, and the types that the JIT is to be told of.
 
-    args: list[AnyValue]
-    kwargs: AnyValues
-    types: FixedTypes
-    """The types that the JIT is to be told of."""
-
-
-def bind(decorated: KernelInterface, kernel: JITFunction, request: Request) -> Bound:
-    """Make the arguments of a request. Raises TypeError if they do not fit the kernel.
-
+    Raises TypeError if they do not fit the kernel.
     decorated: the kernel as it was loaded, perhaps under `@triton.heuristics`.
     """
     names = [parameter.name for parameter in kernel.params]
@@ -57,7 +49,7 @@ def bind(decorated: KernelInterface, kernel: JITFunction, request: Request) -> B
     # By place as far as it goes: a parameter may be called self, as an argument of the JIT's own
     # is.
     first_missing = next((i for i, name in enumerate(names) if name not in values), len(names))
-    return Bound([values.pop(name) for name in names[:first_missing]], values, types)
+    return [values.pop(name) for name in names[:first_missing]], values, types
 
 
 def _described(
@@ -77,7 +69,7 @@ def _described(
     constants = _constants(kernel, described)
     described = {name: _parsed(each, name in constants) for name, each in described.items()}
     values = {name: argument.make(True) for name, argument in described.items()}
-    choices = chosen_by_heuristics(decorated, names, [], values)
+    choices = chosen_by_heuristics(decorated, [], values)
     return described | {name: describe(value) for name, value in choices.items()}
 
 

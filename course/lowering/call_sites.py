@@ -29,6 +29,8 @@ class CallSites:
                     start = file, node.lineno + before, node.col_offset
                     end = file, (node.end_lineno or 0) + before, node.end_col_offset or 0
                     self._calls[file].append((start, end, node))
+                    if node.args:  # of calls that begin at one place the outermost comes first
+                        self._names.setdefault(start, _names_in(node.args[0]))
 
     def path(self, chain: Chain, kind: str) -> CallPath:
         """The calls around the places of a chain; the innermost one is of this kind."""
@@ -47,16 +49,11 @@ class CallSites:
 
     def names(self, call: CallSite) -> frozenset[str]:
         """The names in what a call takes first: its pointer."""
-        if call not in self._names:
-            self._names[call] = self._names_in(call)
-        return self._names[call]
+        return self._names.get(call, frozenset())
 
-    def _names_in(self, call: CallSite) -> frozenset[str]:
-        for start, _, node in self._calls[call[0]]:
-            if start == call and node.args:
-                names = (part for part in ast.walk(node.args[0]) if isinstance(part, ast.Name))
-                return frozenset(name.id for name in names)
-        return frozenset()
+
+def _names_in(node: ast.AST) -> frozenset[str]:
+    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
 
 
 def kind_of(node: ast.Call) -> str | None:

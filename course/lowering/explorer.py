@@ -94,12 +94,8 @@ class Explorer(anywidget.AnyWidget):
         """Write one file that links without a session or the network; return its path."""
         content = static_html(self.panes, self.overview)
         return write_page(
-            path, page_of(KIND, SCRIPT, self.lowered.kernel, self._kept_state(), content)
+            path, page_of(KIND, SCRIPT, self.lowered.kernel, {"panes": self.panes}, content)
         )
-
-    def _kept_state(self) -> dict[str, object]:
-        """What the script draws where no session answers."""
-        return {"panes": self.panes}
 
     def _show(self, lowered: Lowered, panes: list[Pane]) -> None:
         self.lowered = lowered
@@ -146,7 +142,7 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: AnyValue) -> Any:
         static = {"text/html": static_html(self.panes, self.overview), "text/plain": self.overview}
         own = super()._repr_mimebundle_
-        return with_static(KIND, self._kept_state, static, lambda: own(**kwargs))
+        return with_static(KIND, lambda: {"panes": self.panes}, static, lambda: own(**kwargs))
 
 
 def again(lowered: Lowered, target: str, num_warps: int, num_stages: int) -> Lowered:

@@ -1,7 +1,6 @@
 """Count the instructions that teach, in each stage."""
 
 import re
-from collections.abc import Iterator
 
 # stage -> what it is called in a lesson -> the pattern of one
 PATTERNS: dict[str, dict[str, str]] = {
@@ -87,14 +86,13 @@ class Counts(dict[str, dict[str, int]]):
     """For each stage, how often each instruction stands there. Prints those that occur."""
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        rows: list[str] = []
+        for stage, numbers in self.items():
+            counted = (f"    {number:5}  {name}" for name, number in numbers.items() if number)
+            rows += [stage, *counted]
+        return "\n".join(rows)
 
     __repr__ = __str__
-
-    def _lines(self) -> Iterator[str]:
-        for stage, numbers in self.items():
-            yield stage
-            yield from (f"    {number:5}  {name}" for name, number in numbers.items() if number)
 
 
 def count(stages: dict[str, str]) -> Counts:

@@ -37,6 +37,13 @@ class InFile(msgspec.Struct, frozen=True, tag=True):
     file: str
     name: str
 
+    @classmethod
+    def of(cls, file: str | Path, name: str) -> "InFile":
+        """Raises CourseError if there is no such file."""
+        if not Path(file).is_file():
+            raise CourseError(f"There is no file {file}.")
+        return cls(str(Path(file).resolve()), name)
+
     def load(self) -> KernelInterface:
         return _named(_module_at(Path(self.file)), self.name, self.file)
 
@@ -53,17 +60,23 @@ class AsText(msgspec.Struct, frozen=True, tag=True):
 KernelReference = InModule | InFile | AsText
 
 
+def function_of(kernel: Kernel, asker: str) -> Function:
+    """The function under @triton.jit. Raises CourseError if there is none.
+
+    asker: the function that takes the kernel, for that error's sentence.
+    """
+    if function := plain_function(kernel):
+        return function
+    kind = type(kernel).__name__
+    raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is a {kind}.")
+
+
 def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     """Where a kernel is: in its module if that can be imported, else its text.
 
     asker: the function that takes the kernel, for the CourseError if it cannot be taken.
     """
-    function = plain_function(kernel)
-    if function is None:
-        kind = type(kernel).__name__
-        raise CourseError(
-            f"{asker} takes a kernel, a function under @triton.jit; this is a {kind}."
-        )
+    function = function_of(kernel, asker)
     if is_gluon(kernel) and asker not in ("lower", "diagnose"):
         raise CourseError(
             f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore, "
@@ -72,6 +85,16 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     if importable(kernel):
         return InModule(function.__module__, function.__name__)
     return AsText(source_of(kernel))
+
+
+def reference_of_text(kernel: Kernel, asker: str) -> KernelReference:
+    """As `reference_of`, but a kernel may also be a text: "file.py:name"."""
+    if not isinstance(kernel, str):
+        return reference_of(kernel, asker)
+    file, _, name = kernel.rpartition(":")
+    if not file:
+        raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
+    return InFile.of(file, name)
 
 
 def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> KernelInterface:

@@ -101,10 +101,8 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
     if thread is None:
         lines = _fitting(lines, inch)
     tall = any(each.small for boxes in lines for each in boxes)
-    title, alt = (
-        _title(drawn, thread, lines[0], names[0]),
-        _alt(drawn, thread, len(indexes), columns),
-    )
+    title = _title(drawn, thread, lines[0], names[0])
+    alt = _alt(drawn, thread, len(indexes), columns)
     if moved:
         title += f"\nFramed: what warp 0 moves in one request, {moved}"
         alt += f" An access by warp 0: {moved}."
@@ -154,14 +152,11 @@ def _legend(drawn: Layout) -> list[tuple[str, str]]:
     """What the colours mean: names and colours."""
     if drawn.shared:
         return [(f"banks {4 * i}-{4 * i + 3}", colour) for i, colour in enumerate(BANKS)]
-    warps = range(min(drawn.warps, len(WARPS)))
-    return [(_warps_text(warp, drawn.warps), WARPS[warp]) for warp in warps]
-
-
-def _warps_text(first: int, warps: int) -> str:
-    """The warps of one colour."""
-    alike = [str(warp) for warp in range(first, warps, len(WARPS))]
-    return f"warp{'s' if len(alike) > 1 else ''} {', '.join(alike)}"
+    legend = []
+    for first, colour in enumerate(WARPS[: drawn.warps]):
+        warps = [str(warp) for warp in range(first, drawn.warps, len(WARPS))]
+        legend.append((f"warp{'s' if len(warps) > 1 else ''} {', '.join(warps)}", colour))
+    return legend
 
 
 def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:

@@ -8,38 +8,25 @@ exclusive or. Nothing here knows how a layout of any one kind works.
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 from course.errors import CourseError
-from course.triton_internals.ir import Bases
+from course.triton_internals.ir import Bases, LaidOutValue
 
-from .value_origins import Origins
-from .worker import NamedValue
+from .locations import Frame
+from .value_origins import Value
 
 Index = tuple[int, ...]
 
 BANKS = 32
 BANK_BYTES = 4
+CORNER = 8
+"""Rows and columns of a block that a layout prints."""
 NO_VIEW = "has no view in this version of Triton"
-
-
-@dataclass(frozen=True)
-class Value:
-    """A value of the TTGIR that has a layout."""
-
-    operation: str
-    name: str
-    """The variable that it is, in the kernel or in a function that it calls; or nothing."""
-    callers: tuple[str, ...]
-    """The variables that the calls which led to that function were assigned to."""
-    line: int
-    """The kernel's line that it comes from; 0 if it comes from none."""
-    order: int
-    """Its place among all values."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +187,7 @@ class Layout:
 
     __repr__ = __str__
 
-    def _grid(self, rows: int = 8, columns: int = 8) -> Iterator[str]:
+    def _grid(self) -> Iterator[str]:
         """The corner of the block: for each element warp:thread:register, or its bank."""
         if not self.bases:
             yield NO_VIEW.removeprefix("has ")
@@ -208,19 +195,16 @@ class Layout:
         yield "bank of each element" if self.shared else "warp:thread:register of each element"
         *_, height, width = (1, *self.shape)
         outer = () if self.shared else (0,) * (len(self.shape) - 2)
+        rows, columns = range(min(CORNER, height)), range(min(CORNER, width))
         cells = [
-            [
-                self._cell((*outer, row, column)[-len(self.shape) :])
-                for column in range(min(columns, width))
-            ]
-            for row in range(min(rows, height))
+            [self._cell((*outer, row, column)[-len(self.shape) :]) for column in columns]
+            for row in rows
         ]
         longest = max(len(cell) for line in cells for cell in line)
+        more = " …" if width > CORNER else ""
         for line in cells:
-            yield " ".join(f"{cell:>{longest}}" for cell in line) + (
-                " …" if columns < width else ""
-            )
-        if rows < height:
+            yield " ".join(f"{cell:>{longest}}" for cell in line) + more
+        if height > CORNER:
             yield "…"
 
     def _cell(self, index: Index) -> str:
@@ -241,15 +225,12 @@ def _moved(start: Index, bases: list[list[int]], number: int) -> Index:
     return index
 
 
-class Layouts(Sequence[Layout]):
+class Layouts(list[Layout]):
     """Every layout of a TTGIR. A text gives that of a name, `#blocked`, or of a variable, `x`."""
 
-    def __init__(self, layouts: list[Layout]) -> None:
-        self._layouts = layouts
-
-    # As Sequence has it, a number gives a layout and a slice a list of them.
+    # As in every list, a number gives a layout and a slice a list of them.
     def __getitem__(self, key: Any) -> Any:
-        return self._named(key) if isinstance(key, str) else self._layouts[key]
+        return self._named(key) if isinstance(key, str) else super().__getitem__(key)
 
     def _named(self, key: str) -> Layout:
         layouts = self.all(key)
@@ -284,26 +265,31 @@ class Layouts(Sequence[Layout]):
         """Those of values that come from this line of the kernel."""
         return [layout for layout in self if line in layout.lines]
 
-    def __len__(self) -> int:
-        return len(self._layouts)
-
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "no layouts"
 
     __repr__ = __str__
 
 
-def layouts_from(values: Sequence[NamedValue], origins: Origins) -> Layouts:
-    """The layouts of a TTGIR's values, each layout once."""
+def layouts_from(
+    ttgir: str, values: Sequence[LaidOutValue], own: Set[Frame], returns: Set[Frame]
+) -> Layouts:
+    """The layouts of a TTGIR's values, each layout once. own, returns: as for `Value.of`."""
+    aliases = dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
+    names = {_expanded(text, aliases): name for name, text in reversed(aliases.items())}
     layouts: dict[tuple[Hashable, ...], Layout] = {}
-    for order, named in enumerate(values):
-        value, type = named.value, named.value.type
-        origin = origins.of(value.location, value.named)
-        this = Value(value.operation, origin.name, origin.callers, origin.line, order)
+    for order, value in enumerate(values):
+        type = value.type
         # A part of a buffer lies otherwise than a buffer of the part's shape.
         key = type.layout, type.shape, type.element, str(value.bases)
-        layout = layouts.get(key) or Layout(
-            named.layout_name, type.layout, type.shape, type.element, value.bases, ()
-        )
+        name = names.get(type.layout, "")
+        new = Layout(name, type.layout, type.shape, type.element, value.bases, ())
+        layout = layouts.setdefault(key, new)
+        this = Value.of(value, order, own, returns)
         layouts[key] = replace(layout, values=(*layout.values, this))
-    return Layouts(list(layouts.values()))
+    return Layouts(layouts.values())
+
+
+def _expanded(attribute: str, aliases: dict[str, str]) -> str:
+    """An attribute with the aliases in it written out."""
+    return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), attribute)

@@ -3,6 +3,7 @@
 A location may be a chain: a line of Triton's own library, called from a line of the reader's.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 
@@ -32,35 +33,6 @@ def printed_frames(location: str) -> list[tuple[Frame, str]]:
     return [((match[2], int(match[3])), match[1] or "") for match in _PRINTED.finditer(location)]
 
 
-class _Aliases:
-    """The locations of a file of MLIR, by their aliases."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self._texts = {match[1]: match[2] for line in lines if (match := _ALIAS.match(line))}
-        self._chains: dict[str, Chain] = {}
-
-    def chain(self, location: str, depth: int = 0) -> Chain:
-        """The places of what stands between the parentheses of a `loc(…)`."""
-        if location not in self._chains and depth <= 50:
-            self._chains[location] = self._resolved(location, depth + 1)
-        return self._chains.get(location, ())
-
-    def _resolved(self, location: str, depth: int) -> Chain:
-        if location in self._texts:
-            return self.chain(self._texts[location], depth)
-        if location.startswith("callsite("):
-            callee, caller = _split_callsite(location[len("callsite(") : -1])
-            return self.chain(callee, depth) + self.chain(caller, depth)
-        if location.startswith("fused"):
-            first = location.partition("[")[2].partition(",")[0].rstrip("]")
-            return self.chain(first, depth)
-        if match := _FILE.fullmatch(location):
-            return ((match[1], int(match[2]), int(match[3])),)
-        if match := _NAMED.fullmatch(location):
-            return self.chain(match[1], depth)
-        return ()
-
-
 def _split_callsite(text: str) -> tuple[str, str]:
     """`A at B` at the one " at " that is in no parentheses."""
     depth = 0
@@ -73,14 +45,30 @@ def _split_callsite(text: str) -> tuple[str, str]:
 
 def _mlir(text: str) -> LocatedRows:
     lines = text.split("\n")
-    aliases = _Aliases(lines)
+    aliases = {match[1]: match[2] for line in lines if (match := _ALIAS.match(line))}
+
+    @functools.cache
+    def chain_of(location: str) -> Chain:
+        """The places of what stands between the parentheses of a `loc(…)`."""
+        if location in aliases:
+            return chain_of(aliases[location])
+        if location.startswith("callsite("):
+            callee, caller = _split_callsite(location[len("callsite(") : -1])
+            return chain_of(callee) + chain_of(caller)
+        if location.startswith("fused"):
+            return chain_of(location.partition("[")[2].partition(",")[0].rstrip("]"))
+        if match := _FILE.fullmatch(location):
+            return ((match[1], int(match[2]), int(match[3])),)
+        match = _NAMED.fullmatch(location)
+        return chain_of(match[1]) if match else ()
+
     opened: list[int] = []
     for row, line in enumerate(lines, start=1):
         code = line.strip()
         if code.startswith("#loc"):
             continue
         match = _TRAILING.search(code)
-        chain = aliases.chain(match[1]) if match else ()
+        chain = chain_of(match[1]) if match else ()
         # An operation with a region says its location where the region closes.
         if code.startswith("}") and opened:
             opener = opened.pop()

@@ -126,27 +126,25 @@ def requests_of(lowered: Lowered) -> list[Requests]:
     rows = lowered.ttgir.split("\n")
     widths, merged = _widths(lowered, calls)
     requests = []
-    for row, chain in lowered.lines.places("ttgir"):
-        operation = _OPERATION.search(rows[row - 1])
+    for number, chain in lowered.lines.places("ttgir"):
+        row = rows[number - 1]
+        operation = _OPERATION.search(row)
         if operation is None:
             continue
         kind: Kind = next((kind for word, kind in _KINDS.items() if word in operation[0]), "load")
         path = calls.path(chain, kind)
         by_descriptor = "tma" in operation[0] or "descriptor" in operation[0]
-        shape, bases = ((), Bases()) if by_descriptor else _address_layout(lowered, rows[row - 1])
-        width = 0 if by_descriptor else widths.get((path, kind), 0)
-        num_warps = lowered.metadata["options"]["num_warps"]
-        is_merged = (path, kind) in merged
+        shape, bases = ((), Bases()) if by_descriptor else _address_layout(lowered, row)
         requests.append(
             Requests(
                 kind=kind,
                 path=path,
                 shape=shape,
                 bases=bases,
-                bytes_per_thread=width,
-                num_warps=num_warps,
-                merged=is_merged,
-                itemsize=_itemsize(rows[row - 1]),
+                bytes_per_thread=0 if by_descriptor else widths.get((path, kind), 0),
+                num_warps=lowered.metadata["options"]["num_warps"],
+                merged=(path, kind) in merged,
+                itemsize=_itemsize(row),
                 by_descriptor=by_descriptor,
             )
         )

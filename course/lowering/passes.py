@@ -2,9 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import SupportsIndex, overload
 
 from course.errors import CourseError
 
@@ -49,33 +48,27 @@ class Pass:
     __repr__ = __str__
 
 
-class Passes(Sequence[Pass]):
+class Passes(list[Pass]):
     """All passes, in order; a name gives the first one of it. Prints those with a change."""
 
-    def __init__(self, passes: list[Pass]) -> None:
-        self._passes = passes
-
     @overload
-    def __getitem__(self, key: int | str) -> Pass: ...
+    def __getitem__(self, key: SupportsIndex | str) -> Pass: ...
     @overload
     def __getitem__(self, key: slice) -> list[Pass]: ...
-    def __getitem__(self, key: int | str | slice) -> Pass | list[Pass]:
+    def __getitem__(self, key: SupportsIndex | str | slice) -> Pass | list[Pass]:
         if not isinstance(key, str):
-            return self._passes[key]
-        for each in self._passes:
+            return super().__getitem__(key)
+        for each in self:
             if key in (each.name, each.title):
                 return each
         raise CourseError(
             f"No pass is called {key!r}: `passes` prints those that changed something."
         )
 
-    def __len__(self) -> int:
-        return len(self._passes)
-
     @property
     def changed(self) -> list[Pass]:
         """Those that changed something."""
-        return [each for each in self._passes if each.changed]
+        return [each for each in self if each.changed]
 
     def diff(self, first: int | str, second: int | str) -> str:
         """What changed from after one pass to after another."""
@@ -116,15 +109,13 @@ def bare(line: str) -> str:
 
 def read(dump: str) -> Passes:
     """The passes in the compiler's dump, which prints the IR before each."""
-    return Passes(list(_read(dump)))
-
-
-def _read(dump: str) -> Iterator[Pass]:
     # Passes over one function run inside the inliner, and are a part of it.
     headers = [header for header in HEADER.finditer(dump) if header[4] == "builtin.module"]
     # Some passes print their own steps after the IR before them, under other titles.
     titles = ((header.end(), TITLE.search(dump, header.end())) for header in headers)
     texts = [without_locations(dump[i : title.start() if title else None]) for i, title in titles]
-    for number, (header, text) in enumerate(zip(headers, texts, strict=True)):
-        after = texts[number + 1] if number + 1 < len(texts) else ""
-        yield Pass(number, header[2] or header[3], header[1].removesuffix("Pass"), text, after)
+    afters = [*texts, ""][1:]
+    return Passes(
+        Pass(number, header[2] or header[3], header[1].removesuffix("Pass"), before, after)
+        for number, (header, before, after) in enumerate(zip(headers, texts, afters, strict=True))
+    )

@@ -14,6 +14,7 @@ KINDS = {
     "tt.experimental_descriptor_load": "load",
     **dict.fromkeys(("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled"), "dot"),
     **dict.fromkeys(("tt.store", "tt.descriptor_store"), "store"),
+    **dict.fromkeys(("math.exp2", "math.exp", "tt.reduce"), "softmax"),
 }
 
 
@@ -21,16 +22,12 @@ KINDS = {
 class ScheduledOperation:
     """An operation of a loop's body."""
 
+    kind: str
+    """As `colours.WORK` has it; empty for operations that are not shown."""
     name: str
-    """What it makes, as the TTGIR names it: after the kernel's variable."""
-    operation: str
+    """The kernel's variable that it makes; empty for a part of a softmax."""
     stage: int
     """How many steps of the loop after its iteration began it works."""
-
-    @property
-    def kind(self) -> str:
-        """load, dot, store, or nothing for the rest."""
-        return KINDS.get(self.operation, "")
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,15 @@ class Schedule:
     """The operations of one loop. If nothing is pipelined all are of stage 0."""
 
     operations: tuple[ScheduledOperation, ...]
+
+    @property
+    def shown(self) -> list[ScheduledOperation]:
+        """The loads, dots and stores in their order, and the softmax as one operation."""
+        shown: list[ScheduledOperation] = []
+        for each in self.operations:
+            if each.kind and (each.kind != "softmax" or each not in shown):
+                shown.append(each)
+        return shown
 
     @property
     def depth(self) -> int:
@@ -76,5 +82,7 @@ def _loops(ir: str, planned: bool) -> Iterator[Schedule]:
         if "scf.for" in line:
             open_loops.append((indent, []))
         elif open_loops and (match := OPERATION.match(line)) and (match[3] or not planned):
-            name, operation, stage = match.groups()
-            open_loops[-1][1].append(ScheduledOperation(name or "", operation, int(stage or 0)))
+            name, operation, stage = match.groups(default="")
+            kind = KINDS.get(operation, "")
+            name = "" if kind == "softmax" else name.rstrip("0123456789").rstrip("_")
+            open_loops[-1][1].append(ScheduledOperation(kind, name, int(stage or 0)))

@@ -10,8 +10,8 @@ from course.display.picture import WIDTH, Picture, new_figure
 from course.display.shapes import box, label
 from course.errors import CourseError
 
-from .pipeline_schedule import Schedule, schedules
-from .pipeline_timeline import Bar, PlacedOperation, placed_operations, timeline
+from .pipeline_schedule import Schedule, ScheduledOperation, schedules
+from .pipeline_timeline import Bar, timeline
 from .result import Lowered
 
 ITERATIONS = 5
@@ -39,7 +39,7 @@ def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
             f"There is no loop {loop!r}: the kernel has {len(loops)}, counted from 0."
         )
     schedule = loops[loop]
-    operations = placed_operations(schedule)
+    operations = schedule.shown
     bars = timeline(operations, ITERATIONS)
     end = max(bar.end for bar in bars)
     inch = min(INCH, (WIDTH - MARGIN) / end)
@@ -68,7 +68,7 @@ def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
     return Picture.of(figure, _alt(schedule, operations))
 
 
-def _kind_text(kind: str, operations: list[PlacedOperation]) -> str:
+def _kind_text(kind: str, operations: list[ScheduledOperation]) -> str:
     """An entry of the legend: load a, b."""
     names = [each.name for each in operations if each.kind == kind and each.name]
     return f"{kind} {', '.join(dict.fromkeys(names))}".strip()
@@ -85,7 +85,7 @@ def loads_beside_arithmetic(bars: list[Bar]) -> bool:
 
 
 def _draw_bar(
-    axes: Axes, bar: Bar, loads: list[PlacedOperation], lanes: int, inch: float, tall: float
+    axes: Axes, bar: Bar, loads: list[ScheduledOperation], lanes: int, inch: float, tall: float
 ) -> None:
     """What one operation does for one iteration; loads stand one above the other.
 
@@ -117,11 +117,11 @@ def _draw_tensor_cores(axes: Axes, dots: list[Bar], end: float, inch: float) -> 
             label(axes, middle, y + 0.5, str(bar.iteration), color=ink(WORK["dot"]))
 
 
-def _label(operation: PlacedOperation) -> str:
+def _label(operation: ScheduledOperation) -> str:
     return f"{operation.kind} {operation.name}".strip()
 
 
-def _alt(schedule: Schedule, operations: list[PlacedOperation]) -> str:
+def _alt(schedule: Schedule, operations: list[ScheduledOperation]) -> str:
     if schedule.depth == 1:
         labels = ", ".join(map(_label, operations))
         return (

@@ -39,15 +39,14 @@ def compile_error(error: CompileError, listing: Sequence[Definition], more: str 
 
     more: what follows the reason in its sentence, with its punctuation.
     """
-    place = error.problem.within(listing)
-    subject = listing[place.which].name if place else "It"
-    sentence = f"{subject} does not compile: {first_sentence(error.problem.reason)}"
+    function, line, text = error.within(listing) or (None, 0, "")
+    subject = function.name if function else "It"
+    sentence = f"{subject} does not compile: {first_sentence(error.reason)}"
     if more:
         sentence = sentence.rstrip(".") + more
-    if place:
-        file = listing[place.which].file
-        where = "its cell" if file.startswith("<cell") else file
-        sentence += f"\nLine {place.line} of {where}:  {place.text}"
+    if function:
+        where = "its cell" if function.file.startswith("<cell") else function.file
+        sentence += f"\nLine {line} of {where}:  {text}"
     return LowerError(sentence, str(error.__cause__ or error))
 
 

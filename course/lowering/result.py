@@ -26,9 +26,8 @@ from .occupancy import Resources, resources_of
 from .passes import Passes
 from .problems import run_compiler
 from .request import Request
-from .sass import Disassembly, disassembled
+from .sass import disassembled
 from .source_map import LineMap, SourceLine
-from .value_origins import Origins
 from .worker import Compiled, compile_edited, layouts_of, passes_of
 
 WHAT = {
@@ -88,12 +87,14 @@ class Lowered(Compiled):
     @property
     def sass(self) -> str:
         """The machine code as text, with the source line of each instruction. NVIDIA; not sm_70."""
-        return self._disassembly.text
+        text, _ = self._disassembly
+        return text
 
     @property
     def control_codes(self) -> dict[int, ControlCode]:
         """What each SASS instruction waits for and sets, by its row in `sass`, from 1."""
-        return self._disassembly.control_codes
+        _, codes = self._disassembly
+        return codes
 
     @cached_property
     def resources(self) -> Resources:
@@ -125,13 +126,13 @@ class Lowered(Compiled):
         """Every layout of the TTGIR, and which thread holds which element."""
         returns = {
             (file, number)
-            for file, statement in self._statements()
+            for file, statement, lines in self._statements()
             if isinstance(statement, ast.Return)
-            for number in range(statement.lineno, _last_line(statement) + 1)
+            for number in lines
         }
-        origins = Origins({line.frame for line in self.source_lines()}, returns)
+        own = {line.frame for line in self.source_lines()}
         values = run_compiler(layouts_of, self.ttgir, self.target.name)
-        return layouts_from(values, origins)
+        return layouts_from(self.ttgir, values, own, returns)
 
     def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":
         """What became of the kernel's line that holds `text`, in these stages, by default in all.
@@ -254,7 +255,7 @@ class Lowered(Compiled):
         ]
 
     @cached_property
-    def _disassembly(self) -> Disassembly:
+    def _disassembly(self) -> tuple[str, dict[int, ControlCode]]:
         own = {line.frame for line in self.source_lines()}
         ptx = relocated(self.ptx, own)
         return disassembled(self.cubin, ptx, self.assembler.command, self.target)
@@ -278,23 +279,19 @@ class Lowered(Compiled):
 
     def _statement(self, line: SourceLine) -> range:
         """The lines of the statement that a line belongs to: a call may be written over several."""
-        for file, statement in self._statements():
-            lines = range(statement.lineno, _last_line(statement) + 1)
+        for file, statement, lines in self._statements():
             if file == line.file and not hasattr(statement, "body") and line.number in lines:
                 return lines
         return range(line.number, line.number + 1)
 
-    def _statements(self) -> Iterator[tuple[str, ast.stmt]]:
-        """Every statement of the listing with its file; its lines are numbered as there."""
+    def _statements(self) -> Iterator[tuple[str, ast.stmt, range]]:
+        """Every statement of the listing with its file and its lines there."""
         for function in self.listing:
             parsed = ast.parse(textwrap.dedent(function.text))
             for node in ast.walk(ast.increment_lineno(parsed, function.line - 1)):
                 if isinstance(node, ast.stmt):
-                    yield function.file, node
-
-
-def _last_line(statement: ast.stmt) -> int:
-    return statement.end_lineno or statement.lineno
+                    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                    yield function.file, node, lines
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,6 +1,5 @@
 """NVIDIA's machine code as text, from the disassembler that comes with Triton."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import triton
@@ -17,18 +16,11 @@ TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 TIMEOUT_S = 60
 
 
-@dataclass(frozen=True)
-class Disassembly:
-    """Machine code as text."""
-
-    text: str
-    """With a comment for each source line that instructions come from."""
-    control_codes: dict[int, ControlCode]
-    """By the row of an instruction, from 1."""
-
-
-def disassembled(cubin: bytes, ptx: str, assembler: list[str], target: Target) -> Disassembly:
-    """The machine code of a cubin as text.
+def disassembled(
+    cubin: bytes, ptx: str, assembler: list[str], target: Target
+) -> tuple[str, dict[int, ControlCode]]:
+    """The machine code of a cubin as text, with a comment for each source line that instructions
+    come from; and what each instruction waits for and sets, by its row, from 1.
 
     ptx: what the cubin was assembled from, with the locations that are wanted. assembler: the
     command that did so. It is run once more for the sake of the locations, which do not touch the
@@ -49,7 +41,7 @@ def disassembled(cubin: bytes, ptx: str, assembler: list[str], target: Target) -
             cubin = located.read_bytes()
         else:
             refuse_full(folder)
-    return Disassembly(*split_encodings(nvidia_tool("nvdisasm", cubin, "-g", "-c", "-ndf", "-hex")))
+    return split_encodings(nvidia_tool("nvdisasm", cubin, "-g", "-c", "-ndf", "-hex"))
 
 
 def nvidia_tool(name: str, binary: bytes, *options: str) -> str:

@@ -3,8 +3,9 @@
 Of the lines that a stage's line comes from, the innermost that is the reader's own counts.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from course.errors import CourseError
 
@@ -25,14 +26,6 @@ class SourceLine:
         return self.file, self.number
 
 
-@dataclass
-class _StageMap:
-    """One stage's lines, by the line of the kernel and the other way."""
-
-    frames: dict[int, Frame] = field(default_factory=dict)
-    rows: dict[Frame, list[int]] = field(default_factory=dict)
-
-
 class LineMap:
     """From lines of the kernel to lines of each stage, and back. All lines are counted from 1.
 
@@ -48,7 +41,8 @@ class LineMap:
         files = sorted({line.file for line in source}, reverse=True)
         # A file may be given by its name alone; of several, the first in order is meant.
         self._files = {name: file for file in files for name in (file, base(file))}
-        self._maps: dict[str, _StageMap] = {}
+        self._frames: dict[str, dict[int, Frame]] = {}
+        """For each stage that was asked for, the frames that its lines come from."""
 
     def of(self, line: int, file: str | None = None) -> dict[str, list[int]]:
         """The lines that came from this line of the kernel, by stage."""
@@ -58,11 +52,11 @@ class LineMap:
     def rows(self, stage: str, line: int, file: str | None = None) -> list[int]:
         """The lines of one stage that came from this line of the kernel."""
         own = self.source[0].file if file is None else self._files.get(file, file)
-        return self._map(stage).rows.get((own, line), [])
+        return [row for row, frame in self._frames_of(stage).items() if frame == (own, line)]
 
     def back(self, stage: str, row: int) -> SourceLine | None:
         """The line of the kernel that a stage's line came from; None if it came from none."""
-        frame = self._map(stage).frames.get(row)
+        frame = self._frames_of(stage).get(row)
         return self._own[frame] if frame else None
 
     def places(self, stage: str) -> Iterator[tuple[int, Chain]]:
@@ -72,23 +66,19 @@ class LineMap:
             if own:
                 yield row, own
 
-    def _map(self, stage: str) -> _StageMap:
+    def _frames_of(self, stage: str) -> dict[int, Frame]:
         if stage not in self._texts:
             raise CourseError(f"There is no stage {stage!r}: there is {', '.join(self.stages)}.")
-        if stage not in self._maps:
-            stage_map = self._maps[stage] = _StageMap()
-            for row, chain in self.places(stage):
-                frame = chain[0][:2]
-                stage_map.frames[row] = frame
-                stage_map.rows.setdefault(frame, []).append(row)
-        return self._maps[stage]
+        if stage not in self._frames:
+            self._frames[stage] = {row: chain[0][:2] for row, chain in self.places(stage)}
+        return self._frames[stage]
 
     def __str__(self) -> str:
         """A table: for each line of the kernel how many lines of each stage came from it."""
         rows = [" line " + "".join(f"{stage:>8}" for stage in self.stages)]
+        counts = [Counter(self._frames_of(stage).values()) for stage in self.stages]
         for line in self.source:
-            counts = [len(self.rows(stage, line.number, line.file)) for stage in self.stages]
-            cells = "".join(f"{count or '':>8}" for count in counts)
+            cells = "".join(f"{count[line.frame] or '':>8}" for count in counts)
             rows.append(f"{line.number:5} {cells}  {line.text}")
         return "\n".join(rows)
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.errors import CourseError
-from course.triton_internals.jit_functions import ParameterType, jit_specialise, plain_function
+from course.triton_internals.jit_functions import jit_specialise
 from course.type_names import AnyValue, Kernel
+
+from .kernel_reference import function_of
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,7 @@ def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialisat
     kernel: a function under @triton.jit. args, meta: what a launch would be given, without the
     grid. Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
     """
-    function = plain_function(kernel)
-    if function is None:
-        kind = type(kernel).__name__
-        raise CourseError(
-            f"specialise takes a kernel, a function under @triton.jit; this is a {kind}."
-        )
+    function = function_of(kernel, "specialise")
     try:
         entries, options = jit_specialise(kernel, args, meta)
     except TypeError as error:
@@ -63,12 +60,11 @@ def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialisat
         raise CourseError(
             f"The arguments do not fit the kernel {function.__name__}: {reason}."
         ) from error
-    return Specialisation(
-        function.__name__, tuple(map(_parameter, entries)), tuple(options.items())
-    )
+    parameters = tuple(_parameter(*entry) for entry in entries)
+    return Specialisation(function.__name__, parameters, tuple(options.items()))
 
 
-def _parameter(entry: ParameterType) -> Parameter:
-    if entry.type == "constexpr":
-        return Parameter(entry.name, entry.type, constant=entry.attribute)
-    return Parameter(entry.name, entry.type, divisible_by_16=entry.attribute == "D")
+def _parameter(name: str, type: str, attribute: AnyValue) -> Parameter:
+    if type == "constexpr":
+        return Parameter(name, type, constant=attribute)
+    return Parameter(name, type, divisible_by_16=attribute == "D")

@@ -8,14 +8,14 @@ import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.errors import CourseError
+from course.triton_internals.interpreted_values import FLOATS_OF_A_BYTE
 
 # Triton's name of a type -> PyTorch's
 DTYPES = {
     "i1": torch.bool, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64,
     "u8": torch.uint8, "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64,
     "fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32, "fp64": torch.float64,
-    "fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2,
-    "fp8e4b8": torch.float8_e4m3fnuz, "fp8e5b16": torch.float8_e5m2fnuz,
+    **FLOATS_OF_A_BYTE,
 }  # fmt: skip
 SCALARS = {
     "i1": True, "i8": 3, "i16": 3, "i32": 3, "i64": 2**40 + 1,

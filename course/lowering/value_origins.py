@@ -3,37 +3,35 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
+from course.triton_internals.ir import LaidOutValue
+
 from .locations import Frame, printed_frames
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where a value of the IR comes from in the reader's own source."""
+class Value:
+    """A value of the TTGIR that has a layout."""
 
-    line: int = 0
-    """0 if it comes from none."""
-    name: str = ""
-    """The variable that it is, or a part of."""
-    callers: tuple[str, ...] = ()
-    """The variables that the calls which led there were assigned to."""
+    operation: str
+    name: str
+    """The variable that it is, in the kernel or in a function that it calls; or nothing."""
+    callers: tuple[str, ...]
+    """The variables that the calls which led to that function were assigned to."""
+    line: int
+    """The kernel's line that it comes from; 0 if it comes from none."""
+    order: int
+    """Its place among all values."""
 
-
-@dataclass(frozen=True)
-class Origins:
-    """Finds the origins of values."""
-
-    own: Set[Frame]
-    """The reader's own lines."""
-    returns: Set[Frame]
-    """The lines of `return` statements, whose values are the caller's."""
-
-    def of(self, location: str, named: str) -> Origin:
-        """The origin of a value by its location, and by the location that names it."""
-        frames = [frame for frame, _ in printed_frames(location) if frame in self.own]
-        line = frames[0][1] if frames else 0
-        names = [(frame, name) for frame, name in printed_frames(named) if frame in self.own]
-        while names and not names[0][1] and names[0][0] in self.returns:
+    @classmethod
+    def of(cls, value: LaidOutValue, order: int, own: Set[Frame], returns: Set[Frame]) -> "Value":
+        """own: the reader's own lines. returns: those of `return` statements, whose values are the
+        caller's."""
+        lines = [line for (file, line), _ in printed_frames(value.location) if (file, line) in own]
+        names = [(frame, name) for frame, name in printed_frames(value.named) if frame in own]
+        while names and not names[0][1] and names[0][0] in returns:
             names.pop(0)
-        if not names or not names[0][1]:  # as what a call of tl.store makes on its way
-            return Origin(line)
-        return Origin(line, names[0][1], tuple(name for _, name in names[1:] if name))
+        if names and not names[0][1]:  # as what a call of tl.store makes on its way
+            names = []
+        name, *callers = [name for _, name in names] or [""]
+        line = lines[0] if lines else 0
+        return cls(value.operation, name, tuple(filter(None, callers)), line, order)

@@ -1,7 +1,6 @@
 """What runs in the child that compiles."""
 
 import os
-import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,17 +57,17 @@ def compile_kernel(request: Request, target: str) -> Compiled:
     kernel = jit_function(decorated)
     listing = listing_of(kernel)
     try:
-        bound = bind(decorated, kernel, request)
+        args, kwargs, types = bind(decorated, kernel, request)
         with (
             own_cache("course-lower-"),
             launches_compiled(gpu) as launches,
             assembler_watched() as calls,
-            types_fixed(kernel, bound.types),
+            types_fixed(kernel, types),
         ):
-            kernel[(1,)](*bound.args, **bound.kwargs)
+            kernel[(1,)](*args, **kwargs)
             return _compiled(launches.kernels[0], listing, calls)
     except CompileError as error:
-        reason = first_sentence(error.problem.reason)
+        reason = first_sentence(error.reason)
         raise compile_error(error, listing, odd_constants(reason, kernel, request)) from error
     except (TypeError, KeyError) as error:
         name = kernel.__name__
@@ -109,31 +108,14 @@ def passes_of(request: Request, target: str) -> str:
         return dump.read_text() if dump.exists() else ""
 
 
-@dataclass(frozen=True)
-class NamedValue:
-    """A value of the TTGIR with the name of its layout."""
-
-    value: LaidOutValue
-    layout_name: str
-    """As the TTGIR calls it: `#blocked`; empty for one that it writes in place."""
-
-
 @runs_in("compile", timeout_s=TIMEOUT_S, prepare=prepare_compiler)
-def layouts_of(ttgir: str, target: str) -> list[NamedValue]:
+def layouts_of(ttgir: str, target: str) -> list[LaidOutValue]:
     """Every value of a TTGIR that has a layout, those in registers first."""
-    aliases = dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
-    names = {_expanded(text, aliases): name for name, text in reversed(aliases.items())}
     with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
         path = Path(folder) / "kernel.ttgir"
         path.write_text(ttgir)
-        values = list(values_with_layouts(path, target_of(target).triton))
-    values.sort(key=lambda value: value.type.shared)
-    return [NamedValue(value, names.get(value.type.layout, "")) for value in values]
-
-
-def _expanded(attribute: str, aliases: dict[str, str]) -> str:
-    """An attribute with the aliases in it written out."""
-    return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), attribute)
+        values = values_with_layouts(path, target_of(target).triton)
+        return sorted(values, key=lambda value: value.type.shared)
 
 
 def _compiled(kernel: CompiledKernel, listing: Listing, calls: Sequence[AssemblerCall]) -> Compiled:

@@ -92,7 +92,7 @@ def requested(
             "compiler."
         )
     try:
-        kwargs = kwargs | chosen_by_heuristics(kernel, list(signature.parameters), args, kwargs)
+        kwargs = kwargs | chosen_by_heuristics(kernel, args, kwargs)
         named = {name: kwargs[name] for name in kwargs if name in signature.parameters}
         bound = signature.bind(*args, **named)
     except TypeError as error:

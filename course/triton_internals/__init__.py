@@ -11,4 +11,4 @@ from course import MODE
 from .driver import do_not_measure
 
 if MODE.interpreting and not MODE.gpu:
-    do_not_measure(runs_trials=False)
+    do_not_measure()

@@ -157,7 +157,7 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
         except (TypeError, OSError):
             raise  # the arguments do not fit, the disk is full: nothing that the compiler says
         except Exception as error:
-            problem = CompileError(compile_problem(error))
+            problem = compile_problem(error)
             launches.problems.append(problem)
             raise problem from error
         launches.kernels.append(kernel)
@@ -190,4 +190,4 @@ def compile_for_types(
     except OSError:
         raise
     except Exception as error:
-        raise CompileError(compile_problem(error)) from error
+        raise compile_problem(error) from error

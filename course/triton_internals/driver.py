@@ -57,12 +57,10 @@ def driver_of(target: GPUTarget, runs_trials: bool) -> Iterator[None]:
         yield
 
 
-def do_not_measure(runs_trials: bool) -> None:
-    """From now on `@triton.autotune` asks nobody for times, however it was told to measure.
-
-    runs_trials: whether it runs each of its configurations once, or just takes the first.
-    """
-    Autotuner.do_bench = _do_bench(runs_trials)
+def do_not_measure() -> None:
+    """From now on `@triton.autotune` takes its first configuration, and asks nobody for times,
+    however it was told to measure."""
+    Autotuner.do_bench = _do_bench(runs_trials=False)
 
 
 def _do_bench(runs_trials: bool) -> property:

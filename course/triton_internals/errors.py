@@ -3,9 +3,8 @@
 import re
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import triton
 from triton.compiler.errors import CompilationError
@@ -22,39 +21,30 @@ class FunctionText(Protocol):
         """The line of its file at which the text begins."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """A line of one of several functions."""
-
-    which: int
-    """The function's index among them."""
-    line: int
-    """The line's number in the function's file."""
-    text: str
+F = TypeVar("F", bound=FunctionText)
 
 
-@dataclass(frozen=True)
-class CompileProblem:
-    """Why a kernel does not compile, and where."""
+class CompileError(Exception):
+    """A kernel does not compile: why, and where."""
 
-    reason: str
-    places: tuple[tuple[str, int], ...] = ()
-    """Where the compiler stopped, from the innermost call to the outermost: a function's text, from
-    its `def`, and the line in it, from 1."""
+    def __init__(self, reason: str, places: Sequence[tuple[str, int]]) -> None:
+        """places: where the compiler stopped, from the innermost call to the outermost: a
+        function's text, from its `def`, and the line in it, from 1."""
+        super().__init__(reason)
+        self.reason, self.places = reason, places
 
-    def within(self, functions: Sequence[FunctionText]) -> Place | None:
-        """The innermost place in one of these functions."""
+    def within(self, functions: Sequence[F]) -> tuple[F, int, str] | None:
+        """The innermost place in one of these functions: that function, the line's number in its
+        file, and the line."""
         for source, row in self.places:
             source = source.rstrip()
-            for which, function in enumerate(functions):
+            for function in functions:
                 before, found, _ = function.text.partition(source)
                 if found:
                     lines = source.split("\n")
-                    row = min(
-                        row, len(lines)
-                    )  # at a call of a noinline function Triton says one more
+                    row = min(row, len(lines))  # Triton says one more at a noinline function's call
                     line = function.line + before.count("\n") + row - 1
-                    return Place(which, line, lines[row - 1].strip())
+                    return function, line, lines[row - 1].strip()
         return None
 
 
@@ -62,15 +52,7 @@ class CannotInterpretError(Exception):
     """A kernel needs what Triton's interpreter lacks. The text names it."""
 
 
-class CompileError(Exception):
-    """A kernel does not compile."""
-
-    def __init__(self, problem: CompileProblem) -> None:
-        super().__init__(problem.reason)
-        self.problem = problem
-
-
-def compile_problem(error: Exception) -> CompileProblem:
+def compile_problem(error: Exception) -> CompileError:
     """What an exception from a compilation says."""
     chain = causes(error)
     texts = [getattr(each, "error_message", None) or _own_words(each) for each in chain]
@@ -88,7 +70,7 @@ def compile_problem(error: Exception) -> CompileProblem:
         for each in reversed(chain)
         if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src
     ]
-    return CompileProblem(reason, tuple(located))
+    return CompileError(reason, located)
 
 
 _MANGLED = re.compile(r"(?:\w+\.)*(\w+?)__\w*")

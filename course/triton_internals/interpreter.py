@@ -116,10 +116,8 @@ def interpreter_watched(
     undefined_as_zero: leave the 0 in such lanes.
     """
     watched = WatchedInterpreter(observer, sample, undefined_as_zero)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(gaps_filled())
-        stack.enter_context(driver_of(GPUTarget("cuda", 90, 32), runs_trials=True))
-        stack.enter_context(watched.installed())
+    target = GPUTarget("cuda", 90, 32)
+    with gaps_filled(), driver_of(target, runs_trials=True), watched.installed():
         yield
 
 
@@ -130,31 +128,25 @@ class WatchedInterpreter:
         self._observer, self._sample = observer, sample
         self._undefined_as_zero = undefined_as_zero
         self._builder = interpreter.interpreter_builder
-        methods: list[tuple[Any, dict[str, Function]]] = [
-            (
-                self._builder,
-                {
-                    "create_masked_load": self._load,
-                    "create_masked_store": self._store,
-                    "create_atomic_rmw": self._update,
-                    "create_atomic_cas": self._compare_and_swap,
-                    "create_splat": self._splat,
-                    "set_grid_dim": self._set_grid,
-                    "set_grid_idx": self._set_program,
-                },
-            ),
-            (
-                interpreter.GridExecutor,
-                {
-                    "__call__": as_method(self._run),
-                    "_init_args_hst": as_method(self._copy_arguments),
-                    "_restore_args_dev": as_method(self._copy_back),
-                },
-            ),
-            (interpreter, {"_patch_lang_tensor": self._patch_tensor}),
-        ]
-        self._methods = methods
-        self._own = {name: getattr(owner, name) for owner, names in methods for name in names}
+        accesses: dict[str, Function] = {
+            "create_masked_load": self._load,
+            "create_masked_store": self._store,
+            "create_atomic_rmw": self._update,
+            "create_atomic_cas": self._compare_and_swap,
+            "create_splat": self._splat,
+            "set_grid_dim": self._set_grid,
+            "set_grid_idx": self._set_program,
+        }
+        launches: dict[str, Function] = {
+            "__call__": as_method(self._run),
+            "_init_args_hst": as_method(self._copy_arguments),
+            "_restore_args_dev": as_method(self._copy_back),
+        }
+        tensors: dict[str, Function] = {"_patch_lang_tensor": self._patch_tensor}
+        self._methods: tuple[tuple[Any, dict[str, Function]], ...] = (
+            (self._builder, accesses), (GridExecutor, launches), (interpreter, tensors),
+        )  # fmt: skip
+        self._own = {name: getattr(owner, name) for owner, names in self._methods for name in names}
         self._kernel, self._arguments = "", dict[str, Any]()
         """The launch that is being prepared."""
         self._sampled_grid: Grid = (1, 1, 1)

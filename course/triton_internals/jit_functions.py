@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -33,12 +32,6 @@ def is_gluon(kernel: KernelInterface) -> bool:
     return type(inner_kernel(kernel)).__name__ == "GluonJITFunction"
 
 
-def parameters_of(kernel: KernelInterface) -> list[str]:
-    """The names of a kernel's parameters, in order."""
-    function = plain_function(kernel)
-    return list(inspect.signature(function).parameters) if function else []
-
-
 def inner_kernel(kernel: KernelInterface) -> KernelInterface:
     """The kernel itself, compiled or interpreted, under `@triton.autotune` and the like."""
     while not inspect.isfunction(kernel.fn):
@@ -56,9 +49,10 @@ def compiler_options() -> frozenset[str]:
 
 
 def chosen_by_heuristics(
-    kernel: KernelInterface, names: list[str], args: Sequence[AnyValue], kwargs: AnyValues
+    kernel: KernelInterface, args: Sequence[AnyValue], kwargs: AnyValues
 ) -> dict[str, Any]:
     """What `@triton.heuristics` chooses for a launch, by name."""
+    names = inspect.signature(inner_kernel(kernel).fn).parameters
     arguments = dict(zip(names, args, strict=False)) | kwargs
     choices: AnyValues = {}
     while not inspect.isfunction(kernel):
@@ -94,26 +88,19 @@ def jit_function(kernel: KernelInterface) -> JITFunction:
     return kernel
 
 
-@dataclass(frozen=True)
-class ParameterType:
-    """A parameter as the JIT specialises it."""
-
-    name: str
-    type: str
-    """Triton's own name: "*fp32", "i32", "constexpr"."""
-    attribute: AnyValue
-    """"D" where the value is divisible by 16, "" or None where not, and the value itself for a
-    constexpr (an integer equal to 1 becomes one)."""
-
-
 UNSPECIALISED = ("do_not_specialize", "do_not_specialize_on_alignment")
 """The options of `@triton.jit` that name parameters of which the compiler shall not be told."""
 
 
 def jit_specialise(
     kernel: KernelInterface, args: tuple[AnyValue, ...], kwargs: AnyValues
-) -> tuple[list[ParameterType], dict[str, Any]]:
-    """What the JIT would specialise for these arguments on sm_90, and the unusual options."""
+) -> tuple[list[tuple[str, str, AnyValue]], dict[str, Any]]:
+    """What the JIT would specialise for these arguments on sm_90, and the unusual options.
+
+    For each parameter its name; Triton's own name of its type, as "*fp32", "i32" or "constexpr";
+    and "D" where the value is divisible by 16, "" or None where not, or the value itself for a
+    constexpr (an integer equal to 1 becomes one).
+    """
     inner = inner_kernel(kernel)
     decorated = getattr(inner, "kwargs", None) or vars(inner)  # interpreted, or compiled
     jit = JITFunction(inner.fn, **{name: decorated[name] for name in UNSPECIALISED})
@@ -128,4 +115,4 @@ def jit_specialise(
     usual = vars(backend.parse_options({}))
     unusual = {name: known[name] for name in sorted(options) if known[name] != usual[name]}
     entries = zip(jit.params, specialisation, strict=True)
-    return [ParameterType(parameter.name, *entry) for parameter, entry in entries], unusual
+    return [(parameter.name, *entry) for parameter, entry in entries], unusual

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -47,104 +47,91 @@ class Operations:
 @contextlib.contextmanager
 def operations_counted() -> Iterator[Operations]:
     """While active, count the floating-point results of interpreted kernels."""
-    with gaps_filled():  # which gives the builder some of what is counted
-        counter = _CountedArithmetic()
-        with (
-            patched(interpreter.interpreter_builder, **counter.builder_functions()),
-            patched(interpreter.ReduceOps, **counter.reductions()),
-            patched(interpreter.ScanOps, **counter.scans()),
-        ):
-            yield counter.operations
+    operations = Operations()
+    simple, special = operations.simple, operations.special
+    builders = {f"create_{name}": _results(simple, weight) for name, weight in SIMPLE.items()}
+    builders |= {f"create_{name}": _results(special, 1) for name in SPECIAL}
+    builders |= {"create_dot": _dots(operations.dot), "create_atomic_rmw": _atomics(simple)}
+    reductions = dict.fromkeys(("sum", "min_max"), _reductions(simple))
+    scans = dict.fromkeys(("cumsum", "cumprod"), _scans(simple))
+    with (
+        gaps_filled(),  # which gives the builder some of what is counted
+        _told(interpreter.interpreter_builder, builders),
+        _told(interpreter.ReduceOps, reductions),
+        _told(interpreter.ScanOps, scans),
+    ):
+        yield operations
 
 
-class _CountedArithmetic:
-    """What takes the place of the interpreter's arithmetic: it calls that, and counts."""
+Count = Callable[..., None]
+"""Counts what a function of the interpreter has returned. It takes that, and its arguments."""
 
-    def __init__(self) -> None:
-        self.operations = Operations()
-        builder = interpreter.interpreter_builder
-        self._dot, self._atomic = builder.create_dot, builder.create_atomic_rmw
 
-    def builder_functions(self) -> dict[str, Function]:
-        simple, special = self.operations.simple, self.operations.special
-        return {
-            **{f"create_{name}": _counted(name, simple, weight) for name, weight in SIMPLE.items()},
-            **{f"create_{name}": _counted(name, special, 1) for name in SPECIAL},
-            "create_dot": self.dot,
-            "create_atomic_rmw": self.atomic,
-        }
+@contextlib.contextmanager
+def _told(owner: Any, counts: dict[str, Count]) -> Iterator[None]:
+    """While active, each of these functions of `owner` has its results counted."""
 
-    def reductions(self) -> dict[str, Function]:
-        return {name: self._reduction(name) for name in ("sum", "min_max")}
-
-    def scans(self) -> dict[str, Function]:
-        return {name: self._scan(name) for name in ("cumsum", "cumprod")}
-
-    def dot(
-        self,
-        a: TensorHandle,
-        b: TensorHandle,
-        d: TensorHandle,
-        precision: Any,
-        *rest: AnyValue,
-        **named: AnyValue,
-    ) -> TensorHandle:
-        result = self._dot(a, b, d, precision, *rest, **named)
-        kind = str(a.dtype.scalar)
-        if kind == "fp32":
-            kind = str(precision).rpartition(".")[2].lower()  # tf32, tf32x3 or ieee
-        self.operations.dot[kind] += 2 * result.data.size * a.data.shape[-1]
-        return result
-
-    def atomic(
-        self,
-        operation: Any,
-        pointers: TensorHandle,
-        value: TensorHandle,
-        mask: TensorHandle,
-        *rest: AnyValue,
-        **named: AnyValue,
-    ) -> TensorHandle:
-        if value.dtype.scalar.is_floating():
-            lanes = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
-            self.operations.simple[str(value.dtype.scalar)] += int(lanes.sum())
-        return self._atomic(operation, pointers, value, mask, *rest, **named)
-
-    def _reduction(self, name: str) -> Function:
-        own = getattr(interpreter.ReduceOps, name)
-
-        def reduce(reduction: ReduceOps, block: Block, *rest: AnyValue, **named: AnyValue) -> Block:
-            result = own(reduction, block, *rest, **named)
-            (first, *_) = block if isinstance(block, tuple) else (block,)
-            (reduced, *_) = result if isinstance(result, tuple) else (result,)
-            if first.dtype.is_floating():
-                fewer = first.handle.data.size - reduced.handle.data.size
-                self.operations.simple[str(first.dtype)] += fewer
+    def counted(own: Function, count: Count) -> Function:
+        def call(*args: AnyValue, **kwargs: AnyValue) -> Any:
+            result = own(*args, **kwargs)
+            count(result, *args)
             return result
 
-        return reduce
+        return call
 
-    def _scan(self, name: str) -> Function:
-        own = getattr(interpreter.ScanOps, name)
-
-        def scan(scanned: ScanOps, block: tl.tensor) -> tl.tensor:
-            data = block.handle.data
-            if block.dtype.is_floating() and data.size:
-                rows = data.size // data.shape[scanned.axis]
-                self.operations.simple[str(block.dtype)] += data.size - rows
-            return own(scanned, block)
-
-        return scan
+    functions = {name: counted(getattr(owner, name), count) for name, count in counts.items()}
+    with patched(owner, **functions):
+        yield
 
 
-def _counted(name: str, counter: Counter[str], weight: int) -> Function:
-    """The builder's function of this name, with its results counted."""
-    own = getattr(interpreter.interpreter_builder, f"create_{name}")
-
-    def create(*args: AnyValue, **kwargs: AnyValue) -> TensorHandle:
-        result = own(*args, **kwargs)
+def _results(counter: Counter[str], weight: int) -> Count:
+    def count(result: TensorHandle, *_: AnyValue) -> None:
         if result.dtype.scalar.is_floating():
             counter[str(result.dtype.scalar)] += weight * result.data.size
-        return result
 
-    return create
+    return count
+
+
+def _dots(counter: Counter[str]) -> Count:
+    def count(
+        result: TensorHandle, a: TensorHandle, b: TensorHandle, d: TensorHandle, *options: Any
+    ) -> None:
+        kind = str(a.dtype.scalar)
+        if kind == "fp32":  # by the precision: tf32, tf32x3 or ieee
+            kind = str(options[0]).rpartition(".")[2].lower()
+        counter[kind] += 2 * result.data.size * a.data.shape[-1]
+
+    return count
+
+
+def _atomics(counter: Counter[str]) -> Count:
+    def count(
+        result: TensorHandle, operation: Any, pointers: TensorHandle, value: TensorHandle,
+        mask: TensorHandle, *_: AnyValue,
+    ) -> None:  # fmt: skip
+        if value.dtype.scalar.is_floating():
+            lanes = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
+            counter[str(value.dtype.scalar)] += int(lanes.sum())
+
+    return count
+
+
+def _reductions(counter: Counter[str]) -> Count:
+    def count(result: Block, reduction: ReduceOps, block: Block, *rest: AnyValue) -> None:
+        (first, *_) = block if isinstance(block, tuple) else (block,)
+        (reduced, *_) = result if isinstance(result, tuple) else (result,)
+        if first.dtype.is_floating():
+            fewer = first.handle.data.size - reduced.handle.data.size
+            counter[str(first.dtype)] += fewer
+
+    return count
+
+
+def _scans(counter: Counter[str]) -> Count:
+    def count(result: tl.tensor, scanned: ScanOps, block: tl.tensor) -> None:
+        data = block.handle.data
+        if block.dtype.is_floating() and data.size:
+            rows = data.size // data.shape[scanned.axis]
+            counter[str(block.dtype)] += data.size - rows
+
+    return count

@@ -344,14 +344,7 @@ def test_parameters_are_called_what_c_takes():
 
 def test_ten_thousand_texts_are_read_or_refused():
     chance = random.Random(11)
-    pieces = [
-        *["n", "x", "(", ")", ",", "+", "-", "*", "/", "%", "1", ";", "é"],
-        "BLOCK",
-        "huge",
-        "cdiv(",
-        "128",
-        " ",
-    ]
+    pieces = [*"nx(),+-*/%1;é ", "BLOCK", "huge", "cdiv(", "128"]
     pieces += ['"', "\\", "\n", "\0", "\ud800", "🙂", "i32", "*fp16", ":16", ":1", "fp32", "0.5"]
     pieces += ["nan", "..", "/*", "*/", "??/", "int", "lambda ", " if ", "[", "]", "=", "**"]
 
@@ -438,20 +431,10 @@ def test_infinity_zero_and_nan_stay(type):
     assert math.isnan(convert(math.nan)) and math.copysign(1, convert(-0.0)) == -1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "EOF",
-        "errno",
-        "NAN",
-        "I",
-        "RAND_MAX",
-        "LITTLE_ENDIAN",
-        "CLOCK_REALTIME",
-        "M_PI",
-        "EXIT_SUCCESS",
-    ],
-)
+HEADERS_DEFINE = "EOF errno NAN I RAND_MAX LITTLE_ENDIAN CLOCK_REALTIME M_PI EXIT_SUCCESS"
+
+
+@pytest.mark.parametrize("name", HEADERS_DEFINE.split())
 def test_what_headers_define_names_no_parameter(name):
     assert parameter_names([name])[name] == f"arg_{name}"
 

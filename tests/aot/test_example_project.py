@@ -261,20 +261,8 @@ def test_a_sample_accepts_what_is_computed_right_and_only_that(
     )
     computed, program = tmp_path / "computed.o", folder / "build" / f"computed_{language}_{wrong}"
     includes = ["-I", str(folder), "-isystem", str(include_folder())]
-    subprocess.run(
-        [
-            "cc",
-            "-O2",
-            "-w",
-            f"-DWRONG={wrong}",
-            *includes,
-            "-c",
-            "-o",
-            computed,
-            tmp_path / "computed.c",
-        ],
-        check=True,
-    )
+    compiler = ["cc", "-O2", "-w", f"-DWRONG={wrong}", *includes, "-c"]
+    subprocess.run([*compiler, "-o", computed, tmp_path / "computed.c"], check=True)
     linker = ["cc" if language == "c" else "g++", *SANITIZE.split()]
     main = folder / "build" / f"main.{language}.o"
     subprocess.run(

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -31,6 +32,7 @@ from course.errors import CourseError
 from course.isolate.commands import run_source
 from course.isolate.pool import stop_workers
 from course.lowering.api import lower_file
+from kernels.softmax import softmax_kernel_v2
 from tests.support import aot_kernels as kernels
 from tests.support.aot_files import complaints, cubin_in
 from tests.support.processes import computed_s, python_path
@@ -57,6 +59,11 @@ def refused(*args, **kwargs):
         aot.export(*args, **kwargs)
     assert sorted(Path().rglob("*")) == before
     return str(caught.value)
+
+
+def write_kernel(text, file="k.py"):
+    """A file with a kernel; its text begins in line 4."""
+    Path(file).write_text(f"\nimport triton\nimport triton.language as tl\n{text}")
 
 
 def cubin_of(exported):
@@ -94,7 +101,7 @@ ATTENTION = [*["*fp16:16"] * 4, "fp32", "i32:16", 64, 64, True]
 KERNELS = {
     "a vector add": (kernels.add_kernel, [*POINTERS, "*fp32:16", "i32:16", 1024], {}),
     "one element": (kernels.add_kernel, ["*fp32", *POINTERS, "i32:1", 1024], {"num_warps": 8}),
-    "a softmax": (kernels.softmax_kernel, [*POINTERS, "i32", "i32:16", 1024], {"num_warps": 4}),
+    "a softmax": (softmax_kernel_v2, [*POINTERS, "i32", "i32:16", 1024], {"num_warps": 4}),
     "attention": (kernels.attention_kernel, ATTENTION, {"num_warps": 4, "num_stages": 2}),
 }
 
@@ -418,9 +425,6 @@ def test_an_export_does_not_write_over_another(kernel, name, target):
 
 
 HELPER = """
-import triton
-import triton.language as tl
-
 SCALE = tl.constexpr(1000.0)
 
 @triton.jit
@@ -432,8 +436,6 @@ def act(x):
     return shared(x)
 """
 USER = """
-import triton
-import triton.language as tl
 from helper import act
 
 SCALE = tl.constexpr(2.0)
@@ -452,8 +454,8 @@ def kernel(out_ptr, x, n, BLOCK: tl.constexpr):
 
 def test_a_helper_of_another_module_keeps_that_modules_names(home, monkeypatch):
     """As an object or by its file, it is the same code, which multiplies by 2 and adds 1,000."""
-    Path("helper.py").write_text(HELPER)
-    Path("user.py").write_text(USER)
+    write_kernel(HELPER, "helper.py")
+    write_kernel(USER, "user.py")
     monkeypatch.syspath_prepend(home)
     user = importlib.import_module("user")
     signature = "*fp32, fp32, i32, 16"
@@ -469,9 +471,6 @@ def test_a_helper_of_another_module_keeps_that_modules_names(home, monkeypatch):
 
 
 ASSERTING = """
-import triton
-import triton.language as tl
-
 @triton.jit(debug=DEBUG)
 def kernel(x_ptr, n):
     tl.device_assert(n > 0, "n")
@@ -481,15 +480,12 @@ def kernel(x_ptr, n):
 
 def test_asserts_are_kept_where_the_kernel_asks_for_them(home):
     for debug in (True, False):
-        Path("k.py").write_text(ASSERTING.replace("DEBUG", str(debug)))
+        write_kernel(ASSERTING.replace("DEBUG", str(debug)))
         made = aot.export("k.py:kernel", "*i32, i32", "1", "k", f"{debug}/k")
         assert (b"__assertfail" in cubin_of(made)) is debug
 
 
 WORDS = """
-import triton
-import triton.language as tl
-
 @triton.jit
 def kernel(x_ptr, n, BLOCK: tl.constexpr, MODE: tl.constexpr = "fast"):
     tl.store(x_ptr, n)
@@ -497,7 +493,7 @@ def kernel(x_ptr, n, BLOCK: tl.constexpr, MODE: tl.constexpr = "fast"):
 
 
 def test_a_constant_that_no_signature_writes_is_named(home):
-    Path("k.py").write_text(WORDS)
+    write_kernel(WORDS)
     words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
     assert words.startswith(
         "kernel has MODE = 'fast', and a signature writes numbers, True, False and None: "
@@ -506,9 +502,6 @@ def test_a_constant_that_no_signature_writes_is_named(home):
 
 
 CASTING = """
-import triton
-import triton.language as tl
-
 @triton.jit
 def kernel(x_ptr, out_ptr, DTYPE: tl.constexpr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
@@ -518,7 +511,7 @@ def kernel(x_ptr, out_ptr, DTYPE: tl.constexpr, BLOCK: tl.constexpr):
 
 def test_a_type_in_the_place_of_a_constant_is_named(home):
     """A type makes a tl.constexpr a flag of run time: if that does not compile, look at it."""
-    Path("k.py").write_text(CASTING)
+    write_kernel(CASTING)
     words = refused("k.py:kernel", "*fp32, *fp16, fp16, 128", "1", "k", "k")
     assert words.startswith("kernel does not compile: ")
     typed = "a type in the place of a tl.constexpr, DTYPE (fp16): a constant, so give its value"
@@ -575,9 +568,6 @@ def test_options_of_a_launch_reach_the_machine_code_and_have_names_of_their_own(
 
 
 MANY = """
-import triton
-import triton.language as tl
-
 @triton.jit
 def kernel(ARGUMENTS, BLOCK: tl.constexpr):
     tl.store(p0 + tl.arange(0, BLOCK), 1.0)
@@ -585,7 +575,7 @@ def kernel(ARGUMENTS, BLOCK: tl.constexpr):
 
 
 def test_hints_that_make_a_files_name_too_long_are_left_out_of_it(home):
-    Path("k.py").write_text(MANY.replace("ARGUMENTS", ", ".join(f"p{i}" for i in range(95))))
+    write_kernel(MANY.replace("ARGUMENTS", ", ".join(f"p{i}" for i in range(95))))
     signature = ", ".join([*["*fp32:16"] * 95, "64"])
     made = aot.export("k.py:kernel", signature, "1", "k", "k")
     function = made.functions[0]
@@ -668,36 +658,14 @@ def run(*arguments):
 
 def test_the_flags_are_those_of_tritons_own_tool(home):
     grid = "(n + 1023) / 1024, 1, 1"
-    flags = [
-        *[
-            "-n",
-            "add_kernel",
-            "-o",
-            "aot/fp32/add",
-            "--output-name",
-            "add",
-            "-w",
-            "4",
-            "-ns",
-            "1",
-            "-g",
-        ],
-        grid,
-    ]
+    flags = shlex.split("-n add_kernel -o aot/fp32/add --output-name add -w 4 -ns 1 -g")
+    flags.append(grid)
     ended = run("compile", FILE, *flags, "-s", ADD, "-t", "cuda:90:32")
     assert ended.exit_code == 0, ended.output
-    long = [
-        "--kernel-name",
-        "add_kernel",
-        "--out-path",
-        "aot/fp32/add",
-        "--out-name",
-        "add",
-        "--num-warps",
-        "4",
-    ]
-    long += ["--num-stages", "1", "--grid", grid, "--signature", ADD.replace(":16", "")]
-    ended = run("compile", FILE, *long, "--target", "sm_90")
+    long = shlex.split("--kernel-name add_kernel --out-path aot/fp32/add --out-name add")
+    long += shlex.split("--num-warps 4 --num-stages 1 --target sm_90")
+    long += ["--grid", grid, "--signature", ADD.replace(":16", "")]
+    ended = run("compile", FILE, *long)
     assert ended.exit_code == 0, ended.output
     headers = sorted(map(str, Path("aot/fp32").glob("*.h")))
     assert len(headers) == 2

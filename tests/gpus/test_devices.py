@@ -38,39 +38,18 @@ def card(monkeypatch):
     return be
 
 
+NO_ROOM = "takes up to {} KiB of shared memory for a program, and this GPU has {}"
+OTHER_KIND = "was written for compute capability 9, and this GPU has another"
+
+
 @pytest.mark.parametrize(
     ("name", "launcher", "head_dim", "says"),
     [
-        (
-            "RTX 4090",
-            matmul.matmul_v4,
-            64,
-            "matmul_v4 takes up to 227 KiB of shared memory for a program, and this GPU has 99",
-        ),
-        (
-            "A100",
-            matmul.matmul_v5,
-            64,
-            "up to 227 KiB of shared memory for a program, and this GPU has 163",
-        ),
-        (
-            "T4",
-            attention.flash_attention_v4,
-            32,
-            "up to 73 KiB of shared memory for a program, and this GPU has 64",
-        ),
-        (
-            "RTX 5090",
-            attention.flash_attention_v1,
-            256,
-            "up to 160 KiB of shared memory for a program, and this GPU has 99",
-        ),
-        (
-            "B200",
-            attention.flash_attention_v5,
-            128,
-            "was written for compute capability 9, and this GPU has another",
-        ),
+        ("RTX 4090", matmul.matmul_v4, 64, f"matmul_v4 {NO_ROOM.format(227, 99)}"),
+        ("A100", matmul.matmul_v5, 64, NO_ROOM.format(227, 163)),
+        ("T4", attention.flash_attention_v4, 32, NO_ROOM.format(73, 64)),
+        ("RTX 5090", attention.flash_attention_v1, 256, NO_ROOM.format(160, 99)),
+        ("B200", attention.flash_attention_v5, 128, OTHER_KIND),
     ],
 )
 def test_a_version_that_a_gpu_lacks_room_for_is_skipped(card, name, launcher, head_dim, says):

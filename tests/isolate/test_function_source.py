@@ -59,11 +59,8 @@ def test_what_is_used_goes_along_and_gives_the_same(cell):
 
 
 def test_the_function_comes_last_and_what_it_uses_before(cell):
-    assert [each.name for each in source_of(cell.launch).definitions] == [
-        "helper",
-        "again",
-        "launch",
-    ]
+    in_order = [each.name for each in source_of(cell.launch).definitions]
+    assert in_order == ["helper", "again", "launch"]
 
 
 def test_lines_keep_their_numbers_and_a_cell_its_name(cell):

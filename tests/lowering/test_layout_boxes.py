@@ -49,18 +49,12 @@ def test_a_slice_shows_every_thread_that_holds_an_element():
 
 def test_of_one_thread_the_numbers_of_its_elements_are_shown():
     row = next(rows_of(EIGHT_WARPS))
-    boxes = boxes_of_one(EIGHT_WARPS, row, (0, 1))
-    assert [(box.width, box.text, box.small) for box in boxes] == [
-        (4, "", ""),
-        (4, "4-7", "r0-3"),
-        (120, "", ""),
-    ]
-    assert boxes[0].colour == LIGHT
-    assert [box.text for box in boxes_of_one(SLICE, [(i,) for i in range(16)], (1, 9))] == [
-        "",
-        "5",
-        "",
-    ]
+    before, held, after = boxes_of_one(EIGHT_WARPS, row, (0, 1))
+    assert (held.width, held.text, held.small) == (4, "4-7", "r0-3")
+    for other, width in ((before, 4), (after, 120)):
+        assert (other.width, other.text, other.small, other.colour) == (width, "", "", LIGHT)
+    of_a_slice = boxes_of_one(SLICE, [(i,) for i in range(16)], (1, 9))
+    assert [box.text for box in of_a_slice] == ["", "5", ""]
 
 
 def test_banks_stand_in_eight_groups_and_what_moves_is_framed():

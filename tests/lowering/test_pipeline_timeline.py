@@ -4,14 +4,15 @@ import itertools
 
 import pytest
 
-from course.lowering.pipeline_schedule import Schedule, ScheduledOperation
-from course.lowering.pipeline_timeline import PlacedOperation, placed_operations, timeline
+from course.lowering.passes import Pass, Passes
+from course.lowering.pipeline_schedule import ScheduledOperation, schedules
+from course.lowering.pipeline_timeline import timeline
 from course.lowering.pipeline_view import loads_beside_arithmetic
 
 
 def matmul(depth):
-    loads = [PlacedOperation("load", name, 0) for name in "ab"]
-    return [*loads, PlacedOperation("dot", "acc", depth - 1)]
+    loads = [ScheduledOperation("load", name, 0) for name in "ab"]
+    return [*loads, ScheduledOperation("dot", "acc", depth - 1)]
 
 
 def dots(operations, iterations=4):
@@ -33,9 +34,9 @@ def test_a_deeper_pipeline_waits_less_until_nothing_is_left_to_wait_for(depth, s
 
 
 def attention(depth):
-    loads = [PlacedOperation("load", name, 0) for name in "kv"]
-    softmax = PlacedOperation("softmax", "", depth - 1)
-    dots = [PlacedOperation("dot", name, depth - 1) for name in "SO"]
+    loads = [ScheduledOperation("load", name, 0) for name in "kv"]
+    softmax = ScheduledOperation("softmax", "", depth - 1)
+    dots = [ScheduledOperation("dot", name, depth - 1) for name in "SO"]
     return [loads[0], dots[0], softmax, loads[1], dots[1]]
 
 
@@ -53,11 +54,23 @@ def test_only_loads_that_go_on_beside_arithmetic_need_lanes_of_their_own():
         assert not loads_beside_arithmetic(timeline(operations, 5))
 
 
+LOOP = """
+scf.for %i = %a to %b step %c {
+  %k_1 = tt.load %p {loop.stage = 0 : i32}
+  %scores = tt.dot %q, %k_1 {loop.stage = 2 : i32}
+  %m = "tt.reduce"(%scores) {loop.stage = 2 : i32}
+  %x = arith.subf %scores, %m {loop.stage = 3 : i32}
+  %p_4 = math.exp2 %x {loop.stage = 2 : i32}
+  %v_7 = tt.load %r {loop.stage = 0 : i32}
+  %acc = tt.dot %p_4, %v_7 {loop.stage = 2 : i32}
+}
+"""
+
+
 def test_the_softmax_between_two_dots_is_one_operation():
-    names = (("k_1", "tt.load", 0), ("scores", "tt.dot", 2), ("m", "tt.reduce", 2),
-             ("p", "math.exp2", 2), ("v_7", "tt.load", 0), ("acc", "tt.dot", 2))  # fmt: skip
-    placed = placed_operations(Schedule(tuple(ScheduledOperation(*each) for each in names)))
-    assert [(each.kind, each.name, each.stage) for each in placed] == [
+    (schedule,) = schedules(Passes([Pass(0, "pipeline", "Pipeline", LOOP, "")]))
+    assert [(each.kind, each.name, each.stage) for each in schedule.shown] == [
         ("load", "k", 0), ("dot", "scores", 2), ("softmax", "", 2), ("load", "v", 0),
         ("dot", "acc", 2),
     ]  # fmt: skip
+    assert schedule.depth == 4

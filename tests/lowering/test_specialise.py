@@ -64,13 +64,13 @@ def test_the_compiler_is_not_told_what_the_decorator_keeps_from_it(n, stride, sa
     assert list(map(str, told[1:])) == says
 
 
+def of_five_elements(**options):
+    return specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, **options)
+
+
 def test_options_of_the_compiler_make_another_kernel_where_they_are_not_the_usual_ones():
-    usual = specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256)
-    assert (
-        specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warps=4) == usual
-    )
-    other = specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warps=8)
-    assert other != usual
+    usual, other = of_five_elements(), of_five_elements(num_warps=8)
+    assert of_five_elements(num_warps=4) == usual != other
     assert other.parameters == usual.parameters
     assert str(other).endswith("num_warps: the option 8")
 
@@ -78,7 +78,7 @@ def test_options_of_the_compiler_make_another_kernel_where_they_are_not_the_usua
 def test_an_option_that_does_not_exist_is_a_sentence():
     unknown = "num_warp: neither a parameter of the kernel nor an option of the compiler"
     with pytest.raises(CourseError, match=unknown):
-        specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, num_warp=8)
+        of_five_elements(num_warp=8)
 
 
 def test_too_few_arguments_are_a_sentence():
@@ -108,15 +108,10 @@ WARMUP = """
 import course, torch, triton
 from triton.backends.compiler import GPUTarget
 from course.lowering.specialisation import specialise
+from course.triton_internals.driver import FixedDriver
 from kernels.vector_add import add_kernel
 
-class Fixed:
-    def get_current_target(self): return GPUTarget("cuda", 90, 32)
-    def get_current_device(self): return 0
-    def get_current_stream(self, device): return 0
-    def get_active_torch_device(self): return torch.device("cpu")
-    def map_python_to_cpp_type(self, ty): return ty
-triton.runtime.driver.set_active(Fixed())
+triton.runtime.driver.set_active(FixedDriver(GPUTarget("cuda", 90, 32), runs_trials=False))
 
 x = torch.empty(4096)
 several = [(x, x, x, 4096), (x[1:], x, x, 4096), (x, x, x, 77), (x, x, x, 1)]

@@ -53,15 +53,6 @@ def scale_kernel(x_ptr, scale, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
 
 
 @triton.jit
-def softmax_kernel(x_ptr, out_ptr, n_cols, stride, BLOCK: tl.constexpr):
-    row = tl.program_id(axis=0)
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + row * stride + cols, mask=cols < n_cols, other=-float("inf"))
-    power = tl.exp(x - tl.max(x, axis=0))
-    tl.store(out_ptr + row * n_cols + cols, power / tl.sum(power, axis=0), mask=cols < n_cols)
-
-
-@triton.jit
 def attention_kernel(
     q_ptr,
     k_ptr,

@@ -145,60 +145,32 @@ def test_a_function_of_the_language_outside_a_kernel_is_no_index_and_no_gap():
 
 
 SAME_IN_PYTORCH = (
-    *(
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sqrt",
-        "rsqrt",
-        "floor",
-        "ceil",
-        "trunc",
-        "erf",
-        "erfc",
-    ),
-    *(
-        "sin",
-        "cos",
-        "tan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asin",
-        "acos",
-        "atan",
-        "asinh",
-        "acosh",
-        "atanh",
-    ),
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt floor ceil trunc erf erfc "
+    "sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh"
 )
 
 
-@pytest.mark.filterwarnings(
-    "ignore::RuntimeWarning"
-)  # NumPy's, of what is infinite or not a number
+# NumPy's, of what is infinite or not a number.
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_libdevice_is_what_pytorch_computes(dtype):
     x = torch.tensor(
         [-2.5, -1.5, -0.5, -0.0, 0.25, 0.5, 1.5, 3.0, float("inf"), float("nan")], dtype=dtype
     )
-    letter = "f" if dtype == torch.float32 else ""
-    for name in SAME_IN_PYTORCH:
-        function = elementwise(f"__nv_{name}{letter}", x.numpy().dtype)
-        torch.testing.assert_close(
-            torch.from_numpy(function(x.numpy())), getattr(torch, name)(x), equal_nan=True
-        )
-    rounded = elementwise(f"__nv_round{letter}", x.numpy().dtype)(x[:8].numpy())
+    array = x.numpy()
+
+    def of_library(name, *arrays):
+        letter = "f" if dtype == torch.float32 else ""
+        function = elementwise(f"__nv_{name}{letter}", array.dtype)
+        return function and torch.from_numpy(function(*arrays))
+
+    for name in SAME_IN_PYTORCH.split():
+        torch.testing.assert_close(of_library(name, array), getattr(torch, name)(x), equal_nan=True)
+    rounded = of_library("round", array[:8])
     assert rounded.tolist() == [-3.0, -2.0, -1.0, 0.0, 0.0, 1.0, 2.0, 3.0]
-    even = elementwise(f"__nv_rint{letter}", x.numpy().dtype)(x[:8].numpy())
-    assert even.tolist() == x[:8].round().tolist()
-    power = elementwise(f"__nv_pow{letter}", x.numpy().dtype)(x.numpy(), x.numpy())
-    torch.testing.assert_close(torch.from_numpy(power), x**x, equal_nan=True)
-    assert elementwise(f"__nv_j0{letter}", x.numpy().dtype) is None
+    assert of_library("rint", array[:8]).tolist() == x[:8].round().tolist()
+    torch.testing.assert_close(of_library("pow", array, array), x**x, equal_nan=True)
+    assert of_library("j0", array) is None
 
 
 @triton.jit
@@ -357,12 +329,8 @@ CASES = [Case((Input((size,)),)) for size in (64, 65, 100, 64)]
 def test_a_case_that_takes_the_interpreter_too_long_is_left_to_the_gpu():
     assert verify(slowly, lambda x: x[:64], CASES[:1]).right  # what is loaded once is loaded
     result = verify(slowly, lambda x: x[:64], CASES, case_s=1)  # of some 20 that the slow ones take
-    assert [outcome.verdict for outcome in result.outcomes] == [
-        "right",
-        "left to the GPU",
-        "left to the GPU",
-        "right",
-    ]
+    verdicts = ["right", "left to the GPU", "left to the GPU", "right"]
+    assert [outcome.verdict for outcome in result.outcomes] == verdicts
     assert "since the interpreter had not ended it after 1 s of computing: 65 float32." in str(
         result
     )

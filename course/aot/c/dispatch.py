@@ -7,7 +7,7 @@ from course.aot.manifest import Function, Manifest
 from course.aot.output_files import MARK
 
 from .kernel import comment, holds
-from .templates import BEGIN, END, INCLUDES
+from .templates import HEADER
 
 
 def header(algorithms: Sequence[Algorithm], sources: Sequence[str]) -> str:
@@ -16,18 +16,10 @@ def header(algorithms: Sequence[Algorithm], sources: Sequence[str]) -> str:
     first = functions[0]
     name = first.out_name
     manifest = Manifest(functions, linked=name, sources=tuple(sources))
-    guard = f"COURSE_AOT_{name}_H"
     listed = "".join(
         f" *   {number}: {comment(str(algorithm))}\n" for number, algorithm in enumerate(algorithms)
     )
-    return f"""\
-{_first_line(first)}
-{manifest.line}
-#ifndef {guard}
-#define {guard}
-
-{INCLUDES}
-{BEGIN}
+    declarations = f"""\
 /*
  * {comment(first.kernel)}. algo_id chooses among
 {listed} * and what the arguments allow, among the variants: the one that relies on the most hints.
@@ -39,18 +31,14 @@ or the driver's error.
 /* With algo_id 0. */
 {_prototype(first, f"{name}_default")};
 
-int {name}_get_num_algos(void);
-
-/*
- * May be called in any order, repeatedly and by any thread; unload while no launch is under way.
- * Variants load by themselves, each at its first launch.
- */
-CUresult load_{name}(void);
-CUresult unload_{name}(void);
-
-{END}
-#endif
-"""
+int {name}_get_num_algos(void);"""
+    return HEADER.format(
+        first_line=_first_line(first),
+        manifest=manifest.line,
+        name=name,
+        declarations=declarations,
+        loading="Variants load by themselves, each at its first launch.",
+    )
 
 
 def source(algorithms: Sequence[Algorithm], header_name: str) -> str:

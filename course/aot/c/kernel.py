@@ -7,7 +7,7 @@ from course.aot.output_files import MARK
 from course.aot.signature import Argument
 from course.gpus.limits import MOST_GRID, TARGETS
 
-from .templates import BEGIN, BITS, END, GRID, INCLUDES, LAUNCH, LOADING, SHARED
+from .templates import BITS, GRID, HEADER, LAUNCH, LOADING, SHARED
 
 PLAIN_SHARED_BYTES = 48 * 1024
 """The shared memory that a program may have without asking for it."""
@@ -16,31 +16,16 @@ BYTES_PER_LINE = 24
 
 def header(function: Function) -> str:
     """Prototypes for C and C++, with what callers must know."""
-    guard = f"COURSE_AOT_{function.name}_H"
     parameters = function.parameters(function.runtime).removeprefix("CUstream stream")
-    return f"""\
-{_first_line(function)}
-{Manifest((function,)).line}
-// tt-linker-backend: cuda
-#ifndef {guard}
-#define {guard}
-
-{INCLUDES}
-{BEGIN}
-{_documentation(function)}
-// tt-linker: {function.name}:{parameters.removeprefix(", ")}:{_algorithm(function)}
-{function.prototype};
-
-/*
- * May be called in any order, repeatedly and by any thread; unload while no launch is under way.
- * The function above loads by itself, at its first call.
- */
-CUresult load_{function.name}(void);
-CUresult unload_{function.name}(void);
-
-{END}
-#endif
-"""
+    linker = f"{function.name}:{parameters.removeprefix(', ')}:{_algorithm(function)}"
+    declarations = _documentation(function), f"// tt-linker: {linker}", f"{function.prototype};"
+    return HEADER.format(
+        first_line=_first_line(function),
+        manifest=f"{Manifest((function,)).line}\n// tt-linker-backend: cuda",
+        name=function.name,
+        declarations="\n".join(declarations),
+        loading="The function above loads by itself, at its first call.",
+    )
 
 
 def source(function: Function, grid: Grid, cubin: Cubin, header_name: str) -> str:
@@ -48,7 +33,9 @@ def source(function: Function, grid: Grid, cubin: Cubin, header_name: str) -> st
     names = function.c_names
     scalars = [argument.scalar for argument in function.passed]
     converted = sorted({scalar.name for scalar in scalars if scalar.bits_c})
-    helpers = [GRID[name] for name in sorted(grid.functions)] + [BITS[name] for name in converted]
+    sizes = " ".join(grid.c(names))
+    helpers = [text for name, text in sorted(GRID.items()) if f"{name}(" in sizes]
+    helpers += [BITS[name] for name in converted]
     code = "".join(
         f"    {','.join(f'0x{byte:02x}' for byte in cubin.code[start : start + BYTES_PER_LINE])},\n"
         for start in range(0, len(cubin.code), BYTES_PER_LINE)

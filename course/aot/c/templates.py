@@ -1,17 +1,31 @@
 """Pieces of C99 that exported functions are made of."""
 
-INCLUDES = """\
+HEADER = """\
+{first_line}
+{manifest}
+#ifndef COURSE_AOT_{name}_H
+#define COURSE_AOT_{name}_H
+
 #include <cuda.h>
 #include <stdint.h>
-"""
-BEGIN = """\
+
 #ifdef __cplusplus
-extern "C" {
+extern "C" {{
 #endif
-"""
-END = """\
+
+{declarations}
+
+/*
+ * May be called in any order, repeatedly and by any thread; unload while no launch is under way.
+ * {loading}
+ */
+CUresult load_{name}(void);
+CUresult unload_{name}(void);
+
 #ifdef __cplusplus
-}
+}}
+#endif
+
 #endif
 """
 
