@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from matplotlib.patches import Patch
 
 from course.display.colours import GREY, WORK, ink
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
 from course.errors import CourseError
 
@@ -52,8 +52,7 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     end = max(bar.end for bar in bars)
     shown = max(end, *(bar.end for bar in _simulated(2, tiles)))
     rows = ["producer", *(f"consumer {number}" for number in range(consumers)), "tensor cores"]
-    figure = new_figure(9, 0.42 * len(rows) + 1.0)
-    axes = figure.subplots()
+    axes = new_axes(9, 0.42 * len(rows) + 1.0)
     for bar in bars:
         colour, y = WORK[bar.kind], -rows.index(bar.row)
         box(axes, bar.start, y + 0.07, bar.end - bar.start, 0.86, colour, edgecolor="white", lw=0.8)
@@ -69,12 +68,11 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     names = {"load": "load k or v of a tile", "dot": "dot (the number is the tile's)",
              "softmax": "softmax"}  # fmt: skip
     handles = [Patch(color=WORK[kind], label=name) for kind, name in names.items()]
-    figure.legend(handles=handles, loc="outside lower left", ncols=3, fontsize=8.5, frameon=False)
+    axes.figure.legend(
+        handles=handles, loc="outside lower left", ncols=3, fontsize=8.5, frameon=False
+    )
     sketch = "a sketch from the kernel's structure; the durations are made up, not measured"
     axes.set_title(f"{_groups(consumers)}: {sketch}", fontsize=9.5, loc="left")
-    axes.set_xlim(-SIDE / (9 - SIDE) * shown, shown * 1.01)
-    axes.set_ylim(0.9 - len(rows), 1.05)
-    axes.axis("off")
     alt = (
         f"A sketch of {_groups(consumers)} and {tiles} tiles of keys and values, with durations "
         f"that are made up. The producer loads k and v ahead, up to {BUFFERS} tiles of each. Each "
@@ -87,7 +85,8 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
         )
         + "."
     )
-    return Picture.of(figure, alt, colours=32)
+    across, up = (-SIDE / (9 - SIDE) * shown, shown * 1.01), (0.9 - len(rows), 1.05)
+    return Picture.of_sketch(axes, across, up, alt, colours=32)
 
 
 def _groups(consumers: int) -> str:
