@@ -4,7 +4,6 @@ import ast
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import get_args
@@ -16,6 +15,7 @@ from triton.runtime.jit import JITFunction
 
 from course.exercises.result import Verdict
 from course.lessons.source import lesson_sources, solved
+from tests.support.processes import run
 
 PAGES = Path(__file__).parents[2] / "docs" / "pages"
 ERRORS = (PAGES / "errors.md").read_text(encoding="utf-8")
@@ -157,11 +157,8 @@ def said_of(kernels: list[str], how: str, folder: Path) -> list[str]:
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
     if how.startswith("interpret"):
         environment["TRITON_INTERPRET"] = "1"
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, str(folder), str(len(kernels)), how],
-        env=environment,
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    arguments = (str(folder), str(len(kernels)), how)
+    child = run(sys.executable, "-c", CHILD, *arguments, env=environment, check=True)
     return json.loads(child.stdout.strip().splitlines()[-1])
 
 
