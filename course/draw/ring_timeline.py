@@ -7,7 +7,8 @@ from matplotlib.patches import Patch
 from course.display.colours import GREY, WORK, ink, paler
 from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
-from course.errors import CourseError
+
+from .whole_number import check_whole
 
 MOST_TILES, MOST_SLOTS = 8, 4
 ISSUE, COPY, USE = 0.3, 2.0, 1.0
@@ -61,15 +62,9 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
     Who waits for whom is as in a kernel where each buffer has a barrier `full` and a barrier
     `empty`. How long each takes is made up and not measured.
     """
-    for name, number, least, most in (
-        ("tiles", tiles, 1, MOST_TILES),
-        ("slots", slots, 1, MOST_SLOTS),
-        ("until", tiles if until is None else until, 1, MOST_TILES),
-    ):
-        if type(number) is not int or not least <= number <= most:
-            raise CourseError(
-                f"draw.ring: {name} is {number!r}, and must be a whole number of {least} to {most}."
-            )
+    check_whole("ring", "tiles", tiles, MOST_TILES)
+    check_whole("ring", "slots", slots, MOST_SLOTS)
+    check_whole("ring", "until", tiles if until is None else until, MOST_TILES)
     steps = tiles_in_time(tiles, slots)
     end = steps[-1].freed
     now = end if until is None or until >= tiles else steps[until - 1].freed

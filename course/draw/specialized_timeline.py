@@ -7,7 +7,8 @@ from matplotlib.patches import Patch
 from course.display.colours import GREY, WORK, ink
 from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
-from course.errors import CourseError
+
+from .whole_number import check_whole
 
 MOST_CONSUMERS, MOST_TILES = 3, 8
 LOAD, DOT, SOFTMAX = 0.5, 1.0, 1.4
@@ -39,15 +40,8 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     for a buffer that all consumers are done with. How long each takes is made up and not measured.
     Pictures of as many tiles have one scale, for one consumer and for two.
     """
-    for name, number, most in (
-        ("consumers", consumers, MOST_CONSUMERS),
-        ("tiles", tiles, MOST_TILES),
-    ):
-        if type(number) is not int or not 1 <= number <= most:
-            raise CourseError(
-                f"draw.specialized: {name} is {number!r}, and must be a whole number of 1 to "
-                f"{most}."
-            )
+    check_whole("specialized", "consumers", consumers, MOST_CONSUMERS)
+    check_whole("specialized", "tiles", tiles, MOST_TILES)
     bars = _simulated(consumers, tiles)
     end = max(bar.end for bar in bars)
     shown = max(end, *(bar.end for bar in _simulated(2, tiles)))

@@ -8,6 +8,8 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, frame, label, masked_cell
 from course.errors import CourseError
 
+from .whole_number import check_whole
+
 MOST_TILES = 16
 """Rows and columns, of elements or of tiles."""
 
@@ -76,10 +78,10 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
     are counted down the columns of a group, group after group. 1 counts row after row.
     At the left stand the rows of tiles of a, at the top the columns of tiles of b.
     """
-    _check("tiles_m", tiles_m, MOST_TILES)
-    _check("tiles_n", tiles_n, MOST_TILES)
-    _check("group_m", group_m, None)
-    _check("programs", programs, tiles_m * tiles_n)
+    check_whole("order", "tiles_m", tiles_m, MOST_TILES)
+    check_whole("order", "tiles_n", tiles_n, MOST_TILES)
+    check_whole("order", "group_m", group_m, None)
+    check_whole("order", "programs", programs, tiles_m * tiles_n)
     places = [_place(program, tiles_m, tiles_n, group_m) for program in range(tiles_m * tiles_n)]
     rows, cols = ({*axis} for axis in zip(*places[:programs], strict=True))
     axes = new_axes(max(0.44 * (tiles_n + 3), 4.2), 0.36 * (tiles_m + 2.5))
@@ -99,14 +101,6 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
         f"{len(rows)} rows of tiles of a and {len(cols)} columns of b."
     )
     return Picture.of_sketch(axes, (-2.4, tiles_n + 0.1), (-tiles_m - 0.2, 3.4), alt, colours=24)
-
-
-def _check(name: str, value: int, most: int | None) -> None:
-    if type(value) is not int or value < 1 or (most and value > most):
-        limits = f"to {most}." if most else "or more."
-        raise CourseError(
-            f"draw.order: {name} is {value!r}, and must be a whole number of 1 {limits}"
-        )
 
 
 def _place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:
