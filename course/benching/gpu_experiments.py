@@ -21,7 +21,7 @@ PRODUCT = 1024
 """Rows, columns and depth of the matrix product whose error is observed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Observed(Recorded):
     """One run on one machine; another run gives other numbers."""
 
@@ -57,8 +57,6 @@ class Observed(Recorded):
 
     def __str__(self) -> str:
         return f"{self.race}\n{self.order}\n{self.dots}"
-
-    __repr__ = __str__
 
 
 @triton.jit

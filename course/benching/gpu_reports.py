@@ -27,7 +27,7 @@ class Report:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reports(Recorded):
     """The reports of one run on one machine, by what is wrong with the kernel."""
 
@@ -36,8 +36,6 @@ class Reports(Recorded):
     def __str__(self) -> str:
         texts = (f"{name}\n{report}" for name, report in self.reports.items())
         return "\n\n".join([*texts, self.source])
-
-    __repr__ = __str__
 
 
 def gpu_report(name: str) -> Report:

@@ -28,7 +28,7 @@ SECTORS = {
 BESIDE = ("time without the profiler, us", "what must move in that time, TB/s")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KernelMetrics(Recorded):
     """The metrics of several launches that do the same, on one machine. Prints as a table."""
 
@@ -59,8 +59,6 @@ class KernelMetrics(Recorded):
         for label, cells in zip(BESIDE, (times, speeds), strict=True):
             rows.append("  ".join([f"{label:{width}}", *(f"{cell:>18}" for cell in cells)]))
         return "\n".join([*rows, self.source])
-
-    __repr__ = __str__
 
 
 def _cell(metric: str, value: float) -> str:

@@ -26,7 +26,7 @@ SIGNATURE, GRID = "*fp32:16, *fp32:16, *fp32:16, i32, 1024", "cdiv(n_elements, B
 LOOP = Path(__file__).with_name("launch_loop.c")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LaunchCosts(Recorded):
     """One run on one machine. Prints as a table."""
 
@@ -37,8 +37,6 @@ class LaunchCosts(Recorded):
         width = max(map(len, self.us))
         lines = [f"{way:{width}}  {us:6.2f} us" for way, us in self.us.items()]
         return "\n".join([*lines, self.source])
-
-    __repr__ = __str__
 
 
 def launch_costs() -> LaunchCosts:

@@ -50,7 +50,7 @@ class Timing:
         return self.work / self.ms / 1e9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Speeds(Recorded):
     """The timings of several functions in one run on one machine. Prints as a table."""
 
@@ -99,8 +99,6 @@ class Speeds(Recorded):
                 self.source,
             ]
         )
-
-    __repr__ = __str__
 
     @staticmethod
     def _cell(timing: Timing, roof: float | None) -> str:

@@ -41,7 +41,7 @@ class Node:
         raise KeyError(names[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StepProfile(Recorded):
     """One training step in several versions, on one machine. Prints as trees."""
 
@@ -51,8 +51,6 @@ class StepProfile(Recorded):
     def __str__(self) -> str:
         trees = (self.tree(version) for version in self.steps)
         return "\n\n".join([*trees, self.source])
-
-    __repr__ = __str__
 
     def tree(self, version: str) -> str:
         """One version's tree as text."""

@@ -40,47 +40,31 @@ PASSED_ON: dict[str, Any] = {
     "ignore_unknown_options": True,
     "help_option_names": [],
 }
+COMMANDS = {
+    "setup": "Download what serves a room, so that the start needs no network.",
+    "start": "Start a JupyterHub for the room on this host, and print each seat's code; Ctrl-C ends"
+    " it.",
+    "codes": "Print the address and the code of each seat again.",
+    "fix": "Give every seat the lessons as they are now; what a learner has begun stays.",
+    "load": "Try a running room with learners that log in, run lessons and misbehave.",
+}
+"""The commands of workshop/, to which what was typed is passed on."""
 
 
-@app.command(context_settings=PASSED_ON)
-def setup(context: typer.Context) -> None:
-    """Download what serves a room, so that the start needs no network."""
-    _become("setup", context.args)
-
-
-@app.command(context_settings=PASSED_ON)
-def start(context: typer.Context) -> None:
-    """Start a JupyterHub for the room on this host, and print each seat's code; Ctrl-C ends it."""
-    _become("start", context.args)
-
-
-@app.command(context_settings=PASSED_ON)
-def codes(context: typer.Context) -> None:
-    """Print the address and the code of each seat again."""
-    _become("codes", context.args)
-
-
-@app.command(context_settings=PASSED_ON)
-def fix(context: typer.Context) -> None:
-    """Give every seat the lessons as they are now; what a learner has begun stays."""
-    _become("fix", context.args)
-
-
-@app.command(context_settings=PASSED_ON)
-def load(context: typer.Context) -> None:
-    """Try a running room with learners that log in, run lessons and misbehave."""
-    _become("load", context.args)
-
-
-def _become(command: str, arguments: list[str]) -> None:
+def _become(context: typer.Context) -> None:
     """Run a command of workshop/, which lies beside course/ in a checkout."""
     from course.lessons.source import ROOT
 
+    command = context.command.name
     if not (ROOT / "workshop" / "__main__.py").is_file():
         raise CourseError(
             f"`course workshop {command}` needs a checkout of the course: clone its repository and"
             " run `make setup` there."
         )
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    arguments = [sys.executable, "-m", "workshop", command, *arguments]
+    arguments = [sys.executable, "-m", "workshop", f"{command}", *context.args]
     os.execve(sys.executable, arguments, environ)
+
+
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help, context_settings=PASSED_ON)(_become)

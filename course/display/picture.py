@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 from course.files import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Span = tuple[float, float]
 
 WIDTH = 9.0
 """Inches of the widest picture: JupyterLab has 920 CSS pixels for it on a laptop."""
@@ -41,6 +44,21 @@ class Picture:
         image = Image.open(rendered).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
         image.save(small, format="png", optimize=True)
         return cls(small.getvalue(), alt, width=round(figure.get_figwidth() * 100))
+
+    @classmethod
+    def of_sketch(
+        cls, axes: "Axes", across: Span, up: Span, alt: str, colours: int = 64
+    ) -> "Picture":
+        """Render what was drawn in `new_axes`, without the axes.
+
+        across, up: what is shown, from where to where. colours: as `of` takes them.
+        """
+        axes.set_xlim(*across)
+        axes.set_ylim(*up)
+        axes.axis("off")
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        return cls.of(figure, alt, colours)
 
     def save(self, path: str | Path) -> None:
         """Write the PNG. Raises CourseError if it cannot be written."""
@@ -78,3 +96,9 @@ def new_figure(width: float, height: float) -> "Figure":
 
     size = (round(width, 2), round(height, 2))  # whole pixels
     return Figure(figsize=size, layout="constrained")
+
+
+def new_axes(width: float, height: float) -> "Axes":
+    """The axes of a figure of this size in inches, on which all of a sketch is drawn."""
+    axes: Axes = new_figure(width, height).subplots()
+    return axes

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from course.display.colours import BLUE, GREEN, ORANGE
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, label
 from course.errors import CourseError
 
@@ -26,8 +26,7 @@ def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Pict
     height, width = len(rows), len(cols)
     products = [row * stride for row in rows]
     across, tile = 3.2, 3.2 + width + 2.2  # where the row and the tile begin
-    figure = new_figure(0.6 * (tile + width) + 0.3, 0.42 * height + 1.0)
-    axes = figure.subplots()
+    axes = new_axes(0.6 * (tile + width) + 0.3, 0.42 * height + 1.0)
     middle = -height / 2
     for i, number in enumerate(products):
         cell(axes, 0, -i - 1, BLUE, str(number), size=10)
@@ -47,9 +46,6 @@ def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Pict
         label(axes, x, -height - 0.4, shape, fontsize=9, family="monospace")
     for x, sign in (((1 + across) / 2, "+"), ((across + width + tile) / 2, "=")):
         label(axes, x, middle, sign, fontsize=16)
-    axes.set_xlim(-1.1, tile + width + 0.3)
-    axes.set_ylim(-height - 0.8, 0.8)
-    axes.axis("off")
     alt = (
         f"A column of shape [{height}, 1] holds {_listed(products)}, and a row of shape "
         f"[1, {width}] holds {_listed(cols)}. Added, they broadcast to the shape "
@@ -57,7 +53,9 @@ def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Pict
         f"row's element j. Its first row is {_listed([products[0] + col for col in cols])}, its "
         f"last {_listed([products[-1] + col for col in cols])}."
     )
-    return Picture.of(figure, alt, colours=24)
+    return Picture.of_sketch(
+        axes, (-1.1, tile + width + 0.3), (-height - 0.8, 0.8), alt, colours=24
+    )
 
 
 def _listed(numbers: Sequence[int]) -> str:

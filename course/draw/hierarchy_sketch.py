@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 
 from course.display.colours import DARK, LIGHT, PROGRAMS, WARPS, ink, paler
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import box, cell, label
 from course.errors import CourseError
 
@@ -35,8 +35,7 @@ def hierarchy(
     per_thread = block_size // (num_warps * THREADS)
     vector = min(VECTOR, per_thread)
     rounds = per_thread // vector
-    figure = new_figure(9, 5.5)
-    axes = figure.subplots()
+    axes = new_axes(9, 5.5)
     first = program * block_size
     colour = PROGRAMS[program % len(PROGRAMS)]
     pale = WARPS[warp % len(WARPS)]
@@ -53,9 +52,6 @@ def hierarchy(
     ]
     end = _draw_registers(axes, held, pale, vector)
     _draw_zoom(axes, 2, (thread, thread + 1), pale, end)
-    axes.set_xlim(-4.6, WIDTH + 0.2)
-    axes.set_ylim(-3 * LEVEL - 0.9, 1.7)
-    axes.axis("off")
     alt = (
         f"From the grid to one thread, for blocks of {block_size:,} float32 and {num_warps} warps. "
         f"Program {program} of the grid owns elements {first:,} to {first + block_size - 1:,}. "
@@ -66,7 +62,7 @@ def hierarchy(
         f"Thread {thread} of warp {warp} holds {_listed(held)}: {per_thread} in "
         f"{per_thread} register{'s' if per_thread > 1 else ''}."
     )
-    return Picture.of(figure, alt, colours=32)
+    return Picture.of_sketch(axes, (-4.6, WIDTH + 0.2), (-3 * LEVEL - 0.9, 1.7), alt, colours=32)
 
 
 def _check(block_size: int, num_warps: int, program: int, warp: int, thread: int) -> None:

@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
 from course.display.colours import PALETTE, ink
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import label
 from course.gpus.measured import GpuFacts, gpu_facts, recorded_facts
 from course.gpus.own_gpu import measured_gpu, own_gpu
@@ -25,8 +25,7 @@ def machine(facts: GpuFacts | None = None) -> Picture:
         (69, PALETTE[4], f"registers {facts.register_bytes / 2**10:.0f} KiB"),
         (81, "#555555", f"up to {facts.warps} warps of 32 threads"),
     )
-    figure = new_figure(8, 4.2)
-    axes = figure.subplots()
+    axes = new_axes(8, 4.2)
     _box(axes, 0, 0, 100, 16, PALETTE[0], memory)
     _box(axes, 0, 28, 100, 14, PALETTE[2], l2)
     _arrow(axes, 50, 16, 28, f"{facts.memory_tb_s:.1f} TB/s")
@@ -39,13 +38,11 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     label(axes, 67, 77, "…", fontsize=18)
     speeds = f"speeds {'recorded' if facts.recorded else 'measured now'} on {facts.machine.date}"
     axes.set_title(f"{facts.machine.gpu}: sizes from the driver, {speeds}", fontsize=9)
-    axes.set_xlim(-1, 101)
     others = _others(facts)
     for row, text in enumerate(others, start=1):
         axes.text(0, -7 * row, text, fontsize=8)
-    axes.set_ylim(-1 - 7 * len(others), 101)
-    axes.axis("off")
-    return Picture.of(figure, " ".join([_alt(facts), *others]))
+    up = (-1 - 7 * len(others), 101)
+    return Picture.of_sketch(axes, (-1, 101), up, " ".join([_alt(facts), *others]))
 
 
 def _others(facts: GpuFacts) -> list[str]:

@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 
 from course.display.colours import DARK, LIGHT, PROGRAMS, VERMILION
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, label
 
 START, ADDED = 5, 1
@@ -25,8 +25,7 @@ def race(atomic: bool = False) -> Picture:
             (1, 3, 1, "add: 6"), (0, 4, 1, "store 6"), (1, 5, 1, "store 6"),
         ]  # fmt: skip
         memory = [(0, 5, "5"), (5, 6, "6"), (6, 7, "6")]
-    figure = new_figure(8, 2.3)
-    axes = figure.subplots()
+    axes = new_axes(8, 2.3)
     for program, start, units, text in steps:
         x, y = 2 * start, 1.3 - 1.3 * program
         cell(axes, x + 0.1, y, PROGRAMS[program], text, width=2 * units - 0.2, size=9)
@@ -38,10 +37,7 @@ def race(atomic: bool = False) -> Picture:
     label(axes, 14.15, -0.9, end, ha="left", color=DARK if atomic else VERMILION, fontsize=9)
     axes.annotate("", (14, -1.7), (0, -1.7), arrowprops={"arrowstyle": "->", "color": DARK})
     label(axes, 7, -2.05, "time", color=DARK)
-    axes.set_xlim(-2.4, 19.6)
-    axes.set_ylim(-2.4, 2.5)
-    axes.axis("off")
-    return Picture.of(figure, _alt(atomic))
+    return Picture.of_sketch(axes, (-2.4, 19.6), (-2.4, 2.5), _alt(atomic))
 
 
 def _draw_memory(axes: Axes, values: list[tuple[int, int, str]]) -> None:

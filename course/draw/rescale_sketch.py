@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from course.display.colours import DARK, GREEN, PINK, SKY, VERMILION, paler
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, label
 from course.errors import CourseError
 
@@ -49,8 +49,7 @@ def rescale(
     tiles = math.ceil(len(row) / block)
     wide = min(9, 0.62 * pitch * tiles + 1.6)
     inch = wide / (pitch * tiles + 3.1)
-    figure = new_figure(wide, 4.3)
-    axes = figure.subplots()
+    axes = new_axes(wide, 4.3)
     maximum, total, acc = -math.inf, 0.0, [0.0] * width
     sentences = []
     for tile, start in enumerate(range(0, len(row), block)):
@@ -92,14 +91,13 @@ def rescale(
         text = name.replace("alpha", alpha)
         label(axes, -0.4, y + 0.5, text, ha="right", fontsize=9)
     label(axes, 0, ROWS["acc / total"] + 0.5, f"{out}: the output", ha="left", fontsize=9)
-    axes.set_xlim(-3.1, pitch * tiles)
-    axes.set_ylim(ROWS["acc / total"], 1.9)
-    axes.axis("off")
     alt = (
         f"One query and {len(row)} keys in tiles of {block}: {'; '.join(sentences)}. Divided at "
         f"the end: {out}."
     )
-    return Picture.of(figure, alt, colours=32)
+    return Picture.of_sketch(
+        axes, (-3.1, pitch * tiles), (ROWS["acc / total"], 1.9), alt, colours=32
+    )
 
 
 def _draw_cells(axes: Axes, x: float, y: float, texts: list[str], colour: str) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from matplotlib.patches import Patch
 
 from course.display.colours import GREY, WORK, ink, paler
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
-from course.errors import CourseError
+
+from .whole_number import check_whole
 
 MOST_TILES, MOST_SLOTS = 8, 4
 ISSUE, COPY, USE = 0.3, 2.0, 1.0
@@ -61,21 +62,14 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
     Who waits for whom is as in a kernel where each buffer has a barrier `full` and a barrier
     `empty`. How long each takes is made up and not measured.
     """
-    for name, number, least, most in (
-        ("tiles", tiles, 1, MOST_TILES),
-        ("slots", slots, 1, MOST_SLOTS),
-        ("until", tiles if until is None else until, 1, MOST_TILES),
-    ):
-        if type(number) is not int or not least <= number <= most:
-            raise CourseError(
-                f"draw.ring: {name} is {number!r}, and must be a whole number of {least} to {most}."
-            )
+    check_whole("ring", "tiles", tiles, MOST_TILES)
+    check_whole("ring", "slots", slots, MOST_SLOTS)
+    check_whole("ring", "until", tiles if until is None else until, MOST_TILES)
     steps = tiles_in_time(tiles, slots)
     end = steps[-1].freed
     now = end if until is None or until >= tiles else steps[until - 1].freed
     rows = ["producer", *(f"buffer {slot}" for slot in range(slots)), "consumer"]
-    figure = new_figure(9, 0.46 * len(rows) + 1.0)
-    axes = figure.subplots()
+    axes = new_axes(9, 0.46 * len(rows) + 1.0)
 
     def bar(row: str, start: float, stop: float, colour: str, text: str) -> None:
         stop = min(stop, now)
@@ -105,14 +99,14 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
         "waits for a barrier": GREY,
     }
     handles = [Patch(color=colour, label=name) for name, colour in names.items()]
-    figure.legend(handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False)
+    axes.figure.legend(
+        handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False
+    )
     buffers = f"{slots} buffer{'s' if slots > 1 else ''}"
     sketch = "a sketch; the durations are made up, not measured"
     axes.set_title(f"A ring of {buffers}: {sketch}", fontsize=9.5, loc="left")
-    axes.set_xlim(-SIDE / (9 - SIDE) * end, end * 1.01)
-    axes.set_ylim(0.9 - len(rows), 1.05)
-    axes.axis("off")
-    return Picture.of(figure, _words(steps, buffers, now), colours=32)
+    across, up = (-SIDE / (9 - SIDE) * end, end * 1.01), (0.9 - len(rows), 1.05)
+    return Picture.of_sketch(axes, across, up, _words(steps, buffers, now), colours=32)
 
 
 def _words(steps: list[Tile], buffers: str, now: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from course.benching.result import Speeds
 from course.display.colours import DARK, LIGHT, ink
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
 from course.errors import CourseError
 
@@ -37,8 +37,7 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
         raise CourseError(f"{result.name} was not measured at {x!r} for all: there is {there}.")
     timings = [result.at(name, x) for name in names]
     longest = max(timing.ms for timing in timings)
-    figure = new_figure(9, 0.42 * len(names) + 0.85)
-    axes = figure.subplots()
+    axes = new_axes(9, 0.42 * len(names) + 0.85)
     sentences = []
     for row, (name, timing) in enumerate(zip(names, timings, strict=True)):
         style = style_of(name, row)
@@ -61,7 +60,6 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
     below = "full: as long as a copy of the same bytes takes; gray: all that is longer"
     label(axes, longest * (1 + ROOM) / 2, 0.75 - len(names), below, color=DARK)
     widest = max(len(legend_text(name, style_of(name, 0))) for name in names)
-    axes.set_xlim(-longest * widest * 0.017, longest * (1 + ROOM))
-    axes.set_ylim(0.5 - len(names), 1)
-    axes.axis("off")
-    return Picture.of(figure, f"{head}. {'; '.join(sentences)}.")
+    across = (-longest * widest * 0.017, longest * (1 + ROOM))
+    alt = f"{head}. {'; '.join(sentences)}."
+    return Picture.of_sketch(axes, across, (0.5 - len(names), 1), alt)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from course.display.colours import DARK, GREEN, GREY, LIGHT, PALETTE, PINK, ink, paler
-from course.display.picture import WIDTH, Picture, new_figure
+from course.display.picture import WIDTH, Picture, new_axes
 from course.display.shapes import box, frame, label
 from course.errors import CourseError
 from course.lowering.passes import without_locations
@@ -65,8 +65,7 @@ def room(lowered: Lowered, *values: str) -> Picture:
     registers = [(name, _registers(lowered, name)) for name in values]
     buffers, scratch = shared_memory(lowered)
     height = max(rows_of(buffers), default=0) + (0.8 if scratch else 0)
-    figure = new_figure(WIDTH, 1.6 + 0.5 * height)
-    axes = figure.subplots()
+    axes = new_axes(WIDTH, 1.6 + 0.5 * height)
     inch = WIDTH - SIDE - 0.15
     at = 0
     for rank, (name, count) in enumerate(registers):
@@ -105,10 +104,8 @@ def room(lowered: Lowered, *values: str) -> Picture:
         f"{used.num_warps} warps, {used.target}"
     )
     axes.set_title(head, fontsize=9.5, loc="left")
-    axes.set_xlim(-SIDE / inch, 1.005)
-    axes.set_ylim(-1.25 - height, 0.9)
-    axes.axis("off")
-    return Picture.of(figure, _alt(head, registers, rest, buffers, scratch), colours=48)
+    alt = _alt(head, registers, rest, buffers, scratch)
+    return Picture.of_sketch(axes, (-SIDE / inch, 1.005), (-1.25 - height, 0.9), alt, colours=48)
 
 
 def shared_memory(lowered: Lowered) -> tuple[list[Buffer], list[int]]:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from matplotlib.patches import Patch
 
 from course.display.colours import GREY, WORK, ink
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
-from course.errors import CourseError
+
+from .whole_number import check_whole
 
 MOST_CONSUMERS, MOST_TILES = 3, 8
 LOAD, DOT, SOFTMAX = 0.5, 1.0, 1.4
@@ -39,21 +40,13 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     for a buffer that all consumers are done with. How long each takes is made up and not measured.
     Pictures of as many tiles have one scale, for one consumer and for two.
     """
-    for name, number, most in (
-        ("consumers", consumers, MOST_CONSUMERS),
-        ("tiles", tiles, MOST_TILES),
-    ):
-        if type(number) is not int or not 1 <= number <= most:
-            raise CourseError(
-                f"draw.specialized: {name} is {number!r}, and must be a whole number of 1 to "
-                f"{most}."
-            )
+    check_whole("specialized", "consumers", consumers, MOST_CONSUMERS)
+    check_whole("specialized", "tiles", tiles, MOST_TILES)
     bars = _simulated(consumers, tiles)
     end = max(bar.end for bar in bars)
     shown = max(end, *(bar.end for bar in _simulated(2, tiles)))
     rows = ["producer", *(f"consumer {number}" for number in range(consumers)), "tensor cores"]
-    figure = new_figure(9, 0.42 * len(rows) + 1.0)
-    axes = figure.subplots()
+    axes = new_axes(9, 0.42 * len(rows) + 1.0)
     for bar in bars:
         colour, y = WORK[bar.kind], -rows.index(bar.row)
         box(axes, bar.start, y + 0.07, bar.end - bar.start, 0.86, colour, edgecolor="white", lw=0.8)
@@ -69,12 +62,11 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     names = {"load": "load k or v of a tile", "dot": "dot (the number is the tile's)",
              "softmax": "softmax"}  # fmt: skip
     handles = [Patch(color=WORK[kind], label=name) for kind, name in names.items()]
-    figure.legend(handles=handles, loc="outside lower left", ncols=3, fontsize=8.5, frameon=False)
+    axes.figure.legend(
+        handles=handles, loc="outside lower left", ncols=3, fontsize=8.5, frameon=False
+    )
     sketch = "a sketch from the kernel's structure; the durations are made up, not measured"
     axes.set_title(f"{_groups(consumers)}: {sketch}", fontsize=9.5, loc="left")
-    axes.set_xlim(-SIDE / (9 - SIDE) * shown, shown * 1.01)
-    axes.set_ylim(0.9 - len(rows), 1.05)
-    axes.axis("off")
     alt = (
         f"A sketch of {_groups(consumers)} and {tiles} tiles of keys and values, with durations "
         f"that are made up. The producer loads k and v ahead, up to {BUFFERS} tiles of each. Each "
@@ -87,7 +79,8 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
         )
         + "."
     )
-    return Picture.of(figure, alt, colours=32)
+    across, up = (-SIDE / (9 - SIDE) * shown, shown * 1.01), (0.9 - len(rows), 1.05)
+    return Picture.of_sketch(axes, across, up, alt, colours=32)
 
 
 def _groups(consumers: int) -> str:

@@ -4,9 +4,11 @@ import math
 from itertools import product
 
 from course.display.colours import LIGHT, PALETTE, PROGRAMS
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, frame, label, masked_cell
 from course.errors import CourseError
+
+from .whole_number import check_whole
 
 MOST_TILES = 16
 """Rows and columns, of elements or of tiles."""
@@ -35,8 +37,7 @@ def tiles(
     tiles_m, tiles_n = math.ceil(n_rows / block_m), math.ceil(n_cols / block_n)
     height, width = tiles_m * block_m, tiles_n * block_n
     cell_width = max(0.45, min(0.62, 7 / width))  # inches
-    figure = new_figure(cell_width * width + 1.6, 0.42 * height + 0.95)
-    axes = figure.subplots()
+    axes = new_axes(cell_width * width + 1.6, 0.42 * height + 0.95)
     for row in range(height):
         for col in range(width):
             if row < n_rows and col < n_cols:
@@ -61,16 +62,13 @@ def tiles(
         if block_n * cell_width < 1:
             text = f"(1) = {j}" if block_n > 1 else str(j)
         label(axes, (j + 0.5) * block_n, 1.2, text, va="bottom", fontsize=9)
-    axes.set_xlim(-1.5 / cell_width, width + 0.1)
-    axes.set_ylim(0.9 - height, 2.1)
-    axes.axis("off")
     masked = height * width - n_rows * n_cols
     alt = (
         f"A matrix of {n_rows} x {n_cols} in tiles of {block_m} x {block_n}: a grid of {tiles_m} x "
         f"{tiles_n} programs. The element in row r and column c has offset r * {stride_m} + "
         f"c * {stride_n}. {masked} lanes past the edges are masked."
     )
-    return Picture.of(figure, alt)
+    return Picture.of_sketch(axes, (-1.5 / cell_width, width + 0.1), (0.9 - height, 2.1), alt)
 
 
 def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Picture:
@@ -80,14 +78,13 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
     are counted down the columns of a group, group after group. 1 counts row after row.
     At the left stand the rows of tiles of a, at the top the columns of tiles of b.
     """
-    _check("tiles_m", tiles_m, MOST_TILES)
-    _check("tiles_n", tiles_n, MOST_TILES)
-    _check("group_m", group_m, None)
-    _check("programs", programs, tiles_m * tiles_n)
+    check_whole("order", "tiles_m", tiles_m, MOST_TILES)
+    check_whole("order", "tiles_n", tiles_n, MOST_TILES)
+    check_whole("order", "group_m", group_m, None)
+    check_whole("order", "programs", programs, tiles_m * tiles_n)
     places = [_place(program, tiles_m, tiles_n, group_m) for program in range(tiles_m * tiles_n)]
     rows, cols = ({*axis} for axis in zip(*places[:programs], strict=True))
-    figure = new_figure(max(0.44 * (tiles_n + 3), 4.2), 0.36 * (tiles_m + 2.5))
-    axes = figure.subplots()
+    axes = new_axes(max(0.44 * (tiles_n + 3), 4.2), 0.36 * (tiles_m + 2.5))
     for program, (row, col) in enumerate(places):
         cell(axes, col, -row, PALETTE[5] if program < programs else LIGHT, str(program))
     for row in range(tiles_m):
@@ -98,23 +95,12 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
     axes.text(tiles_n / 2, 2.6, "b", ha="center", fontsize=11)
     total = f"{len(rows)} rows of a + {len(cols)} columns of b = {len(rows) + len(cols)}"
     axes.text(-2.2, -tiles_m + 0.6, f"read by the first {programs}: {total}", va="top", fontsize=9)
-    axes.set_xlim(-2.4, tiles_n + 0.1)
-    axes.set_ylim(-tiles_m - 0.2, 3.4)
-    axes.axis("off")
     alt = (
         f"{tiles_m} x {tiles_n} tiles of c, in groups of {group_m} rows of tiles. The first "
         f"{programs} programs own tiles in {len(rows)} rows and {len(cols)} columns: they read "
         f"{len(rows)} rows of tiles of a and {len(cols)} columns of b."
     )
-    return Picture.of(figure, alt, colours=24)
-
-
-def _check(name: str, value: int, most: int | None) -> None:
-    if type(value) is not int or value < 1 or (most and value > most):
-        limits = f"to {most}." if most else "or more."
-        raise CourseError(
-            f"draw.order: {name} is {value!r}, and must be a whole number of 1 {limits}"
-        )
+    return Picture.of_sketch(axes, (-2.4, tiles_n + 0.1), (-tiles_m - 0.2, 3.4), alt, colours=24)
 
 
 def _place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from course.display.colours import PROGRAMS, SKY
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes, new_figure
 from course.display.shapes import cell, label, masked_cell
 from course.errors import CourseError
 
@@ -32,8 +32,7 @@ def programs(n_elements: int, block_size: int) -> Picture:
     count = math.ceil(n_elements / block_size)
     cells = count * block_size
     roomy, narrow = block_size / cells > 0.19, block_size / cells < 0.11
-    figure = new_figure(8, 1.75 if roomy else 1.45)
-    axes = figure.subplots()
+    axes = new_axes(8, 1.75 if roomy else 1.45)
     for i in range(cells):
         text = str(i) if cells <= MOST_NUMBERED else ""
         if i < n_elements:
@@ -55,16 +54,13 @@ def programs(n_elements: int, block_size: int) -> Picture:
     if masked:
         lanes = f"hatched: {masked} masked lane{'s' if masked > 1 else ''}"
         label(axes, cells, foot, lanes, ha="right", fontsize=9)
-    axes.set_xlim(-0.1, cells + 0.1)
-    axes.set_ylim(foot - 0.4, 1.8)
-    axes.axis("off")
     alt = (
         f"{n_elements} elements in blocks of {block_size}: {count} "
         f"program{'s' if count > 1 else ''}, program i owning "
         f"elements i * {block_size} to i * {block_size} + {block_size - 1}; the last one has "
         f"{masked} masked lanes past the end."
     )
-    return Picture.of(figure, alt)
+    return Picture.of_sketch(axes, (-0.1, cells + 0.1), (foot - 0.4, 1.8), alt)
 
 
 def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
@@ -119,8 +115,7 @@ def online(values: Sequence[float], block: int) -> Picture:
         raise CourseError(
             f"draw.online shows 1 to {MOST_NUMBERS} finite numbers in blocks of 1 or more."
         )
-    figure = new_figure(8, 1.75)
-    axes = figure.subplots()
+    axes = new_axes(8, 1.75)
     maximum, total, sentences = -math.inf, 0.0, []
     for tile, start in enumerate(range(0, len(row), block)):
         part = row[start : start + block]
@@ -138,8 +133,5 @@ def online(values: Sequence[float], block: int) -> Picture:
             axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "lw": 1.2})
         scaled = f", the old total times {scale:.3f}" if tile else ""
         sentences.append(f"after tile {tile} m = {maximum:g} and total = {total:.3f}{scaled}")
-    axes.set_xlim(-0.1, len(row) + 0.1)
-    axes.set_ylim(-1.6, 1.1)
-    axes.axis("off")
     alt = f"{len(row)} numbers in tiles of {block}: {'; '.join(sentences)}."
-    return Picture.of(figure, alt, colours=24)
+    return Picture.of_sketch(axes, (-0.1, len(row) + 0.1), (-1.6, 1.1), alt, colours=24)

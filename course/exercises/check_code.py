@@ -21,7 +21,7 @@ from course.triton_internals.jit_functions import is_gluon, plain_function
 from course.type_names import kind_of
 
 from .judge_compiled import complete_refusal
-from .kinds import Answer, Code, GluonKernel, Kernel
+from .kinds import Answer, Code, GluonKernel, Kernel, Launcher
 from .result import Checked, Judged, shortened
 from .source_advice import advice_on
 from .worker import TARGET_IN_WORDS, Compilation, Trial, Where, compile_answer, run_answer
@@ -53,6 +53,10 @@ LESS_COMPILING = (
 LATER = (
     "check it again when this machine is less busy, unless it waits for something that never comes"
 )
+FORMS: dict[type[Code], str] = {
+    Kernel: "a kernel", GluonKernel: "a Gluon kernel", Launcher: "a plain function",
+}  # fmt: skip
+"""What `_form_of` says of an answer to each kind of exercise."""
 SLIPS_SHOW = ("wrong", "does not compile", "race", "reads outside", "writes outside")
 """Verdicts that a slip in a kernel's text may be the reason for."""
 NO_VERDICT = Judged(
@@ -93,20 +97,13 @@ def _stepper(exercise_id: str, source: Source, where: Where, reason: str) -> "Re
 
 def _form_problem(exercise: Code, answer: Answer) -> str:
     """Why an answer is not of the exercise's form: no such function, or other parameters."""
-    is_kernel = plain_function(answer) is not None
+    if (form := _form_of(answer)) != FORMS[type(exercise)]:
+        return f"It must be {exercise.form}; this is {form}."
     function = plain_function(answer) or answer
-    wants_kernel = isinstance(exercise, (Kernel, GluonKernel))
-    wants_gluon = isinstance(exercise, GluonKernel)
-    if (
-        not inspect.isfunction(function)
-        or is_kernel != wants_kernel
-        or (is_kernel and is_gluon(answer) != wants_gluon)
-    ):
-        return f"It must be {exercise.form}; this is {_form_of(answer)}."
     parameters = inspect.signature(function).parameters
     names, wanted = tuple(parameters), exercise.parameters
-    needed_too = [name for name in names[len(wanted) :] if not _has_default(parameters[name])]
-    if names[: len(wanted)] == wanted and not needed_too:
+    more = [parameters[name] for name in names[len(wanted) :]]
+    if names[: len(wanted)] == wanted and all(each.default is not each.empty for each in more):
         return ""
     takes = f"{function.__name__} takes ({', '.join(names)})"
     return f"{takes}, and the exercise gives it ({', '.join(wanted)})."
@@ -119,10 +116,6 @@ def _form_of(answer: Answer) -> str:
         return "a plain function"
     called = "" if callable(answer) else "; give it without calling it"
     return f"{kind_of(answer)}{called}"
-
-
-def _has_default(parameter: inspect.Parameter) -> bool:
-    return parameter.default is not inspect.Parameter.empty
 
 
 def _is_stub(source: Source, exercise_id: str) -> bool:

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import torch
-
 from course.tracing.races import FREE_PROGRAMS
 from course.verifying.inputs import Case
 from course.verifying.result import Work
@@ -31,41 +29,37 @@ def done_by_torch(exercise: Code, work: Work) -> str:
 def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
     if isinstance(exercise, Launcher) and case.elements:
         yield from _launcher_problems(exercise, case, work)
-    right_but = "The values are right, but"
+    kernels, right_but = work.kernels, "The values are right, but"
     most_launches = exercise.most_launches
-    if most_launches is not None and work.launches > most_launches:
-        yield f"{right_but} it took {work.launches} launches where {most_launches} will do."
-    if work.idle_programs > max(FREE_PROGRAMS, 8 * work.busy_programs):
-        programs = work.idle_programs + work.busy_programs
-        busy = f"of {programs:,} programs {work.busy_programs:,} had an element to work on"
+    if most_launches is not None and kernels.launches > most_launches:
+        yield f"{right_but} it took {kernels.launches} launches where {most_launches} will do."
+    if kernels.idle_programs > max(FREE_PROGRAMS, 8 * kernels.busy_programs):
+        programs = kernels.idle_programs + kernels.busy_programs
+        busy = f"of {programs:,} programs {kernels.busy_programs:,} had an element to work on"
         yield f"{right_but} {busy}: look at the grid."
     if exercise.least_programs is not None:
-        least = exercise.least_programs(*_inputs(case))
-        if work.programs < least:
+        least = exercise.least_programs(*case.arguments("cpu"))
+        if kernels.programs < least:
             wanted = f"where {least:,} would each have enough to do"
-            yield f"{right_but} it started {work.programs:,} programs {wanted}."
+            yield f"{right_but} it started {kernels.programs:,} programs {wanted}."
     if exercise.most_bytes is not None:
-        most = exercise.most_bytes(*_inputs(case))
-        if work.bytes_moved > most:
-            moved = f"it moved {work.bytes_moved:,} bytes where {most:,} will do"
+        most = exercise.most_bytes(*case.arguments("cpu"))
+        if kernels.bytes_moved > most:
+            moved = f"it moved {kernels.bytes_moved:,} bytes where {most:,} will do"
             yield f"{right_but} {moved}: `cost` and `diagnose` say in which line."
-    if exercise.own_elements and work.shared_elements:
-        shared = f"{work.shared_elements:,} elements are written by more than one program"
+    if exercise.own_elements and kernels.shared_elements:
+        shared = f"{kernels.shared_elements:,} elements are written by more than one program"
         yield f"{right_but} {shared}: a mask, or a loop's step, keeps each program to its own."
-
-
-def _inputs(case: Case) -> list[torch.Tensor | int | float]:
-    return [*(guarded.tensor for guarded in case.make("cpu")), *case.scalars]
 
 
 def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[str]:
     if by_torch := done_by_torch(exercise, work):
         yield by_torch
-    if not work.launches:
+    if not work.kernels.launches:
         yield "It launched no kernel."
     if not work.result_stored:
         yield "What it returned was stored by no kernel."
-    if case is exercise.cases[0] and work.launches <= exercise.trials:
+    if case is exercise.cases[0] and work.kernels.launches <= exercise.trials:
         yield (
             "The values are right, but its first call does not try "
             f"{exercise.trials} configurations: keep @triton.autotune as it is, "

@@ -66,12 +66,12 @@ def trace_answer(
 
 def _run(watch: Watch, function: Function, case: Case) -> tuple[Any, Failure | None]:
     """What an answer returns on a case, and why it did not come to its end, if it did not."""
-    tensors = [guarded.tensor for guarded in case.make("cpu")]
+    arguments = case.arguments("cpu")
     result = None
 
     def launch() -> None:
         nonlocal result
-        result = function(*tensors, *case.scalars)
+        result = function(*arguments)
 
     failure = watched(watch, launch, STEPS_S)
     return result, failure

@@ -87,7 +87,7 @@ def compile_answer(exercise_id: str, source: Source) -> Compilation:
     with launches_compiled(target.triton) as launches:
         for case in exercise.cases:
             try:
-                _call(function, case)
+                function(*case.arguments("cpu"))
             except Exception as error:
                 # Running it says more, unless it is the compiler's word.
                 untold = f"{type(error).__name__}: {first_line(error)}"
@@ -101,10 +101,6 @@ def compile_answer(exercise_id: str, source: Source) -> Compilation:
     if not launches.kernels:
         untold = untold or "it launched no kernel"
     return Compilation(Judged("right"), untold)
-
-
-def _call(function: Function, case: Case) -> None:
-    function(*(guarded.tensor for guarded in case.make("cpu")), *case.scalars)
 
 
 @runs_in("interpret", prepare=_prepare)
@@ -171,10 +167,10 @@ def _outcomes(
     outcomes = _verified(exercise, function, cases[:2])
     if outcomes[-1].verdict == "wrong":
         return cases, outcomes, None
-    works = [outcome.work for outcome in outcomes if outcome.work]
+    activities = [outcome.work.kernels for outcome in outcomes if outcome.work]
     reach = None
-    if exercise.longer and len({work.programs for work in works}) == 1:
-        reach = max(work.reach for work in works)
+    if exercise.longer and len({activity.programs for activity in activities}) == 1:
+        reach = max(activity.reach for activity in activities)
         cases = with_longer_case(exercise, reach)
     return cases, (*outcomes, *_verified(exercise, function, cases[2:])), reach
 

@@ -24,7 +24,7 @@ def file_name(gpu: str) -> str:
     return gpu.lower().replace(" ", "-") + ".json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GpuFacts(Recorded):
     """Sizes and speeds of one GPU. Prints as a table."""
 
@@ -61,8 +61,6 @@ class GpuFacts(Recorded):
             rows.insert(3, ("", "", f"{rate:.0f} TFLOP/s, bfloat16 matrix product"))
         lines = [f"{what:26}{size:>10}   {speed}".rstrip() for what, size, speed in rows]
         return "\n".join([*lines, self.source])
-
-    __repr__ = __str__
 
 
 def gpu_facts() -> GpuFacts:

@@ -44,6 +44,9 @@ class Recorded:
         """When and where it was measured, as a sentence."""
         return f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."
 
+    def __repr__(self) -> str:  # dataclasses with repr=False are shown as they print
+        return str(self)
+
     def to_json(self) -> str:
         return json.dumps(self._content(), indent=2) + "\n"
 

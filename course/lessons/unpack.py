@@ -5,13 +5,14 @@ The files are copies. One that the reader has changed is left alone when a newer
 another.
 """
 
-import hashlib
 import json
 from pathlib import Path
 
 from course.errors import CourseError
 from course.files import write_whole
 from course.places import content, home
+
+from .workspace import hash_of, hashes_in
 
 FILES = (
     "kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
@@ -34,18 +35,18 @@ def unpack(folder: Path, source: Path) -> list[str]:
             f"{folder} is a project already, and the lessons would be mixed with it: set"
             " COURSE_HOME to the folder that they shall be in."
         )
-    before, kept = _unpacked(folder), []
+    before, kept = hashes_in(folder / UNPACKED), []
     now: dict[str, str] = {}
     for file in sorted(path for pattern in FILES for path in source.glob(pattern)):
         name = file.relative_to(source).as_posix()
         new, mine = file.read_bytes(), _content(folder / name)
-        if mine is None or (mine != new and _hash(mine) == before.get(name)):
+        if mine is None or (mine != new and hash_of(mine) == before.get(name)):
             write_whole(folder / name, new)
         elif mine != new:
             kept.append(name)
             now[name] = before.get(name, "")
             continue
-        now[name] = _hash(new)
+        now[name] = hash_of(new)
     if now != before:
         write_whole(folder / UNPACKED, json.dumps(now, indent=1))
     return kept
@@ -68,15 +69,3 @@ def _content(file: Path) -> bytes | None:
         raise CourseError(
             f"{file} could not be read ({error.strerror}): move away what is there."
         ) from error
-
-
-def _unpacked(folder: Path) -> dict[str, str]:
-    try:
-        hashes = json.loads((folder / UNPACKED).read_text())
-    except (OSError, ValueError):
-        return {}  # then every file that differs counts as the reader's own
-    return hashes if isinstance(hashes, dict) else {}
-
-
-def _hash(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()

@@ -34,7 +34,7 @@ def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
     be copied; those before it are whole, and the next call goes on from there.
     """
     _make_folder(work)
-    origins = _origins(work)
+    origins = hashes_in(work / ORIGINS)
     copied = Copied()
     for lesson in _lessons(notebooks):
         name, published = lesson.name, lesson.read_bytes()
@@ -46,10 +46,10 @@ def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
             # Half a copy, of an interrupted call, or one with outputs, as earlier versions of the
             # course made it: nobody's work.
             copied.renewed.append(name)
-        elif mine == content or origins.get(name) in (_hash(content), _hash(published)):
+        elif mine == content or origins.get(name) in (hash_of(content), hash_of(published)):
             _record(work, origins, name, content)
             continue
-        elif _hash(mine) == origins.get(name):
+        elif hash_of(mine) == origins.get(name):
             copied.renewed.append(name)
         else:
             copied.behind.append(name)
@@ -81,7 +81,7 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
         raise CourseError(
             f"{fresh} could not be replaced ({error.strerror}): {advice(error)}."
         ) from error
-    _record(work, _origins(work), fresh.name, content)
+    _record(work, hashes_in(work / ORIGINS), fresh.name, content)
     return fresh, kept
 
 
@@ -135,8 +135,8 @@ def _content(mine: Path) -> bytes | None:
 
 def _record(work: Path, origins: dict[str, str], name: str, content: bytes) -> None:
     """Note, for the next time, which text a copy was made from."""
-    if origins.get(name) != _hash(content):
-        origins[name] = _hash(content)
+    if origins.get(name) != hash_of(content):
+        origins[name] = hash_of(content)
         write_whole(work / ORIGINS, json.dumps(origins, indent=1))
 
 
@@ -144,13 +144,14 @@ def _lessons(notebooks: Path) -> list[Path]:
     return sorted(notebooks.glob("[0-9][0-9]-*.ipynb"))
 
 
-def _origins(work: Path) -> dict[str, str]:
+def hashes_in(file: Path) -> dict[str, str]:
+    """What a file says of copies: by name the hash of the text that each was made from."""
     try:
-        origins = json.loads((work / ORIGINS).read_text())
+        hashes = json.loads(file.read_text())
     except (OSError, ValueError):
         return {}  # lost or damaged: then every copy counts as the reader's own
-    return origins if isinstance(origins, dict) else {}
+    return hashes if isinstance(hashes, dict) else {}
 
 
-def _hash(content: bytes) -> str:
+def hash_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

@@ -5,9 +5,10 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType, FrameType
+from traceback import walk_stack
+from types import CodeType
 
-from course.lowering.call_sites import CallPath, CallSite, CallSites, kind_of
+from course.lowering.call_sites import CallPath, CallSites, kind_of
 from course.lowering.kernel_reference import Listing
 
 
@@ -84,16 +85,15 @@ class KernelText:
 
     def site(self) -> Site:
         """The innermost call of the kernel's own that is running, and the calls that led there."""
-        path: list[CallSite] = []
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if self.holds(frame.f_code):
-                path.append((frame.f_code.co_filename, *_position(frame.f_code, frame.f_lasti)))
-            frame = frame.f_back
+        path = tuple(
+            (frame.f_code.co_filename, *_position(frame.f_code, frame.f_lasti))
+            for frame, _ in walk_stack(sys._getframe(1))
+            if self.holds(frame.f_code)
+        )
         if not path:
             return Site("", 0, (), frozenset())
         file, line, _ = path[0]
-        return Site(file, self.statement(file, line), tuple(path), self._calls.names(path[0]))
+        return Site(file, self.statement(file, line), path, self._calls.names(path[0]))
 
 
 def _loaded_name(node: ast.stmt) -> str:

@@ -1,7 +1,7 @@
 """A launch under watch: it is counted, recorded step by step, and ended if it takes too long."""
 
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
+from traceback import walk_tb
 
 import numpy as np
 
@@ -138,7 +138,7 @@ def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failu
     except Stopped as stopped:
         limit = f"was stopped: the launch had computed for {seconds:g} s."
         text = f"Program {program_text(watch.running)} {limit}"
-        line = _line(watch.text, stopped.__traceback__)
+        line = _line(watch.text, stopped)
         failure = Failure(watch.running, text, line, stopped=True)
     except Exception as error:
         lack = lacking(error)
@@ -148,7 +148,7 @@ def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failu
         words = interpreter_words(error) or str(error).strip().split("\n")[0]
         kind = "" if hasattr(error, "problem") else f"{type(error).__name__}: "
         text = f"{cannot_run(lack)}." if lack else kind + words
-        line = _line(watch.text, error.__traceback__)
+        line = _line(watch.text, error)
         failure = Failure(watch.running, text, line, lacking=bool(lack))
     else:
         watch.stop()
@@ -157,12 +157,10 @@ def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failu
     return failure
 
 
-def _line(text: KernelText, traceback: TracebackType | None) -> int:
-    """The innermost line of the kernel's own in a traceback; 0 if there is none."""
+def _line(text: KernelText, error: BaseException) -> int:
+    """The innermost line of the kernel's own that an exception came through; 0 if there is none."""
     line = 0
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if text.holds(code):
-            line = text.statement(code.co_filename, traceback.tb_lineno)
-        traceback = traceback.tb_next
+    for frame, number in walk_tb(error.__traceback__):
+        if text.holds(frame.f_code):
+            line = text.statement(frame.f_code.co_filename, number)
     return line

@@ -4,10 +4,12 @@ import linecache
 import os
 import sys
 import sysconfig
+import traceback
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 
 COURSE = str(Path(__file__).parents[1])
 OTHERS = tuple(
@@ -34,24 +36,18 @@ class OwnLine:
 
 def running_line() -> OwnLine | None:
     """The innermost line of the reader's own that is running in this thread, if there is one."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if _is_own(frame.f_code.co_filename):
-            return OwnLine(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back
-    return None
+    return next(_own_lines(traceback.walk_stack(sys._getframe(1))), None)
 
 
 def raising_line(error: BaseException) -> OwnLine | None:
     """The innermost line of the reader's own through which an exception came, if there is one."""
-    line = None
-    traceback: TracebackType | None = error.__traceback__
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if _is_own(file):
-            line = OwnLine(file, traceback.tb_lineno)
-        traceback = traceback.tb_next
-    return line
+    return next(_own_lines(reversed([*traceback.walk_tb(error.__traceback__)])), None)
+
+
+def _own_lines(frames: Iterable[tuple[FrameType, int]]) -> Iterator[OwnLine]:
+    for frame, number in frames:
+        if _is_own(frame.f_code.co_filename):
+            yield OwnLine(frame.f_code.co_filename, number)
 
 
 @lru_cache(maxsize=4096)

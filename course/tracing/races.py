@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,27 @@ FREE_PROGRAMS = 256
 """Programs that a call may start however little there is to do: a grid may be of a fixed size."""
 LEAST_ELEMENTS = 8
 """Elements for each program of a call that starts more."""
+
+
+@dataclass
+class Activity:
+    """What kernels did, over all launches."""
+
+    launches: int = 0
+    programs: int = 0
+    """Programs that were started."""
+    bytes_moved: int = 0
+    """Loaded and stored, without masked lanes; an atomic update counts twice."""
+    idle_programs: int = 0
+    """Programs of which no lane touches memory, in the launch with most of them."""
+    busy_programs: int = 0
+    """The other programs of that launch."""
+    shared_elements: int = 0
+    """Elements that several programs of one launch wrote, with the same value, in all launches."""
+    reach: int = 0
+    """Elements that a launch can write: its programs times the lanes that one stores, at most."""
+    storages_stored: set[int] = field(default_factory=set)
+    """The addresses of the storages that were stored to."""
 
 
 class AccessLog:
@@ -45,29 +66,14 @@ class AccessLog:
         """The programs' numbers, in the order of arrival."""
         self._lanes_stored: Counter[Program] = Counter()
         self.problem: Problem | None = None
-        self.launches = 0
-        self.programs = 0
-        """Programs that were started, over all launches."""
-        self.reach = 0
-        """Elements that a launch may write: its programs times the most lanes that one stores."""
-        self.shared_elements = 0
-        """Elements that several programs of one launch have written the same value to."""
-        self.bytes_loaded = 0
-        self.bytes_stored = 0
-        """Bytes of lanes that no mask keeps out, over all launches; an atomic counts as both."""
-        self.storages_stored: set[int] = set()
-        """The addresses of the storages that were stored to."""
+        self.activity = Activity()
         self.undefined = False
         """Whether a load has left masked lanes without a value."""
-        self.idle_programs = 0
-        """Programs without a lane that touches memory, in the launch with most of them, …"""
-        self.busy_programs = 0
-        """… and the others of that launch."""
 
     def launch(self, launch: Launch) -> None:
         self.finish()
-        self.launches += 1
-        self.programs += math.prod(launch.grid)
+        self.activity.launches += 1
+        self.activity.programs += math.prod(launch.grid)
         self._stop_too_many_programs()
         self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
         self._regions = self._all_regions(launch)
@@ -78,48 +84,49 @@ class AccessLog:
     def access(self, access: Access) -> None:
         if not self._may_hold_pointers:
             stop_outside(access, self._storages)
-        addresses, moved = access.addresses, access.addresses.size * access.itemsize
+        addresses, times = access.addresses, 2 if access.kind == "update" else 1
+        self.activity.bytes_moved += times * addresses.size * access.itemsize
         self._accesses.append(access)
         self._lines.append(running_line())
         self.undefined |= access.undefined and not access.active.all()
         if access.kind != "load":
             if addresses.size:
-                self.storages_stored |= {
+                self.activity.storages_stored |= {
                     start for start, size in self._storages if start <= addresses[0] < start + size
                 }
             self._lanes_stored[access.program] += access.active.size
-        self.bytes_loaded += moved if access.kind != "store" else 0
-        self.bytes_stored += moved if access.kind != "load" else 0
 
     def finish(self) -> None:
         """The launch has ended: look at all that its programs did."""
-        programs = len(self._numbers)
+        programs, activity = len(self._numbers), self.activity
         busy = len({access.program for access in self._accesses if access.addresses.size})
-        if programs - busy > self.idle_programs:
-            self.idle_programs, self.busy_programs = programs - busy, busy
-        self.reach = max(self.reach, programs * max(self._lanes_stored.values(), default=0))
+        if programs - busy > activity.idle_programs:
+            activity.idle_programs, activity.busy_programs = programs - busy, busy
+        reach = programs * max(self._lanes_stored.values(), default=0)
+        activity.reach = max(activity.reach, reach)
         if self._accesses and not self.problem:
             problem = stray(self._accesses, self._lines, self._regions)
             # With atomics, programs can order one another.
             if not problem and all(access.kind != "update" for access in self._accesses):
                 problem = self._race()
-            self.problem = problem and replace(problem, launch=self.launches - 1)
+            self.problem = problem and replace(problem, launch=activity.launches - 1)
         self._accesses, self._lines, self._numbers, self._lanes_stored = [], [], {}, Counter()
 
     def _stop_too_many_programs(self) -> None:
         """Stop a call that starts very many programs: they would only take long."""
         most = max(FREE_PROGRAMS, self._elements // LEAST_ELEMENTS)
-        if self._block is None or self.programs <= most:
+        launches, programs = self.activity.launches, self.activity.programs
+        if self._block is None or programs <= most:
             return
         blocks = max(1, math.ceil(self._elements / self._block))
-        launches = f" in {self.launches:,} launches" if self.launches > 1 else ""
+        in_launches = f" in {launches:,} launches" if launches > 1 else ""
         enough = f"{blocks:,} block{'s' if blocks > 1 else ''} of {self._block:,} elements"
         text = (
-            f"It starts {self.programs:,} programs{launches} where {enough} would do: "
+            f"It starts {programs:,} programs{in_launches} where {enough} would do: "
             "look at the grid and the block size."
         )
         if self.problem is None:  # kept, since the launcher may catch what is raised
-            self.problem = Problem("wrong", text, launch=self.launches - 1)
+            self.problem = Problem("wrong", text, launch=launches - 1)
         raise FoundError(self.problem)
 
     def _race(self) -> Problem | None:
@@ -137,7 +144,7 @@ class AccessLog:
         values = [store.stored.astype(np.uint64) for store in stores if store.stored is not None]
         first, last = _least_and_most(which, np.concatenate(numbers), len(places))
         low, high = _least_and_most(which, np.concatenate(values), len(places))
-        self.shared_elements += int((first != last).sum())
+        self.activity.shared_elements += int((first != last).sum())
         names = list(self._numbers)
         clashes = np.flatnonzero((first != last) & (low != high))
         if clashes.size:

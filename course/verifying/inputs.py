@@ -36,16 +36,6 @@ LAYOUTS: dict[str, Callable[[Shape], tuple[Shape, int]]] = {
 OTHER_LAYOUTS = tuple(name for name in LAYOUTS if name != "contiguous")
 
 
-def _large(drawn: torch.Tensor) -> torch.Tensor:
-    """So large that a sum of two of them may overflow, though both are finite."""
-    return drawn.clamp(-2, 2).mul(torch.finfo(drawn.dtype).max / 3)
-
-
-def _below_zero(drawn: torch.Tensor) -> torch.Tensor:
-    """At most -1: a maximum that begins at 0 is wrong."""
-    return -1 - drawn.abs()
-
-
 def _near(drawn: torch.Tensor, end: float) -> torch.Tensor:
     """Six tenths of the largest or smallest finite number, or more: a difference may overflow."""
     return end - drawn.abs().clamp(max=4) * (end / 10)
@@ -57,20 +47,10 @@ def _shares(drawn: torch.Tensor) -> torch.Tensor:
     return drawn / drawn.sum(dim=-1, keepdim=True)
 
 
-def _at_least_one(drawn: torch.Tensor) -> torch.Tensor:
-    """As the sum of exp(x - maximum) over some elements is."""
-    return 1 + drawn.abs()
-
-
 def _some_empty(drawn: torch.Tensor) -> torch.Tensor:
     """Maxima of parts of a row, of which some have no element: -inf."""
     drawn[drawn < -0.3] = -math.inf
     return drawn
-
-
-def _far_apart(drawn: torch.Tensor) -> torch.Tensor:
-    """So far apart that exp of most differences is 0."""
-    return drawn * 1e4
 
 
 def _nan_and_inf(drawn: torch.Tensor) -> torch.Tensor:
@@ -84,14 +64,18 @@ def _nan_and_inf(drawn: torch.Tensor) -> torch.Tensor:
 # name -> what makes such values of normal ones
 VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "normal": lambda drawn: drawn,
-    "large": _large,
-    "below zero": _below_zero,
+    # A sum of two of them may overflow, though both are finite.
+    "large": lambda drawn: drawn.clamp(-2, 2).mul(torch.finfo(drawn.dtype).max / 3),
+    # A maximum that begins at 0 is wrong.
+    "below zero": lambda drawn: -1 - drawn.abs(),
     "near the maximum": lambda drawn: _near(drawn, torch.finfo(drawn.dtype).max),
     "near the minimum": lambda drawn: _near(drawn, torch.finfo(drawn.dtype).min),
     "share": _shares,
-    "at least one": _at_least_one,
+    # As the sum of exp(x - maximum) over some elements is.
+    "at least one": lambda drawn: 1 + drawn.abs(),
     "some empty": _some_empty,
-    "far apart": _far_apart,
+    # exp of most differences is 0.
+    "far apart": lambda drawn: drawn * 1e4,
     "NaN and inf": _nan_and_inf,
 }
 
@@ -159,6 +143,10 @@ class Case:
     def make(self, device: str) -> list[Guarded]:
         generator = torch.Generator(device).manual_seed(self.seed)
         return [wanted.make(device, generator) for wanted in self.inputs]
+
+    def arguments(self, device: str) -> list[torch.Tensor | int | float]:
+        """What the function is given: the tensors, then the numbers."""
+        return [*(guarded.tensor for guarded in self.make(device)), *self.scalars]
 
     def __str__(self) -> str:
         tensors = " and ".join(dict.fromkeys(map(str, self.inputs)))
@@ -233,6 +221,15 @@ def _check_floats(name: str, dtypes: object) -> None:
         )
 
 
+def matrix_pair(
+    m: int, n: int, k: int, dtype: torch.dtype,
+    a_layout: str = "contiguous", b_layout: str = "contiguous", values: str = "normal",
+) -> Case:  # fmt: skip
+    """A case for a function of two matrices, [m, k] and [k, n]."""
+    a, b = Input((m, k), dtype, a_layout, values), Input((k, n), dtype, b_layout, values)
+    return Case((a, b), seed=m + n + k)
+
+
 def matrix_pairs(dtypes: tuple[torch.dtype, ...] = (torch.float16,)) -> list[Case]:
     """Cases for a function of two matrices, [M, K] and [K, N], over shapes, dtypes and strides.
 
@@ -241,22 +238,15 @@ def matrix_pairs(dtypes: tuple[torch.dtype, ...] = (torch.float16,)) -> list[Cas
     """
     _check_floats("matrix_pairs", dtypes)
 
-    def case(
-        m: int, n: int, k: int, dtype: torch.dtype,
-        a_layout: str = "contiguous", b_layout: str = "contiguous",
-    ) -> Case:  # fmt: skip
-        a, b = Input((m, k), dtype, a_layout), Input((k, n), dtype, b_layout)
-        return Case((a, b), seed=m + n + k)
-
     sizes = (
         (0, 5, 7), (5, 7, 0), (1, 1, 1), (64, 64, 64), (129, 65, 47), (1, 300, 70), (300, 1, 70),
         (256, 128, 160),
     )  # fmt: skip
     cases = []
     for dtype in dtypes:
-        cases += [case(*size, dtype) for size in sizes]
-        cases += [case(72, 40, 136, dtype, a_layout=layout) for layout in OTHER_LAYOUTS]
-        cases += [case(72, 40, 136, dtype, b_layout=layout) for layout in OTHER_LAYOUTS]
+        cases += [matrix_pair(*size, dtype) for size in sizes]
+        cases += [matrix_pair(72, 40, 136, dtype, a_layout=layout) for layout in OTHER_LAYOUTS]
+        cases += [matrix_pair(72, 40, 136, dtype, b_layout=layout) for layout in OTHER_LAYOUTS]
     return cases
 
 

@@ -109,10 +109,10 @@ class Trial:
 
     def result(self, case: Case, undefined_as_zero: bool = False) -> torch.Tensor | None:
         """What the function returns, wherever it is wrong; None where it fails."""
-        tensors = [guarded.tensor for guarded in case.make(DEVICE)]
+        arguments = case.arguments(DEVICE)
         with GuardedAllocations(), _watched(AccessLog(lambda _: []), undefined_as_zero):
             try:
-                out = self.function(*tensors, *case.scalars)
+                out = self.function(*arguments)
             except Exception:
                 return None
         return out if isinstance(out, torch.Tensor) else None
@@ -301,15 +301,5 @@ def _regions(named: list[tuple[str, Guarded]]) -> list[Region]:
 
 
 def _work(out: torch.Tensor, allocated: GuardedAllocations, log: AccessLog) -> Work:
-    return Work(
-        launches=log.launches,
-        bytes_moved=log.bytes_loaded + log.bytes_stored,
-        torch_operations=tuple(allocated.operations),
-        torch_copies=allocated.copies,
-        result_stored=out.untyped_storage().data_ptr() in log.storages_stored,
-        idle_programs=log.idle_programs,
-        busy_programs=log.busy_programs,
-        programs=log.programs,
-        shared_elements=log.shared_elements,
-        reach=log.reach,
-    )
+    stored = out.untyped_storage().data_ptr() in log.activity.storages_stored
+    return Work(log.activity, tuple(allocated.operations), allocated.copies, stored)

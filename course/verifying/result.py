@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from course.tracing.bounds import Problem
+from course.tracing.races import Activity
 
 Verdict = Literal["right", "wrong", "left to the GPU"]
 
@@ -13,24 +14,12 @@ Verdict = Literal["right", "wrong", "left to the GPU"]
 class Work:
     """What a function did on one case, counted in the interpreter."""
 
-    launches: int
-    bytes_moved: int
-    """Loaded and stored by kernels, without masked lanes."""
+    kernels: Activity
     torch_operations: tuple[str, ...]
     """PyTorch operations that compute, by their names: not allocations, fills, views and copies."""
     torch_copies: int
     result_stored: bool
     """Whether a kernel stored to the tensor that was returned."""
-    idle_programs: int
-    """Programs of which no lane touches memory, in the launch with most of them."""
-    busy_programs: int
-    """The other programs of that launch."""
-    programs: int
-    """Programs started, over all launches."""
-    shared_elements: int
-    """Elements that several programs of one launch wrote, with the same value, in all launches."""
-    reach: int
-    """Elements that a launch can write: its programs times the lanes that one stores, at most."""
 
 
 @dataclass(frozen=True)

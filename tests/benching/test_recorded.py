@@ -15,7 +15,7 @@ from course.benching.record.source_hash import code_hash
 from course.benching.result import Speeds, Timing, recorded
 from course.errors import CourseError
 from course.gpus.measured import GpuFacts, gpu_facts
-from course.gpus.recorded import Machine
+from course.gpus.recorded import Machine, Recorded
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02", pinned_torch="2.15.0")
 SPEEDS = Speeds(
@@ -201,6 +201,11 @@ def test_launch_costs_say_where_they_are_from_and_json_keeps_them():
 
 def test_json_keeps_everything_and_marks_it_as_recorded():
     assert Speeds.from_json(SPEEDS.to_json()) == dataclasses.replace(SPEEDS, recorded=True)
+
+
+def test_every_result_is_shown_as_it_prints():
+    assert {kind.__repr__ for kind in Recorded.__subclasses__()} == {Recorded.__repr__}
+    assert all("__str__" in vars(kind) for kind in Recorded.__subclasses__())
 
 
 def test_the_table_says_whether_it_was_measured_now():

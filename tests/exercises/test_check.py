@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -23,7 +22,7 @@ from course.exercises import learner
 from course.exercises.registry import find
 from course.isolate.ended import Ended
 from course.isolate.pool import stop_workers
-from tests.support.processes import computed_s, python_path
+from tests.support.processes import computed_s, python_path, run
 
 cpu_mode = pytest.mark.skipif(MODE.gpu, reason="on a GPU more can be told")
 
@@ -367,8 +366,7 @@ def script(tmp_path_factory):
     folder = tmp_path_factory.mktemp("script")
     (folder / "mine.py").write_text(SCRIPT)
     environ = {**os.environ, "PYTHONPATH": python_path(), "COURSE_DATA": str(folder)}
-    command = [sys.executable, "mine.py"]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, cwd=folder)
+    return run(sys.executable, "mine.py", env=environ, cwd=folder)
 
 
 def test_a_line_that_does_not_compile_is_shown_with_its_number(script):

@@ -3,7 +3,6 @@ mistakes fail, each for its own reason."""
 
 import itertools
 import re
-import types
 from importlib.metadata import version
 
 import pytest
@@ -15,6 +14,7 @@ from course.exercises.kinds import Code
 from course.exercises.registry import exercises
 from course.lessons.source import EXERCISE, lesson_sources, solved, stub
 from course.lessons.statements import statements
+from tests.support.lesson import script_of
 
 PRELUDE = (
     "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n"
@@ -95,11 +95,7 @@ def define(tmp_path):
     """Run a cell's text as a script of its own, and return what its check would be given."""
 
     def define(text, name):
-        path = tmp_path / "answer.py"
-        path.write_text(PRELUDE + text + "\n")
-        script = types.ModuleType("a_script")
-        exec(compile(path.read_text(), str(path), "exec"), vars(script))
-        return vars(script)[name]
+        return vars(script_of(tmp_path, PRELUDE + text))[name]
 
     return define
 

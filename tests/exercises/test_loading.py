@@ -1,12 +1,11 @@
 """What `check` loads: its own room and what the exercise needs, not the whole course."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
-from tests.support.processes import python_path
+from tests.support.processes import python_path, run
 
 MOST_MODULES = 35
 MOST_MODULES_FOR_CODE = 65
@@ -22,13 +21,9 @@ print(json.dumps([sorted(before), sorted(sys.modules)]))
 
 def loaded(exercise, answer, tmp_path):
     """The names of the modules after importing check, and after checking an answer with it."""
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(exercise=exercise, answer=answer)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": python_path(), "COURSE_MODE": "cpu", "COURSE_DATA": str(tmp_path)},
-    )
+    environ = {"PYTHONPATH": python_path(), "COURSE_MODE": "cpu", "COURSE_DATA": str(tmp_path)}
+    program = PROGRAM.format(exercise=exercise, answer=answer)
+    ended = run(sys.executable, "-c", program, check=True, env=environ)
     return json.loads(ended.stdout.splitlines()[-1])
 
 

@@ -1,7 +1,5 @@
 """What lesson 02 says in numbers is so, and what it leaves to its readers can be done."""
 
-import types
-
 import pytest
 import torch
 import triton
@@ -10,9 +8,9 @@ import triton.language as tl
 from course import cost, lower, matrices, verify
 from course.benching.result import recorded
 from course.exercises.lessons.lesson_02 import EXERCISES
-from course.lessons.source import lesson_sources, solved
+from tests.support.lesson import Lesson, script_of
 
-(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("02")]
+LESSON = Lesson("02")
 LARGEST = 16_384
 ROWS = 65_536
 
@@ -24,16 +22,9 @@ def share(speeds, series, x):
 @pytest.fixture(scope="module")
 def lesson(tmp_path_factory):
     """What the lesson defines, solved: its imports, and the cells that define something."""
-    cells = [cell.source for cell in solved(SOURCE).cells if cell.cell_type == "code"]
-    wanted = ("transpose_kernel(", "copy_kernel(", "bias_gelu_kernel(", "def mine(")
-    texts = [cells[0], *(text for text in cells if any(f"def {name}" in text for name in wanted))]
-    texts += [text.split("\n\n\ncases")[0] for text in cells if "def mine(" in text]
-    texts = [text for text in texts if "verify(mine" not in text]
-    path = tmp_path_factory.mktemp("lesson") / "lesson_02.py"
-    path.write_text("\n\n\n".join(texts) + "\n")
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
-    return script
+    kernels = LESSON.defining("transpose_kernel", "copy_kernel", "bias_gelu_kernel")
+    mine = [text.split("\n\n\ncases")[0] for text in LESSON.defining("mine")]
+    return script_of(tmp_path_factory.mktemp("lesson"), LESSON.code[0], *kernels, *mine)
 
 
 def test_the_transpose_by_tiles_is_thirteen_times_as_fast_as_the_one_by_rows():

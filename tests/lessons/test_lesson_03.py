@@ -1,28 +1,21 @@
 """What lesson 03 says of compiled kernels is so, and what it leaves to its readers can be done."""
 
-import types
-
 import pytest
 import torch
 
 from course import cost, lower
 from course.benching.result import recorded
-from course.lessons.source import lesson_sources, solved
+from tests.support.lesson import Lesson, script_of
 
-(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("03")]
+LESSON = Lesson("03")
 KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit")
 
 
 @pytest.fixture(scope="module")
 def lesson(tmp_path_factory):
     """The lesson's kernels, by their names."""
-    cells = [cell.source for cell in solved(SOURCE).cells if cell.cell_type == "code"]
-    texts = [text for text in cells if any(f"def {name}_kernel(" in text for name in KERNELS)]
-    path = tmp_path_factory.mktemp("lesson") / "lesson_03.py"
-    path.write_text("\n\n\n".join([cells[0], *texts]) + "\n")
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
-    return script
+    texts = LESSON.defining(*(f"{name}_kernel" for name in KERNELS))
+    return script_of(tmp_path_factory.mktemp("lesson"), LESSON.code[0], *texts)
 
 
 def empty(*shape):
@@ -92,10 +85,7 @@ def test_the_third_slow_kernel_has_four_programs_and_nothing_else_is_the_cause(l
 
 
 def test_a_promise_about_a_parameter_leaves_no_trace(lesson, tmp_path):
-    path = tmp_path / "kernels.py"
-    path.write_text(PROMISES)
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
+    script = script_of(tmp_path, PROMISES)
     x = empty(4, 1004)
     args = {"n_cols": 1000, "BLOCK_SIZE": 1024}
     for kernel, wide in ((script.parameter_kernel, False), (script.product_kernel, True)):

@@ -1,7 +1,6 @@
 """What lesson 04 says is what was recorded and compiled, and what it leaves to readers works."""
 
 import math
-import types
 
 import pytest
 import torch
@@ -10,23 +9,17 @@ import triton.language as tl
 
 from course import MODE, diagnose, lower, recorded
 from course.gpus.measured import recorded_facts
-from course.lessons.source import lesson_sources, solved
 from kernels.softmax import softmax_kernel_v2
+from tests.support.lesson import Lesson, script_of
 
-(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("04")]
-KERNELS = ("softmax_kernel", "online_kernel", "rows_kernel")
+LESSON = Lesson("04")
 
 
 @pytest.fixture(scope="module")
 def lesson(tmp_path_factory):
     """The lesson's kernels and launchers, by their names."""
-    cells = [cell.source for cell in solved(SOURCE).cells if cell.cell_type == "code"]
-    texts = [text for text in cells if any(f"def {name}(" in text for name in KERNELS)]
-    path = tmp_path_factory.mktemp("lesson") / "lesson_04.py"
-    path.write_text("\n\n\n".join([cells[0], *texts]) + "\n")
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
-    return script
+    texts = LESSON.defining("softmax_kernel", "online_kernel", "rows_kernel")
+    return script_of(tmp_path_factory.mktemp("lesson"), LESSON.code[0], *texts)
 
 
 def empty(*shape):

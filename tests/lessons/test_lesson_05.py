@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import types
 
 import numpy as np
 import pytest
@@ -14,13 +13,12 @@ from course.benching.gpu_experiments import observed
 from course.gpus.limits import TARGETS
 from course.gpus.measured import recorded_facts
 from course.gpus.peaks import GPUS
-from course.lessons.source import lesson_sources, solved
 from kernels import matmul as kernels_matmul
 from kernels.matmul_settings import LARGE
+from tests.support.lesson import Lesson, script_of
 
-(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("05")]
-NOTEBOOK = solved(SOURCE)
-TEXT = "\n".join(cell.source for cell in NOTEBOOK.cells if cell.cell_type == "markdown")
+LESSON = Lesson("05")
+TEXT = LESSON.text
 KERNELS = ("tile", "matmul", "edges", "described", "linear", "owner", "persistent")
 TILE = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64}
 N = 4096
@@ -29,14 +27,9 @@ N = 4096
 @pytest.fixture(scope="module")
 def lesson(tmp_path_factory):
     """The lesson's kernels, by their names."""
-    cells = [cell.source for cell in NOTEBOOK.cells if cell.cell_type == "code"]
-    texts = [text for text in cells if any(f"def {name}_kernel(" in text for name in KERNELS)]
+    texts = LESSON.defining(*(f"{name}_kernel" for name in KERNELS))
     kernels = [text.split("\n\n\nowners = ")[0] for text in texts]
-    path = tmp_path_factory.mktemp("lesson") / "lesson_05.py"
-    path.write_text("\n\n\n".join([cells[0], *kernels]) + "\n")
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
-    return script
+    return script_of(tmp_path_factory.mktemp("lesson"), LESSON.code[0], *kernels)
 
 
 def halves(*shape):
@@ -204,15 +197,12 @@ def innermost_loop(ttgir):
 
 @pytest.mark.parametrize("flatten", [False, True])
 def test_a_flattened_loop_stores_a_tile_among_the_loads_of_the_next(lesson, tmp_path, flatten):
-    (cell,) = [each.source for each in NOTEBOOK.cells if "def persistent_kernel(" in each.source]
+    (cell,) = LESSON.defining("persistent_kernel")
     old = "range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0))"
     new = f"tl.{old[:-1]}, flatten=True)" if flatten else old
     assert cell.count(old) == 1
-    path = tmp_path / "kernels.py"
-    head = "import triton\nimport triton.language as tl\n\n\n"
-    path.write_text(head + cell.replace(old, new) + "\n")
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
+    imports = "import triton\nimport triton.language as tl"
+    script = script_of(tmp_path, imports, cell.replace(old, new))
     descs = described(N, (64, 64), (64, 128), (64, 128))
     stages = lower(script.persistent_kernel, *descs, N, N, N, **TILE, target="sm_90")
     loop = innermost_loop(stages.ttgir)

@@ -3,7 +3,6 @@
 import ast
 import inspect
 import re
-import types
 from pathlib import Path
 from statistics import mean
 
@@ -16,12 +15,10 @@ from course import cost, diagnose, lower
 from course.benching.result import recorded
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
-from course.lessons.source import lesson_sources, solved
+from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
-(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("06")]
-CELLS = solved(SOURCE).cells
-TEXT = "\n\n".join(cell.source for cell in CELLS if cell.cell_type == "markdown")
-FLAT = " ".join(TEXT.split())
+LESSON = Lesson("06")
+TEXT, FLAT = LESSON.text, LESSON.flat
 LENGTHS = (1024, 2048, 4096, 8192, 16_384)
 FILES = [Path(module.__file__) for module in (attention, specialized)]
 FILES.append(FILES[0].with_name("flash_attention_export.py"))
@@ -33,20 +30,9 @@ def quoted():
     return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
 
 
-def lines_of(text):
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
 def test_what_the_lesson_quotes_stands_in_the_kernels():
-    sources = [lines_of(path.read_text()) for path in FILES]
     assert len(quoted()) > 15
-    for piece in quoted():
-        lines = lines_of(piece)
-        assert any(
-            lines == source[start : start + len(lines)]
-            for source in sources
-            for start in range(len(source))
-        ), piece
+    assert [piece for piece in quoted() if not stands_in(piece, FILES)] == []
 
 
 @pytest.mark.parametrize(
@@ -97,14 +83,9 @@ def test_the_producer_gives_the_registers_back_that_the_consumers_take():
 @pytest.fixture(scope="module")
 def lesson(tmp_path_factory):
     """The lesson's kernels, by their names."""
-    texts = [cell.source for cell in CELLS if cell.cell_type == "code"]
-    kernels = [text for text in texts if text.startswith(("@triton.jit", "# exercise"))]
-    path = tmp_path_factory.mktemp("lesson") / "lesson_06.py"
+    kernels = [text for text in LESSON.code if text.startswith(("@triton.jit", "# exercise"))]
     imports = "import torch\nimport triton\nimport triton.language as tl"
-    path.write_text("\n\n\n".join([imports, *kernels]) + "\n")
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
-    return script
+    return script_of(tmp_path_factory.mktemp("lesson"), imports, *kernels)
 
 
 def test_a_loop_whose_queries_come_by_pointers_is_not_specialized_on_an_h200(lesson):
@@ -124,10 +105,7 @@ def test_eight_scores_take_six_or_two_instructions_each(lesson, in_twos, instruc
 
 
 def test_a_stride_of_one_has_no_method_to(tmp_path):
-    path = tmp_path / "kernels.py"
-    path.write_text(WIDENED)
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
+    script = script_of(tmp_path, WIDENED)
     lower(script.cast_kernel, "*fp32:16", 1, target="sm_90")
     with pytest.raises(CourseError, match="no attribute 'to'"):
         lower(script.method_kernel, "*fp32:16", 1, target="sm_90")
@@ -251,18 +229,8 @@ def test_the_borders_in_the_answer_are_what_the_kernel_computes():
     assert "`masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36" in FLAT
 
 
-def test_every_term_that_the_lesson_defines_in_bold_is_in_the_glossary():
-    page = (Path(__file__).parents[2] / "docs" / "pages" / "glossary.md").read_text()
-    known = {term.lower() for term in re.findall(r"^- \*\*(.+?)\*\*", page, re.MULTILINE)}
-    text = re.sub(r"```.*?```|`[^`]*`", "", TEXT, flags=re.DOTALL)
-    bold = {" ".join(term.split()) for term in re.findall(r"\*\*([A-Za-z][^*]*?)\*\*", text)}
-    furniture = re.compile(r"Predict|All, an|By the end|Next|You need|Two questions")
-    terms = {term.lower() for term in bold if not furniture.match(term)}
-    assert {term for term in terms if not {term, term.rstrip("s")} & known} == set()
-
-
 def test_the_packed_launch_is_diagnosed_as_too_few_programs_and_told_to_split_its_loop():
-    (cell,) = (cell.source for cell in CELLS if "def ask(tool, q, k)" in cell.source)
+    (cell,) = LESSON.defining("ask")
     names = {"torch": torch, "flash_attention_kernel_v1": attention.flash_attention_kernel_v1}
     exec(cell, names)
     q = torch.empty(1, 8, 4, 64, dtype=torch.float16, device="meta")

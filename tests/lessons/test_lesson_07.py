@@ -5,13 +5,11 @@ import re
 import pytest
 
 from course.benching.result import recorded
-from course.lessons.source import lesson_sources, solved
 from course.lowering.api import lower_file
 from kernels.flash_attention_settings import Settings, settings_for
+from tests.support.lesson import Lesson
 
-(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("07")]
-CELLS = solved(SOURCE).cells
-TEXT = " ".join(" ".join(cell.source for cell in CELLS if cell.cell_type == "markdown").split())
+LESSON = Lesson("07")
 KERNEL = "kernels/flash_attention_export.py"
 
 
@@ -19,11 +17,9 @@ KERNEL = "kernels/flash_attention_export.py"
 def signatures():
     """The lesson's three signatures of _fwd_kernel, by their names, as lists of parts."""
     names = {}
-    for cell in CELLS:
-        if cell.cell_type == "code":
-            for line in cell.source.splitlines():
-                if re.match(r"(first_try|pointers|constants|second_try|signature) ?[+,=]", line):
-                    exec(line, names)
+    for line in "\n".join(LESSON.code).splitlines():
+        if re.match(r"(first_try|pointers|constants|second_try|signature) ?[+,=]", line):
+            exec(line, names)
     keys = {"first": "first_try", "second": "second_try", "last": "signature"}
     return {key: [part.strip() for part in names[name].split(",")] for key, name in keys.items()}
 
@@ -46,7 +42,7 @@ def test_the_signature_that_is_one_word_short_pipelines_nothing(signatures):
     assert (tile, stage // 2) == (16_384, 8_192)
     assert last.resources.shared_bytes == tile + 3 * stage == 65_536
     assert last.resources.spill_bytes == second.resources.spill_bytes == 0
-    assert "16,384 + 3 x 16,384 = 65,536" in TEXT
+    assert "16,384 + 3 x 16,384 = 65,536" in LESSON.flat
 
 
 def test_the_first_attempt_spills_and_holds_one_tile_of_keys(signatures):
@@ -67,5 +63,5 @@ def test_v3_takes_as_much_longer_than_v5_as_the_lesson_says():
         {t.x: t.ms for t in result.of(name)} for name in ("flash_attention_v3", "flash_attention")
     )
     ratios = [v3[length] / v5[length] for length in sorted(v5)]
-    assert f"between {min(ratios):.2f} and {max(ratios):.2f} times as long" in TEXT
+    assert f"between {min(ratios):.2f} and {max(ratios):.2f} times as long" in LESSON.flat
     assert ratios[-1] == min(ratios) and ratios[0] == max(ratios)

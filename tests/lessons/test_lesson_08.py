@@ -3,7 +3,6 @@ were recorded."""
 
 import ast
 import re
-import types
 
 import pytest
 import torch
@@ -11,9 +10,10 @@ import torch
 from course import diagnose, gpu_report, kernel_metrics, lower, step_profile
 from course.benching.kernel_metrics import METRICS, SECTORS, TIME
 from course.diagnosing.result import EXPLAINED
-from course.lessons.source import ROOT, lesson_sources, solved
+from course.lessons.source import ROOT
+from tests.support.lesson import Lesson, script_of
 
-(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("08")]
+CODE = Lesson("08").code
 
 
 def empty(*shape, dtype=torch.float32):
@@ -21,24 +21,15 @@ def empty(*shape, dtype=torch.float32):
 
 
 @pytest.fixture(scope="module")
-def cells():
-    return [cell.source for cell in solved(SOURCE).cells if cell.cell_type == "code"]
-
-
-@pytest.fixture(scope="module")
-def lesson(cells, tmp_path_factory):
+def lesson(tmp_path_factory):
     """The lesson's kernels, by their names."""
     kernels = []
-    for text in cells:
+    for text in CODE:
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef) and node.decorator_list:
                 first = node.decorator_list[0].lineno - 1
                 kernels.append("\n".join(text.splitlines()[first : node.end_lineno]))
-    path = tmp_path_factory.mktemp("lesson") / "lesson_08.py"
-    path.write_text("\n\n\n".join([cells[0], *kernels]) + "\n")
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
-    return script
+    return script_of(tmp_path_factory.mktemp("lesson"), CODE[0], *kernels)
 
 
 def softmax(kernel, columns=1, **settings):
@@ -115,11 +106,11 @@ def functions(text):
     return {node.name: ast.dump(node) for node in ast.parse(text).body if hasattr(node, "args")}
 
 
-def test_the_recorded_kernels_are_the_lessons(cells):
+def test_the_recorded_kernels_are_the_lessons():
     recorder = ROOT / "course" / "benching" / "record" / "kernel_metrics.py"
     recorded = functions(recorder.read_text())
     for name in ("columns_kernel", "tiles_kernel"):
-        (text,) = [cell for cell in cells if cell.startswith(f"@triton.jit\ndef {name}(")]
+        (text,) = [cell for cell in CODE if cell.startswith(f"@triton.jit\ndef {name}(")]
         assert functions(text)[name] == recorded[name]
 
 

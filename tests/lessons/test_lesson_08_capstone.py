@@ -2,15 +2,14 @@
 
 import json
 import re
-import types
 from pathlib import Path
 
 import pytest
 import torch
 
 from course import DEVICE, lower, recorded
-from course.lessons.source import lesson_sources, solved
 from kernels import rms_norm
+from tests.support.lesson import Lesson, script_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "pages" / "your-own-operation.md").read_text(encoding="utf-8")
@@ -99,26 +98,17 @@ def test_the_spill_costs_a_tenth_and_is_what_the_two_versions_differ_in():
 @pytest.fixture
 def parts(tmp_path):
     """What the lesson defines, with the exercises solved, and the reader's kernels put in."""
-    (source,) = [source for source in lesson_sources() if source.name.startswith("08")]
-    cells = [cell.source for cell in solved(source).cells if cell.cell_type == "code"]
-    wanted = ("def rms_norm_reference(", "def rms_norm_kernel(", "\ndef forward(")
-    wanted += ("def rms_norm_dx_kernel(", "def weight_gradient(", "def make_operator(")
-    (imports,) = [text for text in cells if "rms_norm as finished" in text]
-    text = "\n\n\n".join(
-        [imports, *(text for text in cells if any(map(text.__contains__, wanted)))]
-    )
+    lesson = Lesson("08")
+    (imports,) = [text for text in lesson.code if "rms_norm as finished" in text]
+    names = ("rms_norm_reference", "rms_norm_kernel", "forward")
+    names += ("rms_norm_dx_kernel", "weight_gradient", "make_operator")
+    text = "\n\n\n".join(lesson.defining(*names))
     own = text.replace("kernel = finished.rms_norm_kernel_v2", "kernel = rms_norm_kernel")
     assert own != text
-    path = tmp_path / "lesson_08.py"
-    path.write_text(own + BACKWARD)
-    script = types.ModuleType("a_script")
-    exec(compile(path.read_text(), str(path), "exec"), vars(script))
-    return script
+    return script_of(tmp_path, imports, own, BACKWARD)
 
 
-BACKWARD = '''
-
-
+BACKWARD = '''\
 def backward(
     d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:

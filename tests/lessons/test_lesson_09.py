@@ -1,7 +1,6 @@
 """Lesson 09 says what its kernels and pictures show."""
 
 import re
-import types
 
 import pytest
 import torch
@@ -9,62 +8,42 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from course import lower
-from course.lessons.source import EXERCISE, ROOT, lesson_sources, solved
+from course.lessons.source import EXERCISE, ROOT
 from course.lessons.source import stub as without_solution
 from kernels.flash_attention_hopper_settings import HopperSettings
-from tests.lessons.test_lesson_06 import lines_of
 from tests.simulating.kernels import descriptor
+from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
-(SOURCE,) = [source for source in lesson_sources() if source.name.startswith("09")]
-CELLS = solved(SOURCE).cells
+LESSON = Lesson("09")
 
 
 def test_no_cell_needs_an_exercise_to_be_solved():
     names = set()
-    for cell in CELLS:
-        if cell.cell_type != "code":
-            continue
-        if EXERCISE.match(cell.source.split("\n")[0]):
-            names |= set(re.findall(r"^def (\w+)", without_solution(cell.source), re.MULTILINE))
-        elif not cell.source.startswith("check("):
-            used = names & set(re.findall(r"\w+", cell.source))
-            assert not used, f"{used} in {cell.source}"
+    for cell in LESSON.code:
+        if EXERCISE.match(cell.split("\n")[0]):
+            names |= set(re.findall(r"^def (\w+)", without_solution(cell), re.MULTILINE))
+        elif not cell.startswith("check("):
+            used = names & set(re.findall(r"\w+", cell))
+            assert not used, f"{used} in {cell}"
 
 
 def test_every_section_says_what_holds_on_other_gpus():
-    text = "\n\n".join(cell.source for cell in CELLS if cell.cell_type == "markdown")
-    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    sections = re.split(r"^## ", LESSON.text, flags=re.MULTILINE)[1:]
     told = [part for part in sections if "*Routes:" in part]
     assert told
     for part in told:
         assert "**On other GPUs.**" in part, part.splitlines()[0]
 
 
-def test_every_term_that_the_lesson_defines_in_bold_is_in_the_glossary():
-    page = (ROOT / "docs" / "pages" / "glossary.md").read_text()
-    text = "\n".join(cell.source for cell in CELLS[2:] if cell.cell_type == "markdown")
-    terms = re.findall(r"\*\*([^*.:]+)\*\*", text)
-    assert len(terms) >= 8
-    for term in terms:
-        assert f"- **{term}** (" in page or f"- **{term.removesuffix('s')}** (" in page, term
-
-
-TEXT = "\n\n".join(cell.source for cell in CELLS if cell.cell_type == "markdown")
 FILES = sorted((ROOT / "kernels").glob("flash_attention_hopper*.py"))
-READ = TEXT.split("## Read the fastest kernel")[1].split("\n## ")[0]
+READ = LESSON.text.split("## Read the fastest kernel")[1].split("\n## ")[0]
 QUOTED = re.findall(r"^```python\n(.*?)^```", READ, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("piece", QUOTED, ids=[piece.split("\n")[0] for piece in QUOTED])
 def test_what_the_lesson_quotes_stands_in_the_kernels(piece):
-    lines = lines_of(piece)
-    assert len(lines) <= 12
-    sources = [lines_of(path.read_text()) for path in FILES]
-    assert any(
-        lines == source[start : start + len(lines)]
-        for source in sources
-        for start in range(len(source))
-    )
+    assert len(lines_of(piece)) <= 12
+    assert stands_in(piece, FILES)
 
 
 def test_under_every_piece_stands_a_question_with_a_folded_answer():
@@ -74,7 +53,7 @@ def test_under_every_piece_stands_a_question_with_a_folded_answer():
 
 
 def test_the_kernel_has_as_many_files_as_the_lesson_says():
-    assert "in five files" in " ".join(TEXT.split())
+    assert "in five files" in LESSON.flat
     assert len(FILES) == 5
 
 
@@ -86,14 +65,9 @@ def test_the_registers_of_the_questions_are_those_of_the_settings():
 
 
 def test_the_consumers_of_the_lessons_attention_take_240_registers(tmp_path):
-    path = tmp_path / "lesson.py"
-    kernels = [
-        cell.source for cell in CELLS if cell.cell_type == "code" and "@gluon.jit" in cell.source
-    ]
-    imports = [line for line in CELLS[2].source.split("\n") if "gluon" in line]
-    path.write_text("\n".join([*imports, *kernels]))
-    lesson = types.ModuleType("lesson_09")
-    exec(compile(path.read_text(), str(path), "exec"), vars(lesson))
+    kernels = [cell for cell in LESSON.code if "@gluon.jit" in cell]
+    imports = [line for line in LESSON.code[0].split("\n") if "gluon" in line]
+    lesson = script_of(tmp_path, *imports, *kernels)
     q, k = torch.zeros(2, 256, 64, dtype=torch.float16)
     layout = gl.NVMMASharedLayout.get_default_for([128, 64], gl.float16)
     q_desc = TensorDescriptor.from_tensor(q, [128, 64], layout)

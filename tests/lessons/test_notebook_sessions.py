@@ -2,17 +2,14 @@
 
 import os
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 import pytest
 
-from tests.support.processes import PATIENCE_S, python_path
+from tests.support.processes import ROOT, python_path, run
 
 pytest.importorskip("nbval")
-ROOT = Path(__file__).parents[2]
 EMPTY_CACHE = "import os; assert os.listdir(os.environ['TRITON_CACHE_DIR']) == []"
 NAMES_CACHE = "print(os.environ['TRITON_CACHE_DIR'])"
 NOTEBOOKS = {
@@ -32,14 +29,9 @@ def report(tmp_path_factory):
         nbformat.write(nbformat.v4.new_notebook(cells=code), folder / f"{name}.ipynb")
     (folder / "conftest.py").write_text((ROOT / "conftest.py").read_text())
     options = ["-q", "-rA", "-p", "no:cacheprovider", "--rootdir", str(folder)]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *(f"{name}.ipynb" for name in NOTEBOOKS)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": python_path(), "REQUIRE": ""},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    ).stdout
+    files = [f"{name}.ipynb" for name in NOTEBOOKS]
+    environ = {**os.environ, "PYTHONPATH": python_path(), "REQUIRE": ""}
+    return run(sys.executable, "-m", "pytest", *options, *files, cwd=folder, env=environ).stdout
 
 
 def outcomes(report, name):

@@ -13,6 +13,7 @@ from course.gpus.measured import recorded_facts
 from course.lessons.minutes import sections
 from course.lessons.source import ROOT, SOLUTIONS, lesson_sources, solved
 from kernels.vector_add import add_kernel_v2
+from tests.support.launchers import elementwise
 
 cpu_mode = pytest.mark.skipif(MODE.gpu, reason="it is said of the interpreter")
 
@@ -104,16 +105,6 @@ def test_an_atomic_adds_up_every_part():
     assert total.item() == 1024 * 1024
 
 
-def launched(kernel, *inputs, programs=None):
-    """The output of an element-wise kernel with blocks of 1,024, by default as many as needed."""
-    inputs = [tensor.contiguous() for tensor in inputs]
-    out = torch.empty_like(inputs[0])
-    n = out.numel()
-    programs = triton.cdiv(n, 1024) if programs is None else programs
-    kernel[(programs,)](*inputs, out, n, BLOCK_SIZE=1024)
-    return out
-
-
 @triton.jit
 def subtract_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
@@ -137,20 +128,15 @@ def small(count):
 
 
 def test_a_subtraction_is_verified_against_torch():
-    assert verify(lambda x, y: launched(subtract_kernel, x, y), torch.sub, small(2)).right
+    assert verify(elementwise(subtract_kernel), torch.sub, small(2)).right
 
 
 def test_three_vectors_are_added_in_one_kernel_and_verified():
-    def add_three(x, y, z):
-        return launched(add_three_kernel, x, y, z)
-
-    assert verify(add_three, lambda x, y, z: x + y + z, small(3)).right
+    assert verify(elementwise(add_three_kernel), lambda x, y, z: x + y + z, small(3)).right
 
 
 def test_a_grid_that_rounds_down_is_first_found_at_one_element():
-    def few(x, y):
-        return launched(add_kernel_v2, x, y, programs=x.numel() // 1024)
-
+    few = elementwise(add_kernel_v2, lambda n: n // 1024)
     said = str(verify(few, torch.add, small(2), first_wrong_only=True))
     assert "First wrong case: 1 float32." in said
     assert "got nothing: it was never written" in said

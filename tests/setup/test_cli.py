@@ -17,19 +17,15 @@ from course import cli
 from course.benching import benchmarks
 from course.benching import result as records
 from course.cli import app
-from tests.support.processes import PATIENCE_S
+from tests.support.processes import run
 
-ROOT = Path(__file__).parents[2]
 COMMANDS = ("aot", "lab", "reset", "doctor", "verify", "bench", "recorded", "record", "notebooks")
 
 
 def course(*arguments: str, mode: str = "cpu") -> subprocess.CompletedProcess[str]:
     """Run `course` as a reader does, in CPU mode."""
-    command = [sys.executable, "-m", "course", *arguments]
     environ = {**os.environ, "COURSE_MODE": mode}
-    return subprocess.run(
-        command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    return run(sys.executable, "-m", "course", *arguments, env=environ)
 
 
 def refuses(ended: subprocess.CompletedProcess[str]) -> str:
@@ -62,9 +58,7 @@ def test_the_installed_command_and_the_module_are_one():
     installed = shutil.which("course", path=str(Path(sys.executable).parent))
     if installed is None:
         pytest.skip("the course is not installed here: make setup")
-    ended = subprocess.run(
-        [installed, "recorded", "vector_add"], capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    ended = run(installed, "recorded", "vector_add")
     assert ended.stdout
     assert ended.stdout == course("recorded", "vector_add").stdout
 

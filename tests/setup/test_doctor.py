@@ -13,9 +13,8 @@ import pytest
 
 import course
 from course import doctor
-from tests.support.processes import PATIENCE_S
+from tests.support.processes import run
 
-ROOT = Path(__file__).parents[2]
 NAMES = {
     "mode",
     "Python",
@@ -37,11 +36,8 @@ def run_doctor(home: Path, *options: str, **environ: str) -> subprocess.Complete
     """`course doctor` where CUDA shows no GPU."""
     ours = ("COURSE_MODE", "COURSE_CACHE", "TRITON_CACHE_DIR", "TRITON_INTERPRET")
     base = {name: value for name, value in os.environ.items() if name not in ours}
-    return subprocess.run(
-        [sys.executable, "-m", "course", "doctor", *options],
-        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S,
-        env={**base, "CUDA_VISIBLE_DEVICES": "", "XDG_CACHE_HOME": str(home), **environ},
-    )  # fmt: skip
+    environ = {**base, "CUDA_VISIBLE_DEVICES": "", "XDG_CACHE_HOME": str(home), **environ}
+    return run(sys.executable, "-m", "course", "doctor", *options, env=environ)
 
 
 def set_gpu(patch, capability=(9, 0), usable=(True, "an NVIDIA GPU answers"), cuda="13.2"):

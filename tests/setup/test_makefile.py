@@ -2,10 +2,9 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.processes import ROOT, run
 
 
 def files(pattern: str) -> set[Path]:
@@ -31,12 +30,5 @@ def test_the_parts_that_the_makefile_lists_are_all_tests_and_share_none():
 
 def test_a_part_takes_the_place_of_all():
     environ = {**os.environ, "MAKEFLAGS": ""}
-    made = subprocess.run(
-        ["make", "-n", "test-gpu", "PART=tests/gpu notebooks/00*"],
-        cwd=ROOT,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    made = run("make", "-n", "test-gpu", "PART=tests/gpu notebooks/00*", env=environ)
     assert "-m pytest tests/gpu notebooks/00*" in made.stdout

@@ -2,15 +2,13 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from course import mode
 from course.errors import CourseError
-from tests.support.processes import PATIENCE_S
-
-ROOT = Path(__file__).parents[2]
+from tests.support import processes
+from tests.support.processes import ROOT
 
 
 @pytest.fixture
@@ -23,13 +21,7 @@ def gpu_answers(monkeypatch):
 def run(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a fresh process, with nothing of ours in its environment but what is given."""
     base = {"PATH": "/usr/bin:/bin", "HOME": environ.pop("HOME"), "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env=base | environ,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    return processes.run(sys.executable, "-c", code, cwd=None, env=base | environ)
 
 
 def test_a_gpu_that_answers_means_gpu_mode(gpu_answers):

@@ -4,10 +4,8 @@ versions."""
 import ast
 import os
 import re
-import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -15,8 +13,7 @@ from packaging.specifiers import SpecifierSet
 
 import course
 from course import bootstrap, doctor, pins
-
-ROOT = Path(__file__).parents[2]
+from tests.support.processes import ROOT, run
 
 
 def lines_of(lock: str) -> list[str]:
@@ -63,10 +60,7 @@ def recipe(target: str) -> str:
     environ = {
         name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
     }
-    command = ["make", "-n", target]
-    return subprocess.run(
-        command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True
-    ).stdout
+    return run("make", "-n", target, env=environ, check=True).stdout
 
 
 @pytest.mark.parametrize(
@@ -177,18 +171,8 @@ def test_pip_can_read_what_conda_gives_it(tmp_path):
     )
     options = [each for each in pip if not each.startswith(("-r", "--editable"))]
     (tmp_path / "requirements.txt").write_text("\n".join([*options, "no-such-package-0.whl"]))
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--dry-run",
-        "--no-index",
-        "--no-deps",
-        "-r",
-        "requirements.txt",
-    ]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    options = ("--dry-run", "--no-index", "--no-deps", "-r", "requirements.txt")
+    ended = run(sys.executable, "-m", "pip", "install", *options, cwd=tmp_path)
     assert "no such option" not in ended.stderr
     assert "no-such-package-0.whl" in ended.stderr
 

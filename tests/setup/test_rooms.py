@@ -1,13 +1,13 @@
 """The rooms of course/: imports go one way, and no room hides a public name."""
 
 import ast
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.processes import ROOT, run
+
 ORDER = (
     "triton_internals", "isolate", "gpus", "display", "lowering", "tracing", "simulating",
     "diagnosing", "verifying", "aot", "benching", "draw", "lessons", "exercises", "workshop", "cli",
@@ -54,8 +54,7 @@ def test_kernels_know_nothing_of_the_course():
 
 
 def test_with_every_module_imported_each_public_name_is_still_what_it_was():
-    command = [sys.executable, "-c", CALLS_ALL]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    ended = run(sys.executable, "-c", CALLS_ALL)
     assert ended.returncode == 0, ended.stderr[-2000:]
     modules = [line.rpartition(" ")[0] for line in ended.stdout.splitlines() if "module" in line]
     assert modules == ["course aot", "course draw", "course stock", "course.aot fake_driver"]

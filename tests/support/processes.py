@@ -1,6 +1,7 @@
 """What processes that a test starts are given."""
 
 import os
+import subprocess
 from pathlib import Path
 
 PATIENCE_S = 600
@@ -13,6 +14,13 @@ def python_path() -> str:
     """PYTHONPATH by which another Python finds the course, and whatever this one found by it. No
     part is empty, which would be the current folder."""
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
+
+def run(*command, cwd=ROOT, **options) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, and what it printed. options: as subprocess.run takes them."""
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S, **options
+    )
 
 
 def computed_s() -> float:

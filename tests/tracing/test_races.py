@@ -10,6 +10,7 @@ from course import MODE
 from course.verifying.api import verify
 from course.verifying.compare import Tolerance
 from course.verifying.inputs import Case, Input, vectors
+from tests.support.launchers import elementwise
 
 pytestmark = pytest.mark.skipif(MODE.gpu, reason="a GPU cannot be watched so")
 
@@ -43,13 +44,6 @@ def far_launcher(x, y):
 def far_store_launcher(x, y):
     out = torch.zeros_like(x)
     far_store_kernel[(2,)](out, 10**12) if x.numel() else None
-    return out
-
-
-def add_unmasked_loads(x, y):
-    x, y = x.contiguous(), y.contiguous()
-    out = torch.empty_like(x)
-    unmasked_load_kernel[(triton.cdiv(out.numel(), 1024),)](x, y, out, out.numel(), BLOCK_SIZE=1024)
     return out
 
 
@@ -151,7 +145,7 @@ NOT_OURS = "memory that is none of the kernel's arguments."
 
 MISTAKES = {
     "the load has no mask": (
-        add_unmasked_loads,
+        elementwise(unmasked_load_kernel),
         torch.add,
         SMALL,
         "Program 0 read outside x_ptr, whose length is 1: at [1]",
@@ -214,7 +208,7 @@ def test_the_interpreter_is_left_as_it_was():
     from triton.runtime import interpreter
 
     before = interpreter.GridExecutor._init_args_hst
-    verify(add_unmasked_loads, torch.add, SMALL[:2])
+    verify(elementwise(unmasked_load_kernel), torch.add, SMALL[:2])
     assert interpreter.GridExecutor._init_args_hst is before
     patched = {"create_masked_load", "create_masked_store"}
     assert not patched & set(vars(interpreter.interpreter_builder))

@@ -11,6 +11,7 @@ from course.verifying.api import verify
 from course.verifying.compare import close, tolerance_for
 from course.verifying.inputs import Case, Input, vectors
 from course.verifying.summands import Summands
+from tests.support.launchers import elementwise
 
 SMALL = [case for case in vectors(3) if case.elements <= 4096]
 FLOATS = [case for case in SMALL if case.dtype == "float32"]
@@ -25,19 +26,11 @@ def gated(x, y, z):
 
 
 @triton.jit
-def total_kernel(x_ptr, y_ptr, z_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+def total_kernel(x_ptr, y_ptr, z_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n
     first = tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask)
     tl.store(out_ptr + offsets, first + tl.load(z_ptr + offsets, mask=mask), mask=mask)
-
-
-def by_kernel(x, y, z):
-    x, y, z = x.contiguous(), y.contiguous(), z.contiguous()
-    out = torch.empty_like(x)
-    if out.numel():
-        total_kernel[(triton.cdiv(out.numel(), 1024),)](x, y, z, out, out.numel(), BLOCK=1024)
-    return out
 
 
 def in_float32(function):
@@ -50,7 +43,7 @@ def in_float32(function):
         (total, total),
         (lambda x, y, z: x + (y + z), total),
         (in_float32(total), total),
-        (by_kernel, total),
+        (elementwise(total_kernel), total),
         (lambda x, y, z: torch.stack([x, y, z]).sum(0), total),
         (gated, gated),
         (in_float32(gated), gated),

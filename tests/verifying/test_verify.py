@@ -14,6 +14,7 @@ from course.verifying.api import verify
 from course.verifying.compare import Tolerance, tolerance_for
 from course.verifying.inputs import Case, Input, vectors
 from kernels.vector_add import add, add_kernel
+from tests.support.launchers import elementwise
 
 SMALL = [
     case for case in vectors(2, dtypes=(torch.float32, torch.float16)) if case.elements <= 4096
@@ -45,17 +46,6 @@ def before_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     x = tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask)
     tl.store(out_ptr + offsets, x, mask=mask)
     tl.store(out_ptr - 2, 0.0)
-
-
-def launcher(kernel, programs=lambda n: triton.cdiv(n, 1024)):
-    def launch(x, y):
-        x, y = x.contiguous(), y.contiguous()
-        out = torch.empty_like(x)
-        if programs(out.numel()):
-            kernel[(programs(out.numel()),)](x, y, out, out.numel(), BLOCK_SIZE=1024)
-        return out
-
-    return launch
 
 
 @triton.jit
@@ -101,18 +91,19 @@ READ_AT_1 = "Program 0 read outside x_ptr, whose length is 1: at [1]"
 OUTSIDE = WROTE_AT_1 if MODE.gpu else READ_AT_1
 
 MISTAKES = {
-    "there is no mask at all": (launcher(no_mask_kernel), OUTSIDE),
-    "the mask lets one too many through": (launcher(off_by_one_kernel), OUTSIDE),
+    "there is no mask at all": (elementwise(no_mask_kernel), OUTSIDE),
+    "the mask lets one too many through": (elementwise(off_by_one_kernel), OUTSIDE),
     "the store has no mask and the output was zeros": (into_zeros, WROTE_AT_1),
     "the stride of x serves for y": (one_stride_for_both, "At [1]: expected"),
     "the result is on another device":
         (lambda x, y: (x + y).to("meta"), "The result is on meta, and must be on"),
-    "the store has no mask": (launcher(unmasked_store_kernel), WROTE_AT_1),
+    "the store has no mask": (elementwise(unmasked_store_kernel), WROTE_AT_1),
     "it writes before its output":
-        (launcher(before_kernel), f"wrote outside {OUT}, whose length is 1: at [-2]"),
+        (elementwise(before_kernel), f"wrote outside {OUT}, whose length is 1: at [-2]"),
     "the grid is rounded down":
-        (launcher(add_kernel, lambda n: n // 1024), "got nothing: it was never written"),
-    "it writes to an input": (launcher(write_input_kernel), "It changed its input x"),
+        (elementwise(add_kernel, lambda n: n // 1024), "got nothing: it was never written"),
+    "it writes to an input":
+        (lambda x, y: elementwise(write_input_kernel)(x, y), "It changed its input x"),
     "it works in place": (lambda x, y: x.add_(y), "It changed its input x"),
     "the dtype is another":
         (lambda x, y: (x + y).double(), "has dtype torch.float64, and must have torch.float32"),
@@ -146,7 +137,7 @@ def test_a_mistake_is_found_for_its_own_reason(name):
         torch.add,
         lambda x, y: y + x,
         lambda x, y: torch.stack([x, y]).sum(0),
-        launcher(add_kernel),
+        elementwise(add_kernel),
     ],
     ids=["the course's", "torch.add", "other order", "by a sum", "no checks"],
 )
@@ -286,7 +277,7 @@ def test_a_reference_that_fails_is_a_sentence():
 
 
 def test_function_and_reference_may_be_exchanged():
-    assert verify(torch.add, launcher(add_kernel), SMALL).right
+    assert verify(torch.add, elementwise(add_kernel), SMALL).right
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from functools import wraps
 import torch
 
 from course.benching.benchmarks import Function, Operation, Study
-from course.verifying.inputs import FLOATS, Case, Input
+from course.verifying.inputs import FLOATS, Case, matrix_pair
 from kernels.matmul import matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
 
 VERSIONS = (matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5, matmul)
@@ -37,30 +37,22 @@ def _by_torch_in_tf32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def _cases() -> list[Case]:
     """Shapes that blocks do not divide, pairs of layouts, nothing to add up, NaN and infinities."""
-
-    def case(
-        m: int, n: int, k: int, dtype: torch.dtype,
-        a_layout: str = "contiguous", b_layout: str = "contiguous", values: str = "normal",
-    ) -> Case:  # fmt: skip
-        a, b = Input((m, k), dtype, a_layout, values), Input((k, n), dtype, b_layout, values)
-        return Case((a, b), seed=m + n + k)
-
     empty = ((0, 5, 7), (5, 0, 7), (5, 7, 0), (0, 0, 0))
     sizes = ((64, 64, 64), (128, 256, 64), (1, 300, 70), (300, 1, 70), (129, 257, 65))
-    cases = [case(*size, torch.float32) for size in (*empty, (1, 1, 1))]
+    cases = [matrix_pair(*size, torch.float32) for size in (*empty, (1, 1, 1))]
     for dtype in FLOATS:
-        cases += [case(*size, dtype) for size in sizes]
+        cases += [matrix_pair(*size, dtype) for size in sizes]
         cases += [
-            case(72, 40, 136, dtype, a_layout="transposed"),
-            case(72, 40, 136, dtype, a_layout="offset by one element"),
-            case(72, 40, 136, dtype, b_layout="transposed"),
-            case(72, 40, 136, dtype, b_layout="every second element"),
-            case(65, 33, 47, dtype, "transposed", "left part of a wider one"),
-            case(72, 40, 136, dtype, "transposed", "transposed"),
-            case(65, 72, 40, dtype, values="NaN and inf"),
-            case(1024, 1040, 1032, dtype),
+            matrix_pair(72, 40, 136, dtype, a_layout="transposed"),
+            matrix_pair(72, 40, 136, dtype, a_layout="offset by one element"),
+            matrix_pair(72, 40, 136, dtype, b_layout="transposed"),
+            matrix_pair(72, 40, 136, dtype, b_layout="every second element"),
+            matrix_pair(65, 33, 47, dtype, "transposed", "left part of a wider one"),
+            matrix_pair(72, 40, 136, dtype, "transposed", "transposed"),
+            matrix_pair(65, 72, 40, dtype, values="NaN and inf"),
+            matrix_pair(1024, 1040, 1032, dtype),
         ]
-    cases.append(case(1025, 1027, 1029, torch.float16))
+    cases.append(matrix_pair(1025, 1027, 1029, torch.float16))
     return cases
 
 

@@ -167,7 +167,7 @@ class Compared:
         return max(abs(counted - measured) / max(1, measured) for counted, measured in pairs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sectors(Recorded):
     """All cases on one machine. Prints as a table."""
 
@@ -180,8 +180,6 @@ class Sectors(Recorded):
             stored = f"{row.counted_stored:,} / {row.measured_stored:,}"
             lines.append(f"{row.case:46}{loaded:>22}{stored:>22}  {row.error:.1%}")
         return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def counted(case: Case) -> tuple[int, int]:

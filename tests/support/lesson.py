@@ -1,0 +1,47 @@
+"""A lesson as the tests of what it says read it: its text, its code, and what that defines."""
+
+import types
+
+from course.lessons.source import lesson_sources, solved
+
+
+class Lesson:
+    """The solved lesson of this number, as "04"."""
+
+    def __init__(self, number):
+        (source,) = [path for path in lesson_sources() if path.name.startswith(number)]
+        self.cells = solved(source).cells
+        self.code = [cell.source for cell in self.cells if cell.cell_type == "code"]
+        texts = [cell.source for cell in self.cells if cell.cell_type == "markdown"]
+        self.text = "\n\n".join(texts)
+        self.flat = " ".join(self.text.split())
+        """The text in one line."""
+
+    def defining(self, *names):
+        """The code cells that define one of these functions."""
+        return [text for text in self.code if any(f"def {name}(" in text for name in names)]
+
+
+def script_of(folder, *texts):
+    """What these texts define in one file, where Triton finds the source of their kernels."""
+    path = folder / "a_script.py"
+    path.write_text("\n\n\n".join(texts) + "\n")
+    script = types.ModuleType("a_script")
+    exec(compile(path.read_text(), str(path), "exec"), vars(script))
+    return script
+
+
+def lines_of(text):
+    """The lines of a text that are not empty, without indentation."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def stands_in(piece, paths):
+    """Whether the lines of a piece of code stand side by side in one of these files."""
+    lines = lines_of(piece)
+    sources = [lines_of(path.read_text()) for path in paths]
+    return any(
+        lines == source[start : start + len(lines)]
+        for source in sources
+        for start in range(len(source))
+    )
