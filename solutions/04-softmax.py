@@ -20,7 +20,7 @@
 # - derive softmax's gradient, and make an operator that a model can train with,
 # - say when not to write a kernel.
 #
-# **You need** lessons 01 to 03.
+# **You need** lessons 01 to 03. The lesson takes three sittings.
 #
 # | section | about minutes |
 # |---|---|
@@ -1468,7 +1468,8 @@ draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax"
 # take it out there as well.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/04-softmax.py](../solutions/04-softmax.py) has all answers.
 #

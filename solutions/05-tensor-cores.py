@@ -19,7 +19,7 @@
 # - say what a deeper pipeline, tensor descriptors and persistent programs each save, and write a
 #   kernel with them.
 #
-# **You need** lessons 02 to 04. It is a long lesson; there is a place to stop in the middle.
+# **You need** lessons 02 to 04. The lesson takes two sittings.
 #
 # | section | about minutes |
 # |---|---|
@@ -1312,7 +1312,8 @@ check("05.6", linear_relu)
 # change that.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/05-tensor-cores.py](../solutions/05-tensor-cores.py) has all answers.
 #

@@ -1273,7 +1273,9 @@ check("06.7", registers)
 # </details>
 
 # %% [markdown]
-# Here is that tile to scale: the registers of a thread, and the shared memory of a program.
+# Here is that tile to scale: the registers of a thread, and the shared memory of a program. The
+# kernel has two loops, one over whole tiles and one over masked ones. Their buffers take the same
+# place, one loop after the other, so k and v are drawn in two rows.
 
 # %%
 draw.room(try_tile("sm_90", 128, 128, 8, 3), "acc", "scores")
@@ -1358,7 +1360,8 @@ for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a gr
 # does not need are exactly those that the consumers got. A multiprocessor has 65,536.
 #
 # </details>
-#
+
+# %% [markdown]
 # Why is 232 enough? Each consumer has 64 of the 128 rows: an accumulator of 64 x 128 and scores of
 # 64 x 128 over 128 threads are 64 + 64 registers. With 168 it would be tight beside all else, and
 # as a single group of 4 warps the tile would not fit at all.
@@ -2036,7 +2039,8 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # moves the 2 to the end, and `split` takes a last axis of length 2 apart.
 #
 # </details>
-#
+
+# %% [markdown]
 # **20.** v5 runs with `num_stages=2`. The settings file says that three stages "compile and give
 # wrong results". What do you learn from that?
 #
@@ -2155,6 +2159,7 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 #
 #   torch.compile(flex_attention)(q, k, v, score_mod=bias)
 #   ```
+#
 # - For texts of different lengths in one batch, `torch.nn.attention.varlen` takes them one after
 #   the other without padding, and is told where each begins.
 # - FA3 in the list is *FlashAttention-3*, for Hopper. Like v5 it has producer and consumer
@@ -2425,7 +2430,9 @@ check("06.11", split_keys)
 #
 # [kernels/flash_attention.py](../kernels/flash_attention.py) is the finished operation: any
 # lengths, head dimensions from 16 to 256, batches, grouped heads, causal or not, in five versions.
-# v4 and v5 need a GPU that reads descriptors in hardware, and lengths or strides that suit them.
+# v4 and v5 need a GPU that reads descriptors in hardware, and lengths or strides that suit them. On
+# an H100 or H200, `flash_attention` takes the kernels of lesson 09 where they suit; these five alone
+# are `flash_attention_tl`.
 #
 # To train, a model needs the backward pass as well. It reads the log-sum-exp, computes each score
 # a second time, and writes no M x N matrix either. There are five matrix products per tile: S once
@@ -2471,7 +2478,8 @@ check("06.11", split_keys)
 # the other.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/06-flash-attention.py](../solutions/06-flash-attention.py) has all answers.
 #

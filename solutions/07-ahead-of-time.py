@@ -23,7 +23,8 @@
 # - tell from what the export reports whether the kernel will be slow, and mend it.
 #
 # **You need** lessons 01 to 03, lessons 04 to 06 for attention (exercise 07.2 and the sections from
-# "Attention from C++" on), and a C compiler. You need no GPU.
+# "Attention from C++" on), and a C compiler. You need no GPU. There is a place to stop before
+# "Attention from C++".
 #
 # | section | about minutes |
 # |---|---|
@@ -799,8 +800,8 @@ for kernel, each in ((flash_attention_kernel, v4), (flash_attention_kernel_v5, v
 # signature; in that case write a small kernel that calls yours with the constant in place.
 #
 # What does it cost to stay with `v3`? On the H200, at D = 128 and with no causal mask (ours, with D
-# = 64, was not measured), `v3` took between 1.13 and 1.40 times as long as `flash_attention`, which
-# takes `v5` there. The difference is largest at 512 queries and keys, and smallest at 16,384.
+# = 64, was not measured), `v3` took between 1.13 and 1.40 times as long as `v5`. The difference
+# is largest at 512 queries and keys, and smallest at 16,384.
 
 # %% [markdown]
 # ## What a launch costs
@@ -888,7 +889,8 @@ costs
 # is told no sizes, so nobody notices.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/07-ahead-of-time.py](../solutions/07-ahead-of-time.py) has all answers.
 #

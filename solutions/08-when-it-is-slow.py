@@ -22,7 +22,8 @@
 # - take an operation of your own from a specification to an operator with a gradient, and say
 #   whether it was worth it.
 #
-# **You need** lessons 01 to 05. You need no GPU: what only a GPU can show was recorded on one.
+# **You need** lessons 01 to 05. You need no GPU: what only a GPU can show was recorded on one. The
+# lesson takes three sittings: kernels of others, and twice an operation of your own.
 #
 # | section | about minutes |
 # |---|---|
@@ -600,8 +601,8 @@ apart(print_a_block, interpret=True)
 # <details>
 # <summary>Answer</summary>
 #
-# 64. A warp has 32 threads whatever the block is, so each of the 4 elements is in 8 threads, and
-# each of these prints it. Two programs print twice as many.
+# There are 64. A warp has 32 threads whatever the block is, so each of the 4 elements is in 8
+# threads, which all print it. Two programs print twice as many.
 #
 # </details>
 
@@ -1327,7 +1328,8 @@ diagnose(kernel, (4096,), x, weight, x, rstd, **wide, num_warps=16, target="H200
 # meanwhile.
 #
 # </details>
-#
+
+# %% [markdown]
 # The last version of the finished kernel differs from its version 2 in that line. (And in hints for
 # the cache, and in `ALIGN`, which promises the compiler that the width is a multiple of so many
 # elements.)
@@ -1803,7 +1805,8 @@ check("08.15", cross_entropy_kernel)
 # A new maximum makes the total smaller: it must be multiplied by `exp(m - new_m)`.
 #
 # </details>
-#
+
+# %% [markdown]
 # [kernels/cross_entropy.py](../kernels/cross_entropy.py) has it with its gradient and with targets
 # that do not count.
 
@@ -1873,7 +1876,8 @@ print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
 # kernel before you change anything.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/08-when-it-is-slow.py](../solutions/08-when-it-is-slow.py) has all answers.
 #

@@ -25,7 +25,7 @@
 # - divide a kernel among producer and consumer warps, and read a deadlock,
 # - let the softmax of one tile run under the products of another, and say which wait allows it.
 #
-# **You need** lessons 03, 05 and 06.
+# **You need** lessons 03, 05 and 06. The lesson takes two sittings.
 #
 # | section | about minutes |
 # |---|---|
@@ -145,8 +145,11 @@ gluon_add = lower(add_kernel, x, y, out, 4096, 1024, target="sm_90")
 for lowered in (tl_add, gluon_add):
     print({line.split()[1] for line in lowered.ptx.splitlines() if "ld.global" in line})
 
+# %% [markdown]
+# Here are the first 256 elements. What a thread holds next (`r1`) lies 128 further on.
+
 # %%
-draw.layout(gluon_add, "x")
+draw.layout(gluon_add, "x", rows=8)
 
 # %% [markdown]
 # ### Exercise 09.1 · A layout for wide loads (core)
@@ -855,9 +858,9 @@ for head_dim in (64, 128, 256):
 # *Routes: all*
 #
 # We write attention for one head with D = 64, without a mask, and for lengths that tiles of 64
-# divide. K and V pass through one ring of four buffers, in turn: tile number 2 * i is that of the
-# keys, 2 * i + 1 that of the values. Here are the ring's three actions, and the step of the online
-# softmax from lesson 06, in powers of two.
+# divide. K and V pass through one ring of four buffers, in turn: tile number `2 * i` is that of
+# the keys, `2 * i + 1` that of the values. Here are the ring's three actions, and the step of the
+# online softmax from lesson 06, in powers of two.
 
 
 # %%
@@ -1089,7 +1092,7 @@ check("09.6", attention_kernel)
 # <details>
 # <summary>Hint 2</summary>
 #
-# The keys of this iteration are tile number 2 * i. The values are those of the iteration before.
+# The keys of this iteration are tile number `2 * i`. The values are those of the iteration before.
 #
 # </details>
 
@@ -1237,7 +1240,8 @@ check("09.7", order_kernel)
 # lacks the announced bytes, until the copy has brought them.
 #
 # </details>
-#
+
+# %% [markdown]
 # The consumer's loop, which you have just written:
 #
 # ```python
@@ -1260,7 +1264,8 @@ check("09.7", order_kernel)
 # 2 * n and 2 * n + 1 of one.
 #
 # </details>
-#
+
+# %% [markdown]
 # What `self.softmax` calls, after its mask:
 #
 # ```python
@@ -1290,7 +1295,8 @@ check("09.7", order_kernel)
 # they have once, after the last tile. The maximum cannot wait that long: each tile needs it.
 #
 # </details>
-#
+
+# %% [markdown]
 # The producer, for one tile of queries:
 #
 # ```python
@@ -1312,7 +1318,8 @@ check("09.7", order_kernel)
 # keys. With these first, the rest is one plain loop.
 #
 # </details>
-#
+
+# %% [markdown]
 # The order of the tiles:
 #
 # ```python
@@ -1334,7 +1341,8 @@ check("09.7", order_kernel)
 # tiles would come before the next head's long ones, and the long ones should come first.
 #
 # </details>
-#
+
+# %% [markdown]
 # How many tiles of keys there are, which you wrote as 09.7:
 #
 # ```python
@@ -1357,7 +1365,8 @@ check("09.7", order_kernel)
 # then lies past the end, and the keys that such a row would see are past the end too.
 #
 # </details>
-#
+
+# %% [markdown]
 # The consumer takes its tiles in this order:
 #
 # ```python
@@ -1384,7 +1393,8 @@ check("09.7", order_kernel)
 # count the same tiles in the same order.
 #
 # </details>
-#
+
+# %% [markdown]
 # The consumer, at the end of a tile of queries:
 #
 # ```python
@@ -1407,7 +1417,8 @@ check("09.7", order_kernel)
 # runs under a whole tile of work.
 #
 # </details>
-#
+
+# %% [markdown]
 # With a D of 256 there is no room for an output beside Q, and it leaves through Q's buffer:
 #
 # ```python
@@ -1425,7 +1436,8 @@ check("09.7", order_kernel)
 # of queries, and not while its last products run.
 #
 # </details>
-#
+
+# %% [markdown]
 # And the partitions:
 #
 # ```python
@@ -1446,7 +1458,8 @@ check("09.7", order_kernel)
 # raises the three others to 160: 3 * 160 + 32 = 4 * 128.
 #
 # </details>
-#
+
+# %% [markdown]
 # The steps of this sitting are [settings](../kernels/flash_attention_hopper_settings.py) of this one
 # kernel, but for the last, which is the small one. `simulate` follows each of them, causal, with 200
 # queries and keys, a length that no tile divides.
@@ -1546,7 +1559,8 @@ except CourseError as error:
 # before it has ended lets the producer overwrite them.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/09-hopper.py](../solutions/09-hopper.py) has all answers.
 #

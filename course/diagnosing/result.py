@@ -161,12 +161,13 @@ class Diagnosis:
 
     def to_html(self) -> str:
         """The same as HTML: a list, each finding with its line as code."""
-        items = "".join(map(_item, self.ranked)) or "<li>No rule found a cause.</li>"
+        items = f"<ol>{''.join(map(_item, self.ranked))}</ol>"
+        causes = items if self.ranked else "<p>No rule found a cause.</p>"
         facts = "".join(f"<p>also: {html.escape(fact)}</p>" for fact in self.facts)
         rest = "".join(f"<p>{html.escape(row)}</p>" for row in (*self._times(), *self.notes))
         programs = f"{self.programs:,} program{'s' if self.programs != 1 else ''}"
         head = f"<b>{html.escape(self.kernel)}</b>, {programs}, for {html.escape(self.target)}"
-        return f"<div><p>{head}</p><ol>{items}</ol>{facts}{rest}</div>"
+        return f"<div><p>{head}</p>{causes}{facts}{rest}</div>"
 
 
 def _item(ranked: Ranked) -> str:

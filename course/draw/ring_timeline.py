@@ -15,6 +15,8 @@ ISSUE, COPY, USE = 0.3, 2.0, 1.0
 """Made-up durations: to issue a copy, of the copy itself, and of the consumer's work on a tile."""
 SIDE = 1.1
 """Inches for the names of rows."""
+LETTER = 0.068
+"""Inches of a letter, about."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,11 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
             return
         y = -rows.index(row)
         box(axes, start, y + 0.07, stop - start, 0.86, colour, edgecolor="white", lw=0.8)
-        if stop - start > 0.02 * end * max(1, len(text) / 4):
-            label(axes, (start + stop) / 2, y + 0.5, text, color=ink(colour))
+        inches = (stop - start) / end * (9 - SIDE)
+        for words in (text, text.replace(" ", "\n")):
+            if max(map(len, words.split("\n"))) * LETTER < inches:
+                label(axes, (start + stop) / 2, y + 0.5, words, color=ink(colour))
+                break
 
     load, work = WORK["load"], WORK["softmax"]
     for tile in steps:
@@ -89,7 +94,7 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
         bar(name, tile.arrived, tile.begun, paler(load, 0.6), f"{tile.number}")
         bar(name, tile.begun, tile.freed, work, f"read {tile.number}")
         bar("consumer", tile.wanted, tile.begun, GREY, f"full[{tile.slot}]")
-        bar("consumer", tile.begun, tile.freed, work, f"{tile.number}: phase {tile.phase}")
+        bar("consumer", tile.begun, tile.freed, work, f"phase {tile.phase}")
     for number, name in enumerate(rows):
         label(axes, -0.01 * end, -number + 0.5, name, ha="right", fontsize=9)
     names = {

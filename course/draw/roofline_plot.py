@@ -132,9 +132,12 @@ def _draw_roofs(
     for text, tb_s in reversed(_slopes(gpu)):
         end = min(top / tb_s, right)
         axes.plot([left, end], [left * tb_s, end * tb_s], color=DARK, lw=1.4)
-        paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # on a level roof's line
-        side: dict[str, Any] = {"xytext": (6, -4), "ha": "left", "va": "top", "bbox": paper}
+        side: dict[str, Any] = {"xytext": (6, -4), "ha": "left", "va": "top"}
         share = 0.45
+        for rate in levels:  # a text on a level roof's line would seem to be its name
+            crossed = math.log(rate / tb_s / left) / math.log(end / left)
+            if abs(share - 0.05 - crossed) < 0.06:
+                share = crossed - 0.03
         if tb_s > gpu.memory:
             share = 0.62
             side = {"xytext": (-4, 4), "ha": "right", "va": "bottom"}

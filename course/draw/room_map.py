@@ -80,8 +80,9 @@ def room(lowered: Lowered, *values: str) -> Picture:
     _segment(axes, 0, at + rest, free, MOST_REGISTERS, f"free {free}", LIGHT, inch)
     most = used.most_shared_bytes
     rows = rows_of(buffers)
-    for rank, (buffer, row) in enumerate(zip(buffers, rows, strict=True)):
-        colour = PALETTE[(0, 1, 5, 4, 6)[rank % 5]]
+    names = list(dict.fromkeys(buffer.name for buffer in buffers))
+    for buffer, row in zip(buffers, rows, strict=True):
+        colour = PALETTE[(0, 1, 5, 4, 6)[names.index(buffer.name) % 5]]
         for copy in range(buffer.copies):
             text = f"{buffer.name} {_kib(buffer.each)}"
             start = buffer.start + copy * buffer.each
@@ -91,6 +92,8 @@ def room(lowered: Lowered, *values: str) -> Picture:
     _segment(axes, -1.2, end, left, most, f"free {_kib(left)}", LIGHT, inch)
     label(axes, -0.01, 0.4, "registers\nof a thread", ha="right", fontsize=9)
     label(axes, -0.01, -0.8, "shared memory", ha="right", fontsize=9)
+    for row in range(1, max(rows, default=0) + 1):
+        label(axes, -0.01, -0.8 - row, "the same place,\nat another time", ha="right", fontsize=9)
     if scratch:
         largest = max(scratch)
         bottom = -2.0 - max(rows, default=0)

@@ -76,8 +76,9 @@ def speeds(
     axes.grid(alpha=0.25)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    longest = max(len(str(line.get_label())) for line in axes.get_lines())
-    columns = max(1, min(4, LEGEND // (longest + 8)))
+    labels = axes.get_legend_handles_labels()[1]
+    most = max(1, min(5, LEGEND // (max(map(len, labels)) + 8)))
+    columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # rows of equal length
     figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5, frameon=False)
     how = "recorded" if result.recorded else "measured now"
     gpu, _, versions = str(result.machine).partition(", ")

@@ -227,7 +227,7 @@ def _size(lines: list[list[Box]], inch: float) -> float:
 
 def _points(text: str, inches: float) -> float:
     """How large the letters of a text may be in a box so wide."""
-    return min(8.5, inches * 72 / (0.6 * max(len(text), 1)))
+    return min(8.5, inches * 72 / (0.64 * max(len(text), 1)))
 
 
 def _draw_row(axes: "Axes", y: float, boxes: list[Box], size: float, dimmed: bool) -> None:

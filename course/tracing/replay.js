@@ -5,6 +5,8 @@ const LOADED = "#56B4E9", STORED = "#D55E00", ODD_NAN = "#D5007F", ODD_INF = "#0
 const UNDEFINED = "rgba(128,128,128,.16)"; // a masked lane, whose value means nothing
 const MOST_MAP = 4096; // programs that are drawn as a map
 const TABLE_CELLS = 32; // up to so many, numbers are read rather than looked at
+const TALLEST = 300; // pixels of a picture, as long as its cells can be seen
+const MANY_ROWS = 40; // of cells in all matrices: more do not stand one below the other
 
 const ARRAYS = { u1: Uint8Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
 
@@ -81,7 +83,7 @@ function hatch(context, x, y, size) {
 // A canvas of cells: `colour` gives each cell's, `over` draws on it. `choose(cell)` hears clicks,
 // `titleOf(cell)` says what is there.
 function grid([down, across], wide, colour, { over, titleOf, choose, label }) {
-  const size = Math.max(3, Math.min(14, Math.floor(wide / across)));
+  const size = Math.max(3, Math.min(14, Math.floor(wide / across), Math.max(6, Math.floor(TALLEST / down))));
   const canvas = element("canvas");
   const sharp = Math.min(2, window.devicePixelRatio || 1);
   canvas.width = across * size * sharp;
@@ -191,6 +193,10 @@ function drawValue(view, name, value) {
   return box;
 }
 
+function isVector({ shape }) {
+  return shape.slice(0, -1).every((size) => size === 1);
+}
+
 function bit(bytes, cell) {
   return (bytes[cell >> 3] >> (cell & 7)) & 1;
 }
@@ -212,9 +218,8 @@ function drawTensor(view, tensor, index) {
     }
   });
   const twice = new Set(tensor.twice), unwritten = new Set(tensor.unwritten);
-  const isVector = tensor.shape.slice(0, -1).every((size) => size === 1);
   const columns = tensor.shape[tensor.shape.length - 1] ?? 1;
-  const most = isVector ? Math.ceil(columns / tensor.patch[1]) : cells;
+  const most = isVector(tensor) ? Math.ceil(columns / tensor.patch[1]) : cells;
   const at = (cell) => elementOf(cell, tensor.shape, tensor.cells, tensor.patch);
   const inside = (cell) => cell < most; // the last line of a wrapped vector may not be full
   const colour = (cell) => {
@@ -487,7 +492,9 @@ function render({ model, el }) {
   view.lines = trace.lines.map(({ row, parts }) => codeLine(parts, row));
   view.code.append(...view.lines);
   view.values = element("div", "values");
-  view.tensors = element("div", "tensors");
+  const matrices = trace.tensors.filter((tensor) => !isVector(tensor));
+  const rows = matrices.reduce((sum, { cells }) => sum + cells[0], 0);
+  view.tensors = element("div", rows > MANY_ROWS ? "tensors many" : "tensors");
   const body = element("div", "body");
   body.append(view.code, view.values, view.tensors);
   root.tabIndex = 0;

@@ -63,3 +63,33 @@ def test_an_error_inside_the_loop_ends_the_bar(terminal, pass_s):
         for _ in progress.track(range(3), "Working"):
             pass_s(0.6)
             1 / 0  # noqa: B018
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A notebook's session; gives what its bar shows, one after another."""
+    shown = []
+    handle = SimpleNamespace(update=lambda bundle, raw: shown.append(bundle))
+
+    def display(bundle, raw, display_id):
+        shown.append(bundle)
+        return handle
+
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.delenv("COURSE_PROGRESS", raising=False)
+    return shown
+
+
+def test_a_notebook_shows_a_bar_and_keeps_neither_it_nor_a_widget(notebook, pass_s):
+    for _ in progress.track(range(3), "a < b"):
+        pass_s(0.6)
+    assert [bundle["text/plain"] for bundle in notebook] == ["a < b: 2 of 3", ""]
+    assert "a &lt; b: 2 of 3" in notebook[0]["text/html"] and not notebook[-1]["text/html"]
+    assert all(set(bundle) == {"text/plain", "text/html"} for bundle in notebook)
+
+
+def test_a_notebook_shows_nothing_of_short_work(notebook, pass_s):
+    for _ in progress.track(range(5), "Working"):
+        pass_s(0.2)
+    assert notebook == []
