@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from types import FrameType, TracebackType
 
+from triton.runtime.errors import InterpreterError
+
 COURSE = str(Path(__file__).parents[1])
 OTHERS = tuple(
     f"{folder}{os.sep}"
@@ -43,8 +45,15 @@ def running_line() -> OwnLine | None:
 
 
 def raising_line(error: BaseException) -> OwnLine | None:
-    """The innermost line of the reader's own through which an exception came, if there is one."""
+    """The innermost line of the reader's own through which an exception came, if there is one.
+
+    One of Triton's helpers, interpreted, raises in no such line: then the call of it counts.
+    """
     line = None
+    if isinstance(error, InterpreterError) and error.__cause__ is not None:
+        line = raising_line(error.__cause__)
+    if line is not None:
+        return line
     traceback: TracebackType | None = error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
