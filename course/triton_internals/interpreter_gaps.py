@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -29,6 +30,7 @@ def gaps_filled() -> Iterator[None]:
 
     - functions of the language under names of the kernel's own module, as `exp = tl.exp`;
     - the methods of numbers that are arguments or count a loop, as `eps.to(tl.float32)`;
+    - `min` and `max` of blocks;
     - kernels that take names from the function around them;
     - those functions of libdevice that NumPy or Python has.
 
@@ -102,6 +104,7 @@ class _TakenOverNames:
         self._seen.add(id(names))
         replacements = {name: self._replacement(value) for name, value in names.items()}
         new = {name: value for name, value in replacements.items() if value is not None}
+        new |= {name: value for name, value in _OF_BLOCKS.items() if name not in names}
         for name, value in {**new, "_language": language}.items():
             self._before.append((names, name, names.get(name, _MISSING)))
             names[name] = value
@@ -120,6 +123,21 @@ class _TakenOverNames:
 
 def _looked_up(home: ModuleType, name: str) -> Function:
     return lambda *args, **kwargs: getattr(home, name)(*args, **kwargs)
+
+
+def _of_blocks(own: Function, name: str) -> Function:
+    """Python's min or max, and the language's where a value of a kernel is among the arguments."""
+
+    def call(*args: AnyValue, **kwargs: AnyValue) -> Any:
+        if any(isinstance(value, language.tensor) for value in args):
+            return functools.reduce(getattr(language, name), args)
+        return own(*args, **kwargs)
+
+    return call
+
+
+_OF_BLOCKS = {"min": _of_blocks(min, "minimum"), "max": _of_blocks(max, "maximum")}
+"""What the compiler knows these two as, by their names in Python."""
 
 
 def _libdevice_functions() -> Libraries:

@@ -63,6 +63,12 @@ inner_kernel = around(N, exp_of)
 
 
 @triton.jit
+def bounded_kernel(x_ptr, out_ptr):
+    offsets = tl.arange(0, 64)
+    tl.store(out_ptr + offsets, min(max(tl.load(x_ptr + offsets), -0.5), 0.5))
+
+
+@triton.jit
 def sorting_kernel(x_ptr, out_ptr):
     offsets = tl.arange(0, 64)
     tl.store(out_ptr + offsets, tl.sort(tl.load(x_ptr + offsets)))

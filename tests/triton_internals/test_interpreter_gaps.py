@@ -50,6 +50,7 @@ RUN = {
         (),
         lambda x: torch.sort(x).values,
     ),
+    "min and max of blocks": (kernels.bounded_kernel, (), lambda x: x.clamp(-0.5, 0.5)),
     "the methods of arguments": (kernels.numbers_kernel, (0.5, True), lambda x: x + 0.5),
     "an argument that is false": (kernels.numbers_kernel, (0.5, False), torch.clone),
     "libdevice": (kernels.library_kernel, (), with_libdevice),
