@@ -7,11 +7,12 @@ import numpy as np
 
 from course.lowering.call_sites import CallPath
 from course.lowering.memory_requests import SECTOR_BYTES, Requests
+from course.triton_internals.errors import CannotInterpretError
 from course.triton_internals.interpreter import Access, Launch, Program
 from course.triton_internals.operation_counts import Operations
 
 from .address_map import Argument, Arguments
-from .bounds import may_hold_pointers, stop_outside, storages_of
+from .bounds import OutsideError, may_hold_pointers, stop_outside, storages_of
 from .kernel_text import KernelText, Site
 from .records import AccessCounts, LaunchCounts, TensorPanel
 from .touched_memory import ElementMap, StorageMarks
@@ -28,6 +29,7 @@ class LaunchCounter:
 
     requests: what each access became in the compiled kernel, as far as that is known.
     operations: what is counted meanwhile. maps: whether to note who touched which element.
+    copied: whether the launch has copies of its tensors, so that an address in one leads nowhere.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class LaunchCounter:
         requests: Sequence[Requests],
         operations: Operations | None = None,
         maps: bool = True,
+        copied: bool = False,
     ) -> None:
         self.launch, self.text = launch, text
         self._requests = CompiledRequests(requests, text)
@@ -45,7 +48,8 @@ class LaunchCounter:
         self.programs: list[Program] = []
         self.arguments = Arguments(launch)
         self.maps = [ElementMap(argument, maps) for argument in self.arguments.all]
-        self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
+        self._storages, self._copied = storages_of(launch), copied
+        self._may_hold_pointers = may_hold_pointers(launch)
         self._marks = {
             start: StorageMarks(start, size, self.arguments.within(start, size))
             for start, size in self._storages
@@ -69,9 +73,19 @@ class LaunchCounter:
             for marks in self._marks.values():
                 marks.forget_program()
 
-    def access(self, access: Access) -> None:
+    def _stop_outside(self, access: Access) -> None:
         if not self._may_hold_pointers:
             stop_outside(access, self._storages)
+        elif self._copied:
+            try:
+                stop_outside(access, self._storages)
+            except OutsideError:
+                raise CannotInterpretError(
+                    "a copy of a launch whose tensors hold addresses"
+                ) from None
+
+    def access(self, access: Access) -> None:
+        self._stop_outside(access)
         site = self.text.site()
         tensor = self.arguments.at(access.addresses, site.names)
         call = site.path[0] if site.path else ("", 0, 0)

@@ -33,6 +33,7 @@ class Watch:
     record: the programs to record, each with the number of its launch, from 0.
     requests, operations: as `LaunchCounter` takes them. most: programs of a launch that are all
         run; of a larger grid a sample of so many is. maps: whether to note who touched what.
+    copied: whether the launch has copies of its tensors, so that an address in one leads nowhere.
     """
 
     def __init__(
@@ -43,9 +44,10 @@ class Watch:
         operations: Operations | None = None,
         most: int = MOST_SAMPLED,
         maps: bool = True,
+        copied: bool = False,
     ) -> None:
         self.text, self.record, self.most = text, set(record), most
-        self._maps = maps
+        self._maps, self._copied = maps, copied
         self._requests, self._operations = requests, operations
         self.launches: list[LaunchCounter] = []
         self.recorded: dict[Program, ProgramSteps] = {}
@@ -65,7 +67,9 @@ class Watch:
 
     def launch(self, launch: Launch) -> None:
         self.stop()
-        counter = LaunchCounter(launch, self.text, self._requests, self._operations, self._maps)
+        counter = LaunchCounter(
+            launch, self.text, self._requests, self._operations, self._maps, self._copied
+        )
         self.launches.append(counter)
 
     def program(self, program: Program) -> None:
@@ -142,13 +146,16 @@ def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failu
         failure = Failure(watch.running, text, line, stopped=True)
     except Exception as error:
         lack = lacking(error)
-        error = causes(error)[-1]  # the interpreter raises its own from what a kernel raised
+        chain = causes(error)  # the interpreter raises its own from what a kernel raised
+        error = chain[-1]
         if not watch.launches or not watch.last.programs:
             raise
         words = interpreter_words(error) or str(error).strip().split("\n")[0]
         kind = "" if hasattr(error, "problem") else f"{type(error).__name__}: "
         text = f"{cannot_run(lack)}." if lack else kind + words
-        line = _line(watch.text, error)
+        # One of Triton's own helpers raises in no line of the kernel: then the call of it counts.
+        lines = (_line(watch.text, each) for each in reversed(chain))
+        line = next(filter(None, lines), 0)
         failure = Failure(watch.running, text, line, lacking=bool(lack))
     else:
         watch.stop()

@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
+from triton.runtime.errors import InterpreterError
+
 COURSE = str(Path(__file__).parents[1])
 OTHERS = tuple(
     f"{folder}{os.sep}"
@@ -40,8 +42,14 @@ def running_line() -> OwnLine | None:
 
 
 def raising_line(error: BaseException) -> OwnLine | None:
-    """The innermost line of the reader's own through which an exception came, if there is one."""
-    return next(_own_lines(reversed([*traceback.walk_tb(error.__traceback__)])), None)
+    """The innermost line of the reader's own through which an exception came, if there is one.
+
+    One of Triton's helpers, interpreted, raises in no such line: then the call of it counts.
+    """
+    line = None
+    if isinstance(error, InterpreterError) and error.__cause__ is not None:
+        line = raising_line(error.__cause__)
+    return line or next(_own_lines(reversed([*traceback.walk_tb(error.__traceback__)])), None)
 
 
 def _own_lines(frames: Iterable[tuple[FrameType, int]]) -> Iterator[OwnLine]:

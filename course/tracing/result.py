@@ -197,7 +197,8 @@ class Cost:
             lines.append(
                 f"measured here: {time_text(self.measured_us)}, {times:.2f} times the least"
             )
-        return "\n    ".join([*lines, *self.notes])
+        notes = (note.replace("\n", "\n    ") for note in self.notes)
+        return "\n    ".join([*lines, *notes])
 
     __repr__ = __str__
 

@@ -55,7 +55,7 @@ def survey(
     """
     run, text = _launching(launch)
     with operations_counted() as operations:
-        watch = Watch(text, requests, operations=operations, most=most, maps=maps)
+        watch = Watch(text, requests, operations=operations, most=most, maps=maps, copied=True)
         failure = watched(watch, run, seconds)
     _check_ran(watch, seconds)
     if failure is None:
@@ -83,7 +83,7 @@ def record(
     run, text = _launching(launch)
     wanted = set(programs)
     for _ in range(2):  # once more if the program to be shown turns out to be another one
-        watch = Watch(text, record={(0, program) for program in wanted})
+        watch = Watch(text, record={(0, program) for program in wanted}, copied=True)
         failure = watched(watch, run, seconds)
         _check_ran(watch, seconds)
         opened = _opened_at(watch.last, failure, element)

@@ -62,7 +62,7 @@ def compile_problem(error: Exception) -> CompileError:
     reason = next(known, "the compiler gives no reason")
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
-    reason = _indexing(chain[-1]) or _CLEARER.get(reason, reason)
+    reason = _indexing(chain[-1]) or _clearer(reason)
     if match := _MANGLED.fullmatch(reason):
         reason = f"{match[1]} calls itself, and a kernel cannot"
     located = [
@@ -88,10 +88,29 @@ _CLEARER = {
     "simultaneous multiple comparison is not supported": (
         "put each comparison in parentheses, since & and | bind before <"
     ),
+    "'torch.dtype' object has no attribute 'scalar'": (
+        "a kernel takes Triton's types, as tl.float16, and none of PyTorch's"
+    ),
+    "'str' object has no attribute 'scalar'": "a type is no text in a kernel: write tl.float16",
     "object of type 'int' has no len()": (
         "the grid is a number, and must be a tuple: write kernel[(programs,)](…)"
     ),
 }
+_NO_FUNCTION_OF_TRITONS = re.compile(r"Unsupported function referenced: <(.*?)>")
+
+
+def _clearer(reason: str) -> str:
+    """What the compiler's words mean, where they say it badly; else those words."""
+    if match := _NO_FUNCTION_OF_TRITONS.match(reason):
+        words = re.findall(r"[A-Za-z_]\w*", match[1].partition(" at 0x")[0].partition(" of ")[0])
+        name = next(word for word in reversed(words) if word != "locals")
+        return (
+            f"a kernel calls {name}, which is no function of Triton's: put @triton.jit above it if "
+            "it is yours, and use the one of tl if it is Python's, NumPy's or PyTorch's"
+        )
+    return _CLEARER.get(reason, reason)
+
+
 _GRID_IS_A_LIST = "the grid is a list, and must be a tuple: write kernel[(programs,)](…)"
 
 

@@ -2,8 +2,9 @@
 
 import ast
 import contextlib
+import functools
 from collections.abc import Iterable, Iterator
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ def gaps_filled() -> Iterator[None]:
 
     - functions of the language under names of the kernel's own module, as `exp = tl.exp`;
     - the methods of numbers that are arguments or count a loop, as `eps.to(tl.float32)`;
+    - `min` and `max` of blocks;
+    - kernels that take names from the function around them;
     - those functions of libdevice that NumPy or Python has.
 
     Where a kernel needs more of libdevice, or inline assembly, it raises CannotInterpretError.
@@ -42,8 +45,8 @@ def gaps_filled() -> Iterator[None]:
     def patch_language(function: Any) -> Any:
         taken_over.rebind(function.__globals__)
         scope = _own_patch_lang(function)
-        unrolled = language.static_range
-        scope.set_attr(language, "static_range", lambda *a, **k: tuple(unrolled(*a, **k)))
+        for home in (language, language.core):  # Triton's own helpers name the latter
+            scope.set_attr(home, "static_range", _unrolled(home.static_range))
         return scope
 
     with (
@@ -51,6 +54,7 @@ def gaps_filled() -> Iterator[None]:
         patched(interpreter, _patch_lang=patch_language, _implicit_cvt=_converted),
         patched(interpreter, **{_course_counted.__name__: _course_counted}),
         patched(interpreter.FunctionRewriter, ast_transformer=_LoopTransformer()),
+        patched(interpreter.FunctionRewriter, _compile_and_exec=_with_closure),
         patched(interpreter.InterpretedFunction, rewritten_fn=_rewritten),
         patched(interpreter.InterpreterBuilder, create_inline_asm=_lacking("inline assembly")),
         patched(interpreter.InterpreterBuilder, create_extern_elementwise=_library_function),
@@ -62,6 +66,7 @@ def gaps_filled() -> Iterator[None]:
 
 
 _own_patch_lang, _own_conversion = interpreter._patch_lang, interpreter._implicit_cvt
+_own_definition = interpreter.FunctionRewriter._compile_and_exec
 _rewritten: dict[Function, Function] = {}
 """Kernels as the interpreter has rewritten them while gaps are filled."""
 
@@ -99,6 +104,7 @@ class _TakenOverNames:
         self._seen.add(id(names))
         replacements = {name: self._replacement(value) for name, value in names.items()}
         new = {name: value for name, value in replacements.items() if value is not None}
+        new |= {name: value for name, value in _OF_BLOCKS.items() if name not in names}
         for name, value in {**new, "_language": language}.items():
             self._before.append((names, name, names.get(name, _MISSING)))
             names[name] = value
@@ -117,6 +123,21 @@ class _TakenOverNames:
 
 def _looked_up(home: ModuleType, name: str) -> Function:
     return lambda *args, **kwargs: getattr(home, name)(*args, **kwargs)
+
+
+def _of_blocks(own: Function, name: str) -> Function:
+    """Python's min or max, and the language's where a value of a kernel is among the arguments."""
+
+    def call(*args: AnyValue, **kwargs: AnyValue) -> Any:
+        if any(isinstance(value, language.tensor) for value in args):
+            return functools.reduce(getattr(language, name), args)
+        return own(*args, **kwargs)
+
+    return call
+
+
+_OF_BLOCKS = {"min": _of_blocks(min, "minimum"), "max": _of_blocks(max, "maximum")}
+"""What the compiler knows these two as, by their names in Python."""
 
 
 def _libdevice_functions() -> Libraries:
@@ -139,6 +160,10 @@ def _with_semantic(function: Function) -> Function:
         return function(*args, **kwargs, _semantic=interpreter.interpreter_semantic)
 
     return call
+
+
+def _unrolled(counted: Function) -> Function:
+    return lambda *args, **kwargs: tuple(counted(*args, **kwargs))
 
 
 def _lacking(what: str) -> Function:
@@ -184,6 +209,32 @@ def _course_counted(over: Iterable[AnyValue]) -> Iterable[AnyValue]:
     A tl.static_range is no `range` here: what it counts are constants.
     """
     return map(_converted, over) if type(over) is range else over
+
+
+def _with_closure(self: Any, tree: ast.Module) -> Function:
+    """A kernel as the interpreter has rewritten it, with what it takes from the function around it.
+
+    By itself Triton defines it among its module's names, where those are not known.
+    """
+    own: FunctionType = self.fn
+    if "<locals>" not in own.__qualname__:
+        return _own_definition(self, tree)
+    names = own.__code__.co_freevars
+    around = ast.parse(f"def {own.__name__}({', '.join(names)}): return {own.__name__}").body[0]
+    (inner,) = tree.body
+    assert isinstance(around, ast.FunctionDef) and isinstance(inner, ast.FunctionDef)
+    for each in [*inner.args.posonlyargs, *inner.args.args, *inner.args.kwonlyargs]:
+        each.annotation = None  # evaluated once already, as the defaults were
+    inner.args.defaults, inner.args.kw_defaults = [], [None] * len(inner.args.kwonlyargs)
+    inner.returns = None
+    around.body.insert(0, inner)
+    outer = _own_definition(self, ast.fix_missing_locations(ast.Module([around], [])))
+    code = outer(*names).__code__
+    cells = dict(zip(names, own.__closure__ or (), strict=True))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    new = FunctionType(code, own.__globals__, own.__name__, own.__defaults__, closure)
+    new.__kwdefaults__, new.__annotations__ = own.__kwdefaults__, own.__annotations__
+    return new
 
 
 def _call(self: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:

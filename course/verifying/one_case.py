@@ -161,7 +161,7 @@ def _raised(case: Case, error: Exception) -> Outcome:
     text = f"It raised {type(cause).__name__}: {interpreter_words(cause) or first_line(cause)}"
     if MODE.gpu and gpu_is_lost():
         text += " This session can use the GPU no more: restart it."
-    return _wrong(case, Problem("raised", text, line=raising_line(cause)))
+    return _wrong(case, Problem("raised", text, line=raising_line(error)))
 
 
 def gpu_is_lost() -> bool:

@@ -48,6 +48,7 @@ WITH_A_LINE = [
     (kernels.wrong_type_kernel, "*fp16:16", "wrong_type_kernel does not compile", "tl.dot(x, x)"),
     (kernels.unknown_name_kernel, "*fp32", "nothing_of_that_name is not", "nothing_of_that_name)"),
     (kernels.odd_shape_kernel, "*fp32", "range must be a power of 2", "tl.arange(0, 100)"),
+    (kernels.torch_type_kernel, "*fp32", "Triton's types, as tl.float16", "to(torch.float16)"),
     (kernels.library_kernel, "*fp32", "library_kernel does not compile", "tl.sum(x, axis=3)"),
 ]
 
@@ -66,6 +67,9 @@ NO_TYPE = r"There is no type 'fp33' in '\*fp33'"
 ODD_BLOCK = ("tensordesc<fp16[3]>", "*fp16", 64)
 WITHOUT_A_LINE = [
     (kernels.assembly_kernel, ["*i32"], "ptxas says"),
+    (kernels.plain_call_kernel, ["*fp32"], "calls plain, which .* put @triton.jit above it"),
+    (kernels.numpy_call_kernel, ["*fp32"], "calls exp, which is no function of Triton's"),
+    (kernels.torch_call_kernel, ["*fp32"], "calls sin, which is no function of Triton's"),
     (kernels.recursive_kernel, ["*fp32:16", "i32"], "calls itself, and a kernel cannot"),
     (kernels.add_kernel, ADD, MISSING),
     (kernels.add_kernel, [*ADD, 1024, 5], "it takes 5 arguments and was given 6"),

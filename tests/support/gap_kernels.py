@@ -48,6 +48,32 @@ def unrolled_kernel(x_ptr, out_ptr):
         tl.store(out_ptr + offsets, tl.exp(tl.load(x_ptr + offsets)))
 
 
+def around(size, function):
+    """A kernel that takes names from this function, also for a default."""
+
+    @triton.jit
+    def inner_kernel(x_ptr, out_ptr, SIZE: tl.constexpr = size):
+        offsets = tl.arange(0, SIZE)
+        tl.store(out_ptr + offsets, function(tl.load(x_ptr + offsets)))
+
+    return inner_kernel
+
+
+inner_kernel = around(N, exp_of)
+
+
+@triton.jit
+def bounded_kernel(x_ptr, out_ptr):
+    offsets = tl.arange(0, 64)
+    tl.store(out_ptr + offsets, min(max(tl.load(x_ptr + offsets), -0.5), 0.5))
+
+
+@triton.jit
+def sorting_kernel(x_ptr, out_ptr):
+    offsets = tl.arange(0, 64)
+    tl.store(out_ptr + offsets, tl.sort(tl.load(x_ptr + offsets)))
+
+
 @triton.jit
 def numbers_kernel(x_ptr, out_ptr, shift, flag):
     offsets = tl.arange(0, 64)

@@ -3,6 +3,8 @@
 ADD and MATMUL describe the arguments of `add_kernel` and `matmul_kernel`.
 """
 
+import numpy as np
+import torch
 import triton
 import triton.language as tl
 from triton.language.core import _aggregate
@@ -209,3 +211,27 @@ class Places:
 def aggregate_kernel(x_ptr, first, BLOCK: tl.constexpr):
     places = Places(first)
     tl.store(x_ptr + places.of(BLOCK), 1.0)
+
+
+def plain(x):
+    return 2 * x
+
+
+@triton.jit
+def plain_call_kernel(x_ptr):
+    tl.store(x_ptr, plain(tl.load(x_ptr)))
+
+
+@triton.jit
+def numpy_call_kernel(x_ptr):
+    tl.store(x_ptr, np.exp(tl.load(x_ptr)))
+
+
+@triton.jit
+def torch_call_kernel(x_ptr):
+    tl.store(x_ptr, torch.sin(tl.load(x_ptr)))
+
+
+@triton.jit
+def torch_type_kernel(x_ptr):
+    tl.store(x_ptr, tl.load(x_ptr).to(torch.float16))

@@ -245,3 +245,16 @@ def copy_once_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offsets, eviction_policy="evict_last")
     tl.store(out_ptr + offsets, x, eviction_policy="evict_first", cache_modifier=".cg")
+
+
+@triton.jit
+def listed_kernel(pointers_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    x_ptr = tl.load(pointers_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    x = tl.load(x_ptr + tl.arange(0, BLOCK_SIZE))
+    tl.store(out_ptr + tl.program_id(0), tl.sum(x))
+
+
+@triton.jit
+def third_axis_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK_SIZE))
+    tl.store(out_ptr, tl.sum(x, axis=2))

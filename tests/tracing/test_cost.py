@@ -416,6 +416,19 @@ def test_an_index_out_of_bounds_is_stopped_with_int64_arguments_too():
             gather(torch.full((256,), far), 1, 64)
 
 
+def test_an_address_in_a_tensor_is_not_followed_where_the_launch_is_a_copy():
+    x, out = floats(64), floats(1)
+    words = r"a copy of a launch whose tensors hold addresses, but a GPU can: cost cannot follow"
+    with pytest.raises(CourseError, match=words):
+        cost(kernels.listed_kernel, (1,), torch.tensor([x.data_ptr()]), out, BLOCK_SIZE=64)
+
+
+def test_what_one_of_tritons_helpers_refuses_is_blamed_on_the_line_of_its_call():
+    line = kernels.third_axis_kernel.fn.__code__.co_firstlineno + 3
+    with pytest.raises(CourseError, match=rf"program 0, line {line}:"):
+        cost(kernels.third_axis_kernel, (1,), floats(64), floats(1), BLOCK_SIZE=64)
+
+
 @pytest.mark.parametrize("function", [cost, replay, draw.access])
 def test_an_unknown_option_is_refused(function):
     words = "bogus is neither a parameter of add_kernel nor an option of the compiler"

@@ -45,6 +45,12 @@ RUN = {
     "a function under another name in another module": (kernels.other_module_kernel, (), torch.exp),
     "the method of what a loop counts": (kernels.counted_kernel, (), torch.exp),
     "a loop that is unrolled": (kernels.unrolled_kernel, (), torch.exp),
+    "a loop that is unrolled in Triton's own helpers": (
+        kernels.sorting_kernel,
+        (),
+        lambda x: torch.sort(x).values,
+    ),
+    "min and max of blocks": (kernels.bounded_kernel, (), lambda x: x.clamp(-0.5, 0.5)),
     "the methods of arguments": (kernels.numbers_kernel, (0.5, True), lambda x: x + 0.5),
     "an argument that is false": (kernels.numbers_kernel, (0.5, False), torch.clone),
     "libdevice": (kernels.library_kernel, (), with_libdevice),
@@ -58,6 +64,11 @@ def test_what_can_be_made_to_run_runs(name):
     assert result.right, result
     assert replay(kernel, (1,), floats(), floats(), *more).recording.failure is None
     assert cost(kernel, (1,), floats(), floats(), *more).bytes_stored == 4 * 64
+
+
+def test_a_kernel_takes_names_from_the_function_around_it():
+    result = verify(kernels.launcher(kernels.inner_kernel), torch.exp, [CASE])
+    assert result.right, result
 
 
 def test_a_number_with_a_point_is_a_float32_as_on_a_gpu():

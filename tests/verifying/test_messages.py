@@ -97,6 +97,18 @@ def nan_of_infinities(x):
     return out
 
 
+@triton.jit
+def third_axis_kernel(x_ptr, out_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 16))
+    tl.store(out_ptr, tl.sum(x, axis=2))
+
+
+def along_a_third_axis(x):
+    out = torch.empty_like(x)
+    third_axis_kernel[(1,)](x, out)
+    return out
+
+
 def reason(function, *shape, layout="contiguous", values="normal", reference=torch.clone):
     case = Case((Input(shape, layout=layout, values=values),))
     (outcome,) = verify(function, reference, [case]).outcomes
@@ -133,8 +145,15 @@ def test_a_place_is_an_index_in_as_many_axes_as_the_tensor_has(function, shape, 
         (tiled(8, 4), (4, 8), "tl.store(out_ptr + rows[:, None] * apart"),
         (planes, (3, 1, 8), "tl.store(out_ptr + cols, x)"),
         (by_a_list, (20,), "copy_kernel[[1]](x, out"),
+        (along_a_third_axis, (16,), "tl.store(out_ptr, tl.sum(x, axis=2))"),
     ],
-    ids=["a read outside", "lanes that race", "programs that race", "an exception"],
+    ids=[
+        "a read outside",
+        "lanes that race",
+        "programs that race",
+        "an exception",
+        "an exception in one of Triton's helpers",
+    ],
 )
 def test_the_line_is_named_and_shown(function, shape, line):
     first = reason(function, *shape).splitlines()[0]
