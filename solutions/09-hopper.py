@@ -146,6 +146,10 @@ for lowered in (tl_add, gluon_add):
     print({line.split()[1] for line in lowered.ptx.splitlines() if "ld.global" in line})
 
 # %% [markdown]
+# `lower` shows a Gluon kernel in the stages that you know, but for the first. It has no TTIR, in
+# which layouts are still missing: in its place stands `glir`, your lines with the layouts that you
+# gave them, and `ttgir` is what optimization left of these.
+#
 # Here are the first 256 elements. What a thread holds next (`r1`) lies 128 further on.
 
 # %%

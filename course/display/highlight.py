@@ -79,6 +79,7 @@ class SassLexer(RegexLexer):
 LEXERS: dict[str, Callable[[], Lexer]] = {
     "source": lambda: get_lexer_by_name("python", stripnl=False, ensurenl=False),
     "ttir": MlirLexer,
+    "glir": MlirLexer,
     "ttgir": MlirLexer,
     "llir": lambda: get_lexer_by_name("llvm", stripnl=False, ensurenl=False),
     "ptx": lambda: get_lexer_by_name("ptx", stripnl=False, ensurenl=False),

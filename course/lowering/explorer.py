@@ -24,10 +24,10 @@ from .passes import without_location
 SCRIPT = Path(__file__).with_suffix("")
 KIND = "explore"
 TITLES = {
-    "source": "Python", "ttir": "TTIR", "ttgir": "TTGIR", "llir": "LLVM IR", "ptx": "PTX",
-    "sass": "SASS", "amdgcn": "GCN",
+    "source": "Python", "ttir": "TTIR", "glir": "GLIR", "ttgir": "TTGIR", "llir": "LLVM IR",
+    "ptx": "PTX", "sass": "SASS", "amdgcn": "GCN",
 }  # fmt: skip
-FOLDED = ("source", "ttir", "ttgir")
+FOLDED = ("source", "ttir", "glir", "ttgir")
 NUM_WARPS = (1, 2, 4, 8, 16)
 NUM_STAGES = (1, 2, 3, 4, 5)
 

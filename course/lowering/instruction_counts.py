@@ -2,6 +2,19 @@
 
 import re
 
+IN_TRITON_GPU_IR = {
+    "loads": r"\btt\.(?:descriptor_)?load\b|\bamdg\.buffer_load\b",
+    "stores": r"\btt\.(?:descriptor_)?store\b|\bamdg\.buffer_store\b",
+    "dots": r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma)\b(?!_)",
+    "reductions": r'"tt\.reduce"',
+    "layout conversions": r"\bttg\.convert_layout\b",
+    "shared allocations": r"\bttg\.local_alloc\b",
+    "shared loads": r"\bttg\.local_load\b",
+    "shared stores": r"\bttg\.local_store\b",
+    "asynchronous copies": (
+        r"\bttg\.async_copy_global_to_local\b|\bttng\.async_tma_copy_global_to_local\b"
+    ),
+}
 # stage -> what it is called in a lesson -> the pattern of one
 PATTERNS: dict[str, dict[str, str]] = {
     "ttir": {
@@ -10,19 +23,8 @@ PATTERNS: dict[str, dict[str, str]] = {
         "dots": r"\btt\.dot\b",
         "reductions": r'"tt\.reduce"',
     },
-    "ttgir": {
-        "loads": r"\btt\.(?:descriptor_)?load\b|\bamdg\.buffer_load\b",
-        "stores": r"\btt\.(?:descriptor_)?store\b|\bamdg\.buffer_store\b",
-        "dots": r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma)\b(?!_)",
-        "reductions": r'"tt\.reduce"',
-        "layout conversions": r"\bttg\.convert_layout\b",
-        "shared allocations": r"\bttg\.local_alloc\b",
-        "shared loads": r"\bttg\.local_load\b",
-        "shared stores": r"\bttg\.local_store\b",
-        "asynchronous copies": (
-            r"\bttg\.async_copy_global_to_local\b|\bttng\.async_tma_copy_global_to_local\b"
-        ),
-    },
+    "glir": IN_TRITON_GPU_IR,
+    "ttgir": IN_TRITON_GPU_IR,
     "llir": {
         "fp additions": r"= fadd\b",
         "fp multiplications": r"= fmul\b",

@@ -213,6 +213,7 @@ def _path(folder: str, name: str) -> str:
 
 READERS: dict[str, Callable[[str], LocatedRows]] = {
     "ttir": _mlir,
+    "glir": _mlir,
     "ttgir": _mlir,
     "llir": _llvm,
     "ptx": _assembler,

@@ -32,6 +32,7 @@ from .worker import Compiled, compile_edited, layouts_of, passes_of
 
 WHAT = {
     "ttir": "Triton IR: the program, on blocks",
+    "glir": "Gluon IR: the program as it was written, its layouts with it",
     "ttgir": "Triton GPU IR: with a layout for each block",
     "llir": "LLVM IR: one thread",
     "ptx": "PTX: NVIDIA's virtual assembly",
@@ -53,6 +54,11 @@ class Lowered(Compiled):
     def ttir(self) -> str:
         """Triton IR."""
         return self.text("ttir")
+
+    @property
+    def glir(self) -> str:
+        """Gluon's IR, which a Gluon kernel has in place of Triton IR."""
+        return self.text("glir")
 
     @property
     def ttgir(self) -> str:

@@ -29,7 +29,7 @@ from .kernel_reference import Listing, listing_of, loaded_at
 from .problems import LowerError, compile_error, disk_error, first_sentence
 from .request import Request
 
-TEXTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
+TEXTS = ("ttir", "glir", "ttgir", "llir", "ptx", "amdgcn")
 BINARIES = ("cubin", "hsaco")
 TIMEOUT_S = 120
 

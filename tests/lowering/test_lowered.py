@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
 
-from course import lower
+from course import explore, lower
 from course.errors import CourseError
 from course.lowering.api import LowerError
+from kernels.flash_attention_settings import triton_version
 from tests.support import lower_kernels as kernels
 from tests.support.lower_kernels import ADD
 
@@ -60,3 +63,23 @@ def test_a_compiler_that_aborts_is_an_error(add):
     with pytest.raises(LowerError):
         add.replace(ttgir=broken)
     assert lower(kernels.add_kernel, *ADD, BLOCK_SIZE=64)
+
+
+@gluon.jit
+def gluon_kernel(x_ptr, out_ptr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.arange(0, 128, layout)
+    gl.store(out_ptr + i, gl.load(x_ptr + i))
+
+
+@pytest.mark.skipif(triton_version() < (3, 9), reason="Triton keeps it from 3.9 on")
+def test_a_gluon_kernel_has_gluons_ir_in_place_of_tritons():
+    lowered = lower(gluon_kernel, "*fp32:16", "*fp32:16", target="sm_90")
+    assert list(lowered.readable()) == ["glir", "ttgir", "llir", "ptx", "sass"]
+    assert "sizePerThread = [1]" in lowered.glir
+    assert lowered.counts["glir"]["loads"] == lowered.counts["ttgir"]["loads"] == 1
+    (shown,) = lowered.follow("gl.load(", "glir").stages.values()
+    assert any("tt.load" in row for row in shown)
+    assert [pane["title"] for pane in explore(lowered).panes][:3] == ["Python", "GLIR", "TTGIR"]
+    with pytest.raises(CourseError, match="has no stage ttir: it has glir, ttgir"):
+        lowered.ttir  # noqa: B018
