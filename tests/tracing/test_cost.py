@@ -290,7 +290,6 @@ def test_names_of_gpus():
     "name",
     [
         "H20",
-        "sm_90",
         "NVIDIA GH200 480GB",
         "NVIDIA T400 4GB",
         "NVIDIA RTX A1000",
