@@ -8,7 +8,6 @@ from course.display.shapes import box, cell, label
 from course.errors import CourseError
 
 THREADS = 32
-MOST_WARPS = 8
 MOST_REGISTERS = 32
 VECTOR = 4
 """float32 elements side by side that one thread moves at once: 16 bytes."""

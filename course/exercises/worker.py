@@ -112,7 +112,8 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
 
         return Trial(simulated(exercise, source.load()))
     function = exercise.function(source.load())
-    untimed = UNTIMED if MODE.interpreting and _is_tuned(exercise) else ""
+    is_tuned = isinstance(exercise, Launcher) and exercise.trials > 0
+    untimed = UNTIMED if MODE.interpreting and is_tuned else ""
     cases, outcomes, reach = _outcomes(exercise, function)
     for number, outcome in enumerate(outcomes):
         if problem := outcome.problem:
@@ -136,11 +137,6 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     whole = "all" if right == len(outcomes) else f"{right} of"
     notes = [*Verified("the answer", outcomes).left(), *filter(None, [untimed])]
     return Trial(Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes)
-
-
-def _is_tuned(exercise: Code) -> bool:
-    """Whether the answer must try configurations of @triton.autotune."""
-    return isinstance(exercise, Launcher) and exercise.trials > 0
 
 
 def _torchs_work(exercise: Code, cases: tuple[Case, ...], outcomes: tuple[Outcome, ...]) -> str:

@@ -41,7 +41,8 @@ def survey(
     requests: list[Requests] = []
     texts, notes = {}, []
     try:
-        lowered = _lowered(launch, target)
+        again = Request.of(launch.reference, launch.args, launch.kwargs)
+        lowered = lower_again(again, target)
         if (clusters := lowered.metadata["options"].get("num_ctas", 1)) > 1:
             raise CourseError(
                 f"{caller} follows programs that run by themselves, and num_ctas={clusters} joins "
@@ -69,11 +70,6 @@ def survey(
             "a time."
         )
     return Survey(launch, counts, resources, texts, notes)
-
-
-def _lowered(launch: LaunchRequest, target: str | None) -> Lowered:
-    """The kernel as compiled for the launch."""
-    return lower_again(Request.of(launch.reference, launch.args, launch.kwargs), target)
 
 
 def _resources(lowered: Lowered | None) -> list[str]:

@@ -27,8 +27,7 @@ def clock(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def own_record(monkeypatch, tmp_path):
-    monkeypatch.setenv("COURSE_DATA", str(tmp_path / "data"))
+def own_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 

@@ -8,15 +8,11 @@ import triton.language as tl
 from course import cost, lower, matrices, verify
 from course.benching.result import recorded
 from course.exercises.lessons.lesson_02 import EXERCISES
-from tests.support.lesson import Lesson, script_of
+from tests.support.lesson import Lesson, script_of, share
 
 LESSON = Lesson("02")
 LARGEST = 16_384
 ROWS = 65_536
-
-
-def share(speeds, series, x):
-    return speeds.at(series, x).tb_s / speeds.copy_tb_s
 
 
 @pytest.fixture(scope="module")

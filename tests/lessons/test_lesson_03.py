@@ -1,11 +1,10 @@
 """What lesson 03 says of compiled kernels is so, and what it leaves to its readers can be done."""
 
 import pytest
-import torch
 
 from course import cost, lower
 from course.benching.result import recorded
-from tests.support.lesson import Lesson, script_of
+from tests.support.lesson import Lesson, empty, script_of
 
 LESSON = Lesson("03")
 KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit")
@@ -16,10 +15,6 @@ def lesson(tmp_path_factory):
     """The lesson's kernels, by their names."""
     texts = LESSON.defining(*(f"{name}_kernel" for name in KERNELS))
     return script_of(tmp_path_factory.mktemp("lesson"), LESSON.code[0], *texts)
-
-
-def empty(*shape):
-    return torch.empty(*shape, device="meta")
 
 
 def counts_of(kernel, *args, **options):

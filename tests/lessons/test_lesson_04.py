@@ -10,7 +10,7 @@ import triton.language as tl
 from course import MODE, diagnose, lower, recorded
 from course.gpus.measured import recorded_facts
 from kernels.softmax import softmax_kernel_v2
-from tests.support.lesson import Lesson, script_of
+from tests.support.lesson import Lesson, empty, script_of, share
 
 LESSON = Lesson("04")
 
@@ -22,10 +22,6 @@ def lesson(tmp_path_factory):
     return script_of(tmp_path_factory.mktemp("lesson"), LESSON.code[0], *texts)
 
 
-def empty(*shape):
-    return torch.empty(*shape, device="meta")
-
-
 def loads_of(kernel, n):
     """Global loads per thread for rows of n float32, and how many of them are wide."""
     x = empty(512, n)
@@ -35,11 +31,6 @@ def loads_of(kernel, n):
 
 NARROW = recorded("softmax_bfloat16")
 WIDE = recorded("softmax")
-
-
-def share(speeds, series, width):
-    """The part of the copy roof that a series reaches at a width."""
-    return speeds.at(series, width).tb_s / speeds.copy_tb_s
 
 
 WIDTHS = sorted({timing.x for timing in NARROW.of("softmax")})

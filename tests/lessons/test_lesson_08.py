@@ -11,13 +11,9 @@ from course import diagnose, gpu_report, kernel_metrics, lower, step_profile
 from course.benching.kernel_metrics import METRICS, SECTORS, TIME
 from course.diagnosing.result import EXPLAINED
 from course.lessons.source import ROOT
-from tests.support.lesson import Lesson, script_of
+from tests.support.lesson import Lesson, empty, script_of
 
 CODE = Lesson("08").code
-
-
-def empty(*shape, dtype=torch.float32):
-    return torch.empty(*shape, dtype=dtype, device="meta")
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import triton.language as tl
 
 from course import MODE, aot, handed, lower, specialise, stock
 from tests.support import original_texts as texts
+from tests.support.lesson import script_of
 from tests.support.original_texts import EXPORT, STAGES, STOCK, WORKFLOW, today
 from tests.support.shell import launch_from_cpp, shell
 
@@ -171,14 +172,8 @@ def test_the_texts_commands_run_as_they_were_written_where_there_is_a_gpu(folder
 def kernel_of(tmp_path):
     """A kernel from its text, in a file, as Triton wants it."""
 
-    def kernel_of(text, name):
-        path = tmp_path / f"{name}.py"
-        path.write_text(f"import triton\nimport triton.language as tl\n\n{text}")
-        found = {"__name__": name}
-        exec(compile(path.read_text(), str(path), "exec"), found)
-        return found[name]
-
-    return kernel_of
+    imports = "import triton\nimport triton.language as tl"
+    return lambda text, name: vars(script_of(tmp_path, imports, text))[name]
 
 
 @pytest.fixture

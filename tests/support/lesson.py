@@ -2,6 +2,8 @@
 
 import types
 
+import torch
+
 from course.lessons.source import lesson_sources, solved
 
 
@@ -29,6 +31,16 @@ def script_of(folder, *texts):
     script = types.ModuleType("a_script")
     exec(compile(path.read_text(), str(path), "exec"), vars(script))
     return script
+
+
+def empty(*shape, dtype=torch.float32):
+    """A tensor that takes no memory."""
+    return torch.empty(*shape, dtype=dtype, device="meta")
+
+
+def share(speeds, series, x):
+    """The part of the copy roof that a series reaches at a size."""
+    return speeds.at(series, x).tb_s / speeds.copy_tb_s
 
 
 def lines_of(text):
