@@ -1569,7 +1569,8 @@ except CourseError as error:
 # [solutions/09-hopper.py](../solutions/09-hopper.py) has all answers.
 #
 # **Next:** a kernel of your own. Take one whose `tl` version you know well, write it in Gluon with
-# the layouts that the compiler chose, and change one decision at a time.
+# the layouts that the compiler chose, and change one decision at a time. From a specification to a
+# measured operator, [an operation of your own](../docs/pages/your-own-operation.md) has the way.
 #
 # ## Further reading
 #

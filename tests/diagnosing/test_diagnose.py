@@ -10,6 +10,7 @@ import course
 from course import CourseError, cost, lower
 from course.cli import app
 from course.diagnosing import api
+from course.diagnosing.result import Diagnosis
 from course.lowering.api import LowerError
 from tests.diagnosing import kernels_compiled, kernels_sectors
 
@@ -86,6 +87,11 @@ def test_a_time_that_the_estimate_does_not_explain_is_said_not_to_be_known(monke
         text = str(diagnose(*args))
         assert "measured " in text
         assert ("what takes the rest is not known here" in text) != known
+
+
+def test_where_no_rule_finds_a_cause_none_is_numbered():
+    said = Diagnosis("copy_kernel", "H200", programs=1, ranked=())
+    assert said.to_html().endswith("for H200</p><p>No rule found a cause.</p></div>")
 
 
 def test_a_time_below_the_estimate_makes_its_gains_an_order_and_no_more(monkeypatch):

@@ -266,6 +266,18 @@ def test_the_tiles_of_attention_are_those_of_its_mask(queries, keys, window):
     assert f"Tiles skipped: {counts}" in picture.alt
 
 
+@pytest.mark.parametrize("per_byte", [14, 16, 18, 20, 25, 32])
+def test_no_level_roof_runs_through_the_name_of_the_memorys_roof(per_byte, drawn_figure):
+    draw.roofline(ladder=recorded("matmul"), per_byte={"matmul_v1": per_byte}, x=4096)
+    axes = drawn_figure().axes[0]
+    name = next(text for text in axes.texts if text.get_text().startswith("memory:"))
+    extent = name.get_window_extent()
+    level = [line for line in axes.lines if len(set(line.get_ydata())) == 1]
+    heights = [axes.transData.transform((1, line.get_ydata()[0]))[1] for line in level]
+    assert heights
+    assert not any(extent.y0 < height < extent.y1 for height in heights)
+
+
 ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16", 1024)
 MATMUL = ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64)
 

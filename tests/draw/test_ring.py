@@ -65,3 +65,16 @@ def test_the_words_stop_where_the_picture_does():
 def test_a_ring_of_another_size_is_refused(wrong):
     with pytest.raises(CourseError, match="must be a whole number of"):
         draw.ring(**wrong)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 4])
+def test_every_label_stays_in_its_bar(slots, drawn_figure):
+    draw.ring(tiles=6, slots=slots)
+    axes = drawn_figure().axes[0]
+    bars = [bar.get_window_extent() for bar in axes.patches]
+    labels = [text.get_window_extent() for text in axes.texts if text.get_ha() == "center"]
+    assert len(labels) > 12
+    for label in labels:
+        middle = (label.x0 + label.x1) / 2, (label.y0 + label.y1) / 2
+        bar = next(each for each in bars if each.contains(*middle))
+        assert bar.x0 <= label.x0 and label.x1 <= bar.x1

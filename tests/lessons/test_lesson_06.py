@@ -15,13 +15,21 @@ from course import cost, diagnose, lower
 from course.benching.result import recorded
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
+from course.lessons.source import NOTEBOOKS
 from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
 LESSON = Lesson("06")
 TEXT, FLAT = LESSON.text, LESSON.flat
+OUTPUTS = (NOTEBOOKS / "06-flash-attention.ipynb").read_text(encoding="utf-8")
 LENGTHS = (1024, 2048, 4096, 8192, 16_384)
 FILES = [Path(module.__file__) for module in (attention, specialized)]
 FILES.append(FILES[0].with_name("flash_attention_export.py"))
+
+
+def test_the_buffers_of_both_loops_take_the_same_place():
+    assert "Their buffers take the same place, one loop after the other" in FLAT
+    map_of_a_tile = OUTPUTS.split("In shared memory: ")[1]
+    assert map_of_a_tile.startswith("k 3 times 32 KiB from byte 0, k 3 times 32 KiB from byte 0")
 
 
 def quoted():
