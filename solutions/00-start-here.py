@@ -770,7 +770,8 @@ gpu_limits()
 # GPU.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/00-start-here.py](../solutions/00-start-here.py) has all answers.
 #

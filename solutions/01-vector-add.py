@@ -1089,7 +1089,8 @@ if MODE.gpu:
 # lanes, and then each of them needs an instruction of its own.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/01-vector-add.py](../solutions/01-vector-add.py) has all answers.
 #

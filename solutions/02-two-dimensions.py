@@ -533,7 +533,8 @@ assert result.right
 # times as long. PyTorch's own, one kernel for tensors with any strides, reaches 27 %.
 #
 # </details>
-#
+
+# %% [markdown]
 # (The copy roof is measured anew for each recording, by a copy of 2 GiB. Here it is 4.28 TB/s. The
 # curve `copy` copies matrices of the sizes in the plot, 1 GiB at most, and stays a little below.)
 
@@ -1131,7 +1132,8 @@ check("02.7", answer)
 # takes the time (then saving two launches helps on its own).
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/02-two-dimensions.py](../solutions/02-two-dimensions.py) has all answers.
 #

@@ -1038,7 +1038,8 @@ amd.follow("x = tl.load", "ttgir", "amdgcn")
 # No. Enough warps were there to keep memory busy, and more would not make it faster.
 #
 # </details>
-#
+
+# %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/03-compilation-stages.py](../solutions/03-compilation-stages.py) has all answers.
 #
