@@ -1,8 +1,10 @@
 """pytest for tests/ and notebooks/: the mode, a Triton cache for each test, and what must not be
 skipped."""
 
+import atexit
 import importlib.util
 import os
+import shutil
 import tempfile
 
 import pytest
@@ -14,7 +16,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The tests' checks are nobody's progress; sessions of notebooks under test inherit this too.
-os.environ["COURSE_DATA"] = tempfile.mkdtemp(prefix="course-test-data-")
+os.environ["COURSE_DATA"] = DATA = tempfile.mkdtemp(prefix="course-test-data-")
+atexit.register(shutil.rmtree, DATA, ignore_errors=True)
 
 AVAILABLE = ("browser", "gpu", "site", "workshop")
 CELL_TIMEOUT_S = 1800

@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -211,6 +211,7 @@ def _collect_function(name: str, value: AnyValue, function: Function, into: _Col
     into.definitions[name] = definition
 
 
+GLUON = "triton.experimental.gluon."
 DEEPEST = 10
 """Lists in lists that are followed: one may hold itself."""
 
@@ -228,6 +229,13 @@ def constant_text(value: AnyValue, depth: int = 0) -> str | None:
         return f"__import__('torch').{str(value).removeprefix('torch.')}"
     if isinstance(value, torch.device):
         return f"__import__('torch').device({str(value)!r})"
+    kind = type(value)
+    if is_dataclass(value) and kind.__module__.startswith(GLUON):  # a layout
+        given = {each.name: constant_text(getattr(value, each.name)) for each in fields(value)}
+        if None in given.values():
+            return None
+        arguments = ", ".join(f"{name}={text}" for name, text in given.items())
+        return f"__import__({kind.__module__!r}, fromlist=['']).{kind.__name__}({arguments})"
     if depth < DEEPEST and type(value) in (tuple, list):
         items = [constant_text(item, depth + 1) for item in value]
         if None in items:

@@ -38,7 +38,7 @@ def simulate(
     if not isinstance(kernel, JITFunction) or not kernel.is_gluon():
         raise CourseError("simulate takes a kernel of Gluon: a function under @gluon.jit.")
     axes = grid if isinstance(grid, tuple) else (grid,)
-    if len(axes) != 1 or not isinstance(axes[0], int):
+    if len(axes) != 1 or not isinstance(axes[0], int) or axes[0] < 0:
         raise CourseError(f"simulate takes a grid of one axis, as (4,), and not {grid!r}.")
     (programs,) = axes
     if not orders or not {*orders} <= {*ORDERS}:

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
 
 from course import lower
 from course.cli import split_signature
@@ -16,6 +18,20 @@ from tests.support.lower_kernels import ADD
 class Pair(NamedTuple):
     first: int
     second: int
+
+
+@gluon.jit
+def column_kernel(x_ptr, layout: gl.constexpr):
+    offsets = gl.arange(0, 256, layout)
+    gl.store(x_ptr + offsets, gl.load(x_ptr + offsets))
+
+
+def test_a_layout_is_an_argument_of_a_gluon_kernel():
+    tile = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
+    for layout in (gl.BlockedLayout([2], [32], [4], [0]), gl.SliceLayout(0, tile)):
+        lowered = lower(column_kernel, "*fp32:16", layout, target="sm_90")
+        width = 4 if isinstance(layout, gl.SliceLayout) else 2
+        assert f"ld.global.v{width}.b32" in lowered.ptx
 
 
 def test_what_heuristics_choose_is_taken_from_the_arguments():

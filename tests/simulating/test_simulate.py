@@ -143,6 +143,11 @@ def test_a_grid_of_several_axes_is_refused():
         simulate(outside_kernel, (2, 2), torch.zeros(8))
 
 
+def test_fewer_programs_than_none_are_refused():
+    with pytest.raises(CourseError, match=r"a grid of one axis, as \(4,\), and not \(-1,\)"):
+        simulate(outside_kernel, (-1,), torch.zeros(8))
+
+
 @gluon.jit
 def unmasked_kernel(x_ptr, out_ptr, n):
     layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
