@@ -50,9 +50,9 @@ def diagnose(
     warm("compile", "interpret")
     lowered = lower_again(Request.of(launch.reference, launch.args, launch.kwargs), gpu.target)
     with ThreadPoolExecutor(1) as beside:  # the disassembler runs while programs are followed
-        code = beside.submit(machine_code_of, lowered)
+        code = None if is_gluon(launch.kernel) else beside.submit(machine_code_of, lowered)
         counts, notes = _followed(launch, lowered)
-    evidence = Evidence(launch, lowered, counts, gpu, code.result())
+    evidence = Evidence(launch, lowered, counts, gpu, code.result() if code else None)
     if unreal := evidence.unreal_indices:
         notes.append(
             f"On the device 'meta' {' and '.join(unreal)} held zeros, and places are computed from "

@@ -54,10 +54,11 @@ def executed(
 
     requests: what its accesses became. own: the lines of the kernel and of what it calls.
     """
-    runs = _runs(code, _asked(counts, requests), own)
+    runs = _runs(code, _asked(counts, requests))
+    in_loops = frozenset[int]().union(*(loop.blocks for loop in code.loops))
     return Executed(
         [
-            (instruction, runs[number], code.loop_of(number) is not None)
+            (instruction, runs[number], number in in_loops)
             for number in code.dominators
             for instruction in code.blocks[number].instructions
             if runs[number]
@@ -95,46 +96,40 @@ def _asked(counts: LaunchCounts, requests: list[Requests]) -> dict[Frame, _Asked
     return {frame: _Asked(times, together[frame]) for frame, times in executions.items()}
 
 
-def _runs(code: MachineCode, asked: dict[Frame, _Asked], own: frozenset[Frame]) -> dict[int, float]:
+def _runs(code: MachineCode, asked: dict[Frame, _Asked]) -> dict[int, float]:
     """How often a program runs each block."""
     runs = dict.fromkeys(code.dominators, 1.0)
-    left = {frame: each.executions for frame, each in asked.items()}
-    copied: set[Frame] = set()
     inner = {number: code.loop_of(number) for number in code.dominators}
     copies = {loop.header: _copies(code, loop, inner, asked) for loop in code.loops}
-    by_copies = sorted(code.loops, key=lambda loop: -max(copies[loop.header].values(), default=0))
-    for loop in by_copies:
-        there = copies[loop.header]
+    left = {frame: each.executions for frame, each in asked.items()}
+    copied: set[Frame] = set()
+    # Where a body was copied, the loop of most copies comes first, and then one for what is left.
+    for loop in sorted(code.loops, key=lambda each: -max(copies[each.header].values(), default=0)):
+        there = {frame: max(1, round(count)) for frame, count in copies[loop.header].items()}
         if not there:
             continue
-        times = max(left[frame] // max(1, round(count)) for frame, count in there.items())
-        for frame, count in there.items():
-            left[frame] = max(0, left[frame] - times * max(1, round(count)))
-            if round(count) > 1:
-                copied.add(frame)
-        for number in loop.blocks:
-            if inner[number] == loop:
-                runs[number] = times
+        times = max(left[frame] // n if n > 1 else left[frame] for frame, n in there.items())
+        for frame, n in there.items():
+            left[frame] = max(0, left[frame] - times * n)
+        copied |= {frame for frame, n in there.items() if n > 1}
+        runs |= {number: times for number in loop.blocks if inner[number] == loop}
     for loop in reversed(code.loops):  # from the outermost inwards
-        if not copies[loop.header]:
-            around = [each for each in code.loops if loop.blocks < each.blocks]
-            for number in loop.blocks:
-                if inner[number] == loop and around:
-                    runs[number] = runs[around[0].header]
-    # What is left over when a loop's body was copied runs in blocks of fewer copies after it.
-    rest = [number for number in code.dominators if inner[number] is None]
-    for number in sorted(rest, key=lambda each: -len(code.blocks[each].instructions)):
-        there = _copies_in(code, [number], asked)
-        if there and copied.issuperset(there):
-            if all(left[frame] >= round(count) for frame, count in there.items()):
-                for frame, count in there.items():
-                    left[frame] -= round(count)
-            else:
-                runs[number] = 0
-    for number in code.dominators:
-        if code.blocks[number].handles_special_cases:
+        around = [each for each in code.loops if loop.blocks < each.blocks]
+        if around and not copies[loop.header]:
+            times = runs[around[0].header]
+            runs |= {number: times for number in loop.blocks if inner[number] == loop}
+    # What is left then may run in blocks of fewer copies behind the loop; else they are skipped.
+    outside = [number for number in code.dominators if inner[number] is None]
+    for number in sorted(outside, key=lambda each: -len(code.blocks[each].instructions)):
+        there = {frame: round(n) for frame, n in _copies_in(code, [number], asked).items()}
+        if not there or not copied.issuperset(there):
+            continue
+        if all(left[frame] >= n for frame, n in there.items()):
+            left |= {frame: left[frame] - n for frame, n in there.items()}
+        else:
             runs[number] = 0
-    return runs
+    skipped = [number for number in code.dominators if code.blocks[number].handles_special_cases]
+    return runs | dict.fromkeys(skipped, 0.0)
 
 
 def _copies(

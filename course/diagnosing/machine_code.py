@@ -165,13 +165,14 @@ class MachineCode:
 
     def _reached(self) -> list[int]:
         """The blocks that can be reached from the first one, in an order of discovery."""
-        order, left = [], [0]
+        order: dict[int, None] = {}
+        left = [0]
         while left:
             number = left.pop()
             if number not in order:
-                order.append(number)
+                order[number] = None
                 left += reversed(self.blocks[number].after)
-        return order
+        return list(order)
 
     def _reaching(self, number: int, header: int) -> set[int]:
         """The blocks from which one is reached without passing the header."""
