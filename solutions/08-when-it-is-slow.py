@@ -108,12 +108,12 @@ import triton.language as tl
 # loads as well. The last three are about what happens inside one program. Only when all six are
 # answered is it time to try settings, because now you know that they do not hide anything.
 #
-# `diagnose` asks all six at once, and two more: programs that are too small, and registers that
-# keep a further program out. It compiles the kernel, follows some of its programs in the
-# interpreter, counts, and then *sorts*: for each cause it estimates how long the launch would take
-# without it, and the one that gains most comes first. That order is worth having, because the parts
-# of a GPU work side by side. The part that takes longest sets the time, and mending anything else
-# changes nothing that you could measure.
+# `diagnose` asks all six at once, and rarer ones: programs that are too small, too many registers
+# or instructions, bytes that many programs load. It compiles the kernel, follows some of its
+# programs in the interpreter, counts, and then *sorts*: for each cause it estimates how long the
+# launch would take without it, and the one that gains most comes first. That order is worth having,
+# because the parts of a GPU work side by side. The part that takes longest sets the time, and
+# mending anything else changes nothing that you could measure.
 
 # %% [markdown]
 # ## One slow kernel
@@ -470,10 +470,10 @@ metrics
 # %% [markdown]
 # Look at memory, L2 cache and multiprocessors: near 80 % or more, that part of the GPU is what the
 # kernel waits for. ("Warps there" is no such part.) In the second column memory and L2 are busy,
-# but look at what with: more sectors go to spills than to the matrix. And here the estimate was
-# wrong: `diagnose` had expected 41 us from this kernel, and it took 203. On a GPU `diagnose` would
-# have told you, because it measures there, and says so where the estimate explains less than 70 %
-# of the time. It would have said so of the third kernel as well: 32 us estimated, and 51 measured.
+# but look at what with: more sectors go to spills than to the matrix. `diagnose` had counted these
+# 18,776,064 too: it expected 174 us, and the kernel took 203. From the third kernel it expected 32
+# us, and that took 51. On a GPU `diagnose` would have told you, because it measures there, and says
+# so where the estimate explains less than 70 % of the time.
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
 # cause, and still no part of the GPU is above 66 %. Then look at the last of the five: 12 % of the
@@ -1872,8 +1872,8 @@ print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
 # <details>
 # <summary>Answer</summary>
 #
-# That none of its six causes explains the time. Something it has no rule for takes it: profile the
-# kernel before you change anything.
+# That none of the causes that it knows explains the time. Something it has no rule for takes it:
+# profile the kernel before you change anything.
 #
 # </details>
 

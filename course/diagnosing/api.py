@@ -1,5 +1,6 @@
 """diagnose: what limits a launch, in order of estimated effect."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from course.errors import CourseError
@@ -16,6 +17,7 @@ from course.triton_internals.jit_functions import is_gluon
 from course.type_names import AnyValue, Kernel
 
 from .evidence import Evidence
+from .machine_code import machine_code_of
 from .result import Diagnosis, Finding, Ranked
 from .rules import FACTS, RANKED
 from .time_model import Work
@@ -47,8 +49,10 @@ def diagnose(
     launch = requested("diagnose", kernel, grid, args, kwargs)
     warm("compile", "interpret")
     lowered = lower_again(Request.of(launch.reference, launch.args, launch.kwargs), gpu.target)
-    counts, notes = _followed(launch, lowered)
-    evidence = Evidence(launch, lowered, counts, gpu)
+    with ThreadPoolExecutor(1) as beside:  # the disassembler runs while programs are followed
+        code = None if is_gluon(launch.kernel) else beside.submit(machine_code_of, lowered)
+        counts, notes = _followed(launch, lowered)
+    evidence = Evidence(launch, lowered, counts, gpu, code.result() if code else None)
     if unreal := evidence.unreal_indices:
         notes.append(
             f"On the device 'meta' {' and '.join(unreal)} held zeros, and places are computed from "

@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,16 +10,19 @@ import torch
 
 from course.gpus.limits import Target, target_of
 from course.gpus.peaks import Gpu
+from course.gpus.throughput import LOCAL
 from course.lowering.instruction_counts import count
-from course.lowering.memory_requests import SECTOR_BYTES
+from course.lowering.memory_requests import SECTOR_BYTES, requests_of
 from course.lowering.result import Lowered
 from course.tracing.launch import LaunchRequest
 from course.tracing.records import AccessCounts, LaunchCounts
 from course.triton_internals.jit_functions import is_gluon
 from course.type_names import AnyValue
 
+from .executed import Executed, executed
 from .gathers import Gathers, gathers_of
 from .loops import Loop, loops_of
+from .machine_code import Instruction, MachineCode
 from .time_model import STORED_LINE, Work
 
 WARPS_WITHOUT_A_LIMIT = 32
@@ -40,6 +44,8 @@ class Evidence:
     counts: LaunchCounts | None
     """None if the launch could not be followed."""
     gpu: Gpu
+    code: MachineCode | None = None
+    """None if it was not read: of AMD's GPUs, and where the disassembler fails."""
 
     @property
     def target(self) -> Target:
@@ -168,6 +174,37 @@ class Evidence:
         return max(1, sum(groups.values()))
 
     @cached_property
+    def executed(self) -> Executed | None:
+        """The instructions that a warp runs; None if the launch was not followed, or its machine
+        code not read."""
+        if self.code is None or self.counts is None or not self.counts.programs:
+            return None
+        own = frozenset(line.frame for line in self.lowered.source_lines())
+        return executed(self.code, self.counts, requests_of(self.lowered), own)
+
+    @property
+    def warps(self) -> int:
+        """Warps of all programs."""
+        return self.programs * self.lowered.resources.num_warps
+
+    def instructions_without(
+        self, holds: Callable[[Instruction, bool], bool], part: float = 1
+    ) -> dict[str, float]:
+        """The launch's instructions by unit, without those for which `holds`, or a part of them."""
+        assert self.work is not None and self.executed is not None
+        gone = self.executed.units_where(holds)
+        return {
+            unit: count - part * gone.get(unit, 0) * self.warps
+            for unit, count in self.work.instructions.items()
+        }
+
+    @property
+    def elements(self) -> float:
+        """Elements that the line moves which moves most of them; 1 at least."""
+        moved = (access.bytes / max(1, access.itemsize) for access in self.accesses)
+        return max(1, max(moved, default=0) * self.scale)
+
+    @cached_property
     def work(self) -> Work | None:
         """What the launch asks of the GPU; None if nothing was counted."""
         if self.counts is None:
@@ -181,27 +218,47 @@ class Evidence:
                 simple[name] = simple.get(name, 0) + number
             dot = {}
         hopper = self.target.capability // 10 == 9
+        units = self.executed.units if self.executed else {}
+        spilled = self.spilled
         return Work(
             gpu=self.gpu,
             programs=self.programs,
             slots=self.slots,
-            memory_sectors=self._memory[0],
-            l2_sectors=scale * sum(map(l2_sectors, counts.accesses)),
-            l1_sectors=scale * sum(access.sectors for access in counts.accesses)
-            + self.spilled_sectors,
+            memory_sectors=self._memory[0] + spilled.memory,
+            l2_sectors=scale * sum(map(l2_sectors, counts.accesses)) + spilled.l2,
+            l1_sectors=scale * sum(access.sectors for access in counts.accesses) + spilled.l1,
             requests=scale * sum(access.requests for access in counts.accesses),
             rounds=self.rounds,
             simple=simple,
             special=scale * sum(counts.special.values()),
             dot=dot,
+            instructions={unit: times * self.warps for unit, times in units.items()},
             dot_share=MMA_ON_HOPPER if hopper and self.dot_instruction == "mma" else 1,
         )
 
-    @property
-    def spilled_sectors(self) -> float:
-        """Sectors that move what found no register: out and back in every round of loads."""
-        bytes = 2 * self.lowered.resources.spill_bytes * self.threads
-        return bytes / SECTOR_BYTES * self.rounds * self.programs
+    @cached_property
+    def spilled(self) -> "Spilled":
+        """Sectors that move what found no register, by how far they go.
+
+        They stay in L1 as long as what the programs of a multiprocessor spill fits beside their
+        shared memory, and in L2 as long as that of all programs which are there fits.
+        """
+        resources = self.lowered.resources
+        if not resources.spill_bytes:
+            return Spilled()
+        if self.executed:
+            moves = (each for each in self.executed.times if each[0].unit == LOCAL)
+            # An instruction of a warp moves a sector for each byte of a thread.
+            sectors = sum(each.bytes * times for each, times, _ in moves) * self.warps
+        else:
+            bytes = 2 * resources.spill_bytes * self.threads
+            sectors = bytes / SECTOR_BYTES * self.rounds * self.programs
+        there = min(self.slots, -(-self.programs // self.gpu.multiprocessors))
+        kept = there * self.threads * resources.spill_bytes
+        room = self.target.sm_shared_bytes - there * resources.shared_bytes
+        past_l1 = bool(self.target.sm_shared_bytes) and kept > room
+        past_l2 = past_l1 and 0 < self.gpu.l2_mb * 1e6 < kept * self.gpu.multiprocessors
+        return Spilled(sectors, sectors * past_l1, sectors * past_l2)
 
     @property
     def unused_sectors(self) -> float:
@@ -220,6 +277,15 @@ class Evidence:
                 sectors += min(part.sectors * self.scale, max(part.sectors, most.sectors))
                 used += min(part.bytes * self.scale, max(part.bytes, most.bytes))
         return sectors, used
+
+
+@dataclass(frozen=True)
+class Spilled:
+    """Sectors that move what found no register."""
+
+    l1: float = 0
+    l2: float = 0
+    memory: float = 0
 
 
 def is_meta(value: AnyValue) -> bool:

@@ -2,15 +2,22 @@
 
 A bound says the least time; this says what a launch is likely to take, so that two versions of a
 kernel can be compared. Counts are exact, or scaled up from a sample. Rates are published peaks, and
-the constants below are fitted to what is recorded of an H200 in `benching/recorded`. Only the
-ratios of its times are meant to be used.
+the constants below are fitted to what is recorded of an H200 in `benching/recorded`; the rates of
+instructions are documented ones (`gpus/throughput.py`) and fitted to nothing. Only the ratios of
+its times are meant to be used.
+
+Left out is how long an instruction waits for the one before it, and a barrier for the slowest warp:
+where few warps are there, or each waits often, a launch takes longer. So does one whose parts do
+not go on beside one another.
 """
 
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from course.gpus.limits import target_of
 from course.gpus.peaks import Gpu
+from course.gpus.throughput import clocks
 from course.lowering.memory_requests import SECTOR_BYTES
 
 REACHED = 0.88
@@ -60,6 +67,9 @@ class Work:
     """Exponentials, roots and the like."""
     dot: dict[str, float] = field(default_factory=dict)
     """Operations in the tensor cores, by type."""
+    instructions: dict[str, float] = field(default_factory=dict)
+    """Instructions of warps by the unit that computes them, as `gpus.throughput` calls it; empty
+    where the machine code was not read."""
     dot_share: float = 1
     """The part of the tensor cores' rate that the chosen instruction can reach."""
     even: bool = False
@@ -69,22 +79,32 @@ class Work:
     def parts(self) -> dict[str, float]:
         """Microseconds by what takes them."""
         gpu, busiest = self.gpu, self.imbalance
-        clocks = gpu.multiprocessors * (gpu.clock_mhz or CLOCK_MHZ)  # in a microsecond
-        l2_bytes = clocks * L1_BYTES_A_CLOCK * L2_REACHED
+        clocks_a_us = gpu.multiprocessors * (gpu.clock_mhz or CLOCK_MHZ)
+        l2_bytes = clocks_a_us * L1_BYTES_A_CLOCK * L2_REACHED
         memory_bytes = gpu.memory * 1e6 * (1 if gpu.measured else REACHED)
         simple = sum(count / gpu.vector_rate(kind) for kind, count in self.simple.items())
         dot = sum(count / (gpu.dot_rate(kind) or math.inf) for kind, count in self.dot.items())
         special = self.special / gpu.special if gpu.special else 0
+        issue, _ = self.issue
         l1 = self.l1_sectors * SECTOR_BYTES / L1_BYTES_A_CLOCK
         return {
             "memory": self.memory_sectors * SECTOR_BYTES / memory_bytes,
             "L2": self.l2_sectors * SECTOR_BYTES / l2_bytes,
-            "loads and stores": max(l1, self.requests * REQUEST_CLOCKS) / clocks * busiest,
+            "loads and stores": max(l1, self.requests * REQUEST_CLOCKS) / clocks_a_us * busiest,
             "arithmetic": (simple + special) / 1e6 * busiest,
+            "instructions": issue / clocks_a_us * busiest,
             "tensor cores": dot / self.dot_share / 1e6 * busiest,
             "waiting for loads": self.waves * (START_US + self.rounds * LATENCY_US),
             "starting programs": self.programs * PROGRAM_NS / 1e3,
         }
+
+    @property
+    def issue(self) -> tuple[float, str]:
+        """The clocks that one multiprocessor would take for all instructions, and the unit that
+        takes them, or "issue"."""
+        if not self.instructions:
+            return 0, "issue"
+        return clocks(self.instructions, self.gpu, target_of(self.gpu.target))
 
     @property
     def imbalance(self) -> float:

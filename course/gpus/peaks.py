@@ -11,6 +11,7 @@ Dense rates, a fused multiply-add counted as two operations. Sources:
     T4                  NVIDIA Turing GPU Architecture (2018) and T4 datasheet (which rounds the
                         bandwidth to 0.3 TB/s)
     MI300X              AMD CDNA 3 white paper and MI300X data sheet
+The size of the L2 cache: the same papers; of the H200 it is the H100's.
 Special functions: 16 results a clock and multiprocessor (NVIDIA, CUDA programming guide, throughput
 of native arithmetic instructions) at the boost clock; AMD publishes none.
 The L2 cache's speed is published for none of them: it is the recorded one, where there is a record.
@@ -47,6 +48,8 @@ class Gpu:
     special_published: bool = True
     memory_gb: int = 0
     """Memory in 10^9 bytes, as it is sold; 0 where it was not noted."""
+    l2_mb: int = 0
+    """The L2 cache in 10^6 bytes, as published; 0 where it was not noted."""
     l2: float | None = None
     """What the L2 cache answers, in TB/s: always measured. None where nobody has."""
     measured: str = ""
@@ -83,19 +86,19 @@ _ALL = (
         "A100", ("NVIDIA A100-SXM4-80GB",), "sm_80", memory=2.039,
         vector={"fp64": 9.7, "fp32": 19.5, "bf16": 39, "fp16": 78},
         dot={"fp64": 19.5, "tf32": 156, "bf16": 312, "fp16": 312, "int8": 624},
-        multiprocessors=108, clock_mhz=1410, memory_gb=80,
+        multiprocessors=108, clock_mhz=1410, memory_gb=80, l2_mb=40,
     ),
     Gpu(
         "H100", ("NVIDIA H100 80GB HBM3",), "sm_90", memory=3.35,
         vector={"fp64": 33.5, "fp32": 66.9, **_HALF_H100},
         dot={"fp64": 66.9, **_TENSOR_H100},
-        multiprocessors=132, clock_mhz=1980, memory_gb=80,
+        multiprocessors=132, clock_mhz=1980, memory_gb=80, l2_mb=50,
     ),
     Gpu(
         "H200", ("NVIDIA H200",), "sm_90", memory=4.8,
         vector={"fp64": 34, "fp32": 67, **_HALF_H100},
         dot={"fp64": 67, **_TENSOR_H100},
-        multiprocessors=132, clock_mhz=1980, memory_gb=141, l2=_L2_H200,
+        multiprocessors=132, clock_mhz=1980, memory_gb=141, l2_mb=50, l2=_L2_H200,
     ),
     Gpu(
         "B200", ("NVIDIA B200",), "sm_100", memory=8.0,
@@ -107,12 +110,12 @@ _ALL = (
         "RTX 4090", ("NVIDIA GeForce RTX 4090",), "sm_89", memory=1.008,
         vector={"fp64": 1.29, "fp32": 82.6, "bf16": 82.6, "fp16": 82.6},
         dot={"tf32": 82.6, "bf16": 165.2, "fp16": 330.3, "fp8": 660.6, "int8": 660.6},
-        multiprocessors=128, clock_mhz=2520, memory_gb=24,
+        multiprocessors=128, clock_mhz=2520, memory_gb=24, l2_mb=72,
     ),
     Gpu(
         "T4", ("Tesla T4", "NVIDIA T4"), "sm_75", memory=0.32,
         vector={"fp64": 0.254, "fp32": 8.1, "fp16": 16.2}, dot={},
-        multiprocessors=40, clock_mhz=1590, memory_gb=16,
+        multiprocessors=40, clock_mhz=1590, memory_gb=16, l2_mb=4,
     ),
     Gpu(
         "MI300X", ("AMD Instinct MI300X",), "gfx942", memory=5.3,

@@ -35,7 +35,7 @@ def outer_sum_kernel(x_ptr, y_ptr, out_ptr, K, N, M_BLOCK: tl.constexpr, N_BLOCK
     rows = tl.program_id(axis=0) * M_BLOCK + tl.arange(0, M_BLOCK)
     columns = tl.program_id(axis=1) * N_BLOCK + tl.arange(0, N_BLOCK)
     total = tl.zeros([M_BLOCK, N_BLOCK], tl.float32)
-    for k in tl.range(0, K, num_stages=3):
+    for k in tl.range(0, K, num_stages=2):
         x, y = tl.load(x_ptr + k * N + rows), tl.load(y_ptr + k * N + columns)
         total += x[:, None] * y[None, :]
     tl.store(out_ptr + rows[:, None] * N + columns[None, :], total)

@@ -16,9 +16,11 @@ from tests.diagnosing import (
     kernels_facts,
     kernels_gathers,
     kernels_grid,
+    kernels_instructions,
     kernels_loops,
     kernels_registers,
     kernels_sectors,
+    kernels_sharing,
     kernels_widths,
 )
 
@@ -34,6 +36,8 @@ PAIRS = [
     kernels_loops.TOLD,
     *kernels_dots.PAIRS,
     *kernels_grid.PAIRS,
+    *kernels_instructions.PAIRS,
+    *kernels_sharing.PAIRS,
 ]
 
 
@@ -146,6 +150,43 @@ def test_one_of_each_pair_of_neighbors_is_to_be_moved_with_the_other():
     assert all("tl.split" in finding.change for finding in findings)
     (column, *_) = diagnosed(kernels_sectors.PAIRS[0].slow).findings
     assert "tl.split" not in column.change
+
+
+HASHED, NOISE, DECAY, MOMENTS = kernels_instructions.PAIRS
+
+
+def test_the_instructions_of_an_element_are_told_with_the_line_of_most():
+    (finding,) = diagnosed(HASHED.slow).findings
+    assert finding.text == "h = (h ^ (h >> 15)) * 0x2C1B3C6D"
+    assert "for its integer arithmetic and logic" in finding.what
+    # Of each round a multiplication, and a shift and an exclusive or in one or two instructions.
+    assert 2 * 48 <= int(finding.what.split()[0]) <= 4 * 48
+
+
+def test_random_numbers_of_which_three_in_four_are_thrown_away_are_to_be_used():
+    (finding,) = diagnosed(NOISE.slow).findings
+    assert "tl.rand4x" in finding.change and "tl.rand(seed, i)" in finding.text
+    assert "tl.rand4x" not in diagnosed(HASHED.slow).findings[0].change
+
+
+def test_one_number_in_float64_is_named_and_no_fact_says_it_again():
+    said = diagnosed(DECAY.slow)
+    (finding,) = said.findings
+    assert finding.change.startswith("make rate_ptr float32 before it meets a block")
+    assert not any("float64" in fact for fact in said.facts)
+
+
+def test_reductions_of_a_loop_are_told_by_their_shuffles_and_barriers():
+    finding, *_ = diagnosed(MOMENTS.slow).findings
+    # Two sums, each over 32 lanes and then over 16 warps: 5 and 4 steps.
+    assert "in each of 32 iterations: 18 shuffles" in finding.what
+    assert "of each of 16 warps" in finding.what
+
+
+def test_loads_that_many_programs_share_are_told_with_the_axis_along_which_they_do():
+    (finding,) = diagnosed(kernels_sharing.PAIRS[0].slow).findings
+    assert finding.what.startswith("load x_ptr: each byte is loaded by 8.0 programs")
+    assert "does not depend on axis 0 of the grid" in finding.why
 
 
 def test_what_a_thread_takes_by_several_wide_instructions_is_no_waste():

@@ -136,15 +136,14 @@ def test_the_metrics_say_what_the_lesson_says_of_them(lesson):
     us = list(metrics.us.values())
     assert round(us[1]) == 203 and 7 < us[0] / us[2] < 7.5
     assert f"{metrics.bytes / us[2] / 1e6:.1f}" == "2.6"
-    estimated = [
-        softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32, **options).estimated_us
+    spilled, tiles = [
+        softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32, **options).work
         for options in ({}, {"num_warps": 8})
     ]
-    assert (round(estimated[1]), round(us[2])) == (32, 51)
-    assert round(estimated[0]) == 41 and all(
-        estimate / measured < EXPLAINED
-        for estimate, measured in zip(estimated, us[1:], strict=True)
-    )
+    assert (round(tiles.us), round(us[2])) == (32, 51) and tiles.us / us[2] < EXPLAINED
+    assert round(spilled.us) == 174 and spilled.us / us[1] > EXPLAINED
+    assert sum(spills[each] for each in of_spills) == 18_776_064
+    assert spilled.l1_sectors - tiles.l1_sectors == 18_776_064
     x = empty(1024, 16384)
     resources = lower(
         lesson.tiles_kernel, x, x, 1024, 16384, BLOCK_ROWS=1024, BLOCK_COLS=32, num_warps=8,

@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator
 
 from ..evidence import Evidence
 from ..result import Finding
-from . import facts, grid, pipelining, registers, sectors, tensor_cores, widths
+from . import (
+    facts,
+    grid,
+    instructions,
+    pipelining,
+    registers,
+    sectors,
+    sharing,
+    tensor_cores,
+    widths,
+)
 
 Rule = Callable[[Evidence], Iterator[Finding]]
 
@@ -16,6 +26,10 @@ RANKED: tuple[Rule, ...] = (
     pipelining.unpipelined,
     tensor_cores.no_tensor_core,
     tensor_cores.older_instruction,
+    instructions.float64,
+    instructions.reductions,
+    instructions.many,
+    sharing.shared_reads,
     grid.too_few,
     grid.ragged,
     grid.too_small,

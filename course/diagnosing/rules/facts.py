@@ -11,6 +11,7 @@ from course.tracing.coalescing import WIDEST_BYTES
 
 from ..evidence import Evidence
 from ..shared_memory import conflicts_of
+from .instructions import float64 as by_accident
 
 OFTEN = 2.0
 """Sectors that blocks ask for, for each that memory moves, from which on it is told."""
@@ -33,9 +34,9 @@ def divisions(evidence: Evidence) -> Iterator[str]:
 
 
 def float64(evidence: Evidence) -> Iterator[str]:
-    """Arithmetic in float64."""
+    """Arithmetic in float64, where it is no cause by itself."""
     work = evidence.work
-    if work is None or not (count := work.simple.get("fp64")):
+    if work is None or not (count := work.simple.get("fp64")) or any(by_accident(evidence)):
         return
     times = evidence.gpu.vector_rate("fp32") / evidence.gpu.vector_rate("fp64")
     yield (

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.gpus.throughput import OTHER
 from course.tracing.coalescing import WIDEST_BYTES
 
 from ..evidence import Evidence
@@ -81,6 +82,7 @@ def too_small(evidence: Evidence) -> Iterator[Finding]:
         work,
         programs=math.ceil(work.programs / LARGER),
         requests=work.requests - _requests_saved(evidence),
+        instructions=_instructions_of_larger(evidence, work),
     )
     if moved > SMALL_BYTES or work.us / mended.us < LEAST_GAIN:
         return
@@ -107,6 +109,18 @@ def _why_small(evidence: Evidence, work: Work) -> str:
             "threads ask for what others ask for too"
         )
     return "; and ".join(reasons or ["a thread moves less than one instruction could"]) + "."
+
+
+def _instructions_of_larger(evidence: Evidence, work: Work) -> dict[str, float]:
+    """The launch's instructions in larger programs: what begins and ends a program is run less
+    often, and threads that had no element of their own get one."""
+    largest = max((access.block for access in evidence.accesses), default=0)
+    share = largest / evidence.threads
+    left = max(1, LARGER * share) / max(1, share) / LARGER
+    return {
+        unit: count * (1 / LARGER if unit == OTHER else left)
+        for unit, count in work.instructions.items()
+    }
 
 
 def _requests_saved(evidence: Evidence) -> float:

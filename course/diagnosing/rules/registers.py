@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.gpus.throughput import LOCAL
 from course.lowering.occupancy import REGISTER_UNIT, SM_PARTITIONS, SM_REGISTERS
 
 from ..evidence import Evidence
@@ -20,7 +21,14 @@ def spilled(evidence: Evidence) -> Iterator[Finding]:
         return
     mended = None
     if work is not None:
-        mended = replace(work, l1_sectors=work.l1_sectors - evidence.spilled_sectors)
+        spilled, units = evidence.spilled, work.instructions
+        mended = replace(
+            work,
+            l1_sectors=work.l1_sectors - spilled.l1,
+            l2_sectors=work.l2_sectors - spilled.l2,
+            memory_sectors=work.memory_sectors - spilled.memory,
+            instructions={unit: count for unit, count in units.items() if unit != LOCAL},
+        )
     yield Finding(
         cause="spills",
         what=(

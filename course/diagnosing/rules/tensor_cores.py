@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.gpus import throughput as unit
 from course.lowering.source_map import SourceLine
 
 from ..evidence import Evidence
@@ -18,7 +19,7 @@ TENSOR_TYPE = {"f32": "tf32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
 
 def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:
     """Products that multiply-adds do, one by one."""
-    dots = _dots(evidence)
+    dots = dots_of(evidence)
     if not dots or evidence.dot_instruction or not evidence.gpu.dot:
         return
     line, row = dots[0]
@@ -34,7 +35,12 @@ def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:
         for operand, number_of in counts.dot.items():
             key = operand if operand in evidence.gpu.vector else "fp32"
             simple[key] -= number_of * evidence.scale
-        mended = replace(work, simple=simple, dot={TENSOR_TYPE.get(kind, "fp16"): operations})
+        mended = replace(
+            work,
+            simple=simple,
+            dot={TENSOR_TYPE.get(kind, "fp16"): operations},
+            instructions=_without_products(evidence, {line for line, _ in dots}),
+        )
     why, change = _reason(evidence, kind, row)
     number = f"{len(dots)} tl.dot, " if len(dots) > 1 else ""
     yield Finding(
@@ -45,6 +51,19 @@ def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:
         mended=mended,
         line=line.number if line else 0,
         text=line.text.strip() if line else "",
+    )
+
+
+def _without_products(evidence: Evidence, lines: set[SourceLine | None]) -> dict[str, float]:
+    """The launch's instructions without what tl.dot's lines compute outside the tensor cores."""
+    executed, work = evidence.executed, evidence.work
+    assert work is not None
+    if executed is None:
+        return work.instructions
+    frames = {line.frame for line in lines if line}
+    units = (unit.FLOAT16, unit.FLOAT32, unit.FLOAT64, unit.SHARED)
+    return evidence.instructions_without(
+        lambda each, _: each.unit in units and executed.line(each) in frames
     )
 
 
@@ -76,7 +95,7 @@ def _reason(evidence: Evidence, kind: str, row: str) -> tuple[str, str]:
 
 def older_instruction(evidence: Evidence) -> Iterator[Finding]:
     """Products by mma.sync where the GPU has the faster wgmma."""
-    work, dots = evidence.work, _dots(evidence)
+    work, dots = evidence.work, dots_of(evidence)
     if evidence.target.dot != "wgmma" or evidence.dot_instruction != "mma" or not dots:
         return
     line, row = dots[0]
@@ -105,7 +124,7 @@ def older_instruction(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _dots(evidence: Evidence) -> list[tuple[SourceLine | None, str]]:
+def dots_of(evidence: Evidence) -> list[tuple[SourceLine | None, str]]:
     """The products of the TTIR, or of Gluon's TTGIR, each with its line."""
     stage = "ttgir" if evidence.gluon else "ttir"
     rows = evidence.lowered.text(stage).split("\n")
