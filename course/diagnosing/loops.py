@@ -83,5 +83,5 @@ def _stages_asked_for(lowered: Lowered) -> dict[tuple[str, int], int]:
         return stages
     for number, row in enumerate(lowered.ttir.split("\n"), start=1):
         if (match := _STAGES.search(row)) and (line := lowered.lines.back("ttir", number)):
-            stages[line.frame] = int(match[1])
+            stages.setdefault(line.frame, int(match[1]))  # unrolling leaves a loop of 1 behind it
     return stages

@@ -42,6 +42,20 @@ def row_sum_ahead_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def product_unrolled_kernel(a_ptr, b_ptr, c_ptr, K, BLOCK: tl.constexpr):
+    """The product of `product_while_kernel`, two blocks in each iteration: the compiler adds a loop
+    for one that is left over, and pipelines the first alone."""
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    columns, ks = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
+    for k in tl.range(0, K, BLOCK, num_stages=3, loop_unroll_factor=2):
+        a = tl.load(a_ptr + rows[:, None] * K + k + ks[None, :])
+        b = tl.load(b_ptr + (k + ks[:, None]) * BLOCK + columns[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + rows[:, None] * BLOCK + columns[None, :], acc)
+
+
+@triton.jit
 def scan_kernel(x_ptr, out_ptr, n, width, BLOCK: tl.constexpr):
     """Running sums down the columns, one row in each iteration."""
     i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
@@ -62,6 +76,11 @@ PAIRS = (
         "pipelining",
         Launch(product_while_kernel, (ROWS // 64,), (*OPERANDS, DEPTH, 64)),
         product(ROWS, DEPTH),
+    ),
+    Pair(
+        "pipelining",
+        product(ROWS, DEPTH, num_stages=1),
+        Launch(product_unrolled_kernel, (ROWS // 64,), (*OPERANDS, DEPTH, 64)),
     ),
     Pair(
         "pipelining",

@@ -20,6 +20,8 @@ DEPTH = 3
 def unpipelined(evidence: Evidence) -> Iterator[Finding]:
     """Loops that load when the values are wanted."""
     for loop in evidence.loops:
+        if _left_over(loop, evidence.loops):
+            continue
         rounds = _rounds(evidence, loop)
         if not loop.plain or (rounds is not None and rounds < FEWEST_ROUNDS):
             continue
@@ -31,6 +33,11 @@ def unpipelined(evidence: Evidence) -> Iterator[Finding]:
         useless = finding.mended and work and work.us / finding.mended.us < LEAST_GAIN
         if loop.dots or not useless:
             yield finding
+
+
+def _left_over(loop: Loop, loops: list[Loop]) -> bool:
+    """Whether a loop does what unrolling left over: it has the line of one before it."""
+    return any(loop.line and other.line == loop.line for other in loops[: loops.index(loop)])
 
 
 def _rounds(evidence: Evidence, loop: Loop) -> float | None:
