@@ -79,13 +79,13 @@ PAIRS = (
     ),
     Pair(
         "pipelining",
-        product(ROWS, DEPTH, num_stages=1),
-        Launch(product_unrolled_kernel, (ROWS // 64,), (*OPERANDS, DEPTH, 64)),
+        Launch(row_sum_kernel, (132,), SUMS),
+        Launch(row_sum_ahead_kernel, (132,), SUMS),
     ),
     Pair(
         "pipelining",
-        Launch(row_sum_kernel, (132,), SUMS),
-        Launch(row_sum_ahead_kernel, (132,), SUMS),
+        product(ROWS, DEPTH, num_stages=1),
+        Launch(product_unrolled_kernel, (ROWS // 64,), (*OPERANDS, DEPTH, 64)),
     ),
 )
 
