@@ -2,27 +2,27 @@
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
 
 from triton.runtime.jit import JITFunction
 
 from course.errors import CourseError
-from course.type_names import AnyValue, Kernel
+from course.type_names import Kernel
 
+from .constants import unwrapped
+from .kernel_values import Argument
 from .machine import Machine
 from .partitions import ORDERS, Order
 from .problems import HazardError
 from .tensors import Storages
-from .values import plain
 
 
 def simulate(
     kernel: Kernel,
-    grid: Any,
-    *args: AnyValue,
+    grid: int | tuple[int, ...],
+    *args: Argument,
     num_warps: int = 4,
     orders: Sequence[Order] = ORDERS,
-    **kwargs: AnyValue,
+    **kwargs: Argument,
 ) -> None:
     """Run a Gluon kernel in Python, one program after the other, and write what it writes.
 
@@ -49,7 +49,7 @@ def simulate(
     for order in orders:
         results.append(storages := Storages())
         arguments = {
-            name: plain(value) if name in constants else storages.argument(name, value)
+            name: unwrapped(value) if name in constants else storages.argument(name, value)
             for name, value in bound.arguments.items()
         }
         for program in range(programs):
@@ -62,7 +62,7 @@ def simulate(
 
 
 def _bound(
-    kernel: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], num_warps: int
+    kernel: JITFunction, args: tuple[Argument, ...], kwargs: dict[str, Argument], num_warps: int
 ) -> inspect.BoundArguments:
     """A launch's arguments by name. A kernel may take num_warps as well."""
     signature = inspect.signature(kernel.fn)

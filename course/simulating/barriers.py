@@ -5,19 +5,14 @@ for and all the bytes that were announced have come. `wait(barrier, phase)` goes
 of that number has ended; the phase before the first one counts as ended.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, SupportsIndex
 
 from .problems import HazardError, OnlyKnown
+from .under_way import Effect
 
 if TYPE_CHECKING:
     from .proxies import Access
-
-Land = Callable[[], None]
-"""Makes an asynchronous copy's data arrive."""
 
 
 @dataclass
@@ -31,7 +26,7 @@ class Barrier:
     bytes_missing: int = 0
     ended: int = 0
     """Phases that have ended."""
-    copies: list[Land] = field(default_factory=list)
+    copies: list[Effect] = field(default_factory=list)
     """Copies under way that will signal it."""
     handed_over: "list[Access]" = field(default_factory=list)
     """What those knew who have arrived in this phase."""
@@ -59,7 +54,7 @@ class Barrier:
         self.bytes_missing -= count
         self._end_phase()
 
-    def has_ended(self, phase: Any) -> bool:
+    def has_ended(self, phase: int) -> bool:
         self._initialized("wait for")
         if phase not in (0, 1):
             raise HazardError(
@@ -67,7 +62,7 @@ class Barrier:
             )
         return self.ended % 2 != phase
 
-    def waited_for(self, phase: Any) -> str:
+    def waited_for(self, phase: int) -> str:
         """What a wait for it lacks, in words."""
         lacking = []
         if self.missing:
@@ -98,21 +93,20 @@ class Barrier:
 class Barriers(OnlyKnown):
     """What allocate_mbarrier gives: one barrier, or several to index."""
 
-    barriers: np.ndarray
+    barriers: list[Barrier]
     name: str
 
-    def index(self, number: Any) -> "Barriers":
-        number = int(number)
-        if not 0 <= number < len(self.barriers):
+    def index(self, number: SupportsIndex) -> "Barriers":
+        place = int(number)
+        if not 0 <= place < len(self.barriers):
             raise HazardError(
-                f"{self.name} has {len(self.barriers)} barriers, and no number {number}."
+                f"{self.name} has {len(self.barriers)} barriers, and no number {place}."
             )
-        return Barriers(self.barriers[number : number + 1], f"{self.name}[{number}]")
+        return Barriers([self.barriers[place]], f"{self.name}[{place}]")
 
     @property
     def one(self) -> Barrier:
         """The barrier that is meant."""
         if len(self.barriers) != 1:
             raise HazardError(f"{self.name} are several barriers: take one by .index(…).")
-        barrier: Barrier = self.barriers[0]
-        return barrier
+        return self.barriers[0]

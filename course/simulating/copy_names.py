@@ -1,16 +1,18 @@
 """`tma` and `async_copy` as a simulated kernel sees them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
 
 from .barriers import Barriers
+from .constants import Constant
 from .memory import Buffer, Memory, Pending
 from .problems import SimulationError
 from .program import Program
 from .tensors import Descriptor
-from .values import Pointer, plain
+from .values import Operand, Pointer, plain
 
 
 class TmaNames:
@@ -22,11 +24,11 @@ class TmaNames:
     def async_load(
         self,
         tensor_desc: Descriptor,
-        coord: Any,
+        coord: Sequence[SupportsIndex],
         barrier: Barriers,
         result: Buffer,
-        pred: Any = True,
-        **_: Any,
+        pred: Operand = True,
+        **_: Constant,
     ) -> None:
         if not plain(pred):
             return
@@ -47,20 +49,24 @@ class TmaNames:
         self._program.turns.pause()
 
     def async_store(
-        self, tensor_desc: Descriptor, coord: Any, src: Buffer, cache_policy: Any = None
+        self,
+        tensor_desc: Descriptor,
+        coord: Sequence[SupportsIndex],
+        src: Buffer,
+        cache_policy: Constant = None,
     ) -> None:
         self._fit(tensor_desc, src)
         memory = self._program.memory
         places, inside = tensor_desc.places(coord)
         pending = memory.begin("copied out", src, "nobody has waited with tma.store_wait")
         store = Store(memory, pending, tensor_desc.storage, places[inside], inside)
-        self._program.own("stores").append(store)
+        self._program.under_way.stores.append(store)
         self._program.stores.append(store)
         self._program.turns.pause()
 
-    def store_wait(self, pendings: Any, read_only: bool = True) -> None:
-        queue = self._program.own("stores")
-        for store in queue[: max(0, len(queue) - plain(pendings))]:
+    def store_wait(self, pendings: SupportsIndex, read_only: Operand = True) -> None:
+        queue = self._program.under_way.stores
+        for store in queue[: max(0, len(queue) - int(pendings))]:
             store.read()
             if not plain(read_only):
                 queue.remove(store)
@@ -106,7 +112,9 @@ class AsyncCopyNames:
     def __init__(self, program: Program) -> None:
         self._program = program
 
-    def async_load(self, smem: Buffer, pointer: Pointer, mask: Any = None, **_: Any) -> None:
+    def async_load(
+        self, smem: Buffer, pointer: Pointer, mask: Operand | None = None, **_: Constant
+    ) -> None:
         memory = self._program.memory
         places, wanted = pointer.places(mask)
         what = "nobody has waited with async_copy.wait_group"
@@ -117,14 +125,15 @@ class AsyncCopyNames:
             memory.noted("written by store", smem.array)  # cp.async writes as threads do
             memory.end(pending)
 
-        self._program.own("group").append(land)
+        self._program.under_way.group.append(land)
 
     def commit_group(self) -> None:
-        copies = self._program.own("group")[:]
-        self._program.own("group").clear()
-        self._program.own("groups").append(lambda: [land() for land in copies])
+        under_way = self._program.under_way
+        under_way.groups.append(under_way.group)
+        under_way.group = []
 
-    def wait_group(self, num_outstanding: Any = 0) -> None:
-        groups = self._program.own("groups")
-        while len(groups) > plain(num_outstanding):
-            groups.pop(0)()
+    def wait_group(self, num_outstanding: SupportsIndex = 0) -> None:
+        groups = self._program.under_way.groups
+        while len(groups) > int(num_outstanding):
+            for land in groups.pop(0):
+                land()

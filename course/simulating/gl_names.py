@@ -1,16 +1,31 @@
 """`gl` as a simulated kernel sees it."""
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence, Sized
 from functools import partial
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
+from numpy.typing import ArrayLike
 from triton.experimental.gluon import language as gl
 
+from .constants import Constant, Layout, SharedLayout, unwrapped
+from .kernel_values import KernelFunction, Value
 from .memory import Buffer
 from .problems import SimulationError
 from .program import Program
-from .values import NUMPY, Block, Pointer, elementwise, plain, rounded, small_integer, undefined
+from .values import (
+    NUMPY,
+    Block,
+    Operand,
+    Pointer,
+    Shape,
+    elementwise,
+    plain,
+    rounded,
+    small_integer,
+    undefined,
+)
 
 LAYOUTS = tuple(name for name in dir(gl) if name.endswith("Layout"))
 TYPES = (
@@ -19,9 +34,9 @@ TYPES = (
 )
 
 
-def elementwise_functions() -> dict[str, Any]:
+def elementwise_functions() -> dict[str, Callable[..., Block]]:
     """Functions of `gl` that NumPy computes element by element, by their names."""
-    functions: dict[str, Callable[..., Any]] = {
+    functions: dict[str, Callable[..., ArrayLike]] = {
         "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sqrt": np.sqrt,
         "abs": np.abs, "maximum": np.fmax, "minimum": np.fmin, "floor": np.floor,
         "rsqrt": lambda x: 1 / np.sqrt(x), "fma": lambda x, y, z: x * y + z,
@@ -30,7 +45,7 @@ def elementwise_functions() -> dict[str, Any]:
     return {name: partial(elementwise, function) for name, function in functions.items()}
 
 
-def _refuse_lengths(functions: Any, num_warps: Any, num_regs: Any) -> None:
+def _refuse_lengths(functions: Sized, num_warps: Sized, num_regs: Sized | None) -> None:
     for name, numbers in (("worker_num_warps", num_warps), ("worker_num_regs", num_regs)):
         if numbers is not None and len(numbers) != len(functions) - 1:
             raise SimulationError(
@@ -57,20 +72,24 @@ class GlNames:
     def num_warps(self) -> int:
         return self._program.turns.current.num_warps
 
-    def arange(self, start: Any, end: Any, layout: Any = None) -> Block:
-        return Block(np.arange(plain(start), plain(end), dtype=np.int32), gl.int32, layout)
+    def arange(
+        self, start: SupportsIndex, end: SupportsIndex, layout: Layout | None = None
+    ) -> Block:
+        return Block(np.arange(int(start), int(end), dtype=np.int32), gl.int32, layout)
 
-    def full(self, shape: Any, value: Any, dtype: Any, layout: Any = None) -> Block:
-        array = np.full([*map(plain, shape)], plain(value))
+    def full(
+        self, shape: Shape, value: Operand, dtype: gl.dtype, layout: Layout | None = None
+    ) -> Block:
+        array = np.full([*map(operator.index, shape)], plain(value))
         return Block(rounded(array, dtype), dtype, layout)
 
-    def zeros(self, shape: Any, dtype: Any, layout: Any = None) -> Block:
+    def zeros(self, shape: Shape, dtype: gl.dtype, layout: Layout | None = None) -> Block:
         return self.full(shape, 0, dtype, layout)
 
-    def convert_layout(self, value: Block, layout: Any, assert_trivial: bool = False) -> Block:
+    def convert_layout(self, value: Block, layout: Layout, assert_trivial: bool = False) -> Block:
         return Block(value.values(), value.dtype, layout)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Block:
+    def where(self, condition: Operand, x: Operand, y: Operand) -> Block:
         typed = elementwise(np.add, x, y).dtype  # the type that x and y have together
         return elementwise(np.where, condition, x, y, dtype=typed)
 
@@ -83,21 +102,29 @@ class GlNames:
     def sum(self, value: Block, axis: int | None = None) -> Block:
         return self._reduced(np.sum, value.to(gl.int32) if small_integer(value) else value, axis)
 
-    def load(self, pointer: Pointer, mask: Any = None, other: Any = None, **_: Any) -> Block:
+    def load(
+        self,
+        pointer: Pointer,
+        mask: Operand | None = None,
+        other: Operand | None = None,
+        **_: Constant,
+    ) -> Block:
         """Lanes that are masked out hold `other`; without it, what nobody would expect there."""
         self._program.turns.step()
         places, wanted = pointer.places(mask)
-        other = undefined(pointer.dtype) if other is None else other
-        array = np.where(wanted, pointer.storage[np.where(wanted, places, 0)], plain(other))
+        filled = undefined(pointer.dtype) if other is None else plain(other)
+        array = np.where(wanted, pointer.storage[np.where(wanted, places, 0)], filled)
         return Block(rounded(array, pointer.dtype), pointer.dtype)
 
-    def store(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> None:
+    def store(
+        self, pointer: Pointer, value: Operand, mask: Operand | None = None, **_: Constant
+    ) -> None:
         self._program.turns.step()
         places, wanted = pointer.places(mask)
         array = np.broadcast_to(rounded(plain(value), pointer.dtype), places.shape)
         pointer.storage[places[wanted]] = array[wanted]
 
-    def static_assert(self, condition: Any, message: str = "") -> None:
+    def static_assert(self, condition: Operand, message: str = "") -> None:
         if not plain(condition):
             raise SimulationError(f"static_assert failed: {message}")
 
@@ -105,10 +132,10 @@ class GlNames:
         """All warps of a partition are one here."""
 
     def allocate_shared_memory(
-        self, element_ty: Any, shape: Any, layout: Any, value: Any = None
+        self, element_ty: gl.dtype, shape: Shape, layout: SharedLayout, value: Block | None = None
     ) -> Buffer:
         program = self._program
-        array = np.full([*map(plain, shape)], np.nan if element_ty.is_floating() else 0)
+        array = np.full([*map(operator.index, shape)], np.nan if element_ty.is_floating() else 0)
         array = array.astype(NUMPY[element_ty])
         name = program.assigned_name("shared memory")
         written = np.zeros(array.shape, bool)
@@ -118,8 +145,11 @@ class GlNames:
         return buffer
 
     def warp_specialize(
-        self, functions_and_args: Any, worker_num_warps: Any, worker_num_regs: Any = None
-    ) -> Any:
+        self,
+        functions_and_args: Sequence[tuple[KernelFunction, Sequence[Value]]],
+        worker_num_warps: Sequence[SupportsIndex],
+        worker_num_regs: Sequence[SupportsIndex] | None = None,
+    ) -> Value:
         """The first function runs in the program's own warps, the others beside it."""
         program, turns = self._program, self._program.turns
         _refuse_lengths(functions_and_args, worker_num_warps, worker_num_regs)
@@ -128,7 +158,7 @@ class GlNames:
                 "A partition cannot call gl.warp_specialize: call it once, from the kernel."
             )
         parent = turns.current
-        warps = [parent.num_warps, *map(plain, worker_num_warps)]
+        warps = [parent.num_warps, *map(int, worker_num_warps)]
         names = [function.__name__ for function, _ in functions_and_args]
         partitions = []
         for number, (function, arguments) in enumerate(functions_and_args):
@@ -136,7 +166,7 @@ class GlNames:
             if names.count(name) > 1:
                 name += f" ({before.count(name)})"
             partitions.append(program.partition(name, warps[number], function, *arguments))
-        partitions[0].state = parent.state  # the same warps, and what they have under way
+        partitions[0].under_way = parent.under_way  # the same warps, and what they have under way
         accesses, program.specialized = program.memory.accesses, True
         accesses.share(parent, partitions)
         result = turns.run(partitions)[0]
@@ -145,7 +175,7 @@ class GlNames:
         program.specialized = False
         return result
 
-    def _reduced(self, function: Any, value: Block, axis: int | None) -> Block:
-        axis = plain(axis)
+    def _reduced(self, function: Callable[..., ArrayLike], value: Block, axis: int | None) -> Block:
+        axis = unwrapped(axis)
         layout = None if axis is None else gl.SliceLayout(axis, value.layout)
         return Block(function(value.values(), axis=axis), value.dtype, layout)

@@ -1,20 +1,20 @@
 """One program of a kernel, run as Python with the names of its module replaced."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import CellType, FunctionType
-from typing import Any
+from typing import Protocol, Self, SupportsIndex, TypeGuard
 
 from triton.experimental.gluon import language as gl
 from triton.runtime.jit import JITFunction
 
-from course.type_names import AnyValue
-
+from .constants import unwrapped
+from .kernel_values import Aggregate, Value
 from .names import replacements
 from .partitions import Order, Turns
 from .problems import SimulationError, UnsupportedError
 from .program import Program
-from .values import Block, plain
+from .values import Block
 
 
 class Machine:
@@ -23,15 +23,15 @@ class Machine:
     def __init__(self, program: int, programs: int, num_warps: int, order: Order) -> None:
         self._program = Program(program, programs, num_warps, Turns(order))
         self._replacements = replacements(self._program)
-        self._modules: dict[int, dict[str, Any]] = {}
+        self._modules: dict[int, dict[str, object]] = {}
 
-    def run(self, kernel: JITFunction, arguments: dict[str, Any]) -> None:
+    def run(self, kernel: JITFunction, arguments: dict[str, Value]) -> None:
         function = partial(self._function(kernel), **arguments)
         program = self._program
         program.turns.run([program.partition(kernel.__name__, program.num_warps, function)])
         program.end()
 
-    def _function(self, kernel: JITFunction) -> Callable[..., Any]:
+    def _function(self, kernel: JITFunction) -> Callable[..., Value]:
         """A jitted function as Python's, with the names of its module replaced."""
         own = kernel.fn
         function = FunctionType(
@@ -49,22 +49,21 @@ class Machine:
         """A name that a kernel takes from the function around it, replaced."""
         return CellType(self._replaced(cell.cell_contents))
 
-    def _names(self, module: dict[str, Any]) -> dict[str, Any]:
+    def _names(self, module: dict[str, object]) -> dict[str, object]:
         if id(module) not in self._modules:
             names = self._modules[id(module)] = {"range": _range}
             names |= {name: self._replaced(value) for name, value in module.items()}
         return self._modules[id(module)]
 
-    def _replaced(self, value: Any) -> Any:
+    def _replaced(self, value: object) -> object:
+        """What a kernel finds under a name of its module, which may be anything."""
         if id(value) in self._replacements:
             return self._replacements[id(value)]
         if isinstance(value, JITFunction):
             return _Helper(self, value)
-        if isinstance(value, type) and getattr(value, "__triton_aggregate__", False):
-            return self._aggregate(value)
-        return plain(value) if isinstance(value, gl.constexpr) else value
+        return self._aggregate(value) if _is_aggregate(value) else unwrapped(value)
 
-    def _aggregate(self, original: Any) -> type:
+    def _aggregate(self, original: "AggregateClass") -> type[Aggregate]:
         """A class of a kernel, with its fields and methods."""
         fields, defaults = original.__aggregate_fields__, original.__aggregate_defaults__
         own_init = not hasattr(original.hash_attrs[0], "__triton_builtin__")
@@ -75,7 +74,7 @@ class Machine:
             if isinstance(value, JITFunction)
         }
 
-        def init(self: Any, *args: AnyValue, **kwargs: AnyValue) -> None:
+        def init(self: Aggregate, *args: Value, **kwargs: Value) -> None:
             if own_init:
                 raise UnsupportedError(
                     f"simulate does not know aggregates with an __init__ of their own, as "
@@ -89,7 +88,21 @@ class Machine:
                 )
             self.__dict__.update({name: machine._replaced(value) for name, value in values.items()})
 
-        return type(original.__name__, (), {"__init__": init, **methods})
+        return type(original.__name__, (Aggregate,), {"__init__": init, **methods})
+
+
+class AggregateClass(Protocol):
+    """A class under @aggregate, as Triton makes it."""
+
+    __name__: str
+    __aggregate_fields__: Mapping[str, object]
+    __aggregate_defaults__: dict[str, Value]
+    hash_attrs: list[Callable[..., None]]
+    """Its __init__, and then its methods."""
+
+
+def _is_aggregate(value: object) -> TypeGuard[AggregateClass]:
+    return isinstance(value, type) and getattr(value, "__triton_aggregate__", False)
 
 
 class _Helper:
@@ -99,17 +112,17 @@ class _Helper:
         self._machine, self._kernel = machine, kernel
         self.__name__ = kernel.__name__
 
-    def __call__(self, *args: AnyValue, **kwargs: AnyValue) -> Any:
+    def __call__(self, *args: Value, **kwargs: Value) -> Value:
         return self._machine._function(self._kernel)(*args, **kwargs)
 
 
 class _Method(_Helper):
     """A jitted method of an aggregate."""
 
-    def __get__(self, instance: Any, owner: Any) -> Any:
+    def __get__(self, instance: Aggregate | None, owner: type) -> Self | partial[Value]:
         return self if instance is None else partial(self, instance)
 
 
-def _range(*bounds: Any) -> Any:
+def _range(*bounds: SupportsIndex) -> Iterator[Block]:
     """`range` of a kernel, whose numbers are scalars of 32 bits."""
-    return (Block(number, gl.int32) for number in range(*map(plain, bounds)))
+    return (Block(number, gl.int32) for number in range(*bounds))

@@ -1,12 +1,13 @@
 """`mbarrier` as a simulated kernel sees it."""
 
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
+from typing import SupportsIndex
 
 from .barriers import Barrier, Barriers
+from .constants import unwrapped
+from .memory import Buffer
 from .program import Program, kernel_frame
-from .values import plain
+from .values import Operand, plain
 
 
 class MbarrierNames:
@@ -15,27 +16,27 @@ class MbarrierNames:
     def __init__(self, program: Program) -> None:
         self._program = program
 
-    def allocate_mbarrier(self, batch: Any = None, two_ctas: bool = False) -> Barriers:
+    def allocate_mbarrier(self, batch: int | None = None, two_ctas: bool = False) -> Barriers:
         name = self._program.assigned_name("a barrier")
-        count = plain(batch) or 1
-        names = [name] if plain(batch) is None else [f"{name}[{i}]" for i in range(count)]
-        barriers = np.empty(count, object)
-        barriers[:] = [Barrier(each) for each in names]
-        return Barriers(barriers, name)
+        count = unwrapped(batch)
+        names = [name] if count is None else [f"{name}[{i}]" for i in range(count or 1)]
+        return Barriers([Barrier(each) for each in names], name)
 
-    def init(self, mbarrier: Barriers, count: Any) -> None:
-        mbarrier.one.init(plain(count))
+    def init(self, mbarrier: Barriers, count: SupportsIndex) -> None:
+        mbarrier.one.init(int(count))
 
     def invalidate(self, mbarrier: Barriers) -> None:
         mbarrier.one.count = 0
 
-    def expect(self, mbarrier: Barriers, bytes_per_cta: Any, pred: Any = True) -> None:
+    def expect(
+        self, mbarrier: Barriers, bytes_per_cta: SupportsIndex, pred: Operand = True
+    ) -> None:
         if plain(pred):
-            self._arrive(mbarrier.one, 1, plain(bytes_per_cta))
+            self._arrive(mbarrier.one, 1, int(bytes_per_cta))
 
-    def arrive(self, mbarrier: Barriers, *, count: Any = 1, pred: Any = True) -> None:
+    def arrive(self, mbarrier: Barriers, *, count: SupportsIndex = 1, pred: Operand = True) -> None:
         if plain(pred):
-            self._arrive(mbarrier.one, plain(count))
+            self._arrive(mbarrier.one, int(count))
 
     def _arrive(self, barrier: Barrier, count: int, announced: int = 0) -> None:
         memory, turns = self._program.memory, self._program.turns
@@ -43,18 +44,24 @@ class MbarrierNames:
         barrier.arrive(count, announced)
         turns.pause()
 
-    def wait(self, mbarrier: Barriers, phase: Any, pred: Any = True, deps: Any = ()) -> None:
-        barrier, phase = mbarrier.one, int(plain(phase))
+    def wait(
+        self,
+        mbarrier: Barriers,
+        phase: SupportsIndex,
+        pred: Operand = True,
+        deps: Sequence[Buffer] = (),
+    ) -> None:
+        barrier, parity = mbarrier.one, int(phase)
         if not plain(pred):
             return
         line = kernel_frame().f_lineno
 
         def has_ended() -> bool:
-            while not barrier.has_ended(phase) and barrier.copies:
+            while not barrier.has_ended(parity) and barrier.copies:
                 barrier.copies.pop(0)()  # as late as it may, and no more than the wait is for
-            return barrier.has_ended(phase)
+            return barrier.has_ended(parity)
 
         has_ended()  # refuses a barrier that was never initialized, here and not in the schedule
         turns = self._program.turns
-        turns.wait(has_ended, lambda: f"{barrier.waited_for(phase)} (line {line})")
+        turns.wait(has_ended, lambda: f"{barrier.waited_for(parity)} (line {line})")
         self._program.memory.accesses.take_over(barrier, turns.current)

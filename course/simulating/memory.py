@@ -5,16 +5,19 @@ product when it is waited for. So what was not waited for is not there, and the 
 is stopped, where a GPU may give the right answer by luck.
 """
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal, SupportsIndex
 
 import numpy as np
+from triton.experimental.gluon import language as gl
 
+from .constants import Layout, SharedLayout
 from .partitions import Turns
 from .problems import HazardError, OnlyKnown
 from .proxies import Accesses, Act
-from .values import Block, plain, rounded
+from .values import Block, Shape, rounded
 
 Use = Literal["copied into", "multiplied", "copied out"]
 
@@ -83,8 +86,8 @@ class Buffer(OnlyKnown):
 
     memory: Memory
     array: np.ndarray
-    dtype: Any
-    layout: Any
+    dtype: gl.dtype
+    layout: SharedLayout
     name: str
     written: np.ndarray
     """Of the shape of `array`: what holds a value."""
@@ -93,24 +96,25 @@ class Buffer(OnlyKnown):
     def shape(self) -> list[int]:
         return list(self.array.shape)
 
-    def index(self, number: Any) -> "Buffer":
-        number = int(plain(number))
-        if not 0 <= number < len(self.array):
-            raise HazardError(f"{self.name} has {len(self.array)} buffers, and no number {number}.")
-        return self._view(lambda array: array[number], f"{self.name}[{number}]")
+    def index(self, number: SupportsIndex) -> "Buffer":
+        place = int(number)
+        if not 0 <= place < len(self.array):
+            raise HazardError(f"{self.name} has {len(self.array)} buffers, and no number {place}.")
+        return self._view(lambda array: array[place], f"{self.name}[{place}]")
 
     def slice(self, start: int, length: int, dim: int = 0) -> "Buffer":
         keys = [slice(None)] * self.array.ndim
         keys[dim] = slice(start, start + length)
         return self._view(lambda array: array[tuple(keys)])
 
-    def permute(self, order: Any) -> "Buffer":
+    def permute(self, order: Sequence[SupportsIndex]) -> "Buffer":
         return self._view(lambda array: array.transpose(tuple(order)))
 
-    def reshape(self, shape: Any) -> "Buffer":
-        return self._view(lambda array: array.reshape(tuple(map(plain, shape)), copy=False))
+    def reshape(self, shape: Shape) -> "Buffer":
+        sizes = tuple(map(operator.index, shape))
+        return self._view(lambda array: array.reshape(sizes, copy=False))
 
-    def load(self, layout: Any = None) -> Block:
+    def load(self, layout: Layout | None = None) -> Block:
         """Read into registers."""
         self.memory.refuse(self, ("copied into",), "is read")
         self.refuse_unwritten("read")

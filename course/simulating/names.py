@@ -1,7 +1,8 @@
 """What a simulated kernel may call: names of `gl`, `mbarrier`, `tma` and others, and no more."""
 
 import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import NoReturn
 
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import ampere, hopper
@@ -18,16 +19,16 @@ from .values import plain
 class Names:
     """A module as a simulated kernel sees it: what is missing is refused by its name."""
 
-    def __init__(self, module: str, **known: Any) -> None:
+    def __init__(self, module: str, **known: object) -> None:
         self._module = module
         self.__dict__.update(known)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         known = ", ".join(sorted(name for name in vars(self) if name[0].islower()))
         raise UnsupportedError(f"simulate does not know {self._module}.{name}. It knows {known}.")
 
 
-def replacements(program: Program) -> dict[int, Any]:
+def replacements(program: Program) -> dict[int, object]:
     """By the identity of what a kernel's module has imported, what stands for it here."""
     types = {name: getattr(gl, name) for name in (*LAYOUTS, *TYPES)}
     mbarrier = Names("mbarrier", **_public(MbarrierNames(program)))
@@ -52,7 +53,7 @@ def replacements(program: Program) -> dict[int, Any]:
     return by_identity | {id(gl.constexpr): plain}
 
 
-def _public(holder: object) -> dict[str, Any]:
+def _public(holder: object) -> dict[str, Callable[..., object]]:
     return {
         name: value
         for name, value in inspect.getmembers(holder)

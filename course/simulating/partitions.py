@@ -11,9 +11,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from .problems import DeadlockError, SimulationError
+from .under_way import UnderWay
+
+if TYPE_CHECKING:
+    from .kernel_values import Value
 
 Order = Literal["in order", "backwards", "shuffled"]
 """Who goes next: the first partition that can, the last one, or one by lot (always the same)."""
@@ -32,16 +36,15 @@ class Partition:
     """A function of a kernel that runs in warps of its own."""
 
     name: str
-    run: Callable[[], Any]
+    run: "Callable[[], Value]"
     num_warps: int = 4
     waits_for: Callable[[], bool] | None = None
     """None where it can go on."""
     reason: Callable[[], str] = str
     """What it waits for, in words."""
     ended: bool = False
-    result: Any = None
-    state: dict[str, Any] = field(default_factory=dict)
-    """What other files keep by partition."""
+    result: "Value" = None
+    under_way: UnderWay = field(default_factory=UnderWay)
 
     @property
     def ready(self) -> bool:
@@ -67,7 +70,7 @@ class Turns:
         assert self._holder is not None
         return self._holder
 
-    def run(self, partitions: list[Partition]) -> list[Any]:
+    def run(self, partitions: list[Partition]) -> "list[Value]":
         """What the partitions return. Raises what the first one raises, or DeadlockError.
 
         Where it is interrupted, the partitions are stopped as well.

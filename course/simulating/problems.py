@@ -1,6 +1,6 @@
 """What goes wrong in a kernel that waits for the wrong thing, or for nothing."""
 
-from typing import Any, Self
+from typing import NoReturn, Self
 
 from course.errors import CourseError
 
@@ -28,7 +28,7 @@ class UnsupportedError(SimulationError):
 class OnlyKnown:
     """A value of a simulated kernel, which refuses the methods that it lacks in a sentence."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(name)  # Python and NumPy ask whether these are there
         raise UnsupportedError(f"simulate does not know {type(self).__name__}.{name}.")

@@ -1,14 +1,16 @@
 """`warpgroup_mma`, its wait, and the fence, as a simulated kernel sees them."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import SupportsIndex
 
 import numpy as np
 from triton.experimental.gluon import language as gl
 
+from .constants import Constant
 from .memory import Buffer
 from .problems import HazardError, SimulationError
 from .program import Program
-from .values import Block, plain, rounded
+from .values import Block, Operand, plain, rounded
 
 
 class Product(Block):
@@ -40,9 +42,9 @@ class ProductNames:
         b: Buffer,
         acc: Block,
         *,
-        use_acc: Any = True,
-        is_async: Any = False,
-        **_: Any,
+        use_acc: Operand = True,
+        is_async: Operand = False,
+        **_: Constant,
     ) -> Block:
         operands = [operand for operand in (a, b) if isinstance(operand, Buffer)]
         if a.shape[1] != b.shape[0] or [a.shape[0], b.shape[1]] != acc.shape:
@@ -64,24 +66,30 @@ class ProductNames:
             for use in pending:
                 self._program.memory.end(use)
 
-        self._program.own("products").append(end)
-        result = out if plain(is_async) else self.warpgroup_mma_wait(0, deps=[out])
+        self._program.under_way.products.append(end)
+        result = out if plain(is_async) else self._wait(0, [out])[0]
         self._program.turns.pause()
         return result
 
-    def warpgroup_mma_wait(self, num_outstanding: Any = 0, deps: Any = None) -> Any:
+    def warpgroup_mma_wait(
+        self, num_outstanding: SupportsIndex = 0, deps: Sequence[Block] | None = None
+    ) -> Block | tuple[Block, ...]:
         if not deps:
             raise SimulationError(
                 "warpgroup_mma_wait needs the products that it returns: deps=[product]."
             )
-        queue = self._program.own("products")
-        while len(queue) > plain(num_outstanding):
+        results = self._wait(int(num_outstanding), deps)
+        return results[0] if len(results) == 1 else results
+
+    def _wait(self, num_outstanding: int, deps: Sequence[Block]) -> tuple[Block, ...]:
+        """`deps`, with its products as values where they have ended."""
+        queue = self._program.under_way.products
+        while len(queue) > num_outstanding:
             queue.pop(0)()
         self._program.turns.pause()
-        results = tuple(
+        return tuple(
             Block(each.array, each.dtype, each.layout)
             if isinstance(each, Product) and each.ended
             else each
             for each in deps
         )
-        return results[0] if len(results) == 1 else results

@@ -6,15 +6,17 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING
 
 from .memory import Memory
 from .partitions import Partition, Turns
 from .problems import SimulationError, UnsupportedError
+from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from .copy_names import Store
+    from .kernel_values import Value
 
 HERE = str(Path(__file__).parent) + os.sep
 
@@ -31,10 +33,10 @@ class Program:
         self.specialized = False
         """Whether a warp_specialize is under way."""
 
-    def own(self, kind: str) -> list[Any]:
-        """What the partition that runs has under way, of one kind, the oldest first."""
-        queue: list[Any] = self.turns.current.state.setdefault(kind, [])
-        return queue
+    @property
+    def under_way(self) -> UnderWay:
+        """What the partition that runs has under way."""
+        return self.turns.current.under_way
 
     def end(self) -> None:
         """The program has ended. Raises HazardError if something still uses its memory."""
@@ -43,11 +45,11 @@ class Program:
             store.land()
 
     def partition(
-        self, name: str, num_warps: int, function: Callable[..., Any], *arguments: Any
+        self, name: str, num_warps: int, function: "Callable[..., Value]", *arguments: "Value"
     ) -> Partition:
         """A partition that runs a function of the kernel."""
 
-        def run() -> Any:
+        def run() -> "Value":
             try:
                 return function(*arguments)
             except SimulationError as error:
@@ -73,7 +75,7 @@ def kernel_frame() -> FrameType:
     return frame
 
 
-def _text(frame: Any) -> str:
+def _text(frame: FrameType | TracebackType) -> str:
     context = inspect.getframeinfo(frame, context=1).code_context
     return context[0] if context else ""
 

@@ -1,8 +1,9 @@
 """A launch's tensors and descriptors as a simulated kernel sees them."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeGuard
 
 import numpy as np
 import torch
@@ -10,8 +11,24 @@ from triton.experimental.gluon import language as gl
 
 from course.errors import CourseError
 
+from .constants import SharedLayout
 from .problems import OnlyKnown, UnsupportedError
-from .values import TORCH, Block, Pointer, plain
+from .values import TORCH, Block, Pointer
+
+if TYPE_CHECKING:
+    from .kernel_values import Argument, Value
+
+
+class HostDescriptor(Protocol):
+    """A descriptor of a tensor as a launch is given it: gluon's TensorDescriptor."""
+
+    base: torch.Tensor
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
+    layout: SharedLayout
+    padding: str
+    """What elements outside the tensor become: "zero" or "nan"."""
 
 
 class Storages:
@@ -47,20 +64,21 @@ class Storages:
         for flat, array in self._arrays.values():
             flat.copy_(torch.from_numpy(array).to(flat.dtype))
 
-    def argument(self, name: str, value: Any) -> Any:
+    def argument(self, name: str, value: "Argument") -> "Value":
         """An argument of a launch as the kernel sees it."""
         if isinstance(value, torch.Tensor):
             dtype = _dtype(name, value)
             steps = zip(value.shape, value.stride(), strict=True)
             extent = sum(int((size - 1) * step) for size, step in steps) + 1 if value.numel() else 0
             return Pointer(self.of(value), dtype, name, int(value.storage_offset()), extent)
-        if hasattr(value, "block_shape") and hasattr(value, "base"):
+        if _is_descriptor(value):
+            first = int(value.base.storage_offset())
             steps = zip(value.shape, value.strides, strict=True)
-            last = value.base.storage_offset() + sum((size - 1) * step for size, step in steps)
+            last = first + sum((size - 1) * step for size, step in steps)
             if last >= self.of(value.base).size:
                 raise CourseError(f"{name} describes more than its tensor's memory: see its shape.")
             return Descriptor(
-                name, self.of(value.base), _dtype(name, value.base), value.base.storage_offset(),
+                name, self.of(value.base), _dtype(name, value.base), first,
                 [*value.shape], [*value.strides], [*value.block_shape], value.layout,
                 np.nan if value.padding == "nan" else 0,
             )  # fmt: skip
@@ -69,7 +87,11 @@ class Storages:
         return Block(np.float32(value), gl.float32) if isinstance(value, float) else value
 
 
-def _dtype(name: str, tensor: torch.Tensor) -> Any:
+def _is_descriptor(value: "Argument") -> TypeGuard[HostDescriptor]:
+    return hasattr(value, "block_shape") and hasattr(value, "base")
+
+
+def _dtype(name: str, tensor: torch.Tensor) -> gl.dtype:
     if tensor.dtype not in TORCH:
         known = ", ".join(str(each) for each in TORCH)
         raise UnsupportedError(
@@ -84,26 +106,27 @@ class Descriptor(OnlyKnown):
 
     name: str
     storage: np.ndarray
-    dtype: Any
+    dtype: gl.dtype
     first: int
     shape: list[int]
     strides: list[int]
     block_shape: list[int]
-    layout: Any
+    layout: SharedLayout
     padding: float = 0
     """What elements outside the tensor become: 0 or NaN."""
 
     @property
     def nbytes_per_cta(self) -> int:
-        return math.prod(self.block_shape) * self.dtype.primitive_bitwidth // 8
+        bits: int = self.dtype.primitive_bitwidth
+        return math.prod(self.block_shape) * bits // 8
 
-    def places(self, coordinates: Any) -> tuple[np.ndarray, np.ndarray]:
+    def places(self, coordinates: Sequence[SupportsIndex]) -> tuple[np.ndarray, np.ndarray]:
         """Where the elements of a block lie in memory, and which of them are inside the tensor."""
         places, inside = np.asarray(self.first), np.asarray(True)
         for axis, first in enumerate(coordinates):
             shape = [1] * len(self.block_shape)
             shape[axis] = -1
-            index = (int(plain(first)) + np.arange(self.block_shape[axis])).reshape(shape)
+            index = (int(first) + np.arange(self.block_shape[axis])).reshape(shape)
             places = places + index * self.strides[axis]
             inside = inside & (index >= 0) & (index < self.shape[axis])
         block = tuple(self.block_shape)

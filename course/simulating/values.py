@@ -4,14 +4,16 @@ float16 is computed in float16. bfloat16, which NumPy lacks, is kept as the floa
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import SupportsIndex, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from triton.experimental.gluon import language as gl
 
+from .constants import Layout, unwrapped
 from .problems import HazardError, OnlyKnown, SimulationError
 
 NUMPY = {
@@ -25,8 +27,15 @@ TORCH = {
     torch.int32: gl.int32, torch.int64: gl.int64, torch.uint8: gl.uint8,
 }  # fmt: skip
 
+Shape: TypeAlias = Sequence[SupportsIndex]
+"""Sizes of axes: whole numbers of Python, constants, blocks of one element."""
+Key: TypeAlias = slice | tuple[slice | None, ...] | None
+"""What stands in brackets after a block: None where it gets another axis."""
+Numbers: TypeAlias = np.ndarray | float
+"""What NumPy computes with."""
 
-def rounded(array: np.ndarray, dtype: Any) -> np.ndarray:
+
+def rounded(array: ArrayLike, dtype: gl.dtype) -> np.ndarray:
     """An array in NumPy's type for `dtype`, with its values rounded to it."""
     if dtype == gl.bfloat16:
         values = torch.from_numpy(np.ascontiguousarray(array, np.float32))
@@ -37,7 +46,7 @@ def rounded(array: np.ndarray, dtype: Any) -> np.ndarray:
 class Block(OnlyKnown):
     """A tensor of a kernel."""
 
-    def __init__(self, array: Any, dtype: Any, layout: Any = None) -> None:
+    def __init__(self, array: ArrayLike, dtype: gl.dtype, layout: Layout | None = None) -> None:
         self.array, self.dtype, self.layout = np.asarray(array), dtype, layout
 
     @property
@@ -48,18 +57,18 @@ class Block(OnlyKnown):
     def type(self) -> "Block":
         return self  # for `block.type.layout`
 
-    def to(self, dtype: Any) -> "Block":
+    def to(self, dtype: gl.dtype) -> "Block":
         return Block(rounded(self.values(), dtype), dtype, self.layout)
 
     def values(self) -> np.ndarray:
         """The elements, where they can be used already."""
         return self.array
 
-    def reshape(self, shape: Any) -> "Block":
+    def reshape(self, shape: Shape) -> "Block":
         """The same elements in another shape, and in a layout that only a compiler works out."""
-        return Block(self.values().reshape([int(plain(size)) for size in shape]), self.dtype)
+        return Block(self.values().reshape([int(size) for size in shape]), self.dtype)
 
-    def __getitem__(self, key: Any) -> "Block":
+    def __getitem__(self, key: Key) -> "Block":
         return Block(self.values()[key], self.dtype, self.layout)
 
     def __bool__(self) -> bool:
@@ -77,33 +86,37 @@ class Block(OnlyKnown):
         return Block(~self.values(), self.dtype, self.layout)
 
 
+Operand: TypeAlias = Block | gl.constexpr | float
+"""What arithmetic takes, and what a mask or a condition is: a block or a number."""
+
+
 @dataclass(frozen=True)
 class Pointer(OnlyKnown):
     """Addresses of elements of a tensor: one, or a block of them."""
 
     storage: np.ndarray
     """The tensor's elements, in the order of memory."""
-    dtype: Any
+    dtype: gl.dtype
     name: str
     first: int
     """The place of the tensor's first element in `storage`."""
     extent: int
     """The places from its first element to its last one."""
-    offsets: Any = 0
+    offsets: Numbers = 0
     """Places after the first element."""
 
-    def moved(self, by: Any) -> "Pointer":
+    def moved(self, by: Operand) -> "Pointer":
         return replace(self, offsets=self.offsets + plain(by))
 
     __add__ = __radd__ = moved
 
-    def __getitem__(self, key: Any) -> "Pointer":
-        return replace(self, offsets=self.offsets[key])
+    def __getitem__(self, key: Key) -> "Pointer":
+        return replace(self, offsets=np.asarray(self.offsets)[key])
 
-    def places(self, mask: Any) -> tuple[np.ndarray, np.ndarray]:
+    def places(self, mask: Operand | None) -> tuple[np.ndarray, np.ndarray]:
         """The places that are accessed, and the mask. Raises HazardError outside the tensor."""
-        mask = True if mask is None else plain(mask)
-        places, wanted = np.broadcast_arrays(np.asarray(self.offsets), mask)
+        lanes = True if mask is None else plain(mask)
+        places, wanted = np.broadcast_arrays(np.asarray(self.offsets), lanes)
         outside = wanted & ((places < 0) | (places >= self.extent))
         if outside.any():
             raise HazardError(
@@ -113,7 +126,7 @@ class Pointer(OnlyKnown):
         return places + self.first, wanted
 
 
-def undefined(dtype: Any) -> Any:
+def undefined(dtype: gl.dtype) -> float:
     """What a lane holds that was masked out of a load and given nothing: NaN, or a large number."""
     return np.nan if dtype.is_floating() else np.iinfo(NUMPY[dtype]).max if dtype != gl.int1 else 1
 
@@ -123,14 +136,12 @@ def small_integer(block: Block) -> bool:
     return not block.dtype.is_floating() and block.dtype.primitive_bitwidth < 32
 
 
-def plain(value: Any) -> Any:
-    """A block as an array, a constexpr as its value, anything else as it is."""
-    if isinstance(value, Block):
-        return value.values()
-    return value.value if isinstance(value, gl.constexpr) else value
+def plain(value: Operand) -> Numbers:
+    """A block as an array, a constexpr as its value, a number as it is."""
+    return value.values() if isinstance(value, Block) else unwrapped(value)
 
 
-def _dtype_of(*values: Any) -> Any:
+def _dtype_of(*values: Operand) -> gl.dtype:
     """The type of an operation's result: a block's wins over a number's."""
     blocks = [value for value in values if isinstance(value, Block)]
     if not blocks:
@@ -144,7 +155,9 @@ def _dtype_of(*values: Any) -> Any:
     return largest.dtype
 
 
-def elementwise(function: Callable[..., Any], *values: Any, dtype: Any = None) -> Any:
+def elementwise(
+    function: Callable[..., ArrayLike], *values: Operand, dtype: gl.dtype | None = None
+) -> Block:
     """A function of NumPy on blocks and numbers."""
     with np.errstate(all="ignore"):
         out = function(*map(plain, values))
@@ -152,8 +165,8 @@ def elementwise(function: Callable[..., Any], *values: Any, dtype: Any = None) -
     return Block(rounded(out, dtype := dtype or _dtype_of(*values)), dtype, blocks[0].layout)
 
 
-def _operator(name: str, function: Callable[..., Any], compares: bool = False) -> None:
-    def dtype_of(*values: Any) -> Any:
+def _operator(name: str, function: Callable[..., ArrayLike], compares: bool = False) -> None:
+    def dtype_of(*values: Operand) -> gl.dtype:
         if compares:
             return gl.int1
         dtype = _dtype_of(*values)
@@ -161,12 +174,12 @@ def _operator(name: str, function: Callable[..., Any], compares: bool = False) -
         divided = name == "truediv" or (name == "mod" and dtype.is_floating())
         return gl.float32 if divided and dtype != gl.float64 else dtype
 
-    def forward(self: Block, other: Any) -> Any:
+    def forward(self: Block, other: Operand | Pointer) -> Block:
         if isinstance(other, Pointer):
             return NotImplemented
         return elementwise(function, self, other, dtype=dtype_of(self, other))
 
-    def backward(self: Block, other: Any) -> Any:
+    def backward(self: Block, other: Operand) -> Block:
         return elementwise(function, other, self, dtype=dtype_of(other, self))
 
     setattr(Block, f"__{name}__", forward)
@@ -174,13 +187,14 @@ def _operator(name: str, function: Callable[..., Any], compares: bool = False) -
         setattr(Block, f"__r{name}__", backward)
 
 
-def _quotient(a: Any, b: Any) -> Any:
+def _quotient(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """`//` of a GPU, which rounds towards 0."""
     a, b = np.asarray(a), np.asarray(b)
-    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+    quotient: np.ndarray = np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+    return quotient
 
 
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
+_ARITHMETIC: dict[str, Callable[..., ArrayLike]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
     "floordiv": _quotient, "mod": np.fmod, "and": operator.and_, "or": operator.or_,
     "xor": operator.xor, "lshift": operator.lshift, "rshift": operator.rshift,
