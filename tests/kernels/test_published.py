@@ -22,6 +22,17 @@ from tests.kernels.published.launches import LAUNCHES, PACKAGES, Launch
 # One process can use the fake driver or the real one, and in GPU mode tests/gpu/test_aot.py uses
 # the real one.
 pytestmark = [
+    pytest.mark.unless_unchanged(
+        "kernels of others",
+        "course/*.py",
+        "course/aot",
+        "course/gpus",
+        "course/isolate",
+        "course/lowering",
+        "course/tracing",
+        "course/triton_internals",
+        "tests/kernels/published",
+    ),
     pytest.mark.skipif(
         course.MODE.gpu, reason="kernels of others are interpreted, and called on the stand-in"
     ),

@@ -31,6 +31,11 @@ from kernels.rms_norm_launch import DTYPES
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.unless_unchanged(
+    "RMSNorm", "course/*.py", "course/gpus", "course/isolate", "course/lowering", "course/tracing",
+    "course/triton_internals", "kernels",
+)  # fmt: skip
+
 LAUNCHERS = [rms_norm_v1, rms_norm_v2, rms_norm_v3, rms_norm_v4, rms_norm_v5, rms_norm]
 BACKWARD = [rms_norm_backward_v1, rms_norm_backward_v2, rms_norm_backward]
 WIDTHS = [1, 2, 7, 100, 781, 1024, 1025]

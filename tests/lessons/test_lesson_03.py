@@ -6,6 +6,10 @@ from course import cost, lower
 from course.benching.result import recorded
 from tests.support.lesson import Lesson, empty, script_of
 
+pytestmark = pytest.mark.unless_unchanged(
+    "what lesson 03 says", "course", "docs", "kernels", "notebooks", "solutions",
+)  # fmt: skip
+
 LESSON = Lesson("03")
 KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit")
 

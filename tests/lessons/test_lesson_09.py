@@ -14,6 +14,10 @@ from kernels.flash_attention_hopper_settings import HopperSettings
 from tests.simulating.kernels import descriptor
 from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
+pytestmark = pytest.mark.unless_unchanged(
+    "what lesson 09 says", "course", "docs", "kernels", "notebooks", "solutions",
+)  # fmt: skip
+
 LESSON = Lesson("09")
 
 
