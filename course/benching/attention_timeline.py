@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from course.errors import CourseError
 from course.gpus.recorded import Recorded
@@ -22,6 +23,9 @@ ENDED = "after its last"
 """When a warp has left its last state, and others of its program have not."""
 START, WAIT = "start a product", "wait for a product"
 WARP_GROUP = 4
+OPERATIONS_PER_CYCLE = 4096
+"""Additions and multiplications that the tensor cores of one multiprocessor do per cycle, in
+float16, on GPUs of compute capability 9.0."""
 
 Interval = tuple[int, int]
 """Begin and end in cycles."""
@@ -141,9 +145,20 @@ class LaunchTimeline:
         many cycles a nanosecond has is what the programs themselves took of both.
         """
         programs = self.launch.programs
-        cycles = sum(_end(warp for warp in program.warps) for program in programs)
+        cycles = sum(_end(program.warps) for program in programs)
         rate = cycles / sum(program.lasts_ns for program in programs)
         return [round(program.begins_ns * rate) for program in programs]
+
+    def extent(self, place: int) -> Interval:
+        """When the program at a place began and ended."""
+        start = self._shifts[place]
+        return start, start + _end(self.launch.programs[place].warps)
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether any two programs run at the same time."""
+        extents = [self.extent(place) for place in range(len(self.launch.programs))]
+        return any(after[0] < before[1] for before, after in pairwise(extents))
 
     @cached_property
     def cycles(self) -> int:
@@ -170,13 +185,17 @@ class LaunchTimeline:
         }
 
     @cached_property
-    def without_product(self) -> float:
-        """The share of the time in which no warp has a product under way, which the tensor cores
-        idle at least: a product is under way from its start until a warp has waited for it."""
-        busy = _union(
+    def with_product(self) -> list[Interval]:
+        """When any warp has a product under way: from its start until the warp has waited for it.
+        At other times the tensor cores are idle."""
+        return _union(
             interval for spans in self.spans.values() for interval in products_under_way(spans)
         )
-        return 1 - sum(end - start for start, end in busy) / self.cycles
+
+    @cached_property
+    def without_product(self) -> float:
+        """The share of the time in which no warp has a product under way."""
+        return 1 - sum(end - start for start, end in self.with_product) / self.cycles
 
     def __repr__(self) -> str:
         return str(self)
@@ -190,7 +209,7 @@ class LaunchTimeline:
             shares = [self.shares[role].get(state, 0) for role in roles]
             if any(share > 0 for share in shares):
                 rows.append(f"{state:24}" + "".join(f"{share:{width}.0%}" for share in shares))
-        rows.append(f"No product is under way for {self.without_product:.0%} of the time.")
+        rows.append(f"None has a product under way for {self.without_product:.0%} of the time.")
         clocks = f"{launch.scoped_us:.1f} us where its warps read clocks"
         rows.append(f"The kernel takes {launch.plain_us:.1f} us, and {clocks}.")
         return "\n".join(rows)

@@ -7,7 +7,8 @@ One thing has one colour in all of them (`course/display/colours.py`):
     programs 0, 1, 2, …       blue, orange, green, pink, sky blue, yellow, and again, as in `replay`
     warps 0, 1, 2, …          eight pale colours with black words, and again
     banks of shared memory    dark to light, in eight groups of four neighbours
-    what a program does       load blue, dot green, store orange, other arithmetic pink
+    what a program does       load blue, dot green, store orange, other arithmetic pink; waiting
+                              for a load or a dot the same, paler
     a lane that is masked     hatched
     what is not concerned     light grey
     lines of a speed plot     the function of the lesson blue, PyTorch orange, torch.compile
@@ -42,6 +43,7 @@ _MODULES = {
     "specialized": "course.draw.specialized_timeline",
     "speeds": "course.draw.speed_plot",
     "tiles": "course.draw.tile_sketches",
+    "timeline": "course.draw.warp_timeline",
 }
 
 __all__ = [*_MODULES]
