@@ -6,6 +6,7 @@ import re
 import pytest
 
 from course.benching.attention_timeline import (
+    FILE,
     AttentionTimeline,
     Launch,
     Program,
@@ -16,10 +17,13 @@ from course.benching.attention_timeline import (
 )
 from course.benching.record import attention_timeline as recording
 from course.benching.record import scopes
+from course.benching.record.source_hash import code_hash
 from course.errors import CourseError
 from course.gpus.recorded import Machine
 from course.lessons.source import ROOT
+from kernels.flash_attention_hopper import attention_kernel
 from kernels.flash_attention_hopper_settings import ROWS
+from kernels.flash_attention_hopper_small import small_kernel
 from tests.support.scoped_attention import machine_code
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02")
@@ -230,3 +234,30 @@ def test_without_a_record_one_is_told_how_to_make_it(monkeypatch, tmp_path):
     monkeypatch.setattr("course.benching.attention_timeline.FILE", tmp_path / "none.json")
     with pytest.raises(CourseError, match="No timeline of attention is recorded: `make record`"):
         attention_timeline()
+
+
+@pytest.mark.skipif(not FILE.exists(), reason="no timeline is recorded")
+def test_the_record_is_of_the_kernels_as_they_are_and_of_every_case():
+    record = attention_timeline()
+    assert record.source_hash == code_hash([attention_kernel, small_kernel])
+    assert record.states == recording.NAMES
+    assert list(record.launches) == [*recording.CASES]
+    for name, case in recording.CASES.items():
+        launch = record.launches[name]
+        assert (launch.head_dim, launch.length, launch.heads) == (
+            case.head_dim, case.length, case.heads,
+        )  # fmt: skip
+        assert len(launch.programs) == case.programs
+
+
+@pytest.mark.skipif(not FILE.exists(), reason="no timeline is recorded")
+def test_no_span_of_the_record_was_lost():
+    """A warp whose buffer is too small loses its first spans: then products would be missing."""
+    record = attention_timeline()
+    start = record.states.index("start a product")
+    for name, launch in record.launches.items():
+        tiles = -(-launch.length // recording.STEPS[name].block_n)
+        for warp in (warp for program in launch.programs for warp in program.warps):
+            products = sum(state == start for state, _, _ in warp.steps)
+            assert products % (2 * tiles) == 0 and (products > 0) == (warp.role != "producer")
+            assert all(gap >= 0 and cycles >= 0 for _, gap, cycles in warp.steps)
