@@ -21,7 +21,7 @@ OTHER = "other"
 """What a warp does between two states: loop counters, releases of slots, P rounded to 16 bits."""
 ENDED = "after its last"
 """When a warp has left its last state, and others of its program have not."""
-START, WAIT = "start a product", "wait for a product"
+START, WAIT, SOFTMAX = "start a product", "wait for a product", "softmax"
 WARP_GROUP = 4
 OPERATIONS_PER_CYCLE = 4096
 """Additions and multiplications that the tensor cores of one multiprocessor do per cycle, in
@@ -197,6 +197,23 @@ class LaunchTimeline:
         """The share of the time in which no warp has a product under way."""
         return 1 - sum(end - start for start, end in self.with_product) / self.cycles
 
+    @cached_property
+    def softmax_under_products(self) -> float:
+        """The share of all warps' time in softmax that passes while a product is under way, the
+        warp's own or another's. Raises ZeroDivisionError where no warp is ever in softmax."""
+        softmax = [
+            (span.start, span.end)
+            for spans in self.spans.values()
+            for span in spans
+            if span.state == SOFTMAX
+        ]
+        under = sum(
+            max(0, min(end, stop) - max(start, begin))
+            for start, end in softmax
+            for begin, stop in self.with_product
+        )
+        return under / sum(end - start for start, end in softmax)
+
     def __repr__(self) -> str:
         return str(self)
 
@@ -210,6 +227,7 @@ class LaunchTimeline:
             if any(share > 0 for share in shares):
                 rows.append(f"{state:24}" + "".join(f"{share:{width}.0%}" for share in shares))
         rows.append(f"None has a product under way for {self.without_product:.0%} of the time.")
+        rows.append(f"{self.softmax_under_products:.0%} of the softmax runs under a product.")
         clocks = f"{launch.scoped_us:.1f} us where its warps read clocks"
         rows.append(f"The kernel takes {launch.plain_us:.1f} us, and {clocks}.")
         return "\n".join(rows)

@@ -198,6 +198,13 @@ def test_the_times_of_products_of_several_warps_are_counted_once():
     assert launch.without_product == pytest.approx(0.4)
 
 
+def test_a_softmax_runs_under_products_of_its_own_warp_and_of_others():
+    own = Warp(0, "consumer 0", ((START, 0, 10), (SOFTMAX, 0, 20), (WAIT, 0, 10), (SOFTMAX, 0, 40)))
+    other = Warp(4, "consumer 1", ((START, 70, 5), (WAIT, 0, 5)))
+    launch = launch_of(Program(0, 0, 100, (own, other)))
+    assert launch.softmax_under_products == pytest.approx((20 + 10) / 60)
+
+
 def test_a_program_that_began_later_is_moved_by_the_clock_rate_of_all():
     warp = Warp(0, "warp group", ((SOFTMAX, 0, 200),))
     launch = launch_of(Program(0, 0, 100, (warp,)), Program(9, 50, 100, (warp,)))
