@@ -1,0 +1,286 @@
+"""Proton's intra-kernel records of attention for compute capability 9.0.
+
+    python -m course.benching.record.attention_timeline folder
+
+writes folder/attention_timeline.json.
+
+Each launch is traced in a process of its own: a copy of the kernels with scopes is compiled and run
+beside the kernels, and must give the same bits. Proton's trace has the spans of all programs; those
+of a few on one multiprocessor are kept. It gives cycles as if they were nanoseconds, and counts
+them from the first clock of each program.
+"""
+
+import json
+import re
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+import torch
+
+from course.benching.api import require_gpu
+from course.benching.attention_timeline import (
+    FILE,
+    WARP_GROUP,
+    AttentionTimeline,
+    Launch,
+    Program,
+    Warp,
+)
+from course.errors import CourseError
+from course.files import write_whole
+from course.gpus.recorded import this_machine
+from course.gpus.timing import times_ms
+from course.gpus.turn import gpu_turn
+from course.isolate.commands import run_command
+from course.triton_internals.patching import patched
+from course.triton_internals.profile_buffer import one_profile_buffer
+from kernels import flash_attention_hopper_launch as launching
+from kernels.flash_attention_hopper import attention_kernel
+from kernels.flash_attention_hopper_settings import STEPS, HopperSettings
+from kernels.flash_attention_hopper_small import small_kernel
+from kernels.flash_attention_launch import prepare
+
+from .scopes import COPIES, STATES, write_scoped_kernels
+from .source_hash import code_hash
+
+MODULE = "course.benching.record.attention_timeline"
+MOST_S = 100
+NAMES = tuple(dict.fromkeys(STATES.values()))
+
+RECORDS_PER_WARP = 1024
+"""A power of two. The first of a warp's records are lost where it makes more than that."""
+RECORD_BYTES = 8
+"""A span is two records."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A launch to trace."""
+
+    head_dim: int
+    length: int
+    heads: int
+    programs: int
+    """How many programs of one multiprocessor are kept, the first ones."""
+
+
+CASES = {
+    "one consumer": Case(128, 1024, 33, 1),
+    "two consumers": Case(128, 1024, 33, 1),
+    "scores a tile ahead": Case(128, 1024, 33, 2),
+    "persistent": Case(128, 1024, 33, 1),
+    "small programs": Case(64, 512, 66, 4),
+}
+"""Step of kernels/flash_attention_hopper_settings.py -> what is traced of it. 33 * 1,024 queries in
+tiles of 128 are 264 tiles, two for each of an H200's 132 multiprocessors."""
+
+
+class Args(msgspec.Struct):
+    """What Proton says of a span's program, in nanoseconds of the GPU's clock."""
+
+    begins: int = msgspec.field(name="Init Time (ns)")
+    ends: int = msgspec.field(name="Post Final Time (ns)")
+
+
+class Event(msgspec.Struct):
+    """A span of Proton's trace. `ts` and `dur` are thousands of cycles."""
+
+    name: str
+    pid: str
+    tid: str
+    ts: float
+    dur: float
+    args: Args
+
+
+class Trace(msgspec.Struct):
+    """Proton's trace, in the format of Chrome's."""
+
+    events: list[Event] = msgspec.field(name="traceEvents")
+
+
+def measure() -> AttentionTimeline:
+    """Trace all launches, each in a process of its own; one that fails is said and left out.
+
+    Raises CourseError without a GPU that the kernels run on, and where no launch could be traced.
+    """
+    require_gpu()
+    if not launching.available(torch.empty(0, device="cuda")):
+        raise CourseError("A timeline of attention needs a GPU of compute capability 9.0.")
+    with tempfile.TemporaryDirectory(prefix="course-proton-") as folder:
+        queue = Path(folder) / "queue"
+        queue.mkdir()
+        with ThreadPoolExecutor(len(CASES)) as threads:  # they compile side by side
+            traced = dict(zip(CASES, threads.map(_traced(queue), CASES), strict=True))
+    launches = {name: launch for name, launch in traced.items() if launch is not None}
+    if not launches:
+        raise CourseError("No launch of attention could be traced.")
+    return AttentionTimeline(
+        machine=this_machine(),
+        source_hash=code_hash([attention_kernel, small_kernel]),
+        states=NAMES,
+        launches=launches,
+    )
+
+
+def _traced(queue: Path) -> Callable[[str], Launch | None]:
+    """What traces a launch in a process of its own. queue: where such processes take turns."""
+
+    def traced(name: str) -> Launch | None:
+        folder = queue.parent / name.replace(" ", "_")
+        folder.mkdir()
+        program = [sys.executable, "-m", MODULE, "--trace", name, str(folder)]
+        ended = run_command(["env", f"COURSE_GPU_QUEUE={queue}", *program], MOST_S)
+        if ended.how != "finished":
+            sentence = ended.sentence(f"The trace of {name!r}")
+            print(f"{sentence}. {ended.stdout} {ended.stderr[-2000:]}")
+            return None
+        return msgspec.json.decode((folder / "launch.json").read_text(), type=Launch)
+
+    return traced
+
+
+def _trace(name: str, folder: Path) -> None:
+    """Trace one launch, and write it to folder/launch.json."""
+    from triton import profiler
+
+    case, settings = CASES[name], STEPS[name]
+    write_scoped_kernels(folder)
+    sys.path.insert(0, str(folder))
+    shape = (1, case.heads, case.length, case.head_dim)
+    generator = torch.Generator("cuda").manual_seed(0)
+    q, k, v = (
+        torch.randn(shape, device="cuda", dtype=torch.float16, generator=generator) for _ in "qkv"
+    )
+
+    def compiled_plan() -> launching.Plan:
+        launch = prepare(None, q, k, v, False, None, "bhmd")
+        plan = launching.Plan(launch, settings)
+        arguments = plan.arguments(q, k, v, launch.out, launch.lse)
+        plan.compiled = plan.kernel.warmup(*arguments, num_warps=4, grid=plan.grid)
+        return plan
+
+    plain = compiled_plan()
+    session = profiler.start(
+        str(folder / "trace"), data="trace", backend="instrumentation", mode=mode(settings)
+    )
+    with patched(launching, **scoped_kernels()):
+        scoped = compiled_plan()
+    with gpu_turn(name, say=lambda _: None):
+        for _ in range(2):  # the second finds the kernel loaded, and K and V in the L2 cache
+            results = scoped(q, k, v)
+        torch.cuda.synchronize()
+    profiler.finalize(session)  # takes seconds
+    with gpu_turn(name, say=lambda _: None):
+        expected = plain(q, k, v)
+        plain_us = median(times_ms(plain, (q, k, v))) * 1e3
+        with one_profile_buffer():
+            scoped_us = median(times_ms(scoped, (q, k, v))) * 1e3
+    if not all(map(torch.equal, results, expected)):
+        raise CourseError(f"The scopes have changed what {name!r} computes.")
+    (written,) = folder.glob("trace*")
+    trace = msgspec.json.decode(written.read_bytes(), type=Trace)
+    programs = programs_of(trace.events, case.programs, settings.consumers)
+    launch = Launch(case.head_dim, case.length, case.heads, plain_us, scoped_us, programs)
+    (folder / "launch.json").write_text(json.dumps(asdict(launch)))
+
+
+def scoped_kernels() -> dict[str, Any]:
+    """The kernels with scopes, by the names of those without. Their package lies on the path."""
+    from importlib import import_module
+
+    big = import_module(f"{COPIES}.flash_attention_hopper")
+    small = import_module(f"{COPIES}.flash_attention_hopper_small")
+    return {"attention_kernel": big.attention_kernel, "small_kernel": small.small_kernel}
+
+
+def mode(settings: HopperSettings) -> Any:
+    """How Proton records: the lower 32 bits of the clock, by each warp, into the GPU's memory."""
+    from triton.profiler.mode import Default
+
+    # The producer's warp group is filled up to four warps.
+    groups = settings.consumers + 1 if settings.consumers else 1
+    return Default(
+        metric_type="cycle",
+        granularity="warp",
+        buffer_type="global",
+        buffer_strategy="circular",
+        buffer_size=groups * WARP_GROUP * RECORDS_PER_WARP * RECORD_BYTES,
+        optimizations="clock32",
+    )
+
+
+def programs_of(events: Iterable[Event], most: int, consumers: int) -> tuple[Program, ...]:
+    """The first `most` programs of the last launch, of the first multiprocessor that has so many.
+
+    consumers: warp groups that compute beside a producer; 0 where one does all.
+    Raises CourseError where no multiprocessor has run so many.
+    """
+    launches: dict[int, dict[int, list[Event]]] = defaultdict(lambda: defaultdict(list))
+    for event in events:
+        launches[_number("CTA", event.pid)][event.args.begins].append(event)
+    cores: dict[int, list[tuple[int, int, list[Event]]]] = defaultdict(list)
+    for number, by_begin in launches.items():
+        begins = max(by_begin)  # in the last launch
+        cores[_number("Core", by_begin[begins][0].pid)].append((begins, number, by_begin[begins]))
+    full = [core for core, programs in cores.items() if len(programs) >= most]
+    if not full:
+        raise CourseError(f"No multiprocessor has run {most} programs.")
+    kept = sorted(cores[min(full)], key=lambda program: program[:2])[:most]
+    return tuple(
+        Program(
+            number,
+            begins - kept[0][0],
+            max(event.args.ends for event in those) - begins,
+            _warps(those, consumers),
+        )
+        for begins, number, those in kept
+    )
+
+
+def _warps(events: list[Event], consumers: int) -> tuple[Warp, ...]:
+    """The warps of one program, with cycles in place of Proton's thousands."""
+    first = min(event.ts for event in events)
+    by_warp: dict[int, list[Event]] = defaultdict(list)
+    for event in sorted(events, key=lambda event: event.ts):
+        by_warp[_number("warp ", event.tid)].append(event)
+    warps = []
+    for number in sorted(by_warp):
+        steps, now = [], 0
+        for event in by_warp[number]:
+            start, cycles = round((event.ts - first) * 1000), round(event.dur * 1000)
+            steps.append((NAMES.index(event.name), start - now, cycles))
+            now = start + cycles
+        warps.append(Warp(number, _role(number, by_warp[number], consumers), tuple(steps)))
+    return tuple(warps)
+
+
+def _role(number: int, events: list[Event], consumers: int) -> str:
+    if consumers == 0:
+        return "warp group"
+    if not any(event.name == STATES["softmax"] for event in events):
+        return "producer"
+    return "consumer" if consumers == 1 else f"consumer {number // WARP_GROUP}"
+
+
+def _number(word: str, text: str) -> int:
+    match = re.search(rf"{word}(\d+)", text)
+    assert match is not None, text
+    return int(match[1])
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--trace":
+        _trace(sys.argv[2], Path(sys.argv[3]))
+    else:
+        result = measure()
+        print(result)
+        write_whole(Path(sys.argv[1]) / FILE.name, result.to_json())
