@@ -52,32 +52,33 @@ KEYS_IN_L2 = 25_000_000
 # The fastest of those tried on an H200 with Triton 3.9.0 on 2026-11-22, in float16 and bfloat16.
 SETTINGS: dict[tuple[int, bool], tuple[tuple[float, HopperSettings], ...]] = {
     (64, False): (
-        (4096, HopperSettings(0, 128, 2)),
-        (math.inf, HopperSettings(3, 128, 2, persistent=False)),
+        (1024, HopperSettings(0, 128, 2)),
+        (math.inf, HopperSettings(3, 128, 2, in_turns=True, query_slots=2)),
     ),
     (64, True): (
-        (512, HopperSettings(0, 64, 2)),
-        (1024, HopperSettings(0, 64, 2, key_slots=1)),
+        (1024, HopperSettings(0, 64, 2)),
         (8192, HopperSettings(0, 128, 2, heads_in_l2=True)),
         (math.inf, HopperSettings(0, 128, 2)),
     ),
-    (128, False): ((math.inf, HopperSettings(2, 128, 2)),),
+    (128, False): (
+        (4096, HopperSettings(2, 128, 2, in_turns=True, query_slots=2)),
+        (math.inf, HopperSettings(2, 128, 2)),
+    ),
     (128, True): (
-        (1024, HopperSettings(0, 64, 1)),
-        (2048, HopperSettings(2, 128, 2, heads_in_l2=True)),
+        (512, HopperSettings(0, 64, 1)),
+        (2048, HopperSettings(2, 128, 2, heads_in_l2=True, in_turns=True, query_slots=2)),
         (4096, HopperSettings(2, 128, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
-        (8192, HopperSettings(2, 128, 2, persistent=False, out_in_q=True)),
-        (math.inf, HopperSettings(2, 128, 2, persistent=False)),
+        (math.inf, HopperSettings(2, 128, 2, persistent=False, out_in_q=True)),
     ),
     (256, False): (
-        (2048, HopperSettings(2, 64, 2, out_in_q=True)),
-        (8192, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),
-        (math.inf, HopperSettings(2, 64, 2, out_in_q=True)),
+        (4096, HopperSettings(2, 64, 2, out_in_q=True, in_turns=True)),
+        (8192, HopperSettings(2, 64, 2, out_in_q=True)),
+        (math.inf, HopperSettings(2, 64, 2, out_in_q=True, in_turns=True)),
     ),
     (256, True): (
-        (512, HopperSettings(2, 64, 2, out_in_q=True, heads_in_l2=True)),
+        (512, HopperSettings(2, 64, 2, out_in_q=True, heads_in_l2=True, in_turns=True)),
         (2048, HopperSettings(2, 64, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
-        (4096, HopperSettings(2, 64, 2, out_in_q=True)),
+        (4096, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),
         (8192, HopperSettings(2, 64, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
         (math.inf, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),
     ),
