@@ -8,7 +8,7 @@ own 64 rows of a tile of queries. They meet at mbarriers in shared memory:
     producer:
         for each tile of queries:
             for each consumer:
-                wait until its Q is empty;  start to copy its rows there
+                wait until a slot for its Q is empty;  start to copy its rows there
             for each tile j of keys, the last keys first:
                 wait until a slot of K's ring is empty;  start to copy K[j] there
                 wait until a slot of V's ring is empty;  start to copy V[j] there
@@ -20,8 +20,10 @@ own 64 rows of a tile of queries. They meet at mbarriers in shared memory:
             S = Q @ K.T
             P, m, l, _ = softmax_step(S, m, l)
             for each further tile j of keys:
+                wait for its turn
                 wait for K[j];      start S = Q @ K[j].T
                 wait for V[j - 1];  start O = O + P @ V[j - 1]
+                it is the next consumer's turn
                 wait for S;  K's slot is empty
                 P_next, m, l, alpha = softmax_step(S, m, l)
                 wait for O;  V's slot is empty
@@ -33,8 +35,8 @@ For each query and key, a multiprocessor's tensor cores take 4 * head_dim / 4096
 units for exp2 take 1 / 16. So exp2 takes as long as the products for a head dimension of 64, and
 half as long for 128, and neither may wait for the other. Within a consumer, the scores of tile j
 are started before the output of tile j - 1, which the tensor cores then compute under the softmax
-step. And of two consumers, which wait for nothing but copies, one multiplies while the other
-computes exp2.
+step. And of two consumers one multiplies while the other computes exp2: they take turns in starting
+their products, as FlashAttention-3's do (https://arxiv.org/abs/2407.08608, "pingpong scheduling").
 
 S, P, m, l, O and alpha are those of kernels/flash_attention.py, but m is the maximum of S before it
 is scaled. TMA and the tensor cores reach shared memory by a way of their own, the async proxy: what
@@ -45,6 +47,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
+    mbarrier,
     tma,
     warpgroup_mma_wait,
 )
@@ -71,17 +74,40 @@ class Program:
     v_desc: tma.tensor_descriptor
     out_desc: tma.tensor_descriptor
     lse_ptr: gl.tensor
-    q_ring: Ring  # a slot for each consumer
+    q_ring: Ring  # a slot for each consumer, or two
     k_ring: Ring
     v_ring: Ring
     out_tiles: gl.shared_memory_descriptor  # one for each consumer
+    turns: gl.shared_memory_descriptor  # a mbarrier for each consumer, where they take turns
     schedule: Schedule
     scale_log2: gl.tensor
     HEADS_PER_KEY_HEAD: gl.constexpr
     CONSUMERS: gl.constexpr
     OUT_IN_Q: gl.constexpr
     OVERLAP: gl.constexpr
+    IN_TURNS: gl.constexpr
     MASKED: gl.constexpr  # whether any tile of keys needs a mask
+
+    @gluon.jit
+    def wait_turn(self, CONSUMER: gl.constexpr, n):
+        """Wait until the consumer before this one has started its products with tile n of the keys;
+        the first one waits for the last one's with tile n - 1."""
+        if self.IN_TURNS:
+            FIRST: gl.constexpr = CONSUMER == 0
+            mbarrier.wait(self.turns.index(CONSUMER), n & 1 ^ FIRST)
+
+    @gluon.jit
+    def end_turn(self, CONSUMER: gl.constexpr):
+        if self.IN_TURNS:
+            mbarrier.arrive(self.turns.index((CONSUMER + 1) % self.CONSUMERS), count=1)
+
+
+@gluon.jit
+def copy_first_keys(program, batch, key_head, n, count):
+    BLOCK_N: gl.constexpr = program.schedule.BLOCK_N
+    if n > 0:
+        program.k_ring.wait_empty(count)
+        program.k_ring.copy(program.k_desc, [batch, key_head, (n - 1) * BLOCK_N, 0], count)
 
 
 @gluon.jit
@@ -96,14 +122,14 @@ def produce(program):
         batch, head, first_query = schedule.tile(number)
         n, _ = schedule.keys(first_query)
         key_head = head // program.HEADS_PER_KEY_HEAD
+        if program.IN_TURNS:  # a slot for these keys is empty before one for Q
+            copy_first_keys(program, batch, key_head, n, count)
         for consumer in gl.static_range(program.CONSUMERS):
             program.q_ring.wait_empty(q_count + consumer)
             query = first_query + consumer * QUERIES
             program.q_ring.copy(program.q_desc, [batch, head, query, 0], q_count + consumer)
-            if consumer == 0:  # which can begin as soon as the first keys are there
-                if n > 0:
-                    k_ring.wait_empty(count)
-                    k_ring.copy(program.k_desc, [batch, key_head, (n - 1) * BLOCK_N, 0], count)
+            if consumer == 0 and not program.IN_TURNS:  # which begins before the second one
+                copy_first_keys(program, batch, key_head, n, count)
         # Scores are computed one tile ahead of outputs, so K[i] is needed before V[i - 1].
         for i in range(1, n):
             k_ring.wait_empty(count + i)
@@ -116,6 +142,23 @@ def produce(program):
             v_ring.copy(program.v_desc, [batch, key_head, 0, 0], count + n - 1)
         q_count += program.CONSUMERS
         count += n
+
+
+@gluon.jit
+def take_overlapped(
+    program, CONSUMER: gl.constexpr, own, n, first_key, P, O, m, l, MASKED: gl.constexpr
+):
+    """The scores of tile n and the output of tile n - 1, whose P is given."""
+    program.wait_turn(CONSUMER, n)
+    S = own.scores(n)
+    O = own.output(n - 1, P, O)
+    program.end_turn(CONSUMER)
+    S = warpgroup_mma_wait(1, deps=[S])  # all but the last product have ended
+    own.k_ring.release(n)
+    P, m, l, alpha = own.softmax(S, m, l, first_key, MASKED)  # while O is computed
+    O = warpgroup_mma_wait(0, deps=[O])
+    own.v_ring.release(n - 1)
+    return own.operand(P), own.rescale(O, alpha), m, l
 
 
 @gluon.jit
@@ -152,17 +195,22 @@ def consume(program, CONSUMER: gl.constexpr):
             for i in range(masked, n):
                 O, m, l = own.take(count + i, 0, O, m, l, False)
         elif n > 0:
-            S = warpgroup_mma_wait(0, deps=[own.scores(count)])
+            program.wait_turn(CONSUMER, count)
+            S = own.scores(count)
+            program.end_turn(CONSUMER)
+            S = warpgroup_mma_wait(0, deps=[S])
             program.k_ring.release(count)
             P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
             P = own.operand(P)
             if schedule.IS_CAUSAL:  # otherwise only the first tile can need a mask
                 for i in range(1, masked):
-                    P, O, m, l = own.take_overlapped(
-                        count + i, (n - 1 - i) * BLOCK_N, P, O, m, l, True
+                    P, O, m, l = take_overlapped(
+                        program, CONSUMER, own, count + i, (n - 1 - i) * BLOCK_N, P, O, m, l, True
                     )
             for i in range(gl.maximum(masked, 1), n):
-                P, O, m, l = own.take_overlapped(count + i, 0, P, O, m, l, False)
+                P, O, m, l = take_overlapped(
+                    program, CONSUMER, own, count + i, 0, P, O, m, l, False
+                )
             O = warpgroup_mma_wait(0, deps=[own.output(count + n - 1, P, O)])
             program.v_ring.release(count + n - 1)
         if not program.OUT_IN_Q:
@@ -196,8 +244,9 @@ def attention_kernel(
     q_desc, k_desc, v_desc, out_desc, lse_ptr,
     seqlen_q, seqlen_k, nheads, pairs, heads_in_l2, scale_log2,
     IS_CAUSAL: gl.constexpr, EVEN_N: gl.constexpr, HEADS_PER_KEY_HEAD: gl.constexpr,
-    CONSUMERS: gl.constexpr, SLOTS: gl.constexpr, OUT_IN_Q: gl.constexpr,
-    OVERLAP: gl.constexpr, LONGEST_FIRST: gl.constexpr,
+    CONSUMERS: gl.constexpr, QUERY_SLOTS: gl.constexpr, SLOTS: gl.constexpr,
+    OUT_IN_Q: gl.constexpr, OVERLAP: gl.constexpr, IN_TURNS: gl.constexpr,
+    LONGEST_FIRST: gl.constexpr,
     CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
 ):
     """Program p of P takes tiles p, p + P, p + 2P … of the schedule: as many programs as
@@ -210,9 +259,11 @@ def attention_kernel(
     pairs: heads of all batches. heads_in_l2: see Schedule.
     scale_log2: scale * log2(e), so that exp(scale * t) = exp2(scale_log2 * t).
     EVEN_N: whether BLOCK_N divides seqlen_k, so that no mask is needed but the causal one.
+    QUERY_SLOTS: with 2, the next Q is copied while this one is used; with 1, once it is done.
     OUT_IN_Q: the output leaves through Q's buffer, where there is no room for one of its own; then
-        the next Q cannot be copied early.
+        the next Q cannot be copied early, and QUERY_SLOTS is 1.
     OVERLAP: the scores of the next tile are computed before this tile's output.
+    IN_TURNS: with OVERLAP, a consumer starts its products after those of the one before it.
     CONSUMER_REGISTERS, PRODUCER_REGISTERS: registers per thread. The consumers take those that the
         producer gives up.
     """
@@ -222,7 +273,7 @@ def attention_kernel(
         seqlen_q, seqlen_k, nheads, pairs, heads_in_l2,
         BLOCK_M, k_desc.block_shape[2], HEADS_PER_TILE, IS_CAUSAL, LONGEST_FIRST,
     )
-    q_ring = make_ring(q_desc, CONSUMERS, 1)
+    q_ring = make_ring(q_desc, QUERY_SLOTS * CONSUMERS, 1)
     k_ring = make_ring(k_desc, SLOTS, CONSUMERS)
     v_ring = make_ring(v_desc, SLOTS, CONSUMERS)
     out_tiles = q_ring.slots
@@ -230,11 +281,16 @@ def attention_kernel(
         out_tiles = gl.allocate_shared_memory(
             q_desc.dtype, [CONSUMERS] + q_desc.block_shape, q_desc.layout
         )
+    turns = q_ring.full
+    if IN_TURNS:
+        turns = mbarrier.allocate_mbarrier(batch=CONSUMERS)
+        for consumer in gl.static_range(CONSUMERS):
+            mbarrier.init(turns.index(consumer), count=1)
     fence_async_shared()  # TMA sees the mbarriers as they were initialized
     program = Program(
-        q_desc, k_desc, v_desc, out_desc, lse_ptr, q_ring, k_ring, v_ring, out_tiles,
+        q_desc, k_desc, v_desc, out_desc, lse_ptr, q_ring, k_ring, v_ring, out_tiles, turns,
         schedule, scale_log2,
-        HEADS_PER_KEY_HEAD, CONSUMERS, OUT_IN_Q, OVERLAP, IS_CAUSAL or not EVEN_N,
+        HEADS_PER_KEY_HEAD, CONSUMERS, OUT_IN_Q, OVERLAP, IN_TURNS, IS_CAUSAL or not EVEN_N,
     )
 
     # The first partition runs on the 4 warps of the launch, the others on warps of their own.

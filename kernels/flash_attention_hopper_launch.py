@@ -5,7 +5,6 @@ from shapes, strides and options is worked out once, as a Plan, and a further ca
 its outputs, puts four addresses into descriptors and launches what is compiled already.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,7 +17,6 @@ from kernels.flash_attention_hopper import attention_kernel
 from kernels.flash_attention_hopper_settings import (
     ROWS,
     HopperSettings,
-    fastest_settings,
     heads_per_tile,
     heads_side_by_side,
     hopper_settings,
@@ -37,8 +35,6 @@ MOST_PLANS = 4096
 GLUON_DTYPES = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}
 
 Result = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
-Choice = Callable[[int, bool, int, int], HopperSettings | None]
-"""head_dim, causal, lengths of queries and keys -> settings; None: not these kernels."""
 
 
 def available(x: torch.Tensor) -> bool:
@@ -77,7 +73,7 @@ class Plan:
         (batch, heads, length, head_dim), (_, key_heads, seqlen_k, _) = q.shape, k.shape
         shared = heads // key_heads
         if settings is None:
-            settings = fastest_settings(head_dim, causal, length, seqlen_k)
+            settings = hopper_settings(head_dim, causal, length, seqlen_k)
         together = heads_per_tile(length, shared)
         queries = settings.queries // together
         columns = batch * heads // together
@@ -103,8 +99,9 @@ class Plan:
         if settings.consumers:
             self.kernel = attention_kernel
             self.constants = (
-                *common, settings.consumers, settings.slots, settings.out_in_q, settings.overlap,
-                settings.longest_first, *settings.registers,
+                *common, settings.consumers, settings.query_slots, settings.slots,
+                settings.out_in_q, settings.overlap, settings.in_turns, settings.longest_first,
+                *settings.registers,
             )  # fmt: skip
         self.grid = (programs, 1, 1)
         self.compiled: Any = None
@@ -161,11 +158,11 @@ _plans: dict[tuple[Any, ...], Plan | None] = {}
 
 def plan_of(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float | None,
-    layout: str, settings: HopperSettings | None = None, choose: Choice | None = None,
+    layout: str, settings: HopperSettings | None = None,
 ) -> Plan | None:
     """The plan for a call, made once; None where these kernels do not serve it.
 
-    settings: those that `choose`, or else `hopper_settings`, has for the lengths, where it is None.
+    settings: the fastest of the table where it is None.
 
     Raises what `prepare` does.
     """
@@ -176,7 +173,7 @@ def plan_of(
         return None
     key = (
         q.shape, q.stride(), q.dtype, q.device, k.shape, k.stride(), k.dtype, k.device,
-        v.shape, v.stride(), v.dtype, v.device, bool(causal), scale, layout, settings, choose,
+        v.shape, v.stride(), v.dtype, v.device, bool(causal), scale, layout, settings,
         (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16, q.is_neg() or k.is_neg() or v.is_neg(),
     )  # fmt: skip
     try:
@@ -187,12 +184,7 @@ def plan_of(
     copied = any(x.is_neg() for x in (q, k, v))  # for each call, so that its address is no plan's
     if len(_plans) >= MOST_PLANS:
         _plans.clear()
-    plan = None
-    if not copied and servable(launch):
-        head_dim, queries, keys = q.shape[-1], launch.q.shape[2], launch.k.shape[2]
-        choice = choose or hopper_settings
-        settings = settings or choice(head_dim, bool(causal), queries, keys)
-        plan = Plan(launch, settings) if settings else None
+    plan = None if copied or not servable(launch) else Plan(launch, settings)
     _plans[key] = plan
     return plan
 
@@ -207,7 +199,7 @@ def flash_attention_hopper(
     settings: the fastest of the table where it is None. Raises ValueError where these kernels do
     not serve the inputs.
     """
-    plan = plan_of(q, k, v, causal, scale, layout, settings, fastest_settings)
+    plan = plan_of(q, k, v, causal, scale, layout, settings)
     if plan is None:
         launch = prepare(attention_kernel, q, k, v, causal, scale, layout)
         if launch.queries:

@@ -223,15 +223,3 @@ class Consumer:
         O = warpgroup_mma_wait(0, deps=[self.output(n, self.operand(P), self.rescale(O, alpha))])
         self.v_ring.release(n)
         return O, m, l
-
-    @gluon.jit
-    def take_overlapped(self, n, first_key, P, O, m, l, MASKED: gl.constexpr):
-        """The scores of tile n and the output of tile n - 1, whose P is given."""
-        S = self.scores(n)
-        O = self.output(n - 1, P, O)
-        S = warpgroup_mma_wait(1, deps=[S])  # all but the last product have ended
-        self.k_ring.release(n)
-        P, m, l, alpha = self.softmax(S, m, l, first_key, MASKED)  # while O is computed
-        O = warpgroup_mma_wait(0, deps=[O])
-        self.v_ring.release(n - 1)
-        return self.operand(P), self.rescale(O, alpha), m, l

@@ -1,7 +1,7 @@
 """The settings of attention for compute capability 9.0, and what was measured to choose them."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class HopperSettings(NamedTuple):
@@ -26,6 +26,10 @@ class HopperSettings(NamedTuple):
     """
     overlap: bool = True
     """The scores of the next tile are computed before this tile's output."""
+    in_turns: bool = False
+    """Of several consumers with `overlap`, one after the other starts its products."""
+    query_slots: int = 1
+    """Tiles of queries in the ring of Q. With 2 the next Q is copied while this one is used."""
     longest_first: bool = True
     """Of a causal head, the tiles of the last queries come first."""
 
@@ -48,32 +52,33 @@ KEYS_IN_L2 = 25_000_000
 # The fastest of those tried on an H200 with Triton 3.9.0 on 2026-11-22, in float16 and bfloat16.
 SETTINGS: dict[tuple[int, bool], tuple[tuple[float, HopperSettings], ...]] = {
     (64, False): (
-        (4096, HopperSettings(0, 128, 2)),
-        (math.inf, HopperSettings(3, 128, 2, persistent=False)),
+        (1024, HopperSettings(0, 128, 2)),
+        (math.inf, HopperSettings(3, 128, 2, in_turns=True, query_slots=2)),
     ),
     (64, True): (
-        (512, HopperSettings(0, 64, 2)),
-        (1024, HopperSettings(0, 64, 2, key_slots=1)),
+        (1024, HopperSettings(0, 64, 2)),
         (8192, HopperSettings(0, 128, 2, heads_in_l2=True)),
         (math.inf, HopperSettings(0, 128, 2)),
     ),
-    (128, False): ((math.inf, HopperSettings(2, 128, 2)),),
+    (128, False): (
+        (4096, HopperSettings(2, 128, 2, in_turns=True, query_slots=2)),
+        (math.inf, HopperSettings(2, 128, 2)),
+    ),
     (128, True): (
-        (1024, HopperSettings(0, 64, 1)),
-        (2048, HopperSettings(2, 128, 2, heads_in_l2=True)),
+        (512, HopperSettings(0, 64, 1)),
+        (2048, HopperSettings(2, 128, 2, heads_in_l2=True, in_turns=True, query_slots=2)),
         (4096, HopperSettings(2, 128, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
-        (8192, HopperSettings(2, 128, 2, persistent=False, out_in_q=True)),
-        (math.inf, HopperSettings(2, 128, 2, persistent=False)),
+        (math.inf, HopperSettings(2, 128, 2, persistent=False, out_in_q=True)),
     ),
     (256, False): (
-        (2048, HopperSettings(2, 64, 2, out_in_q=True)),
-        (8192, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),
-        (math.inf, HopperSettings(2, 64, 2, out_in_q=True)),
+        (4096, HopperSettings(2, 64, 2, out_in_q=True, in_turns=True)),
+        (8192, HopperSettings(2, 64, 2, out_in_q=True)),
+        (math.inf, HopperSettings(2, 64, 2, out_in_q=True, in_turns=True)),
     ),
     (256, True): (
-        (512, HopperSettings(2, 64, 2, out_in_q=True, heads_in_l2=True)),
+        (512, HopperSettings(2, 64, 2, out_in_q=True, heads_in_l2=True, in_turns=True)),
         (2048, HopperSettings(2, 64, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
-        (4096, HopperSettings(2, 64, 2, out_in_q=True)),
+        (4096, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),
         (8192, HopperSettings(2, 64, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
         (math.inf, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),
     ),
@@ -83,18 +88,26 @@ SETTINGS: dict[tuple[int, bool], tuple[tuple[float, HopperSettings], ...]] = {
 ONE_CONSUMER = HopperSettings(
     1, 128, 2, persistent=False, overlap=False, longest_first=False
 )
-TWO_CONSUMERS = ONE_CONSUMER._replace(consumers=2)
-STEPS: dict[str, HopperSettings] = {
-    "one consumer": ONE_CONSUMER,
-    "two consumers": TWO_CONSUMERS,
-    "scores a tile ahead": TWO_CONSUMERS._replace(overlap=True),
-    "longest tiles first": TWO_CONSUMERS._replace(overlap=True, longest_first=True),
-    "persistent": TWO_CONSUMERS._replace(overlap=True, longest_first=True, persistent=True),
-    "heads share the L2 cache": TWO_CONSUMERS._replace(
-        overlap=True, longest_first=True, persistent=True, heads_in_l2=True
-    ),
-    "small programs": HopperSettings(0, 64, 2),
-}
+
+
+def _steps() -> dict[str, HopperSettings]:
+    settings = ONE_CONSUMER
+    steps = {"one consumer": settings}
+    changes: dict[str, dict[str, Any]] = {
+        "two consumers": {"consumers": 2},
+        "scores a tile ahead": {"overlap": True},
+        "consumers take turns": {"in_turns": True},
+        "longest tiles first": {"longest_first": True},
+        "persistent": {"persistent": True},
+        "the next Q early": {"query_slots": 2},
+        "heads share the L2 cache": {"heads_in_l2": True},
+    }
+    for name, change in changes.items():
+        settings = steps[name] = settings._replace(**change)
+    return steps | {"small programs": HopperSettings(0, 64, 2)}
+
+
+STEPS = _steps()
 """What each technique adds, for a head_dim of 64 or 128: every step has those above it, but the
 last one, which is another kernel."""
 
@@ -106,20 +119,11 @@ FEW_QUERIES = {
 """head_dim -> settings where one warp group takes all queries of a head."""
 
 
-def fastest_settings(head_dim: int, causal: bool, seqlen_q: int, seqlen_k: int) -> HopperSettings:
+def hopper_settings(head_dim: int, causal: bool, seqlen_q: int, seqlen_k: int) -> HopperSettings:
     """The settings for queries and keys of these lengths."""
     if seqlen_q <= ROWS:
         return FEW_QUERIES[head_dim]
     return next(row for most, row in SETTINGS[head_dim, causal] if seqlen_k <= most)
-
-
-def hopper_settings(
-    head_dim: int, causal: bool, seqlen_q: int, seqlen_k: int
-) -> HopperSettings | None:
-    """The settings that `flash_attention` takes. None where small programs would be the fastest:
-    their kernel waits for its tests to pass on a GPU, and flash_attention_tl serves instead."""
-    settings = fastest_settings(head_dim, causal, seqlen_q, seqlen_k)
-    return settings if settings.consumers else None
 
 
 def heads_per_tile(seqlen_q: int, heads_per_key_head: int) -> int:

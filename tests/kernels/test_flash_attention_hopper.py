@@ -21,7 +21,6 @@ from kernels.flash_attention_hopper_settings import (
     SETTINGS,
     STEPS,
     HopperSettings,
-    fastest_settings,
     heads_per_tile,
     heads_side_by_side,
     hopper_settings,
@@ -47,6 +46,9 @@ WAYS = {
     "two consumers": OVERLAPPED,
     "three consumers": HopperSettings(3, 64, 2),
     "one step after the other": OVERLAPPED._replace(overlap=False),
+    "in turns": OVERLAPPED._replace(in_turns=True),
+    "three in turns": HopperSettings(3, 64, 2, in_turns=True),
+    "the next Q early": OVERLAPPED._replace(in_turns=True, query_slots=2),
     "a program for each tile": OVERLAPPED._replace(persistent=False),
     "the output through Q's buffer": OVERLAPPED._replace(out_in_q=True),
     "heads side by side": OVERLAPPED._replace(heads_in_l2=True),
@@ -187,17 +189,10 @@ def launches():
     for (head_dim, causal), rows in SETTINGS.items():
         for most, settings in rows:
             keys = int(min(most, 16384))
-            assert fastest_settings(head_dim, causal, keys, keys) == settings
+            assert hopper_settings(head_dim, causal, keys, keys) == settings
             yield from ((head_dim, causal, n, n) for n in (keys, keys - 1))
     for head_dim in FEW_QUERIES:
         yield from ((head_dim, True, ROWS, keys) for keys in (1024, 1025))
-
-
-def test_small_programs_are_left_to_tl():
-    assert hopper_settings(128, False, 65, 65) == fastest_settings(128, False, 65, 65)
-    assert not fastest_settings(64, True, 512, 512).consumers
-    assert hopper_settings(64, True, 512, 512) is None
-    assert hopper_settings(128, True, ROWS, 4096) is None
 
 
 FITTING = pytest.mark.unless_unchanged(
@@ -278,21 +273,11 @@ def test_a_loop_that_spills_is_found():
 
 @pytest.fixture
 def hopper(monkeypatch):
-    """This machine's tensors that say they are on a GPU are taken to be on an H200, and small
-    programs are taken as well."""
+    """This machine's tensors that say they are on a GPU are taken to be on an H200."""
     monkeypatch.setattr(device, "_properties", lambda index: device.Gpu((9, 0), 132, 227))
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     monkeypatch.setattr(launching, "_plans", {})
-    monkeypatch.setattr(launching, "hopper_settings", fastest_settings)
     return monkeypatch
-
-
-def test_the_kernels_alone_take_what_flash_attention_leaves_to_tl(hopper):
-    hopper.setattr(launching, "hopper_settings", hopper_settings)
-    q = gpu(1, 2, 1000, 64)
-    assert plan_of(q, q, q, True, None, "bhmd") is None
-    plan = plan_of(q, q, q, True, None, "bhmd", None, fastest_settings)
-    assert plan.kernel is launching.small_kernel
 
 
 def gpu(*shape, dtype=torch.float16):

@@ -2,11 +2,14 @@
 copy of as many bytes."""
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 
-from course.benching.benchmarks import Operation
+from course.benching.benchmarks import Function, Operation, Study
+from course.benching.benchmarks.rms_norm import WIDTHS, X_BYTES, by_torch, compiled, in_steps
 from course.benching.benchmarks.rms_norm import reference as formula
+from course.gpus.timing import copy_of
 from course.verifying.inputs import FLOATS, Case, Input
 from kernels.rms_norm import EPS
 from kernels.rms_norm_backward import rms_norm_backward, rms_norm_backward_v1, rms_norm_backward_v2
@@ -62,11 +65,65 @@ def _cases() -> list[Case]:
     return cases
 
 
+def _of(function: Callable[..., Gradients]) -> Callable[[int], Function]:
+    """A series; what it returns is not looked at."""
+    return lambda columns: cast(Function, function)
+
+
+def _by_autograd(forward: Function) -> Function:
+    """The backward pass of a function alone: its forward pass is run once, before the timing."""
+    kept: list[torch.Tensor] = []
+
+    def backward(
+        d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
+    ) -> Gradients:
+        if not kept:
+            leaves = [each.detach().requires_grad_() for each in (x, weight)]
+            # Otherwise a compiled backward pass may overwrite what the next call needs.
+            with torch._functorch.config.patch(donated_buffer=False):
+                kept.extend([forward(*leaves), *leaves])
+        out, *leaves = kept
+        d_x, d_weight = torch.autograd.grad(out, leaves, d_out, retain_graph=True)
+        return d_x, d_weight
+
+    return cast(Function, backward)
+
+
+def _study(name: str, dtype: torch.dtype) -> Study:
+    def make(columns: int) -> tuple[torch.Tensor, ...]:
+        rows = X_BYTES // (columns * dtype.itemsize)
+        d_out, x = (torch.randn(rows, columns, dtype=dtype, device="cuda") for _ in range(2))
+        rstd = torch.rsqrt(x.float().square().mean(-1) + EPS)
+        return d_out, x, torch.randn(columns, dtype=dtype, device="cuda"), rstd
+
+    def copy(columns: int) -> Function:
+        return copy_of(3 * (X_BYTES // (columns * dtype.itemsize)) * columns * dtype.itemsize)
+
+    return Study(
+        name=name,
+        x_name=f"columns of {str(dtype).removeprefix('torch.')}",
+        xs=[width for width in WIDTHS if width >= 1024],
+        make=make,
+        # d_out and x are read once, d_x is written once; one rstd per row is read.
+        bytes=lambda d_out, x, weight, rstd: 3 * x.nbytes + 2 * weight.nbytes + rstd.nbytes,
+        series={
+            "rms_norm_backward": _of(rms_norm_backward),
+            "rms_norm_backward_v1": _of(rms_norm_backward_v1),
+            "rms_norm_backward_v2": lambda n: (
+                cast(Function, rms_norm_backward_v2) if n <= 2**13 else None  # wider rows spill
+            ),
+            "torch": lambda n: _by_autograd(by_torch),
+            "torch.compile": lambda n: _by_autograd(compiled(in_steps)),
+            "copy": copy,
+        },
+    )
+
+
 OPERATION = Operation(
     name="rms_norm_backward",
     ladder={version.__name__: version for version in (v1, v2, planned)},
     reference=reference,
     cases=_cases(),
     absolute=3e-5,  # sums of float32 cancel
-    studies=(),
+    studies=(_study("rms_norm_backward_bfloat16", torch.bfloat16),),
 )

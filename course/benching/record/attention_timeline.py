@@ -76,7 +76,8 @@ CASES = {
     "one consumer": Case(128, 1024, 33, 1),
     "two consumers": Case(128, 1024, 33, 1),
     "scores a tile ahead": Case(128, 1024, 33, 2),
-    "persistent": Case(128, 1024, 33, 1),
+    "consumers take turns": Case(128, 1024, 33, 2),
+    "the next Q early": Case(128, 1024, 33, 1),
     "small programs": Case(64, 512, 66, 4),
 }
 """Step of kernels/flash_attention_hopper_settings.py -> what is traced of it. 33 * 1,024 queries in

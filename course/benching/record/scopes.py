@@ -19,6 +19,7 @@ FILES = ("flash_attention_hopper", "flash_attention_hopper_parts", "flash_attent
 STATES = {
     "wait_full": "wait for a tile",
     "wait_empty": "wait for a slot",
+    "wait_turn": "wait for its turn",
     "copy": "start a copy",
     "warpgroup_mma": "start a product",
     "warpgroup_mma_wait": "wait for a product",
@@ -30,7 +31,15 @@ STATES = {
     "store_wait": "store the output",
 }
 """Function or method -> what a warp does in a call of it. None of them calls another one."""
-CONTAINERS = {"scores", "output", "take", "take_overlapped", "take_and_copy", "copy_keys"}
+CONTAINERS = {
+    "scores",
+    "output",
+    "take",
+    "take_overlapped",
+    "take_and_copy",
+    "copy_keys",
+    "copy_first_keys",
+}
 """Functions that call these."""
 
 
