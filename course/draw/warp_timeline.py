@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from course.display.colours import DARK, GREY, LIGHT, SKY, WORK, paler
+from course.display.colours import DARK, GREY, LIGHT, SKY, WORK, YELLOW, paler
 from course.display.picture import Picture, new_axes
 from course.errors import CourseError
 
@@ -20,6 +20,7 @@ COLOURS = {
     "start a copy": WORK["load"],
     "wait for a tile": paler(WORK["load"], 0.6),
     "wait for a slot": LIGHT,
+    "wait for its turn": YELLOW,
     "start a product": WORK["dot"],
     "wait for a product": paler(WORK["dot"], 0.6),
     "softmax": WORK["softmax"],
