@@ -37,11 +37,12 @@
 # | What attention leaves idle | 2 |
 # | One consumer, and two | 10 |
 # | The next scores before this output | 15 |
+# | Watch the warps | 10 |
 # | Which tile next | 15 |
 # | Read the fastest kernel | 10 |
 # | Against the best, again | 3 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 140 |
+# | **All, an estimate** | 150 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -69,7 +70,7 @@
 
 # %%
 from course import DEVICE, CourseError, check, compiles_for, draw, hint, lower, on_hopper
-from course import recorded, simulate
+from course import attention_timeline, recorded, simulate
 from kernels.vector_add import add_kernel_v2
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -1110,6 +1111,94 @@ check("09.6", attention_kernel)
 # softmax.
 
 # %% [markdown]
+# ## Watch the warps
+#
+# *Routes: all*
+#
+# Does it come out like that on a GPU? `simulate` knows who waits for whom, and nothing of how long.
+# The warps themselves can tell. Proton, the profiler of lesson 08, has two functions that a Gluon
+# kernel may call: at `enter_scope("softmax")` and at `exit_scope("softmax")` each warp reads the
+# clock of its multiprocessor and writes down what it read. The course has put such scopes around all
+# that the warps of its fastest kernel do or wait for, ran the steps of this sitting on an H200 at
+# D = 128, and kept what the warps of one multiprocessor wrote. The results were the same to the bit.
+#
+# Here is the first step, one consumer. Time runs to the right, in cycles. What is paler is a wait for
+# what has the full color. The last row shows when a product is **under way**: from its start until
+# the consumer has waited for it. Outside of it the tensor cores have nothing to do.
+
+# %%
+timeline = attention_timeline()
+display(draw.timeline(timeline.of("one consumer")))
+print(timeline.of("one consumer"))
+
+# %% [markdown]
+# You see the loop: wait for the scores, softmax, wait for the output, and again. The producer has
+# asked for the next tiles long before, and spends two thirds of the time waiting for a slot. That is
+# why one warp with 24 registers per thread will do.
+#
+# Now count. The best that can happen is that all of the softmax runs under a product.
+#
+# **Predict:** the 1,024 keys are 8 tiles of 128. How much of its softmax does a consumer compute
+# while a product of its own is under way, with one consumer, and with the scores a tile ahead?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# With one consumer none: each product has ended before the softmax begins. With the scores a tile
+# ahead all but the softmax of the first tile, which has no output before it: 7 of 8, or 88%. What the
+# other consumer has under way at that time comes on top, so the cell may show more.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+for step in ("one consumer", "two consumers", "scores a tile ahead"):
+    under = timeline.of(step).softmax_under_products
+    none = timeline.of(step).without_product
+    print(f"{step:20} softmax under products {under:4.0%}, no product {none:4.0%} of the time")
+
+# %% [markdown]
+# Two consumers might have taken turns by chance. They do not: three quarters of their softmax runs
+# while nobody multiplies. The picture shows why.
+
+# %%
+display(draw.timeline(timeline.of("two consumers")))
+
+# %% [markdown]
+# They go nearly in step. Consumer 1 starts each product 500 to 700 cycles after consumer 0, which is
+# about what one product takes, and a softmax takes twice as long. So for more than half of its
+# softmax each has the other one in it too. Chance does not undo that: neither gets far ahead, since a
+# slot is filled again only when both have given it back.
+#
+# With the scores a tile ahead nobody needs the luck.
+
+# %%
+display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 31_000)))
+
+# %% [markdown]
+# From the second tile to the last a product is under way all the time. That the tensor cores are busy
+# all the time does not follow: a product may have ended long before anybody waits for it, and two
+# products that are under way share the same tensor cores. To have the clock read also takes time,
+# which the last line under the first picture gives. A timeline says where to look. How fast a kernel
+# is, only an ordinary measurement says.
+#
+# The course's kernel takes one more step, `consumers take turns`: a consumer may start its products
+# only after the other one has started its own, and a barrier for each consumer says so. It is
+# FlashAttention-3's answer to what you have just seen.
+
+# %% tags=["nbval-check-output"]
+for step in ("two consumers", "scores a tile ahead", "consumers take turns"):
+    print(f"{step:20} {timeline.of(step).launch.plain_us:.1f} us")
+
+# %% [markdown]
+# The scores ahead do not pay by themselves in a call as short as this one, with two tiles of queries
+# for each multiprocessor. With turns they do. (The caches were emptied before each of these calls,
+# and no clock was read.)
+#
+# **On other GPUs.** The picture is an H200's. Proton's scopes work in any Gluon kernel, so on your
+# own GPU you can see your own warps; `make record` makes this picture on a GPU of compute capability
+# 9.0.
+
+# %% [markdown]
 # ## Which tile next
 #
 # *Routes: all*
@@ -1118,6 +1207,17 @@ check("09.6", attention_kernel)
 # start, until the first keys have come, and at its end, while the output is stored. A persistent
 # program (lesson 05) takes tile after tile. With a producer of its own that is worth more: it does
 # not wait for the output, and loads the next queries and keys while the consumers finish this tile.
+#
+# The timeline shows both. First two programs one after the other, then one persistent program with
+# the same two tiles, and room for two tiles of Q. Look for the gap between the products.
+
+# %%
+display(draw.timeline(timeline.of("consumers take turns")))
+display(draw.timeline(timeline.of("the next Q early")))
+
+# %% [markdown]
+# Between the last product of the first tile and the first product of the second lie about 6,000
+# cycles in the first picture, and 1,500 in the second.
 #
 # Under a causal mask, tiles differ in length: the first queries see few keys, the last see all.
 # Which should come first? If the longest ones come last, a few programs work long after the others
@@ -1246,17 +1346,19 @@ check("09.7", order_kernel)
 # </details>
 
 # %% [markdown]
-# The consumer's loop, which you have just written:
+# The consumer's loop, which you have just written, with its turns:
 #
 # ```python
-# S = self.scores(n)
-# O = self.output(n - 1, P, O)
+# program.wait_turn(CONSUMER, n)
+# S = own.scores(n)
+# O = own.output(n - 1, P, O)
+# program.end_turn(CONSUMER)
 # S = warpgroup_mma_wait(1, deps=[S])  # all but the last product have ended
-# self.k_ring.release(n)
-# P, m, l, alpha = self.softmax(S, m, l, first_key, MASKED)  # while O is computed
+# own.k_ring.release(n)
+# P, m, l, alpha = own.softmax(S, m, l, first_key, MASKED)  # while O is computed
 # O = warpgroup_mma_wait(0, deps=[O])
-# self.v_ring.release(n - 1)
-# return self.operand(P), self.rescale(O, alpha), m, l
+# own.v_ring.release(n - 1)
+# return own.operand(P), own.rescale(O, alpha), m, l
 # ```
 #
 # **3.** K and V have a ring each here, and yours shared one. What does that change for the counts?
@@ -1374,17 +1476,17 @@ check("09.7", order_kernel)
 # The consumer takes its tiles in this order:
 #
 # ```python
-# S = warpgroup_mma_wait(0, deps=[own.scores(count)])
-# program.k_ring.release(count)
 # P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
 # P = own.operand(P)
 # if schedule.IS_CAUSAL:  # otherwise only the first tile can need a mask
 #     for i in range(1, masked):
-#         P, O, m, l = own.take_overlapped(
-#             count + i, (n - 1 - i) * BLOCK_N, P, O, m, l, True
+#         P, O, m, l = take_overlapped(
+#             program, CONSUMER, own, count + i, (n - 1 - i) * BLOCK_N, P, O, m, l, True
 #         )
 # for i in range(gl.maximum(masked, 1), n):
-#     P, O, m, l = own.take_overlapped(count + i, 0, P, O, m, l, False)
+#     P, O, m, l = take_overlapped(
+#         program, CONSUMER, own, count + i, 0, P, O, m, l, False
+#     )
 # ```
 #
 # **8.** There are two loops, which v5 could not have. Why can this kernel?
@@ -1480,10 +1582,8 @@ for name, settings in STEPS.items():
 
 # %% [markdown]
 # **On other GPUs.** `flash_attention` takes this kernel on compute capability 9.0 with Triton 3.9
-# or newer, and lesson 06's versions everywhere else. There too it takes lesson 06's wherever small
-# programs would be the fastest, as long as these have not been proved on a GPU: at D = 64 under a
-# causal mask, and on short sequences. You need not know which: the values agree within the rounding
-# of float16.
+# or newer, and lesson 06's versions everywhere else. You need not know which: the values agree
+# within the rounding of float16.
 
 # %% [markdown]
 # ## Against the best, again
@@ -1516,8 +1616,8 @@ except CourseError as error:
 
 # %% [markdown]
 # What cannot be said in Gluon? The named barriers of the hardware, with which FlashAttention-3
-# makes two consumers take turns on the tensor cores (two mbarriers could say it too, and this
-# kernel does not), and tiles whose sides are no powers of two. What has it cost? A kernel for one
+# makes two consumers take turns on the tensor cores (this kernel says it with two mbarriers), and
+# tiles whose sides are no powers of two. What has it cost? A kernel for one
 # architecture, in five files, and all the ways to be wrong that you have met in this lesson. `tl`
 # is the right choice until a measured gap is worth that.
 #

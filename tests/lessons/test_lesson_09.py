@@ -1,13 +1,15 @@
 """Lesson 09 says what its kernels and pictures show."""
 
 import re
+from itertools import pairwise
+from statistics import median
 
 import pytest
 import torch
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from course import lower
+from course import attention_timeline, lower
 from course.lessons.source import EXERCISE, ROOT
 from course.lessons.source import stub as without_solution
 from kernels.flash_attention_hopper_settings import HopperSettings
@@ -80,3 +82,78 @@ def test_the_consumers_of_the_lessons_attention_take_240_registers(tmp_path):
     ptx = lower(lesson.attention_kernel, *arguments, target="sm_90").ptx
     numbers = set(re.findall(r"setmaxnreg\.(inc|dec)\.sync\.aligned\.u32\s+(\d+);", ptx))
     assert {("inc", "240"), ("dec", "24")} <= numbers
+
+
+TIMES = attention_timeline()
+WATCHED = LESSON.text.split("## Watch the warps")[1].split("\n## ")[0]
+
+
+def consumers(step, state, program=0):
+    """(start, end) of each span of a state, of the first warps of both consumers."""
+    spans = TIMES.of(step).spans
+    return [
+        [(span.start, span.end) for span in spans[program, warp] if span.state == state]
+        for warp in (0, 4)
+    ]
+
+
+def shared(one, others):
+    """The share of the spans of one that lies within those of others."""
+    within = sum(
+        max(0, min(end, stop) - max(start, begin)) for start, end in one for begin, stop in others
+    )
+    return within / sum(end - start for start, end in one)
+
+
+def test_the_producer_waits_for_a_slot_two_thirds_of_the_time():
+    assert TIMES.of("one consumer").shares["producer"]["wait for a slot"] == pytest.approx(
+        2 / 3, abs=0.02
+    )
+    assert "two thirds of the time waiting for a slot" in " ".join(WATCHED.split())
+
+
+def test_the_softmax_under_products_is_what_the_answer_works_out():
+    under = {step: TIMES.of(step).softmax_under_products for step in TIMES.launches}
+    assert under["one consumer"] == 0
+    assert under["two consumers"] == pytest.approx(1 / 4, abs=0.02)  # three quarters are not
+    assert under["scores a tile ahead"] >= 7 / 8
+    assert TIMES.launches["scores a tile ahead"].length == 8 * 128
+
+
+def test_two_consumers_go_nearly_in_step():
+    first, second = consumers("two consumers", "start a product")
+    behind = [later[0] - earlier[0] for earlier, later in zip(first, second, strict=True)]
+    assert min(behind) >= 500 and max(behind) <= 700
+    first, second = consumers("two consumers", "softmax")
+    assert shared(first, second) > 0.5 and shared(second, first) > 0.5
+    long = median(end - start for start, end in first + second)
+    assert long / median(behind) == pytest.approx(2.2, abs=0.3)
+
+
+def test_with_the_scores_ahead_a_product_is_under_way_from_the_second_tile_to_the_last():
+    step = TIMES.of("scores a tile ahead")
+    starts, _ = consumers(step.name, "start a product")
+    _, (begin, end), _ = step.with_product[:3]
+    assert begin <= starts[1][0] and end >= starts[-1][0] - 250  # but for the wait for the last V
+    assert any("between=(0, 31_000)" in cell for cell in LESSON.code)
+    assert step.extent(0)[1] <= 31_000  # the first program is shown to its end
+
+
+def test_only_with_turns_is_the_call_shorter_than_with_two_consumers():
+    two, ahead, turns = (
+        TIMES.launches[step].plain_us
+        for step in ("two consumers", "scores a tile ahead", "consumers take turns")
+    )
+    assert turns < 0.95 * two and ahead > two
+
+
+@pytest.mark.parametrize(
+    ("step", "said", "cycles"),
+    [("consumers take turns", "6,000", 6000), ("the next Q early", "1,500", 1500)],
+)
+def test_between_two_tiles_of_queries_no_product_is_under_way_for_as_long_as_it_says(
+    step, said, cycles
+):
+    gaps = [after[0] - before[1] for before, after in pairwise(TIMES.of(step).with_product)]
+    assert max(gaps) == pytest.approx(cycles, rel=0.05)
+    assert f" {said} " in LESSON.flat.replace(",000\ncycles", ",000 cycles")
