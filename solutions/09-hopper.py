@@ -1123,7 +1123,7 @@ check("09.6", attention_kernel)
 # D = 128, and kept what the warps of one multiprocessor wrote. The results were the same to the bit.
 #
 # Here is the first step, one consumer. Time runs to the right, in cycles. What is paler is a wait for
-# what has the full color. The last row shows when a product is **under way**: from its start until
+# what has the full color. The last row shows when a product is under way: from its start until
 # the consumer has waited for it. Outside of it the tensor cores have nothing to do.
 
 # %%
@@ -1179,20 +1179,11 @@ display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 31_000)))
 # all the time does not follow: a product may have ended long before anybody waits for it, and two
 # products that are under way share the same tensor cores. To have the clock read also takes time,
 # which the last line under the first picture gives. A timeline says where to look. How fast a kernel
-# is, only an ordinary measurement says.
+# is, only an ordinary measurement says: the end of this lesson has one, step by step.
 #
 # The course's kernel takes one more step, `consumers take turns`: a consumer may start its products
 # only after the other one has started its own, and a barrier for each consumer says so. It is
-# FlashAttention-3's answer to what you have just seen.
-
-# %% tags=["nbval-check-output"]
-for step in ("two consumers", "scores a tile ahead", "consumers take turns"):
-    print(f"{step:20} {timeline.of(step).launch.plain_us:.1f} us")
-
-# %% [markdown]
-# The scores ahead do not pay by themselves in a call as short as this one, with two tiles of queries
-# for each multiprocessor. With turns they do. (The caches were emptied before each of these calls,
-# and no clock was read.)
+# FlashAttention-3's answer to two consumers that go in step.
 #
 # **On other GPUs.** The picture is an H200's. Proton's scopes work in any Gluon kernel, so on your
 # own GPU you can see your own warps; `make record` makes this picture on a GPU of compute capability

@@ -139,14 +139,6 @@ def test_with_the_scores_ahead_a_product_is_under_way_from_the_second_tile_to_th
     assert step.extent(0)[1] <= 31_000  # the first program is shown to its end
 
 
-def test_only_with_turns_is_the_call_shorter_than_with_two_consumers():
-    two, ahead, turns = (
-        TIMES.launches[step].plain_us
-        for step in ("two consumers", "scores a tile ahead", "consumers take turns")
-    )
-    assert turns < 0.95 * two and ahead > two
-
-
 @pytest.mark.parametrize(
     ("step", "said", "cycles"),
     [("consumers take turns", "6,000", 6000), ("the next Q early", "1,500", 1500)],
