@@ -1363,7 +1363,31 @@ check("09.7", order_kernel)
 # </details>
 
 # %% [markdown]
-# What `self.softmax` calls, after its mask:
+# Around the start of the two products stands a turn, which your loop did not have. Each consumer has
+# one mbarrier for it, and `end_turn` arrives at the next consumer's. This is `wait_turn`:
+#
+# ```python
+# if self.IN_TURNS:
+#     FIRST: gl.constexpr = CONSUMER == 0
+#     mbarrier.wait(self.turns.index(CONSUMER), n & 1 ^ FIRST)
+# ```
+#
+# **4.** Why does the first consumer wait for the other parity? And what would happen if one consumer
+# had a tile more than the other?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The first one goes first. Its wait for tile n is for what the last consumer did with tile n - 1, one
+# phase earlier. Before tile 0 that is the phase before the first, which counts as ended.
+#
+# With a tile more, a consumer would wait for a turn that nobody ends: a deadlock. Both belong to one
+# tile of queries, so both take as many tiles of keys.
+#
+# </details>
+
+# %% [markdown]
+# What `own.softmax` calls, after its mask:
 #
 # ```python
 # m_new = gl.maximum(m, gl.max(S, axis=1))  # [ROWS]
@@ -1376,7 +1400,7 @@ check("09.7", order_kernel)
 # return P, m_new, l, alpha
 # ```
 #
-# **4.** `online` had no `base`. When is it needed, and why not always? And its `total` was a number
+# **5.** `online` had no `base`. When is it needed, and why not always? And its `total` was a number
 # per row. Here `l` is a block of [ROWS, 8], the sums of columns 8 apart, and m is the maximum
 # before it is scaled. What does that save?
 #
@@ -1405,7 +1429,7 @@ check("09.7", order_kernel)
 #     v_ring.copy(program.v_desc, [batch, key_head, first_key + BLOCK_N, 0], count + i - 1)
 # ```
 #
-# **5.** Why is K[i] fetched before V[i - 1], and why does the last tile of keys come first?
+# **6.** Why is K[i] fetched before V[i - 1], and why does the last tile of keys come first?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1428,7 +1452,7 @@ check("09.7", order_kernel)
 #     block = blocks - 1 - block
 # ```
 #
-# **6.** `heads_in_l2` heads take turns tile by tile. Why not all of them, and why not one?
+# **7.** `heads_in_l2` heads take turns tile by tile. Why not all of them, and why not one?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1452,7 +1476,7 @@ check("09.7", order_kernel)
 # return n, n - whole
 # ```
 #
-# **7.** This one takes the minimum with the tiles that there are. Yours did without. What is
+# **8.** This one takes the minimum with the tiles that there are. Yours did without. What is
 # different?
 #
 # <details>
@@ -1464,7 +1488,7 @@ check("09.7", order_kernel)
 # </details>
 
 # %% [markdown]
-# The consumer takes its tiles in this order:
+# The first scores are computed by themselves. Then the consumer takes its tiles in this order:
 #
 # ```python
 # P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
@@ -1480,7 +1504,7 @@ check("09.7", order_kernel)
 #     )
 # ```
 #
-# **8.** There are two loops, which v5 could not have. Why can this kernel?
+# **9.** There are two loops, which v5 could not have. Why can this kernel?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1504,7 +1528,7 @@ check("09.7", order_kernel)
 # tma.async_store(program.out_desc, [batch, head, first_query, 0], out_tile)
 # ```
 #
-# **9.** The store by TMA is started here, and waited for one tile later. What would go wrong without
+# **10.** The store by TMA is started here, and waited for one tile later. What would go wrong without
 # that wait, and what does it gain to wait so late?
 #
 # <details>
@@ -1524,7 +1548,7 @@ check("09.7", order_kernel)
 #     program.q_ring.release(q_count)
 # ```
 #
-# **10.** What does that cost?
+# **11.** What does that cost?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1544,7 +1568,7 @@ check("09.7", order_kernel)
 # )
 # ```
 #
-# **11.** Two consumers have 240 registers per thread and their producer 24. With three, the settings
+# **12.** Two consumers have 240 registers per thread and their producer 24. With three, the settings
 # say 160 and 32. Why not 240 again?
 #
 # <details>
@@ -1581,36 +1605,64 @@ for name, settings in STEPS.items():
 #
 # *Routes: all*
 #
-# How fast is it, and what does each step add? The pictures show, as soon as it has been recorded on
-# an H200, the share of cuDNN's speed in the same run: `flash_attention_tl` is lesson 06's best, and
-# the others are the steps of this sitting, each with those before it. Where nothing is recorded
-# yet, the cell says so, and the course states no number.
+# How fast is it, and what does each step add? The picture shows the share of cuDNN's speed in the
+# same run on an H200, at D = 128 without a mask. `flash_attention_tl` is lesson 06's best, and the
+# others are the steps of this sitting, each with those before it.
 
 # %%
 steps = ["flash_attention_tl", "one consumer", "two consumers", "scores a tile ahead"]
-try:
-    display(draw.speeds(recorded("flash_attention_hopper_128"), steps, relative_to="torch, cuDNN"))
-except CourseError as error:
-    print(str(error).split(":")[0])
+steps += ["consumers take turns", "persistent", "the next Q early"]
+draw.speeds(recorded("flash_attention_hopper_128"), steps, relative_to="torch, cuDNN")
 
 # %% [markdown]
-# The same with a causal mask at D = 64, where order and size of the tiles matter. The small programs
-# are the other form of the kernel.
+# One consumer, which waits for everything by itself, is slower than `tl`. A second one makes it
+# about a third faster. Scores a tile ahead and turns pass `tl` from 1,024 keys on, and cuDNN from
+# 4,096 on. On short sequences the persistent program passes it: there the start and the end of a
+# tile of queries are a large part of the time.
+#
+# Now D = 64 with a causal mask, where order and size of the tiles matter. The small programs are the
+# other form of the kernel.
 
 # %%
-steps += ["longest tiles first", "persistent", "small programs"]
-try:
-    causal = recorded("flash_attention_hopper_64_causal")
-    display(draw.speeds(causal, steps, relative_to="torch, cuDNN"))
-except CourseError as error:
-    print(str(error).split(":")[0])
+steps = ["flash_attention_tl", "one consumer", "two consumers", "consumers take turns", "persistent"]
+steps += ["heads share the L2 cache", "small programs"]
+draw.speeds(recorded("flash_attention_hopper_64_causal"), steps, relative_to="torch, cuDNN")
 
 # %% [markdown]
-# What cannot be said in Gluon? The named barriers of the hardware, with which FlashAttention-3
-# makes two consumers take turns on the tensor cores (this kernel says it with two mbarriers), and
-# tiles whose sides are no powers of two. What has it cost? A kernel for one
-# architecture, in five files, and all the ways to be wrong that you have met in this lesson. `tl`
-# is the right choice until a measured gap is worth that.
+# All the steps together do not reach cuDNN here. The small programs pass it at every length but
+# one, with no partition and no turns. So these techniques are no ladder that you always climb to the
+# top: at another size another one pays.
+#
+# `flash_attention` takes the settings that were the fastest for a head dimension, a mask and a
+# length. What comes of it, in float16 and bfloat16, from 512 to 16,384 keys?
+
+# %%
+shares = {}
+for name in (f"{d}{mask}{dtype}" for d in (64, 128, 256) for mask in ("", "_causal")
+             for dtype in ("", "_bfloat16")):  # fmt: skip
+    run = recorded(f"flash_attention_hopper_{name}")
+    for n in (512, 1024, 2048, 4096, 8192, 16384):
+        shares[name, n] = run.at("torch, cuDNN", n).ms / run.at("flash_attention", n).ms
+
+for d in ("64", "128", "256"):
+    of_this = [share for (name, _), share in shares.items() if name.split("_")[0] == d]
+    print(f"D = {d:>3}: {min(of_this):.2f} to {max(of_this):.2f} of cuDNN's speed")
+print("\nslower than cuDNN:")
+for (name, n), share in shares.items():
+    if share < 1:
+        print(f"{name:20} {n:6,} keys {share:.3f}")
+
+# %% [markdown]
+# It is faster than cuDNN at 64 of 72 points. Where it is not, one reason can be counted: at D = 256
+# there is no room for an output beside Q, so the next Q waits for this output (question 11). With
+# 512 keys and a mask a tile of queries has only 2 to 8 tiles of keys, and the wait is a good part of
+# its time. At D = 256 with 8,192 keys and no mask nothing of the kind is left to count. There the
+# times of one and the same call spread by more than the 1.5% that are missing.
+#
+# What cannot be said in Gluon? Tiles whose sides are no powers of two, and the named barriers of the
+# hardware, with which FlashAttention-3's consumers take their turns; two mbarriers do it here. What
+# has it cost? A kernel for one architecture, in five files, and all the ways to be wrong that you
+# have met in this lesson. `tl` is the right choice until a measured gap is worth that.
 #
 # **On other GPUs.** What is recorded is an H200's. Nothing here was measured on an H100, and on
 # any other GPU there is nothing to measure: the kernel is not taken there.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course.type_names import AnyValue, AnyValues, Function
@@ -121,6 +122,9 @@ COPIERS = ("_to_copy", "clone", "copy")
 class GuardedAllocations(TorchDispatchMode):
     """While active, every tensor that is allocated lies between guards, poisoned or filled."""
 
+    supports_higher_order_operators = True
+    """A launch by torch.library.wrap_triton is one."""
+
     def __init__(self) -> None:
         super().__init__()
         self.all: list[Guarded] = []
@@ -155,6 +159,8 @@ class GuardedAllocations(TorchDispatchMode):
         kwargs: AnyValues | None = None,
     ) -> Any:
         out = function(*args, **(kwargs or {}))
+        if isinstance(function, HigherOrderOperator):
+            return out
         name = function._schema.name.removeprefix("aten::").rstrip("_")
         if not (function.is_view or function in ALLOCATORS + FILLERS or name in MOVERS):
             self.operations.append(name)

@@ -9,10 +9,10 @@ import torch
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from course import attention_timeline, lower
+from course import attention_timeline, lower, recorded
 from course.lessons.source import EXERCISE, ROOT
 from course.lessons.source import stub as without_solution
-from kernels.flash_attention_hopper_settings import HopperSettings
+from kernels.flash_attention_hopper_settings import STEPS, HopperSettings, hopper_settings
 from tests.simulating.kernels import descriptor
 from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
@@ -148,4 +148,64 @@ def test_between_two_tiles_of_queries_no_product_is_under_way_for_as_long_as_it_
 ):
     gaps = [after[0] - before[1] for before, after in pairwise(TIMES.of(step).with_product)]
     assert max(gaps) == pytest.approx(cycles, rel=0.05)
-    assert f" {said} " in LESSON.flat.replace(",000\ncycles", ",000 cycles")
+    assert f" {said} " in LESSON.flat
+
+
+STUDIES = [
+    f"{head_dim}{mask}{dtype}"
+    for head_dim in (64, 128, 256)
+    for mask in ("", "_causal")
+    for dtype in ("", "_bfloat16")
+]
+LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
+
+
+def shares(name, series):
+    """Parts of cuDNN's speed, by length."""
+    run = recorded(f"flash_attention_hopper_{name}")
+    return {n: run.at("torch, cuDNN", n).ms / run.at(series, n).ms for n in LENGTHS}
+
+
+def test_each_step_gains_what_the_lesson_says():
+    of = {step: shares("128", step) for step in STEPS}
+    tl = shares("128", "flash_attention_tl")
+    assert "One consumer, which waits for everything by itself, is slower than `tl`" in LESSON.flat
+    assert all(of["one consumer"][n] < tl[n] for n in LENGTHS)
+    assert "about a third faster" in LESSON.flat
+    gains = [of["two consumers"][n] / of["one consumer"][n] for n in LENGTHS]
+    assert all(1.28 < gain < 1.38 for gain in gains), gains
+    assert "turns pass `tl` from 1,024 keys on, and cuDNN from 4,096 on" in LESSON.flat
+    turns = of["consumers take turns"]
+    assert [n for n in LENGTHS if turns[n] > tl[n]] == list(LENGTHS[1:])
+    assert [n for n in LENGTHS if turns[n] > 1] == list(LENGTHS[3:])
+    assert "On short sequences the persistent program passes it" in LESSON.flat
+    assert all(turns[n] < 1 < of["persistent"][n] for n in (512, 1024))
+
+
+def test_the_small_programs_pass_what_all_other_steps_together_do_not():
+    together = shares("64_causal", "heads share the L2 cache")
+    assert "All the steps together do not reach cuDNN here" in LESSON.flat
+    assert all(share < 1 for share in together.values())
+    small = shares("64_causal", "small programs")
+    assert "at every length but one" in LESSON.flat
+    assert sum(share > 1 for share in small.values()) == len(LENGTHS) - 1
+
+
+def test_the_points_below_cudnn_are_those_that_the_lesson_tells_of():
+    points = {
+        (name, n): share for name in STUDIES for n, share in shares(name, "flash_attention").items()
+    }
+    faster = sum(share > 1 for share in points.values())
+    assert f"It is faster than cuDNN at {faster} of {len(points)} points" in LESSON.flat
+    assert "2 to 8 tiles of keys" in LESSON.flat
+    settings = hopper_settings(256, True, 512, 512)
+    assert settings.out_in_q
+    tiles = range(settings.queries, 513, settings.queries)
+    seen = [last // settings.block_n for last in tiles]
+    assert (seen[0], seen[-1]) == (2, 8)
+    assert "spread by more than the 1.5% that are missing" in LESSON.flat
+    for dtype in ("", "_bfloat16"):
+        ours = recorded(f"flash_attention_hopper_256{dtype}").at("flash_attention", 8192)
+        missing = 1 - points[f"256{dtype}", 8192]
+        assert 0.0135 < missing < 0.0155
+        assert (ours.ms_high - ours.ms_low) / ours.ms > missing

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._higher_order_ops.wrap import wrap
 
 from course import DEVICE
 from course.errors import CourseError
@@ -162,6 +163,15 @@ def test_what_is_filled_is_guarded_too_and_stays_filled(allocate, value):
     assert (out == value).all()
     assert out.data_ptr() in [memory.tensor.data_ptr() for memory in allocated.all]
     assert all(memory.stray_writes() == [] for memory in allocated.all)
+
+
+def test_an_operator_of_higher_order_passes_and_what_it_computes_is_seen():
+    """As a launch by torch.library.wrap_triton is one on a GPU."""
+    x = torch.ones(3, device=DEVICE)
+    with GuardedAllocations() as allocated:
+        out = wrap(lambda x: x + 1, x)
+    assert out.tolist() == [2, 2, 2]
+    assert allocated.operations == ["add"]
 
 
 def test_inputs_and_outputs_lie_between_different_patterns():
