@@ -21,6 +21,7 @@ from course.type_names import AnyValue
 
 from .executed import Executed, executed
 from .gathers import Gathers, gathers_of
+from .locks import Lock, locks_of
 from .loops import Loop, loops_of
 from .machine_code import Instruction, MachineCode
 from .time_model import STORED_LINE, Work
@@ -107,6 +108,11 @@ class Evidence:
     def gathers(self) -> Gathers:
         """The accesses whose addresses the kernel computes from blocks that it has loaded."""
         return gathers_of(self.lowered)
+
+    @cached_property
+    def locks(self) -> list[Lock]:
+        """The locks that programs wait for."""
+        return locks_of(self)
 
     def is_gather(self, access: AccessCounts) -> bool:
         """Whether an access goes to places that the kernel has loaded."""
@@ -229,6 +235,8 @@ class Evidence:
             l1_sectors=scale * sum(access.sectors for access in counts.accesses) + spilled.l1,
             requests=scale * sum(access.requests for access in counts.accesses),
             rounds=self.rounds,
+            lock_trips=max((lock.turns * lock.trips for lock in self.locks), default=0),
+            fences=self.executed.fences() if self.executed else 0,
             simple=simple,
             special=scale * sum(counts.special.values()),
             dot=dot,

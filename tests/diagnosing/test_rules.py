@@ -12,6 +12,7 @@ from course.diagnosing.rules import pipelining, registers
 from course.gpus.peaks import gpu_of
 from course.tracing.launch import requested
 from tests.diagnosing import (
+    kernels_atomics,
     kernels_dots,
     kernels_facts,
     kernels_gathers,
@@ -43,6 +44,7 @@ PAIRS = [
     *kernels_grid.PAIRS,
     *kernels_instructions.PAIRS,
     *kernels_sharing.PAIRS,
+    *kernels_atomics.PAIRS,
 ]
 
 
@@ -192,6 +194,20 @@ def test_loads_that_many_programs_share_are_told_with_the_axis_along_which_they_
     (finding,) = diagnosed(kernels_sharing.PAIRS[0].slow).findings
     assert finding.what.startswith("load x_ptr: each byte is loaded by 8.0 programs")
     assert "does not depend on axis 0 of the grid" in finding.why
+
+
+def test_the_fences_of_atomics_are_counted():
+    finding, *_ = diagnosed(kernels_atomics.PAIRS[0].slow).findings
+    # 4,096 elements for 128 threads, and an atomic adds one integer.
+    assert "32 fences of each warp" in finding.what and 'sem="relaxed"' in finding.change
+
+
+def test_the_turns_of_a_lock_are_counted():
+    finding, *_ = diagnosed(kernels_atomics.PAIRS[1].slow).findings
+    assert "16 locks in locks_ptr, taken 128 times each" in finding.what
+    # The atomics that take it and release it, and the load between them.
+    assert "it makes 3 trips to the L2 cache" in finding.why
+    assert finding.text.startswith("while tl.atomic_cas")
 
 
 def test_what_a_thread_takes_by_several_wide_instructions_is_no_waste():

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from ..evidence import Evidence
 from ..result import Finding
 from . import (
+    atomics,
     facts,
     grid,
     instructions,
@@ -30,6 +31,8 @@ RANKED: tuple[Rule, ...] = (
     instructions.reductions,
     instructions.many,
     sharing.shared_reads,
+    atomics.fences,
+    atomics.locks,
     grid.too_few,
     grid.ragged,
     grid.too_small,
