@@ -18,6 +18,7 @@ from tests.diagnosing import (
     kernels_gathers,
     kernels_grid,
     kernels_instructions,
+    kernels_iterations,
     kernels_loops,
     kernels_registers,
     kernels_sectors,
@@ -45,6 +46,7 @@ PAIRS = [
     *kernels_instructions.PAIRS,
     *kernels_sharing.PAIRS,
     *kernels_atomics.PAIRS,
+    *kernels_iterations.PAIRS,
 ]
 
 
@@ -208,6 +210,13 @@ def test_the_turns_of_a_lock_are_counted():
     # The atomics that take it and release it, and the load between them.
     assert "it makes 3 trips to the L2 cache" in finding.why
     assert finding.text.startswith("while tl.atomic_cas")
+
+
+def test_programs_that_run_a_loop_more_often_than_others_are_counted():
+    finding, *_ = diagnosed(kernels_iterations.PAIRS[0].slow).findings
+    assert "runs this loop 500 times, and 1.5 times is the average of all 2,048" in finding.what
+    assert "2 run it at least half as often" in finding.why
+    assert finding.text.startswith("for start in range(begin, end, BLOCK)")
 
 
 def test_what_a_thread_takes_by_several_wide_instructions_is_no_waste():

@@ -35,6 +35,7 @@ RANKED: tuple[Rule, ...] = (
     atomics.locks,
     grid.too_few,
     grid.ragged,
+    grid.uneven,
     grid.too_small,
 )
 """Causes with exact counts, whose findings are ranked by what mending them is estimated to gain."""
