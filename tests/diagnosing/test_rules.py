@@ -21,6 +21,7 @@ from tests.diagnosing import (
     kernels_iterations,
     kernels_loops,
     kernels_registers,
+    kernels_repeats,
     kernels_sectors,
     kernels_sharing,
     kernels_widths,
@@ -47,6 +48,7 @@ PAIRS = [
     *kernels_sharing.PAIRS,
     *kernels_atomics.PAIRS,
     *kernels_iterations.PAIRS,
+    *kernels_repeats.PAIRS,
 ]
 
 
@@ -217,6 +219,21 @@ def test_programs_that_run_a_loop_more_often_than_others_are_counted():
     assert "runs this loop 500 times, and 1.5 times is the average of all 2,048" in finding.what
     assert "2 run it at least half as often" in finding.why
     assert finding.text.startswith("for start in range(begin, end, BLOCK)")
+
+
+def test_how_often_a_block_asks_for_the_same_is_counted():
+    finding, *_ = diagnosed(kernels_repeats.PAIRS[0].slow).findings
+    # 32 rows hold the same, and a request of a warp spans two of them.
+    assert "a block of 8,192 elements asks for each of its sectors 16.0 times" in finding.what
+    assert "(inner // 32)[:, None]" in finding.text
+
+
+def test_a_gather_that_comes_to_one_place_again_is_no_repeat():
+    assert "repeats" not in diagnosed(kernels_repeats.ONE_PLACE).causes
+
+
+def test_lanes_of_one_request_that_ask_for_the_same_are_no_cause():
+    assert diagnosed(kernels_repeats.ONE_REQUEST).causes == []
 
 
 def test_what_a_thread_takes_by_several_wide_instructions_is_no_waste():
