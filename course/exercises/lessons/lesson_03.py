@@ -18,9 +18,8 @@ MOST_TIMES = 1.25
 
 
 def _copy_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
-    n_cols = (
-        x.stride(0) - 4
-    )  # not the same for all cases, so that a kernel must go by what it is given
+    # Not the same for all cases, so that a kernel must go by what it is given.
+    n_cols = x.stride(0) - 4
     out = torch.empty(len(x), n_cols, dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.stride(0), n_cols, BLOCK_SIZE=1024)
     return out
@@ -29,11 +28,8 @@ def _copy_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
 def _all_loads_are_wide(stages: dict[str, str]) -> str:
     loads = re.findall(r"\bld\.global\S*", stages["ptx"])
     narrow = [load for load in loads if ".v4." not in load]
-    return (
-        f"The values are right, but {len(narrow)} of {len(loads)} loads in the PTX are narrow."
-        if narrow
-        else ""
-    )
+    says = f"The values are right, but {len(narrow)} of {len(loads)} loads in the PTX are narrow."
+    return says if narrow else ""
 
 
 def _cause(exercise_id: str, right: str, **why: str) -> Choice:
@@ -83,27 +79,12 @@ EXERCISES = (
         because="Registers with % are PTX, without it SASS; blocks with a layout are TTGIR, "
         "without one TTIR.",
         slips={
-            (
-                "ptx",
-                "ttgir",
-                "sass",
-                "ttir",
-                "llir",
-            ): "2 and 4 are swapped: only TTGIR has layouts, the # behind the type.",
-            (
-                "sass",
-                "ttir",
-                "ptx",
-                "ttgir",
-                "llir",
-            ): "1 and 3 are swapped: PTX's registers begin with %, and SASS has R and P.",
-            (
-                "llir",
-                "ttir",
-                "sass",
-                "ttgir",
-                "ptx",
-            ): "1 and 5 are swapped: getelementptr is LLVM's, ld.global is PTX's.",
+            ("ptx", "ttgir", "sass", "ttir", "llir"):
+            "2 and 4 are swapped: only TTGIR has layouts, the # behind the type.",
+            ("sass", "ttir", "ptx", "ttgir", "llir"):
+            "1 and 3 are swapped: PTX's registers begin with %, and SASS has R and P.",
+            ("llir", "ttir", "sass", "ttgir", "ptx"):
+            "1 and 5 are swapped: getelementptr is LLVM's, ld.global is PTX's.",
         },
     ),
     Number(
@@ -195,4 +176,4 @@ EXERCISES = (
             least_programs=lambda x, limit: min(MULTIPROCESSORS, x.numel() // 8192),
         ),
     ),
-)
+)  # fmt: skip

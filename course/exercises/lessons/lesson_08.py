@@ -77,6 +77,11 @@ def _products(*sizes: tuple[int, int, int]) -> tuple[Case, ...]:
     )
 
 
+def _pairs(*lengths: int) -> tuple[Case, ...]:
+    """Two vectors of each length."""
+    return tuple(Case((Input((n,)), Input((n,))), seed=n) for n in lengths)
+
+
 PRODUCT_PARAMETERS = ("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK")
 
 
@@ -84,6 +89,11 @@ def _product_args() -> tuple[torch.Tensor | int, ...]:
     half = torch.float16
     tensors = _meta(1024, 256, dtype=half), _meta(256, 1024, dtype=half), _meta(1024, 1024)
     return (*tensors, 1024, 256)
+
+
+def _padded_rows() -> tuple[torch.Tensor | int, ...]:
+    lengths = torch.full((64,), 4000, dtype=torch.int32)
+    return _meta(64, 4096, dtype=torch.float16), lengths, _meta(64), 4096
 
 
 def _indices(tokens: int, table: torch.Tensor) -> torch.Tensor:
@@ -145,7 +155,7 @@ EXERCISES = (
             "08.1",
             parameters=("x_ptr", "y_ptr", "out_ptr", "n_elements", "BLOCK_SIZE"),
             reference=lambda x, y: torch.nn.functional.silu(x) * y,
-            cases=tuple(Case((Input((n,)), Input((n,))), seed=n) for n in (1001, 128, 1, 640)),
+            cases=_pairs(1001, 128, 1, 640),
             launch=_gate,
             slips={
                 "it is x * y without the sigmoid": lambda x, y: x * y,
@@ -153,10 +163,8 @@ EXERCISES = (
             },
         ),
         counted=CauseGone(
-            ("sectors",),
-            grid=(64,),
-            args=lambda: (*(_meta(2**16) for _ in range(3)), 2**16),
-            settings={"BLOCK_SIZE": 1024},
+            ("sectors",), (64,), lambda: (*(_meta(2**16) for _ in range(3)), 2**16),
+            {"BLOCK_SIZE": 1024},
         ),
     ),
     Diagnosis(
@@ -276,17 +284,7 @@ EXERCISES = (
                 "it is divided by the stride": lambda x: _sums_of_rows(x) / x.shape[1],
             },
         ),
-        counted=CauseGone(
-            ("narrow",),
-            grid=(64,),
-            args=lambda: (
-                _meta(64, 4096, dtype=torch.float16),
-                torch.full((64,), 4000, dtype=torch.int32),
-                _meta(64),
-                4096,
-            ),
-            settings={"BLOCK_SIZE": 4096},
-        ),
+        counted=CauseGone(("narrow",), (64,), _padded_rows, {"BLOCK_SIZE": 4096}),
     ),
     Diagnosis(
         cause=_cause(
@@ -326,13 +324,11 @@ EXERCISES = (
             "08.8",
             parameters=("x", "y"),
             reference=lambda x, y: (x * y).sum(dim=0, keepdim=True),
-            cases=tuple(
-                Case((Input((n,)), Input((n,))), seed=n) for n in (300_001, 100, 1, 65_536)
-            ),
+            cases=_pairs(300_001, 100, 1, 65_536),
             block=None,
             absolute=5e-3,  # sums cancel
             least_programs=lambda x, y: min(MULTIPROCESSORS, len(x) // 8192),
         ),
     ),
     *CAPSTONE,
-)
+)  # fmt: skip
