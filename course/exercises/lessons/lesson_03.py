@@ -6,8 +6,8 @@ from typing import Any
 import torch
 import triton
 
-from course.exercises.diagnosis import Diagnosis
-from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
+from course.exercises.diagnosis import Diagnosis, cause
+from course.exercises.kinds import Answer, Kernel, Launcher, Number
 from course.exercises.names_in_order import NamesInOrder
 from course.verifying.inputs import Case, Input
 
@@ -30,11 +30,6 @@ def _all_loads_are_wide(stages: dict[str, str]) -> str:
     narrow = [load for load in loads if ".v4." not in load]
     says = f"The values are right, but {len(narrow)} of {len(loads)} loads in the PTX are narrow."
     return says if narrow else ""
-
-
-def _cause(exercise_id: str, right: str, **why: str) -> Choice:
-    """One of the four reasons for a slow kernel, by the letters of the lesson's table."""
-    return Choice(exercise_id, right=right, why=why)
 
 
 def _scale_rows(kernel: Answer, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
@@ -114,7 +109,7 @@ EXERCISES = (
         compiled=_all_loads_are_wide,
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "03.4",
             right="c",
             a="256 programs are enough for any GPU.",
@@ -136,7 +131,7 @@ EXERCISES = (
         counted=_sectors_wasted,
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "03.5",
             right="d",
             a="One program per row is what this matrix has to offer, and there are 4,096 rows.",
@@ -156,7 +151,7 @@ EXERCISES = (
         ),
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "03.6",
             right="a",
             a="Four programs keep four multiprocessors busy, and an H200 has 132.",

@@ -4,7 +4,7 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course.exercises.compiled_dots import dots_in_16_bits
+from course.exercises.compiled_dots import dots_in_16_bits, product_in_float32
 from course.exercises.kinds import Answer, Kernel, Launcher, Number, Text
 from course.verifying.inputs import Case, Input
 
@@ -15,12 +15,6 @@ PERSISTENT = 3
 
 def _product(m: int, n: int, k: int, layout: str = "contiguous") -> Case:
     return Case((Input((m, k), HALF, layout), Input((k, n), HALF, layout)), seed=m + n + k)
-
-
-def _in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The product of float16 in float32; of float64, in which it is the reference, in float64."""
-    product = a @ b
-    return product.to(torch.promote_types(product.dtype, torch.float32))
 
 
 def _by_tiles(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -113,7 +107,7 @@ EXERCISES = (
     Kernel(
         "05.1",
         parameters=("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
-        reference=_in_float32,
+        reference=product_in_float32,
         slips={
             "the pointers of a stay where they are": lambda a, b: _steps(a, b, a_stays=True),
             "the pointers of b stay where they are": lambda a, b: _steps(a, b, b_stays=True),
@@ -132,7 +126,7 @@ EXERCISES = (
     Kernel(
         "05.2",
         parameters=("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
-        reference=_in_float32,
+        reference=product_in_float32,
         slips={"each step's product takes the place of the sum": lambda a, b: _last_step(a, b, 32)},
         cases=(
             _product(20, 33, 70), _product(16, 16, 64), _product(7, 16, 33), _product(16, 5, 31),
@@ -146,7 +140,7 @@ EXERCISES = (
     Kernel(
         "05.3",
         parameters=("a_ptr", "b_ptr", "c_ptr"),
-        reference=_in_float32,
+        reference=product_in_float32,
         cases=(_product(8, 8, 8), Case((Input((8, 8), HALF), Input((8, 8), HALF)), seed=1)),
         launch=_small,
         absolute=1e-5,
