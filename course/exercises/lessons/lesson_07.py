@@ -36,8 +36,8 @@ def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int
 def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Call:
     """past: the vector that begins 4 bytes past a multiple of 16."""
     names = ("x_ptr", "y_ptr", "out_ptr")
-    values = {name: tensor("float32", 4 if name == past else 0) for name in names}
-    values |= {"n_elements": n_elements}
+    tensors = {name: tensor("float32", 4 if name == past else 0) for name in names}
+    values: dict[str, PlainValue] = {**tensors, "n_elements": n_elements}
     return Call(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
 
 
