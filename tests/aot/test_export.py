@@ -37,6 +37,8 @@ from tests.support import aot_kernels as kernels
 from tests.support.aot_files import complaints, cubin_in
 from tests.support.processes import computed_s, python_path
 
+pytestmark = pytest.mark.unless_unchanged("exports", "course/aot", "course/cli", "kernels")
+
 ROOT = Path(__file__).parents[2]
 FILE = str(Path(kernels.__file__))
 ADD = "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024"
@@ -106,6 +108,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("case", KERNELS)
 def test_the_machine_code_is_the_one_of_the_jit(case):
     kernel, args, options = KERNELS[case]

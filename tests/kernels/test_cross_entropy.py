@@ -22,6 +22,8 @@ from kernels.cross_entropy import (
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.unless_unchanged("cross-entropy")
+
 LAUNCHERS = [cross_entropy_v1, cross_entropy_v2, cross_entropy_v3, cross_entropy]
 WIDTHS = [1, 2, 7, 100, 781, 1025, 4096, 4097, 9001]
 """Up to and beyond one block, and two."""
@@ -182,6 +184,7 @@ def test_gradients_have_the_same_bits_each_time():
         assert torch.equal(torch.autograd.grad(cross_entropy(x, target).sum(), x)[0], first)
 
 
+@pytest.mark.always
 def test_gradcheck():
     for shape in ((3, 5), (2, 2, 4), (4,)):
         x = random(*shape).double().requires_grad_()

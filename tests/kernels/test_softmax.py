@@ -14,6 +14,8 @@ from kernels.softmax import PLANS, softmax, softmax_plan
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.unless_unchanged("softmax in every case", "course/benching/benchmarks")
+
 LADDER = operation("softmax").ladder
 LAUNCHERS = list(LADDER.values())
 
@@ -22,15 +24,7 @@ def random(*shape):
     return torch.randn(shape, device=DEVICE)
 
 
-interpreting = pytest.mark.unless_unchanged(
-    "softmax in every case", "kernels", "course/benching/benchmarks", "course/tracing",
-    "course/triton_internals", "course/verifying",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if MODE.gpu else interpreting) for name in LADDER]
-)
+@pytest.mark.parametrize("name", LADDER)
 def test_every_version_is_right_in_every_case(name):
     whole = operation("softmax")
     # Many rows take the interpreter long, and are the GPU's.
@@ -82,6 +76,7 @@ def test_special_values_are_torchs(launcher, columns):
     torch.testing.assert_close(out, torch.softmax(x, -1), equal_nan=True)
 
 
+@pytest.mark.always
 def test_strided_inputs():
     x = random(40, 30, 20)
     for view in (
