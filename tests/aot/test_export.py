@@ -272,6 +272,13 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(arguments, wo
     assert words in refused(**{**good, "name": "add", "out": "out/add", **arguments})
 
 
+def test_what_ptxas_refuses_is_said_with_the_kernels_line():
+    words = refused(kernels.odd_instruction_kernel, "*i32:16", "1", "odd", "out/odd")
+    assert "odd_instruction_kernel does not compile: ptxas says: " in words
+    first = kernels.odd_instruction_kernel.fn.__code__.co_firstlineno
+    assert f"Line {first + 4} of {FILE}:  y = tl.inline_asm_elementwise(" in words
+
+
 def test_of_several_variants_none_is_written_where_one_is_wrong():
     assert "has 1 part, and" in refused(kernels.add_kernel, [ADD, "*fp32"], GRID, "add", "out/add")
 
