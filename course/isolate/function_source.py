@@ -1,8 +1,8 @@
 """A function and all it uses, in a form that another process can define again.
 
 Kernels and jitted helpers, plain functions, imported modules and what was imported from them, and
-constants go along by name. What lives in this process alone (a tensor, an open file, a closure) is
-named in an error.
+constants go along by name. What lives in this process alone (a tensor, an open file, the closure of
+a plain function) is named in an error.
 """
 
 import ast
@@ -273,16 +273,20 @@ def _names_in_head(definition: ast.FunctionDef) -> set[str]:
 
 
 def _closure(function: Function, is_kernel: bool) -> dict[str, Any]:
-    """The modules and kernels that a function takes from the one around it, by name.
+    """What a function takes from the one around it, by name: modules, kernels, and in a kernel
+    constants, which it cannot change.
 
     Raises CourseError that names anything else.
     """
     outer = dict(inspect.getclosurevars(function).nonlocals)
-    live = [
+    goes = {
         name
-        for name in function.__code__.co_freevars
-        if not isinstance(outer.get(name), ModuleType) and plain_function(outer.get(name)) is None
-    ]
+        for name, value in outer.items()
+        if isinstance(value, ModuleType)
+        or plain_function(value) is not None
+        or (is_kernel and constant_text(value) is not None)
+    }
+    live = [name for name in function.__code__.co_freevars if name not in goes]
     if live:
         advice = "define it" if is_kernel else "pass it as an argument, or define it"
         raise CourseError(

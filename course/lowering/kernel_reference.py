@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -164,7 +165,8 @@ def listing_of(*kernels: KernelInterface) -> Listing:
         if function is None or function in listing:
             continue
         lines, first = inspect.getsourcelines(function)
-        text, file = "".join(lines).rstrip("\n"), function.__code__.co_filename
+        text = textwrap.dedent("".join(lines)).rstrip("\n")  # as the compiler has it
+        file = function.__code__.co_filename
         listing[function] = Definition(function.__name__, text, file, first)
         called = map(plain_function, _used_values(function))
         waiting += [
