@@ -22,7 +22,7 @@ import triton
 import course
 from course.errors import CourseError
 from course.triton_internals.jit_functions import plain_function
-from course.type_names import AnyValue, AnyValues, Function
+from course.type_names import AnyValue, AnyValues, Function, kind_of
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,8 @@ def _collect(name: str, value: AnyValue, into: _Collection, advice: str) -> None
     elif function is not None:
         _collect_function(name, value, function, into)
     else:
-        kind = type(value).__name__
         raise CourseError(
-            f"{name} is a {kind}, which cannot go along into another process: {advice}."
+            f"{name} is {kind_of(value)}, which cannot go along into another process: {advice}."
         )
 
 

@@ -17,7 +17,7 @@ from course.errors import CourseError
 from course.isolate.function_source import Definition, Source, importable, source_of
 from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import is_gluon, plain_function
-from course.type_names import Function, Kernel
+from course.type_names import Function, Kernel, kind_of
 
 SM_90 = GPUTarget("cuda", 90, 32)
 
@@ -68,8 +68,8 @@ def function_of(kernel: Kernel, asker: str) -> Function:
     """
     if function := plain_function(kernel):
         return function
-    kind = type(kernel).__name__
-    raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is a {kind}.")
+    kind = kind_of(kernel)
+    raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is {kind}.")
 
 
 def reference_of(kernel: Kernel, asker: str) -> KernelReference:

@@ -288,7 +288,7 @@ def test_function_and_reference_may_be_exchanged():
         (add, (2,), SMALL, "and then a reference: a function in PyTorch .* This is a tuple"),
         (add, None, SMALL, "verify takes your function first"),
         (add, torch.add, torch.ones(2), "takes a list of cases.* holds a Tensor"),
-        (add, torch.add, [*SMALL, 1000], "takes a list of cases.* holds a int"),
+        (add, torch.add, [*SMALL, 1000], "takes a list of cases.* holds an int"),
     ],
 )
 def test_what_is_no_function_or_no_case_is_a_sentence(function, reference, cases, sentence):
