@@ -266,9 +266,21 @@ def _globals_in_code(code: CodeType) -> set[str]:
 def _names_in_head(definition: ast.FunctionDef) -> set[str]:
     """Names in decorators, annotations and defaults, which are evaluated outside the function's
     code."""
-    returns = [definition.returns] if definition.returns else []
-    heads = [*definition.decorator_list, definition.args, *returns]
-    return {node.id for head in heads for node in ast.walk(head) if isinstance(node, ast.Name)}
+    parameters = definition.args
+    heads = [
+        *definition.decorator_list,
+        *parameters.defaults,
+        *parameters.kw_defaults,
+        *(node.annotation for node in ast.walk(parameters) if isinstance(node, ast.arg)),
+        definition.returns,
+    ]
+    # As code, which knows the names of lambdas' own parameters and of comprehensions.
+    return {
+        name
+        for head in heads
+        if head is not None
+        for name in _globals_in_code(compile(ast.Expression(head), "<head>", "eval"))
+    }
 
 
 def _closure(function: Function, is_kernel: bool) -> dict[str, Any]:

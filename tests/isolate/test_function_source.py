@@ -126,7 +126,7 @@ def test_the_device_is_the_other_processs_own():
             triton.jit(uses(B=1)),
             "A was made by a call: write @triton.jit in the line above `def function`",
         ),
-        (object(), "A is a object"),
+        (object(), "A is an object"),
     ],
 )
 def test_what_cannot_go_along_is_named(value, says):
