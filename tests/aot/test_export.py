@@ -245,6 +245,7 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
         ({"name": "_start"}, "means something in C"),
         ({"variants": "*fp32, i32, 'mean'"}, "such as a string or a type, export a kernel"),
         ({"variants": "*fp32, i32, 'mean'"}, "export a kernel that calls this one"),
+        ({"variants": "*fp32, i32, (8, 8)"}, "Part 3 of the signature, '(8, 8)', is neither"),
         ({"target": "gfx942"}, "AMD"),
         ({"target": "hip:gfx942:64"}, "AMD"),
         ({"target": "sm_91"}, "There is no target 'sm_91'"),
