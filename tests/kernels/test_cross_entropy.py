@@ -226,12 +226,13 @@ REFUSALS = [
     (lambda: (random(3, 4), random(3)), ValueError,
      "target is torch.float32, and must be int32 or int64"),
     (lambda: ([[1.0]], targets(1, columns=1)), TypeError,
-     "x is a list, and must be a torch.Tensor"),
-    (lambda: (random(3, 4), [0, 1, 2]), TypeError, "target is a list, and must be a torch.Tensor"),
+     "x is of type list, and must be a torch.Tensor"),
+    (lambda: (random(3, 4), [0, 1, 2]), TypeError,
+     "target is of type list, and must be a torch.Tensor"),
     (lambda: (random(1).expand(2**30 + 1), targets(columns=4)), ValueError,
      "1,073,741,825 columns are more than the 1,073,741,824"),
     (lambda: (random(3, 4), targets(3, columns=4), 1.5), TypeError,
-     "ignore_index is a float, and must be an int"),
+     "ignore_index is of type float, and must be an int"),
 ]  # fmt: skip
 
 

@@ -240,7 +240,7 @@ def test_nan_beside_the_tensors_changes_nothing():
 
 
 REFUSED_CHANGES = [
-    ({"q": 3}, TypeError, "q is a int, and must be a torch.Tensor"),
+    ({"q": 3}, TypeError, "q is of type int, and must be a torch.Tensor"),
     ({"q": random(2, 3, 16)}, ValueError,
      "q has 3 dimensions, and must have 4: batch, heads, length, head_dim"),
     ({"q": random(1, 2, 4, 16).float()}, ValueError,

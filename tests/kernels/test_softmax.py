@@ -186,7 +186,7 @@ REFUSALS = [
     (lambda: (random(),), ValueError, "x is a scalar; it must have one dimension or more"),
     (lambda: (random(3, 4).int(),), ValueError, "x is torch.int32; this kernel takes"),
     (lambda: (random(3, 4).double(),), ValueError, "x is torch.float64; this kernel takes"),
-    (lambda: ([[1.0]],), TypeError, "x is a list, and must be a torch.Tensor"),
+    (lambda: ([[1.0]],), TypeError, "x is of type list, and must be a torch.Tensor"),
     (lambda: (random(3, 4).to_sparse(),), ValueError,
      "x has layout torch.sparse_coo, and must be dense"),
     (lambda: (random(1).expand(2**30 + 1),), ValueError,
@@ -200,7 +200,7 @@ REFUSED_OUTPUTS = [
     (lambda: torch.empty(3, 4, device="meta"), ValueError,
      "out has device meta; both must have the same device"),
     (lambda: random(4, 3).T, ValueError, "out has strides (1, 3), and must be contiguous"),
-    (lambda: 3, TypeError, "out is a int, and must be a torch.Tensor"),
+    (lambda: 3, TypeError, "out is of type int, and must be a torch.Tensor"),
 ]  # fmt: skip
 
 

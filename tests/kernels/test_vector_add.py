@@ -73,8 +73,8 @@ REFUSALS = [
      "x has dtype torch.float32 and y has dtype torch.float16"),
     (lambda: (random(3), random(3).to("meta")), ValueError,
      "y has device meta; both must have the same device"),
-    (lambda: (random(3), [1.0]), TypeError, "y is a list, and must be a torch.Tensor"),
-    (lambda: (2.0, random(3)), TypeError, "x is a float, and must be a torch.Tensor"),
+    (lambda: (random(3), [1.0]), TypeError, "y is of type list, and must be a torch.Tensor"),
+    (lambda: (2.0, random(3)), TypeError, "x is of type float, and must be a torch.Tensor"),
     (lambda: (random(3).cfloat(),) * 2, ValueError, "the inputs are torch.complex64"),
     (lambda: (random(3) > 0,) * 2, ValueError, "the inputs are torch.bool"),
 ]  # fmt: skip
