@@ -1,5 +1,6 @@
 """Names for what types cannot say: what a function takes or returns where anything may stand."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,5 +18,10 @@ AnyValues = dict[str, AnyValue]
 
 def kind_of(value: AnyValue) -> str:
     """A value's type with its article, as a sentence names it: "an int"."""
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    return with_article(type(value).__name__)
+
+
+def with_article(word: str) -> str:
+    """A word or a number after its article: "an int", "an 8-way", "a str"."""
+    has_an = re.match(r"[aeiou]|8|1[18]\b", word, re.IGNORECASE)
+    return f"{'an' if has_an else 'a'} {word}"

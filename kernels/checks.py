@@ -13,7 +13,8 @@ def check_tensors(operation: str, **tensors: object) -> None:
     for name, tensor in tensors.items():
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(
-                f"{operation}: {name} is a {type(tensor).__name__}, and must be a torch.Tensor."
+                f"{operation}: {name} is of type {type(tensor).__name__}, "
+                "and must be a torch.Tensor."
             )
         if tensor.layout != torch.strided:
             raise ValueError(

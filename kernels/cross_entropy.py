@@ -200,7 +200,8 @@ def _check(kernel: object, x: torch.Tensor, target: torch.Tensor, ignore_index: 
         )
     if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
         raise TypeError(
-            f"cross_entropy: ignore_index is a {type(ignore_index).__name__}, and must be an int."
+            f"cross_entropy: ignore_index is of type {type(ignore_index).__name__}, "
+            "and must be an int."
         )
 
 

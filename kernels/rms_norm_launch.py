@@ -42,7 +42,7 @@ def check_inputs(kernel: object, x: torch.Tensor, weight: torch.Tensor, eps: flo
             "are sure to count."
         )
     if isinstance(eps, bool) or not isinstance(eps, int | float):
-        raise TypeError(f"rms_norm: eps is a {type(eps).__name__}, and must be a number.")
+        raise TypeError(f"rms_norm: eps is of type {type(eps).__name__}, and must be a number.")
     if not 0 <= eps < math.inf:
         raise ValueError(f"rms_norm: eps is {eps}, and must be finite and 0 or more.")
 

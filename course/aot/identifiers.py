@@ -30,7 +30,8 @@ OWN = _words(
 )
 """What the generated functions use themselves, and a parameter could hide."""
 RESERVED = re.compile(
-    r"cu[A-Z]\w*|CU\w*|(grid|bits|algorithm|pthread|PTHREAD|fp16|bf16)_\w+"
+    r"cu[A-Z]\w*|CU\w*|(bits|pthread|PTHREAD)_\w+|(fp16|bf16)_bits|algorithm_\d+"
+    r"|grid_(x|y|z|add|subtract|multiply|divide|modulo|cdiv|unsigned)"
     r"|_[A-Z_]\w*|U?INT\w*_(MAX|MIN|C)|u?int\w*_t|NULL|linux|unix|i386"
     r"|NAN|INFINITY|HUGE_VALF?|I|EOF|BUFSIZ|RAND_MAX|errno|assert|std(in|out|err)"
     r"|(EXIT|SEEK|CLOCK|M)_\w+|\w+_ENDIAN"

@@ -5,6 +5,7 @@ It is the text that Triton's own tool takes (`triton.tools.compile`), and so is 
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -109,7 +110,8 @@ def parse_signature(text: str) -> Signature:
             f"The signature {_short(text)} has a tensor descriptor, which export cannot pass on: "
             "give the kernel a pointer and use tl.load."
         )
-    parts = tuple(part.strip() for part in text.split(","))
+    # A tuple is no constant of a signature, but is named whole.
+    parts = tuple(part.strip() for part in re.split(r",(?![^()]*\))", text))
     return Signature(parts, tuple(_part(part, place) for place, part in enumerate(parts, start=1)))
 
 

@@ -21,6 +21,8 @@ from course.type_names import AnyValue
 
 from .executed import Executed, executed
 from .gathers import Gathers, gathers_of
+from .iterations import Iterations, iterations_of
+from .locks import Lock, locks_of
 from .loops import Loop, loops_of
 from .machine_code import Instruction, MachineCode
 from .time_model import STORED_LINE, Work
@@ -32,6 +34,8 @@ LINE_SECTORS = 4
 MMA_ON_HOPPER = 0.62
 """The part of Hopper's tensor-core rate that mma.sync reaches (Luo and others, "Benchmarking and
 Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024)."""
+UNEVEN = 4
+"""Iterations of one program, over the average of all, from which on programs are not alike."""
 TENSOR_CORES = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
 
 
@@ -107,6 +111,21 @@ class Evidence:
     def gathers(self) -> Gathers:
         """The accesses whose addresses the kernel computes from blocks that it has loaded."""
         return gathers_of(self.lowered)
+
+    @cached_property
+    def locks(self) -> list[Lock]:
+        """The locks that programs wait for."""
+        return locks_of(self)
+
+    @cached_property
+    def iterations(self) -> list[Iterations]:
+        """How often the loops are run by each program, where that is known of all programs."""
+        return iterations_of(self) if self.counts is not None else []
+
+    @property
+    def uneven(self) -> list[Iterations]:
+        """The loops that some program runs many times as often as programs do on average."""
+        return [each for each in self.iterations if each.most >= UNEVEN * max(1, each.average)]
 
     def is_gather(self, access: AccessCounts) -> bool:
         """Whether an access goes to places that the kernel has loaded."""
@@ -229,6 +248,9 @@ class Evidence:
             l1_sectors=scale * sum(access.sectors for access in counts.accesses) + spilled.l1,
             requests=scale * sum(access.requests for access in counts.accesses),
             rounds=self.rounds,
+            longest_rounds=max((each.rounds * each.most for each in self.uneven), default=0),
+            lock_trips=max((lock.turns * lock.trips for lock in self.locks), default=0),
+            fences=self.executed.fences() if self.executed else 0,
             simple=simple,
             special=scale * sum(counts.special.values()),
             dot=dot,

@@ -8,7 +8,7 @@ infinities and the like.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from course.lowering.call_sites import CallSite
@@ -45,6 +45,14 @@ class Executed:
             if holds(instruction, in_loop):
                 units[instruction.unit] += times
         return dict(units)
+
+    def fences(self, lines: Collection[Frame] | None = None) -> float:
+        """Fences that a warp runs: all, or those that come from some of the reader's lines."""
+        return sum(
+            times
+            for instruction, times, _ in self.times
+            if instruction.fences and (lines is None or self.line(instruction) in lines)
+        )
 
 
 def executed(

@@ -17,6 +17,7 @@ _AHEAD = re.compile(
 _DOT = re.compile(r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma|tt\.dot_scaled)\b(?!_)")
 _STAGES = re.compile(r"^\s*\}.*\btt\.num_stages = (\d+)")
 _STEP = re.compile(r"\bstep %c(\d+)_")
+_ONE_EXCHANGE = re.compile(r"\btt\.atomic_(?:cas|rmw exch)\b(?!.*tensor<)")
 _DIVISION = re.compile(r"\barith\.(?:div|rem)[su]i\b")
 
 
@@ -39,6 +40,8 @@ class Loop:
     """How far each iteration goes, where that is a constant; else 0."""
     divisions: list[SourceLine] = field(default_factory=list)
     """Lines that divide integers, or take a remainder."""
+    exchanges: list[CallSite] = field(default_factory=list)
+    """Calls that exchange one element by an atomic: in a `while`, a lock that is waited for."""
 
 
 def loops_of(lowered: Lowered) -> list[Loop]:
@@ -69,6 +72,8 @@ def _loops(lowered: Lowered) -> Iterator[Loop]:
             if number in chains and (_PLAIN.search(row) or _AHEAD.search(row)):
                 site = calls.path(chains[number], "load")[0]
                 (loop.plain if _PLAIN.search(row) else loop.ahead).append(site)
+            if number in chains and _ONE_EXCHANGE.search(row):
+                loop.exchanges.append(calls.path(chains[number], "update")[0])
             if _DIVISION.search(row) and (line := lowered.lines.back("ttgir", number)):
                 loop.divisions.append(line)
 

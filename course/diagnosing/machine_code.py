@@ -40,10 +40,13 @@ _UNITS = {
     unit.SHUFFLE: "SHFL REDUX MOVM",
     unit.SHARED: "LDS STS LDSM STSM ATOMS",
     unit.LOCAL: "LDL STL",
-    unit.GLOBAL: "LDG STG LDGSTS ATOMG ATOM RED LD ST LDGDEPBAR",
+    unit.GLOBAL: "LDG STG LDGSTS ATOMG ATOM RED REDG LD ST LDGDEPBAR",
 }
 _UNIT_OF = {name: each for each, names in _UNITS.items() for name in names.split()}
-_ACCESSES = {"LDG": "load", "LDGSTS": "load", "STG": "store", "ATOMG": "update", "RED": "update"}
+_ACCESSES = {
+    "LDG": "load", "LDGSTS": "load", "STG": "store", "ATOMG": "update", "RED": "update",
+    "REDG": "update",
+}  # fmt: skip
 _IN_PTX = re.compile(r"\b(ld|st|atom|red)\.(?:\w+\.)*?global\b|\b(cp)\.async\.\w+\.shared\.global")
 _LOC = re.compile(r"\.loc\s+\d+ (\d+) ")
 
@@ -78,6 +81,11 @@ class Instruction:
     def accesses(self) -> bool:
         """Whether it loads from global memory or stores there."""
         return self.operation in _ACCESSES
+
+    @property
+    def fences(self) -> bool:
+        """Whether it waits until all that its thread has stored can be seen by the whole GPU."""
+        return bool(re.match(r"MEMBAR(\.\w+)*\.(GPU|SYS)\b", self.name))
 
     @property
     def file(self) -> str:
@@ -264,7 +272,8 @@ def _blocks(listing: str, accesses: _Accesses) -> Iterator[Block]:
                 target[1] if target else "",
                 bool(match["guard"] or condition),
             )
-            kind = _ACCESSES.get(instruction.operation, "")
+            # A fence is one of the instructions that an atomic becomes.
+            kind = "update" if instruction.fences else _ACCESSES.get(instruction.operation, "")
             if frames and (comes_from := accesses.get((kind, frames[0]))):
                 instruction = replace(instruction, frames=comes_from)
             block.instructions.append(instruction)

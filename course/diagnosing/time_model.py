@@ -57,10 +57,16 @@ class Work:
     """Sectors that pass between L2 and the multiprocessors; stores count by lines."""
     l1_sectors: float = 0
     """Sectors that the requests of warps ask for."""
+    lock_trips: float = 0
+    """Trips to L2 that programs make one after the other, because each holds a lock meanwhile."""
     requests: float = 0
     """Instructions of one warp that load or store."""
     rounds: float = 1
     """Loads of one program that wait for one another."""
+    longest_rounds: float = 0
+    """The same of the program that has most; 0 if programs are about alike, or it is not known."""
+    fences: float = 0
+    """Fences of one warp, each of which waits for what the warp has stored before it."""
     simple: dict[str, float] = field(default_factory=dict)
     """Floating-point operations outside the tensor cores, by type."""
     special: float = 0
@@ -95,6 +101,11 @@ class Work:
             "instructions": issue / clocks_a_us * busiest,
             "tensor cores": dot / self.dot_share / 1e6 * busiest,
             "waiting for loads": self.waves * (START_US + self.rounds * LATENCY_US),
+            "longest program": (
+                START_US + self.longest_rounds * LATENCY_US if self.longest_rounds else 0
+            ),
+            "fences": self.waves * self.fences * LATENCY_US,
+            "locks": self.lock_trips * LATENCY_US,
             "starting programs": self.programs * PROGRAM_NS / 1e3,
         }
 

@@ -11,6 +11,7 @@ from course.display.shapes import box, frame, label
 from course.errors import CourseError
 from course.lowering.passes import without_locations
 from course.lowering.result import Lowered
+from course.type_names import kind_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +58,7 @@ def room(lowered: Lowered, *values: str) -> Picture:
     the place of buffers whose time is over.
     """
     if not isinstance(lowered, Lowered):
-        kind = type(lowered).__name__
-        raise CourseError(f"draw.room takes a kernel from lower; this is a {kind}.")
+        raise CourseError(f"draw.room takes a kernel from lower; this is {kind_of(lowered)}.")
     if len(values) > MOST_VALUES or len({*values}) < len(values):
         raise CourseError(f"draw.room shows up to {MOST_VALUES} different values.")
     used = lowered.resources

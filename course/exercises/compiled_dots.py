@@ -1,6 +1,14 @@
-"""What exercises ask of the matrix products in a compiled kernel."""
+"""What exercises ask of matrix products: of their values, and of the compiled kernel."""
 
 import re
+
+import torch
+
+
+def product_in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The product of float16 in float32; of float64, in which it is the reference, in float64."""
+    product = a @ b
+    return product.to(torch.promote_types(product.dtype, torch.float32))
 
 
 def dots_in_16_bits(stages: dict[str, str]) -> str:

@@ -12,6 +12,11 @@ def nothing_more(answer: Answer) -> str:
     return ""
 
 
+def cause(exercise_id: str, right: str, **why: str) -> Choice:
+    """One of the reasons for a slow kernel, by the letters of the lesson's table."""
+    return Choice(exercise_id, right=right, why=why)
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """An answer in two parts, a pair: the letter of the cause, and the mended code."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from course.gpus.limits import MOST_THREADS, Target
 from course.isolate.function_source import Definition
+from course.lowering.problems import first_sentence, place_in, printed_error, ptx_frames
 from course.triton_internals.errors import CompileError
 from course.type_names import Kernel
 
@@ -23,8 +24,8 @@ ONE_BY_ONE = (
 
 def refusal(problem: CompileError, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
-    reason = problem.reason.split(". ")[0].rstrip(".")
-    place = problem.within(definitions)
+    reason = first_sentence(problem.reason).rstrip(".")
+    place = problem.within(definitions) or place_in(definitions, ptx_frames(problem.reason))
     if place is None:
         return f"{reason}."
     definition, line, text = place
@@ -32,24 +33,18 @@ def refusal(problem: CompileError, definitions: tuple[Definition, ...]) -> str:
 
 
 def complete_refusal(reason: str, printed: str, definitions: tuple[Definition, ...]) -> str:
-    """A refusal with its line and cause, where Triton only says that parsing failed.
+    """A refusal with its line and cause, where Triton only says that parsing or a pass failed.
 
     printed: what the compiler wrote to standard error, its own errors among it.
     """
-    error = re.search(r"^(.+):(\d+):\d+: error: (.+)$", printed, re.MULTILINE)
-    if "error encountered during parsing" not in reason or error is None:
+    vague = "error encountered during parsing", "PassManager::run failed"
+    error = printed_error(printed)
+    if error is None or not any(words in reason for words in vague):
         return reason
-    cause = error[3]
-    if wanted := re.match(r"'math\.(\w+)' op operand #\d+ must be floating-point-like", cause):
-        cause = (
-            f"tl.{wanted[1]} takes floating-point numbers, and was given integers: write 2.0 for "
-            "2, or convert a block with .to(tl.float32)"
-        )
-    for definition in definitions:
-        row = int(error[2]) - definition.line
-        if definition.file == error[1] and 0 <= row < len(lines := definition.text.split("\n")):
-            return f"Line {error[2]} of {definition.place}:  {lines[row].strip()}\n{cause}."
-    return f"{cause}."
+    if place := place_in(definitions, error.frames):
+        definition, line, text = place
+        return f"Line {line} of {definition.place}:  {text}\n{error.cause}."
+    return f"{error.cause}."
 
 
 def compiled_problem(exercise: Code, kernel: Kernel, target: Target) -> Judged | None:

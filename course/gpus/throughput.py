@@ -34,7 +34,7 @@ def results_a_clock(unit: str, gpu: Gpu, target: Target) -> float:
     if unit == FLOAT16:  # two halves in each result
         return 128 if capability in (80, 90) else 64
     if unit == WIDE_CONVERSION:
-        return 2 if capability in (86, 87, 89, 120) else 16
+        return 2 if capability in (75, 86, 87, 89, 120) else 16
     if unit == INTEGER:
         return 64
     return {MULTIPLY: 64, SPECIAL: 16, CONVERSION: 64, SHUFFLE: 32, SHARED: 32}.get(unit, 0)

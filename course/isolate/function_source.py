@@ -1,8 +1,8 @@
 """A function and all it uses, in a form that another process can define again.
 
 Kernels and jitted helpers, plain functions, imported modules and what was imported from them, and
-constants go along by name. What lives in this process alone (a tensor, an open file, a closure) is
-named in an error.
+constants go along by name. What lives in this process alone (a tensor, an open file, the closure of
+a plain function) is named in an error.
 """
 
 import ast
@@ -22,7 +22,7 @@ import triton
 import course
 from course.errors import CourseError
 from course.triton_internals.jit_functions import plain_function
-from course.type_names import AnyValue, AnyValues, Function
+from course.type_names import AnyValue, AnyValues, Function, kind_of
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,8 @@ def _collect(name: str, value: AnyValue, into: _Collection, advice: str) -> None
     elif function is not None:
         _collect_function(name, value, function, into)
     else:
-        kind = type(value).__name__
         raise CourseError(
-            f"{name} is a {kind}, which cannot go along into another process: {advice}."
+            f"{name} is {kind_of(value)}, which cannot go along into another process: {advice}."
         )
 
 
@@ -267,22 +266,38 @@ def _globals_in_code(code: CodeType) -> set[str]:
 def _names_in_head(definition: ast.FunctionDef) -> set[str]:
     """Names in decorators, annotations and defaults, which are evaluated outside the function's
     code."""
-    returns = [definition.returns] if definition.returns else []
-    heads = [*definition.decorator_list, definition.args, *returns]
-    return {node.id for head in heads for node in ast.walk(head) if isinstance(node, ast.Name)}
+    parameters = definition.args
+    heads = [
+        *definition.decorator_list,
+        *parameters.defaults,
+        *parameters.kw_defaults,
+        *(node.annotation for node in ast.walk(parameters) if isinstance(node, ast.arg)),
+        definition.returns,
+    ]
+    # As code, which knows the names of lambdas' own parameters and of comprehensions.
+    return {
+        name
+        for head in heads
+        if head is not None
+        for name in _globals_in_code(compile(ast.Expression(head), "<head>", "eval"))
+    }
 
 
 def _closure(function: Function, is_kernel: bool) -> dict[str, Any]:
-    """The modules and kernels that a function takes from the one around it, by name.
+    """What a function takes from the one around it, by name: modules, kernels, and in a kernel
+    constants, which it cannot change.
 
     Raises CourseError that names anything else.
     """
     outer = dict(inspect.getclosurevars(function).nonlocals)
-    live = [
+    goes = {
         name
-        for name in function.__code__.co_freevars
-        if not isinstance(outer.get(name), ModuleType) and plain_function(outer.get(name)) is None
-    ]
+        for name, value in outer.items()
+        if isinstance(value, ModuleType)
+        or plain_function(value) is not None
+        or (is_kernel and constant_text(value) is not None)
+    }
+    live = [name for name in function.__code__.co_freevars if name not in goes]
     if live:
         advice = "define it" if is_kernel else "pass it as an argument, or define it"
         raise CourseError(

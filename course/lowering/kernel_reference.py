@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,7 @@ from course.errors import CourseError
 from course.isolate.function_source import Definition, Source, importable, source_of
 from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import is_gluon, plain_function
-from course.type_names import Function, Kernel
+from course.type_names import Function, Kernel, kind_of
 
 SM_90 = GPUTarget("cuda", 90, 32)
 
@@ -67,8 +68,8 @@ def function_of(kernel: Kernel, asker: str) -> Function:
     """
     if function := plain_function(kernel):
         return function
-    kind = type(kernel).__name__
-    raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is a {kind}.")
+    kind = kind_of(kernel)
+    raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is {kind}.")
 
 
 def reference_of(kernel: Kernel, asker: str) -> KernelReference:
@@ -164,7 +165,8 @@ def listing_of(*kernels: KernelInterface) -> Listing:
         if function is None or function in listing:
             continue
         lines, first = inspect.getsourcelines(function)
-        text, file = "".join(lines).rstrip("\n"), function.__code__.co_filename
+        text = textwrap.dedent("".join(lines)).rstrip("\n")  # as the compiler has it
+        file = function.__code__.co_filename
         listing[function] = Definition(function.__name__, text, file, first)
         called = map(plain_function, _used_values(function))
         waiting += [

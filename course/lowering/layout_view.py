@@ -13,6 +13,7 @@ from course.display.picture import WIDTH, Picture, new_figure
 from course.display.shapes import box, frame, label
 from course.errors import CourseError
 from course.triton_internals.ir import block_types
+from course.type_names import kind_of
 
 from . import bank_conflicts
 from .layout_boxes import (
@@ -64,9 +65,9 @@ def layout(
             f"draw.layout takes thread=(warp, thread), as (0, 5); this is {thread!r}."
         )
     if access is not None and not isinstance(access, Layout):
-        kind = type(access).__name__
+        kind = kind_of(access)
         raise CourseError(
-            f"draw.layout takes a layout as access, as s.layouts['x']; this is a {kind}."
+            f"draw.layout takes a layout as access, as s.layouts['x']; this is {kind}."
         )
     if not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
         raise CourseError(
@@ -163,9 +164,9 @@ def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:
     if isinstance(shown, Layout):
         return shown
     if not isinstance(shown, Lowered):
-        kind = type(shown).__name__
+        kind = kind_of(shown)
         raise CourseError(
-            f"draw.layout takes a kernel from lower, or one of its layouts; this is a {kind}."
+            f"draw.layout takes a kernel from lower, or one of its layouts; this is {kind}."
         )
     if isinstance(of, int):
         at = shown.layouts.at(of)

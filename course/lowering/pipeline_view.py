@@ -9,6 +9,7 @@ from course.display.colours import DARK, GREY, WORK, ink
 from course.display.picture import WIDTH, Picture, new_figure
 from course.display.shapes import box, label
 from course.errors import CourseError
+from course.type_names import kind_of
 
 from .pipeline_schedule import Schedule, ScheduledOperation, schedules
 from .pipeline_timeline import Bar, timeline
@@ -31,8 +32,7 @@ def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
     iterations. Below stands when the tensor cores have work.
     """
     if not isinstance(lowered, Lowered):
-        kind = type(lowered).__name__
-        raise CourseError(f"draw.pipeline takes a kernel from lower; this is a {kind}.")
+        raise CourseError(f"draw.pipeline takes a kernel from lower; this is {kind_of(lowered)}.")
     loops = schedules(lowered.passes)
     if not isinstance(loop, int) or not 0 <= loop < len(loops):
         raise CourseError(

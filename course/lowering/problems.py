@@ -1,9 +1,14 @@
 """Why a kernel does not compile, in a sentence."""
 
+import linecache
 import re
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import ParamSpec, TypeVar
+
+import triton
 
 from course.errors import CourseError
 from course.files import advice
@@ -11,7 +16,8 @@ from course.isolate.border import InChild
 from course.isolate.function_source import Definition
 from course.triton_internals.errors import CompileError
 
-from .kernel_reference import InFile
+from .kernel_reference import AsText, InFile
+from .locations import READERS, Frame
 from .request import Request
 
 P = ParamSpec("P")
@@ -39,7 +45,8 @@ def compile_error(error: CompileError, listing: Sequence[Definition], more: str 
 
     more: what follows the reason in its sentence, with its punctuation.
     """
-    function, line, text = error.within(listing) or (None, 0, "")
+    place = error.within(listing) or place_in(listing, ptx_frames(error.reason))
+    function, line, text = place or (None, 0, "")
     subject = function.name if function else "It"
     sentence = f"{subject} does not compile: {first_sentence(error.reason)}"
     if more:
@@ -63,6 +70,31 @@ def disk_error(error: OSError) -> LowerError:
     )
 
 
+def place_in(
+    listing: Sequence[Definition], frames: Sequence[Frame]
+) -> tuple[Definition, int, str] | None:
+    """The innermost of these frames that is in one of these functions: that function, the line's
+    number in its file, and the line."""
+    for file, line in frames:
+        for function in listing:
+            lines = function.text.split("\n")
+            if file == function.file and 0 <= (row := line - function.line) < len(lines):
+                return function, line, lines[row].strip()
+    return None
+
+
+def ptx_frames(reason: str) -> Sequence[Frame]:
+    """The lines of source, the innermost first, of the line of PTX that ptxas refuses.
+
+    None where the reason is not ptxas's, or its input is gone, which Triton keeps after an error.
+    """
+    refused = re.search(r"(\S+\.ptx), line (\d+); (?:error|fatal)", reason)
+    if not refused or not (ptx := Path(refused[1])).is_file():
+        return ()
+    chains = dict(READERS["ptx"](ptx.read_text()))
+    return [place[:2] for place in chains.get(int(refused[2]), ())]
+
+
 def first_sentence(reason: str) -> str:
     """The first sentence of a compiler's words; if they are ptxas's, its own first error."""
     ptxas = r"ptxas[\w-]* [^;]*; (?:error|fatal) *: (.*?)(?= ptxas| Repro|$)"
@@ -78,12 +110,13 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     if ended.error is not None:
         known = ended.error.details if isinstance(ended.error, LowerError) else ""
         details = "\n".join(filter(None, [known, output]))
-        raise LowerError(clearer(str(ended.error), details), details)
+        reference = _reference(args[0] if args else None)
+        own = reference.source.definitions if isinstance(reference, AsText) else ()
+        raise LowerError(clearer(str(ended.error), details, own), details)
     if ended.how == "finished":
         return ended.value  # type: ignore[return-value]
     sentence = ended.sentence("The compiler")
-    first = args[0] if args else None
-    kernel = first.kernel if isinstance(first, Request) else first
+    kernel = _reference(args[0] if args else None)
     if ended.how == "out of time" and isinstance(kernel, InFile):
         sentence += f"; before it compiles, it executes {kernel.file}"
     if ended.how == "out of memory":
@@ -95,20 +128,90 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     raise LowerError(f"{sentence}." + (f" It said: {hint}" if hint else ""), output)
 
 
+def _reference(first: object) -> object:
+    """The kernel of what a function that compiles is given first."""
+    return first.kernel if isinstance(first, Request) else first
+
+
 _VAGUE = re.compile(
     "PassManager::run failed|error encountered during parsing|the compiler gives no reason"
 )
 
 
-def clearer(sentence: str, details: str) -> str:
+def clearer(sentence: str, details: str, definitions: Sequence[Definition] = ()) -> str:
     """A sentence with words that say nothing replaced by what the compiler wrote beside them.
 
-    That is its first error, or the pass that failed.
+    That is its first error, with its line, or the pass that failed.
+    definitions: the functions whose files cannot be read here.
     """
-    if error := re.search(r"\berror: (.+?)\.?$", details, re.MULTILINE):
-        reason = error[1]
-    elif failed := re.search(r"Pipeline failed while executing \[`(\w+)`", details):
-        reason = f"the compiler's pass {failed[1]} failed"
-    else:
+    if not _VAGUE.search(sentence):
         return sentence
-    return _VAGUE.sub(lambda _: reason, sentence)
+    if error := printed_error(details):
+        known = _VAGUE.sub(lambda _: error.cause, sentence)
+        where = "" if "\nLine " in known else error.line(definitions)
+        return "\n".join(filter(None, [known, where]))
+    if failed := re.search(r"Pipeline failed while executing \[`(\w+)`", details):
+        return _VAGUE.sub(f"the compiler's pass {failed[1]} failed", sentence)
+    return sentence
+
+
+@dataclass(frozen=True)
+class PrintedError:
+    """An error that the compiler has written to standard error."""
+
+    cause: str
+    frames: Sequence[Frame] = ()
+    """The lines where it is, the innermost first."""
+
+    def line(self, definitions: Sequence[Definition]) -> str:
+        """As "Line 9 of kernel.py:  x = tl.load(x_ptr)"; empty where that is not known."""
+        if place := place_in(definitions, self.frames):
+            function, number, text = place
+            where = "its cell" if function.file.startswith("<cell") else function.file
+            return f"Line {number} of {where}:  {text}"
+        own = [frame for frame in self.frames if not frame[0].startswith(_TRITON)]
+        for file, number in own:
+            if text := linecache.getline(file, number).strip():
+                return f"Line {number} of {file}:  {text}"
+        return ""
+
+
+_TRITON = str(Path(triton.__file__).parent)
+
+_NO_LAYOUT = (
+    "this block has no layout: it was given none, or an AutoLayout, and meets no block whose "
+    "layout is given; give it one, such as a gl.BlockedLayout"
+)
+_TWO_LAYOUTS = (
+    "this block was given no layout, or an AutoLayout, and meets blocks of two layouts; give it "
+    "one of them, and convert it with gl.convert_layout for the other"
+)
+_MEANINGS = (
+    (r"'[\w.]+' op Failed to infer return type", _NO_LAYOUT),
+    (r"'[\w.]+' op found conflicting encodings for value", _TWO_LAYOUTS),
+    (
+        r"'math\.(\w+)' op operand #\d+ must be floating-point-like.*",
+        r"tl.\1 takes floating-point numbers, and was given integers: write 2.0 for 2, or convert "
+        r"a block with .to(tl.float32)",
+    ),
+)
+"""What errors of MLIR's mean, where their own words do not say it."""
+
+
+def printed_error(printed: str) -> PrintedError | None:
+    """The first error in what the compiler wrote to standard error; None if there is none."""
+    error = re.search(r"^(?:(.+):(\d+):\d+: |.*\b)error: (.+?)[.:]?$", printed, re.MULTILINE)
+    if error is None:
+        return None
+    cause = error[3]
+    for words, meaning in _MEANINGS:
+        if match := re.match(words, cause):
+            cause = match.expand(meaning)
+            break
+    if error[1] is None:
+        return PrintedError(cause)
+    callers = re.findall(
+        r"^(.+):(\d+):\d+: note: called from$", printed[error.end() :], re.MULTILINE
+    )
+    frames = [(error[1], error[2]), *callers]
+    return PrintedError(cause, [(file, int(number)) for file, number in frames])

@@ -35,6 +35,8 @@ class Values:
     def __init__(self, ttir: str) -> None:
         self.accesses: list[tuple[int, Value]] = []
         """The loads, stores and atomics, each behind its line in the text, from 1 on."""
+        self.loops: list[tuple[int, list[Value]]] = []
+        """The start, stop and step of each scf.for, behind its line."""
         self._names: dict[str, Value] = {}
         # For each open region: the names from outside, and what its yield gives values to.
         self._regions: list[tuple[dict[str, Value], list[Value]]] = []
@@ -87,6 +89,7 @@ class Values:
         inside: dict[str, Value] = {}
         results = [Value(EITHER) for _ in range(count if result else 0)]
         if (loop := _LOOP.match(text)) and name == "scf.for":
+            self.loops.append((self._line, [self._value(loop[part]) for part in (2, 3, 4)]))
             # What it counts is the start and a number of steps.
             inside[loop[1]] = Value(SUM, [self._value(loop[2]), self._value(loop[4])])
             carried = _CARRIED.findall(text.partition("iter_args(")[2].split(") ->")[0])

@@ -11,6 +11,7 @@ from triton.experimental.gluon import language as gl
 
 from .constants import Constant, Layout, SharedLayout, unwrapped
 from .kernel_values import KernelFunction, Value
+from .layouts import common_layout, sliced_layout
 from .memory import Buffer
 from .problems import SimulationError
 from .program import Program
@@ -21,6 +22,7 @@ from .values import (
     Pointer,
     Shape,
     elementwise,
+    layout_of,
     plain,
     rounded,
     small_integer,
@@ -111,15 +113,17 @@ class GlNames:
     ) -> Block:
         """Lanes that are masked out hold `other`; without it, what nobody would expect there."""
         self._program.turns.step()
+        layout = common_layout(pointer.layout, layout_of(mask), layout_of(other))
         places, wanted = pointer.places(mask)
         filled = undefined(pointer.dtype) if other is None else plain(other)
         array = np.where(wanted, pointer.storage[np.where(wanted, places, 0)], filled)
-        return Block(rounded(array, pointer.dtype), pointer.dtype)
+        return Block(rounded(array, pointer.dtype), pointer.dtype, layout)
 
     def store(
         self, pointer: Pointer, value: Operand, mask: Operand | None = None, **_: Constant
     ) -> None:
         self._program.turns.step()
+        common_layout(pointer.layout, layout_of(mask), layout_of(value))
         places, wanted = pointer.places(mask)
         array = np.broadcast_to(rounded(plain(value), pointer.dtype), places.shape)
         pointer.storage[places[wanted]] = array[wanted]
@@ -177,5 +181,5 @@ class GlNames:
 
     def _reduced(self, function: Callable[..., ArrayLike], value: Block, axis: int | None) -> Block:
         axis = unwrapped(axis)
-        layout = None if axis is None else gl.SliceLayout(axis, value.layout)
+        layout = sliced_layout(value.layout, axis)
         return Block(function(value.values(), axis=axis), value.dtype, layout)

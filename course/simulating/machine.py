@@ -34,6 +34,7 @@ class Machine:
     def _function(self, kernel: JITFunction) -> Callable[..., Value]:
         """A jitted function as Python's, with the names of its module replaced."""
         own = kernel.fn
+        self._program.codes.add(own.__code__)
         function = FunctionType(
             own.__code__,
             self._names(own.__globals__),

@@ -23,8 +23,8 @@ Order = Literal["in order", "backwards", "shuffled"]
 """Who goes next: the first partition that can, the last one, or one by lot (always the same)."""
 ORDERS: tuple[Order, ...] = ("in order", "backwards", "shuffled")
 
-MOST_STEPS = 2_000_000
-"""Accesses to memory, arrivals and waits of one program, after which it counts as endless."""
+MOST_STEPS = 1_000_000
+"""Lines, accesses to memory, arrivals and waits of one program; with more it counts as endless."""
 
 
 class _Stopped(BaseException):

@@ -6,8 +6,8 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
+from types import CodeType, FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
 
 from .memory import Memory
 from .partitions import Partition, Turns
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .copy_names import Store
     from .kernel_values import Value
 
+TraceFunction = Callable[[FrameType, str, Any], Any]
 HERE = str(Path(__file__).parent) + os.sep
 
 
@@ -32,6 +33,8 @@ class Program:
         """Copies out of shared memory, which are in their tensors when the program has ended."""
         self.specialized = False
         """Whether a warp_specialize is under way."""
+        self.codes: set[CodeType] = set()
+        """The functions of the kernel that have run, as Python's code."""
 
     @property
     def under_way(self) -> UnderWay:
@@ -50,6 +53,8 @@ class Program:
         """A partition that runs a function of the kernel."""
 
         def run() -> "Value":
+            if sys.gettrace() is None:  # a debugger's, or coverage's, stays
+                sys.settrace(self._traced)
             try:
                 return function(*arguments)
             except SimulationError as error:
@@ -59,6 +64,14 @@ class Program:
                 raise UnsupportedError(words).placed(_place(error)) from error
 
         return Partition(name, run, num_warps)
+
+    def _traced(self, frame: FrameType, event: str, _: object) -> TraceFunction | None:
+        """Count each line of the kernel: a loop may go on forever and touch no memory."""
+        if frame.f_code not in self.codes:
+            return None
+        if event == "line":
+            self.turns.step()
+        return self._traced
 
     def assigned_name(self, default: str) -> str:
         """The name on the left of the kernel's line that runs."""

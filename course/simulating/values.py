@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from triton.experimental.gluon import language as gl
 
 from .constants import Layout, unwrapped
+from .layouts import common_layout, expanded_layout
 from .problems import HazardError, OnlyKnown, SimulationError
 
 NUMPY = {
@@ -69,11 +70,14 @@ class Block(OnlyKnown):
         return Block(self.values().reshape([int(size) for size in shape]), self.dtype)
 
     def __getitem__(self, key: Key) -> "Block":
-        return Block(self.values()[key], self.dtype, self.layout)
+        return Block(self.values()[key], self.dtype, expanded_layout(self.layout, key))
 
     def __bool__(self) -> bool:
         if self.array.size != 1:
-            raise SimulationError("A block has no single truth: use gl.where or a mask.")
+            raise SimulationError(
+                "A block has no single truth: use gl.where or a mask, and join conditions by & and "
+                "|, not by `and` and `or`."
+            )
         return bool(self.values())
 
     def __index__(self) -> int:
@@ -104,14 +108,17 @@ class Pointer(OnlyKnown):
     """The places from its first element to its last one."""
     offsets: Numbers = 0
     """Places after the first element."""
+    layout: Layout | None = None
 
     def moved(self, by: Operand) -> "Pointer":
-        return replace(self, offsets=self.offsets + plain(by))
+        layout = common_layout(self.layout, layout_of(by))
+        return replace(self, offsets=self.offsets + plain(by), layout=layout)
 
     __add__ = __radd__ = moved
 
     def __getitem__(self, key: Key) -> "Pointer":
-        return replace(self, offsets=np.asarray(self.offsets)[key])
+        layout = expanded_layout(self.layout, key)
+        return replace(self, offsets=np.asarray(self.offsets)[key], layout=layout)
 
     def places(self, mask: Operand | None) -> tuple[np.ndarray, np.ndarray]:
         """The places that are accessed, and the mask. Raises HazardError outside the tensor."""
@@ -141,6 +148,13 @@ def plain(value: Operand) -> Numbers:
     return value.values() if isinstance(value, Block) else unwrapped(value)
 
 
+def layout_of(value: Operand | Pointer | None) -> Layout | None:
+    """The layout of a block; None for a number."""
+    if isinstance(value, Pointer):
+        return value.layout
+    return value.layout if isinstance(value, Block) and value.array.ndim else None
+
+
 def _dtype_of(*values: Operand) -> gl.dtype:
     """The type of an operation's result: a block's wins over a number's."""
     blocks = [value for value in values if isinstance(value, Block)]
@@ -159,10 +173,10 @@ def elementwise(
     function: Callable[..., ArrayLike], *values: Operand, dtype: gl.dtype | None = None
 ) -> Block:
     """A function of NumPy on blocks and numbers."""
+    layout = common_layout(*map(layout_of, values))
     with np.errstate(all="ignore"):
         out = function(*map(plain, values))
-    blocks = [value for value in values if isinstance(value, Block)] or [Block(0, gl.int32)]
-    return Block(rounded(out, dtype := dtype or _dtype_of(*values)), dtype, blocks[0].layout)
+    return Block(rounded(out, dtype := dtype or _dtype_of(*values)), dtype, layout)
 
 
 def _operator(name: str, function: Callable[..., ArrayLike], compares: bool = False) -> None:

@@ -96,6 +96,7 @@ _CLEARER = {
         "the grid is a number, and must be a tuple: write kernel[(programs,)](…)"
     ),
 }
+_NO_CONDITION = re.compile(r"Cannot bitcast data-type of size \d+ to data-type of size 1")
 _NO_FUNCTION_OF_TRITONS = re.compile(r"Unsupported function referenced: <(.*?)>")
 
 
@@ -108,6 +109,8 @@ def _clearer(reason: str) -> str:
             f"a kernel calls {name}, which is no function of Triton's: put @triton.jit above it if "
             "it is yours, and use the one of tl if it is Python's, NumPy's or PyTorch's"
         )
+    if _NO_CONDITION.fullmatch(reason):
+        return "`and`, `or` and `not` take conditions and no numbers: compare, as in x != 0"
     return _CLEARER.get(reason, reason)
 
 
@@ -118,7 +121,8 @@ def interpreter_words(error: Exception) -> str:
     """What an error of the interpreter means, where its own words mislead; else nothing."""
     if str(error) == 'can only concatenate list (not "tuple") to list' and _in_triton(error):
         return _GRID_IS_A_LIST
-    return _indexing(error) or _CLEARER.get(str(error), "")
+    reason = str(error)
+    return _indexing(error) or (clear if (clear := _clearer(reason)) != reason else "")
 
 
 def _in_triton(error: Exception) -> bool:

@@ -16,6 +16,7 @@ from triton.runtime.errors import InterpreterError
 
 from course.type_names import AnyValue, AnyValues, Function
 
+from .conditions import NAMES, Conditions
 from .errors import CannotInterpretError
 from .libdevice import elementwise
 from .patching import patched
@@ -30,7 +31,7 @@ def gaps_filled() -> Iterator[None]:
 
     - functions of the language under names of the kernel's own module, as `exp = tl.exp`;
     - the methods of numbers that are arguments or count a loop, as `eps.to(tl.float32)`;
-    - `min` and `max` of blocks;
+    - `min` and `max` of blocks, and `and`, `or` and `not` of conditions;
     - kernels that take names from the function around them;
     - those functions of libdevice that NumPy or Python has.
 
@@ -52,8 +53,8 @@ def gaps_filled() -> Iterator[None]:
     with (
         contextlib.ExitStack() as stack,
         patched(interpreter, _patch_lang=patch_language, _implicit_cvt=_converted),
-        patched(interpreter, **{_course_counted.__name__: _course_counted}),
-        patched(interpreter.FunctionRewriter, ast_transformer=_LoopTransformer()),
+        patched(interpreter, **{_course_counted.__name__: _course_counted}, **NAMES),
+        patched(interpreter.FunctionRewriter, ast_transformer=_KernelTransformer()),
         patched(interpreter.FunctionRewriter, _compile_and_exec=_with_closure),
         patched(interpreter.InterpretedFunction, rewritten_fn=_rewritten),
         patched(interpreter.InterpreterBuilder, create_inline_asm=_lacking("inline assembly")),
@@ -194,8 +195,9 @@ def _converted(argument: AnyValue) -> Any:
     return _own_conversion(argument)
 
 
-class _LoopTransformer(interpreter.ASTTransformer):
-    """The interpreter's changes to a kernel's text; and what a loop counts becomes a scalar."""
+class _KernelTransformer(Conditions, interpreter.ASTTransformer):
+    """The interpreter's changes to a kernel's text; what a loop counts becomes a scalar, and
+    conditions are joined as the compiler joins them."""
 
     def visit_For(self, node: ast.For) -> ast.For:  # noqa: N802  as NodeVisitor calls it
         self.generic_visit(node)

@@ -10,7 +10,7 @@ from triton.compiler.compiler import make_backend
 from triton.runtime.jit import JITFunction, KernelInterface, create_function_from_signature
 
 from course.errors import CourseError
-from course.type_names import AnyValue, AnyValues, Function, Kernel
+from course.type_names import AnyValue, AnyValues, Function, Kernel, kind_of
 
 
 def plain_function(kernel: Kernel) -> Function | None:
@@ -82,8 +82,8 @@ def jit_function(kernel: KernelInterface) -> JITFunction:
                 "leave that to others."
             )
         if not isinstance(kernel, KernelInterface):
-            name, kind = getattr(kernel, "__name__", repr(kernel)), type(kernel).__name__
-            raise CourseError(f"{name} is a {kind} and no kernel, a function under @triton.jit.")
+            name, kind = getattr(kernel, "__name__", repr(kernel)), kind_of(kernel)
+            raise CourseError(f"{name} is {kind} and no kernel, a function under @triton.jit.")
         kernel = kernel.fn
     return kernel
 

@@ -25,7 +25,7 @@ def fill_undefined(block: TensorHandle, mask: Mask, largest_first: bool) -> None
     """
     data, largest, smallest = block.data, *_extremes(block)
     lanes = ~np.broadcast_to(lanes_of(mask), data.shape)
-    if not data.ndim or data.size == 1:
+    if data.size == 1 and not block.dtype.scalar.is_floating():
         largest_first = False  # it may be how often a loop runs
     turns = np.cumsum(lanes).reshape(lanes.shape) % 2 == largest_first
     data[lanes & turns], data[lanes & ~turns] = largest, smallest

@@ -10,7 +10,7 @@ from course.errors import CourseError
 from course.progress_bar import track
 from course.tracing.time_limit import Stopped, limited
 from course.triton_internals.jit_functions import plain_function
-from course.type_names import Function
+from course.type_names import Function, kind_of
 
 from .compare import Tolerance
 from .inputs import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
@@ -58,7 +58,7 @@ def verify(
     if not callable(reference):
         raise CourseError(
             "verify takes your function first, and then a reference: a function in PyTorch that "
-            f"takes the same tensors. This is a {type(reference).__name__}."
+            f"takes the same tensors. This is {kind_of(reference)}."
         )
     cases = _checked(cases)
     name = getattr(function, "__name__", type(function).__name__)
@@ -88,9 +88,7 @@ def _check_function(function: Function) -> None:
             f"and returns the output: write one around {plain.__name__}."
         )
     if not callable(function):
-        raise CourseError(
-            f"verify takes a function of tensors; this is a {type(function).__name__}."
-        )
+        raise CourseError(f"verify takes a function of tensors; this is {kind_of(function)}.")
 
 
 def _checked(cases: Iterable[Case]) -> list[Case]:
@@ -102,8 +100,8 @@ def _checked(cases: Iterable[Case]) -> list[Case]:
     for case in cases:
         if not isinstance(case, Case):
             raise CourseError(
-                "verify takes a list of cases, such as vectors(2), and this one holds a "
-                f"{type(case).__name__}: Case((Input(shape, dtype), …)) makes one."
+                "verify takes a list of cases, such as vectors(2), and this one holds "
+                f"{kind_of(case)}: Case((Input(shape, dtype), …)) makes one."
             )
     return cases
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from course import DEVICE, MODE
 from course.errors import CourseError
@@ -75,12 +76,7 @@ class Trial:
         return self._compared(case, out, expected, log, work)
 
     def _compared(
-        self,
-        case: Case,
-        out: torch.Tensor,
-        expected: "_Expected",
-        log: AccessLog,
-        work: Work | None,
+        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: Work | None
     ) -> Outcome:
         """The outcome by the values of a result that is otherwise as it must be."""
         allowed = self.tolerance or replace(tolerance_for(expected.dtype), added=expected.added)
@@ -100,14 +96,12 @@ class Trial:
             )
         return _wrong(case, Problem("wrong", text, index=index))
 
-    def _undefined_lanes_matter(
-        self, case: Case, out: torch.Tensor, index: tuple[int, ...]
-    ) -> bool:
+    def _undefined_lanes_matter(self, case: Case, out: Tensor, index: tuple[int, ...]) -> bool:
         """Whether an element comes out otherwise where lanes that are undefined hold 0."""
         other = self.result(case, undefined_as_zero=True)
         return other is not None and bool((bits(other)[index] != bits(out)[index]).item())
 
-    def result(self, case: Case, undefined_as_zero: bool = False) -> torch.Tensor | None:
+    def result(self, case: Case, undefined_as_zero: bool = False) -> Tensor | None:
         """What the function returns, wherever it is wrong; None where it fails."""
         arguments = case.arguments(DEVICE)
         with GuardedAllocations(), _watched(AccessLog(lambda _: []), undefined_as_zero):
@@ -115,13 +109,13 @@ class Trial:
                 out = self.function(*arguments)
             except Exception:
                 return None
-        return out if isinstance(out, torch.Tensor) else None
+        return out if isinstance(out, Tensor) else None
 
-    def exact_inputs(self, case: Case) -> list[torch.Tensor]:
+    def exact_inputs(self, case: Case) -> list[Tensor]:
         """A case's inputs in float64; integers as they are."""
         return _in_float64([guarded.tensor for guarded in case.make(DEVICE)])
 
-    def close(self, out: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    def close(self, out: Tensor, expected: Tensor) -> Tensor:
         """Which elements of a result are as expected."""
         return close(out, expected, tolerance_for(out.dtype).plus(self.absolute))
 
@@ -184,15 +178,15 @@ def has_bfloat16(case: Case) -> bool:
 
 @dataclass(frozen=True)
 class _Expected:
-    exact: torch.Tensor
+    exact: Tensor
     """The reference's result in float64; integers as they are."""
-    added: torch.Tensor | None
+    added: Tensor | None
     """The size of what it was added up from, where that is known: see `Summands`."""
     shape: torch.Size
     dtype: torch.dtype
 
 
-def _expect(reference: Function, case: Case, tensors: list[torch.Tensor]) -> _Expected:
+def _expect(reference: Function, case: Case, tensors: list[Tensor]) -> _Expected:
     """What the reference says of a case."""
     try:
         inputs = _in_float64(tensors)
@@ -208,7 +202,7 @@ def _expect(reference: Function, case: Case, tensors: list[torch.Tensor]) -> _Ex
     return _Expected(exact, summands.size(exact), plain.shape, plain.dtype)
 
 
-def _in_float64(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+def _in_float64(tensors: list[Tensor]) -> list[Tensor]:
     return [tensor.double() if tensor.is_floating_point() else tensor for tensor in tensors]
 
 
@@ -217,7 +211,7 @@ def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem
     text = None
     if out is None:
         text = "It returned nothing: end it with `return`."
-    elif not isinstance(out, torch.Tensor):
+    elif not isinstance(out, Tensor):
         text = f"It returned {kind_of(out)}, and must return a tensor."
     elif out.shape != expected.shape:
         shapes = tuple(out.shape), tuple(expected.shape)
@@ -276,9 +270,7 @@ def _stray_write(named: list[tuple[str, Guarded]], inputs: int) -> Problem | Non
     return None
 
 
-def _changed_input(
-    names: _Names, inputs: list[Guarded], before: list[torch.Tensor]
-) -> Problem | None:
+def _changed_input(names: _Names, inputs: list[Guarded], before: list[Tensor]) -> Problem | None:
     """A write into an input. before: copies of the inputs' buffers."""
     for number, (guarded, buffer) in enumerate(zip(inputs, before, strict=True)):
         if not torch.equal(bits(guarded.buffer), bits(buffer)):
@@ -300,6 +292,6 @@ def _regions(named: list[tuple[str, Guarded]]) -> list[Region]:
     ]
 
 
-def _work(out: torch.Tensor, allocated: GuardedAllocations, log: AccessLog) -> Work:
+def _work(out: Tensor, allocated: GuardedAllocations, log: AccessLog) -> Work:
     stored = out.untyped_storage().data_ptr() in log.activity.storages_stored
     return Work(log.activity, tuple(allocated.operations), allocated.copies, stored)

@@ -22,6 +22,7 @@ from course.errors import CourseError
 from course.exercises.result import MIME
 from course.files import scratch
 from course.gpus.turn import gpu_turn
+from course.isolate.limits import free_memory_bytes
 from course.lessons.source import NOTEBOOKS, ROOT
 from course.lessons.workspace import copy_lessons
 
@@ -49,8 +50,11 @@ class Outcome:
     green: bool
     says: str
     helps: str = ""
-    """What to do where it is red."""
+    """What to do where it is red; where it is green, nothing."""
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "helps", "" if self.green else self.helps)
 
     def __str__(self) -> str:
         took = f" ({self.seconds:.0f} s)" if self.seconds >= 1 else ""
@@ -133,11 +137,10 @@ def disk(stage: Stage) -> Iterator[Outcome]:
     needed = SPARE_DISK + stage.seats * SEAT_DISK
     says = f"{len(copied.new)} lessons copied; {free / 2**30:.1f} GiB free"
     says += f" and {needed / 2**30:.1f} needed for {stage.seats} seats"
-    where = f"make room in {tempfile.gettempdir()}, or set TMPDIR to a folder on a larger disk"
-    enough = free >= needed and bool(copied.new)
+    helps = f"make room in {tempfile.gettempdir()}, or set TMPDIR to a folder on a larger disk"
     if not copied.new:
-        where = f"{NOTEBOOKS} holds no lessons: `git checkout notebooks` brings them back"
-    yield Outcome("disk", enough, says, "" if enough else where)
+        helps = f"{NOTEBOOKS} holds no lessons: `git checkout notebooks` brings them back"
+    yield Outcome("disk", free >= needed and bool(copied.new), says, helps)
 
 
 def lessons(stage: Stage) -> Iterator[Outcome]:
@@ -194,7 +197,7 @@ def endless_loop(stage: Stage) -> Iterator[Outcome]:
     says = f"the check was stopped after {checked.seconds:.0f} s, the cell by the stop button"
     if not green:
         says = f"the check gave {verdict!r}, the stop button {cell.error or 'nothing'!r}"
-    helps = "" if green else "show learners Kernel > Restart, and tell us: this should not be"
+    helps = "show learners Kernel > Restart, and tell us: this should not be"
     yield Outcome("endless loop", green, says, helps, checked.seconds + cell.seconds)
 
 
@@ -206,10 +209,9 @@ def big_allocation(stage: Stage) -> Iterator[Outcome]:
         alive = lives(running)
     verdict = verdict_of(checked)
     green = verdict in ("stopped", "crashed") and alive
-    says = f"30 GB in a check: {verdict}, and the session lives"
-    if not green:
-        says = f"30 GB in a check: {verdict}; the session {'lives' if alive else 'died'}"
-    helps = "" if green else "give each seat a memory limit (workshop/README.md)"
+    lived = ", and the session lives" if green else f"; the session {'lives' if alive else 'died'}"
+    says = f"30 GB in a check: {verdict}{lived}"
+    helps = "give each seat a memory limit (workshop/README.md)"
     yield Outcome("big allocation", green, says, helps, checked.seconds)
 
 
@@ -224,7 +226,7 @@ def crash(stage: Stage) -> Iterator[Outcome]:
     if not green:
         says = f"the session {'went on' if died.ended else 'died'}, its neighbor"
         says += " lives" if alive else " died too"
-    yield Outcome("crash", green, says, "" if green else "`course doctor`", died.seconds)
+    yield Outcome("crash", green, says, "`course doctor`", died.seconds)
 
 
 def lives(running: Session) -> bool:
@@ -267,10 +269,9 @@ def gpu_queue(stage: Stage) -> Iterator[Outcome]:
     second.join(PATIENT_S)
     green = waited and told[-1:] == ["measured"]
     says = "the second waits, reads for whom, and comes on when the first is ended"
-    helps = ""
     if not green:
         says = "two sessions did not take turns" + (f": {told[-1]}" if told else "")
-        helps = f"let every seat write to {folder}: `chmod 1777 {folder}`"
+    helps = f"let every seat write to {folder}: `chmod 1777 {folder}`"
     yield Outcome("GPU queue", green, says, helps)
 
 
@@ -317,7 +318,7 @@ def offline(stage: Stage) -> Iterator[Outcome]:
     says = "a check is answered with the network cut off"
     if not green:
         says = f"a check failed with the network cut off: {(ended.stderr or ended.stdout)[-200:]}"
-    helps = "" if green else "keep the host connected, and tell us what it asked for"
+    helps = "keep the host connected, and tell us what it asked for"
     yield Outcome("offline", green, says, helps, time.monotonic() - begin)
 
 
@@ -328,9 +329,8 @@ def times(stage: Stage) -> Iterator[Outcome]:
         return
     median, worst = statistics.median(waits), max(waits)
     says = f"{len(waits)} answers, median {median:.1f} s, worst {worst:.1f} s, one learner alone"
-    green = worst <= PATIENT_S
-    helps = "" if green else "end what else computes on this host, or take a faster one"
-    yield Outcome("times", green, says, helps)
+    helps = "end what else computes on this host, or take a faster one"
+    yield Outcome("times", worst <= PATIENT_S, says, helps)
 
 
 def memory(stage: Stage) -> Iterator[Outcome]:
@@ -343,20 +343,12 @@ def memory(stage: Stage) -> Iterator[Outcome]:
         idle = tree_bytes(running.pid)
     at_once = min(stage.seats, 2 * cores)  # more checks than that wait for a core anyway
     needed = stage.seats * idle + at_once * (stage.peak_bytes - idle)
-    free = _available_bytes()
+    free = free_memory_bytes()
     says = (
         f"a session takes {idle / 1e9:.2f} GB and {stage.peak_bytes / 1e9:.2f} at its peak;"
         f" {stage.seats} with {at_once} at their peak {needed / 1e9:.1f} of {free / 1e9:.1f} GB"
     )
-    green = needed <= free
-    helps = "" if green else "take fewer seats, or a host with more memory"
-    yield Outcome("memory", green, says, helps)
-
-
-def _available_bytes() -> int:
-    from course.isolate.limits import free_memory_bytes
-
-    return free_memory_bytes()
+    yield Outcome("memory", needed <= free, says, "take fewer seats, or a host with more memory")
 
 
 ACTS: tuple[Act, ...] = (

@@ -282,10 +282,17 @@ def test_the_c_of_grids_computes_what_python_does(tmp_path):
 
 # Names and paths
 
+GRID_C = sorted(set(re.findall(r"\bgrid_\w+", "\n".join(GRID.values()))))
+"""What the C that computes a grid is called."""
+
 
 @pytest.mark.parametrize(
-    "name", ["add", "_fwd_kernel", "fmha_d64_fp16", "A", "cu_seqlens", "cumsum"]
-)
+    "name",
+    [
+        "add", "_fwd_kernel", "fmha_d64_fp16", "A", "cu_seqlens", "cumsum", "grid_sample",
+        "algorithm_a", "bf16_add",
+    ],
+)  # fmt: skip
 def test_an_identifier_is_a_name(name):
     assert check_name(name) == name
 
@@ -294,7 +301,7 @@ def test_an_identifier_is_a_name(name):
     "name",
     [
         "", "1x", "a-b", "a b", "größe", "a;", "a\n", "int", "class", "cuInit", "main", "exp",
-        "read", "__x", "_X", "x" * 101,
+        "read", "__x", "_X", "x" * 101, "bits_x", "bf16_bits", "algorithm_2", "grid_z", *GRID_C,
     ],
 )  # fmt: skip
 def test_what_names_no_c_function_is_refused(name):
@@ -373,7 +380,7 @@ def test_accepted_grids_and_names_compile(tmp_path):
         letters = (chance.choice("abcdefgijnotu_ABCXYZ0189") for _ in range(chance.randrange(1, 6)))
         with contextlib.suppress(CourseError):
             names.append(check_name("".join(letters)))
-    others = ("asm_", "I", "cu", "near", "small", "min", "max", "x86")
+    others = ("asm_", "grid_sample", "grid_min", "I", "cu", "near", "small", "min", "max", "x86")
     for number, name in enumerate(sorted({*names, *others})):
         grid = parse_grid(random_tree(chance), (Argument("n", ARGUMENTS[1].type), *ARGUMENTS[2:4]))
         parameters = parameter_names(["n", "huge", "BLOCK"])

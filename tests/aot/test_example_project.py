@@ -23,6 +23,10 @@ from course.errors import CourseError
 from course.gpus.limits import target_of
 from tests.support.processes import PATIENCE_S
 
+pytestmark = pytest.mark.unless_unchanged(
+    "samples of exports", "course/aot", "course/cli", "kernels"
+)
+
 NAMES = tuple(SPECS)
 AGREES, FAILED, DIFFERS = 0, 1, 2
 SANITIZE = "-O2 -fsanitize=address,undefined -fno-sanitize-recover=all"

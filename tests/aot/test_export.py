@@ -37,6 +37,8 @@ from tests.support import aot_kernels as kernels
 from tests.support.aot_files import complaints, cubin_in
 from tests.support.processes import computed_s, python_path
 
+pytestmark = pytest.mark.unless_unchanged("exports", "course/aot", "course/cli", "kernels")
+
 ROOT = Path(__file__).parents[2]
 FILE = str(Path(kernels.__file__))
 ADD = "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024"
@@ -106,6 +108,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("case", KERNELS)
 def test_the_machine_code_is_the_one_of_the_jit(case):
     kernel, args, options = KERNELS[case]
@@ -245,6 +248,7 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
         ({"name": "_start"}, "means something in C"),
         ({"variants": "*fp32, i32, 'mean'"}, "such as a string or a type, export a kernel"),
         ({"variants": "*fp32, i32, 'mean'"}, "export a kernel that calls this one"),
+        ({"variants": "*fp32, i32, (8, 8)"}, "Part 3 of the signature, '(8, 8)', is neither"),
         ({"target": "gfx942"}, "AMD"),
         ({"target": "hip:gfx942:64"}, "AMD"),
         ({"target": "sm_91"}, "There is no target 'sm_91'"),
@@ -270,6 +274,13 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(arguments, words):
     good = {"kernel": kernels.add_kernel, "variants": ADD, "grid": "1"}
     assert words in refused(**{**good, "name": "add", "out": "out/add", **arguments})
+
+
+def test_what_ptxas_refuses_is_said_with_the_kernels_line():
+    words = refused(kernels.odd_instruction_kernel, "*i32:16", "1", "odd", "out/odd")
+    assert "odd_instruction_kernel does not compile: ptxas says: " in words
+    first = kernels.odd_instruction_kernel.fn.__code__.co_firstlineno
+    assert f"Line {first + 4} of {FILE}:  y = tl.inline_asm_elementwise(" in words
 
 
 def test_of_several_variants_none_is_written_where_one_is_wrong():

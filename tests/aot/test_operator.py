@@ -22,9 +22,12 @@ from tests.support.processes import PATIENCE_S, python_path
 
 SESSION = Path(__file__).parents[1] / "support" / "operator_session.py"
 HEAD_DIMS, DTYPES = (32, 64), ("fp16",)  # as in the session
-pytestmark = pytest.mark.skipif(
-    not all(map(shutil.which, ("cc", "g++"))), reason="needs a C compiler and a C++ compiler"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("cc", "g++"))), reason="needs a C compiler and a C++ compiler"
+    ),
+    pytest.mark.unless_unchanged("the operator of an export", "course/aot", "kernels"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,12 @@ from tests.support import lower_kernels as kernels
 from .conftest import PAYLOADS
 from .test_lab import CELLS, RUN_ALL
 
-pytestmark = pytest.mark.browser
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.unless_unchanged(
+        "explorer in a browser", "course", "kernels", "notebooks/03-*.ipynb"
+    ),
+]
 
 # The time of a hover until the page is laid out again, for each line of the source: the least of five, so that what else the
 # machine does in between does not count.
@@ -58,6 +63,7 @@ def lit(page, title):
     return [text.strip() for text in pane.locator(".line.on").all_inner_texts()]
 
 
+@pytest.mark.always
 def test_a_hover_lights_what_became_of_a_line(add_page):
     add_page.get_by_text("x = tl.load").hover()
     assert any("tt.load" in line for line in lit(add_page, "TTGIR"))

@@ -14,7 +14,10 @@ from tests.support import trace_kernels as kernels
 from .conftest import PAYLOADS
 from .test_lab import CELLS, RUN_ALL
 
-pytestmark = pytest.mark.browser
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.unless_unchanged("replay in a browser", "course", "kernels"),
+]
 
 # The milliseconds of each step until the page is laid out again, in order: the least of twenty, so
 # that what else the machine does meanwhile does not count.
@@ -68,6 +71,7 @@ def press(page, label):
     page.get_by_role("button", name=label, exact=True).click()
 
 
+@pytest.mark.always
 def test_steps_go_forwards_and_backwards(add_page):
     assert line(add_page).startswith("def add_kernel")
     press(add_page, "step")

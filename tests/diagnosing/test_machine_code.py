@@ -5,7 +5,7 @@ import pytest
 from course import diagnose
 from course.diagnosing.evidence import Evidence
 from course.diagnosing.executed import executed
-from course.diagnosing.machine_code import machine_code_of, parsed
+from course.diagnosing.machine_code import Instruction, machine_code_of, parsed
 from course.gpus import throughput
 from course.gpus.limits import target_of
 from course.gpus.peaks import gpu_of
@@ -13,6 +13,10 @@ from course.lowering.api import lower
 from course.lowering.memory_requests import requests_of
 from tests.diagnosing import kernels_instructions, kernels_loops
 from tests.diagnosing.launches import empty
+
+pytestmark = pytest.mark.unless_unchanged(
+    "machine code of diagnose", "course/diagnosing", "course/gpus"
+)
 
 LISTING = """
 .text.kernel:
@@ -72,6 +76,13 @@ def test_an_instruction_has_all_lines_from_the_innermost_outwards():
         if each.name == "FADD"
     )
     assert fadd.frames == (("library.py", 90), ("kernel.py", 7))
+
+
+@pytest.mark.parametrize(
+    "name, fences", [("MEMBAR.ALL.GPU", True), ("MEMBAR.SC.SYS", True), ("MEMBAR.ALL.CTA", False)]
+)
+def test_a_fence_is_one_for_the_whole_gpu(name, fences):
+    assert Instruction(name).fences == fences
 
 
 def test_what_prepares_a_call_for_a_special_case_is_not_counted():

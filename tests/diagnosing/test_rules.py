@@ -12,13 +12,16 @@ from course.diagnosing.rules import pipelining, registers
 from course.gpus.peaks import gpu_of
 from course.tracing.launch import requested
 from tests.diagnosing import (
+    kernels_atomics,
     kernels_dots,
     kernels_facts,
     kernels_gathers,
     kernels_grid,
     kernels_instructions,
+    kernels_iterations,
     kernels_loops,
     kernels_registers,
+    kernels_repeats,
     kernels_sectors,
     kernels_sharing,
     kernels_widths,
@@ -43,6 +46,9 @@ PAIRS = [
     *kernels_grid.PAIRS,
     *kernels_instructions.PAIRS,
     *kernels_sharing.PAIRS,
+    *kernels_atomics.PAIRS,
+    *kernels_iterations.PAIRS,
+    *kernels_repeats.PAIRS,
 ]
 
 
@@ -192,6 +198,42 @@ def test_loads_that_many_programs_share_are_told_with_the_axis_along_which_they_
     (finding,) = diagnosed(kernels_sharing.PAIRS[0].slow).findings
     assert finding.what.startswith("load x_ptr: each byte is loaded by 8.0 programs")
     assert "does not depend on axis 0 of the grid" in finding.why
+
+
+def test_the_fences_of_atomics_are_counted():
+    finding, *_ = diagnosed(kernels_atomics.PAIRS[0].slow).findings
+    # 4,096 elements for 128 threads, and an atomic adds one integer.
+    assert "32 fences of each warp" in finding.what and 'sem="relaxed"' in finding.change
+
+
+def test_the_turns_of_a_lock_are_counted():
+    finding, *_ = diagnosed(kernels_atomics.PAIRS[1].slow).findings
+    assert "16 locks in locks_ptr, taken 128 times each" in finding.what
+    # The atomics that take it and release it, and the load between them.
+    assert "it makes 3 trips to the L2 cache" in finding.why
+    assert finding.text.startswith("while tl.atomic_cas")
+
+
+def test_programs_that_run_a_loop_more_often_than_others_are_counted():
+    finding, *_ = diagnosed(kernels_iterations.PAIRS[0].slow).findings
+    assert "runs this loop 500 times, and 1.5 times is the average of all 2,048" in finding.what
+    assert "2 run it at least half as often" in finding.why
+    assert finding.text.startswith("for start in range(begin, end, BLOCK)")
+
+
+def test_how_often_a_block_asks_for_the_same_is_counted():
+    finding, *_ = diagnosed(kernels_repeats.PAIRS[0].slow).findings
+    # 32 rows hold the same, and a request of a warp spans two of them.
+    assert "a block of 8,192 elements asks for each of its sectors 16.0 times" in finding.what
+    assert "(inner // 32)[:, None]" in finding.text
+
+
+def test_a_gather_that_comes_to_one_place_again_is_no_repeat():
+    assert "repeats" not in diagnosed(kernels_repeats.ONE_PLACE).causes
+
+
+def test_lanes_of_one_request_that_ask_for_the_same_are_no_cause():
+    assert diagnosed(kernels_repeats.ONE_REQUEST).causes == []
 
 
 def test_what_a_thread_takes_by_several_wide_instructions_is_no_waste():

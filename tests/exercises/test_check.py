@@ -376,9 +376,5 @@ def test_a_line_that_does_not_compile_is_shown_with_its_number(script):
 
 @cpu_mode
 def test_a_script_without_a_main_guard_may_check(script):
-    shown = (
-        "00.2: wrong.\n    Line 14 of mine.py:  mask = offsets < n and offsets > -1\n"
-        "    It raised ValueError: A block of 8 lanes is neither true nor false"
-    )
-    assert shown in script.stdout
+    assert "\n00.2: right." in script.stdout
     assert script.stderr == ""

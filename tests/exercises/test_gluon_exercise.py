@@ -52,6 +52,22 @@ def unknown_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: gl.constexpr):
     gl.atomic_add(out_ptr + i, gl.load(x_ptr + i, mask=i < n), mask=i < n)
 
 
+@gluon.jit
+def auto_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.AutoLayout()
+    i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout)
+    x = gl.load(x_ptr + i, mask=i < n)
+    y = gl.load(y_ptr + i, mask=i < n)
+    gl.store(out_ptr + i, x + y, mask=i < n)
+
+
+def test_a_layout_that_is_left_open_is_named_with_its_line():
+    checked = check("09.1", auto_kernel)
+    assert checked.verdict == "does not compile"
+    assert "  i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout)" in checked.reason
+    assert "this block has no layout" in checked.reason
+
+
 def test_a_kernel_of_tl_is_no_answer():
     assert "It must be a Gluon kernel" in str(checked := check("09.1", tl_kernel))
     assert checked.verdict == "no answer"

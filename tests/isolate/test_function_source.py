@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 import course
-from course import lower
+from course import lower, replay
 from course.errors import CourseError
 from course.isolate.function_source import Source, source_of
 
@@ -126,7 +126,7 @@ def test_the_device_is_the_other_processs_own():
             triton.jit(uses(B=1)),
             "A was made by a call: write @triton.jit in the line above `def function`",
         ),
-        (object(), "A is a object"),
+        (object(), "A is an object"),
     ],
 )
 def test_what_cannot_go_along_is_named(value, says):
@@ -179,19 +179,34 @@ def made_inside():
     def inside(x_ptr):
         language.store(x_ptr, double(language.load(x_ptr)))
 
-    size = 3
+    size, number, tensor = triton.language.constexpr(3), 3, torch.ones(3)
+
+    @triton.jit
+    def sized(x_ptr):
+        language.store(x_ptr, double(language.load(x_ptr)) + size)
 
     @triton.jit
     def counted(x_ptr):
-        language.store(x_ptr, size)
+        language.store(x_ptr, number)
 
-    return inside, counted
+    @triton.jit
+    def live(x_ptr):
+        language.store(x_ptr, tensor)
+
+    return inside, sized, counted, live
 
 
-def test_modules_and_kernels_of_the_function_around_a_kernel_go_along():
-    inside, counted = made_inside()
+def test_modules_kernels_and_constants_of_the_function_around_a_kernel_go_along():
+    inside, sized, counted, live = made_inside()
     assert "tt.store" in lower(inside, "*fp32", target="sm_90").ttir
+    assert "3.0" in lower(sized, "*fp32", target="sm_90").ttir
+    x = torch.ones(1)
+    assert replay(sized, (1,), x).recording.failure is None
     with pytest.raises(
-        CourseError, match=r"counted uses size from the function around it, .*: define it outside"
+        CourseError, match=r"access global variable number .*\nLine \d+ of .*number"
     ):
         lower(counted, "*fp32", target="sm_90")
+    with pytest.raises(
+        CourseError, match=r"live uses tensor from the function around it, .*: define it outside"
+    ):
+        lower(live, "*fp32", target="sm_90")

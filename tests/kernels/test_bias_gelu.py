@@ -89,7 +89,7 @@ REFUSALS = [
      "x is torch.float64; this kernel takes"),
     (lambda: (random(3, 4).int(), random(4).int()), ValueError,
      "x is torch.int32; this kernel takes"),
-    (lambda: (random(3, 4), None), TypeError, "bias is a NoneType"),
+    (lambda: (random(3, 4), None), TypeError, "bias is of type NoneType"),
     (lambda: (random(3, 4).to_sparse(), random(4)), ValueError,
      "x has layout torch.sparse_coo, and must be dense"),
 ]  # fmt: skip

@@ -22,6 +22,8 @@ from kernels.cross_entropy import (
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.unless_unchanged("cross-entropy")
+
 LAUNCHERS = [cross_entropy_v1, cross_entropy_v2, cross_entropy_v3, cross_entropy]
 WIDTHS = [1, 2, 7, 100, 781, 1025, 4096, 4097, 9001]
 """Up to and beyond one block, and two."""
@@ -182,6 +184,7 @@ def test_gradients_have_the_same_bits_each_time():
         assert torch.equal(torch.autograd.grad(cross_entropy(x, target).sum(), x)[0], first)
 
 
+@pytest.mark.always
 def test_gradcheck():
     for shape in ((3, 5), (2, 2, 4), (4,)):
         x = random(*shape).double().requires_grad_()
@@ -223,12 +226,13 @@ REFUSALS = [
     (lambda: (random(3, 4), random(3)), ValueError,
      "target is torch.float32, and must be int32 or int64"),
     (lambda: ([[1.0]], targets(1, columns=1)), TypeError,
-     "x is a list, and must be a torch.Tensor"),
-    (lambda: (random(3, 4), [0, 1, 2]), TypeError, "target is a list, and must be a torch.Tensor"),
+     "x is of type list, and must be a torch.Tensor"),
+    (lambda: (random(3, 4), [0, 1, 2]), TypeError,
+     "target is of type list, and must be a torch.Tensor"),
     (lambda: (random(1).expand(2**30 + 1), targets(columns=4)), ValueError,
      "1,073,741,825 columns are more than the 1,073,741,824"),
     (lambda: (random(3, 4), targets(3, columns=4), 1.5), TypeError,
-     "ignore_index is a float, and must be an int"),
+     "ignore_index is of type float, and must be an int"),
 ]  # fmt: skip
 
 

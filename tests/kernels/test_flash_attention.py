@@ -28,6 +28,8 @@ from tests.support.devices import dtypes_of, lacking, needs, needs_free_gib
 from tests.support.processes import PATIENCE_S
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.unless_unchanged("attention")
+
 LADDER = [
     flash_attention_v1,
     flash_attention_v2,
@@ -138,6 +140,7 @@ def test_heads_and_length_may_change_places(launcher, causal):
 
 
 @pytest.mark.parametrize("launcher", [flash_attention_v1, flash_attention])
+@pytest.mark.always
 def test_strided_inputs(launcher):
     packed = random(2, 40, 3, 2, 32)  # as one projection gives q, k and v
     assert_right(launcher, *packed.permute(2, 0, 3, 1, 4))
@@ -237,7 +240,7 @@ def test_nan_beside_the_tensors_changes_nothing():
 
 
 REFUSED_CHANGES = [
-    ({"q": 3}, TypeError, "q is a int, and must be a torch.Tensor"),
+    ({"q": 3}, TypeError, "q is of type int, and must be a torch.Tensor"),
     ({"q": random(2, 3, 16)}, ValueError,
      "q has 3 dimensions, and must have 4: batch, heads, length, head_dim"),
     ({"q": random(1, 2, 4, 16).float()}, ValueError,

@@ -298,7 +298,7 @@ REFUSALS = [
      "a has dtype torch.float32 and b has dtype torch.float16"),
     (lambda: (random(3, 4), torch.empty(4, 5, device="meta")), ValueError,
      "and b has device meta; both must have the same"),
-    (lambda: ([[1.0]], random(1, 1)), TypeError, "a is a list, and must be a torch.Tensor"),
+    (lambda: ([[1.0]], random(1, 1)), TypeError, "a is of type list, and must be a torch.Tensor"),
     (lambda: (random(3, 4), random(4, 5).to_sparse()), ValueError,
      "b has layout torch.sparse_coo, and must be dense"),
     (lambda: (random(3, 1), random(1, 1).expand(1, 2**30 + 1)), ValueError,

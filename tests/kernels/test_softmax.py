@@ -14,6 +14,8 @@ from kernels.softmax import PLANS, softmax, softmax_plan
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.unless_unchanged("softmax in every case", "course/benching/benchmarks")
+
 LADDER = operation("softmax").ladder
 LAUNCHERS = list(LADDER.values())
 
@@ -22,15 +24,7 @@ def random(*shape):
     return torch.randn(shape, device=DEVICE)
 
 
-interpreting = pytest.mark.unless_unchanged(
-    "softmax in every case", "kernels", "course/benching/benchmarks", "course/tracing",
-    "course/triton_internals", "course/verifying",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if MODE.gpu else interpreting) for name in LADDER]
-)
+@pytest.mark.parametrize("name", LADDER)
 def test_every_version_is_right_in_every_case(name):
     whole = operation("softmax")
     # Many rows take the interpreter long, and are the GPU's.
@@ -82,6 +76,7 @@ def test_special_values_are_torchs(launcher, columns):
     torch.testing.assert_close(out, torch.softmax(x, -1), equal_nan=True)
 
 
+@pytest.mark.always
 def test_strided_inputs():
     x = random(40, 30, 20)
     for view in (
@@ -191,7 +186,7 @@ REFUSALS = [
     (lambda: (random(),), ValueError, "x is a scalar; it must have one dimension or more"),
     (lambda: (random(3, 4).int(),), ValueError, "x is torch.int32; this kernel takes"),
     (lambda: (random(3, 4).double(),), ValueError, "x is torch.float64; this kernel takes"),
-    (lambda: ([[1.0]],), TypeError, "x is a list, and must be a torch.Tensor"),
+    (lambda: ([[1.0]],), TypeError, "x is of type list, and must be a torch.Tensor"),
     (lambda: (random(3, 4).to_sparse(),), ValueError,
      "x has layout torch.sparse_coo, and must be dense"),
     (lambda: (random(1).expand(2**30 + 1),), ValueError,
@@ -205,7 +200,7 @@ REFUSED_OUTPUTS = [
     (lambda: torch.empty(3, 4, device="meta"), ValueError,
      "out has device meta; both must have the same device"),
     (lambda: random(4, 3).T, ValueError, "out has strides (1, 3), and must be contiguous"),
-    (lambda: 3, TypeError, "out is a int, and must be a torch.Tensor"),
+    (lambda: 3, TypeError, "out is of type int, and must be a torch.Tensor"),
 ]  # fmt: skip
 
 

@@ -67,7 +67,7 @@ REFUSALS = [
     (lambda: (random(3),), ValueError, "x has shape (3,); it must have two dimensions or more"),
     (lambda: (random(),), ValueError, "x has shape ()"),
     (lambda: (random(2, 2).cfloat(),), ValueError, "x is torch.complex64"),
-    (lambda: ([[1.0]],), TypeError, "x is a list, and must be a torch.Tensor"),
+    (lambda: ([[1.0]],), TypeError, "x is of type list, and must be a torch.Tensor"),
 ]
 
 

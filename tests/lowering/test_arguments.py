@@ -109,7 +109,7 @@ def test_arguments_that_do_not_fit_the_kernel_are_named(args, kwargs, says):
 
 
 def test_what_is_no_kernel_or_no_target_is_named():
-    takes = r"lower takes a kernel, a function under @triton\.jit; this is a int"
+    takes = r"lower takes a kernel, a function under @triton\.jit; this is an int"
     with pytest.raises(CourseError, match=takes):
         lower(3)
     with pytest.raises(CourseError, match="There is no target 'sm_33': there is sm_70"):

@@ -5,9 +5,12 @@ import subprocess
 import sys
 
 import pytest
+import triton
+import triton.language as tl
 from triton.experimental import gluon
 
 from course import lower
+from course.isolate.function_source import Definition
 from course.lowering import worker
 from course.lowering.api import LowerError, lower_file
 from course.lowering.problems import clearer, disk_error
@@ -27,6 +30,68 @@ def test_what_the_compiler_writes_beside_its_exception_is_said():
     with pytest.raises(LowerError, match=r"It does not compile: .*layout") as raised:
         lower(gluon_kernel, "*fp32:16", target="gfx942")
     assert "threads per warp" in raised.value.details
+
+
+@gluon.jit
+def no_layout_kernel(x_ptr):
+    i = gluon.language.arange(0, 64, layout=gluon.language.AutoLayout())
+    gluon.language.store(x_ptr + i, 1.0)
+
+
+@gluon.jit
+def two_layouts_kernel(x_ptr):
+    narrow: gluon.language.constexpr = gluon.language.BlockedLayout([1], [32], [4], [0])
+    wide: gluon.language.constexpr = gluon.language.BlockedLayout([2], [32], [4], [0])
+    zeros = gluon.language.full([64], 0.0, gluon.language.float32)
+    gluon.language.store(x_ptr + gluon.language.arange(0, 64, layout=narrow), zeros)
+    gluon.language.store(x_ptr + gluon.language.arange(0, 64, layout=wide), zeros)
+
+
+@triton.jit
+def root_kernel(x_ptr):
+    tl.store(x_ptr, tl.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "says", "line"),
+    [
+        (no_layout_kernel, "meets no block whose layout is given", r"i = .*AutoLayout"),
+        (two_layouts_kernel, "meets blocks of two layouts", r"zeros = "),
+        (root_kernel, "tl.sqrt takes floating-point numbers", r"tl.store\(x_ptr, tl.sqrt"),
+    ],
+)
+def test_what_a_pass_refuses_is_said_with_its_line(kernel, says, line):
+    with pytest.raises(LowerError, match=rf"{says}.*\nLine \d+ of {__file__}:  {line}"):
+        lower(kernel, "*fp32", target="sm_90")
+
+
+def test_a_line_of_a_cell_is_taken_from_its_text():
+    cell = Definition("kernel", "def kernel(x_ptr):\n    y = odd(x_ptr)", "<cell 5>", 3)
+    details = "/triton/odd.py:7:9: error: it is odd.\n<cell 5>:4:9: note: called from\n"
+    assert clearer(VAGUE, details, [cell]) == (
+        "It does not compile: it is odd.\nLine 4 of its cell:  y = odd(x_ptr)"
+    )
+
+
+@triton.jit
+def odd_instruction(x):
+    return tl.inline_asm_elementwise(
+        "odd.u32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
+def odd_instruction_kernel(x_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 128))
+    tl.store(x_ptr + tl.arange(0, 128), odd_instruction(x))
+
+
+def test_what_ptxas_refuses_is_said_with_its_line():
+    says = r"odd_instruction does not compile: ptxas says: .*\n"
+    with pytest.raises(LowerError, match=says + r"Line \d+ of .*:  return tl.inline_asm") as raised:
+        lower(odd_instruction_kernel, "*i32")
+    line = odd_instruction.fn.__code__.co_firstlineno + 2
+    assert f"Line {line} of {__file__}" in str(raised.value)
 
 
 VAGUE = "It does not compile: PassManager::run failed."

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from course import MODE
+from tests.support import imports
 
 pytestmark = pytest.mark.skipif(MODE.gpu, reason="in GPU mode everything runs")
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,14 @@ def test_number(number):
 def test_other():
     pass
 """
+
+
+ALWAYS = TESTS.replace(
+    "def test_other",
+    """@pytest.mark.unless_unchanged("numbers", "data")
+@pytest.mark.always
+def test_other""",
+)
 
 
 @pytest.fixture
@@ -69,9 +78,29 @@ def test_it_runs_until_a_run_of_all_has_passed_and_again_when_a_file_changes(pro
     assert run() == {"passed": 3}
 
 
+def test_a_test_of_a_group_may_run_always_and_counts_for_its_group(project, run):
+    (project / "test_numbers.py").write_text(ALWAYS)
+    assert run("--all-groups") == {"passed": 3}
+    assert run() == {"passed": 1, "skipped": 2}
+    (project / "test_numbers.py").write_text(ALWAYS.replace("pass\n", "assert False\n"))
+    assert run("--all-groups") == {"passed": 2, "failed": 1}
+    assert json.loads((project / "passed.json").read_text()) == {}
+
+
 def test_a_change_to_the_test_itself_counts(project, run):
     run("--all-groups")
     (project / "test_numbers.py").write_text(TESTS + "\n# more\n")
+    assert run() == {"passed": 3}
+
+
+def test_a_change_to_what_the_test_imports_counts_also_in_turn(project, run):
+    (project / "test_numbers.py").write_text(f"import helper\n{TESTS}")
+    (project / "helper.py").write_text("import helpers_helper\n")
+    (project / "helpers_helper.py").write_text("")
+    run("--all-groups")
+    assert run() == {"passed": 1, "skipped": 2}
+    (project / "helpers_helper.py").write_text("# more\n")
+    imports._mentioned.cache_clear()
     assert run() == {"passed": 3}
 
 

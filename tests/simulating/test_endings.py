@@ -98,6 +98,42 @@ def test_a_loop_that_never_ends_is_named(monkeypatch):
         simulate(endless_kernel, (1,), torch.zeros(1))
 
 
+@gluon.jit
+def counting_kernel(count):
+    number = 0
+    while number < count:
+        number = number * 1
+
+
+@gluon.jit
+def partition_without_end(count):
+    for _ in range(count):
+        pass
+
+
+@gluon.jit
+def partition_that_ends():
+    pass
+
+
+@gluon.jit
+def specialized_kernel(count):
+    gl.warp_specialize([(partition_that_ends, ()), (partition_without_end, (count,))], [4])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line"),
+    [
+        (counting_kernel, r"In counting_kernel, line \d+: (while|number)"),
+        (specialized_kernel, r"In partition_without_end, line \d+: (for|pass)"),
+    ],
+)
+def test_a_loop_that_touches_no_memory_is_named_too(monkeypatch, kernel, line):
+    monkeypatch.setattr(partitions, "MOST_STEPS", 1000)
+    with pytest.raises(SimulationError, match=rf"not ended after 1,000 steps(.|\n)*{line}"):
+        simulate(kernel, (1,), 100_000)
+
+
 @pytest.fixture
 def interruptible():
     """Whatever ran before in this process may have left SIGINT another handler, or none."""

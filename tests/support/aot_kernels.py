@@ -117,6 +117,14 @@ def descriptor_kernel(x_ptr, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def odd_instruction_kernel(x_ptr):
+    """The assembler does not know its instruction."""
+    x = tl.load(x_ptr + tl.arange(0, 128))
+    y = tl.inline_asm_elementwise("odd.u32 $0, $1;", "=r,r", [x], tl.int32, is_pure=True, pack=1)
+    tl.store(x_ptr + tl.arange(0, 128), y)
+
+
+@triton.jit
 def awkward_kernel(
     int, stream, NULL, bits_x, cu_seqlens, größe, _x, INT32_MAX, size_t, BLOCK: tl.constexpr
 ):

@@ -48,6 +48,33 @@ def unrolled_kernel(x_ptr, out_ptr):
         tl.store(out_ptr + offsets, tl.exp(tl.load(x_ptr + offsets)))
 
 
+@triton.jit
+def conditions_kernel(x_ptr, out_ptr, n, FLAG: tl.constexpr):
+    i = tl.program_id(0) * 128 + tl.arange(0, 128)
+    inside = i < n and FLAG and (i > -1 and not i > 63)
+    outside = not inside or i > n or FLAG is None
+    first = tl.program_id(0) == 0 and n > 0
+    x = tl.load(x_ptr + i, mask=inside and first and not outside, other=0.0)
+    x = tl.where((FLAG is not None and 0 <= i < 32) or x > 1e9, tl.exp(x), x)
+    if first and not n < 32:
+        tl.store(out_ptr + i, x, mask=not outside)
+
+
+@triton.jit
+def constant_first_kernel(x_ptr, out_ptr, y_ptr):
+    i = tl.arange(0, 64)
+    x = tl.load(x_ptr + i)
+    if y_ptr is not None and tl.load(y_ptr) > 0:
+        x = 2 * x
+    tl.store(out_ptr + i, x)
+
+
+@triton.jit
+def number_kernel(x_ptr, out_ptr):
+    i = tl.arange(0, 64)
+    tl.store(out_ptr + i, tl.load(x_ptr + i), mask=i and i < 64)
+
+
 def around(size, function):
     """A kernel that takes names from this function, also for a default."""
 

@@ -3,11 +3,13 @@
     @pytest.mark.unless_unchanged("answers of lesson 01", "solutions/01-*", "course/exercises")
 
 names a group of tests, all in one file, and the files, folders and globs on which their outcome
-depends. The test's own file, the files beside it that are no tests, tests/support and the locked
+depends: what is read there, or imported by a name that is put together at run time. The test's own
+file with all that it imports, the files beside it that are no tests, tests/support and the locked
 versions count always.
 
 An ordinary run in CPU mode leaves a group out if the hash in tests/passed.json is that of these
-files now. In GPU mode, or with another Triton than the pinned one, every group runs and nothing is
+files now, but for its tests that are marked `always`: each tool has one at least that runs each
+time. In GPU mode, or with another Triton than the pinned one, every group runs and nothing is
 noted: another machine, another outcome.
 `make test-all` runs every group, and it alone writes that file: a group's hash is written if each
 of its tests has just passed (or was skipped for want of a GPU), and is removed if one has failed.
@@ -24,6 +26,7 @@ import pytest
 
 import course
 from course.pins import TRITON
+from tests.support.imports import imported
 
 ROOT = Path(__file__).parents[2]
 PASSED = ROOT / "tests" / "passed.json"
@@ -43,6 +46,7 @@ def pytest_configure(config):
         "markers",
         "unless_unchanged(group, *paths): need not run where nothing in paths has changed",
     )
+    config.addinivalue_line("markers", "always: runs though nothing has changed in its group")
     if config.getoption("--all-groups") and (config.option.keyword or config.option.markexpr):
         raise pytest.UsageError(
             "--all-groups notes what has passed as a whole: leave out -k and -m."
@@ -57,7 +61,7 @@ def pytest_collection_modifyitems(config, items):
             group, *paths = marker.args
             value = hash_of(item.path, tuple(paths))
             item.user_properties.append(("unless_unchanged", f"{value} {group}"))
-            if passed.get(group) == value:
+            if passed.get(group) == value and not item.get_closest_marker("always"):
                 reason = (
                     "nothing that it depends on has changed since it passed: make test-all runs it"
                 )
@@ -106,7 +110,7 @@ def hash_of(test: Path, paths: tuple[str, ...]) -> str:
     none."""
     folder = test.parent.relative_to(ROOT).as_posix() if test.is_relative_to(ROOT) else ""
     beside = [path for path in test.parent.glob("*.py") if not path.name.startswith("test_")]
-    files = {test, *(beside if folder.startswith("tests") else [])}
+    files = imported(test, ROOT).union(beside if folder.startswith("tests") else [])
     for pattern in (*ALWAYS, *paths):
         matches = files_at(pattern)
         if not matches:
@@ -115,8 +119,14 @@ def hash_of(test: Path, paths: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for file in sorted(files):
         name = file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else file.name
-        digest.update(f"{name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+        digest.update(f"{name}\0".encode() + content_hash(file))
     return digest.hexdigest()[:16]
+
+
+@cache
+def content_hash(file: Path) -> bytes:
+    """The hash of a file's bytes."""
+    return hashlib.sha256(file.read_bytes()).digest()
 
 
 @cache

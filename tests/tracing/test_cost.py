@@ -46,6 +46,7 @@ def sectors(counted):
     }
 
 
+@pytest.mark.always
 def test_a_vector_add_by_hand():
     n = 1008
     counted = add(n, 4, BLOCK_SIZE=256)

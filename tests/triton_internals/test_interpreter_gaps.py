@@ -35,6 +35,10 @@ def floats():
     return torch.randn(64, generator=torch.Generator().manual_seed(0))
 
 
+def with_exponentials(x):
+    return torch.where(torch.arange(64) < 32, torch.exp(x), x)
+
+
 def with_libdevice(x):
     return 2 * torch.exp(x) + torch.erf(x) + torch.tanh(x)
 
@@ -53,6 +57,8 @@ RUN = {
     "min and max of blocks": (kernels.bounded_kernel, (), lambda x: x.clamp(-0.5, 0.5)),
     "the methods of arguments": (kernels.numbers_kernel, (0.5, True), lambda x: x + 0.5),
     "an argument that is false": (kernels.numbers_kernel, (0.5, False), torch.clone),
+    "and, or and not of conditions": (kernels.conditions_kernel, (64, True), with_exponentials),
+    "a constant before an `and`": (kernels.constant_first_kernel, (None,), torch.clone),
     "libdevice": (kernels.library_kernel, (), with_libdevice),
 }
 
@@ -64,6 +70,19 @@ def test_what_can_be_made_to_run_runs(name):
     assert result.right, result
     assert replay(kernel, (1,), floats(), floats(), *more).recording.failure is None
     assert cost(kernel, (1,), floats(), floats(), *more).bytes_stored == 4 * 64
+
+
+def test_conditions_leave_no_name_in_a_replay():
+    steps = replay(kernels.conditions_kernel, (1,), floats(), floats(), 64, True)._step_lines()
+    assert not any("__course" in line for line in steps)
+    assert any("first" in line for line in steps)
+
+
+def test_a_number_is_no_condition():
+    words = "take conditions and no numbers: compare, as in x != 0"
+    assert words in str(verify(kernels.launcher(kernels.number_kernel), torch.clone, [CASE]))
+    with pytest.raises(CourseError, match=words):
+        lower(kernels.number_kernel, floats(), floats())
 
 
 def test_a_kernel_takes_names_from_the_function_around_it():

@@ -187,6 +187,29 @@ def test_masked_lanes_are_undefined_without_other(fold, dtype):
 
 
 @triton.jit
+def one_element_kernel(x_ptr, out_ptr, n, FOLD: tl.constexpr):
+    """The first of n elements, limited to 0 from one side; nothing is said where there is none."""
+    x = tl.load(x_ptr, mask=n > 0)
+    tl.store(out_ptr, tl.maximum(x, 0.0) if FOLD == "max" else tl.minimum(x, 0.0))
+
+
+@pytest.mark.skipif(MODE.gpu, reason="what is undefined may go well on a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("fold", ["max", "min"])
+def test_a_single_undefined_number_is_filled_either_way(fold, dtype):
+    def limited(x, launches):
+        out = torch.empty(1, dtype=dtype, device=x.device)
+        for _ in range(launches):
+            one_element_kernel[(1,)](x, out, 0, fold)
+        return out
+
+    cases = [Case((Input((4,), dtype),))]
+    assert not all(
+        verify(lambda x, k=k: limited(x, k), lambda x: 0 * x[:1], cases).right for k in (1, 2)
+    )
+
+
+@triton.jit
 def gather_kernel(x_ptr, index_ptr, counts_ptr, out_ptr, n, BLOCK: tl.constexpr):
     """out[i] = the sum of counts[0] elements of x from index[i] on; masked loads lack `other`."""
     lanes = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
@@ -288,7 +311,7 @@ def test_function_and_reference_may_be_exchanged():
         (add, (2,), SMALL, "and then a reference: a function in PyTorch .* This is a tuple"),
         (add, None, SMALL, "verify takes your function first"),
         (add, torch.add, torch.ones(2), "takes a list of cases.* holds a Tensor"),
-        (add, torch.add, [*SMALL, 1000], "takes a list of cases.* holds a int"),
+        (add, torch.add, [*SMALL, 1000], "takes a list of cases.* holds an int"),
     ],
 )
 def test_what_is_no_function_or_no_case_is_a_sentence(function, reference, cases, sentence):

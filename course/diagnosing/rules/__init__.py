@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 from ..evidence import Evidence
 from ..result import Finding
 from . import (
+    atomics,
     facts,
     grid,
     instructions,
     pipelining,
     registers,
+    repeats,
     sectors,
     sharing,
     tensor_cores,
@@ -30,8 +32,12 @@ RANKED: tuple[Rule, ...] = (
     instructions.reductions,
     instructions.many,
     sharing.shared_reads,
+    repeats.repeated,
+    atomics.fences,
+    atomics.locks,
     grid.too_few,
     grid.ragged,
+    grid.uneven,
     grid.too_small,
 )
 """Causes with exact counts, whose findings are ranked by what mending them is estimated to gain."""

@@ -8,6 +8,7 @@ import torch
 
 from course.lowering.memory_requests import requests_of
 from course.tracing.coalescing import WIDEST_BYTES
+from course.type_names import with_article
 
 from ..evidence import Evidence
 from ..shared_memory import conflicts_of
@@ -106,9 +107,10 @@ def banks(evidence: Evidence) -> Iterator[str]:
     """Bank conflicts of shared memory."""
     for conflict in conflicts_of(evidence.lowered):
         how = "loads from" if conflict.kind == "load" else "stores to"
+        ways = with_article(f"{conflict.cycles}-way")
         yield (
             f"line {conflict.line.number} {how} shared memory in {conflict.cycles} cycles for each "
-            f"request of a warp where 1 would do, a {conflict.cycles}-way bank conflict: "
+            f"request of a warp where 1 would do, {ways} bank conflict: "
             f"{conflict.line.text.strip()}"
         )
 

@@ -72,6 +72,38 @@ def ragged(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def uneven(evidence: Evidence) -> Iterator[Finding]:
+    """A few programs that run a loop much more often than the others, which end long before."""
+    work = evidence.work
+    if work is None or not evidence.uneven:
+        return
+    mended = replace(work, longest_rounds=0)
+    if work.us / mended.us < LEAST_GAIN:
+        return
+    worst = max(evidence.uneven, key=lambda each: each.rounds * each.most)
+    often = int((2 * worst.each >= worst.most).sum())
+    line = worst.loop.line
+    yield Finding(
+        cause="uneven programs",
+        what=(
+            f"a program runs this loop {worst.most:,} times, and {worst.average:,.1f} times is the "
+            f"average of all {evidence.programs:,}"
+        ),
+        why=(
+            f"a program runs on one multiprocessor: {often:,} "
+            f"{'runs' if often == 1 else 'run'} it at least half as often as that, and wait"
+            f"{'s' if often == 1 else ''} for loads in each iteration after the others have ended."
+        ),
+        change=(
+            "cut what is long into pieces of one length, a program for each, whose results are "
+            'joined by tl.atomic_add(…, sem="relaxed") or by a second kernel.'
+        ),
+        mended=mended,
+        line=line.number if line else 0,
+        text=line.text.strip() if line else "",
+    )
+
+
 def too_small(evidence: Evidence) -> Iterator[Finding]:
     """Programs that move so little that starting them and waiting once takes longest."""
     work = evidence.work

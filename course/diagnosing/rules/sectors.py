@@ -61,6 +61,8 @@ def wasted(evidence: Evidence) -> Iterator[Finding]:
             )
         elif (
             wasteful
+            # Lanes of one request that ask for the same are served by the same sector.
+            and access.sectors > needed
             # Of what a thread takes by several instructions as wide as can be, each skips the rest.
             and 0 < access.bytes_per_thread < WIDEST_BYTES
             and not is_narrow(evidence, access)

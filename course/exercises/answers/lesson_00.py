@@ -96,9 +96,7 @@ OTHERS = {
         Other("pointers moved on first", {
             "    x = tl.load(x_ptr + i)": "    x_ptr += i\n    x = tl.load(x_ptr)",
         }),
-        Other("a block of one lane", {
-            "axis=0)": "axis=0) + tl.arange(0, 1)",
-        }),
+        Other("a block of one lane", {"axis=0)": "axis=0) + tl.arange(0, 1)"}),
     ],
     "00.1": [Other("a capital", "B"), Other("in parentheses", "(b)")],
     "00.2": [

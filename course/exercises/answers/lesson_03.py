@@ -183,9 +183,7 @@ OTHERS = {
         }),
     ],
     "03.4": [
-        Other("by row and column", {
-            "x_ptr + number": "x_ptr + row * n_cols + number % n_cols",
-        }),
+        Other("by row and column", {"x_ptr + number": "x_ptr + row * n_cols + number % n_cols"}),
         Other("the scale as a block of its own", {"x * scale": "scale * x"}),
     ],
     "03.5": [

@@ -2,6 +2,7 @@
 
 import torch
 import triton
+from torch import Tensor
 
 from course.exercises.kinds import Answer, Kernel, Launcher
 from course.exercises.registration import Registration
@@ -10,7 +11,7 @@ from course.verifying.inputs import Case, Input
 EPS = 1e-6
 
 
-def _rstd(x: torch.Tensor, eps: float = EPS) -> torch.Tensor:
+def _rstd(x: Tensor, eps: float = EPS) -> Tensor:
     return torch.rsqrt(x.square().mean(dim=1) + eps)
 
 
@@ -22,12 +23,12 @@ def _forward_case(
     return Case(inputs, seed=rows + cols, scalars=(eps,))
 
 
-def _with_rstd(out: torch.Tensor, rstd: torch.Tensor) -> torch.Tensor:
+def _with_rstd(out: Tensor, rstd: Tensor) -> Tensor:
     """The result with one column more: check compares one tensor."""
     return torch.cat([out, rstd.to(out.dtype)[:, None]], dim=1)
 
 
-def _forward(kernel: Answer, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+def _forward(kernel: Answer, x: Tensor, weight: Tensor, eps: float) -> Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     rstd = torch.empty(len(x), dtype=torch.float32, device=x.device)
     block_n = triton.next_power_of_2(x.shape[1])
@@ -35,19 +36,17 @@ def _forward(kernel: Answer, x: torch.Tensor, weight: torch.Tensor, eps: float) 
     return _with_rstd(out, rstd)
 
 
-def _normed(
-    x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor, kept: torch.Tensor | None = None
-) -> torch.Tensor:
+def _normed(x: Tensor, weight: Tensor, rstd: Tensor, kept: Tensor | None = None) -> Tensor:
     """x * rstd * weight beside `kept`, what the kernel keeps of each row: rstd by default."""
     return _with_rstd(x * rstd[:, None] * weight, rstd if kept is None else kept)
 
 
-def _mean_taken_off(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+def _mean_taken_off(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     centered = x - x.mean(dim=1, keepdim=True)
     return _normed(centered, weight, _rstd(centered, eps))
 
 
-def _by_lanes(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+def _by_lanes(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     lanes = triton.next_power_of_2(x.shape[1])
     return _normed(x, weight, torch.rsqrt(x.square().sum(1) / lanes + eps))
 
@@ -58,22 +57,20 @@ def _backward_cases(*shapes: tuple[int, int]) -> tuple[Case, ...]:
     )
 
 
-def _dx(kernel: Answer, d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def _dx(kernel: Answer, d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     dx = torch.empty_like(x)
     block_n = triton.next_power_of_2(x.shape[1])
     kernel[(len(x),)](d_out, x, weight, _rstd(x), dx, x.shape[1], BLOCK_N=block_n)
     return dx
 
 
-def _parts(
-    d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _parts(d_out: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """g = d_out * weight, x_hat = x * rstd, and rstd as a column."""
     rstd = _rstd(x)[:, None]
     return d_out * weight, x * rstd, rstd
 
 
-def _dx_by(d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def _dx_by(d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     g, x_hat, rstd = _parts(d_out, x, weight)
     return rstd * (g - x_hat * (g * x_hat).mean(dim=1, keepdim=True))
 
@@ -81,7 +78,7 @@ def _dx_by(d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.
 def _dx_with(
     take: float = 1.0, divide: bool = True, weighted: bool = True
 ) -> "Answer":  # what a slip makes of the gradient
-    def slip(d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    def slip(d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         g, x_hat, rstd = _parts(d_out, x, weight if weighted else torch.ones_like(weight))
         total = (g * x_hat).sum(dim=1, keepdim=True)
         return rstd * (g - take * x_hat * (total / x.shape[1] if divide else total))
@@ -89,7 +86,7 @@ def _dx_with(
     return slip
 
 
-def _weight_gradient_bytes(d_out: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor) -> int:
+def _weight_gradient_bytes(d_out: Tensor, x: Tensor, rstd: Tensor) -> int:
     """Both inputs once, rstd once for each block of 64 columns or more, the partial sums of each
     16 rows or more three times, which leaves room for atomics, and the result."""
     rows, cols = x.shape
@@ -108,13 +105,13 @@ def no_atomics(stages: dict[str, str]) -> str:
     )
 
 
-def _loss(kernel: Answer, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+def _loss(kernel: Answer, x: Tensor, target: Tensor) -> Tensor:
     loss = torch.empty(len(x), dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, target, loss, x.shape[1], x.stride(0), BLOCK_N=32)
     return loss
 
 
-def _losses(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+def _losses(x: Tensor, target: Tensor) -> Tensor:
     return torch.logsumexp(x, dim=1) - x.gather(1, target[:, None])[:, 0]
 
 
@@ -124,18 +121,14 @@ def _loss_case(rows: int, cols: int, layout: str = "contiguous", values: str = "
     return Case(inputs, seed=rows + cols)
 
 
-def _operator(
-    x: torch.Tensor, weight: torch.Tensor, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _operator(x: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     from kernels.rms_norm import rms_norm_operator
 
     out, rstd = rms_norm_operator(x, weight, eps)
     return out, rstd
 
 
-def _gradient(
-    d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _gradient(d_out: Tensor, x: Tensor, weight: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
     from kernels.rms_norm_backward import rms_norm_backward
 
     d_x, d_weight = rms_norm_backward(d_out, x, weight, rstd)

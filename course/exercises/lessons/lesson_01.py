@@ -50,9 +50,8 @@ EXERCISES = (
         ),
         launch=_fill,
         own_elements=True,
-        most_bytes=lambda x, value: (
-            x.nbytes + 4 * 128
-        ),  # lanes past the end may write the last element again
+        # Lanes past the end may write the last element again.
+        most_bytes=lambda x, value: x.nbytes + 4 * 128,
     ),
     Launcher(
         "01.2",
@@ -64,8 +63,7 @@ EXERCISES = (
         },
         cases=(
             *(_vector(n, 2.0, -0.5) for n in (1025, 5000, 1024, 1, 127)),
-            _vector(300, 0.0, 3.0),
-            _vector(777, -1.5, 0.25, layout="every second element"),
+            _vector(300, 0.0, 3.0), _vector(777, -1.5, 0.25, layout="every second element"),
             _vector(777, 4.0, 1.0, layout="offset by one element"),
         ),
         own_elements=True,
@@ -86,9 +84,8 @@ EXERCISES = (
         parameters=("x",),
         reference=lambda x: x.flip(0)[::2],
         slips={
-            "no element is left out: it takes them backwards, one after the other": lambda x: (
-                x.flip(0)[: (len(x) + 1) // 2]
-            ),
+            "no element is left out: it takes them backwards, one after the other":
+            lambda x: x.flip(0)[: (len(x) + 1) // 2],
             "it begins at the front": lambda x: x[::2],
         },
         cases=tuple(_vector(n) for n in (1025, 5000, 1024, 1, 2, 7)),
@@ -99,10 +96,7 @@ EXERCISES = (
     Text(
         "01.8",
         accepts=(
-            "i64",
-            "n_elements: i64",
-            "n_elements: i64, divisible by 16",
-            "i64, divisible by 16",
+            "i64", "n_elements: i64", "n_elements: i64, divisible by 16", "i64, divisible by 16",
         ),
         because="It does not fit 32 bits, so it is another type, and another compiled kernel.",
         slips={
@@ -163,13 +157,11 @@ EXERCISES = (
             "gate and up change places": lambda gate, up: up * torch.sigmoid(up) * gate,
         },
         cases=(
-            *(_gates(n) for n in (1025, 5000, 1024, 1)),
-            _gates(777, layout="every second element"),
-            _gates(901, dtype=torch.float16),
-            _gates(300, values="below zero"),
+            *(_gates(n) for n in (1025, 5000, 1024, 1)), _gates(777, "every second element"),
+            _gates(901, dtype=torch.float16), _gates(300, values="below zero"),
         ),
         longer=lambda n: _gates(n + 1),
         most_launches=1,
         most_bytes=lambda gate, up: 3 * gate.nbytes,
     ),
-)
+)  # fmt: skip

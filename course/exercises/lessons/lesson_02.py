@@ -4,6 +4,7 @@ import math
 
 import torch
 import triton
+from torch.nn.functional import gelu, pad
 
 from course.exercises.diagnosis import Diagnosis
 from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
@@ -24,6 +25,10 @@ def _matrix(rows: int, cols: int, layout: str = "contiguous") -> Case:
     return Case((Input((rows, cols), layout=layout),), seed=rows + cols)
 
 
+def _matrices(*shapes: tuple[int, int]) -> tuple[Case, ...]:
+    return tuple(_matrix(*shape) for shape in shapes)
+
+
 def _with_bias(rows: int, cols: int, dtype: torch.dtype) -> Case:
     return Case((Input((rows, cols), dtype), Input((cols,), dtype)), seed=rows + cols)
 
@@ -41,8 +46,7 @@ def _square_of_fours(n: int) -> tuple[int, int]:
 
 
 def _smooth(x: torch.Tensor) -> torch.Tensor:
-    above = torch.nn.functional.pad(x, (0, 0, 1, 0))[:-1]
-    return (x + above) / 2
+    return (x + pad(x, (0, 0, 1, 0))[:-1]) / 2
 
 
 def _by_descriptors(stages: dict[str, str]) -> str:
@@ -71,13 +75,9 @@ EXERCISES = (
         parameters=("x",),
         reference=lambda x: (x / 2).contiguous(),
         cases=(
-            _matrix(40, 70),
-            _matrix(1, 100),
-            _matrix(33, 65, "left part of a wider one"),
-            _matrix(65, 40, "transposed"),
-            _matrix(33, 20, "every second element"),
-            _matrix(100, 1),
-            _matrix(32, 64, "offset by one element"),
+            _matrix(40, 70), _matrix(1, 100), _matrix(33, 65, "left part of a wider one"),
+            _matrix(65, 40, "transposed"), _matrix(33, 20, "every second element"),
+            _matrix(100, 1), _matrix(32, 64, "offset by one element"),
         ),
         longer=lambda n: _matrix(*_square(n)),
         may_copy=False,
@@ -89,9 +89,8 @@ EXERCISES = (
         parameters=("x",),
         reference=lambda x: x.transpose(1, 2).contiguous(),
         slips={
-            "load and store use the same formula": lambda x: x.reshape(
-                x.shape[0], x.shape[2], x.shape[1]
-            )
+            "load and store use the same formula":
+            lambda x: x.reshape(x.shape[0], x.shape[2], x.shape[1])
         },
         cases=tuple(
             Case((Input(shape),), seed=sum(shape))
@@ -134,9 +133,7 @@ EXERCISES = (
         "02.8",
         parameters=("x",),
         reference=lambda x: x.T.contiguous(),
-        cases=tuple(
-            _matrix(*shape) for shape in ((20, 72), (32, 32), (4, 100), (132, 64), (40, 4))
-        ),
+        cases=_matrices((20, 72), (32, 32), (4, 100), (132, 64), (40, 4)),
         longer=lambda n: _matrix(*_square_of_fours(n)),
         may_copy=False,
         contiguous=True,
@@ -146,18 +143,14 @@ EXERCISES = (
     Launcher(
         "02.6",
         parameters=("x", "bias"),
-        reference=lambda x, bias: torch.nn.functional.gelu(x + bias),
+        reference=lambda x, bias: gelu(x + bias),
         slips={
-            "x + bias is rounded to 16 bits before the GELU": lambda x, bias: (
-                torch.nn.functional.gelu((x + bias).half().double())
-            ),
-            "GELU is approximated by tanh": lambda x, bias: torch.nn.functional.gelu(
-                x + bias, approximate="tanh"
-            ),
-            "GELU is approximated by a sigmoid": lambda x, bias: (
-                (x + bias) * torch.sigmoid(1.702 * (x + bias))
-            ),
-            "no bias is added": lambda x, bias: torch.nn.functional.gelu(x),
+            "x + bias is rounded to 16 bits before the GELU":
+            lambda x, bias: gelu((x + bias).half().double()),
+            "GELU is approximated by tanh": lambda x, bias: gelu(x + bias, approximate="tanh"),
+            "GELU is approximated by a sigmoid":
+            lambda x, bias: (x + bias) * torch.sigmoid(1.702 * (x + bias)),
+            "no bias is added": lambda x, bias: gelu(x),
         },
         cases=tuple(
             _with_bias(rows, cols, dtype)
@@ -187,11 +180,9 @@ EXERCISES = (
             "02.7",
             parameters=("x",),
             reference=_smooth,
-            cases=tuple(
-                _matrix(*shape) for shape in ((20, 70), (1, 100), (33, 65), (64, 32), (100, 1))
-            ),
+            cases=_matrices((20, 70), (1, 100), (33, 65), (64, 32), (100, 1)),
             longer=lambda n: _matrix(*_square(n)),
             contiguous=True,
         ),
     ),
-)
+)  # fmt: skip

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 import triton
 
-from course.exercises.diagnosis import Diagnosis
-from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
+from course.exercises.diagnosis import Diagnosis, cause
+from course.exercises.kinds import Answer, Kernel, Launcher, Number
 from course.exercises.names_in_order import NamesInOrder
 from course.verifying.inputs import Case, Input
 
@@ -18,9 +18,8 @@ MOST_TIMES = 1.25
 
 
 def _copy_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
-    n_cols = (
-        x.stride(0) - 4
-    )  # not the same for all cases, so that a kernel must go by what it is given
+    # Not the same for all cases, so that a kernel must go by what it is given.
+    n_cols = x.stride(0) - 4
     out = torch.empty(len(x), n_cols, dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.stride(0), n_cols, BLOCK_SIZE=1024)
     return out
@@ -29,16 +28,8 @@ def _copy_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
 def _all_loads_are_wide(stages: dict[str, str]) -> str:
     loads = re.findall(r"\bld\.global\S*", stages["ptx"])
     narrow = [load for load in loads if ".v4." not in load]
-    return (
-        f"The values are right, but {len(narrow)} of {len(loads)} loads in the PTX are narrow."
-        if narrow
-        else ""
-    )
-
-
-def _cause(exercise_id: str, right: str, **why: str) -> Choice:
-    """One of the four reasons for a slow kernel, by the letters of the lesson's table."""
-    return Choice(exercise_id, right=right, why=why)
+    says = f"The values are right, but {len(narrow)} of {len(loads)} loads in the PTX are narrow."
+    return says if narrow else ""
 
 
 def _scale_rows(kernel: Answer, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
@@ -83,27 +74,12 @@ EXERCISES = (
         because="Registers with % are PTX, without it SASS; blocks with a layout are TTGIR, "
         "without one TTIR.",
         slips={
-            (
-                "ptx",
-                "ttgir",
-                "sass",
-                "ttir",
-                "llir",
-            ): "2 and 4 are swapped: only TTGIR has layouts, the # behind the type.",
-            (
-                "sass",
-                "ttir",
-                "ptx",
-                "ttgir",
-                "llir",
-            ): "1 and 3 are swapped: PTX's registers begin with %, and SASS has R and P.",
-            (
-                "llir",
-                "ttir",
-                "sass",
-                "ttgir",
-                "ptx",
-            ): "1 and 5 are swapped: getelementptr is LLVM's, ld.global is PTX's.",
+            ("ptx", "ttgir", "sass", "ttir", "llir"):
+            "2 and 4 are swapped: only TTGIR has layouts, the # behind the type.",
+            ("sass", "ttir", "ptx", "ttgir", "llir"):
+            "1 and 3 are swapped: PTX's registers begin with %, and SASS has R and P.",
+            ("llir", "ttir", "sass", "ttgir", "ptx"):
+            "1 and 5 are swapped: getelementptr is LLVM's, ld.global is PTX's.",
         },
     ),
     Number(
@@ -133,7 +109,7 @@ EXERCISES = (
         compiled=_all_loads_are_wide,
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "03.4",
             right="c",
             a="256 programs are enough for any GPU.",
@@ -155,7 +131,7 @@ EXERCISES = (
         counted=_sectors_wasted,
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "03.5",
             right="d",
             a="One program per row is what this matrix has to offer, and there are 4,096 rows.",
@@ -175,7 +151,7 @@ EXERCISES = (
         ),
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "03.6",
             right="a",
             a="Four programs keep four multiprocessors busy, and an H200 has 132.",
@@ -195,4 +171,4 @@ EXERCISES = (
             least_programs=lambda x, limit: min(MULTIPROCESSORS, x.numel() // 8192),
         ),
     ),
-)
+)  # fmt: skip

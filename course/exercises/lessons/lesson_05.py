@@ -4,7 +4,7 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course.exercises.compiled_dots import dots_in_16_bits
+from course.exercises.compiled_dots import dots_in_16_bits, product_in_float32
 from course.exercises.kinds import Answer, Kernel, Launcher, Number, Text
 from course.verifying.inputs import Case, Input
 
@@ -15,12 +15,6 @@ PERSISTENT = 3
 
 def _product(m: int, n: int, k: int, layout: str = "contiguous") -> Case:
     return Case((Input((m, k), HALF, layout), Input((k, n), HALF, layout)), seed=m + n + k)
-
-
-def _in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The product of float16 in float32; of float64, in which it is the reference, in float64."""
-    product = a @ b
-    return product.to(torch.promote_types(product.dtype, torch.float32))
 
 
 def _by_tiles(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -104,24 +98,21 @@ def _persistent(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tenso
     return c
 
 
-def _linear(m: int, n: int, k: int, x_layout: str = "contiguous", seed: int = 0) -> Case:
-    return Case(
-        (Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF)),
-        seed=m + n + k + seed,
-    )
+def _linear(m: int, n: int, k: int, x_layout: str = "contiguous") -> Case:
+    inputs = (Input((m, k), HALF, x_layout), Input((n, k), HALF), Input((n,), HALF))
+    return Case(inputs, seed=m + n + k)
 
 
 EXERCISES = (
     Kernel(
         "05.1",
         parameters=("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
-        reference=_in_float32,
+        reference=product_in_float32,
         slips={
             "the pointers of a stay where they are": lambda a, b: _steps(a, b, a_stays=True),
             "the pointers of b stay where they are": lambda a, b: _steps(a, b, b_stays=True),
-            "no pointer moves: each step takes the first tiles": lambda a, b: _steps(
-                a, b, a_stays=True, b_stays=True
-            ),
+            "no pointer moves: each step takes the first tiles":
+            lambda a, b: _steps(a, b, a_stays=True, b_stays=True),
             "each step's product takes the place of the sum": lambda a, b: _last_step(a, b, 64),
             "the pointers of b go on by BLOCK_K, along its rows": _b_along_rows,
             "the loop ends after one step": lambda a, b: a[:, :64] @ b[:64],
@@ -135,13 +126,10 @@ EXERCISES = (
     Kernel(
         "05.2",
         parameters=("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
-        reference=_in_float32,
+        reference=product_in_float32,
         slips={"each step's product takes the place of the sum": lambda a, b: _last_step(a, b, 32)},
         cases=(
-            _product(20, 33, 70),
-            _product(16, 16, 64),
-            _product(7, 16, 33),
-            _product(16, 5, 31),
+            _product(20, 33, 70), _product(16, 16, 64), _product(7, 16, 33), _product(16, 5, 31),
             _product(1, 1, 1),
         ),
         launch=_by_masked_tiles,
@@ -152,7 +140,7 @@ EXERCISES = (
     Kernel(
         "05.3",
         parameters=("a_ptr", "b_ptr", "c_ptr"),
-        reference=_in_float32,
+        reference=product_in_float32,
         cases=(_product(8, 8, 8), Case((Input((8, 8), HALF), Input((8, 8), HALF)), seed=1)),
         launch=_small,
         absolute=1e-5,
@@ -199,9 +187,8 @@ EXERCISES = (
         reference=lambda x, w: x @ w.T,
         slips={
             "each step's product takes the place of the sum": lambda x, w: _last_step(x, w.T, 64),
-            "every tile takes the first rows of w": lambda x, w: (
-                x @ w[:32].T.repeat(1, triton.cdiv(len(w), 32))[:, : len(w)]
-            ),
+            "every tile takes the first rows of w":
+            lambda x, w: x @ w[:32].T.repeat(1, triton.cdiv(len(w), 32))[:, : len(w)],
         },
         cases=tuple(
             Case((Input((m, k), HALF), Input((n, k), HALF)), seed=m + n + k)
@@ -235,27 +222,22 @@ EXERCISES = (
         parameters=("x", "w", "bias"),
         reference=lambda x, w, bias: torch.relu(x @ w.T + bias),
         slips={
-            "negative sums are cut off before the bias is added": lambda x, w, bias: (
-                torch.relu(x @ w.T) + bias
-            ),
-            "the bias is added in each step": lambda x, w, bias: torch.relu(
-                x @ w.T + bias * triton.cdiv(x.shape[1], 32)
-            ),
+            "negative sums are cut off before the bias is added":
+            lambda x, w, bias: torch.relu(x @ w.T) + bias,
+            "the bias is added in each step":
+            lambda x, w, bias: torch.relu(x @ w.T + bias * triton.cdiv(x.shape[1], 32)),
             "no bias is added": lambda x, w, bias: torch.relu(x @ w.T),
-            "the sums are rounded to 16 bits before the bias is added": lambda x, w, bias: (
-                torch.relu((x @ w.T).half().double() + bias)
-            ),
+            "the sums are rounded to 16 bits before the bias is added":
+            lambda x, w, bias: torch.relu((x @ w.T).half().double() + bias),
             "nothing is cut off at 0": lambda x, w, bias: x @ w.T + bias,
         },
         cases=(
-            _linear(33, 50, 70),
-            _linear(16, 32, 64),
-            _linear(5, 70, 40, "left part of a wider one"),
-            _linear(1, 1, 16),
+            _linear(33, 50, 70), _linear(16, 32, 64),
+            _linear(5, 70, 40, "left part of a wider one"), _linear(1, 1, 16),
         ),
         absolute=2e-3,  # products of either sign cancel, and the result is rounded to float16
         most_launches=1,
         in_float32=True,
         compiled=dots_in_16_bits,
     ),
-)
+)  # fmt: skip

@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 import torch
 import triton
+from torch import Tensor
+from torch.nn.functional import pad
 
 from course.exercises.compiled_dots import dots_in_16_bits
-from course.exercises.kinds import Answer, Kernel, Launcher, Number
+from course.exercises.kinds import Answer, Function, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
 LN2 = math.log(2)
+HALF = torch.float16
 BLOCK = 32
 """Queries and keys of a tile in the exercises with a loop."""
 ROUNDED = 2e-3
@@ -25,22 +28,19 @@ def _case(
     scalars: tuple[int, ...] = (),
     values: str = "normal",
 ) -> Case:
-    q, k = (
-        Input((queries, head_dim), torch.float16, values=values),
-        Input((keys, head_dim), torch.float16),
-    )
+    q, k = Input((queries, head_dim), HALF, values=values), Input((keys, head_dim), HALF)
     return Case((q, k, k), seed=queries + keys, scalars=scalars)
 
 
 def _two(queries: int, keys: int, head_dim: int) -> Case:
     """Queries and keys without values."""
     shapes = (queries, head_dim), (keys, head_dim)
-    return Case(tuple(Input(shape, torch.float16) for shape in shapes), seed=queries + keys)
+    return Case(tuple(Input(shape, HALF) for shape in shapes), seed=queries + keys)
 
 
 def _heads(heads: int, key_heads: int, queries: int, keys: int) -> Case:
     shapes = (heads, queries, 32), (key_heads, keys, 32), (key_heads, keys, 32)
-    return Case(tuple(Input(shape, torch.float16) for shape in shapes), seed=heads + keys)
+    return Case(tuple(Input(shape, HALF) for shape in shapes), seed=heads + keys)
 
 
 def _low(queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1) -> Case:
@@ -49,22 +49,20 @@ def _low(queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1) -> Ca
     Those of a single key lie below whatever stands in for the -inf of keys that are not there.
     values: how many tensors of the keys' shape come after the keys.
     """
-    q = Input(queries, torch.float16, values="near the maximum")
-    k = Input(keys, torch.float16, values="near the minimum")
-    return Case((q, k, *(Input(keys, torch.float16),) * values), seed=queries[-2])
+    q = Input(queries, HALF, values="near the maximum")
+    k = Input(keys, HALF, values="near the minimum")
+    return Case((q, k, *(Input(keys, HALF),) * values), seed=queries[-2])
 
 
-def _scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+def _scores(q: Tensor, k: Tensor) -> Tensor:
     return q @ k.mT * q.shape[-1] ** -0.5
 
 
-def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(_scores(q, k), -1) @ v
 
 
-def _masked(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int = 2**30, shift: int = 0
-) -> torch.Tensor:
+def _masked(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30, shift: int = 0) -> Tensor:
     """Query m sees the last `window` of the keys up to m + N - M; one that sees none gives 0.
 
     shift: how many keys further the last one is.
@@ -75,34 +73,30 @@ def _masked(
     return torch.softmax(scores, -1).nan_to_num() @ v
 
 
-def _log_sum_exp(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+def _log_sum_exp(q: Tensor, k: Tensor) -> Tensor:
     q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
     return torch.logsumexp(_scores(q, k), -1)
 
 
-def _largest(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+def _largest(q: Tensor, k: Tensor) -> Tensor:
     """Each query's largest score."""
     return _scores(q, k).max(-1).values
 
 
-def _padded(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, score: float = 0.0) -> torch.Tensor:
+def _padded(q: Tensor, k: Tensor, v: Tensor, score: float = 0.0) -> Tensor:
     """Attention to keys that are not there, with this score, up to a power of two."""
     more = max(16, triton.next_power_of_2(len(k))) - len(k)
-    scores = torch.nn.functional.pad(_scores(q, k), (0, more), value=score)
+    scores = pad(_scores(q, k), (0, more), value=score)
     return torch.softmax(scores, -1)[:, : len(k)] @ v
 
 
-def _undivided(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _undivided(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.exp(_scores(q, k) - _largest(q, k)[:, None]) @ v
 
 
 def _online(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    acc_rescaled: bool = False,
-    total_rescaled: bool = False,
-) -> torch.Tensor:
+    q: Tensor, k: Tensor, v: Tensor, acc_rescaled: bool = False, total_rescaled: bool = False
+) -> Tensor:
     """The loop over tiles of keys, if an accumulator keeps the unit of an earlier maximum."""
     m = torch.full((len(q), 1), -torch.inf, dtype=q.dtype, device=q.device)
     acc, total = torch.zeros_like(q), torch.zeros_like(m)
@@ -116,34 +110,33 @@ def _online(
     return acc / total
 
 
-def _last_tile_alone(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _last_tile_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     shares = torch.softmax(_scores(q, k), -1)
     first = (len(k) - 1) // BLOCK * BLOCK
     return shares[:, first:] @ v[first:]
 
 
-def _grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attention(q, *(x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v)))
 
 
-def _one_tile(kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _one_tile(kernel: Answer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     out, (block_m, d) = torch.empty_like(q), q.shape
     block_n = max(16, triton.next_power_of_2(len(k)))
     kernel[(1,)](q, k, v, out, len(k), d**-0.5, D=d, BLOCK_M=block_m, BLOCK_N=block_n)
     return out
 
 
-def _loop(
-    kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *window: int
-) -> torch.Tensor:
+def _loop(kernel: Answer, q: Tensor, k: Tensor, v: Tensor, *more: float) -> Tensor:
+    """more: what the kernel is given besides, a window or a slope."""
     out, (queries, d) = torch.empty_like(q), q.shape
     kernel[(triton.cdiv(queries, BLOCK),)](
-        q, k, v, out, queries, len(k), *window, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
+        q, k, v, out, queries, len(k), *more, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
     )
     return out
 
 
-def _lse(kernel: Answer, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+def _lse(kernel: Answer, q: Tensor, k: Tensor) -> Tensor:
     lse, (queries, d) = torch.empty(len(q), dtype=torch.float32, device=q.device), q.shape
     kernel[(triton.cdiv(queries, BLOCK),)](
         q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
@@ -151,7 +144,7 @@ def _lse(kernel: Answer, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     return lse
 
 
-def _by_head(kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _by_head(kernel: Answer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
     wider = torch.zeros(len(v), v.shape[1] + 1, d, dtype=v.dtype, device=v.device)
     v = wider[:, :-1].copy_(v)  # its heads lie further apart than those of k
@@ -162,7 +155,7 @@ def _by_head(kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) 
     return out
 
 
-def _least_bytes(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int = 2**30) -> int:
+def _least_bytes(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30) -> int:
     """Bytes of queries and results, and of the tiles of keys and values that each program sees."""
     moved, last = 2 * q.nbytes, len(k) - len(q)
     for first_row in range(0, len(q), BLOCK):
@@ -182,14 +175,14 @@ def _sums_in_float32(stages: dict[str, str]) -> str:
 
 
 def _biased(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     eighths: int,
     before_the_scale: float = 0.0,
     shift: int | None = None,
     distances: bool = True,
-) -> torch.Tensor:
+) -> Tensor:
     """Each score less a slope, in eighths, times the distance to the query's own place.
 
     before_the_scale: what the slope is multiplied by where the bias is in other units.
@@ -204,36 +197,21 @@ def _biased(
     return torch.softmax(_scores(q, k) - slope * distance.to(q.dtype), -1) @ v
 
 
-def _bias(
-    kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, eighths: int
-) -> torch.Tensor:
-    out, (queries, d) = torch.empty_like(q), q.shape
-    kernel[(triton.cdiv(queries, BLOCK),)](
-        q, k, v, out, queries, len(k), eighths / 8, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
-    )
-    return out
-
-
 def _one_query(keys: int, head_dim: int, values: str = "normal") -> Case:
-    shapes = (head_dim,), (keys, head_dim), (keys, head_dim)
-    q, *kv = (Input(shape, torch.float16, values=values if not i else "normal")
-              for i, shape in enumerate(shapes))  # fmt: skip
-    return Case((q, *kv), seed=keys)
+    q, k = Input((head_dim,), HALF, values=values), Input((keys, head_dim), HALF)
+    return Case((q, k, k), seed=keys)
 
 
-def _of_one(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(_scores(q, k), -1) @ v
-
-
-def _merged(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, weigh: Callable[[torch.Tensor], torch.Tensor]
-) -> torch.Tensor:
+def _merged_by(weigh: Callable[[Tensor], Tensor]) -> Function:
     """The results of 64 keys each, weighed by what `weigh` makes of their scores, a row a part."""
-    more = -len(k) % 64
-    scores = torch.nn.functional.pad(_scores(q, k), (0, more), value=-torch.inf).view(-1, 64)
-    values = torch.nn.functional.pad(v, (0, 0, 0, more)).view(len(scores), 64, -1)
-    parts = (torch.softmax(scores, -1)[:, None] @ values)[:, 0]
-    return weigh(scores) @ parts
+
+    def merged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        more = -len(k) % 64
+        scores = pad(_scores(q, k), (0, more), value=-torch.inf).view(-1, 64)
+        values = pad(v, (0, 0, 0, more)).view(len(scores), 64, -1)
+        return weigh(scores) @ (torch.softmax(scores, -1)[:, None] @ values)[:, 0]
+
+    return merged
 
 
 def _exp2_with_the_scale(stages: dict[str, str]) -> str:
@@ -460,29 +438,22 @@ EXERCISES = (
             _case(queries, keys, scalars=(eighths,))
             for queries, keys, eighths in ((45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 100, 2))
         ),
-        launch=_bias,
+        launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,
     ),
     Launcher(
         "06.11",
         parameters=("q", "k", "v"),
-        reference=_of_one,
+        reference=_attention,
         slips={
-            "all parts count alike": lambda q, k, v: _merged(
-                q, k, v, lambda scores: torch.full_like(scores[:, 0], 1 / len(scores))
-            ),
+            "all parts count alike":
+            _merged_by(lambda scores: torch.full_like(scores[:, 0], 1 / len(scores))),
             "parts are weighed by their log-sum-exp, and not by its exponential":
-            lambda q, k, v: _merged(
-                q, k, v, lambda scores: scores.logsumexp(-1) / scores.logsumexp(-1).sum()
-            ),
-            "a part counts by its maximum, and its total is left out": lambda q, k, v: _merged(
-                q, k, v, lambda scores: torch.softmax(scores.max(-1).values, 0)
-            ),
-            "a part counts by its total, and its maximum is left out": lambda q, k, v: _merged(
-                q, k, v, lambda scores: torch.softmax(
-                    scores.logsumexp(-1) - scores.max(-1).values, 0
-                )
-            ),
+            _merged_by(lambda scores: scores.logsumexp(-1) / scores.logsumexp(-1).sum()),
+            "a part counts by its maximum, and its total is left out":
+            _merged_by(lambda scores: torch.softmax(scores.max(-1).values, 0)),
+            "a part counts by its total, and its maximum is left out":
+            _merged_by(lambda s: torch.softmax(s.logsumexp(-1) - s.max(-1).values, 0)),
         },
         cases=(
             _one_query(300, 64), _one_query(64, 32), _one_query(1, 16), _one_query(1000, 32),

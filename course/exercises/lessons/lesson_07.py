@@ -36,9 +36,8 @@ def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int
 def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Call:
     """past: the vector that begins 4 bytes past a multiple of 16."""
     names = ("x_ptr", "y_ptr", "out_ptr")
-    values = {name: tensor("float32", 4 if name == past else 0) for name in names} | {
-        "n_elements": n_elements
-    }
+    tensors = {name: tensor("float32", 4 if name == past else 0) for name in names}
+    values: dict[str, PlainValue] = {**tensors, "n_elements": n_elements}
     return Call(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
 
 
@@ -52,8 +51,7 @@ EXERCISES = (
             **dict.fromkeys(("n_rows", "n_cols", "stride_xm", "stride_xn"), "i32"),
         },
         calls=(
-            _rows(33, 1000, 1004, (9, 1, 1)),
-            _rows(64, 1024, 1024, (16, 1, 1)),
+            _rows(33, 1000, 1004, (9, 1, 1)), _rows(64, 1024, 1024, (16, 1, 1)),
             _rows(5, 1025, 1040, (2, 2, 1)),
         ),
         grid="cdiv(n_rows, BLOCK_M), cdiv(n_cols, BLOCK_N)",
@@ -70,15 +68,10 @@ EXERCISES = (
         calls=tuple(
             _attention(batch, nheads, seqlen_q, (blocks, batch * nheads, 1))
             for batch, nheads, seqlen_q, blocks in (
-                (2, 3, 130, 2),
-                (2, 3, 128, 1),
-                (1, 5, 100, 1),
-                (1, 2, 129, 2),
-                (3, 1, 258, 3),
+                (2, 3, 130, 2), (2, 3, 128, 1), (1, 5, 100, 1), (1, 2, 129, 2), (3, 1, 258, 3),
             )
         ),
-        signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, "
-        + "i32, " * 18
+        signature="*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18
         + "i1, i1, i1, 0, 16, 128, 16",
         because="Whatever the number of queries, every one has a program.",
     ),
@@ -100,13 +93,11 @@ EXERCISES = (
         asks="signatures",
         types={**dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), "*fp32"), "n_elements": "i32"},
         calls=(
-            _add(98432, 97, wide=True),
-            _add(98433, 97),
-            _add(1, 1),
+            _add(98432, 97, wide=True), _add(98433, 97), _add(1, 1),
             *(_add(98432, 97, past=name) for name in ("x_ptr", "y_ptr", "out_ptr")),
         ),
         grid="cdiv(n_elements, BLOCK_SIZE)",
         because="What is aligned goes the wide way, everything else the narrow one.",
         constants={"BLOCK_SIZE": 1024},
     ),
-)
+)  # fmt: skip

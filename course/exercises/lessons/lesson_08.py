@@ -5,7 +5,8 @@ import triton
 
 from course.benching.step_profile import step_profile
 from course.exercises.cause_gone import CauseGone
-from course.exercises.diagnosis import Diagnosis
+from course.exercises.compiled_dots import product_in_float32
+from course.exercises.diagnosis import Diagnosis, cause
 from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
 from course.verifying.inputs import Case, Input
 
@@ -19,11 +20,6 @@ PROFILE = step_profile().steps["in place"]
 """The training step of which the lesson shows the profile, as it was mended."""
 ONE_BY_ONE = "There is no loop in it."
 NO_DOT = "There is no tl.dot in it."
-
-
-def _cause(exercise_id: str, right: str, **why: str) -> Choice:
-    """One of the six reasons for a slow kernel, by the letters of the lesson's table."""
-    return Choice(exercise_id, right=right, why=why)
 
 
 def _meta(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -66,24 +62,36 @@ def _means_of_rows(x: torch.Tensor) -> torch.Tensor:
     return (_sums_of_rows(x) / _lengths(x)).to(torch.promote_types(x.dtype, torch.float32))
 
 
-def _in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.matmul(a, b).to(torch.promote_types(a.dtype, torch.float32))
-
-
-def _products(*sizes: tuple[int, int, int]) -> tuple[Case, ...]:
+def _mended_product(exercise_id: str) -> Kernel:
+    """A matrix product of float16 in blocks of 64."""
     half = torch.float16
-    return tuple(
-        Case((Input((m, k), half), Input((k, n), half)), seed=m + n + k) for m, n, k in sizes
+    return Kernel(
+        exercise_id,
+        parameters=("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK"),
+        reference=product_in_float32,
+        cases=tuple(
+            Case((Input((m, k), half), Input((k, n), half)), seed=m + n + k)
+            for m, n, k in ((64, 128, 64), (128, 64, 192), (64, 64, 256))
+        ),
+        launch=_product,
+        absolute=1e-3,  # sums cancel
     )
 
 
-PRODUCT_PARAMETERS = ("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK")
+def _pairs(*lengths: int) -> tuple[Case, ...]:
+    """Two vectors of each length."""
+    return tuple(Case((Input((n,)), Input((n,))), seed=n) for n in lengths)
 
 
 def _product_args() -> tuple[torch.Tensor | int, ...]:
     half = torch.float16
     tensors = _meta(1024, 256, dtype=half), _meta(256, 1024, dtype=half), _meta(1024, 1024)
     return (*tensors, 1024, 256)
+
+
+def _padded_rows() -> tuple[torch.Tensor | int, ...]:
+    lengths = torch.full((64,), 4000, dtype=torch.int32)
+    return _meta(64, 4096, dtype=torch.float16), lengths, _meta(64), 4096
 
 
 def _indices(tokens: int, table: torch.Tensor) -> torch.Tensor:
@@ -129,7 +137,7 @@ def _counted(edges: torch.Tensor, x: torch.Tensor, right: bool = True) -> torch.
 
 EXERCISES = (
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "08.1",
             right="c",
             a="1,024 programs are enough for any GPU.",
@@ -145,7 +153,7 @@ EXERCISES = (
             "08.1",
             parameters=("x_ptr", "y_ptr", "out_ptr", "n_elements", "BLOCK_SIZE"),
             reference=lambda x, y: torch.nn.functional.silu(x) * y,
-            cases=tuple(Case((Input((n,)), Input((n,))), seed=n) for n in (1001, 128, 1, 640)),
+            cases=_pairs(1001, 128, 1, 640),
             launch=_gate,
             slips={
                 "it is x * y without the sigmoid": lambda x, y: x * y,
@@ -153,14 +161,12 @@ EXERCISES = (
             },
         ),
         counted=CauseGone(
-            ("sectors",),
-            grid=(64,),
-            args=lambda: (*(_meta(2**16) for _ in range(3)), 2**16),
-            settings={"BLOCK_SIZE": 1024},
+            ("sectors",), (64,), lambda: (*(_meta(2**16) for _ in range(3)), 2**16),
+            {"BLOCK_SIZE": 1024},
         ),
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "08.2",
             right="f",
             a="16 x 16 = 256 programs are more than 132.",
@@ -172,14 +178,7 @@ EXERCISES = (
             f='float32 with input_precision="ieee" is multiplied one by one, outside the tensor '
             "cores.",
         ),
-        mended=Kernel(
-            "08.2",
-            parameters=PRODUCT_PARAMETERS,
-            reference=_in_float32,
-            cases=_products((64, 128, 64), (128, 64, 192), (64, 64, 256)),
-            launch=_product,
-            absolute=1e-3,  # sums cancel
-        ),
+        mended=_mended_product("08.2"),
         counted=CauseGone(("tensor cores", "older dot"), (16, 16), _product_args, {"BLOCK": 64}),
     ),
     Number(
@@ -249,7 +248,7 @@ EXERCISES = (
         slips={"an edge that equals x is not counted": lambda edges, x: _counted(edges, x, False)},
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "08.6",
             right="b",
             a="There is a program for each of 4,096 rows.",
@@ -276,20 +275,10 @@ EXERCISES = (
                 "it is divided by the stride": lambda x: _sums_of_rows(x) / x.shape[1],
             },
         ),
-        counted=CauseGone(
-            ("narrow",),
-            grid=(64,),
-            args=lambda: (
-                _meta(64, 4096, dtype=torch.float16),
-                torch.full((64,), 4000, dtype=torch.int32),
-                _meta(64),
-                4096,
-            ),
-            settings={"BLOCK_SIZE": 4096},
-        ),
+        counted=CauseGone(("narrow",), (64,), _padded_rows, {"BLOCK_SIZE": 4096}),
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "08.7",
             right="e",
             a="16 x 16 = 256 programs are more than 132.",
@@ -300,18 +289,11 @@ EXERCISES = (
             "whether there will be a next one.",
             f="The operands are float16 in blocks of 64: PTX has wgmma.",
         ),
-        mended=Kernel(
-            "08.7",
-            parameters=PRODUCT_PARAMETERS,
-            reference=_in_float32,
-            cases=_products((64, 128, 64), (128, 64, 192), (64, 64, 256)),
-            launch=_product,
-            absolute=1e-3,  # sums cancel
-        ),
+        mended=_mended_product("08.7"),
         counted=CauseGone(("pipelining",), (16, 16), _product_args, {"BLOCK": 64}),
     ),
     Diagnosis(
-        cause=_cause(
+        cause=cause(
             "08.8",
             right="a",
             a="One program keeps one multiprocessor busy, and an H200 has 132.",
@@ -326,13 +308,11 @@ EXERCISES = (
             "08.8",
             parameters=("x", "y"),
             reference=lambda x, y: (x * y).sum(dim=0, keepdim=True),
-            cases=tuple(
-                Case((Input((n,)), Input((n,))), seed=n) for n in (300_001, 100, 1, 65_536)
-            ),
+            cases=_pairs(300_001, 100, 1, 65_536),
             block=None,
             absolute=5e-3,  # sums cancel
             least_programs=lambda x, y: min(MULTIPROCESSORS, len(x) // 8192),
         ),
     ),
     *CAPSTONE,
-)
+)  # fmt: skip

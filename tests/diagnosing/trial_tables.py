@@ -1,0 +1,69 @@
+"""The tables of docs/diagnose-trial.md, beside what was measured and answered."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+PAGE = (FOLDER.parents[1] / "docs" / "diagnose-trial.md").read_text()
+
+
+def first_asking(letter):
+    """Cells of the table of the first asking, by kernel: us, twin A, twin B, cause, right."""
+    return _rows(rf"^\| \[({letter}\d\d)\][^|]*\|(.*)\|$")
+
+
+def today(letter):
+    """Cells of the table of today's answers, by kernel: us, estimated, cause, gain, right."""
+    return _rows(rf"^\| ({letter}\d\d) \|(.*)\|$")
+
+
+def data(*parts):
+    return json.loads(FOLDER.joinpath(*parts).read_text())
+
+
+def assert_it_has_every_kernel_and_its_times(rows, folder):
+    times = data(folder, "times.json")
+    assert (
+        sorted(rows) == sorted(times) == sorted(f.stem for f in (FOLDER / folder).glob("?[0-9]*"))
+    )
+    for name, (us, a, b, _, _) in rows.items():
+        measured = times[name]
+        gains = [measured["kernel_us"] / measured[twin] for twin in ("a_us", "b_us")]
+        assert us == f"{measured['kernel_us']:,.0f}"
+        for cell, gain in zip((a, b), gains, strict=True):
+            assert abs(float(re.findall(r"[\d.]+", cell)[-1]) - gain) < 0.01 * gain + 0.006
+            assert cell.startswith("**") == (gain == max(gains))
+    right = sum(row[-1] == "yes" for row in rows.values())
+    assert f"right for {right} of {len(rows)}, or {100 * right / len(rows):.0f} %" in PAGE
+
+
+def _rows(pattern):
+    found = re.findall(pattern, PAGE, re.MULTILINE)
+    return {name: [cell.strip() for cell in cells.split("|")] for name, cells in found}
+
+
+def assert_the_row_of_today_is_what_it_names(row, said, within=0.02):
+    """within: the part by which estimates may differ."""
+    _, estimated, first, gain, _ = row
+    assert first == (said.ranked[0].finding.what if said.ranked else "none")
+    if said.estimated_us is None:
+        assert estimated == gain == "-"
+        return
+    # Of a grid that is sampled as long as time allows, the sample decides the last digit.
+    assert float(estimated.replace(",", "")) == pytest.approx(
+        said.estimated_us, rel=within, abs=0.5
+    )
+    assert gain == "-" or float(gain) == pytest.approx(
+        said.ranked[0].gain, rel=within + 0.01, abs=0.05
+    )
+
+
+def assert_a_cause_that_is_the_first_one_still_is_as_right_as_it_was(rows, rows_today):
+    assert sorted(rows_today) == sorted(rows)
+    for name, row in rows.items():
+        assert rows_today[name][0] == row[0]
+        if rows_today[name][2] == row[3]:
+            assert rows_today[name][-1] == row[-1]
