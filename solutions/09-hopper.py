@@ -37,10 +37,10 @@
 # | What attention leaves idle | 2 |
 # | One consumer, and two | 10 |
 # | The next scores before this output | 15 |
-# | Watch the warps | 10 |
+# | Watch the warps | 7 |
 # | Which tile next | 15 |
 # | Read the fastest kernel | 10 |
-# | Against the best, again | 3 |
+# | Against the best, again | 6 |
 # | Stretch exercises | 15 |
 # | **All, an estimate** | 150 |
 
@@ -1122,9 +1122,10 @@ check("09.6", attention_kernel)
 # that the warps of its fastest kernel do or wait for, ran the steps of this sitting on an H200 at
 # D = 128, and kept what the warps of one multiprocessor wrote. The results were the same to the bit.
 #
-# Here is the first step, one consumer. Time runs to the right, in cycles. What is paler is a wait for
-# what has the full color. The last row shows when a product is under way: from its start until
-# the consumer has waited for it. Outside of it the tensor cores have nothing to do.
+# Here is the first step, one consumer. Time runs to the right, in cycles. A pale color is a wait for
+# what has the full one, and white is what has no name, such as the arithmetic of the loop. The last
+# row shows when a product is under way: from its start until the consumer has waited for it. Outside
+# of that the tensor cores have nothing to do.
 
 # %%
 timeline = attention_timeline()
@@ -1644,6 +1645,7 @@ for name in (f"{d}{mask}{dtype}" for d in (64, 128, 256) for mask in ("", "_caus
     for n in (512, 1024, 2048, 4096, 8192, 16384):
         shares[name, n] = run.at("torch, cuDNN", n).ms / run.at("flash_attention", n).ms
 
+# %%
 for d in ("64", "128", "256"):
     of_this = [share for (name, _), share in shares.items() if name.split("_")[0] == d]
     print(f"D = {d:>3}: {min(of_this):.2f} to {max(of_this):.2f} of cuDNN's speed")

@@ -226,7 +226,7 @@ class LaunchTimeline:
             shares = [self.shares[role].get(state, 0) for role in roles]
             if any(share > 0 for share in shares):
                 rows.append(f"{state:24}" + "".join(f"{share:{width}.0%}" for share in shares))
-        rows.append(f"None has a product under way for {self.without_product:.0%} of the time.")
+        rows.append(f"No warp has a product under way for {self.without_product:.0%} of the time.")
         rows.append(f"{self.softmax_under_products:.0%} of the softmax runs under a product.")
         clocks = f"{launch.scoped_us:.1f} us where its warps read clocks"
         rows.append(f"The kernel takes {launch.plain_us:.1f} us, and {clocks}.")

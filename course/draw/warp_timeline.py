@@ -122,6 +122,6 @@ def _words(launch: "LaunchTimeline", first: int, last: int) -> str:
         spent.append(f"{role}: {', '.join(parts)}")
     return (
         f"The warps of {launch.name!r} in time, cycles {first:,} to {last:,} of {launch.cycles:,}. "
-        f"Shares of the time by role: {'; '.join(spent)}. None has a product under way for "
+        f"Shares of the time by role: {'; '.join(spent)}. No warp has a product under way for "
         f"{launch.without_product:.0%} of the time."
     )
