@@ -1176,6 +1176,9 @@ display(draw.timeline(timeline.of("two consumers")))
 display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 31_000)))
 
 # %% [markdown]
+# (The yellow slivers are scopes around nothing, since nobody takes turns in this step. So you see
+# what two reads of the clock take: 64 cycles on the median.)
+#
 # From the second tile to the last a product is under way all the time. That the tensor cores are busy
 # all the time does not follow: a product may have ended long before anybody waits for it, and two
 # products that are under way share the same tensor cores. To have the clock read also takes time,

@@ -139,6 +139,18 @@ def test_with_the_scores_ahead_a_product_is_under_way_from_the_second_tile_to_th
     assert step.extent(0)[1] <= 31_000  # the first program is shown to its end
 
 
+def test_a_scope_around_nothing_takes_two_reads_of_the_clock():
+    step = TIMES.of("scores a tile ahead")
+    assert not STEPS[step.name].in_turns
+    slivers = [
+        span.end - span.start
+        for spans in step.spans.values()
+        for span in spans
+        if span.state == "wait for its turn"
+    ]
+    assert f"{median(slivers):.0f} cycles on the median" in LESSON.flat
+
+
 @pytest.mark.parametrize(
     ("step", "said", "cycles"),
     [("consumers take turns", "6,000", 6000), ("the next Q early", "1,500", 1500)],

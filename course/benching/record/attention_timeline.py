@@ -54,8 +54,6 @@ from .source_hash import code_hash
 MODULE = "course.benching.record.attention_timeline"
 MOST_S = 100
 NAMES = tuple(dict.fromkeys(STATES.values()))
-TURN = STATES["wait_turn"]
-"""Nobody waits in this scope where consumers take no turns."""
 
 RECORDS_PER_WARP = 1024
 """A power of two. The first of a warp's records are lost where it makes more than that."""
@@ -191,8 +189,7 @@ def _trace(name: str, folder: Path) -> None:
         raise CourseError(f"The scopes have changed what {name!r} computes.")
     (written,) = folder.glob("trace*")
     trace = msgspec.json.decode(written.read_bytes(), type=Trace)
-    events = [event for event in trace.events if settings.in_turns or event.name != TURN]
-    programs = programs_of(events, case.programs, settings.consumers)
+    programs = programs_of(trace.events, case.programs, settings.consumers)
     launch = Launch(case.head_dim, case.length, case.heads, plain_us, scoped_us, programs)
     (folder / "launch.json").write_text(json.dumps(asdict(launch)))
 
