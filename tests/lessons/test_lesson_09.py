@@ -139,6 +139,15 @@ def test_with_the_scores_ahead_a_product_is_under_way_from_the_second_tile_to_th
     assert step.extent(0)[1] <= 31_000  # the first program is shown to its end
 
 
+def test_small_programs_hide_their_softmax_and_pay_with_copies():
+    small = TIMES.of("small programs")
+    assert (small.launch.length, len(small.launch.programs), small.side_by_side) == (512, 4, True)
+    assert f"{small.softmax_under_products:.0%}, runs under some product" in LESSON.flat
+    copies = small.shares["warp group"]["start a copy"]
+    assert f"which takes it {copies:.0%} of the time" in LESSON.flat
+    assert "start a copy" not in TIMES.of("two consumers").shares["consumer 0"]
+
+
 @pytest.mark.parametrize(
     ("step", "said", "cycles"),
     [("consumers take turns", "6,000", 6000), ("the next Q early", "1,500", 1500)],
