@@ -38,11 +38,11 @@
 # | One consumer, and two | 10 |
 # | The next scores before this output | 15 |
 # | Watch the warps | 7 |
-# | Which tile next | 15 |
+# | Which tile next | 20 |
 # | Read the fastest kernel | 10 |
 # | Against the best, again | 6 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 150 |
+# | **All, an estimate** | 155 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -1236,6 +1236,15 @@ for length in (512, 1024, 4096):
 # group](../kernels/flash_attention_hopper_small.py) with 64 queries that asks for its own copies,
 # with several programs per multiprocessor and no partition at all. While one program computes
 # powers, another one multiplies.
+# Here are four that shared a multiprocessor, with 512 keys.
+
+# %%
+display(draw.timeline(timeline.of("small programs")))
+
+# %% [markdown]
+# Nearly all of the softmax, 96%, runs under some product, and nobody has arranged for it. The price
+# is that each warp group starts its own copies, which takes it 14% of the time, and waits for its
+# first tile before it can do anything. The others can use the time that one loses that way.
 
 # %% [markdown]
 # ### Exercise 09.7 · The order of tiles (core)

@@ -19,8 +19,8 @@ FILE = FOLDER / "observed" / "attention_timeline.json"
 
 OTHER = "other"
 """What a warp does between two states: loop counters, releases of slots, P rounded to 16 bits."""
-ENDED = "after its last"
-"""When a warp has left its last state, and others of its program have not."""
+ENDED = "has ended"
+"""A warp has left its last state, and others of its program have not."""
 START, WAIT, SOFTMAX = "start a product", "wait for a product", "softmax"
 WARP_GROUP = 4
 OPERATIONS_PER_CYCLE = 4096

@@ -174,9 +174,9 @@ def test_shares_are_of_the_time_of_a_program_and_add_up_to_all_of_it():
     other = Warp(8, "producer", ((WAIT, 20, 30),))
     shares = launch_of(Program(0, 0, 100, (one, other))).shares
     assert shares["consumer"] == pytest.approx(
-        {"softmax": 0.5, "wait for a product": 0.4, "other": 0.1, "after its last": 0}
+        {"softmax": 0.5, "wait for a product": 0.4, "other": 0.1, "has ended": 0}
     )
-    assert shares["producer"]["after its last"] == 0.5
+    assert shares["producer"]["has ended"] == 0.5
     assert sum(shares["producer"].values()) == pytest.approx(1)
 
 

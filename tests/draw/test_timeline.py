@@ -89,7 +89,7 @@ def test_the_picture_is_the_same_each_time_and_its_text_says_the_shares():
     picture = draw.timeline(launch(0), between=(100, 600))
     assert picture.png == draw.timeline(launch(0), between=(100, 600)).png
     assert "cycles 100 to 600 of 700" in picture.alt
-    assert "producer: start a copy 4%, wait for a slot 57%, after its last 39%" in picture.alt
+    assert "producer: start a copy 4%, wait for a slot 57%, has ended 39%" in picture.alt
     image = Image.open(io.BytesIO(picture.png))
     assert image.size[0] == 2 * picture.width == 1800 and len(picture.png) < 60_000
 

@@ -151,6 +151,15 @@ def test_a_scope_around_nothing_takes_two_reads_of_the_clock():
     assert f"{median(slivers):.0f} cycles on the median" in LESSON.flat
 
 
+def test_small_programs_hide_their_softmax_and_pay_with_copies():
+    small = TIMES.of("small programs")
+    assert (small.launch.length, len(small.launch.programs), small.side_by_side) == (512, 4, True)
+    assert f"{small.softmax_under_products:.0%}, runs under some product" in LESSON.flat
+    copies = small.shares["warp group"]["start a copy"]
+    assert f"which takes it {copies:.0%} of the time" in LESSON.flat
+    assert "start a copy" not in TIMES.of("two consumers").shares["consumer 0"]
+
+
 @pytest.mark.parametrize(
     ("step", "said", "cycles"),
     [("consumers take turns", "6,000", 6000), ("the next Q early", "1,500", 1500)],
