@@ -89,20 +89,10 @@ LEXERS: dict[str, Callable[[], Lexer]] = {
 
 # A token belongs to the first class whose type holds it.
 CLASSES: tuple[tuple[_TokenType, str], ...] = (
-    (Comment, "c"),
-    (String, "s"),
-    (Number, "m"),
-    (Keyword.Type, "t"),
-    (Keyword, "k"),
-    (Name.Variable, "v"),
-    (Name.Decorator, "d"),
-    (Name.Builtin, "o"),
-    (Name.Function, "o"),
-    (Name.Label, "d"),
-    (Name.Constant, "m"),
-    (Generic, ""),
-    (Token, ""),
-)
+    (Comment, "c"), (String, "s"), (Number, "m"), (Keyword.Type, "t"), (Keyword, "k"),
+    (Name.Variable, "v"), (Name.Decorator, "d"), (Name.Builtin, "o"), (Name.Function, "o"),
+    (Name.Label, "d"), (Name.Constant, "m"), (Generic, ""), (Token, ""),
+)  # fmt: skip
 
 
 @cache

@@ -34,8 +34,18 @@ VERSIONS = {
     "v8": Style(GREY, "d", "--", hollow=True),
 }
 
+STEPS = (
+    "one consumer", "two consumers", "scores a tile ahead", "consumers take turns",
+    "longest tiles first", "persistent", "the next Q early", "heads share the L2 cache",
+)  # fmt: skip
+"""Of attention for compute capability 9.0, each with those before it."""
+
 OTHERS = {
+    **dict(zip(STEPS, VERSIONS.values(), strict=True)),
+    "small programs": Style(ORANGE, "*"),
+    "flash_attention_tl": Style(BLACK, "s", "--", hollow=True),
     "bias_gelu": OURS,  # it has no versions by which to know it
+    "rms_norm_backward": OURS,
     "copy": Style(BLACK, "x", ":"),
     "torch": Style(ORANGE, "s", "--", hollow=True),
     "torch.add": Style(ORANGE, "s", "--", hollow=True),
@@ -45,7 +55,6 @@ OTHERS = {
     "torch, efficient": Style(OLIVE, "v", "--", hollow=True),
     "torch, math": Style(GREY, "P", ":"),
     "torch, in steps": Style(GREY, "P", ":"),
-    "persistent": Style(BLUE, "o", width=3.0),
     "a row a program": Style(GREEN, "v", "--", hollow=True, words="one row per program"),
     "num_warps=1": Style(SKY, "^", "--", hollow=True),
     "num_warps=2": Style(PINK, "v", "-."),

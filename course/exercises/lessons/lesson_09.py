@@ -120,13 +120,10 @@ RING = (_strip(7, 2), _strip(8, 3), _strip(1, 2))
 
 EXERCISES = (
     GluonKernel(
-        "09.1",
-        ("x_ptr", "y_ptr", "out_ptr", "n", "BLOCK"),
-        torch.add,
+        "09.1", ("x_ptr", "y_ptr", "out_ptr", "n", "BLOCK"), torch.add,
         # Lengths that 16 divides: else no load can be wide.
         tuple(Case((Input((n,), torch.float32),) * 2, seed=n) for n in (4096, 1008, 16)),
-        launch=_add,
-        compiled=_wide,
+        launch=_add, compiled=_wide,
     ),
     GluonKernel(
         "09.2", ("x_desc", "out_ptr", "tiles", "SLOTS"), _added_up, RING, absolute=1e-3, launch=_sum
@@ -135,36 +132,24 @@ EXERCISES = (
         "09.3", ("x_desc", "out_ptr", "tiles", "SLOTS"), _added_up, RING, absolute=1e-3, launch=_sum
     ),
     GluonKernel(
-        "09.4",
-        ("a_desc", "b_desc", "out_ptr", "tiles"),
-        product_in_float32,
-        (_strips(SIDE, 5), _strips(SIDE, 2), _strips(SIDE, 1)),
-        absolute=1e-4,
-        launch=_product,
+        "09.4", ("a_desc", "b_desc", "out_ptr", "tiles"), product_in_float32,
+        (_strips(SIDE, 5), _strips(SIDE, 2), _strips(SIDE, 1)), absolute=1e-4, launch=_product,
     ),
     GluonKernel(
-        "09.5",
-        ("a_desc", "b_desc", "out_ptr", "tiles"),
-        product_in_float32,
-        (_strips(2 * SIDE, 5), _strips(2 * SIDE, 1)),
-        absolute=1e-4,
-        launch=_product,
+        "09.5", ("a_desc", "b_desc", "out_ptr", "tiles"), product_in_float32,
+        (_strips(2 * SIDE, 5), _strips(2 * SIDE, 1)), absolute=1e-4, launch=_product,
     ),
     GluonKernel(
         "09.6",
         ("q_desc", "k_desc", "v_desc", "out_ptr", "tiles", "scale", "CONSUMERS", "AHEAD"),
         _attention,
         tuple(Case((Input((n, SIDE), HALF),) * 3, seed=n) for n in (384, 128)),
-        absolute=1e-3,
-        launch=_attend,
-        compiled=_waits_apart,
+        absolute=1e-3, launch=_attend, compiled=_waits_apart,
     ),
     GluonKernel(
-        "09.7",
-        ("out_ptr", "n_queries", "n_keys", "BLOCK_M", "BLOCK_N"),
-        _counted,
+        "09.7", ("out_ptr", "n_queries", "n_keys", "BLOCK_M", "BLOCK_N"), _counted,
         (_lengths(256, 256), _lengths(128, 300), _lengths(256, 100), _lengths(64, 64)),
         launch=_order,
         slips={"the shortest tiles come first": lambda q, k: _counted(q, k, longest_first=False)},
     ),
-)
+)  # fmt: skip
