@@ -164,8 +164,11 @@ def _collect(name: str, value: AnyValue, into: _Collection, advice: str) -> None
     elif function is not None:
         _collect_function(name, value, function, into)
     else:
+        kind = kind_of(value)
+        if isinstance(value, type):
+            kind, advice = "a class", "move it to a module, and import it from there"
         raise CourseError(
-            f"{name} is {kind_of(value)}, which cannot go along into another process: {advice}."
+            f"{name} is {kind}, which cannot go along into another process: {advice}."
         )
 
 

@@ -6,6 +6,7 @@ memory however large it is. To run a kernel in the other process, tensors are ke
 values.
 """
 
+from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
@@ -92,13 +93,17 @@ class Descriptor(msgspec.Struct, frozen=True, tag=True):
 
 
 class Items(msgspec.Struct, frozen=True, tag=True):
-    """A tuple, or a list, which a kernel takes as a constant alone."""
+    """A tuple, with names or without, or a list, which a kernel takes as a constant alone."""
 
     items: "list[Described]"
     is_list: bool = False
+    named: str = ""
+    """The name of its class, for a tuple with names."""
+    fields: tuple[str, ...] = ()
 
     def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
-        return tuple(item.make(is_constexpr, kept) for item in self.items)
+        items = tuple(item.make(is_constexpr, kept) for item in self.items)
+        return namedtuple(self.named, self.fields)(*items) if self.named else items
 
 
 class Function(msgspec.Struct, frozen=True, tag=True):
@@ -148,6 +153,9 @@ def describe(value: AnyValue, kept: list[torch.Tensor] | None = None) -> Describ
         return Descriptor(describe(value.base, kept), *lengths, layout)
     if type(value) in (tuple, list):
         return Items([describe(item, kept) for item in value], is_list=type(value) is list)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        items = [describe(item, kept) for item in value]
+        return Items(items, named=type(value).__name__, fields=value._fields)
     if isinstance(value, TensorWrapper):
         if kept is not None:
             return Reinterpreted(describe(value.base, kept), str(value.dtype))

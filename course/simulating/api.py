@@ -29,6 +29,9 @@ def simulate(
     Partitions take turns, and what is asynchronous happens as late as it may: so memory that is
     read too early, or overwritten too soon, is found where a GPU may be lucky.
 
+    Blocks of different layouts in one operation are refused, as by Gluon's compiler; it alone works
+    out layouts that are left open. A program is stopped after so many steps, not seconds.
+
     grid, args, kwargs: as for a launch, of one axis. orders: who goes next; the kernel is run once
     in each of them.
     Raises DeadlockError where nobody can go on, HazardError where memory is used too early or too

@@ -36,6 +36,11 @@ class Conditions(ast.NodeTransformer):
             )
         return ast.copy_location(joined, node)
 
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        """Leaves alone what is gone through, where Python allows no name to be set."""
+        node.ifs = [self.visit(condition) for condition in node.ifs]
+        return node
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
         if not isinstance(node.op, ast.Not):

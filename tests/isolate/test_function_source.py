@@ -127,6 +127,7 @@ def test_the_device_is_the_other_processs_own():
             "A was made by a call: write @triton.jit in the line above `def function`",
         ),
         (object(), "A is an object"),
+        (type("Ops", (), {"__module__": "__main__"}), "A is a class, .*: move it to a module"),
     ],
 )
 def test_what_cannot_go_along_is_named(value, says):

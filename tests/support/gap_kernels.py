@@ -66,6 +66,8 @@ def constant_first_kernel(x_ptr, out_ptr, y_ptr):
     x = tl.load(x_ptr + i)
     if y_ptr is not None and tl.load(y_ptr) > 0:
         x = 2 * x
+    factors = [2 * each for each in (y_ptr is None and (1, 3))]
+    x = x * factors[0] / 2
     tl.store(out_ptr + i, x)
 
 
