@@ -37,12 +37,12 @@
 # | What attention leaves idle | 2 |
 # | One consumer, and two | 10 |
 # | The next scores before this output | 15 |
-# | Watch the warps | 7 |
+# | Watch the warps | 10 |
 # | Which tile next | 20 |
 # | Read the fastest kernel | 10 |
 # | Against the best, again | 6 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 155 |
+# | **All, an estimate** | 158 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
