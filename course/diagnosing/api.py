@@ -17,7 +17,7 @@ from course.triton_internals.jit_functions import is_gluon
 from course.type_names import AnyValue, Kernel
 
 from .evidence import Evidence
-from .machine_code import machine_code_of
+from .machine_code import disassembled, machine_code_of
 from .result import Diagnosis, Finding, Ranked
 from .rules import FACTS, RANKED
 from .time_model import Work
@@ -49,10 +49,13 @@ def diagnose(
     launch = requested("diagnose", kernel, grid, args, kwargs)
     warm("compile", "interpret")
     lowered = lower_again(Request.of(launch.reference, launch.args, launch.kwargs), gpu.target)
-    with ThreadPoolExecutor(1) as beside:  # the disassembler runs while programs are followed
-        code = None if is_gluon(launch.kernel) else beside.submit(machine_code_of, lowered)
+    # The disassembler runs while programs are followed. Nothing else does: two threads of Python
+    # 3.11 cannot parse sources at the same time (https://github.com/python/cpython/issues/106905).
+    with ThreadPoolExecutor(1) as beside:
+        listing = None if is_gluon(launch.kernel) else beside.submit(disassembled, lowered)
         counts, notes = _followed(launch, lowered)
-    evidence = Evidence(launch, lowered, counts, gpu, code.result() if code else None)
+    code = machine_code_of(lowered, listing.result()) if listing else None
+    evidence = Evidence(launch, lowered, counts, gpu, code)
     if unreal := evidence.unreal_indices:
         notes.append(
             f"On the device 'meta' {' and '.join(unreal)} held zeros, and places are computed from "

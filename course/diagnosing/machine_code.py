@@ -193,15 +193,19 @@ class MachineCode:
         return body
 
 
-def machine_code_of(lowered: Lowered) -> MachineCode | None:
-    """The machine code of a kernel; None where no disassembler reads it."""
+def disassembled(lowered: Lowered) -> str:
+    """What `nvdisasm -gi -c` prints of a kernel; "" where no disassembler reads it."""
     if not lowered.target.nvidia or lowered.target.name == "sm_70":
-        return None
+        return ""
     try:
-        listing = nvidia_tool("nvdisasm", lowered.cubin, "-gi", "-c", "-ndf")
+        return nvidia_tool("nvdisasm", lowered.cubin, "-gi", "-c", "-ndf")
     except CourseError:
-        return None
-    return parsed(listing, _accesses_of(lowered))
+        return ""
+
+
+def machine_code_of(lowered: Lowered, listing: str) -> MachineCode | None:
+    """The machine code of a kernel, from what `disassembled` gives; None where that is nothing."""
+    return parsed(listing, _accesses_of(lowered)) if listing else None
 
 
 _Accesses = dict[tuple[str, Frame], tuple[Frame, ...]]

@@ -20,7 +20,6 @@ from course.lessons.statements import statement_of
 from course.triton_internals.jit_functions import is_gluon, plain_function
 from course.type_names import kind_of
 
-from .judge_compiled import complete_refusal
 from .kinds import Answer, Code, GluonKernel, Kernel, Launcher
 from .result import Checked, Judged, shortened
 from .source_advice import advice_on
@@ -144,6 +143,8 @@ def _try(exercise: Code, source: Source) -> Trial:
     assert compiling.value is not None
     compilation, trial = compiling.value, _trial(running)
     if compilation.judged.verdict == "does not compile":
+        from .refusal import complete_refusal
+
         reason = complete_refusal(compilation.judged.reason, compiling.stderr, source.definitions)
         compilation = replace(compilation, judged=Judged("does not compile", reason))
     for objection in _objections(compilation, trial):

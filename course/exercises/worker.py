@@ -15,7 +15,6 @@ from course.verifying.inputs import Case
 from course.verifying.one_case import first_line
 from course.verifying.result import Outcome, Verified
 
-from .judge_compiled import compiled_problem, refusal
 from .judge_work import done_by_torch, work_problem
 from .kinds import Code, Function, GluonKernel, Launcher
 from .name_slip import slip_of
@@ -92,6 +91,9 @@ def compile_answer(exercise_id: str, source: Source) -> Compilation:
                 # Running it says more, unless it is the compiler's word.
                 untold = f"{type(error).__name__}: {first_line(error)}"
                 break
+    from .judge_compiled import compiled_problem  # what a session need not load
+    from .refusal import refusal
+
     for problem in launches.problems:  # also one that the answer has caught
         reason = refusal(problem, source.definitions)
         return Compilation(Judged("does not compile", reason))

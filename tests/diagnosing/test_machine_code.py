@@ -5,7 +5,7 @@ import pytest
 from course import diagnose
 from course.diagnosing.evidence import Evidence
 from course.diagnosing.executed import executed
-from course.diagnosing.machine_code import Instruction, machine_code_of, parsed
+from course.diagnosing.machine_code import Instruction, disassembled, machine_code_of, parsed
 from course.gpus import throughput
 from course.gpus.limits import target_of
 from course.gpus.peaks import gpu_of
@@ -130,7 +130,7 @@ def test_loads_come_from_their_calls_and_not_from_lines_below():
     slow = kernels_loops.PAIRS[2].slow
     lowered = lower(slow.kernel, *slow.args, target="sm_90")
     calls = {each.path[0][:2] for each in requests_of(lowered)}
-    code = machine_code_of(lowered)
+    code = machine_code_of(lowered, disassembled(lowered))
     assert calls == {
         each.frames[0] for block in code.blocks for each in block.instructions if each.accesses
     }

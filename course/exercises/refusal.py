@@ -1,0 +1,30 @@
+"""Why the compiler has refused an answer. Loaded only then, since it needs the lowering room."""
+
+from course.isolate.function_source import Definition
+from course.lowering.problems import first_sentence, place_in, printed_error, ptx_frames
+from course.triton_internals.errors import CompileError
+
+
+def refusal(problem: CompileError, definitions: tuple[Definition, ...]) -> str:
+    """The line in the reader's own file or cell at which the compiler stopped, and why."""
+    reason = first_sentence(problem.reason).rstrip(".")
+    place = problem.within(definitions) or place_in(definitions, ptx_frames(problem.reason))
+    if place is None:
+        return f"{reason}."
+    definition, line, text = place
+    return f"Line {line} of {definition.place}:  {text}\n{reason}."
+
+
+def complete_refusal(reason: str, printed: str, definitions: tuple[Definition, ...]) -> str:
+    """A refusal with its line and cause, where Triton only says that parsing or a pass failed.
+
+    printed: what the compiler wrote to standard error, its own errors among it.
+    """
+    vague = "error encountered during parsing", "PassManager::run failed"
+    error = printed_error(printed)
+    if error is None or not any(words in reason for words in vague):
+        return reason
+    if place := place_in(definitions, error.frames):
+        definition, line, text = place
+        return f"Line {line} of {definition.place}:  {text}\n{error.cause}."
+    return f"{error.cause}."
