@@ -34,6 +34,7 @@ except CourseError as error:
 _LAZY = {
     "aot": ("course.aot", None),
     "apart": ("course.isolate.isolated", "apart"),
+    "attention_power": ("course.benching.attention_power", "attention_power"),
     "attention_timeline": ("course.benching.attention_timeline", "attention_timeline"),
     "bench": ("course.benching.api", "bench"),
     "check": ("course.exercises.api", "check"),

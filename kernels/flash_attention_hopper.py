@@ -77,15 +77,15 @@ class Program:
     q_ring: Ring  # a slot for each consumer, or two
     k_ring: Ring
     v_ring: Ring
-    out_tiles: gl.shared_memory_descriptor  # one for each consumer
+    out_tiles: gl.shared_memory_descriptor  # one for each consumer, maybe of half an output
     turns: gl.shared_memory_descriptor  # a mbarrier for each consumer, where they take turns
     schedule: Schedule
     scale_log2: gl.tensor
     HEADS_PER_KEY_HEAD: gl.constexpr
     CONSUMERS: gl.constexpr
-    OUT_IN_Q: gl.constexpr
     OVERLAP: gl.constexpr
     IN_TURNS: gl.constexpr
+    LAZY_RESCALE: gl.constexpr
     MASKED: gl.constexpr  # whether any tile of keys needs a mask
 
     @gluon.jit
@@ -155,17 +155,37 @@ def take_overlapped(
     program.end_turn(CONSUMER)
     S = warpgroup_mma_wait(1, deps=[S])  # all but the last product have ended
     own.k_ring.release(n)
-    P, m, l, alpha = own.softmax(S, m, l, first_key, MASKED)  # while O is computed
+    P, m, l, alpha, grown = own.softmax(S, m, l, first_key, MASKED)  # while O is computed
     O = warpgroup_mma_wait(0, deps=[O])
     own.v_ring.release(n - 1)
-    return own.operand(P), own.rescale(O, alpha), m, l
+    if grown:
+        O = own.rescale(O, alpha)
+    return own.operand(P), O, m, l
+
+
+@gluon.jit
+def start_output(program, CONSUMER: gl.constexpr, O, batch, head, first_query):
+    """Start to copy O out by TMA, which leaves out what is past the end. Where there is no room for
+    a whole output beside Q, its halves leave one after the other through the same buffer."""
+    ROWS: gl.constexpr = O.shape[0]
+    D: gl.constexpr = O.shape[1]
+    WIDTH: gl.constexpr = program.out_desc.block_shape[3]
+    out_tile = program.out_tiles.index(CONSUMER)
+    parts = (O.to(out_tile.dtype),)
+    if WIDTH < D:
+        parts = parts[0].reshape([ROWS, 2, WIDTH]).permute((0, 2, 1)).split()
+    for part in gl.static_range(D // WIDTH):
+        tma.store_wait(0)  # what the buffer held before has left it
+        out_tile.reshape([ROWS, WIDTH]).store(parts[part])
+        fence_async_shared()  # TMA sees what the warps have stored
+        tma.async_store(program.out_desc, [batch, head, first_query, part * WIDTH], out_tile)
 
 
 @gluon.jit
 def consume(program, CONSUMER: gl.constexpr):
     """A consumer, 4 warps: the rows of each tile that are its own, from Q to the output."""
     schedule = program.schedule
-    D: gl.constexpr = program.out_desc.block_shape[3]
+    D: gl.constexpr = program.q_desc.block_shape[3]
     QUERIES: gl.constexpr = schedule.BLOCK_M // program.CONSUMERS
     ROWS: gl.constexpr = schedule.HEADS_PER_TILE * QUERIES
     BLOCK_N: gl.constexpr = schedule.BLOCK_N
@@ -184,8 +204,9 @@ def consume(program, CONSUMER: gl.constexpr):
         O = gl.zeros([ROWS, D], gl.float32, O_LAYOUT)
         q = program.q_ring.wait_full(q_count, [ROWS, D])
         own = Consumer(
-            q, program.k_ring, program.v_ring, schedule, first_query, program.scale_log2, ROWS, D
-        )
+            q, program.k_ring, program.v_ring, schedule, first_query, program.scale_log2, ROWS, D,
+            program.LAZY_RESCALE,
+        )  # fmt: skip
 
         # The tiles of keys from the last one to the first: a mask on the first `masked` of them.
         if not program.OVERLAP:
@@ -200,7 +221,7 @@ def consume(program, CONSUMER: gl.constexpr):
             program.end_turn(CONSUMER)
             S = warpgroup_mma_wait(0, deps=[S])
             program.k_ring.release(count)
-            P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
+            P, m, l, _, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
             P = own.operand(P)
             if schedule.IS_CAUSAL:  # otherwise only the first tile can need a mask
                 for i in range(1, masked):
@@ -213,27 +234,17 @@ def consume(program, CONSUMER: gl.constexpr):
                 )
             O = warpgroup_mma_wait(0, deps=[own.output(count + n - 1, P, O)])
             program.v_ring.release(count + n - 1)
-        if not program.OUT_IN_Q:
-            program.q_ring.release(q_count)  # the next Q is copied under what follows
+        program.q_ring.release(q_count)  # the next Q is copied under what follows
 
-        # The output leaves by TMA as Q came, which leaves out what is past the end.
         l = row_sums(l, ROW_LAYOUT)
         total = gl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
-        O = own.rescale(O, 1.0 / total)
-        tma.store_wait(0)  # the output before this one has left its buffer
-        out_tile = program.out_tiles.index(CONSUMER)
-        out_tile.reshape([ROWS, D]).store(O.to(out_tile.dtype))
-        fence_async_shared()  # TMA sees what the warps have stored
-        tma.async_store(program.out_desc, [batch, head, first_query, 0], out_tile)
+        start_output(program, CONSUMER, own.rescale(O, 1.0 / total), batch, head, first_query)
         rows = gl.arange(0, ROWS, ROW_LAYOUT)
         query = first_query + rows % QUERIES
         pair = batch * schedule.nheads + head + rows // QUERIES
         lse = m * program.scale_log2 * LN2 + gl.log(total)
         lse_ptrs = program.lse_ptr + pair.to(gl.int64) * schedule.seqlen_q + query
         gl.store(lse_ptrs, lse, mask=query < schedule.seqlen_q)
-        if program.OUT_IN_Q:
-            tma.store_wait(0)
-            program.q_ring.release(q_count)
         q_count += program.CONSUMERS
         count += n
     tma.store_wait(0)  # shared memory is another program's once this one has ended
@@ -244,26 +255,29 @@ def attention_kernel(
     q_desc, k_desc, v_desc, out_desc, lse_ptr,
     seqlen_q, seqlen_k, nheads, pairs, heads_in_l2, scale_log2,
     IS_CAUSAL: gl.constexpr, EVEN_N: gl.constexpr, HEADS_PER_KEY_HEAD: gl.constexpr,
-    CONSUMERS: gl.constexpr, QUERY_SLOTS: gl.constexpr, SLOTS: gl.constexpr,
-    OUT_IN_Q: gl.constexpr, OVERLAP: gl.constexpr, IN_TURNS: gl.constexpr,
+    CONSUMERS: gl.constexpr, PERSISTENT: gl.constexpr,
+    QUERY_SLOTS: gl.constexpr, SLOTS: gl.constexpr, KEY_SLOTS: gl.constexpr,
+    OVERLAP: gl.constexpr, IN_TURNS: gl.constexpr, LAZY_RESCALE: gl.constexpr,
     LONGEST_FIRST: gl.constexpr,
     CONSUMER_REGISTERS: gl.constexpr, PRODUCER_REGISTERS: gl.constexpr,
 ):
-    """Program p of P takes tiles p, p + P, p + 2P … of the schedule: as many programs as
-    multiprocessors make it persistent, and as many as tiles give each program one.
+    """Program p of P takes tiles p, p + P, p + 2P … of the schedule, with as many programs as
+    multiprocessors where it is persistent. Otherwise there are as many programs as tiles.
 
     q_desc, k_desc, v_desc, out_desc: tensor descriptors of [batch, heads, length, D]. A block is
         what one consumer reads and writes, [1, heads, queries, D], or a tile of keys,
-        [1, 1, BLOCK_N, D].
+        [1, 1, BLOCK_N, D]. That of out may have half of D where PERSISTENT.
     lse_ptr: float32 [batch, nheads, seqlen_q], the natural logarithm of the sum of exp(scores).
     pairs: heads of all batches. heads_in_l2: see Schedule.
     scale_log2: scale * log2(e), so that exp(scale * t) = exp2(scale_log2 * t).
     EVEN_N: whether BLOCK_N divides seqlen_k, so that no mask is needed but the causal one.
+    PERSISTENT: without it, no Q comes after a program's first, and the output leaves through Q's
+        buffer.
     QUERY_SLOTS: with 2, the next Q is copied while this one is used; with 1, once it is done.
-    OUT_IN_Q: the output leaves through Q's buffer, where there is no room for one of its own; then
-        the next Q cannot be copied early, and QUERY_SLOTS is 1.
+    SLOTS, KEY_SLOTS: tiles in the ring of V and in that of K.
     OVERLAP: the scores of the next tile are computed before this tile's output.
     IN_TURNS: with OVERLAP, a consumer starts its products after those of the one before it.
+    LAZY_RESCALE: O is multiplied by alpha only where a maximum has grown far: see softmax_step.
     CONSUMER_REGISTERS, PRODUCER_REGISTERS: registers per thread. The consumers take those that the
         producer gives up.
     """
@@ -274,12 +288,12 @@ def attention_kernel(
         BLOCK_M, k_desc.block_shape[2], HEADS_PER_TILE, IS_CAUSAL, LONGEST_FIRST,
     )
     q_ring = make_ring(q_desc, QUERY_SLOTS * CONSUMERS, 1)
-    k_ring = make_ring(k_desc, SLOTS, CONSUMERS)
+    k_ring = make_ring(k_desc, KEY_SLOTS, CONSUMERS)
     v_ring = make_ring(v_desc, SLOTS, CONSUMERS)
     out_tiles = q_ring.slots
-    if not OUT_IN_Q:
+    if PERSISTENT:
         out_tiles = gl.allocate_shared_memory(
-            q_desc.dtype, [CONSUMERS] + q_desc.block_shape, q_desc.layout
+            out_desc.dtype, [CONSUMERS] + out_desc.block_shape, out_desc.layout
         )
     turns = q_ring.full
     if IN_TURNS:
@@ -290,7 +304,7 @@ def attention_kernel(
     program = Program(
         q_desc, k_desc, v_desc, out_desc, lse_ptr, q_ring, k_ring, v_ring, out_tiles, turns,
         schedule, scale_log2,
-        HEADS_PER_KEY_HEAD, CONSUMERS, OUT_IN_Q, OVERLAP, IN_TURNS, IS_CAUSAL or not EVEN_N,
+        HEADS_PER_KEY_HEAD, CONSUMERS, OVERLAP, IN_TURNS, LAZY_RESCALE, IS_CAUSAL or not EVEN_N,
     )
 
     # The first partition runs on the 4 warps of the launch, the others on warps of their own.

@@ -84,7 +84,8 @@ class Plan:
         self.device, self.dtype = q.device, q.dtype
         self.out_shape, self.lse_shape = out.shape, lse.shape
         rows, keys = [1, together, ROWS // together, head_dim], [1, 1, settings.block_n, head_dim]
-        tensors = (q, rows), (k, keys), (v, keys), (as_bhmd(out, layout), rows)
+        out_rows = [*rows[:3], head_dim // 2 if persistent and settings.out_halves else head_dim]
+        tensors = (q, rows), (k, keys), (v, keys), (as_bhmd(out, layout), out_rows)
         self.descriptors = [_fields(x, block) for x, block in tensors]
         self.numbers = (
             length, seqlen_k, heads, batch * heads,
@@ -99,8 +100,9 @@ class Plan:
         if settings.consumers:
             self.kernel = attention_kernel
             self.constants = (
-                *common, settings.consumers, settings.query_slots, settings.slots,
-                settings.out_in_q, settings.overlap, settings.in_turns, settings.longest_first,
+                *common, settings.consumers, settings.persistent,
+                settings.query_slots, settings.slots, key_slots,
+                settings.overlap, settings.in_turns, settings.lazy_rescale, settings.longest_first,
                 *settings.registers,
             )  # fmt: skip
         self.grid = (programs, 1, 1)

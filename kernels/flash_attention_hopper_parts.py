@@ -15,6 +15,8 @@ from triton.language.core import _aggregate as aggregate
 SIZES = ["seqlen_q", "seqlen_k", "nheads", "pairs", "heads_in_l2"]
 """Arguments that are never constants, not even where they are 1: an aggregate has fields of types
 that it names, and no length needs a compilation of its own."""
+MOST_GROWTH = gl.constexpr(8.0)
+"""How many powers of two a maximum may lie below the true one: P is at most 256."""
 
 
 @aggregate
@@ -144,17 +146,27 @@ def row_sums(l, LAYOUT: gl.constexpr):
 
 
 @gluon.jit
-def softmax_step(S, m, l, scale_log2, MASKED: gl.constexpr):
-    """The online softmax takes in a tile of scores: P, the new m and l, and alpha. l is what
-    `lane_sums` gives."""
+def softmax_step(S, m, l, scale_log2, MASKED: gl.constexpr, LAZY_RESCALE: gl.constexpr):
+    """The online softmax takes in a tile of scores: P, the new m and l, alpha, and whether O has to
+    be multiplied by it. l is what `lane_sums` gives.
+
+    With LAZY_RESCALE the old m stays as long as the maximum of no row outgrows it by MOST_GROWTH.
+    Any m gives the same out and log-sum-exp, since P, l and O are all relative to it, and P stays
+    in the range of float16 (FlashAttention-4 rescales conditionally as well).
+    """
     m_new = gl.maximum(m, gl.max(S, axis=1))  # [ROWS]
+    grown = True
+    if LAZY_RESCALE:
+        near = m_new * scale_log2 <= m * scale_log2 + MOST_GROWTH
+        grown = gl.min(near.to(gl.int32), axis=0) == 0  # one answer for all rows
+        m_new = gl.where(grown, m_new, m)
     base = m_new
     if MASKED:  # where a row sees no key yet, -inf - -inf would be NaN
         base = gl.where(m_new == -float("inf"), 0.0, m_new)
     P = gl.exp2(S * scale_log2 - (base * scale_log2)[:, None])  # a multiply-add, an exp2
     alpha = gl.exp2((m - base) * scale_log2)
     l = l * gl.convert_layout(alpha, gl.SliceLayout(1, l.type.layout))[:, None] + lane_sums(P)
-    return P, m_new, l, alpha
+    return P, m_new, l, alpha, grown
 
 
 @aggregate
@@ -173,6 +185,7 @@ class Consumer:
     scale_log2: gl.tensor
     ROWS: gl.constexpr
     D: gl.constexpr
+    LAZY_RESCALE: gl.constexpr
 
     @gluon.jit
     def scores(self, n):
@@ -208,7 +221,7 @@ class Consumer:
                 last_key = queries + (sizes.seqlen_k - sizes.seqlen_q)
                 visible = visible & (keys[None, :] <= last_key[:, None])
             S = gl.where(visible, S, -float("inf"))
-        return softmax_step(S, m, l, self.scale_log2, MASKED)
+        return softmax_step(S, m, l, self.scale_log2, MASKED, self.LAZY_RESCALE)
 
     @gluon.jit
     def rescale(self, O, alpha):
@@ -219,7 +232,9 @@ class Consumer:
         """Tile n, one step after the other: the tensor cores wait for exp2, and exp2 for them."""
         S = warpgroup_mma_wait(0, deps=[self.scores(n)])
         self.k_ring.release(n)
-        P, m, l, alpha = self.softmax(S, m, l, first_key, MASKED)
-        O = warpgroup_mma_wait(0, deps=[self.output(n, self.operand(P), self.rescale(O, alpha))])
+        P, m, l, alpha, grown = self.softmax(S, m, l, first_key, MASKED)
+        if grown:
+            O = self.rescale(O, alpha)
+        O = warpgroup_mma_wait(0, deps=[self.output(n, self.operand(P), O)])
         self.v_ring.release(n)
         return O, m, l

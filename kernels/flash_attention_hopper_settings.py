@@ -12,15 +12,15 @@ class HopperSettings(NamedTuple):
     block_n: int
     """Keys of a tile."""
     slots: int
-    """Tiles in the ring of K, and in that of V."""
+    """Tiles in the ring of V, and in that of K."""
     key_slots: int | None = None
-    """In small_kernel: tiles in the ring of K, where they are fewer than `slots`."""
+    """Tiles in the ring of K, where they are fewer than `slots`."""
     persistent: bool = True
     """As many programs as multiprocessors, which take several tiles each. Otherwise one program
-    for each tile; small_kernel has no other way."""
-    out_in_q: bool = False
-    """The output leaves through Q's buffer: where there is no room for one of its own, or where a
-    program has no next Q to copy into it."""
+    for each tile, whose output leaves through Q's buffer; small_kernel has no other way."""
+    out_halves: bool = False
+    """Of a persistent program: the output leaves in two halves through a buffer of half an output,
+    where there is no room for a whole one."""
     heads_in_l2: bool = False
     """As many heads side by side as have keys that fit the L2 cache, and not one after the other.
     """
@@ -30,6 +30,10 @@ class HopperSettings(NamedTuple):
     """Of several consumers with `overlap`, one after the other starts its products."""
     query_slots: int = 1
     """Tiles of queries in the ring of Q. With 2 the next Q is copied while this one is used."""
+    lazy_rescale: bool = False
+    """O is rescaled only where a maximum has grown far, which saves a multiplication for nearly
+    every element of O and tile of keys, and costs a question that all warps of a consumer answer
+    together. Not in small_kernel."""
     longest_first: bool = True
     """Of a causal head, the tiles of the last queries come first."""
 
@@ -49,6 +53,7 @@ ROWS = 64
 KEYS_IN_L2 = 25_000_000
 """Bytes of K and V that stay in the L2 cache while programs read them: an H100's has 50 MB."""
 
+LARGE_HEADS = HopperSettings(2, 64, 2, out_halves=True, in_turns=True, lazy_rescale=True)
 # The fastest of those tried on an H200 with Triton 3.9.0 on 2026-11-22, in float16 and bfloat16.
 SETTINGS: dict[tuple[int, bool], tuple[tuple[float, HopperSettings], ...]] = {
     (64, False): (
@@ -67,20 +72,16 @@ SETTINGS: dict[tuple[int, bool], tuple[tuple[float, HopperSettings], ...]] = {
     (128, True): (
         (512, HopperSettings(0, 64, 1)),
         (2048, HopperSettings(2, 128, 2, heads_in_l2=True, in_turns=True, query_slots=2)),
-        (4096, HopperSettings(2, 128, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
-        (math.inf, HopperSettings(2, 128, 2, persistent=False, out_in_q=True)),
+        (4096, HopperSettings(2, 128, 2, persistent=False, heads_in_l2=True)),
+        (math.inf, HopperSettings(2, 128, 2, persistent=False)),
     ),
-    (256, False): (
-        (4096, HopperSettings(2, 64, 2, out_in_q=True, in_turns=True)),
-        (8192, HopperSettings(2, 64, 2, out_in_q=True)),
-        (math.inf, HopperSettings(2, 64, 2, out_in_q=True, in_turns=True)),
-    ),
+    (256, False): ((math.inf, LARGE_HEADS),),
     (256, True): (
-        (512, HopperSettings(2, 64, 2, out_in_q=True, heads_in_l2=True, in_turns=True)),
-        (2048, HopperSettings(2, 64, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
-        (4096, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),
-        (8192, HopperSettings(2, 64, 2, persistent=False, out_in_q=True, heads_in_l2=True)),
-        (math.inf, HopperSettings(2, 64, 2, persistent=False, out_in_q=True)),
+        (512, LARGE_HEADS._replace(heads_in_l2=True)),
+        (
+            math.inf,
+            HopperSettings(2, 64, 3, 2, persistent=False, heads_in_l2=True, lazy_rescale=True),
+        ),
     ),
 }
 """(head_dim, whether causal) -> (the longest keys, settings)."""
@@ -114,7 +115,7 @@ last one, which is another kernel."""
 FEW_QUERIES = {
     64: HopperSettings(0, 128, 2),
     128: HopperSettings(0, 64, 2),
-    256: HopperSettings(1, 64, 2, persistent=False, out_in_q=True),
+    256: HopperSettings(1, 64, 2, persistent=False),
 }
 """head_dim -> settings where one warp group takes all queries of a head."""
 

@@ -55,7 +55,7 @@ def take_and_copy(
     O = own.output(i - 1, P, O)
     S = warpgroup_mma_wait(1, deps=[S])  # all but the last product have ended
     copy_keys(own.k_ring, k_desc, batch, key_head, i + own.k_ring.SLOTS, n, BLOCK_N)
-    P, m, l, alpha = own.softmax(S, m, l, (n - 1 - i) * BLOCK_N, MASKED)  # while O is computed
+    P, m, l, alpha, _ = own.softmax(S, m, l, (n - 1 - i) * BLOCK_N, MASKED)  # while O is computed
     O = warpgroup_mma_wait(0, deps=[O])
     copy_keys(own.v_ring, v_desc, batch, key_head, i - 1 + own.v_ring.SLOTS, n, BLOCK_N)
     return own.operand(P), own.rescale(O, alpha), m, l
@@ -104,11 +104,11 @@ def small_kernel(
     l = lane_sums(gl.zeros([ROWS, BLOCK_N], gl.float32, S_LAYOUT))
     O = gl.zeros([ROWS, D], gl.float32, O_LAYOUT)
     q = q_ring.wait_full(0, [ROWS, D])
-    own = Consumer(q, k_ring, v_ring, schedule, first_query, scale_log2, ROWS, D)
+    own = Consumer(q, k_ring, v_ring, schedule, first_query, scale_log2, ROWS, D, False)
     if n > 0:
         S = warpgroup_mma_wait(0, deps=[own.scores(0)])
         copy_keys(k_ring, k_desc, batch, key_head, KEY_SLOTS, n, BLOCK_N)
-        P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
+        P, m, l, _, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
         P = own.operand(P)
         if IS_CAUSAL:  # otherwise only the first tile can need a mask
             for i in range(1, masked):

@@ -69,6 +69,19 @@ class Block(OnlyKnown):
         """The same elements in another shape, and in a layout that only a compiler works out."""
         return Block(self.values().reshape([int(size) for size in shape]), self.dtype)
 
+    def permute(self, order: Shape) -> "Block":
+        """The axes in another order, and a layout that only a compiler works out."""
+        return Block(self.values().transpose([int(axis) for axis in order]), self.dtype)
+
+    def split(self) -> "tuple[Block, Block]":
+        """The two halves along the last axis, which has two elements."""
+        values = self.values()
+        if values.ndim == 0 or values.shape[-1] != 2:
+            raise SimulationError(
+                f"split takes a block whose last axis has 2 elements; the shape is {self.shape}."
+            )
+        return Block(values[..., 0], self.dtype), Block(values[..., 1], self.dtype)
+
     def __getitem__(self, key: Key) -> "Block":
         return Block(self.values()[key], self.dtype, expanded_layout(self.layout, key))
 

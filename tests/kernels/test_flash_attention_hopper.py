@@ -50,7 +50,12 @@ WAYS = {
     "three in turns": HopperSettings(3, 64, 2, in_turns=True),
     "the next Q early": OVERLAPPED._replace(in_turns=True, query_slots=2),
     "a program for each tile": OVERLAPPED._replace(persistent=False),
-    "the output through Q's buffer": OVERLAPPED._replace(out_in_q=True),
+    "the output in halves": OVERLAPPED._replace(out_halves=True),
+    "rescaled where a maximum has grown far": OVERLAPPED._replace(lazy_rescale=True),
+    "one after the other, rescaled where a maximum has grown far": OVERLAPPED._replace(
+        overlap=False, lazy_rescale=True
+    ),
+    "fewer slots of K than of V": HopperSettings(2, 64, 3, 2),
     "heads side by side": OVERLAPPED._replace(heads_in_l2=True),
     "shortest first": OVERLAPPED._replace(longest_first=False),
     "small programs": HopperSettings(0, 64, 2),

@@ -16,10 +16,18 @@ from course.gpus import measured
 from course.gpus.recorded import Recorded
 from course.verifying.api import verify
 
-from . import attention_timeline, gpu_reports, kernel_metrics, ncu_counters, step_profile
+from . import (
+    attention_power,
+    attention_timeline,
+    gpu_reports,
+    kernel_metrics,
+    ncu_counters,
+    step_profile,
+)
 from .source_hash import code_hash
 
 OBSERVED: dict[str, Callable[[], Recorded]] = {
+    "attention_power.json": attention_power.measure,
     "attention_timeline.json": attention_timeline.measure,
     "programs.json": observe,
     "sectors.json": ncu_counters.compare,

@@ -39,6 +39,7 @@ CONTAINERS = {
     "take_and_copy",
     "copy_keys",
     "copy_first_keys",
+    "start_output",
 }
 """Functions that call these."""
 

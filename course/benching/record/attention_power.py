@@ -1,0 +1,186 @@
+"""The power of attention with large heads: Nsight Compute's counters, and the clock under load.
+
+    python -m course.benching.record.attention_power folder
+
+writes folder/attention_power.json; it needs `ncu`, the right to use the counters, and nvidia-smi.
+A card that reaches its power limit lowers its clock, so a kernel that takes fewer cycles may take
+no less time. The clock and the power are read while launches follow each other without a gap.
+"""
+
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import cast
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+from course.benching.api import require_gpu
+from course.benching.attention_power import FILE, AttentionPower, Load
+from course.errors import CourseError
+from course.files import write_whole
+from course.gpus.recorded import this_machine
+from course.gpus.turn import gpu_turn
+from kernels import flash_attention_hopper_launch as launching
+from kernels.flash_attention_hopper import attention_kernel
+from kernels.flash_attention_hopper_launch import flash_attention_hopper
+from kernels.flash_attention_hopper_settings import LARGE_HEADS
+
+from .nsight import counters
+from .source_hash import code_hash
+
+MODULE = "course.benching.record.attention_power"
+BATCH, HEADS, LENGTH, HEAD_DIM = 2, 8, 8192, 256
+METRICS = {
+    "cycles": "gpc__cycles_elapsed.max",
+    "instructions": "sm__inst_executed.sum",
+    "tensor_percent": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+}
+ROUNDS, ROUND_S, WARM_S = 3, 1.5, 0.5
+"""Each way runs for so many seconds, and in turn with the others. The first of them are for the
+clock to settle."""
+MOST_ERROR = 1e-3
+"""Of float16, relative to the norm of what float32 gives."""
+
+Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def _cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        return scaled_dot_product_attention(q, k, v)
+
+
+SETTINGS = {
+    "rescaled always": LARGE_HEADS._replace(lazy_rescale=False),
+    "rescaled where needed": LARGE_HEADS,
+}
+WAYS: dict[str, Attention] = {"cuDNN": _cudnn} | {
+    name: cast(Attention, partial(flash_attention_hopper, settings=settings))
+    for name, settings in SETTINGS.items()
+}
+
+
+def _inputs() -> list[torch.Tensor]:
+    generator = torch.Generator("cuda").manual_seed(0)
+    shape = (BATCH, HEADS, LENGTH, HEAD_DIM)
+    return [
+        torch.randn(shape, device="cuda", dtype=torch.float16, generator=generator) for _ in "qkv"
+    ]
+
+
+def measure() -> AttentionPower:
+    """Count and time every way to compute the same.
+
+    Raises CourseError without a GPU that the kernel runs on, without `ncu` or nvidia-smi, and where
+    a result is wrong.
+    """
+    require_gpu()
+    q, k, v = _inputs()
+    if not launching.available(q):
+        raise CourseError("The power of attention needs a GPU of compute capability 9.0.")
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+        right = scaled_dot_product_attention(q.float(), k.float(), v.float())
+    for name, attention in WAYS.items():
+        error = (attention(q, k, v).float() - right).norm() / right.norm()
+        if not error < MOST_ERROR:  # also where it is NaN
+            raise CourseError(f"Attention by {name!r} is wrong, so nothing was recorded.")
+    table = counters(MODULE, list(METRICS.values()), len(WAYS))
+    runs = defaultdict(list)
+    with gpu_turn("the power of attention", say=lambda _: None):
+        for _ in range(ROUNDS):
+            for name, attention in WAYS.items():
+                runs[name].append(_in_a_row(partial(attention, q, k, v)))
+    loads = {}
+    for (name, run), values in zip(runs.items(), table, strict=True):
+        ms, mhz, watts = map(mean, zip(*run, strict=True))
+        loads[name] = Load(
+            cycles=int(values[METRICS["cycles"]]),
+            instructions=int(values[METRICS["instructions"]]),
+            tensor_percent=values[METRICS["tensor_percent"]],
+            ms=ms, mhz=mhz, watts=watts,
+        )  # fmt: skip
+    return AttentionPower(
+        machine=this_machine(),
+        source_hash=code_hash([attention_kernel]),
+        head_dim=HEAD_DIM, length=LENGTH, heads=BATCH * HEADS,
+        loads=loads,
+    )  # fmt: skip
+
+
+def _in_a_row(launch: Callable[[], object]) -> tuple[float, float, float]:
+    """Milliseconds of a launch, MHz and watts, while launches follow each other without a gap."""
+    _launch_for(WARM_S, launch)
+    query = ["--query-gpu=clocks.sm,power.draw.instant", "--format=csv,noheader,nounits"]
+    try:
+        smi = subprocess.Popen(
+            ["nvidia-smi", f"--id={torch.cuda.current_device()}", *query, "--loop-ms=25"],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        raise CourseError("nvidia-smi is not on the path: it reads clock and power.") from error
+    try:
+        ms = _launch_for(ROUND_S, launch)
+    finally:
+        smi.kill()
+        said, _ = smi.communicate()
+    return ms, *samples(said)
+
+
+def _launch_for(seconds: float, launch: Callable[[], object]) -> float:
+    """Milliseconds of a launch, of those that begin within so many seconds."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begun, launches = time.monotonic(), 0
+    start.record()
+    while time.monotonic() - begun < seconds:
+        for _ in range(20):
+            launch()
+        launches += 20
+        torch.cuda.synchronize()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / launches
+
+
+def samples(said: str) -> tuple[float, float]:
+    """The means of what nvidia-smi says, MHz and watts, a line for each sample.
+
+    Raises CourseError where there is no whole line of numbers.
+    """
+    rows = []
+    for line in said.splitlines():
+        try:
+            mhz, watts = map(float, line.split(","))
+        except ValueError:  # the last line may be cut off; "[N/A]" on a card that has no sensor
+            continue
+        rows.append((mhz, watts))
+    if not rows:
+        raise CourseError("nvidia-smi says neither clock nor power of this GPU.")
+    mhz, watts = map(mean, zip(*rows, strict=True))
+    return mhz, watts
+
+
+def _launch_all() -> None:
+    """Launch each once, compiled before, under the profiler's eyes."""
+    q, k, v = _inputs()
+    for attention in WAYS.values():
+        attention(q, k, v)
+        torch.cuda.synchronize()
+        torch.cuda.cudart().cudaProfilerStart()
+        attention(q, k, v)
+        torch.cuda.synchronize()
+        torch.cuda.cudart().cudaProfilerStop()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        result = measure()
+        print(result)
+        write_whole(Path(sys.argv[1]) / FILE.name, result.to_json())
+    else:
+        _launch_all()
