@@ -51,6 +51,8 @@ def test_a_softmax_down_the_columns_wastes_sectors_twice_and_its_store_counts_mo
 def test_behind_the_sectors_stand_spills_and_eight_warps_mend_them(lesson):
     told = softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32)
     assert told.causes == ["spills"] and "num_warps=8, with which nothing spills" in str(told)
+    assert "spilled to memory, with 32 registers per thread" in str(told)
+    assert "The report says 32" in Lesson("08").flat
     mended = softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32, num_warps=8)
     assert mended.causes == [] and mended.work.longest[0] == "memory"
     assert 1024 * 32 // (4 * 32) == 256
