@@ -104,15 +104,16 @@ import triton.language as tl
 # Why this order? The first question is about the whole GPU: if 100 of 132 multiprocessors have
 # nothing to do, it does not matter how the others load. The next two are about bytes, since most
 # kernels wait for memory, and **c** stands before **b** because lanes that lie apart make narrow
-# loads as well. The last three are about what happens inside one program. Only when all six are
-# answered is it time to try settings, because now you know that they do not hide anything.
+# loads as well. Look at the address to tell them apart: narrow loads of neighbors ask for the same
+# sectors again, so `cost` counts more than the least there too. The last three are about what
+# happens inside one program. Only when all six are answered is it time to try settings.
 #
 # `diagnose` asks all six at once, and rarer ones: programs that are too small, too many registers
 # or instructions, bytes that many programs load. It compiles the kernel, follows some of its
 # programs in the interpreter, counts, and then *sorts*: for each cause it estimates how long the
-# launch would take without it, and the one that gains most comes first. That order is worth having,
-# because the parts of a GPU work side by side. The part that takes longest sets the time, and
-# fixing anything else changes nothing that you could measure.
+# launch would take without it, and the one that gains most comes first. The parts of a GPU work
+# side by side, so the one that takes longest sets the time, and fixing anything else changes
+# nothing that you could measure.
 
 # %% [markdown]
 # ## One slow kernel
@@ -196,10 +197,10 @@ diagnose(tiles_kernel, (n_cols // 32,), big, big, n_rows, n_cols, **sizes, targe
 # %% [markdown]
 # The wasted sectors are gone, and what came up behind them is a cause of another kind: **d**. A
 # program has 32 times as many elements as before and still 4 warps, so a thread would have to hold
-# 256 of them, and it has 255 registers at most. (The report says 32: where values cannot fit in any
-# case, NVIDIA's assembler may keep most of them in memory.) Fixing one cause lets the next one
-# show, and so the last step of the method is to count again. `diagnose` has tried the cure that it
-# offers: it compiled the kernel with 8 warps, and nothing spilled.
+# 256 of them, and it has 255 registers at most. (The report says 32: as in lesson 03, the assembler
+# gave up and keeps them in memory.) Fixing one cause lets the next one show, and so the last step
+# of the method is to count again. `diagnose` has tried the cure that it offers: it compiled the
+# kernel with 8 warps, and nothing spilled.
 
 # %%
 diagnose(tiles_kernel, (n_cols // 32,), big, big, n_rows, n_cols, **sizes, num_warps=8, target="H200")
@@ -370,9 +371,9 @@ check("08.2", answer)
 #
 # *Routes: all*
 #
-# All of this was counted and estimated. At some point you have to measure, and a profiler answers
-# two questions that no count answers. Which kernel of a whole program takes the time? And what is a
-# GPU busy with while one kernel runs?
+# All of this was counted and estimated. A profiler measures, and answers two questions that no
+# count does. Which kernel of a whole program takes the time? And what is a GPU busy with while one
+# kernel runs?
 #
 # **Proton** answers the first. It is the profiler that Triton brings along. You mark parts of a
 # program with scopes, and it makes a tree of them, with the kernels as leaves:
@@ -474,8 +475,8 @@ metrics
 # kernel waits for. ("Warps there" is no such part.) In the second column memory and L2 are busy,
 # but look at what with: more sectors go to spills than to the matrix. `diagnose` had counted these
 # 18,776,064 too: it expected 174 us, and the kernel took 203. From the third kernel it expected 32
-# us, and that took 51. On a GPU `diagnose` would have told you, because it measures there, and says
-# so where the estimate explains less than 70 % of the time.
+# us, and that took 51. On a GPU `diagnose` measures, and says so where the estimate explains less
+# than 70 % of the time.
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
 # cause, and still no part of the GPU is above 66 %. Then look at the last of the five: 12 % of the
@@ -488,7 +489,7 @@ metrics
 # The roofline shows the first and the third kernel. It says "bound by memory" of the first, because
 # it counts the bytes that were asked for. Only `diagnose` and the counters see the sectors around
 # them. Both do the same operations for the same bytes, so one stands straight above the other. (The
-# cell takes a while: it follows both launches.)
+# cell takes a while.)
 
 # %%
 whole = (big, big, n_rows, n_cols)

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from course import diagnose, gpu_report, kernel_metrics, lower, step_profile
+from course import cost, diagnose, gpu_report, kernel_metrics, lower, step_profile
 from course.benching.kernel_metrics import METRICS, SECTORS, TIME
 from course.diagnosing.result import EXPLAINED
 from course.lessons.source import ROOT
@@ -86,6 +86,11 @@ def test_a_length_from_memory_makes_loads_narrow(lesson):
         for kernel in (lesson.slow_means_kernel, lesson.means_kernel)
     ]
     assert causes == [["narrow"], []]
+    counted = cost(
+        lesson.slow_means_kernel, (4096,), x, lengths, out, 4096, BLOCK_SIZE=4096, target="H200"
+    )
+    # Narrow loads of neighbors ask for the same sectors again, so `cost` alone would say c.
+    assert "7.81 times the least" in str(counted)
 
 
 def test_a_long_sum_has_two_findings_and_few_programs_comes_first(lesson):
