@@ -20,7 +20,7 @@
 # - write a kernel's signature and its grid, and say what breaks where one of them is wrong,
 # - check, byte by byte, what the driver is handed,
 # - put several variants of a kernel behind one function, and say which of them a call takes,
-# - tell from what the export reports whether the kernel will be slow, and mend it.
+# - tell from what the export reports whether the kernel will be slow, and fix it.
 #
 # **You need** lessons 01 to 03, lessons 04 to 06 for attention (exercise 07.2 and the sections from
 # "Attention from C++" on), and a C compiler. You need no GPU. There is a place to stop before
@@ -385,7 +385,8 @@ check("07.2", answer)
 # | `-s` | `variants` | the signature, or here a list of them (the tool writes a bool as 1, and not as True) |
 # | `-g` | `grid` | the grid (the tool wants three parts, and takes neither `cdiv` nor names of constants) |
 # | `-on`, `--out-name` | `name` | what the C function is called |
-# | `-o` | `out` | the files' path, up to the hash | | `-w` | `num_warps` | warps per program: 4 if you say nothing here, but **1** in a shell |
+# | `-o` | `out` | the files' path, up to the hash |
+# | `-w` | `num_warps` | warps per program: 4 if you say nothing here, but **1** in a shell |
 # | `-ns` | `num_stages` | the pipeline depth: 3 if you say nothing |
 # | `-t` | `target` | which GPU: "sm_90", or "cuda:90:32" as the tool has it |
 #
@@ -615,7 +616,7 @@ print(first)
 # pipelined: q takes 16,384 bytes of shared memory (128 x 64 x 2), a single tile of keys or values
 # another 16,384, and that is all there is.
 #
-# We mend it in two steps. The spills first: at D = 64, `v3` of lesson 06 takes 8 warps, tiles of
+# We fix it in two steps. The spills first: at D = 64, `v3` of lesson 06 takes 8 warps, tiles of
 # 128 x 64 and 3 stages. And while we are at it, we promise two things. Memory from an allocator
 # begins at a multiple of 16 bytes (a view such as `x[1:]` need not, and will be refused), and the
 # twelve strides of contiguous tensors are multiples of 64 here. The sixth pointer is a buffer that

@@ -9,13 +9,13 @@
 # The usual attempt is to change something and time it again: another block size, more warps, one
 # more stage. There are more combinations than afternoons, and a faster setting hides the cause
 # instead of removing it. This lesson is about the other way: count first, let the count name the
-# cause, mend that one, and count again. For kernels that are wrong or hang it is the same: there
+# cause, fix that one, and count again. For kernels that are wrong or hang it is the same: there
 # are tools that name the line, and you need to have seen their reports once.
 #
 # **By the end you can**
 #
 # - go through a slow kernel in an order that finds the cause early, by hand and with `diagnose`,
-# - mend the six usual causes, and show by a count that the cause is gone,
+# - fix the six usual causes, and show by a count that the cause is gone,
 # - read what Proton and Nsight Compute say, and know which five numbers to look at first,
 # - find an access outside a tensor, a failed assertion and a loop without end on a GPU, and know
 #   what your session can still do after each,
@@ -29,7 +29,7 @@
 # |---|---|
 # | What to ask first | 2 |
 # | One slow kernel | 10 |
-# | Mend one yourself | 25 |
+# | Fix one yourself | 25 |
 # | What a profiler adds | 10 |
 # | Settings last | 1 |
 # | Wrong on the GPU | 20 |
@@ -84,11 +84,10 @@ import triton.language as tl
 #
 # *Routes: all*
 #
-# Before anything else come two questions that have nothing to do with speed. Is the kernel right?
-# `verify` says so, and a fast kernel that is wrong is worth nothing. And is it slow at all? Only the
-# least possible time can tell: the bytes it must move over the copy roof, or its operations over
-# the roof for these, whichever takes longer. `cost` counts both. A kernel at nine tenths of its
-# roof is done.
+# Before anything else come two questions. Is the kernel right? `verify` says so, and a fast kernel
+# that is wrong is worth nothing. And is it slow at all? Only the least possible time can tell: the
+# bytes it must move over the copy roof, or its operations over the roof for these, whichever takes
+# longer. `cost` counts both. A kernel at nine tenths of its roof is done.
 #
 # If it is slow, ask these, in this order. You know the first four from lesson 03, and they keep
 # their letters.
@@ -105,15 +104,16 @@ import triton.language as tl
 # Why this order? The first question is about the whole GPU: if 100 of 132 multiprocessors have
 # nothing to do, it does not matter how the others load. The next two are about bytes, since most
 # kernels wait for memory, and **c** stands before **b** because lanes that lie apart make narrow
-# loads as well. The last three are about what happens inside one program. Only when all six are
-# answered is it time to try settings, because now you know that they do not hide anything.
+# loads as well. Look at the address to tell them apart: narrow loads of neighbors ask for the same
+# sectors again, so `cost` counts more than the least there too. The last three are about what
+# happens inside one program. Only when all six are answered is it time to try settings.
 #
 # `diagnose` asks all six at once, and rarer ones: programs that are too small, too many registers
 # or instructions, bytes that many programs load. It compiles the kernel, follows some of its
 # programs in the interpreter, counts, and then *sorts*: for each cause it estimates how long the
-# launch would take without it, and the one that gains most comes first. That order is worth having,
-# because the parts of a GPU work side by side. The part that takes longest sets the time, and
-# mending anything else changes nothing that you could measure.
+# launch would take without it, and the one that gains most comes first. The parts of a GPU work
+# side by side, so the one that takes longest sets the time, and fixing anything else changes
+# nothing that you could measure.
 
 # %% [markdown]
 # ## One slow kernel
@@ -169,9 +169,9 @@ diagnose(columns_kernel, (n_cols,), big, big, n_rows, n_cols, BLOCK_ROWS=1024, t
 
 # %% [markdown]
 # Each finding has its number, its line, the reason, and a change to try. Read the gains with care:
-# each is what *this* change alone would gain. Mending the store helps most, and the load seems to
+# each is what *this* change alone would gain. Fixing the store helps most, and the load seems to
 # matter little, but only because the L2 cache takes several times as long for a scattered store as
-# for a scattered load, and the store would still hold up everything. You would mend both, and here
+# for a scattered load, and the store would still hold up everything. You would fix both, and here
 # one change does: let the program take 32 columns side by side, with the last index of the block
 # along the row.
 
@@ -197,21 +197,22 @@ diagnose(tiles_kernel, (n_cols // 32,), big, big, n_rows, n_cols, **sizes, targe
 # %% [markdown]
 # The wasted sectors are gone, and what came up behind them is a cause of another kind: **d**. A
 # program has 32 times as many elements as before and still 4 warps, so a thread would have to hold
-# 256 of them. That is normal. Mending one cause lets the next one show, and so the last step of the
-# method is to count again. `diagnose` has tried the cure that it offers: it compiled the kernel
-# with 8 warps, and nothing spilled.
+# 256 of them, and it has 255 registers at most. (The report says 32: as in lesson 03, the assembler
+# gave up and keeps them in memory.) Fixing one cause lets the next one show, and so the last step
+# of the method is to count again. `diagnose` has tried the cure that it offers: it compiled the
+# kernel with 8 warps, and nothing spilled.
 
 # %%
 diagnose(tiles_kernel, (n_cols // 32,), big, big, n_rows, n_cols, **sizes, num_warps=8, target="H200")
 
 # %% [markdown]
 # "No rule found a cause" and an estimate in which memory takes longest: by the estimate, the kernel
-# now waits for nothing but its own bytes. It does not promise that the kernel is fast. It says that
-# none of the six causes is there. If the GPU still takes much longer than estimated, `diagnose`
-# says so where it can measure, and then the profilers further down have to help.
+# now waits for nothing but its own bytes. That is no promise that the kernel is fast. If the GPU
+# still takes much longer than estimated, `diagnose` says so where it can measure, and then the
+# profilers further down have to help.
 
 # %% [markdown]
-# ## Mend one yourself
+# ## Fix one yourself
 #
 # *Routes: all*
 #
@@ -370,11 +371,11 @@ check("08.2", answer)
 #
 # *Routes: all*
 #
-# All of this was counted and estimated. At some point you have to measure, and a profiler answers
-# two questions that no count answers. Which kernel of a whole program takes the time? And what is a
-# GPU busy with while one kernel runs?
+# All of this was counted and estimated. A profiler measures, and answers two questions that no
+# count does. Which kernel of a whole program takes the time? And what is a GPU busy with while one
+# kernel runs?
 #
-# Start with the first. **Proton** is the profiler that Triton brings along. You mark parts of a
+# **Proton** answers the first. It is the profiler that Triton brings along. You mark parts of a
 # program with scopes, and it makes a tree of them, with the kernels as leaves:
 #
 # ```python
@@ -391,7 +392,8 @@ check("08.2", answer)
 # under a name that ends in a version, so make a link to it.) Here is the tree of a training step
 # that was recorded on an H200: attention, matrix products and softmax are the course's kernels, the
 # rest is PyTorch's. It trains the last layer of a language model. The gradient of its loss by the
-# logits is the softmax of the logits, minus 1 at each token's target.
+# logits is the softmax of the logits, minus 1 at each token's target. Each line has its time, its
+# share of the step and its number of kernels.
 
 # %% tags=["nbval-check-output"]
 profile = step_profile()
@@ -411,7 +413,7 @@ print(profile.tree("in place"))
 
 # %% [markdown]
 # One line of Python, and the step takes 1,039 us in place of 1,845. So look at the tree before you
-# look at a kernel. And before you start on a kernel, work out what there is to gain.
+# look at a kernel, and work out what there is to gain.
 
 # %% [markdown]
 # ### Exercise 08.9 · Twice as fast (stretch)
@@ -445,11 +447,12 @@ check("08.9", percent)
 # ncu --clock-control none --metrics gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,… python script.py
 # ```
 #
-# This is what it said of the softmax down the columns, recorded with the three kernels from above.
-# The names of the metrics are in `kernel_metrics().launches`. The first five rows are the five to
-# look at. The sectors are there so that you can compare them with what `diagnose` counted without a
-# GPU. The last two rows are a time without the profiler, which is never quite the same, and the
-# least bytes divided by that time.
+# This is what it said of the softmax down the columns, recorded with the three kernels from above:
+# a column per program, then tiles of 32 columns with 4 warps and with 8. The names of the metrics
+# are in `kernel_metrics().launches`. The first five rows are the five to look at. The sectors are
+# there so that you can compare them with what `diagnose` counted without a GPU. The last two rows
+# are a time without the profiler, which is never quite the same, and the least bytes divided by
+# that time.
 #
 # **Predict:** in which row will you find out what the first kernel was waiting for, the one with a
 # column per program?
@@ -472,8 +475,8 @@ metrics
 # kernel waits for. ("Warps there" is no such part.) In the second column memory and L2 are busy,
 # but look at what with: more sectors go to spills than to the matrix. `diagnose` had counted these
 # 18,776,064 too: it expected 174 us, and the kernel took 203. From the third kernel it expected 32
-# us, and that took 51. On a GPU `diagnose` would have told you, because it measures there, and says
-# so where the estimate explains less than 70 % of the time.
+# us, and that took 51. On a GPU `diagnose` measures, and says so where the estimate explains less
+# than 70 % of the time.
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
 # cause, and still no part of the GPU is above 66 %. Then look at the last of the five: 12 % of the
@@ -483,10 +486,10 @@ metrics
 # The change to try is a narrower tile, so that two or three programs share a multiprocessor. There
 # is room: a copy moves 4.2 TB/s, and the last row says 2.6.
 #
-# The roofline shows the first and the third kernel under the roofs. It says "bound by memory" of
-# the first, because it counts the bytes that were asked for. Only `diagnose` and the counters see
-# the sectors around them. Both do the same operations for the same bytes, so one stands straight
-# above the other. (The cell takes a while: it follows both launches.)
+# The roofline shows the first and the third kernel. It says "bound by memory" of the first, because
+# it counts the bytes that were asked for. Only `diagnose` and the counters see the sectors around
+# them. Both do the same operations for the same bytes, so one stands straight above the other. (The
+# cell takes a while.)
 
 # %%
 whole = (big, big, n_rows, n_cols)
@@ -500,7 +503,7 @@ draw.roofline(metrics.timed({"a column": slow, "32, 8 warps": fast}))
 # *Routes: all*
 #
 # When no cause is left, settings are what remains: block sizes, `num_warps`, `num_stages`. Lesson
-# 04 showed how `@triton.autotune` tries them. In practice, five things decide whether it helps.
+# 04 showed how `@triton.autotune` tries them. Five things decide whether it helps.
 #
 # - *Few configurations.* Each costs a compilation once, and an eighth of a second of launches for
 #   every new value of the key. Start from the one that you would choose by counting, and vary one
@@ -553,8 +556,8 @@ check("08.3", reason)
 # *Routes: all*
 #
 # Now for kernels that are wrong. You have met the course's own tools: `verify` and `check` watch
-# every address, `replay` steps through a program. In a code base of your own, with the real data
-# and on a real GPU, a kernel has three ways to speak for itself.
+# every address, `replay` steps through a program. In your own code base, on a real GPU, a kernel
+# has three ways to speak for itself.
 #
 # `tl.static_assert` is checked while the kernel is compiled, so it costs nothing at run time. It can
 # hold anything that is a constant: block sizes, types, options. Use it for what your kernel takes
@@ -616,9 +619,9 @@ gpu_report("printed")
 #
 # `tl.device_assert(condition, message)` is for what depends on data. It is compiled only if the
 # environment has `TRITON_DEBUG=1` when the kernel is compiled, or if the launch says `debug=True`;
-# otherwise it is as if it were not there, and costs nothing. The interpreter does not look at it
-# either. On a GPU a failed assertion names its line, the program (CUDA's *block*) and the thread.
-# After that the GPU is lost to this process, as after the illegal access below.
+# otherwise it is not there, and costs nothing. The interpreter does not look at it either. On a GPU
+# a failed assertion names its line, the program (CUDA's *block*) and the thread. After that the GPU
+# is lost to this process, as after the illegal access below.
 
 # %% tags=["nbval-check-output"]
 gpu_report("assertion")
@@ -712,9 +715,9 @@ print(gpu_report("out of bounds, checked"))
 # 896, so lane 104 is element 1,000, the first that is not there. The line is where the tool saw it,
 # and it can be one too late, as here: the read stands in line 44.
 #
-# The variable in front of the command matters. PyTorch cuts its tensors out of large allocations,
-# and a checker that knows only those sees nothing wrong where one tensor ends and the next begins.
-# With `PYTORCH_NO_CUDA_MEMORY_CACHING=1` each tensor is an allocation of its own.
+# Why the variable in front of the command? PyTorch cuts its tensors out of large allocations, and a
+# checker that knows only those sees nothing wrong where one tensor ends and the next begins. With
+# `PYTORCH_NO_CUDA_MEMORY_CACHING=1` each tensor is an allocation of its own.
 
 # %% [markdown]
 # ### Exercise 08.10 · How many errors? (stretch)
@@ -802,8 +805,7 @@ print(gpu_report("hang"), gpu_report("after the hang"), sep="\n\n")
 
 # %% [markdown]
 # How do you find out *why*? Take a small case and print what should change in the loop: with
-# `tl.device_print("low", low)` you see within a few lines that it stops changing. Or follow it by
-# hand, which for a loop of halves is quick.
+# `tl.device_print("low", low)` you see within a few lines that it stops changing.
 
 # %% [markdown]
 # ### Exercise 08.5 · A range that does not shrink (stretch)
@@ -1071,7 +1073,7 @@ check("08.8", answer)
 # ## Sitting 2: an operation of your own
 #
 # A good place to stop, or to start again. The first sitting was about kernels of others: count,
-# name the cause, mend it, count again, and what to do where a kernel is wrong or hangs.
+# name the cause, fix it, count again, and what to do where a kernel is wrong or hangs.
 #
 # Now you take one operation all the way, as you would one of your own: from a few lines of PyTorch
 # to an operator that a model trains with. It is RMSNorm, which large language models apply twice in
@@ -1180,7 +1182,7 @@ def rms_norm_reference(x, weight):
 # Write the kernel, for `x` in float32 or float16. Rows are `stride_xm` elements apart, and those of
 # `out` lie side by side. Compute in float32; a store rounds. `rstd_ptr` points to one float32 per
 # row. The exercise launches one program per row, and `BLOCK_N` is a power of two that is not below
-# `n_cols`.
+# `n_cols`. `check` looks at `out` and at `rstd`, which it puts beside `out` as one more column.
 
 
 # %%
@@ -1292,10 +1294,10 @@ cost(kernel, (8192,), x, weight, x, rstd, **sizes, target="H200")
 diagnose(kernel, (8192,), x, weight, x, rstd, **sizes, target="H200")
 
 # %% [markdown]
-# At this size there is nothing left that counting could find. Whether the kernel is done, a
-# measurement says. That is worth finding out early, since otherwise you spend an afternoon on warps
-# and stages. But your users will have other sizes. Take the widest rows that somebody may ask for:
-# 32,768 float32.
+# At this size there is nothing left that counting could find. Whether the kernel is done, only a
+# measurement can say. That is worth finding out early, since otherwise you spend an afternoon on
+# warps and stages. But your users will have other sizes. Take the widest rows that somebody may ask
+# for: 32,768 float32.
 
 # %%
 x = torch.empty(4096, 32768, device="meta")
@@ -1844,14 +1846,14 @@ print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
 # you have taken one operation the whole way, from its specification to a gradient and a measurement.
 # Ask yourself:
 #
-# 1. `diagnose` lists two causes, with gains of about 5.5 and 1.2 times. You mend the second one
+# 1. `diagnose` lists two causes, with gains of about 5.5 and 1.2 times. You fix the second one
 #    first. What will you measure?
 #
 # <details>
 # <summary>Answer</summary>
 #
 # Little or nothing. The first cause still sets the time, whatever else gets faster. And the other
-# way round: once the first is mended, the second may gain far more than 1.2 times.
+# way round: once the first is fixed, the second may gain far more than 1.2 times.
 #
 # </details>
 #

@@ -1118,9 +1118,10 @@ check("09.6", attention_kernel)
 # Does it come out like that on a GPU? `simulate` knows who waits for whom, and nothing of how long.
 # The warps themselves can tell. Proton, the profiler of lesson 08, has two functions that a Gluon
 # kernel may call: at `enter_scope("softmax")` and at `exit_scope("softmax")` each warp reads the
-# clock of its multiprocessor and writes down what it read. The course has put such scopes around all
-# that the warps of its fastest kernel do or wait for, ran the steps of this sitting on an H200 at
-# D = 128, and kept what the warps of one multiprocessor wrote. The results were the same to the bit.
+# clock of its multiprocessor and writes down what it read. The course has put such scopes around
+# all that the warps of its fastest kernel do or wait for, ran the steps of this sitting on an H200
+# at D = 128, and kept what the warps of one multiprocessor wrote. The results were the same to the
+# bit. With 33 heads, all 132 multiprocessors get the same number of tiles of queries.
 #
 # Here is the first step, one consumer. Time runs to the right, in cycles. A pale color is a wait for
 # what has the full one, and white is what has no name, such as the arithmetic of the loop. The last
@@ -1134,8 +1135,10 @@ print(timeline.of("one consumer"))
 
 # %% [markdown]
 # You see the loop: wait for the scores, softmax, wait for the output, and again. The producer has
-# asked for the next tiles long before, and spends two thirds of the time waiting for a slot. That is
-# why one warp with 24 registers per thread will do.
+# asked for the next tiles long before, and spends two thirds of the time waiting for a slot. That
+# is why one warp with 24 registers per thread will do. And the 20% that the consumer waits for a
+# tile? Three quarters of it lie before the first product, until Q and the first K have come. After
+# that no such wait takes more than 110 cycles.
 #
 # Now count. The best that can happen is that all of the softmax runs under a product.
 #
@@ -1165,10 +1168,11 @@ for step in ("one consumer", "two consumers", "scores a tile ahead"):
 display(draw.timeline(timeline.of("two consumers")))
 
 # %% [markdown]
-# They go nearly in step. Consumer 1 starts each product 500 to 700 cycles after consumer 0, which is
-# about what one product takes, and a softmax takes twice as long. So for more than half of its
-# softmax each has the other one in it too. Chance does not undo that: neither gets far ahead, since a
-# slot is filled again only when both have given it back.
+# They go nearly in step. Consumer 1 starts each product 500 to 700 cycles after consumer 0, which
+# is about what one product takes, and a softmax takes twice as long. So while one computes its
+# softmax, the other is in its own for more than half of that time, and nobody multiplies. Chance
+# does not undo that: neither gets far ahead, since a slot is filled again only when both have given
+# it back.
 #
 # With the scores a tile ahead nobody needs the luck.
 
@@ -1231,12 +1235,12 @@ for length in (512, 1024, 4096):
 
 # %% [markdown]
 # At short lengths small tiles win twice. They compute less that is hidden, and there are more of
-# them, so that every multiprocessor has one. That is why the course's kernel has a second form, for
-# short sequences, and under a causal mask at D = 64 for all: [one warp
-# group](../kernels/flash_attention_hopper_small.py) with 64 queries that asks for its own copies,
-# with several programs per multiprocessor and no partition at all. While one program computes
-# powers, another one multiplies.
-# Here are four that shared a multiprocessor, with 512 keys.
+# them, so that every multiprocessor has one. That is why the course's kernel has a second form. It
+# takes it for short sequences, at D = 128 under a causal mask alone, and at D = 64 under a causal
+# mask for all lengths. The form is [one warp group](../kernels/flash_attention_hopper_small.py)
+# with 64 queries that asks for its own copies, with several programs per multiprocessor and no
+# partition at all. While one program computes powers, another one multiplies. Here are four that
+# shared a multiprocessor, with 512 keys.
 
 # %%
 display(draw.timeline(timeline.of("small programs")))
@@ -1454,7 +1458,8 @@ check("09.7", order_kernel)
 # </details>
 
 # %% [markdown]
-# The order of the tiles:
+# The order of the tiles. (`columns` is the number of heads in all batches, and `blocks` the number
+# of tiles of queries per head.)
 #
 # ```python
 # first = number // (self.heads_in_l2 * blocks) * self.heads_in_l2

@@ -16,11 +16,13 @@
 9. A table of minutes under `| section | about minutes |` says what course/lessons/minutes.py
    estimates, and the core of a sitting takes at most 75 minutes.
 10. Where one section says which routes take it, under its heading, all do.
+11. A row of a table has as many cells as the table's head: viewers drop what is beyond.
 """
 
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -88,6 +90,23 @@ def _text_problems(cell: NotebookNode) -> Iterator[str]:
     unfolded = FOLD.sub("", cell.source)
     if re.search(r"</?(details|summary)\b", unfolded):
         yield f"folded text is written as {FOLDED}, each on a line of its own."
+    yield from _table_problems(cell.source)
+
+
+def _table_problems(text: str) -> Iterator[str]:
+    lines = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL).split("\n")
+    columns = 0
+    for line, after in pairwise([*lines, ""]):
+        if not line.startswith("|"):
+            columns = 0
+        elif re.fullmatch(r"[|: -]+", after) and not columns:
+            columns = _cells(line)
+        elif columns and _cells(line) != columns:
+            yield f"a table has {columns} columns, and this row {_cells(line)} cells: {line[:60]}"
+
+
+def _cells(row: str) -> int:
+    return len(re.split(r"(?<!\\)\|", row.strip().strip("|")))
 
 
 def _tag_problems(cell: NotebookNode) -> Iterator[str]:

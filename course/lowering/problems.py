@@ -16,6 +16,7 @@ from course.isolate.border import InChild
 from course.isolate.function_source import Definition
 from course.triton_internals.errors import CompileError
 
+from .gluon_refusals import plainer
 from .kernel_reference import AsText, InFile
 from .locations import READERS, Frame
 from .request import Request
@@ -100,7 +101,7 @@ def first_sentence(reason: str) -> str:
     ptxas = r"ptxas[\w-]* [^;]*; (?:error|fatal) *: (.*?)(?= ptxas| Repro|$)"
     if match := re.search(ptxas, reason):
         return f"ptxas says: {match[1].strip().rstrip('.')}."
-    return reason.split(". ")[0].rstrip(".") + "."
+    return plainer(reason.split(". ")[0].rstrip(".") + ".")
 
 
 def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -186,8 +187,14 @@ _TWO_LAYOUTS = (
     "this block was given no layout, or an AutoLayout, and meets blocks of two layouts; give it "
     "one of them, and convert it with gl.convert_layout for the other"
 )
+_OTHER_WARPS = (
+    r"the layout \1 does not fit: its warps must multiply to those that run it (the num_warps of "
+    r"the launch, 4 by default, or the partition's), and its threads per warp to the hardware's, "
+    r"32 on NVIDIA's"
+)
 _MEANINGS = (
     (r"'[\w.]+' op Failed to infer return type", _NO_LAYOUT),
+    (r"Result has an invalid layout: (#ttg\.blocked<.*>)", _OTHER_WARPS),
     (r"'[\w.]+' op found conflicting encodings for value", _TWO_LAYOUTS),
     (
         r"'math\.(\w+)' op operand #\d+ must be floating-point-like.*",

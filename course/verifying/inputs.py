@@ -72,7 +72,7 @@ VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "near the minimum": lambda drawn: _near(drawn, torch.finfo(drawn.dtype).min),
     "share": _shares,
     # As the sum of exp(x - maximum) over some elements is.
-    "at least one": lambda drawn: 1 + drawn.abs(),
+    "each at least 1": lambda drawn: 1 + drawn.abs(),
     "some empty": _some_empty,
     # exp of most differences is 0.
     "far apart": lambda drawn: drawn * 1e4,

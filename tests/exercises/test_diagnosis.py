@@ -15,7 +15,7 @@ UNSOLVED = {"    row = number // n_cols\n    scale = tl.load(scale_ptr + row, ma
 @pytest.mark.parametrize("answer", ["c", 3, ("c",), ("c", None, None)])
 def test_anything_but_a_pair_is_no_answer(answer):
     checked = check("03.4", answer)
-    assert checked.verdict == "no answer" and "answer = cause, mended" in str(checked)
+    assert checked.verdict == "no answer" and "answer = cause, fixed" in str(checked)
 
 
 def test_a_letter_that_is_none_is_no_answer():

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from course import diagnose, gpu_report, kernel_metrics, lower, step_profile
+from course import cost, diagnose, gpu_report, kernel_metrics, lower, step_profile
 from course.benching.kernel_metrics import METRICS, SECTORS, TIME
 from course.diagnosing.result import EXPLAINED
 from course.lessons.source import ROOT
@@ -51,6 +51,8 @@ def test_a_softmax_down_the_columns_wastes_sectors_twice_and_its_store_counts_mo
 def test_behind_the_sectors_stand_spills_and_eight_warps_mend_them(lesson):
     told = softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32)
     assert told.causes == ["spills"] and "num_warps=8, with which nothing spills" in str(told)
+    assert "spilled to memory, with 32 registers per thread" in str(told)
+    assert "The report says 32" in Lesson("08").flat
     mended = softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32, num_warps=8)
     assert mended.causes == [] and mended.work.longest[0] == "memory"
     assert 1024 * 32 // (4 * 32) == 256
@@ -84,6 +86,11 @@ def test_a_length_from_memory_makes_loads_narrow(lesson):
         for kernel in (lesson.slow_means_kernel, lesson.means_kernel)
     ]
     assert causes == [["narrow"], []]
+    counted = cost(
+        lesson.slow_means_kernel, (4096,), x, lengths, out, 4096, BLOCK_SIZE=4096, target="H200"
+    )
+    # Narrow loads of neighbors ask for the same sectors again, so `cost` alone would say c.
+    assert "7.81 times the least" in str(counted)
 
 
 def test_a_long_sum_has_two_findings_and_few_programs_comes_first(lesson):

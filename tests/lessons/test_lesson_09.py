@@ -88,12 +88,12 @@ TIMES = attention_timeline()
 WATCHED = LESSON.text.split("## Watch the warps")[1].split("\n## ")[0]
 
 
-def consumers(step, state, program=0):
+def consumers(step, state, program=0, warps=(0, 4)):
     """(start, end) of each span of a state, of the first warps of both consumers."""
     spans = TIMES.of(step).spans
     return [
         [(span.start, span.end) for span in spans[program, warp] if span.state == state]
-        for warp in (0, 4)
+        for warp in warps
     ]
 
 
@@ -110,6 +110,39 @@ def test_the_producer_waits_for_a_slot_two_thirds_of_the_time():
         2 / 3, abs=0.02
     )
     assert "two thirds of the time waiting for a slot" in " ".join(WATCHED.split())
+
+
+def test_the_consumer_waits_for_tiles_mostly_before_its_first_product():
+    (waiting,) = consumers("one consumer", "wait for a tile", warps=(0,))
+    (starts,) = consumers("one consumer", "start a product", warps=(0,))
+    waits = {begin: end - begin for begin, end in waiting}
+    before = sum(cycles for begin, cycles in waits.items() if begin < starts[0][0])
+    assert before / sum(waits.values()) == pytest.approx(3 / 4, abs=0.01)
+    assert max(cycles for begin, cycles in waits.items() if begin > starts[0][0]) < 110
+    assert "Three quarters of it lie before the first product" in LESSON.flat
+    share = TIMES.of("one consumer").shares["consumer"]["wait for a tile"]
+    assert f"the {share:.0%} that the consumer waits for a tile" in LESSON.flat
+
+
+def test_each_multiprocessor_has_the_same_number_of_tiles_of_queries():
+    assert "With 33 heads, all 132 multiprocessors get the same" in LESSON.flat
+    for name in ("one consumer", "two consumers", "scores a tile ahead", "consumers take turns"):
+        launch = TIMES.of(name).launch
+        assert launch.heads == 33
+        assert launch.heads * launch.length % (132 * STEPS[name].queries) == 0
+
+
+def test_the_form_without_partitions_is_taken_where_the_lesson_says():
+    assert "at D = 128 under a causal mask alone, and at D = 64 under a causal mask" in LESSON.flat
+    small = {
+        (d, causal): [n for n in LENGTHS if hopper_settings(d, causal, n, n).consumers == 0]
+        for d in (64, 128, 256)
+        for causal in (False, True)
+    }
+    assert small[64, True] == list(LENGTHS)
+    for d, causal in ((64, False), (128, True)):
+        assert small[d, causal] and small[d, causal] == list(LENGTHS[: len(small[d, causal])])
+    assert not small[128, False]
 
 
 def test_the_softmax_under_products_is_what_the_answer_works_out():

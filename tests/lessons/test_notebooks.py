@@ -207,6 +207,11 @@ BROKEN = [
         'exercise 05.1 needs a cell check("05.1", answer) after it',
     ),
     ("# # 05 · An example", "# An example", "the first cell must be the title"),
+    (
+        "# # 05 · An example",
+        "# # 05 · An example\n#\n# | a | b |\n# |---|---|\n# | 1 | 2 | | 3 | 4 |",
+        "a table has 2 columns, and this row 5 cells: | 1 | 2 | | 3 | 4 |",
+    ),
 ]
 
 

@@ -13,7 +13,7 @@ from course import lower
 from course.isolate.function_source import Definition
 from course.lowering import worker
 from course.lowering.api import LowerError, lower_file
-from course.lowering.problems import clearer, disk_error
+from course.lowering.problems import clearer, disk_error, first_sentence
 from tests.support import lower_kernels as kernels
 from tests.support.lower_kernels import ADD, line_of
 from tests.support.processes import python_path
@@ -24,6 +24,19 @@ def gluon_kernel(x_ptr):
     of_32_threads: gluon.language.constexpr = gluon.language.BlockedLayout([1], [32], [4], [0])
     places = x_ptr + gluon.language.arange(0, 64, layout=of_32_threads)
     gluon.language.store(places, gluon.language.load(places))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("'warpgroup_mma_accumulator' object has no attribute 'dtype'.", "A product under way"),
+        ("Loop carried variable s changed type, was <class 'x.warpgroup_mma_accumulator'>.",
+         "warpgroup_mma_wait(0, deps=[s])"),
+        ("Loop carried variable s changed type, was int32.", "changed type, was int32."),
+    ],
+)  # fmt: skip
+def test_a_product_that_nobody_has_waited_for_is_named(words, says):
+    assert says in first_sentence(words)
 
 
 def test_what_the_compiler_writes_beside_its_exception_is_said():
@@ -47,6 +60,18 @@ def two_layouts_kernel(x_ptr):
     gluon.language.store(x_ptr + gluon.language.arange(0, 64, layout=wide), zeros)
 
 
+@gluon.jit
+def constant_layout_kernel(x_ptr):
+    layout = gluon.language.BlockedLayout([1], [32], [4], [0])
+    gluon.language.store(x_ptr + gluon.language.arange(0, 64, layout=layout), 1.0)
+
+
+@gluon.jit
+def two_warps_kernel(x_ptr):
+    layout: gluon.language.constexpr = gluon.language.BlockedLayout([1], [32], [2], [0])
+    gluon.language.store(x_ptr + gluon.language.arange(0, 64, layout=layout), 1.0)
+
+
 @triton.jit
 def root_kernel(x_ptr):
     tl.store(x_ptr, tl.sqrt(2))
@@ -57,6 +82,8 @@ def root_kernel(x_ptr):
     [
         (no_layout_kernel, "meets no block whose layout is given", r"i = .*AutoLayout"),
         (two_layouts_kernel, "meets blocks of two layouts", r"zeros = "),
+        (constant_layout_kernel, "write `layout: gl.constexpr = …`", r"layout = .*Blocked"),
+        (two_warps_kernel, "its warps must multiply to those that run it", r"gluon.*store"),
         (root_kernel, "tl.sqrt takes floating-point numbers", r"tl.store\(x_ptr, tl.sqrt"),
     ],
 )

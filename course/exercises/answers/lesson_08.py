@@ -32,7 +32,7 @@ MISTAKES = {
             means="They count on full blocks; the last block of a vector of 1,001 is not full."),
         Mistake("no sigmoid", {"x * tl.sigmoid(x) * y": "x * y"},
             "wrong", "comes out if it is x * y without the sigmoid",
-            means="They mend the offsets and lose a factor of the formula."),
+            means="They fix the offsets and lose a factor of the formula."),
         Mistake("the gate of the other vector", {"tl.sigmoid(x)": "tl.sigmoid(y)"},
             "wrong", "comes out if the sigmoid is that of y",
             means="They take the gate for what gates, and apply the sigmoid to y."),
@@ -154,7 +154,7 @@ MISTAKES = {
     ],
     "08.8": [
         Mistake("the pipeline", {'cause = "a"': 'cause = "e"'}, "wrong", "in one program",
-            means="They mend what is inside the program, while 131 multiprocessors stand idle."),
+            means="They fix what is inside the program, while 131 multiprocessors stand idle."),
         Mistake("a few large blocks", {"4096": "16384"}, "wrong", "it started 19 programs",
             means="They cut the vectors into a few blocks; a GPU wants one for each "
             "multiprocessor at least."),

@@ -26,9 +26,13 @@ MISTAKES = {
             "wrong", "no load of the compiled kernel moves 16 bytes",
             means="They count two bytes per element; a float32 has four."),
         Mistake("warps of another number", {FOUR: "gl.BlockedLayout([4], [32], [8], [0])"},
-            "does not compile", "",
+            "does not compile", "its warps must multiply to those that run it",
             means="They change the number of warps with the layout; it is the launch that says "
             "how many warps there are."),
+        Mistake("no constant", {"layout: gl.constexpr = " + FOUR: "layout = " + FOUR},
+            "does not compile", "A BlockedLayout must be a constant",
+            means="They leave out gl.constexpr; a layout decides what is compiled, so the compiler "
+            "has to know it."),
     ],
     "09.2": [
         Mistake("the parity of the tile", {PHASE: "phase = i & 1\n        # to here"},
@@ -76,14 +80,14 @@ MISTAKES = {
     ],
     "09.4": [
         Mistake("no wait", {WAITED: ""},
-            "does not compile", "Loop carried variable acc changed type",
+            "does not compile", "acc is a product under way, which is no value yet",
             means="They think that a product is done when it was started. Gluon gives a product "
             "under way a type of its own, so here the compiler notices."),
         Mistake("one product left running", {WAITED: WAITED.replace("wait(0", "wait(1")},
             "hazard", "An early refill",
             means="They leave this round's product under way, and fill its buffers again."),
         Mistake("the value thrown away", {WAITED: WAITED.replace("acc = ", "")},
-            "does not compile", "Loop carried variable acc changed type",
+            "does not compile", "take what warpgroup_mma_wait(0, deps=[acc]) returns",
             means="They wait and keep the old name; the value is what the wait returns."),
         Mistake("nothing added up",
             {"acc, is_async=True)": "acc, use_acc=False, is_async=True)"},
@@ -119,7 +123,7 @@ MISTAKES = {
             "during the softmax."),
         Mistake("the output waited for after it is rescaled",
             {OUTPUT + RESCALED: RESCALED.replace("        # to here\n", "") + OUTPUT},
-            "does not compile", "",
+            "does not compile", "and compute with that",
             means="They use a product before its wait has returned it."),
         Mistake("V given back with K",
             {SCORES: SCORES + "        give_back(empty, 2 * i - 1)\n",
@@ -146,6 +150,10 @@ MISTAKES = {
         Mistake("a whole tile too many", {"(sees + 1) // BLOCK_N": "gl.cdiv(sees + 1, BLOCK_N)"},
             "wrong", "At [0, 2]",
             means="They round up; a tile that the first query sees in part needs the mask."),
+        Mistake("the last key forgotten", {"(sees + 1) // BLOCK_N": "sees // BLOCK_N"},
+            "wrong", "128 x 1 float32 and 159 x 1 float32",
+            means="They take the number of the last key for the number of keys, which is one more: "
+            "a tile that ends with it counts as cut."),
         Mistake("as the first query sees", {"gl.cdiv(sees + BLOCK_M, BLOCK_N)":
             "gl.cdiv(sees + 1, BLOCK_N)"},
             "wrong", "At [0, 1]",

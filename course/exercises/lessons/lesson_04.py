@@ -161,7 +161,7 @@ EXERCISES = (
             "the factors are exp(new - old), and must be exp(old - new)": _factors_turned_round,
         },
         cases=tuple(
-            Case((Input((2, n), values=values), Input((2, n), values="at least one")), seed=n)
+            Case((Input((2, n), values=values), Input((2, n), values="each at least 1")), seed=n)
             for n, values in ((40, "normal"), (32, "far apart"), (50, "some empty"), (1, "normal"))
         ),
         launch=_merge,

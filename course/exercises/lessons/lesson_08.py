@@ -255,7 +255,9 @@ EXERCISES = (
             b="The rows lie together and begin at multiples of 16, but the mask compares with a "
             "number from memory, of which the compiler knows nothing. It must be able to stop "
             "after any element, so it loads them one by one.",
-            c="The lanes of a warp load neighbors: `cost` counts no more sectors than it must.",
+            c="The lanes of a warp load neighbors: `cols` is added to the address as it is. `cost` "
+            "counts nearly 8 times the least, since 8 narrow loads ask for each sector, one after "
+            "another.",
             d="A thread has 32 elements: `lower` reports no spilled bytes.",
             e=ONE_BY_ONE,
             f=NO_DOT,

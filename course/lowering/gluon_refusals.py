@@ -1,0 +1,29 @@
+"""What Triton's refusals of Gluon mean, where its own words name types that nobody has written."""
+
+import re
+
+REFUSALS = (
+    (
+        r"Loop carried variable (\w+) changed type, .*warpgroup_mma_accumulator.*",
+        r"\1 is a product under way, which is no value yet: take what "
+        r"warpgroup_mma_wait(0, deps=[\1]) returns, before the iteration ends.",
+    ),
+    (
+        r".*warpgroup_mma_accumulator.*",
+        "A product under way is no value yet: take what warpgroup_mma_wait(…, deps=[…]) returns, "
+        "and compute with that.",
+    ),
+    (
+        r"cannot convert (\w+Layout)\(.* to tensor.*",
+        r"A \1 must be a constant: write `layout: gl.constexpr = …`.",
+    ),
+)
+"""Triton's words, and what to do about them."""
+
+
+def plainer(reason: str) -> str:
+    """The refusal in words that say what to do, where it is one of Gluon's that are known."""
+    for words, instead in REFUSALS:
+        if match := re.fullmatch(words, reason):
+            return match.expand(instead)
+    return reason
