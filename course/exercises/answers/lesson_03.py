@@ -89,10 +89,11 @@ MISTAKES = {
     ],
     "03.4": [
         Mistake("narrow loads", {'cause = "c"': 'cause = "b"'}, "wrong", "as a consequence",
-            means="They stop at the first thing that looks bad; narrow loads of neighbors would "
-            "waste no sector."),
+            means="They stop at the first thing that looks bad; here the lanes lie apart, and "
+            "that makes the loads narrow."),
         Mistake("too few programs", {'cause = "c"': 'cause = "a"'}, "wrong", "enough for any GPU",
-            means="They guess at the grid; it has thousands of programs."),
+            means="They guess at the grid; 256 programs are more than an H200 has "
+            "multiprocessors."),
         Mistake("as it was", {
             "row = number // n_cols": "row = number % n_rows\n    col = number // n_rows",
             "x_ptr + number": "x_ptr + row * n_cols + col",
