@@ -14,7 +14,7 @@
 #
 # - write a small kernel and launch it on a tensor,
 # - say which elements each program touches, and keep it away from all others with a mask,
-# - recognize bugs about which you get no message, or which only show on a GPU,
+# - recognize bugs that give no error message, and bugs that show only on a GPU,
 # - stop in the middle of a running kernel and look at its values.
 #
 # **You need** Python and a little PyTorch: the five questions below tell you whether it is enough.
@@ -152,8 +152,8 @@
 # | `float4` loads, by hand | the compiler makes wide loads where it can prove that addresses are aligned |
 # | a lane is a thread's place in its warp | a lane is one place of a block |
 #
-# Two things you will miss: you cannot index a block (`x[3]`), since nobody knows which thread
-# holds that element, and a single lane cannot leave early.
+# Two things you will miss: you cannot index a block (`x[3]`), since its elements are spread over
+# the threads, and a single lane cannot leave early.
 #
 # </details>
 
@@ -686,9 +686,9 @@ apart(halve, interpret=True, typed="p x\np x / 2\nc")
 # GPU, go on to the next section.
 #
 # A name such as `sm_90` is NVIDIA's for a generation of GPUs. Where a row stands for a whole
-# series, whose cards differ, memory and bandwidth are left out. These are NVIDIA's own numbers, so
-# they are not quite those of the picture above, which were asked of the driver and measured. And
-# of the 228 KiB of shared memory there, one program may have 227.
+# series, whose cards differ, memory and bandwidth are left out. These are NVIDIA's own numbers.
+# They differ a little from the picture above, where the sizes come from the driver and the speeds
+# were measured. And of the 228 KiB of shared memory there, one program may have 227.
 
 # %%
 gpu_limits()
