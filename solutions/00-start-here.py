@@ -269,11 +269,12 @@ check("00.3", subtract_kernel)
 # What does a GPU do with those programs, and what makes some kernels slow? For both you need a
 # rough picture of the machine.
 #
-# A GPU is about a hundred **multiprocessors** that share one large memory. NVIDIA calls a
+# A large GPU is about a hundred **multiprocessors** that share one memory. NVIDIA calls a
 # multiprocessor an SM, for streaming multiprocessor. Data starts in **device memory**, travels
-# through the **L2 cache**, which keeps what was used last, and ends up in **registers**: small and
-# very fast storage inside a multiprocessor, where arithmetic happens. A multiprocessor also has
-# **shared memory**, in which the parts of one program exchange values; Triton manages it for you.
+# through the **L2 cache**, which keeps what was used last, and ends up in **registers**: small
+# and very fast storage inside a multiprocessor, where arithmetic happens. A multiprocessor also
+# has **shared memory**, in which the parts of one program exchange values; Triton manages it for
+# you.
 #
 # A kernel's instructions are carried out by **threads**, in groups of 32. Such a group is a
 # **warp**: its 32 threads execute each instruction together, each on its own values.

@@ -166,8 +166,8 @@ for line in ("pid = tl", "offsets = pid", "mask = offsets"):
 # %% [markdown]
 # Your variables are there by name, each with a number where it takes several steps.
 # `tt.make_range` is `tl.arange`. `tt.splat` makes a block out of one number, since both sides of
-# an addition must be blocks. `slt` is "less than, with signs". And `BLOCK_SIZE` is gone: a
-# constexpr is a number by now, 1024.
+# an addition must be blocks. `slt` is "less than" for numbers with a sign. And `BLOCK_SIZE` is
+# gone: a constexpr is a number by now, 1024.
 #
 # What does the compiler know about the arguments? That is in the line that opens the function,
 # `tt.func`.
@@ -517,9 +517,10 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # If you choose SASS in the explorer above, you see one thing more: brackets before each
 # instruction. The hardware does not check whether an operand has arrived, so the assembler, the
 # program that turns PTX into machine code, writes down what to wait for. There are six flags for
-# that. `W2` says that a load raises flag 2 until it has written its registers. A 2 in the first
-# field of a later instruction makes the warp wait for it, and `S04` stalls the warp for 4 cycles.
-# No exercise needs them. But when you ask what a warp waits for, this is where to look.
+# that, which the legend calls barriers. `W2` says that a load raises flag 2 until it has written
+# its registers. A 2 in the first field of a later instruction makes the warp wait for it, and
+# `S04` stalls the warp for 4 cycles. No exercise needs them. But when you ask what a warp waits
+# for, this is where to look.
 #
 # **Predict:** here are three lines of PTX. Which register holds the mask of the load?
 #

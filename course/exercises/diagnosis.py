@@ -28,7 +28,7 @@ class Diagnosis:
     """What counting says against mended code that is right; empty if nothing. It is given the
     code, and never times it."""
 
-    form: ClassVar[str] = "a letter and the mended code, as in `answer = cause, mended`"
+    form: ClassVar[str] = "a letter and the fixed code, as in `answer = cause, fixed`"
 
     @property
     def id(self) -> str:
