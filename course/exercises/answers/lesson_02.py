@@ -163,7 +163,7 @@ MISTAKES = {
         Mistake("a sector a thread", 32, "wrong", "two threads",
             means="They think that each thread fetches a sector of its own; two that are 16 "
             "bytes apart share one."),
-        Mistake("neighbours", 2, "wrong", "8 apart",
+        Mistake("neighbors", 2, "wrong", "8 apart",
             means="They count as if the elements lay side by side; they are 8 apart."),
         Mistake("bytes", 512, "wrong", "bytes",
             means="They stop at the bytes that the warp spans; the question is how many sectors "
@@ -180,7 +180,7 @@ MISTAKES = {
             "and this one is 4 past."),
         Mistake("every second column", "d", "wrong", "(64, 2)",
             means="They think that a stride of 2 can be described; the elements of a row must be "
-            "neighbours."),
+            "neighbors."),
     ],
     "02.6": [
         Mistake("the sum in 16 bits", {

@@ -66,13 +66,13 @@ MISTAKES = {
         }, "false promise", "Program 1 promises by tl.assume what is false",
             means="They think that an assumption makes it so; it is false for the second row "
             "already."),
-        Mistake("a promise of neighbours", {
+        Mistake("a promise of neighbors", {
             "    cols = tl.arange(0, BLOCK_SIZE)":
             "    cols = tl.max_contiguous(tl.arange(0, BLOCK_SIZE) // 2 * 2, 4)",
         }, "false promise",
-            "Program 0 promises by tl.max_contiguous that lane 1 holds the neighbour "
+            "Program 0 promises by tl.max_contiguous that lane 1 holds the neighbor "
             "of what lane 0 holds",
-            means="They promise that lanes are neighbours while half of them repeat: a false "
+            means="They promise that lanes are neighbors while half of them repeat: a false "
             "promise, whatever it gains."),
         Mistake("one stride alone", {"row * stride, 4": "row * 1004, 4"},
             "wrong", "2 x 1,020 float32",
