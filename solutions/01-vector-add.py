@@ -9,7 +9,7 @@
 #
 # **By the end you can**
 #
-# - add vectors of up to two billion elements, of whatever length, as fast as the memory allows,
+# - add vectors of any length up to two billion, as fast as the memory allows,
 # - say which calls share a compiled kernel, and which ones compile again,
 # - work out the fastest that your kernel could possibly be, and see how close it gets,
 # - fuse three operations into one kernel, and prove that it is right.
@@ -725,8 +725,8 @@ cost(add_kernel, (2**16,), x, y, out, 2**26, BLOCK_SIZE=1024, target="H200")
 # %% [markdown]
 # The bytes are the ones you counted, and no sector is wasted. The least time at the bottom is a
 # little shorter than the 190 us that you worked out above. It goes by the 4.8 TB/s that NVIDIA
-# publishes, and no real copy reaches that. It tells you the limit, not how close you are to it. In
-# the brackets stands what memory, the L2 cache and the arithmetic would each take alone.
+# publishes, and no real copy reaches that. It tells you the limit, not how close you are to it. The
+# brackets say how long memory, the L2 cache and the arithmetic would each take alone.
 
 # %% [markdown]
 # ### Measure it

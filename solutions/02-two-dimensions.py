@@ -92,9 +92,9 @@ draw.tiles(5, 6, block_m=4, block_n=4)
 draw.broadcast([0, 1, 2, 3], [0, 1, 2, 3], stride=6)
 
 # %% [markdown]
-# These are the offsets of the first tile of the matrix above. The next kernel is made like that:
-# every program writes its own number into its tile, `10 *` the first coordinate `+` the second
-# `+ 1`.
+# These are the offsets of the first tile of the matrix above. The next kernel computes its offsets
+# like that. So that you can see the tiles, every program writes a number into its own: 10 times its
+# first coordinate, plus the second, plus 1.
 #
 # **Predict:** which program of the grid `(2, 2)` writes a 12, and into which elements of the
 # 5 x 6 matrix?
@@ -164,8 +164,8 @@ print(memory.cpu().numpy())
 # %% [markdown]
 # A missing mask along the columns damages the matrix itself: there are 2s at the start of rows 1,
 # 2 and 3. (Row 4 got two of them as well, but program (1, 0) ran later and wrote its 11 over
-# them.) And row 5, which is no part of a matrix of 5 rows, was written as well. Only because we
-# gave the kernel a larger tensor did nothing else get hurt.
+# them.) And row 5 was written as well, though a matrix of 5 rows has none. It hurt nobody, but
+# only because we gave the kernel a larger tensor.
 #
 # When a result is wrong like this, you want to know who wrote the element. `replay` opens at the
 # program that wrote a given element last, here element [1, 0]. There is a red mark on each element
