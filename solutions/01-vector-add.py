@@ -895,8 +895,8 @@ draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
 # multiprocessor, 128 for each, and that is not quite enough. 1,024 with 4 warps is a safe choice.
 #
 # You can look at what the compiler made of your kernel. Run the cell, then hover over the line that
-# loads `x`: what became of it in an H100's or H200's assembly lights up beside it. (`sm_90` is
-# NVIDIA's name for the generation of these two.) Lesson 03 teaches you to read that.
+# loads `x`: what became of it in PTX, an assembly language of NVIDIA's, lights up beside it. (`sm_90`
+# is NVIDIA's name for the generation of the H100 and H200.) Lesson 03 teaches you to read that.
 
 # %%
 x = torch.empty(98432, device=DEVICE)
