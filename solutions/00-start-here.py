@@ -14,7 +14,7 @@
 #
 # - write a small kernel and launch it on a tensor,
 # - say which elements each program touches, and keep it away from all others with a mask,
-# - recognize bugs about which you get no message, or which only show on a GPU,
+# - recognize bugs that give no error message, and bugs that show only on a GPU,
 # - stop in the middle of a running kernel and look at its values.
 #
 # **You need** Python and a little PyTorch: the five questions below tell you whether it is enough.
@@ -152,8 +152,8 @@
 # | `float4` loads, by hand | the compiler makes wide loads where it can prove that addresses are aligned |
 # | a lane is a thread's place in its warp | a lane is one place of a block |
 #
-# Two things you will miss: you cannot index a block (`x[3]`), since nobody knows which thread
-# holds that element, and a single lane cannot leave early.
+# Two things you will miss: you cannot index a block (`x[3]`), since its elements are spread over
+# the threads, and a single lane cannot leave early.
 #
 # </details>
 
@@ -269,11 +269,12 @@ check("00.3", subtract_kernel)
 # What does a GPU do with those programs, and what makes some kernels slow? For both you need a
 # rough picture of the machine.
 #
-# A GPU is about a hundred **multiprocessors** that share one large memory. NVIDIA calls a
+# A large GPU is about a hundred **multiprocessors** that share one memory. NVIDIA calls a
 # multiprocessor an SM, for streaming multiprocessor. Data starts in **device memory**, travels
-# through the **L2 cache**, which keeps what was used last, and ends up in **registers**: small and
-# very fast storage inside a multiprocessor, where arithmetic happens. A multiprocessor also has
-# **shared memory**, in which the parts of one program exchange values; Triton manages it for you.
+# through the **L2 cache**, which keeps what was used last, and ends up in **registers**: small
+# and very fast storage inside a multiprocessor, where arithmetic happens. A multiprocessor also
+# has **shared memory**, in which the parts of one program exchange values; Triton manages it for
+# you.
 #
 # A kernel's instructions are carried out by **threads**, in groups of 32. Such a group is a
 # **warp**: its 32 threads execute each instruction together, each on its own values.
@@ -686,9 +687,9 @@ apart(halve, interpret=True, typed="p x\np x / 2\nc")
 # GPU, go on to the next section.
 #
 # A name such as `sm_90` is NVIDIA's for a generation of GPUs. Where a row stands for a whole
-# series, whose cards differ, memory and bandwidth are left out. These are NVIDIA's own numbers, so
-# they are not quite those of the picture above, which were asked of the driver and measured. And
-# of the 228 KiB of shared memory there, one program may have 227.
+# series, whose cards differ, memory and bandwidth are left out. These are NVIDIA's own numbers.
+# They differ a little from the picture above, where the sizes come from the driver and the speeds
+# were measured. And of the 228 KiB of shared memory there, one program may have 227.
 
 # %%
 gpu_limits()

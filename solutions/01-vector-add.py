@@ -9,7 +9,7 @@
 #
 # **By the end you can**
 #
-# - add vectors of up to two billion elements, of whatever length, as fast as the memory allows,
+# - add vectors of any length up to two billion, as fast as the memory allows,
 # - say which calls share a compiled kernel, and which ones compile again,
 # - work out the fastest that your kernel could possibly be, and see how close it gets,
 # - fuse three operations into one kernel, and prove that it is right.
@@ -97,8 +97,8 @@ print(out.tolist())
 
 # %% [markdown]
 # The last two are still -1. Program 2 computed the offsets 10 and 11 like any other, and only the
-# mask kept them from being stored. Without it, the program writes into memory that belongs to
-# something else.
+# mask kept it from storing there. If `out` had just ten places, the memory behind them would belong
+# to something else, and without the mask the program would overwrite it.
 #
 # Those three lines (`pid`, `offsets`, `mask`) open nearly every Triton kernel. Write them once
 # yourself.
@@ -387,10 +387,10 @@ print(result)
 assert result.right
 
 # %% [markdown]
-# The last column says how much of the allowed error was used. In float16 and bfloat16 that
-# allowance is little more than the error of one rounding, and somewhat more where numbers are
-# added up, since they may cancel. So a kernel that rounds once stays below 100%. One that rounds
-# after each of several products goes beyond, and is called wrong.
+# The last column says how much of the allowed error was used. In float16 and bfloat16, little more
+# is allowed than the error of one rounding. (Where numbers are added up it is somewhat more: they
+# may nearly cancel, and their rounding errors stay.) So a kernel that rounds once stays below 100%.
+# One that rounds after each of several products goes beyond, and is called wrong.
 #
 # CPU mode leaves some cases to a GPU, and says which: the longest vector, and those in bfloat16
 # whose result is off, because the interpreter itself may be to blame.
@@ -555,7 +555,7 @@ for say_other in (True, False):
 # other call is slow again. Why?
 #
 # A kernel is compiled when it is first called, and again when a call differs in something that the
-# compiler was told. Triton tells it more than you might expect: dtypes, constants, options such as
+# compiler was told. Triton tells it more than you might expect: dtypes, constexprs, options such as
 # `num_warps`; whether each address and each integer is divisible by 16; whether an integer is 1, or
 # needs 64 bits. To compile a kernel for such facts is to **specialize** it. The course's function
 # `specialise` (mind the second s in its name) asks Triton what it would tell the compiler, and
@@ -725,8 +725,8 @@ cost(add_kernel, (2**16,), x, y, out, 2**26, BLOCK_SIZE=1024, target="H200")
 # %% [markdown]
 # The bytes are the ones you counted, and no sector is wasted. The least time at the bottom is a
 # little shorter than the 190 us that you worked out above. It goes by the 4.8 TB/s that NVIDIA
-# publishes, and no real copy reaches that. It tells you the limit, not how close you are to it. In
-# the brackets stands what memory, the L2 cache and the arithmetic would each take alone.
+# publishes, and no real copy reaches that. It tells you the limit, not how close you are to it. The
+# brackets say how long memory, the L2 cache and the arithmetic would each take alone.
 
 # %% [markdown]
 # ### Measure it
@@ -890,12 +890,13 @@ draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
 # Then the curves fall. With 4 warps, 128 threads share a block. At 64 there is half an element per
 # thread, at 1,024 there are 8, and at 32,768 there are 256. As many come from `y`, and together
 # that is twice what a thread has registers for, so a large part is spilled. With 1 warp there are
-# only 32 threads, and a thread has 256 of each at 8,192 already. With 16 warps it has 64 at most,
-# which fit. 1,024 with 4 warps is a safe choice.
+# only 32 threads, and a thread has 256 of each at 8,192 already. With 16 warps it has 64 of each at
+# most, and the curve falls only a little: 512 threads share the 65,536 registers of a
+# multiprocessor, 128 for each, and that is not quite enough. 1,024 with 4 warps is a safe choice.
 #
 # You can look at what the compiler made of your kernel. Run the cell, then hover over the line that
-# loads `x`: what became of it in an H100's or H200's assembly lights up beside it. (`sm_90` is
-# NVIDIA's name for the generation of these two.) Lesson 03 teaches you to read that.
+# loads `x`: what became of it in PTX, an assembly language of NVIDIA's, lights up beside it. (`sm_90`
+# is NVIDIA's name for the generation of the H100 and H200.) Lesson 03 teaches you to read that.
 
 # %%
 x = torch.empty(98432, device=DEVICE)

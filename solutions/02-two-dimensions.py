@@ -92,9 +92,9 @@ draw.tiles(5, 6, block_m=4, block_n=4)
 draw.broadcast([0, 1, 2, 3], [0, 1, 2, 3], stride=6)
 
 # %% [markdown]
-# These are the offsets of the first tile of the matrix above. The next kernel is made like that:
-# every program writes its own number into its tile, `10 *` the first coordinate `+` the second
-# `+ 1`.
+# These are the offsets of the first tile of the matrix above. The next kernel computes its offsets
+# like that. So that you can see the tiles, every program writes a number into its own: 10 times its
+# first coordinate, plus the second, plus 1.
 #
 # **Predict:** which program of the grid `(2, 2)` writes a 12, and into which elements of the
 # 5 x 6 matrix?
@@ -164,8 +164,8 @@ print(memory.cpu().numpy())
 # %% [markdown]
 # A missing mask along the columns damages the matrix itself: there are 2s at the start of rows 1,
 # 2 and 3. (Row 4 got two of them as well, but program (1, 0) ran later and wrote its 11 over
-# them.) And row 5, which is no part of a matrix of 5 rows, was written as well. Only because we
-# gave the kernel a larger tensor did nothing else get hurt.
+# them.) And row 5 was written as well, though a matrix of 5 rows has none. It hurt nobody, but
+# only because we gave the kernel a larger tensor.
 #
 # When a result is wrong like this, you want to know who wrote the element. `replay` opens at the
 # program that wrote a given element last, here element [1, 0]. There is a red mark on each element
@@ -444,10 +444,10 @@ def transpose_kernel(
 
 
 # %% [markdown]
-# `draw.access` draws the same for a real kernel: which program touches which elements, and, for
-# the first warp, which thread asks for which sector. It compiles the kernel for the GPU you name,
-# because the compiler decides which thread gets which element; `sm_90` is an H100 or H200. First
-# one row per program.
+# `draw.access` draws the same for a real kernel: which program touches which elements, and which
+# thread of the first warp asks for which sector in its first *request*, one load or store that a
+# warp makes. It compiles the kernel for the GPU you name, because the compiler decides which thread
+# gets which element; `sm_90` is an H100 or H200. First one row per program.
 #
 # **Predict:** a warp stores 32 elements of a row of `x`, here 128 x 128. How many sectors of
 # `out` does it touch?
@@ -803,8 +803,9 @@ print(f"{two_kernels / 1e9:.1f} GB against {one_kernel / 1e9:.1f} GB")
 # %% [markdown]
 # Half the bytes should take half the time: that is what fusing gains, as you saw for the gate in
 # lesson 01. Here it is on a larger scale: one fused kernel (`bias_gelu`), the same as two kernels
-# (`bias_gelu_v1`), and PyTorch's two, as recorded. The plot charges every version for one
-# kernel's traffic. Two kernels move twice as much, so even at full speed they score half.
+# (`bias_gelu_v1`), and PyTorch's two, as recorded. For every version the plot divides the bytes
+# that one kernel moves by the time. Two kernels move twice as many, so even at full speed they
+# come out at half.
 
 # %%
 speeds = recorded("bias_gelu")
@@ -896,8 +897,7 @@ check("02.6", bias_gelu)
 # <details>
 # <summary>Hint 3</summary>
 #
-# `1 / sqrt(2)` is 0.7071067811865476. Write the number: `tl.sqrt` is for blocks, and nobody needs
-# a root for each element.
+# `1 / sqrt(2)` is 0.7071067811865476. Write the number, and no root has to be computed.
 #
 # </details>
 

@@ -25,14 +25,14 @@
 # | From Python to machine code | 6 |
 # | Blocks without a machine: TTIR | 3 |
 # | Who holds what: TTGIR | 20 |
-# | What divisibility buys | 15 |
+# | What divisibility buys | 20 |
 # | One thread: LLVM IR, PTX, SASS | 5 |
 # | A row sum | 10 |
 # | Registers and spills | 3 |
 # | When a kernel is slow | 40 |
 # | Another vendor | 3 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 120 |
+# | **All, an estimate** | 125 |
 
 # %% [markdown]
 # **Two questions from lessons 01 and 02.** Answer them before you unfold the answers.
@@ -166,8 +166,8 @@ for line in ("pid = tl", "offsets = pid", "mask = offsets"):
 # %% [markdown]
 # Your variables are there by name, each with a number where it takes several steps.
 # `tt.make_range` is `tl.arange`. `tt.splat` makes a block out of one number, since both sides of
-# an addition must be blocks. `slt` is "less than, with signs". And `BLOCK_SIZE` is gone: a
-# constexpr is a number by now, 1024.
+# an addition must be blocks. `slt` is "less than" for numbers with a sign. And `BLOCK_SIZE` is
+# gone: a constexpr is a number by now, 1024.
 #
 # What does the compiler know about the arguments? That is in the line that opens the function,
 # `tt.func`.
@@ -188,8 +188,8 @@ print(head.count("tt.divisibility = 16"), "of the 4 arguments are known to be di
 # A block of 1,024 elements has to live in the registers of 128 threads. Which thread holds which
 # elements? You never said, and it decides whether the loads are fast. The second stage answers it
 # with a **layout**, whose name follows the `#` in each type. This is the one for `x`. In the
-# picture each box is a run of neighboring elements that one thread holds. The label says
-# warp:thread, and `r` at the left which of the thread's registers.
+# picture each box is four neighboring elements that one thread holds. The number in the box is the
+# thread's, the color tells you its warp, and `r` at the left in which of its registers they are.
 
 # %%
 layout = s.layouts["x"]
@@ -227,8 +227,8 @@ draw.layout(s, "x", thread=(0, 1))
 
 # %% [markdown]
 # Why did the compiler choose 4 neighbors? Four float32 are 16 bytes, the most that one load
-# instruction of a thread can fetch. And a warp whose threads take 4 neighbors each reads 512
-# bytes without a gap: coalesced, as in lesson 02.
+# instruction of a thread can fetch on this GPU. And a warp whose threads take 4 neighbors each
+# reads 512 bytes without a gap: coalesced, as in lesson 02.
 #
 # **Predict:** what changes in the layout with 8 warps in place of 4? And with 16?
 #
@@ -391,9 +391,13 @@ print(odd.follow("x = tl.load", "ptx", most=9))
 # %% [markdown]
 # Every load has its own mask in front: an instruction with `@%p1` is carried out only if `%p1` is
 # true. Such a switch is called a **predicate**. (`mul.wide` is no wide load: it multiplies two
-# 32-bit numbers into a 64-bit one.) The same sectors are fetched, by four times as many
-# instructions. A vector add on a large GPU hardly notices, since memory is its limit. A kernel
-# that computes more does notice.
+# 32-bit numbers into a 64-bit one.)
+#
+# What does that cost? Four times as many load instructions. And each of the four in place of a wide
+# one picks one element out of every four, so a warp asks for the same 16 sectors four times: `cost`
+# says "4.00 times the least" here. Only the first of the four brings them from memory. The others
+# find them in a small cache of the multiprocessor's own. So a vector add, which waits for memory,
+# may hardly notice. A kernel that computes more will.
 #
 # Who decides all this? The compiler works in many small steps, and each step, called a **pass**,
 # rewrites the program a little. `s.passes` keeps what each of them changed. The one that chose 4
@@ -414,18 +418,19 @@ print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
 # assumes nothing. But 4 does, and for wide loads that would be enough. You can promise it:
 # `tl.multiple_of(value, 4)` gives the value back with the note that 4 divides it.
 #
-# Two things to know about promises. They must be true: a false one makes a kernel that reads
-# wrong addresses. And the note is put on the operation that computes the value, so make the
-# promise about something that you computed, and use what comes back. No operation computes a
-# parameter, so a promise about one has nothing to be attached to, and the compiler drops it
-# without a word.
+# Two things to know about promises. They must be true: after a false one the kernel stops with a
+# "misaligned address", or it reads the wrong elements. And the note is put on the operation that
+# computes the value, so make the promise about something that you computed, and use what comes
+# back. No operation computes a parameter, so a promise about one has nothing to be attached to, and
+# the compiler drops it without a word.
 
 # %% [markdown]
 # ### Exercise 03.3 · Wide loads (core)
 #
 # `x` is a float32 matrix whose rows are `stride` elements apart. Copy the first `n_cols` elements
-# of row `row` to row `row` of `out`, whose rows are `n_cols` apart. `stride` is 1,004 or another
-# multiple of 4, and `n_cols` is a multiple of 4 too. Write it so that every load is wide.
+# of row `row` to row `row` of `out`, whose rows are `n_cols` apart. The exercise launches one
+# program per row, with `BLOCK_SIZE` at least `n_cols`. `stride` is 1,004 or another multiple of
+# 4, and `n_cols` is a multiple of 4 too. Write it so that every load is wide.
 
 
 # %%
@@ -509,11 +514,13 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # The line with `getelementptr` computes an address. In SASS, `LDG.E.128` is a load of 128 bits
 # from global memory. The predicate in front, `@!P0`, is negated: "only if `P0` is false".
 #
-# The explorer above shows one thing more of SASS: brackets before each instruction. The hardware
-# does not check whether an operand has arrived, so the assembler notes it there: which of six
-# barriers a load sets when it has written its registers (`W2`), which instruction waits for that
-# barrier, and how many cycles to stall (`S04`). You need them in no exercise; but when you ask what
-# a warp waits for, there it stands.
+# If you choose SASS in the explorer above, you see one thing more: brackets before each
+# instruction. The hardware does not check whether an operand has arrived, so the assembler, the
+# program that turns PTX into machine code, writes down what to wait for. There are six flags for
+# that, which the legend calls barriers. `W2` says that a load raises flag 2 until it has written
+# its registers. A 2 in the first field of a later instruction makes the warp wait for it, and
+# `S04` stalls the warp for 4 cycles. No exercise needs them. But when you ask what a warp waits
+# for, this is where to look.
 #
 # **Predict:** here are three lines of PTX. Which register holds the mask of the load?
 #
@@ -627,9 +634,9 @@ draw.layout(total)
 # So 8 threads with 2 elements each lie across a row, and each warp has four rows. `order = [1, 0]`
 # says that neighbors go along axis 1, the columns, first.
 #
-# After the sum all eight threads of a row hold it, so an element of the slice is held eight times.
-# Compare the pictures: element 3 of the slice is labeled with the thread that holds the first
-# elements of row 3 of the tile.
+# After the sum all eight threads of a row hold it, so an element of the slice is held eight
+# times. Compare the pictures: element 3 of the slice is labeled `0:24-31`, threads 24 to 31 of
+# warp 0, and these are the eight that share row 3 of the tile.
 
 # %% [markdown]
 # ## Registers and spills
@@ -664,11 +671,10 @@ for block_size in (1024, 4096, 16384, 32768):
     print(f"{block_size:6}: {each.registers:3} registers, {spills}, occupancy {each.occupancy:.0%}")
 
 # %% [markdown]
-# At 32,768 the assembler, the program that turns PTX into machine code, gave up on registers and
-# keeps the blocks in memory. So a thread needs only 32 of them, and the occupancy is back at
-# 100 %. But in lesson 01 you saw their speeds, and this one was the slowest of the four. High
-# occupancy is not speed. It says how many warps there are to choose from while others wait, and no
-# more than that.
+# At 32,768 the assembler gave up on registers and keeps the blocks in memory. So a thread needs
+# only 32 of them, and the occupancy is back at 100 %. But in lesson 01 you saw their speeds, and
+# this one was the slowest of the four. High occupancy is not speed. It says how many warps there
+# are to choose from while others wait, and no more than that.
 #
 # The assembler does not always give up like that. Usually it keeps what fits in registers, 255 per
 # thread, and spills only the rest. So any spill at all is a sign, even one of a few bytes.
@@ -688,9 +694,12 @@ for block_size in (1024, 4096, 16384, 32768):
 # | **c** | wasted sectors: the lanes of a warp load elements that lie far apart | `cost(…)`: "times the least" behind each access | let the last axis go along memory |
 # | **d** | spills: a thread needs more than 255 registers | `lower(…).resources`: bytes spilled | smaller blocks, or more warps |
 #
-# Narrow loads alone are not yet **b**. Where the lanes' elements lie far apart, the loads are
-# narrow as well, but the cause is **c**. So when you find narrow loads, look at the sectors too:
-# **b** is narrow loads where hardly any sector is wasted.
+# How do you tell **b** from **c**? Not by the numbers: where the lanes' elements lie far apart,
+# the loads are narrow as well, and narrow loads of neighbors may ask for the same sectors again,
+# as you saw with 98,433 elements. So look at the address in your kernel. Where `tl.arange` is added
+# as it is, neighboring lanes load neighboring elements, and narrow loads are **b**. Where
+# `tl.arange` has been multiplied by a stride, or divided (`//`, `%`), the lanes may lie apart, and
+# that is **c**.
 #
 # (There is one more step before them all: compare the measured time with the bytes over the copy
 # roof, as in lesson 01. If the two agree, the kernel is not slow. Then only moving fewer bytes

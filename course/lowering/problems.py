@@ -197,6 +197,10 @@ _MEANINGS = (
     (r"Result has an invalid layout: (#ttg\.blocked<.*>)", _OTHER_WARPS),
     (r"'[\w.]+' op found conflicting encodings for value", _TWO_LAYOUTS),
     (
+        r"failed to legalize operation 'tt\.return'.*",
+        "a kernel returns no value: write it to memory, by tl.store",
+    ),
+    (
         r"'math\.(\w+)' op operand #\d+ must be floating-point-like.*",
         r"tl.\1 takes floating-point numbers, and was given integers: write 2.0 for 2, or convert "
         r"a block with .to(tl.float32)",

@@ -66,7 +66,7 @@ def survey(
         notes.append(f"{counts.stopped} {counted if counts.programs else none_ended}")
     if any(access.guessed for access in counts.accesses):
         notes.append(
-            "Where no compiled access was found, sectors are counted for 32 neighbouring lanes at "
+            "Where no compiled access was found, sectors are counted for 32 neighboring lanes at "
             "a time."
         )
     return Survey(launch, counts, resources, texts, notes)

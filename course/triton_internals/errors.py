@@ -96,6 +96,9 @@ _CLEARER = {
         "the grid is a number, and must be a tuple: write kernel[(programs,)](…)"
     ),
 }
+_NO_DESCRIPTOR = re.compile(r"'tensor' object has no attribute '(?:load|store)'")
+_OF_POINTERS = re.compile(r"invalid operands of type pointer<\w+> and (?:pointer<|triton.*\.u?int)")
+_NO_POINTER = re.compile(r"Unsupported ptr type (\S+|<.*>) in `tl\.(load|store)`")
 _NO_CONDITION = re.compile(r"Cannot bitcast data-type of size \d+ to data-type of size 1")
 _NO_FUNCTION_OF_TRITONS = re.compile(r"Unsupported function referenced: <(.*?)>")
 
@@ -111,6 +114,12 @@ def _clearer(reason: str) -> str:
         )
     if _NO_CONDITION.fullmatch(reason):
         return "`and`, `or` and `not` take conditions and no numbers: compare, as in x != 0"
+    if _NO_DESCRIPTOR.fullmatch(reason):
+        return "this is no tensor descriptor: give the kernel TensorDescriptor.from_tensor(…)"
+    if _OF_POINTERS.match(reason):
+        return f"{reason}: a pointer is an address, and tl.load reads what lies there"
+    if match := _NO_POINTER.match(reason):
+        return f"tl.{match[2]} takes a pointer, and this is a value of type {match[1]}"
     return _CLEARER.get(reason, reason)
 
 

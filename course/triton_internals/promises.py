@@ -89,9 +89,7 @@ def _not_a_multiple(lines: np.ndarray, step: int, size: int) -> str:
 
 def _not_contiguous(lines: np.ndarray, step: int, size: int) -> str:
     lane, values = _first_break(np.diff(lines) != step, size, lines)
-    return (
-        f"lane {lane} holds the neighbour of what lane {lane - 1} holds, {values}" if lane else ""
-    )
+    return f"lane {lane} holds the neighbor of what lane {lane - 1} holds, {values}" if lane else ""
 
 
 def _not_constant(lines: np.ndarray, step: int, size: int) -> str:

@@ -2,8 +2,10 @@
 
 import pytest
 
-from course import cost, lower
+from course import cost, draw, lower
+from course.benching.record.ncu_counters import sectors
 from course.benching.result import recorded
+from course.lowering import layout_view
 from tests.support.lesson import Lesson, empty, script_of
 
 pytestmark = pytest.mark.unless_unchanged(
@@ -11,7 +13,7 @@ pytestmark = pytest.mark.unless_unchanged(
 )  # fmt: skip
 
 LESSON = Lesson("03")
-KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit")
+KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit", "tile_sum")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,49 @@ def test_of_the_four_block_sizes_the_one_that_spills_is_slowest():
     timings = [each for each in recorded("vector_add_blocks").of("num_warps=4") if each.x in sizes]
     assert len(timings) == 4
     assert max(timings, key=lambda timing: timing.ms).x == 32_768
+
+
+@pytest.mark.parametrize(
+    ("n", "shift", "times"),
+    [(98_432, 0, [1, 1, 1]), (98_433, 0, [4, 4, 4]), (98_432, 1, [4, 1, 1])],
+)
+def test_narrow_loads_of_neighbors_ask_for_each_sector_four_times(lesson, n, shift, times):
+    x, y = empty(n + shift)[shift:], empty(n)
+    counted = cost(lesson.add_kernel, (97,), x, y, y, n, BLOCK_SIZE=1024, target="H200")
+    assert [round(access.times, 2) for access in counted.accesses] == times
+
+
+def test_the_counters_of_a_gpu_find_four_times_the_sectors_where_16_does_not_divide_the_length():
+    loaded = {row.case: row.measured_loaded for row in sectors().compared}
+    ratio = loaded["vector add, a length that 16 does not divide"] / loaded["vector add"]
+    assert round(ratio, 2) == 4
+
+
+@pytest.fixture
+def labels(monkeypatch):
+    """What is written into the boxes of the pictures that a test draws."""
+    written = []
+    monkeypatch.setattr(
+        layout_view, "label", lambda axes, x, y, text, **style: written.append(text)
+    )
+    return written
+
+
+def test_the_picture_of_the_vector_labels_threads_alone(lesson, labels):
+    x = empty(98432)
+    stages = lower(lesson.add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="sm_90")
+    draw.layout(stages, "x")
+    assert "31" in labels and not [text for text in labels if ":" in text]
+
+
+def test_the_picture_of_the_slice_labels_element_3_with_the_threads_of_row_3(lesson, labels):
+    x = empty(16, 16)
+    tile = lower(lesson.tile_sum_kernel, x, x, BLOCK=16, target="sm_90")
+    draw.layout(next(each for each in tile.layouts if each.kind == "slice"))
+    assert labels[3] == "0:24-31"
+    assert {tile.layouts["x"].holders(3, column)[0].thread for column in range(16)} == {
+        *range(24, 32)
+    }
 
 
 def all_wide(counts):

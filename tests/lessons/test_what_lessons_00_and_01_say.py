@@ -194,6 +194,24 @@ def test_speed_falls_where_a_thread_would_hold_256_elements_of_each_vector():
     assert speeds.at("num_warps=16", widest).tb_s > 0.85 * speeds.copy_tb_s
 
 
+@pytest.mark.parametrize(
+    ("warps", "block_size", "registers", "spills"),
+    [
+        (4, 1024, 26, "none"),
+        (4, 32_768, 32, "many"),
+        (1, 8192, 255, "many"),
+        (16, 32_768, 128, "few"),
+    ],
+)
+def test_blocks_spill_where_lesson_01_says_so(warps, block_size, registers, spills):
+    args = [*["*fp32:16"] * 3, "i32:16"]
+    options = {"BLOCK_SIZE": block_size, "num_warps": warps, "target": "sm_90"}
+    used = lower(add_kernel_v2, *args, **options).resources
+    assert used.registers == registers
+    least, most = {"none": (0, 0), "few": (1, 64), "many": (256, 2**16)}[spills]
+    assert least <= used.spill_bytes <= most
+
+
 def test_a_product_with_a_number_takes_505_microseconds_at_the_roof():
     moved = 8 * 2**28
     assert round(moved / 1e9, 2) == 2.15

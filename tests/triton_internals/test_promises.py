@@ -95,9 +95,9 @@ def test_a_promise_that_holds_is_let_be(promise):
         ),
         (
             "runs of eight",
-            "by tl.max_contiguous that lane 4 holds the neighbour of what lane 3 holds",
+            "by tl.max_contiguous that lane 4 holds the neighbor of what lane 3 holds",
         ),
-        ("columns", "lane 1 holds the neighbour of what lane 0 holds, and they hold"),
+        ("columns", "lane 1 holds the neighbor of what lane 0 holds, and they hold"),
         ("eight alike", "lane 4 holds the same as lane 3, and they hold"),
         ("a false condition", "by tl.assume what is false"),
     ],

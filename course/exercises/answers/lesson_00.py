@@ -13,7 +13,7 @@ MISTAKES = {
         Mistake("the pointers are subtracted", {
             "    x = tl.load(x_ptr + i)\n    y = tl.load(y_ptr + i)\n": "",
             "x - y": "x_ptr - y_ptr",
-        }, "does not compile", "pointer<fp32> and pointer<fp32>",
+        }, "does not compile", "a pointer is an address, and tl.load reads what lies there",
             means="They take a pointer for the value that lies there; only a load gives the "
             "value."),
         Mistake("an index in brackets", {"tl.load(x_ptr + i)": "x_ptr[i]"},
@@ -27,6 +27,10 @@ MISTAKES = {
             "wrong", "was never written",
             means="They expect the value of a variable to be the result, as in a function; a "
             "kernel returns nothing and must store."),
+        Mistake("the result is returned", {"tl.store(out_ptr + i, x - y)": "return x - y"},
+            "does not compile", "a kernel returns no value",
+            means="They return the result, as a function does; a kernel has nobody to return it "
+            "to, and stores it."),
         Mistake("the first element only", {"out_ptr + i": "out_ptr"},
             "race", "different values to out_ptr[0]",
             means="They forget the offset at the store, so all programs write to the first "

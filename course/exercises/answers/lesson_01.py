@@ -27,6 +27,10 @@ MISTAKES = {
         Mistake("one too many", {"offsets < n_elements": "offsets <= n_elements"},
             "writes outside", "at [300]",
             means="They count n_elements as the last valid offset; it is the first one outside."),
+        Mistake("a load of the number", {"offsets, value,": "offsets, tl.load(value),"},
+            "does not compile", "tl.load takes a pointer, and this is a value of type",
+            means="They load every argument; a number is passed as it is, and no pointer leads "
+            "to it."),
         Mistake("one block size alone", {
             "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)": "pid * 128 + tl.arange(0, 128)",
         }, "wrong", "never written",

@@ -163,13 +163,13 @@ MISTAKES = {
         Mistake("a sector a thread", 32, "wrong", "two threads",
             means="They think that each thread fetches a sector of its own; two that are 16 "
             "bytes apart share one."),
-        Mistake("neighbours", 2, "wrong", "8 apart",
+        Mistake("neighbors", 2, "wrong", "8 apart",
             means="They count as if the elements lay side by side; they are 8 apart."),
         Mistake("bytes", 512, "wrong", "bytes",
             means="They stop at the bytes that the warp spans; the question is how many sectors "
             "of 32 that is."),
         Mistake("float32", 4, "wrong", "float16",
-            means="They count neighbouring float32 elements; here they are float16, and 8 apart."),
+            means="They count neighboring float32 elements; here they are float16, and 8 apart."),
     ],
     "02.5": [
         Mistake("transposed", "a", "wrong", "(1, 64)",
@@ -180,7 +180,7 @@ MISTAKES = {
             "and this one is 4 past."),
         Mistake("every second column", "d", "wrong", "(64, 2)",
             means="They think that a stride of 2 can be described; the elements of a row must be "
-            "neighbours."),
+            "neighbors."),
     ],
     "02.6": [
         Mistake("the sum in 16 bits", {
@@ -280,6 +280,11 @@ MISTAKES = {
         }, "wrong", "16-byte aligned",
             means="They give a descriptor the number of a tile; it takes the tile's first row "
             "and column."),
+        Mistake("tensors for descriptors", {
+            "turn_kernel[grid](x_desc, out_desc,": "turn_kernel[grid](x, out,",
+        }, "does not compile", "this is no tensor descriptor",
+            means="They think that the kernel makes the descriptor of a tensor; the launcher "
+            "does, and passes it in the tensor's place."),
         Mistake("by pointers", {
             "turn_kernel[grid](x_desc, out_desc, BLOCK=32)":
             "plain_kernel[grid](x, out, *x.shape, BLOCK=32)",

@@ -66,13 +66,13 @@ MISTAKES = {
         }, "false promise", "Program 1 promises by tl.assume what is false",
             means="They think that an assumption makes it so; it is false for the second row "
             "already."),
-        Mistake("a promise of neighbours", {
+        Mistake("a promise of neighbors", {
             "    cols = tl.arange(0, BLOCK_SIZE)":
             "    cols = tl.max_contiguous(tl.arange(0, BLOCK_SIZE) // 2 * 2, 4)",
         }, "false promise",
-            "Program 0 promises by tl.max_contiguous that lane 1 holds the neighbour "
+            "Program 0 promises by tl.max_contiguous that lane 1 holds the neighbor "
             "of what lane 0 holds",
-            means="They promise that lanes are neighbours while half of them repeat: a false "
+            means="They promise that lanes are neighbors while half of them repeat: a false "
             "promise, whatever it gains."),
         Mistake("one stride alone", {"row * stride, 4": "row * 1004, 4"},
             "wrong", "2 x 1,020 float32",
@@ -89,10 +89,11 @@ MISTAKES = {
     ],
     "03.4": [
         Mistake("narrow loads", {'cause = "c"': 'cause = "b"'}, "wrong", "as a consequence",
-            means="They stop at the first thing that looks bad; narrow loads of neighbors would "
-            "waste no sector."),
+            means="They stop at the first thing that looks bad; here the lanes lie apart, and "
+            "that makes the loads narrow."),
         Mistake("too few programs", {'cause = "c"': 'cause = "a"'}, "wrong", "enough for any GPU",
-            means="They guess at the grid; it has thousands of programs."),
+            means="They guess at the grid; 256 programs are more than an H200 has "
+            "multiprocessors."),
         Mistake("as it was", {
             "row = number // n_cols": "row = number % n_rows\n    col = number // n_rows",
             "x_ptr + number": "x_ptr + row * n_cols + col",

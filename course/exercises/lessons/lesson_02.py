@@ -112,9 +112,9 @@ EXERCISES = (
             32: "8 elements of float16 are 16 bytes, so a sector holds the elements of two "
             "threads.",
             8: "A sector has 32 bytes, and the threads are 16 bytes apart.",
-            4: "That would be neighbouring float32 elements; these are 8 elements of float16 "
+            4: "That would be neighboring float32 elements; these are 8 elements of float16 "
             "apart.",
-            2: "That would be neighbouring elements; these are 8 apart.",
+            2: "That would be neighboring elements; these are 8 apart.",
             512: "Those are the bytes from the first element to the last.",
         },
     ),

@@ -155,7 +155,7 @@ EXERCISES = (
         "of b.",
         slips={
             44: "That is row after row: 4 rows and all 40 columns. Groups of 6 rows go down first.",
-            264: "That is one row and one column for each program; neighbours share them.",
+            264: "That is one row and one column for each program; neighbors share them.",
             132: "That is the tiles of c. Which rows of a and columns of b do they take?",
             46: "That is 6 rows and all 40 columns: 132 programs do not get so far.",
             27: "Count once more: 132 = 6 * 22.",
