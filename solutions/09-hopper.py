@@ -40,9 +40,9 @@
 # | Watch the warps | 10 |
 # | Which tile next | 20 |
 # | Read the fastest kernel | 10 |
-# | Against the best, again | 6 |
+# | Against the best, again | 10 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 158 |
+# | **All, an estimate** | 162 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 05.** Answer them before you unfold the answers.
@@ -70,7 +70,7 @@
 
 # %%
 from course import DEVICE, CourseError, check, compiles_for, draw, hint, lower, on_hopper
-from course import attention_timeline, recorded, simulate
+from course import attention_power, attention_timeline, recorded, simulate
 from kernels.vector_add import add_kernel_v2
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -1136,7 +1136,7 @@ print(timeline.of("one consumer"))
 # %% [markdown]
 # You see the loop: wait for the scores, softmax, wait for the output, and again. The producer has
 # asked for the next tiles long before, and spends two thirds of the time waiting for a slot. That
-# is why one warp with 24 registers per thread will do. And the 20% that the consumer waits for a
+# is why one warp with 24 registers per thread will do. And the 19% that the consumer waits for a
 # tile? Three quarters of it lie before the first product, until Q and the first K have come. After
 # that no such wait takes more than 110 cycles.
 #
@@ -1161,15 +1161,15 @@ for step in ("one consumer", "two consumers", "scores a tile ahead"):
     print(f"{step:20} softmax under products {under:4.0%}, no product {none:4.0%} of the time")
 
 # %% [markdown]
-# Two consumers might have taken turns by chance. They do not: three quarters of their softmax runs
+# Two consumers might have taken turns by chance. They do not: four fifths of their softmax runs
 # while nobody multiplies. The picture shows why.
 
 # %%
 display(draw.timeline(timeline.of("two consumers")))
 
 # %% [markdown]
-# They go nearly in step. Consumer 1 starts each product 500 to 700 cycles after consumer 0, which
-# is about what one product takes, and a softmax takes twice as long. So while one computes its
+# They go nearly in step. From the second tile on, consumer 1 starts each product about 500 cycles
+# after consumer 0, and a softmax takes two and a half times as long. So while one computes its
 # softmax, the other is in its own for more than half of that time, and nobody multiplies. Chance
 # does not undo that: neither gets far ahead, since a slot is filled again only when both have given
 # it back.
@@ -1181,7 +1181,7 @@ display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 31_000)))
 
 # %% [markdown]
 # (The yellow slivers are scopes around nothing, since nobody takes turns in this step. So you see
-# what two reads of the clock take: 64 cycles on the median.)
+# what two reads of the clock take: 73 cycles on the median.)
 #
 # From the second tile to the last a product is under way all the time. That the tensor cores are busy
 # all the time does not follow: a product may have ended long before anybody waits for it, and two
@@ -1215,8 +1215,8 @@ display(draw.timeline(timeline.of("consumers take turns")))
 display(draw.timeline(timeline.of("the next Q early")))
 
 # %% [markdown]
-# Between the last product of the first tile and the first product of the second lie about 6,000
-# cycles in the first picture, and 1,500 in the second.
+# Between the last product of the first tile and the first product of the second lie about 6,400
+# cycles in the first picture, and 1,400 in the second.
 #
 # Under a causal mask, tiles differ in length: the first queries see few keys, the last see all.
 # Which should come first? If the longest ones come last, a few programs work long after the others
@@ -1246,8 +1246,8 @@ for length in (512, 1024, 4096):
 display(draw.timeline(timeline.of("small programs")))
 
 # %% [markdown]
-# Nearly all of the softmax, 96%, runs under some product, and nobody has arranged for it. The price
-# is that each warp group starts its own copies, which takes it 14% of the time, and waits for its
+# Nearly all of the softmax, 99%, runs under some product, and nobody has arranged for it. The price
+# is that each warp group starts its own copies, which takes it 15% of the time, and waits for its
 # first tile before it can do anything. The others can use the time that one loses that way.
 
 # %% [markdown]
@@ -1363,11 +1363,16 @@ check("09.7", order_kernel)
 # program.end_turn(CONSUMER)
 # S = warpgroup_mma_wait(1, deps=[S])  # all but the last product have ended
 # own.k_ring.release(n)
-# P, m, l, alpha = own.softmax(S, m, l, first_key, MASKED)  # while O is computed
+# P, m, l, alpha, grown = own.softmax(S, m, l, first_key, MASKED)  # while O is computed
 # O = warpgroup_mma_wait(0, deps=[O])
 # own.v_ring.release(n - 1)
-# return own.operand(P), own.rescale(O, alpha), m, l
+# if grown:
+#     O = own.rescale(O, alpha)
+# return own.operand(P), O, m, l
 # ```
+#
+# (`grown` is `True` when the kernel is compiled, but for a head dimension of 256. The last section
+# comes to that.)
 #
 # **3.** K and V have a ring each here, and yours shared one. What does that change for the counts?
 #
@@ -1404,17 +1409,16 @@ check("09.7", order_kernel)
 # </details>
 
 # %% [markdown]
-# What `own.softmax` calls, after its mask:
+# What `own.softmax` calls, after its mask and the new maximum `m_new`:
 #
 # ```python
-# m_new = gl.maximum(m, gl.max(S, axis=1))  # [ROWS]
 # base = m_new
 # if MASKED:  # where a row sees no key yet, -inf - -inf would be NaN
 #     base = gl.where(m_new == -float("inf"), 0.0, m_new)
 # P = gl.exp2(S * scale_log2 - (base * scale_log2)[:, None])  # a multiply-add, an exp2
 # alpha = gl.exp2((m - base) * scale_log2)
 # l = l * gl.convert_layout(alpha, gl.SliceLayout(1, l.type.layout))[:, None] + lane_sums(P)
-# return P, m_new, l, alpha
+# return P, m_new, l, alpha, grown
 # ```
 #
 # **5.** `online` had no `base`. When is it needed, and why not always? And its `total` was a number
@@ -1509,7 +1513,7 @@ check("09.7", order_kernel)
 # The first scores are computed by themselves. Then the consumer takes its tiles in this order:
 #
 # ```python
-# P, m, l, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
+# P, m, l, _, _ = own.softmax(S, m, l, (n - 1) * BLOCK_N, MASKED)
 # P = own.operand(P)
 # if schedule.IS_CAUSAL:  # otherwise only the first tile can need a mask
 #     for i in range(1, masked):
@@ -1534,20 +1538,22 @@ check("09.7", order_kernel)
 # </details>
 
 # %% [markdown]
-# The consumer, at the end of a tile of queries:
+# At the end of a tile of queries the consumer sends its output off:
 #
 # ```python
-# total = gl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
-# O = own.rescale(O, 1.0 / total)
-# tma.store_wait(0)  # the output before this one has left its buffer
-# out_tile = program.out_tiles.index(CONSUMER)
-# out_tile.reshape([ROWS, D]).store(O.to(out_tile.dtype))
-# fence_async_shared()  # TMA sees what the warps have stored
-# tma.async_store(program.out_desc, [batch, head, first_query, 0], out_tile)
+# parts = (O.to(out_tile.dtype),)
+# if WIDTH < D:
+#     parts = parts[0].reshape([ROWS, 2, WIDTH]).permute((0, 2, 1)).split()
+# for part in gl.static_range(D // WIDTH):
+#     tma.store_wait(0)  # what the buffer held before has left it
+#     out_tile.reshape([ROWS, WIDTH]).store(parts[part])
+#     fence_async_shared()  # TMA sees what the warps have stored
+#     tma.async_store(program.out_desc, [batch, head, first_query, part * WIDTH], out_tile)
 # ```
 #
-# **10.** The store by TMA is started here, and waited for one tile later. What would go wrong without
-# that wait, and what does it gain to wait so late?
+# **10.** Where the buffer holds a whole output, `parts` has one part. Its store by TMA is started
+# here, and waited for one tile later. What would go wrong without that wait, and what does it gain
+# to wait so late?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1558,21 +1564,27 @@ check("09.7", order_kernel)
 # </details>
 
 # %% [markdown]
-# With a D of 256 there is no room for an output beside Q, and it leaves through Q's buffer:
+# The buffer is one more piece of shared memory:
 #
 # ```python
-# if program.OUT_IN_Q:
-#     tma.store_wait(0)
-#     program.q_ring.release(q_count)
+# if PERSISTENT:
+#     out_tiles = gl.allocate_shared_memory(
+#         out_desc.dtype, [CONSUMERS] + out_desc.block_shape, out_desc.layout
+#     )
 # ```
 #
-# **11.** What does that cost?
+# **11.** At D = 256 an output leaves in two halves. Count the shared memory that a program of two
+# consumers needs with tiles of 64 keys and two slots in each ring. Of 232,448 bytes, how much is
+# left for the output? And what do halves cost?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# Q's buffer is given back only when the output has left it. So the next Q is copied after this tile
-# of queries, and not while its last products run.
+# Q takes 2 * 64 rows of 512 bytes, 65,536 bytes, and the rings of K and V 4 * 64 * 512 = 131,072.
+# That leaves 35,840 bytes (the barriers take a few of them). Two whole outputs would be as large as
+# Q, and two halves are 32,768. The second half must wait until the first has left the buffer, which
+# its own products cannot hide. But Q's own buffer is free as soon as the last scores are computed, and the
+# next Q is copied meanwhile.
 #
 # </details>
 
@@ -1634,9 +1646,9 @@ draw.speeds(recorded("flash_attention_hopper_128"), steps, relative_to="torch, c
 
 # %% [markdown]
 # One consumer, which waits for everything by itself, is slower than `tl`. A second one makes it
-# about a third faster. Scores a tile ahead and turns pass `tl` from 1,024 keys on, and cuDNN from
-# 4,096 on. On short sequences the persistent program passes it: there the start and the end of a
-# tile of queries are a large part of the time.
+# about a third faster. Scores a tile ahead and turns pass `tl` from 1,024 keys on, and from 2,048
+# on they are within 7% of cuDNN, below it or above. On short sequences the persistent program passes
+# it: there the start and the end of a tile of queries are a large part of the time.
 #
 # Now D = 64 with a causal mask, where order and size of the tiles matter. The small programs are the
 # other form of the kernel.
@@ -1650,6 +1662,65 @@ draw.speeds(recorded("flash_attention_hopper_64_causal"), steps, relative_to="to
 # All the steps together do not reach cuDNN here. The small programs pass it at every length but
 # one, with no partition and no turns. So these techniques are no ladder that you always climb to the
 # top: at another size another one pays.
+#
+# ### When the card has no more power
+#
+# At D = 256 the kernel met a limit that no timeline shows. Here are cuDNN and the kernel with all
+# steps so far (its output in halves), without a mask and with 8,192 keys. The first three rows are
+# of one launch by itself, as Nsight Compute counts it. The others are of launches that follow each
+# other for some seconds, in turn. The last column comes in a moment.
+
+# %%
+attention_power()
+
+# %% [markdown]
+# Compare the first two columns. Our kernel takes 4% fewer cycles, and its tensor cores are at work
+# for more of them. In a row, though, it is only 1% faster. Where has the rest gone? Look at the
+# clock. An H200 may draw 700 W, and both are close to that. A card at its limit lowers its clock
+# until it keeps to it. So each cycle of ours takes longer, and the time of a launch is no longer its
+# cycles but its energy: 1.24 J and 1.23 J, divided by the same 690 W or so.
+#
+# That asks a new question of the kernel. Not: where does it wait? But: what does it do that need
+# not be done? It executes 28% more instructions than cuDNN's.
+#
+# **Predict:** the loop over tiles of 64 keys has 430 instructions or so. How many of them does a
+# thread spend on `O * alpha`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A consumer's O has 64 * 256 elements in 128 threads: 128 for each, and as many multiplications. At
+# D = 128 there would be half as many, for tiles twice as long.
+#
+# </details>
+#
+# Most of them multiply by 1: once a row has seen a few hundred keys, its maximum hardly ever grows.
+# To multiply only where it has grown would already help, but of 64 rows there is often one. So the
+# kernel goes further, and lets the maximum that it subtracts lie below the true one:
+#
+# ```python
+# near = m_new * scale_log2 <= m * scale_log2 + MOST_GROWTH
+# grown = gl.min(near.to(gl.int32), axis=0) == 0  # one answer for all rows
+# m_new = gl.where(grown, m_new, m)
+# ```
+#
+# **13.** `MOST_GROWTH` is 8. Why is the result right with a maximum that is none, and why may it not
+# lie as far below as it likes?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# P, l and O are all relative to the same m. Whatever it is, it cancels in O / l, and m + log(l) is
+# the same. But P grows with what is missing: 2**8 = 256 at most here. Its float16 ends at 65,504,
+# and there it would be infinite.
+#
+# </details>
+#
+# That is the last column: 23% fewer instructions, and tensor cores that are at work 95% of the time.
+# The clock is lower still, since more work in a cycle takes more power. But a launch takes 1.16 J,
+# and so 6% less time than before. (For scores that keep growing the multiplication comes back, and
+# the question before it costs its 20 instructions.) At D = 64 and 128 there is less to save, 32 or 64
+# multiplications to a tile of 128 keys, and the settings do without it.
 #
 # `flash_attention` takes the settings that were the fastest for a head dimension, a mask and a
 # length. What comes of it, in float16 and bfloat16, from 512 to 16,384 keys?
@@ -1672,11 +1743,9 @@ for (name, n), share in shares.items():
         print(f"{name:20} {n:6,} keys {share:.3f}")
 
 # %% [markdown]
-# It is faster than cuDNN at 64 of 72 points. Where it is not, one reason can be counted: at D = 256
-# there is no room for an output beside Q, so the next Q waits for this output (question 11). With
-# 512 keys and a mask a tile of queries has only 2 to 8 tiles of keys, and the wait is a good part of
-# its time. At D = 256 with 8,192 keys and no mask nothing of the kind is left to count. There the
-# times of one and the same call spread by more than the 1.5% that are missing.
+# It is faster than cuDNN at 66 of 72 points, and from 2,048 keys on at all of them. The others are
+# short sequences under a mask. With 512 keys and D = 256, a tile of queries has only 2 to 8 tiles of
+# keys. Its start and its end, where no product is under way, are a good part of its time.
 #
 # What cannot be said in Gluon? Tiles whose sides are no powers of two, and the named barriers of the
 # hardware, with which FlashAttention-3's consumers take their turns; two mbarriers do it here. What
