@@ -529,8 +529,8 @@ print(aot.link([both, wider], out="aot/all"))
 # %% [markdown]
 # Here the order does matter. Had `wider` come first, every default call would go to it, and it
 # refuses all calls that break its promises, although another algorithm would take them. Be careful
-# in a shell: `aot/*.h` gives the headers in the order of their hashes, so which one comes first is
-# chance.
+# in a shell: `aot/*.h` gives the headers in the order of their names. Where these differ in the
+# hash alone, which one comes first is chance.
 
 # %% [markdown]
 # ### Exercise 07.4 · A second variant (core)

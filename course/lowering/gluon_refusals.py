@@ -9,6 +9,10 @@ REFUSALS = (
         r"warpgroup_mma_wait(0, deps=[\1]) returns, before the iteration ends.",
     ),
     (
+        r"'warpgroup_mma_accumulator' object is not iterable\.",
+        "warpgroup_mma_wait takes its products in a list: write deps=[acc].",
+    ),
+    (
         r".*warpgroup_mma_accumulator.*",
         "A product under way is no value yet: take what warpgroup_mma_wait(…, deps=[…]) returns, "
         "and compute with that.",
@@ -16,6 +20,15 @@ REFUSALS = (
     (
         r"cannot convert (\w+Layout)\(.* to tensor.*",
         r"A \1 must be a constant: write `layout: gl.constexpr = …`.",
+    ),
+    (
+        r"'shared_memory_descriptor' object has no attribute '__(get|set)item__'\.",
+        "Buffers and barriers are not indexed by [ ]: write buffers.index(i) for number i.",
+    ),
+    (
+        r"'shared_memory_descriptor_type' object has no attribute .*"
+        r"|cannot convert shared_memory_descriptor<.* to tensor.*",
+        "A buffer in shared memory is no block of values: read it by buffer.load(layout) first.",
     ),
 )
 """Triton's words, and what to do about them."""

@@ -192,9 +192,11 @@ _OTHER_WARPS = (
     r"the launch, 4 by default, or the partition's), and its threads per warp to the hardware's, "
     r"32 on NVIDIA's"
 )
+_WHOLE_RING = "this takes one barrier, and was given several: write barriers.index(i) for number i"
 _MEANINGS = (
     (r"'[\w.]+' op Failed to infer return type", _NO_LAYOUT),
     (r"Result has an invalid layout: (#ttg\.blocked<.*>)", _OTHER_WARPS),
+    (r"'ttng\.\w+' op barrier allocation must be a descriptor of .*", _WHOLE_RING),
     (r"'[\w.]+' op found conflicting encodings for value", _TWO_LAYOUTS),
     (
         r"failed to legalize operation 'tt\.return'.*",

@@ -8,6 +8,7 @@ import pytest
 import triton
 import triton.language as tl
 from triton.experimental import gluon
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 from course import lower
 from course.isolate.function_source import Definition
@@ -33,10 +34,46 @@ def gluon_kernel(x_ptr):
         ("Loop carried variable s changed type, was <class 'x.warpgroup_mma_accumulator'>.",
          "warpgroup_mma_wait(0, deps=[s])"),
         ("Loop carried variable s changed type, was int32.", "changed type, was int32."),
+        ("'warpgroup_mma_accumulator' object is not iterable.", "write deps=[acc]"),
     ],
 )  # fmt: skip
 def test_a_product_that_nobody_has_waited_for_is_named(words, says):
     assert says in first_sentence(words)
+
+
+@gluon.jit
+def buffer_as_block_kernel(x_ptr):
+    shared: gluon.language.constexpr = gluon.language.SwizzledSharedLayout(1, 1, 1, [0])
+    buffer = gluon.language.allocate_shared_memory(gluon.language.float32, [64], shared)
+    gluon.language.store(x_ptr, buffer)
+
+
+@gluon.jit
+def buffer_in_brackets_kernel(x_ptr):
+    shared: gluon.language.constexpr = gluon.language.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    buffers = gluon.language.allocate_shared_memory(gluon.language.float32, [2, 64], shared)
+    gluon.language.store(x_ptr, buffers[0])
+
+
+@gluon.jit
+def two_barriers_kernel(x_ptr):
+    layout: gluon.language.constexpr = mbarrier.MBarrierLayout()
+    barriers = gluon.language.allocate_shared_memory(gluon.language.int64, [2, 1], layout)
+    mbarrier.init(barriers, count=1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "says"),
+    [
+        (buffer_as_block_kernel, "read it by buffer.load(layout) first"),
+        (buffer_in_brackets_kernel, "write buffers.index(i) for number i"),
+        (two_barriers_kernel, "this takes one barrier, and was given several"),
+    ],
+)
+def test_shared_memory_that_is_used_like_values_is_told_how_it_is_used(kernel, says):
+    with pytest.raises(LowerError) as raised:
+        lower(kernel, "*fp32:16", target="sm_90")
+    assert says in str(raised.value)
 
 
 def test_what_the_compiler_writes_beside_its_exception_is_said():
