@@ -173,7 +173,7 @@ print((c - acc).abs().max().item() < 1e-4)
 #
 # `a` is [M, K] and `b` is [K, N], both float16 and contiguous, and `c` is float32. M, N and K are
 # multiples of the blocks, so you need no masks. Program (i, j) owns the tile in row i and column j
-# of tiles. Use `tl.dot`. In PyTorch: `a.float() @ b.float()`.
+# of tiles. Use `tl.dot`, and leave its operands in float16. In PyTorch: `a.float() @ b.float()`.
 
 
 # %%

@@ -174,8 +174,8 @@ print([round(share, 3) for share in torch.softmax(scores, dim=0).tolist()])
 # `BLOCK_N`. Compute its result and store it to `out_ptr`. All tensors are float16 and contiguous.
 # In PyTorch: `attention_in_steps(q, k, v, scale)`.
 #
-# After the maximum is subtracted, the exponentials lie between 0 and 1. They may go to the second
-# dot as float16, which rounds each of them once. Their sum must stay in float32.
+# Give both dots operands in float16. For the exponentials that does no harm: after the maximum is
+# subtracted they lie between 0 and 1, and each is rounded once. Their sum must stay in float32.
 
 
 # %%
@@ -1291,13 +1291,13 @@ for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
     try_tile("sm_89", *tile)
 
 # %% [markdown]
-# The third one spills. A bound like this prunes the choices, and measuring picks among the rest.
-# In practice that is `@triton.autotune`, with block sizes in its configurations: give it the few
-# tiles that fit, or a function `prune_configs_by={"early_config_prune": ...}` that throws out
-# those that do not, and `cache_results=True`, which keeps the winner on disk. The course wrote
-# its winners down instead:
-# [kernels/flash_attention_settings.py](../kernels/flash_attention_settings.py) has a line for
-# each amount of shared memory, with an entry for each head dimension.
+# The third one spills. A bound like this prunes the choices, and measuring picks among the rest. In
+# practice that is `@triton.autotune`, with block sizes in its configurations: give it the few tiles
+# that fit, or a function `prune_configs_by={"early_config_prune": ...}` that throws out those that
+# do not, and `cache_results=True`, which keeps the winner on disk. The course wrote its choices
+# down instead: [kernels/flash_attention_settings.py](../kernels/flash_attention_settings.py) has an
+# entry for each amount of shared memory and each head dimension. Those for 227 KB won on an H200;
+# those for smaller GPUs fit and spill nothing, but were not timed.
 
 # %% [markdown]
 # ## Warps with different jobs
@@ -1802,8 +1802,7 @@ for even in (False, True):
 # %% [markdown]
 # Now v5, from [kernels/flash_attention_specialized.py](../kernels/flash_attention_specialized.py).
 # It starts with the descriptors. `q_rows` is the number of rows of q, if all of it is read as one
-# matrix whose rows are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of the last
-# question.)
+# matrix whose rows are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of question 19.)
 #
 # ```python
 # q_tiles = tl.make_tensor_descriptor(
@@ -2125,9 +2124,9 @@ for head_dim in (64, 128, 256):
     print(f"D = {head_dim:3}: {extremes}, {sum(ratios) / 10:.2f} on average")
 
 # %% [markdown]
-# What is still missing is lost in the loop. Within one consumer group the dot, the powers and the
-# next dot still wait for one another. Only the other group fills the gap, and nobody orders the
-# two.
+# Where does the rest go? It is lost in the loop. Within one consumer group the dot, the powers and
+# the next dot still wait for one another. Only the other group can fill the gap, and nothing makes
+# the two take turns.
 #
 # One more cost is not in these plots, which show the GPU's time. To launch v5, Python takes the CPU
 # 0.13 to 0.2 ms, and cuDNN's call 0.05 to 0.06. In the causal run at 512 keys v5's launch takes
