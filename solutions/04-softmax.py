@@ -1409,7 +1409,8 @@ draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax"
 # at 8,192 columns. Count the exponentials. Where every lane has a maximum of its own, every lane
 # corrects its own sum as well, at every element. So this kernel takes three per element:
 # `online_softmax_combine` takes one for the new term and one for the correction, and the second
-# sweep takes another. `online_kernel` takes two, one in each sweep.
+# sweep takes another. `online_kernel` takes two, one in each sweep. And `libdevice.exp`, which is
+# more exact, becomes nine instructions, where `tl.exp` becomes five.
 #
 # The speeds say the same. From 2,048 to 16,384 columns `torch.compile` gets through about as many
 # elements per second in float32 as in bfloat16, although float32 has twice the bytes. So arithmetic

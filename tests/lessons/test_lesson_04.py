@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 from torch._inductor.runtime import triton_helpers
+from triton.language.extra import libdevice
 
 from course import MODE, cost, diagnose, lower, observed, recorded
 from course.gpus.measured import recorded_facts
@@ -171,6 +172,21 @@ def test_torch_compile_takes_three_exponentials_per_element_and_the_online_versi
     x = empty(4, 2**16)
     counted = cost(lesson.online_kernel, (4,), x, x, 2**16, 2**16, BLOCK_N=4096, target="H200")
     assert sum(counted.special.values()) / x.numel() == pytest.approx(2, rel=1e-3)
+
+
+@triton.jit
+def exponential_kernel(x_ptr, EXACT: tl.constexpr):
+    x_ptrs = x_ptr + tl.arange(0, 1024)
+    x = tl.load(x_ptrs)
+    y = libdevice.exp(x) if EXACT else tl.exp(x)
+    tl.store(x_ptrs, y)
+
+
+@pytest.mark.parametrize(("exact", "instructions"), [(False, 5), (True, 9)])
+def test_the_exact_exponential_takes_nine_instructions_and_the_other_five(exact, instructions):
+    s = lower(exponential_kernel, "*fp32:16", EXACT=exact, target="sm_90")
+    sass = s.follow("y = libdevice.exp(x)", "sass").stages["sass"]
+    assert len(sass) // 8 == instructions  # a thread has 8 elements, and constants are made once
 
 
 def test_32768_columns_fit_the_registers_of_32_warps_and_65536_spill(lesson):
