@@ -523,10 +523,10 @@ s = lower(softmax_kernel, *args, BLOCK_N=1024, target="sm_90", num_warps=16)
 print(s.follow("power = tl.exp(", "ptx"))
 
 # %% [markdown]
-# Here you see it for the two elements of a thread: `0f3FB8AA3B` is log2(e) = 1.442695 as a
-# float32. If your kernel multiplies `x` by some scale anyway, as attention does, put log2(e) into
-# the scale and call `tl.exp2`: the result is the same, with one multiplication less per element.
-# In lesson 06 that counts.
+# Here you see it for the two elements of a thread: `0f3FB8AA3B` is log2(e) = 1.442695 as a float32.
+# If your kernel multiplies `x` by some scale anyway, as attention does, put log2(e) into the scale
+# and call `tl.exp2`: the result is the same, with one multiplication less per element. Lesson 06
+# counts machine instructions, of which it saves more.
 
 # %% [markdown]
 # ## Sitting 2
