@@ -27,7 +27,7 @@
 # | What softmax costs | 3 |
 # | Reduce a row | 25 |
 # | One row per program | 20 |
-# | What a reduction becomes | 6 |
+# | What a reduction becomes | 7 |
 # | Two running numbers | 35 |
 # | Narrow rows, wide rows | 30 |
 # | Let measuring choose | 15 |
@@ -35,7 +35,7 @@
 # | In a model | 10 |
 # | When not to write one | 4 |
 # | Stretch exercises | 15 |
-# | **All, an estimate** | 183 |
+# | **All, an estimate** | 184 |
 
 # %% [markdown]
 # **Two questions from lessons 02 and 03.** Answer them before you unfold the answers.
@@ -105,8 +105,8 @@ print("safe: ", [round(share, 4) for share in (shifted / shifted.sum()).tolist()
 # Here it is in PyTorch, one step per line. Each line is a kernel of its own, which reads its
 # inputs from memory and writes its result there.
 #
-# **Predict:** how often is a whole matrix read, and how often is one written? How often would
-# do? (The maxima and the sums are one number per row, so leave them out.)
+# **Predict:** how often is a whole matrix read, and how often is one written? How few would be
+# enough? (The maxima and the sums are one number per row, so leave them out.)
 #
 # <details>
 # <summary>Answer</summary>
@@ -340,10 +340,9 @@ print(s.follow("x = tl.load", "ttir"))
 
 # %% [markdown]
 # Convert *before* you multiply: afterwards the upper bits are lost. And convert the program's
-# number, not the offsets of the columns. Like this it costs one wider multiplication per program
-# and tensor, and `cols` stays a block of 32-bit numbers. Tests on small matrices never find a
-# product that is too narrow, so make it a habit wherever a row or a matrix is multiplied by a
-# stride.
+# number, not the offsets of the columns. Then each tensor costs a program one wider multiplication,
+# and `cols` stays a block of 32-bit numbers. Tests on small matrices never find a product that is
+# too narrow, so make it a habit wherever a row or a matrix is multiplied by a stride.
 
 # %% [markdown]
 # ### What it costs
@@ -365,10 +364,10 @@ args = (x, torch.empty_like(x), 1000, 1000)
 cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 
 # %% [markdown]
-# Exponentials have a line of their own, "special functions". A unit of its own computes them, with
-# 16 results per cycle on each multiprocessor. (`cost` counts 256 plain operations per cycle there:
-# 128 multiplications and as many additions.) The exponentials would take 125 ns here, and the bytes
-# take 853: memory is what binds.
+# Exponentials have a line of their own, "special functions". A unit of its own computes them: each
+# multiprocessor delivers 16 results per cycle, beside 256 plain operations (128 multiplications and
+# as many additions). The exponentials would take 125 ns here, and the bytes take 853: memory is
+# what binds.
 #
 # No sector is wasted, so is all well? Remember the other question of lesson 03: are the loads
 # wide?
@@ -479,9 +478,14 @@ for num_warps in (1, 4, 16):
     print(f"{num_warps:2} warps: {counted}, {memory}")
 
 # %% [markdown]
-# Why 14 and 18 shuffles? The numbers of the warps come back from shared memory into the lanes of
-# one warp, and two more shuffles per reduction join those of 4 warps, four more those of 16. With
-# more warps, each thread holds fewer elements, but the warps wait for one another at every
+# Why 14 and 18 shuffles? After five shuffles each warp has one number, which it writes to shared
+# memory. Then every warp reads the numbers of all warps back, one per lane, and joins them by
+# shuffles of its own: two more per reduction for 4 warps, four more for 16. In each reduction a
+# barrier makes sure that no warp reads before all have written. The third barrier stands between
+# the two reductions: the sums go to the same place as the maxima, which all warps must have read by
+# then.
+#
+# With more warps, each thread holds fewer elements, but the warps wait for one another at every
 # reduction. So short rows want few warps, and long rows want many, because the row must fit the
 # registers.
 #
@@ -519,10 +523,10 @@ s = lower(softmax_kernel, *args, BLOCK_N=1024, target="sm_90", num_warps=16)
 print(s.follow("power = tl.exp(", "ptx"))
 
 # %% [markdown]
-# Here you see it for the two elements of a thread: `0f3FB8AA3B` is log2(e) = 1.442695 as a
-# float32. If your kernel multiplies `x` by some scale anyway, as attention does, put log2(e) into
-# the scale and call `tl.exp2`: the result is the same, with one multiplication less per element.
-# In lesson 06 that counts.
+# Here you see it for the two elements of a thread: `0f3FB8AA3B` is log2(e) = 1.442695 as a float32.
+# If your kernel multiplies `x` by some scale anyway, as attention does, put log2(e) into the scale
+# and call `tl.exp2`: the result is the same, with one multiplication less per element. Lesson 06
+# counts machine instructions, of which it saves more.
 
 # %% [markdown]
 # ## Sitting 2
@@ -871,7 +875,6 @@ check("04.6", answer)
 # You reasoned your way to the cause. For a kernel of your own you can also ask: `diagnose` takes a
 # launch as `cost` does, looks at what is counted and compiled, and says what limits it. Each cause
 # comes with its number, the reason and a change to try. Here are 131,072 rows of 64 bfloat16.
-# (Tensors on the device "meta" have a shape and take no memory.)
 
 # %%
 x = torch.empty(2**17, 64, dtype=torch.bfloat16, device="meta")
@@ -908,7 +911,8 @@ rows_kernel[(triton.cdiv(1024, 16),)](x, out, 1024, 100, 100, BLOCK_M=16, BLOCK_
 print(torch.allclose(out, torch.softmax(x, dim=1)))
 
 # %% [markdown]
-# (A row past the end holds -inf alone and becomes NaN. It is not stored.)
+# (A row past the end holds nothing but -inf, so its shares are NaN. They do no harm: the mask keeps
+# them from being stored.)
 #
 # ### What the compiler need not know
 #
@@ -934,7 +938,7 @@ plain_kernel = triton.jit(rows_kernel.fn)  # the same function, with nothing sai
 sizes = {"BLOCK_M": 16, "BLOCK_N": 128}
 for kernel in (plain_kernel, rows_kernel):
     told = [specialise(kernel, x, out, n_rows, 112, 112, **sizes) for n_rows in (1024, 1025, 1)]
-    print(f"kernels: {len(set(told))}; told are", ", ".join(f"'{t.parameters[2]}'" for t in told))
+    print(f"kernels: {len(set(told))}, for", ", ".join(f"'{t.parameters[2]}'" for t in told))
 
 # %% [markdown]
 # With `do_not_specialize`, all three calls share one kernel. Use it for numbers that change from
@@ -1037,11 +1041,15 @@ for timing in depths.of("persistent"):
 # So measure. `@triton.autotune` does it at the first call: it times each of the configurations that
 # you give, and keeps the fastest. `key` names arguments: for each new combination of their values
 # it measures again. A configuration can set constants of the kernel, such as `BLOCK_M`, besides
-# `num_warps` and `num_stages`. `prune_configs_by` throws out what cannot be good before anything is
-# timed, and here registers come in: at most 64 elements per thread. (With 32 warps that was too
-# much, because a thread can have only 64 registers there. With four warps or fewer it can have up
-# to 255.) The function for that is handed the configurations, the launch's arguments by name, and
-# the constants that the launch names, here `BLOCK_N`. A configuration's own constants are in its
+# `num_warps` and `num_stages`.
+#
+# Timing takes a while, so throw out first what cannot be good: `prune_configs_by` names a function
+# for that. Here registers give the bound, at most 64 elements per thread. (With 32 warps that was
+# too much, because a thread can have only 64 registers there. With four warps or fewer it can have
+# up to 255.)
+#
+# The function, here `fitting`, is handed the configurations, the launch's arguments by name, and
+# the constants that the launch names, such as `BLOCK_N`. A configuration's own constants are in its
 # `kwargs`. It returns the configurations to be timed, and at least one of them.
 
 
@@ -1086,8 +1094,8 @@ print("chosen:", tuned_kernel.best_config if MODE.gpu else "nothing is timed in 
 #
 # - If the key changes with every call, as `n_rows` would, every call measures again.
 # - With `cache_results=True` the choice is kept on disk, and the next process need not measure.
-# - With `TRITON_PRINT_AUTOTUNING=1` in the environment, it prints what it chose and how long that
-#   took.
+# - With `TRITON_PRINT_AUTOTUNING=1` in the environment, Triton prints which one was chosen and how
+#   long that took.
 # - Each trial *runs* the kernel, many times, on your tensors. A kernel that writes into its own
 #   input then works on its own results. `restore_value=["x_ptr"]` puts a tensor back after each
 #   trial, and `reset_to_zero` clears one that is added to.
@@ -1398,13 +1406,18 @@ draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax"
 #
 # Beyond that the finished kernel is about 2 to 2.8 times as fast. Is the second sweep to blame? Not
 # mainly: `softmax_v3` makes two sweeps as well, and is more than twice as fast as `torch.compile`
-# at 8,192 columns. But where every lane has a maximum of its own, every lane corrects its own sum
-# as well: that takes more exponentials than one per element. And from 2,048 to 16,384 columns it
-# gets through about as many elements per second in float32 as in bfloat16, although they have twice
-# the bytes. So arithmetic is its limit, and not the bytes. The finished kernel is limited by bytes
-# and handles half as many float32, so in float32 `torch.compile` comes closer to it. PyTorch's own
-# softmax does well in float32, too, from 128 to 2,048 columns. Measure what you want to replace
-# first: in the same run, at your own sizes and in your own dtype.
+# at 8,192 columns. Count the exponentials. Where every lane has a maximum of its own, every lane
+# corrects its own sum as well, at every element. So this kernel takes three per element:
+# `online_softmax_combine` takes one for the new term and one for the correction, and the second
+# sweep takes another. `online_kernel` takes two, one in each sweep. And `libdevice.exp`, which is
+# more exact, becomes nine instructions, where `tl.exp` becomes five.
+#
+# The speeds say the same. From 2,048 to 16,384 columns `torch.compile` gets through about as many
+# elements per second in float32 as in bfloat16, although float32 has twice the bytes. So arithmetic
+# is its limit, and not the bytes. The finished kernel is limited by bytes and handles half as many
+# float32, so in float32 `torch.compile` comes closer to it. PyTorch's own softmax does well in
+# float32, too, from 128 to 2,048 columns. Measure what you want to replace first: in the same run,
+# at your own sizes and in your own dtype.
 #
 # ## On your own
 #

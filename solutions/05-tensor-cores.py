@@ -29,13 +29,13 @@
 # | Which numbers are multiplied | 5 |
 # | How large a tile? | 5 |
 # | The order of the tiles | 10 |
-# | Who holds what | 7 |
+# | Who holds what | 6 |
 # | Loading ahead | 10 |
 # | Tiles by descriptor | 20 |
 # | Persistent programs | 20 |
 # | Against cuBLAS | 3 |
 # | Stretch exercises | 20 |
-# | **All, an estimate** | 165 |
+# | **All, an estimate** | 164 |
 
 # %% [markdown]
 # **Two questions from earlier lessons.** Answer them before you unfold the answers.
@@ -129,10 +129,10 @@ tile_kernel[(1,)](a, b, c, M=32, N=16, K=64)
 print((c - a.float() @ b.float()).abs().max().item() < 1e-4)
 
 # %% [markdown]
-# Notice the types: the operands are float16 and the product is float32. That is free, and it
-# matters. A float16 has 11 binary digits, so a product of two has 22 at most, and a float32 holds
-# 24: every single product is exact. Digits are lost only when products are added up, and there
-# float32 loses few.
+# Notice the types: the operands are float16 and the product is float32. On an H200 that is free,
+# and it matters. A float16 has 11 binary digits, so a product of two has 22 at most, and a float32
+# holds 24: every single product is exact. Digits are lost only when products are added up, and
+# there float32 loses few.
 
 # %% [markdown]
 # ## The loop along K
@@ -173,7 +173,7 @@ print((c - acc).abs().max().item() < 1e-4)
 #
 # `a` is [M, K] and `b` is [K, N], both float16 and contiguous, and `c` is float32. M, N and K are
 # multiples of the blocks, so you need no masks. Program (i, j) owns the tile in row i and column j
-# of tiles. Use `tl.dot`. In PyTorch: `a.float() @ b.float()`.
+# of tiles. Use `tl.dot`, and leave its operands in float16. In PyTorch: `a.float() @ b.float()`.
 
 
 # %%
@@ -477,8 +477,8 @@ check("05.3", small_kernel)
 #
 # How precise is all this? A tensor core takes no float32. If you give `tl.dot` float32 operands on
 # an NVIDIA GPU, it multiplies them as **TF32** unless you say otherwise: a float32 with only the
-# first 10 binary digits after the leading one, and the other 13 cut off. The leading 1 is not
-# stored in any of these formats, so the 11 digits of a float16 are 10 stored ones, just as many.
+# first 10 binary digits after the leading one, and the other 13 cut off. A float16 has just as
+# many: its 11 digits are the leading 1, which none of these formats stores, and 10 that are stored.
 # A bfloat16 stores 7.
 #
 # **Predict:** which of the four formats below loses most? TF32 and float16 have equally many
@@ -761,16 +761,16 @@ draw.layout(plain.layouts["#shared"], access=operand, rows=9)
 # %% [markdown]
 # What can one do? In row `r`, from 0 to 7, put piece `p` of 16 bytes in place `p ^ r`, where `^` is
 # Python's exclusive or: in row 1 neighbors change places, in row 2 pairs of them, and so on.
-# Nothing gets larger, and each column of pieces is now spread over all the banks. To store the rows
-# of a tile so is to **swizzle** them.
+# Nothing gets larger, and each column of pieces is now spread over all the banks. To **swizzle** a
+# tile is to exchange the pieces of its rows like this.
 #
-# **Predict:** in which bank does row 1 begin then?
+# **Predict:** in which banks does the first piece of row 1 lie then?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# A piece of 16 bytes covers four banks. The first piece of row 1 has changed places with the
-# second, so it lies in banks 4 to 7: row 1 begins in bank 4.
+# A piece of 16 bytes covers four banks. This one has changed places with the second, so it lies in
+# banks 4 to 7.
 #
 # </details>
 
@@ -1117,8 +1117,8 @@ check("05.8", persistent_kernel)
 #
 # You now know nearly everything in `matmul_kernel_v5`, the course's fastest for large matrices.
 # This is its loop, word for word from [kernels/matmul.py](../kernels/matmul.py). `grouped` is the
-# rule of the six lines, and `load_tile` is `desc.load` or, where a matrix lies transposed,
-# `desc.load(…).T` with the offsets exchanged.
+# rule of *The order of the tiles*, and `load_tile` is `desc.load` or, where a matrix lies
+# transposed, `desc.load(…).T` with the offsets exchanged.
 #
 # ```python
 # n_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
@@ -1175,8 +1175,8 @@ names = ["matmul", "torch", "matmul_v1", "matmul_v2", "matmul_v3", "matmul_v4", 
 draw.speeds(speeds, series=names, xs=[1024, 2048, 4096, 8192])
 
 # %% [markdown]
-# The big step is the larger tile: at 8,192 it is 2.4 times the speed. The others are too close to
-# tell apart, so here they are again, divided by PyTorch's speed.
+# The big step is the larger tile: at 8,192 it is 2.4 times the speed. The versions from `v3` on are
+# too close to tell apart, so here they are again, divided by PyTorch's speed.
 
 # %%
 names = ["matmul_v3", "matmul_v4", "matmul_v5", "matmul"]
@@ -1193,8 +1193,8 @@ draw.speeds(speeds, series=names, xs=[2048, 4096, 8192], relative_to="torch")
 # microseconds, where PyTorch's product takes 22, and the GPU is done with 1,024 x 1,024 in 10. So
 # for small matrices the GPU waits for Python (see lesson 07).
 #
-# So write one when something follows the product that can be done while it is still in registers.
-# Try it.
+# Write one when something follows the product that can be done while it is still in registers. Try
+# it.
 
 # %% [markdown]
 # ### Exercise 05.6 · A layer in one launch (stretch)

@@ -2,11 +2,11 @@
 # # 06 · Flash attention
 #
 # Attention is the operation that modern models spend much of their time in, and the four lines of
-# PyTorch that define it are slow. They write a matrix to memory that is many times as
-# large as everything else, read it back, and do so three times. The way out is an algorithm that
-# never writes that matrix: flash attention. It is also the best exercise there is, since it needs
-# almost all that you have learned: dot products on tensor cores, the online normalizer, masks,
-# registers, pipelines.
+# PyTorch that define it are slow. They write a matrix to memory that is many times as large as
+# everything else, read it back, and do so three times. The way out is an algorithm that never
+# writes that matrix: flash attention. It is also the best exercise there is, since it needs almost
+# all that you have learned: dot products on tensor cores, the online normalizer, masks, registers,
+# pipelines.
 #
 # It is a long lesson, in four sittings, and "Read the finished kernel" is the hardest section of
 # the course: there you read the course's finished kernels, line by line, as they stand.
@@ -174,8 +174,8 @@ print([round(share, 3) for share in torch.softmax(scores, dim=0).tolist()])
 # `BLOCK_N`. Compute its result and store it to `out_ptr`. All tensors are float16 and contiguous.
 # In PyTorch: `attention_in_steps(q, k, v, scale)`.
 #
-# After the maximum is subtracted, the exponentials lie between 0 and 1. They may go to the second
-# dot as float16, which rounds each of them once. Their sum must stay in float32.
+# Give both dots operands in float16. For the exponentials that does no harm: after the maximum is
+# subtracted they lie between 0 and 1, and each is rounded once. Their sum must stay in float32.
 
 
 # %%
@@ -361,7 +361,7 @@ check("06.2", loop_kernel)
 #
 # | in this lesson | in `kernels/` and the papers | what it is |
 # |---|---|---|
-# | `scores` | S | queries times keys; scaled in the papers and so far, unscaled from the next section on |
+# | `scores` | S | queries times keys; scaled so far and in the papers; in `kernels/` the scale waits for the exponent (next section) |
 # | `power` | P; in the papers P with a tilde | exp(S - m), not yet divided |
 # | shares | no name; in the papers P | softmax(S), also called attention probabilities |
 # | `m` | m | the largest score of each row so far |
@@ -616,8 +616,9 @@ check("06.9", twos_kernel)
 # ### Exercise 06.3 · Log-sum-exp (core)
 #
 # Store the log-sum-exp of each query's scores, in natural logarithms, as float32 `[n_queries]`;
-# compute with `tl.exp2`. `scale2` is the scale times log2(e), so `scores` are in powers of two, and
-# so is `m`. In PyTorch: `torch.logsumexp(q.float() @ k.float().mT * scale, dim=-1)`.
+# compute with `tl.exp2`. To keep this loop short, the scores are scaled right after the dot.
+# `scale2` is the scale times log2(e), so `scores` count in powers of two, and so does `m`. In
+# PyTorch: `torch.logsumexp(q.float() @ k.float().mT * scale, dim=-1)`.
 
 
 # %%
@@ -752,7 +753,7 @@ print("bottom right:", torch.ones(2, 6).tril(6 - 2).int().tolist())
 
 # %% [markdown]
 # The last word must see all that came before it, so it is the bottom right one: query m sees the
-# keys n <= m + N - M. This course takes it so, always. Beware: PyTorch's `is_causal=True` means
+# keys n <= m + N - M. This course always lays it that way. Beware: PyTorch's `is_causal=True` means
 # top left. The other one is `causal_lower_right` in `torch.nn.attention.bias`.
 #
 # With more queries than keys, the first queries see no key at all. Then three things need care:
@@ -1290,13 +1291,13 @@ for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
     try_tile("sm_89", *tile)
 
 # %% [markdown]
-# The third one spills. A bound like this prunes the choices, and measuring picks among the rest.
-# In practice that is `@triton.autotune`, with block sizes in its configurations: give it the few
-# tiles that fit, or a function `prune_configs_by={"early_config_prune": ...}` that throws out
-# those that do not, and `cache_results=True`, which keeps the winner on disk. The course wrote
-# its winners down instead:
-# [kernels/flash_attention_settings.py](../kernels/flash_attention_settings.py) has a line for
-# each amount of shared memory, with an entry for each head dimension.
+# The third one spills. A bound like this prunes the choices, and measuring picks among the rest. In
+# practice that is `@triton.autotune`, with block sizes in its configurations: give it the few tiles
+# that fit, or a function `prune_configs_by={"early_config_prune": ...}` that throws out those that
+# do not, and `cache_results=True`, which keeps the winner on disk. The course wrote its choices
+# down instead: [kernels/flash_attention_settings.py](../kernels/flash_attention_settings.py) has an
+# entry for each amount of shared memory and each head dimension. Those for 227 KB won on an H200;
+# those for smaller GPUs fit and spill nothing, but were not timed.
 
 # %% [markdown]
 # ## Warps with different jobs
@@ -1347,7 +1348,7 @@ for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a gr
 # Then comes `setmaxnreg`, an instruction that Hopper brought. With it a group of four warps gives
 # registers back (`dec`) or takes more (`inc`). Read the lines from the top. The producer takes 256
 # to set things up, and then goes down to 40: it computes nothing but addresses, and its line has
-# copies and no dots. (There are four: two halves of q, k, and v.) The consumers wait with 120 each,
+# copies and no dots. (There are four: q in two halves, k, and v.) The consumers wait with 120 each,
 # and go up to 232 when their work begins; their one copy stores the result. The last line is the
 # producer's again, at the very end.
 #
@@ -1468,10 +1469,11 @@ for group in ("4" + first, *others):
 # <details>
 # <summary>Answer</summary>
 #
-# A constant length would mean a kernel to compile for each length. What changes the code is only
-# whether the tiles divide the length, so that no mask is needed: two kernels for each such flag.
-# `nheads` is only divided by. Without the note, Triton would compile one kernel for `nheads` = 1,
-# one for multiples of 16 and one for the rest, for no gain. You met this in lesson 04.
+# With a constant length, every new length would be compiled anew. The code depends only on whether
+# the tiles divide the length, since then it needs no mask. A flag says just that, and has two
+# values. `nheads` is only divided by. Without the note, Triton would compile one kernel for
+# `nheads` = 1, one for multiples of 16 and one for the rest, for no gain. You met this in lesson
+# 04.
 #
 # </details>
 
@@ -1549,8 +1551,8 @@ for even in (False, True):
 
 # %% [markdown]
 # Next come the borders of the two loops. You wrote the second one in 06.5; in `split_kernel` they
-# are called `whole` and `end`. (Two more clamps stand here. In either case a loop whose end lies
-# below its start does not run.)
+# are called `whole` and `end`. (Here both are kept between 0 and `seqlen_k`, which changes no
+# result.)
 #
 # ```python
 # # Every row of this tile sees all keys before `masked`, a multiple of BLOCK_N. From there up to
@@ -1800,8 +1802,7 @@ for even in (False, True):
 # %% [markdown]
 # Now v5, from [kernels/flash_attention_specialized.py](../kernels/flash_attention_specialized.py).
 # It starts with the descriptors. `q_rows` is the number of rows of q, if all of it is read as one
-# matrix whose rows are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of the last
-# question.)
+# matrix whose rows are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of question 19.)
 #
 # ```python
 # q_tiles = tl.make_tensor_descriptor(
@@ -2073,8 +2074,8 @@ draw.speeds(speeds, series={"flash_attention": "the course's v5", **peers})
 # in float32 its scores are twice as large, and its products use no tensor cores. v5 is 1.5 to 1.6
 # times as fast as `flash`, and reaches 0.86 to 0.91 of cuDNN's speed.
 #
-# Where do the versions stand under the two roofs? v1 and v2 have tiles of 64 queries, the others
-# of 128.
+# Where do the versions stand under the two roofs? v1 and v2 have tiles of 64 queries, the others of
+# 128; `flash_attention` is v5.
 
 # %%
 per_byte = {f"flash_attention_v{version}": 64 if version < 3 else 128 for version in (1, 2, 3, 4)}
@@ -2123,9 +2124,9 @@ for head_dim in (64, 128, 256):
     print(f"D = {head_dim:3}: {extremes}, {sum(ratios) / 10:.2f} on average")
 
 # %% [markdown]
-# What is still missing is lost in the loop. Within one consumer group the dot, the powers and the
-# next dot still wait for one another. Only the other group fills the gap, and nobody orders the
-# two.
+# Where does the rest go? It is lost in the loop. Within one consumer group the dot, the powers and
+# the next dot still wait for one another. Only the other group can fill the gap, and nothing makes
+# the two take turns.
 #
 # One more cost is not in these plots, which show the GPU's time. To launch v5, Python takes the CPU
 # 0.13 to 0.2 ms, and cuDNN's call 0.05 to 0.06. In the causal run at 512 keys v5's launch takes
@@ -2186,9 +2187,9 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 # The rest of the lesson is for those who want more: three stretch exercises, each of which changes
 # your loop in a way that real models do.
 #
-# The first is a sliding window. Where texts are long, some layers let each query see only the last few keys up to its own, a
-# **window**. The work then grows with N and no longer with N x N, if the tiles outside the window
-# are skipped on both sides. Look at program 5.
+# The first is a sliding window. Where texts are long, some layers let each query see only the last
+# few keys up to its own, a **window**. The work then grows with N and no longer with N x N, if the
+# tiles outside the window are skipped on both sides. Look at program 5.
 
 # %%
 draw.attention(64, 64, block_m=8, block_n=8, causal=True, window=20, program=5)
@@ -2335,10 +2336,10 @@ check("06.10", bias_kernel)
 # </details>
 
 # %% [markdown]
-# The third is one query with very many keys. A model that writes has one query per head and step, and thousands of keys. Splitting the keys
-# over programs is split-KV. Each program attends to its part and leaves a result and a
-# log-sum-exp; a second kernel merges them. With one query there is no need for `tl.dot`: a
-# multiplication and a sum over the tile do it, and memory is what binds.
+# The third is one query with very many keys. A model that writes has one query per head and step,
+# and thousands of keys. Splitting the keys over programs is split-KV. Each program attends to its
+# part and leaves a result and a log-sum-exp; a second kernel merges them. With one query there is
+# no need for `tl.dot`: a multiplication and a sum over the tile do it, and memory is what binds.
 
 # %% [markdown]
 # ### Exercise 06.11 · Split the keys (stretch)
@@ -2420,7 +2421,7 @@ check("06.11", split_keys)
 # ## On your own
 #
 # - Step through `split_kernel` with `CAUSAL=True`, 40 queries and 30 keys, in tiles of 16 x 16. For
-#   which rows does   `m` stay -inf, and what keeps NaN out of their results?
+#   which rows does `m` stay -inf, and what keeps NaN out of their results?
 # - Give `attention_kernel` tiles of 16 x 64 and of 128 x 64. What does `cost` say of the bytes
 #   loaded, and of the registers?
 # - Compile v5 with `HEADDIM=256, BLOCK_N=64, PERSISTENT=False`. Which registers does each group

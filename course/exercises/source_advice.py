@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from course.isolate.function_source import Definition
 
 PROMISES = ("multiple_of", "max_contiguous", "max_constancy")
+OF_TWO = {"tl.max": "tl.maximum", "tl.min": "tl.minimum"}
+"""Reductions, and the function that takes the same of two blocks, lane by lane."""
 
 CHAINED = (
     "{sign} binds before <, so this compares {first} with ({between}), and that with {last}: "
@@ -19,6 +21,10 @@ OF_A_PARAMETER = (
 NOT_KEPT = (
     "What {call} returns is thrown away, and the promise with it: give it a name, and compute with "
     "that."
+)
+TWO_BLOCKS = (
+    "{reduction} reduces one block, along the axis that comes second: for two blocks, lane by "
+    "lane, take {of_two}."
 )
 
 Slip = tuple[ast.expr, str]
@@ -34,7 +40,9 @@ def advice_on(definitions: tuple[Definition, ...]) -> list[str]:
         (function,) = ast.parse(definition.text).body
         assert isinstance(function, ast.FunctionDef)
         lines = definition.text.split("\n")
-        for node, sentence in (*_chained(function), *_lost_promises(function)):
+        for node, sentence in (
+            *_chained(function), *_lost_promises(function), *_reductions_of_two(function),
+        ):  # fmt: skip
             number, text = definition.line + node.lineno - 1, lines[node.lineno - 1].strip()
             notes += [f"Line {number} of {definition.place}:  {text}", sentence]
     return notes
@@ -70,3 +78,21 @@ def _lost_promises(function: ast.FunctionDef) -> Iterator[Slip]:
             yield node, OF_A_PARAMETER.format(name=of.id)
         elif node in thrown_away and of is not None and not isinstance(of, ast.Name):
             yield node, NOT_KEPT.format(call=ast.unparse(node.func))
+
+
+def _reductions_of_two(function: ast.FunctionDef) -> Iterator[Slip]:
+    """Calls such as `tl.max(m, new)`, whose second argument is a value that is computed."""
+    computed = {
+        name.id
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call) or len(node.args) < 2:
+            continue
+        called, second = ast.unparse(node.func), node.args[1]
+        is_value = isinstance(second, ast.Call) or ast.unparse(second) in computed
+        if called in OF_TWO and is_value:
+            yield node, TWO_BLOCKS.format(reduction=called, of_two=OF_TWO[called])

@@ -63,6 +63,8 @@ def compile_problem(error: Exception) -> CompileError:
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
     reason = _indexing(chain[-1]) or _clearer(reason)
+    if reason.startswith(_OUTSIDE_A_KERNEL):
+        reason = _NO_CONSTANT
     if match := _MANGLED.fullmatch(reason):
         reason = f"{match[1]} calls itself, and a kernel cannot"
     located = [
@@ -77,6 +79,8 @@ _MANGLED = re.compile(r"(?:\w+\.)*(\w+?)__\w*")
 """A function's name with its types: all that Triton says of one that calls itself."""
 _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
 """How Triton refuses a function of the language outside of a kernel."""
+_NO_CONSTANT = "a computed value stands where Triton needs a constant, as for an axis or a shape"
+"""Triton's own Python code met a block there, and called the language outside of a kernel."""
 _NO_MATMUL = "a kernel has no @: tl.dot(a, b) multiplies blocks"
 _NO_GRID = "a kernel was called without a grid: write kernel[grid](…)"
 
@@ -92,6 +96,10 @@ _CLEARER = {
         "a kernel takes Triton's types, as tl.float16, and none of PyTorch's"
     ),
     "'str' object has no attribute 'scalar'": "a type is no text in a kernel: write tl.float16",
+    "block offset start must be 16-byte aligned": (
+        "a descriptor's last offset counts elements, and must be a multiple of 16 bytes: does a "
+        "tile begin there?"
+    ),
     "object of type 'int' has no len()": (
         "the grid is a number, and must be a tuple: write kernel[(programs,)](…)"
     ),

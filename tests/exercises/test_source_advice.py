@@ -20,6 +20,8 @@ def advice(body):
          "compares rows with (m & cols), and that with n: put each comparison in parentheses."),
         ("stride = tl.multiple_of(stride, 4)", "A promise of the parameter stride is lost"),
         ("tl.max_contiguous(x_ptr, 4)", "A promise of the parameter x_ptr is lost"),
+        ("high = tl.max(row, tl.max(x, axis=0))", "for two blocks, lane by lane, take tl.maximum."),
+        ("least = tl.min(m, row)", "for two blocks, lane by lane, take tl.minimum."),
         ("tl.multiple_of(row * stride, 4)", "What tl.multiple_of returns is thrown away"),
     ],
 )  # fmt: skip
@@ -37,6 +39,10 @@ def test_a_slip_is_named_with_its_line(line, says):
         "start = tl.multiple_of(row * stride, 4)",
         "tl.multiple_of(start, 4)",  # it is kept with what computes start
         "tl.assume(stride > 0)",
+        "largest = tl.max(row, 0)",
+        "largest = tl.max(row, n)",  # n may be a constant
+        "largest = tl.maximum(row, m)",
+        "largest = max(row, m)",
     ],
 )
 def test_what_works_is_not_named(line):

@@ -1,13 +1,17 @@
 """What lesson 04 says is what was recorded and compiled, and what it leaves to readers works."""
 
+import inspect
 import math
+import re
 
 import pytest
 import torch
 import triton
 import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+from triton.language.extra import libdevice
 
-from course import MODE, diagnose, lower, recorded
+from course import MODE, cost, diagnose, lower, observed, recorded
 from course.gpus.measured import recorded_facts
 from kernels.softmax import softmax_kernel_v2
 from tests.support.lesson import Lesson, empty, script_of, share
@@ -138,6 +142,51 @@ def eights_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
 
 def test_rounding_down_to_eights_makes_the_loads_of_1000_columns_wide():
     assert loads_of(eights_kernel, 1000) == (2, 2)
+
+
+MOVES = "st.shared bar.sync ld.shared"
+"""How a reduction joins what its warps have: in shared memory, around a barrier."""
+
+
+def test_every_warp_reads_the_numbers_of_all_back_and_three_barriers_keep_them_apart(lesson):
+    x = empty(512, 1000)
+    s = lower(lesson.softmax_kernel, x, x, 1000, 1000, BLOCK_N=1024, target="sm_90", num_warps=4)
+    moves = [line for line in s.ptx.splitlines() if re.search(r"(st|ld)\.shared|bar\.sync", line)]
+    assert " ".join(move.split()[0].removesuffix(".b32") for move in moves) == (
+        f"{MOVES} bar.sync {MOVES}"
+    )
+    assert not any("@" in move for move in moves)  # no warp is left out
+    written, read = (
+        [move.split("[")[1].split("]")[0] for move in moves if kind in move]
+        for kind in ("st.shared", "ld.shared")
+    )
+    assert len(set(written)) == len(set(read)) == 1  # the sums go where the maxima were
+
+
+def test_torch_compile_takes_three_exponentials_per_element_and_the_online_version_two(lesson):
+    combine = inspect.getsource(triton_helpers.online_softmax_combine.fn)
+    assert combine.count(" exp(") == 2
+    first, second = observed().softmax_by_compile.split("for r0_offset")[1:]
+    assert first.count("online_softmax_combine") == 1 and "exp(" not in first
+    assert second.count("exp(") == 1
+    x = empty(4, 2**16)
+    counted = cost(lesson.online_kernel, (4,), x, x, 2**16, 2**16, BLOCK_N=4096, target="H200")
+    assert sum(counted.special.values()) / x.numel() == pytest.approx(2, rel=1e-3)
+
+
+@triton.jit
+def exponential_kernel(x_ptr, EXACT: tl.constexpr):
+    x_ptrs = x_ptr + tl.arange(0, 1024)
+    x = tl.load(x_ptrs)
+    y = libdevice.exp(x) if EXACT else tl.exp(x)
+    tl.store(x_ptrs, y)
+
+
+@pytest.mark.parametrize(("exact", "instructions"), [(False, 5), (True, 9)])
+def test_the_exact_exponential_takes_nine_instructions_and_the_other_five(exact, instructions):
+    s = lower(exponential_kernel, "*fp32:16", EXACT=exact, target="sm_90")
+    sass = s.follow("y = libdevice.exp(x)", "sass").stages["sass"]
+    assert len(sass) // 8 == instructions  # a thread has 8 elements, and constants are made once
 
 
 def test_32768_columns_fit_the_registers_of_32_warps_and_65536_spill(lesson):

@@ -251,3 +251,14 @@ def test_the_packed_launch_is_diagnosed_as_too_few_programs_and_told_to_split_it
     assert first.cause == "few programs"
     assert first.what.startswith("8 programs for 132 multiprocessors")
     assert "split the loop" in first.change
+
+
+def test_a_question_that_the_lesson_names_by_its_number_is_that_one():
+    number = re.search(r"`128 if HEADDIM == 256` is the subject of question (\d+)", FLAT)[1]
+    assert "the branch for 256 do" in FLAT.split(f"**{number}.** ")[1][:150]
+
+
+def test_only_the_settings_for_227_kb_are_said_to_have_won():
+    assert "Those for 227 KB won on an H200; those for smaller GPUs fit and spill nothing" in FLAT
+    written = FILES[0].with_name("flash_attention_settings.py").read_text()
+    assert "Those of 64 and 99 KB fit and spill nothing; their speed was not measured." in written

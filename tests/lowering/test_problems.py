@@ -178,6 +178,7 @@ WITH_A_LINE = [
     (kernels.unknown_name_kernel, "*fp32", "nothing_of_that_name is not", "nothing_of_that_name)"),
     (kernels.odd_shape_kernel, "*fp32", "range must be a power of 2", "tl.arange(0, 100)"),
     (kernels.torch_type_kernel, "*fp32", "Triton's types, as tl.float16", "to(torch.float16)"),
+    (kernels.max_of_two_kernel, "*fp32", "where Triton needs a constant", "tl.max(x, tl.sum("),
     (kernels.library_kernel, "*fp32", "library_kernel does not compile", "tl.sum(x, axis=3)"),
 ]
 

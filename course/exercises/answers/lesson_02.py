@@ -277,7 +277,7 @@ MISTAKES = {
             "well."),
         Mistake("numbers of tiles for rows", {
             "x_desc.load([row, col])": "x_desc.load([row // BLOCK, col // BLOCK])",
-        }, "wrong", "16-byte aligned",
+        }, "wrong", "must be a multiple of 16 bytes",
             means="They give a descriptor the number of a tile; it takes the tile's first row "
             "and column."),
         Mistake("tensors for descriptors", {

@@ -121,6 +121,10 @@ MISTAKES = {
         }, "wrong", "comes out if the factors are exp(new - old), and must be exp(old - new)",
             means="They turn the difference round: the factor brings a smaller maximum's sum "
             "down, and is never above 1."),
+        Mistake("a reduction of two", {"tl.maximum(m1, m2)": "tl.max(m1, m2)"},
+            "does not compile", "for two blocks, lane by lane, take tl.maximum",
+            means="They take tl.max for the larger of two; it reduces one block, and its second "
+            "argument is the axis."),
         Mistake("the smaller maximum", {"tl.maximum(m1, m2)": "tl.minimum(m1, m2)"},
             "wrong", "At [0, ",
             means="They take the smaller one, and the powers can overflow; the common maximum is "

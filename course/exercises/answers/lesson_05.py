@@ -176,7 +176,7 @@ MISTAKES = {
     "05.6": [
         Mistake("w as it lies", {
             "cols[None, :] * K + ks[:, None]": "ks[:, None] * N + cols[None, :]",
-        }, "wrong", "At [",
+        }, "wrong", "comes out if w is read as [K, N], and is [N, K]",
             means="They read w as [K, N]; it is stored as [N, K], and turned by the way it is "
             "addressed."),
         Mistake("the bias down the rows", {
@@ -263,7 +263,7 @@ MISTAKES = {
             means="They give a descriptor the number of a tile; it takes the tile's first row and "
             "column."),
         Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"},
-            "wrong", "16-byte aligned",
+            "wrong", "must be a multiple of 16 bytes",
             means="They step by one element; each step takes a part of BLOCK_K."),
         Mistake("copies first", {"    x_desc =": "    w = w.T.contiguous().T\n    x_desc ="},
             "wrong", "",
@@ -304,6 +304,12 @@ MISTAKES = {
         Mistake("rows of tiles for rows", {"tile // tiles_n * BLOCK_M": "tile // tiles_n"},
             "wrong", "never written",
             means="They give a descriptor the number of a tile; it takes the tile's first row."),
+        Mistake("numbers of tiles for rows and columns", {
+            "tile // tiles_n * BLOCK_M, tile % tiles_n * BLOCK_N":
+            "tile // tiles_n, tile % tiles_n",
+        }, "wrong", "last offset counts elements, and must be a multiple of 16 bytes",
+            means="They give a descriptor the numbers of a tile; it takes the tile's first row and "
+            "column."),
         Mistake("rows and columns exchanged", {
             "tile // tiles_n * BLOCK_M, tile % tiles_n * BLOCK_N":
             "tile % tiles_n * BLOCK_M, tile // tiles_n * BLOCK_N",

@@ -197,7 +197,8 @@ MISTAKES = {
         Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan",
             means="They forget queries that see no key: their maximum is -inf, and -inf - -inf "
             "is NaN."),
-        Mistake("0 over 0", {DIVISOR: ""}, "wrong", "got nan",
+        Mistake("0 over 0", {DIVISOR: ""}, "wrong",
+            "comes out if 0 is divided by 0, which is NaN, for queries that see no key",
             means="They forget queries that see no key: their total is 0, and 0 / 0 is NaN."),
         Mistake("no tile skipped", {
             "    end = tl.minimum(last_row + n_keys - n_queries + 1, n_keys)\n": "",
@@ -231,8 +232,12 @@ MISTAKES = {
             "wrong", "At [3, 0, 0]",
             means="They use one stride for all; k's heads may lie at another distance."),
         Mistake("the stride of k for v", {"key_head * stride_vh": "key_head * stride_kh"},
-            "wrong", "At [3, 0, 0]",
+            "wrong", "comes out if v is read with the stride of k",
             means="They assume that k and v lie alike; each tensor has strides of its own."),
+        Mistake("queries as if heads lay side by side", {
+            "head * stride_qh": "head * n_queries * D",
+        }, "wrong", "comes out if the queries of head h are read from h * n_queries * D on",
+            means="They know where a contiguous tensor's heads begin; q has a stride of its own."),
         Mistake("the queries stay", {"    q_ptr += head * stride_qh\n": ""},
             "wrong", "comes out if every head takes the queries of the first",
             means="They move keys and values and forget that each program has its own queries."),
@@ -383,7 +388,8 @@ MISTAKES = {
             "    weight = tl.where(numbers < n_parts, lse, 0.0)\n",
         }, "wrong", "comes out if parts are weighed by their log-sum-exp",
             means="They weigh by the logarithm of what counts."),
-        Mistake("never divided", {" / tl.sum(weight, axis=0)": ""}, "wrong", "At [0]",
+        Mistake("never divided", {" / tl.sum(weight, axis=0)": ""}, "wrong",
+            "comes out if the weighted parts are added up, and not divided",
             means="They add up weighted parts; the weights do not sum to 1 yet."),
         Mistake("no maximum in the merge", {"tl.exp(lse - tl.max(lse, axis=0))": "tl.exp(lse)"},
             "wrong", "far apart",

@@ -187,7 +187,7 @@ EXERCISES = (
         why={
             "a": "The bytes are the same: 2 x 2 for each element.",
             "b": "A program has 4 warps, 128 threads, for 64 elements: half of them repeat the "
-            "others, and each program pays its start for 128 bytes.",
+            "others, and each program pays its start to move 256 bytes.",
             "c": "A row of 64 needs 1 register in half of the threads: nothing spills.",
             "d": "exp takes as long for each element as in a wide row.",
         },

@@ -230,6 +230,8 @@ EXERCISES = (
             "the sums are rounded to 16 bits before the bias is added":
             lambda x, w, bias: torch.relu((x @ w.T).half().double() + bias),
             "nothing is cut off at 0": lambda x, w, bias: x @ w.T + bias,
+            "w is read as [K, N], and is [N, K]":
+            lambda x, w, bias: torch.relu(x @ w.reshape(w.T.shape) + bias),
         },
         cases=(
             _linear(33, 50, 70), _linear(16, 32, 64),

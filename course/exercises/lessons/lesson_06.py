@@ -62,15 +62,18 @@ def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(_scores(q, k), -1) @ v
 
 
-def _masked(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30, shift: int = 0) -> Tensor:
-    """Query m sees the last `window` of the keys up to m + N - M; one that sees none gives 0.
+def _masked(
+    q: Tensor, k: Tensor, v: Tensor, window: int = 2**30, shift: int = 0, unseen: float = 0.0
+) -> Tensor:
+    """Query m sees the last `window` of the keys up to m + N - M.
 
     shift: how many keys further the last one is.
+    unseen: what a query gives that sees no key.
     """
     last = torch.arange(len(q), device=q.device)[:, None] + len(k) - len(q) + shift
     cols = torch.arange(len(k), device=q.device)[None, :]
     scores = _scores(q, k).masked_fill((cols > last) | (cols <= last - window), -torch.inf)
-    return torch.softmax(scores, -1).nan_to_num() @ v
+    return torch.softmax(scores, -1).nan_to_num(unseen) @ v
 
 
 def _log_sum_exp(q: Tensor, k: Tensor) -> Tensor:
@@ -120,6 +123,11 @@ def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attention(q, *(x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v)))
 
 
+def _as_if_contiguous(x: Tensor, rows: int) -> Tensor:
+    """What is read of `_apart(x, rows)` where no row is expected between its heads."""
+    return pad(x, (0, 0, 0, rows)).flatten()[: x.numel()].view(x.shape)
+
+
 def _one_tile(kernel: Answer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     out, (block_m, d) = torch.empty_like(q), q.shape
     block_n = max(16, triton.next_power_of_2(len(k)))
@@ -144,10 +152,15 @@ def _lse(kernel: Answer, q: Tensor, k: Tensor) -> Tensor:
     return lse
 
 
+def _apart(x: Tensor, rows: int) -> Tensor:
+    """The same heads, with so many rows of zeros after each."""
+    heads, length, d = x.shape
+    return torch.zeros(heads, length + rows, d, dtype=x.dtype, device=x.device)[:, :-rows].copy_(x)
+
+
 def _by_head(kernel: Answer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
-    wider = torch.zeros(len(v), v.shape[1] + 1, d, dtype=v.dtype, device=v.device)
-    v = wider[:, :-1].copy_(v)  # its heads lie further apart than those of k
+    q, v = _apart(q, 2), _apart(v, 1)  # their heads lie further apart than those of k
     kernel[(heads,)](
         q, k, v, out, heads, len(k), queries, k.shape[1], d**-0.5,
         q.stride(0), k.stride(0), v.stride(0), D=d, BLOCK_M=64, BLOCK_N=64,
@@ -345,6 +358,8 @@ EXERCISES = (
             lambda q, k, v: _masked(q, k, v, shift=-1),
             "the mask begins at the top left: query i sees the keys up to i":
             lambda q, k, v: _masked(q, k, v, shift=len(q) - len(k)),
+            "0 is divided by 0, which is NaN, for queries that see no key":
+            lambda q, k, v: _masked(q, k, v, unseen=math.nan),
         },
         cases=tuple(
             _case(queries, keys)
@@ -372,6 +387,10 @@ EXERCISES = (
             lambda q, k, v: _grouped(q, k, v[:1].expand(v.shape)),
             "every head takes the queries of the first":
             lambda q, k, v: _grouped(q[:1].expand(q.shape), k, v),
+            "the queries of head h are read from h * n_queries * D on, and not from h * stride_qh "
+            "on": lambda q, k, v: _grouped(_as_if_contiguous(q, 2), k, v),
+            "v is read with the stride of k":
+            lambda q, k, v: _grouped(q, k, _as_if_contiguous(v, 1)),
         },
         cases=(
             _heads(6, 2, 20, 45), _heads(8, 4, 64, 64), _heads(3, 3, 17, 30),
@@ -454,6 +473,8 @@ EXERCISES = (
             _merged_by(lambda scores: torch.softmax(scores.max(-1).values, 0)),
             "a part counts by its total, and its maximum is left out":
             _merged_by(lambda s: torch.softmax(s.logsumexp(-1) - s.max(-1).values, 0)),
+            "the weighted parts are added up, and not divided by the sum of the weights":
+            _merged_by(lambda s: torch.exp(s.logsumexp(-1) - s.logsumexp(-1).max())),
         },
         cases=(
             _one_query(300, 64), _one_query(64, 32), _one_query(1, 16), _one_query(1000, 32),
