@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,7 @@ from course.triton_internals.errors import (
 )
 from course.triton_internals.interpreter import Launch, interpreter_watched
 from course.triton_internals.promises import promises_held
+from course.triton_internals.tf32 import tf32_errors
 from course.type_names import Function, kind_of
 
 from .cancelling import advice
@@ -33,6 +35,11 @@ from .guarded_memory import Guarded, GuardedAllocations, bits
 from .inputs import Case
 from .result import Outcome, Work
 from .summands import Summands
+
+LEFT_TF32 = (
+    "the interpreter multiplies float32 exactly, where a GPU's tl.dot takes it as TF32 and is off "
+    'in the third or fourth digit, unless it is given input_precision="ieee" or "tf32x3"'
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class Trial:
             lambda launch: _regions(names.of(launch, inputs, allocated)), case.elements, self.block
         )
         try:
-            with allocated, _watched(log):
+            with allocated, _watched(log), tf32_errors() as in_tf32:
                 out = self.function(*tensors, *case.scalars)
             log.finish()
             if MODE.gpu:
@@ -74,16 +81,19 @@ class Trial:
         if problem:
             return _wrong(case, problem)
         work = _work(out, allocated, log) if MODE.interpreting else None
-        return self._compared(case, out, expected, log, work)
+        return self._compared(case, out, expected, log, work, max(in_tf32, default=0.0))
 
     def _compared(
-        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: Work | None
-    ) -> Outcome:
+        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: Work | None,
+        off_in_tf32: float,
+    ) -> Outcome:  # fmt: skip
         """The outcome by the values of a result that is otherwise as it must be."""
         allowed = self.tolerance or replace(tolerance_for(expected.dtype), added=expected.added)
         allowed = allowed.plus(self.absolute)
         text, index = value_problem(out, expected.exact, allowed)
         if not text:
+            if off_in_tf32 and off_in_tf32 > _most(allowed.at(expected.exact.double())):
+                return left_to_the_gpu(case, LEFT_TF32, work)
             error = largest_error(out, expected.exact, allowed)
             return Outcome(str(case), case.dtype, "right", error=error, work=work)
         if not MODE.gpu and has_bfloat16(case):
@@ -133,6 +143,10 @@ class Trial:
     def close(self, out: Tensor, expected: Tensor) -> Tensor:
         """Which elements of a result are as expected."""
         return close(out, expected, tolerance_for(out.dtype).plus(self.absolute))
+
+
+def _most(errors: Tensor) -> float:
+    return float(errors.max()) if errors.numel() else math.inf
 
 
 @contextlib.contextmanager

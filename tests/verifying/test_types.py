@@ -80,3 +80,39 @@ def test_what_no_tensor_can_be_made_of_is_named(make, says):
 def test_a_reference_with_two_results_is_named():
     with pytest.raises(CourseError, match="The reference returned a tuple, and must return one"):
         verify(torch.neg, lambda x: (x, -x), [Case((Input((5,)),))])
+
+
+@triton.jit
+def product_kernel(a_ptr, b_ptr, out_ptr, PRECISION: tl.constexpr):
+    rows = tl.arange(0, 32)
+    offsets = rows[:, None] * 32 + rows[None, :]
+    a, b = tl.load(a_ptr + offsets), tl.load(b_ptr + offsets)
+    tl.store(out_ptr + offsets, tl.dot(a, b, input_precision=PRECISION))
+
+
+def product(precision, scale=1.0):
+    def launch(a, b):
+        out = torch.empty_like(a)
+        product_kernel[(1,)](a, b, out, precision)
+        return out * scale
+
+    return launch
+
+
+@pytest.mark.skipif(MODE.gpu, reason="a GPU multiplies in TF32 itself")
+def test_a_product_that_a_gpu_computes_in_tf32_is_left_to_it():
+    cases = [Case((Input((32, 32)),) * 2)]
+    left = verify(product("tf32"), torch.matmul, cases, absolute=1e-5)
+    assert not left.right and not left.wrong
+    assert "a GPU's tl.dot takes it as TF32" in str(left)
+    assert verify(product("ieee"), torch.matmul, cases, absolute=1e-5).right
+    assert verify(product("tf32", scale=1.5), torch.matmul, cases, absolute=1e-5).wrong
+
+
+@pytest.mark.skipif(MODE.gpu, reason="a GPU multiplies in TF32 itself")
+def test_a_product_that_tf32_does_not_spoil_is_judged():
+    whole = Case((Input((32, 32), torch.int32),) * 2)
+    floats = lambda function: lambda a, b: function(a.float(), b.float())  # noqa: E731
+    assert verify(floats(product("tf32")), floats(torch.matmul), [whole]).right
+    roomy = [Case((Input((32, 32)),) * 2)]
+    assert verify(product("tf32"), torch.matmul, roomy, absolute=0.1).right
