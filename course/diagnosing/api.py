@@ -43,12 +43,14 @@ def diagnose(
     is asked for, the launch is timed too. A kernel that the interpreter cannot follow, and one in
     Gluon, is judged by what the compiler made of it, without estimates.
 
-    Raises CourseError if the launch is none, or fails; LowerError if the kernel does not compile.
+    Raises CourseError if the launch is none, fails, or does not fit the GPU; LowerError if the
+    kernel does not compile.
     """
     gpu = gpu_of(target) if target is not None else this_gpu(own_gpu())
     launch = requested("diagnose", kernel, grid, args, kwargs)
     warm("compile", "interpret")
     lowered = lower_again(Request.of(launch.reference, launch.args, launch.kwargs), gpu.target)
+    _refuse_what_does_not_fit(lowered, launch.name, gpu.name)
     # The disassembler runs while programs are followed. Nothing else does: two threads of Python
     # 3.11 cannot parse sources at the same time (https://github.com/python/cpython/issues/106905).
     with ThreadPoolExecutor(1) as beside:
@@ -72,6 +74,24 @@ def diagnose(
         measured_us=measured_us(launch, gpu),
         notes=tuple(notes),
     )
+
+
+def _refuse_what_does_not_fit(lowered: Lowered, kernel: str, gpu: str) -> None:
+    """Raises CourseError for a kernel that the GPU cannot launch: no time can be estimated."""
+    resources = lowered.resources
+    if resources.fits:
+        return
+    what, change = (
+        f"{resources.num_warps} warps, and may have {resources.most_warps}",
+        f"give num_warps={resources.most_warps} or fewer",
+    )
+    if resources.shared_bytes > resources.most_shared_bytes:
+        what, change = (
+            f"{resources.shared_bytes:,} bytes of shared memory, and may have "
+            f"{resources.most_shared_bytes:,}",
+            "take smaller blocks, or a smaller num_stages",
+        )
+    raise CourseError(f"{kernel} cannot be launched on {gpu}: a program has {what}: {change}.")
 
 
 def ranked(findings: list[Finding], work: Work | None) -> tuple[Ranked, ...]:

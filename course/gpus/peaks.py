@@ -70,8 +70,9 @@ class Gpu:
         """None where the tensor cores do not take the type; then multiply-adds do the work."""
         if self.measured:
             return self.dot.get(kind)
-        if kind.startswith("fp8"):  # where they lack fp8, the compiler converts it to fp16
-            return self.dot.get("fp8", self.dot.get("fp16"))
+        if kind.startswith(("fp4", "fp8")):  # where they lack it, the compiler converts it
+            wider = (kind[:3], "fp8", "fp16")
+            return next((self.dot[each] for each in wider if each in self.dot), None)
         return self.dot.get("tf32" if kind == "tf32x3" else kind)
 
 
@@ -103,7 +104,8 @@ _ALL = (
     Gpu(
         "B200", ("NVIDIA B200",), "sm_100", memory=8.0,
         vector={"fp64": 40, "fp32": 80, "bf16": 160, "fp16": 160},
-        dot={"fp64": 40, "tf32": 1100, "bf16": 2250, "fp16": 2250, "fp8": 4500, "int8": 4500},
+        dot={"fp64": 40, "tf32": 1100, "bf16": 2250, "fp16": 2250, "fp8": 4500, "int8": 4500,
+             "fp4": 9000},
         multiprocessors=148, clock_mhz=1980, memory_gb=180,
     ),
     Gpu(

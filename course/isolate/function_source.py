@@ -1,6 +1,6 @@
 """A function and all it uses, in a form that another process can define again.
 
-Kernels and jitted helpers, plain functions, imported modules and what was imported from them, and
+Kernels and their helpers, plain functions, imported modules and what was imported from them, and
 constants go along by name. What lives in this process alone (a tensor, an open file, the closure of
 a plain function) is named in an error.
 """
@@ -21,7 +21,7 @@ import triton
 
 import course
 from course.errors import CourseError
-from course.triton_internals.jit_functions import plain_function
+from course.triton_internals.jit_functions import evaluated_function, plain_function
 from course.type_names import AnyValue, AnyValues, Function, kind_of
 
 
@@ -149,7 +149,7 @@ def _collect(name: str, value: AnyValue, into: _Collection, advice: str) -> None
         )
     if name in into.definitions:
         return
-    function = plain_function(value)
+    function = plain_function(value) or evaluated_function(value)
     if function is None and inspect.isfunction(value):
         function = inspect.unwrap(value)
     if isinstance(value, ModuleType):

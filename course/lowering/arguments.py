@@ -151,11 +151,10 @@ def describe(value: AnyValue, kept: list[torch.Tensor] | None = None) -> Describ
         lengths = [*value.shape], [*value.strides], [*value.block_shape]
         layout = repr(value.layout) if in_gluon else ""
         return Descriptor(describe(value.base, kept), *lengths, layout)
-    if type(value) in (tuple, list):
-        return Items([describe(item, kept) for item in value], is_list=type(value) is list)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        items = [describe(item, kept) for item in value]
-        return Items(items, named=type(value).__name__, fields=value._fields)
+    if isinstance(value, (tuple, list)):  # a torch.Size too
+        items, fields = [describe(item, kept) for item in value], getattr(value, "_fields", ())
+        named = type(value).__name__ if fields else ""
+        return Items(items, isinstance(value, list), named, fields)
     if isinstance(value, TensorWrapper):
         if kept is not None:
             return Reinterpreted(describe(value.base, kept), str(value.dtype))

@@ -29,8 +29,10 @@ def simulate(
     Partitions take turns, and what is asynchronous happens as late as it may: so memory that is
     read too early, or overwritten too soon, is found where a GPU may be lucky.
 
-    Blocks of different layouts in one operation are refused, as by Gluon's compiler; it alone works
-    out layouts that are left open. A program is stopped after so many steps, not seconds.
+    Blocks of different layouts in one operation are refused, as by Gluon's compiler, and layouts
+    for another number of warps; the compiler alone works out layouts that are left open. Lanes or
+    programs that write different values to one place are found. A program is stopped after so many
+    steps, not seconds.
 
     grid, args, kwargs: as for a launch, of one axis. orders: who goes next; the kernel is run once
     in each of them.
@@ -56,7 +58,8 @@ def simulate(
             for name, value in bound.arguments.items()
         }
         for program in range(programs):
-            Machine(program, programs, num_warps, order).run(kernel, arguments)
+            with storages.program(program):
+                Machine(program, programs, num_warps, order).run(kernel, arguments)
         if not storages.equal(results[0]):
             raise HazardError(
                 f"What {kernel.__name__} writes depends on which partition goes first."

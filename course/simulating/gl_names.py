@@ -11,9 +11,9 @@ from triton.experimental.gluon import language as gl
 
 from .constants import Constant, Layout, SharedLayout, unwrapped
 from .kernel_values import KernelFunction, Value
-from .layouts import common_layout, sliced_layout
+from .layouts import check_warps, common_layout, sliced_layout
 from .memory import Buffer
-from .problems import SimulationError
+from .problems import HazardError, SimulationError
 from .program import Program
 from .values import (
     NUMPY,
@@ -56,6 +56,17 @@ def _refuse_lengths(functions: Sized, num_warps: Sized, num_regs: Sized | None) 
             )
 
 
+def _refuse_race(pointer: Pointer, places: np.ndarray, stored: np.ndarray) -> None:
+    """Raises HazardError where lanes of one store write different values to one place."""
+    order = np.argsort(places, kind="stable")
+    places, stored = places[order], np.ascontiguousarray(stored[order])
+    bits = stored.view(f"u{stored.itemsize}")
+    twice = np.flatnonzero((places[1:] == places[:-1]) & (bits[1:] != bits[:-1]))
+    if twice.size:
+        place = f"{pointer.name}[{places[twice[0]] - pointer.first}]"
+        raise HazardError(f"Two lanes write different values to {place}: either may be the last.")
+
+
 class GlNames:
     """Functions of `gl` that are more than arithmetic."""
 
@@ -77,18 +88,21 @@ class GlNames:
     def arange(
         self, start: SupportsIndex, end: SupportsIndex, layout: Layout | None = None
     ) -> Block:
+        self._check_form([int(end) - int(start)], layout)
         return Block(np.arange(int(start), int(end), dtype=np.int32), gl.int32, layout)
 
     def full(
         self, shape: Shape, value: Operand, dtype: gl.dtype, layout: Layout | None = None
     ) -> Block:
-        array = np.full([*map(operator.index, shape)], plain(value))
-        return Block(rounded(array, dtype), dtype, layout)
+        sizes = [*map(operator.index, shape)]
+        self._check_form(sizes, layout)
+        return Block(rounded(np.full(sizes, plain(value)), dtype), dtype, layout)
 
     def zeros(self, shape: Shape, dtype: gl.dtype, layout: Layout | None = None) -> Block:
         return self.full(shape, 0, dtype, layout)
 
     def convert_layout(self, value: Block, layout: Layout, assert_trivial: bool = False) -> Block:
+        self._check_form(value.shape, layout)
         return Block(value.values(), value.dtype, layout)
 
     def where(self, condition: Operand, x: Operand, y: Operand) -> Block:
@@ -126,6 +140,7 @@ class GlNames:
         common_layout(pointer.layout, layout_of(mask), layout_of(value))
         places, wanted = pointer.places(mask)
         array = np.broadcast_to(rounded(plain(value), pointer.dtype), places.shape)
+        _refuse_race(pointer, places[wanted], array[wanted])
         pointer.storage[places[wanted]] = array[wanted]
 
     def static_assert(self, condition: Operand, message: str = "") -> None:
@@ -178,6 +193,15 @@ class GlNames:
             accesses.share(partition, [parent])
         program.specialized = False
         return result
+
+    def _check_form(self, shape: Sequence[int], layout: Layout | None) -> None:
+        """Raises SimulationError for a block that Gluon's compiler refuses to make."""
+        for size in shape:
+            if size < 1 or size & (size - 1):
+                raise SimulationError(
+                    f"The sizes of a block are powers of two, and this one has {size}."
+                )
+        check_warps(layout, self.num_warps())
 
     def _reduced(self, function: Callable[..., ArrayLike], value: Block, axis: int | None) -> Block:
         axis = unwrapped(axis)

@@ -1,5 +1,7 @@
 """The layouts of blocks that meet in one operation, which Gluon's compiler wants to be the same."""
 
+import math
+
 from triton.experimental.gluon import language as gl
 
 from .constants import Layout
@@ -23,6 +25,18 @@ def common_layout(*layouts: Layout | None) -> Layout | None:
                 f"and {_words(other)}. Give both one layout, or use gl.convert_layout."
             )
     return known[0] if known else None
+
+
+def check_warps(layout: Layout | None, num_warps: int) -> None:
+    """Raises SimulationError for a layout that is made for another number of warps."""
+    while layout is not None and hasattr(layout, "parent"):
+        layout = layout.parent
+    warps = getattr(layout, "warps_per_cta", None)
+    if warps is not None and math.prod(warps) != num_warps:
+        raise SimulationError(
+            f"Gluon refuses {_words(layout)} here: its warps_per_cta={list(warps)} are "
+            f"{math.prod(warps)} warps, and {num_warps} run this."
+        )
 
 
 def expanded_layout(layout: Layout | None, key: object) -> Layout | None:

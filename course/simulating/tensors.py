@@ -1,9 +1,10 @@
 """A launch's tensors and descriptors as a simulated kernel sees them."""
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeGuard
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from triton.experimental.gluon import language as gl
 from course.errors import CourseError
 
 from .constants import SharedLayout
-from .problems import OnlyKnown, UnsupportedError
+from .problems import HazardError, OnlyKnown, UnsupportedError
 from .values import TORCH, Block, Pointer
 
 if TYPE_CHECKING:
@@ -31,14 +32,44 @@ class HostDescriptor(Protocol):
     """What elements outside the tensor become: "zero" or "nan"."""
 
 
+Key: TypeAlias = tuple[int, torch.dtype]
+"""The address of a storage, and the type that it is seen as."""
+
+
 class Storages:
     """The memory behind the tensors of a launch: one array each, written back at the end."""
 
     def __init__(self) -> None:
-        self._arrays: dict[tuple[int, torch.dtype], tuple[torch.Tensor, np.ndarray]] = {}
+        self._arrays: dict[Key, tuple[torch.Tensor, np.ndarray]] = {}
+        self._named: dict[Key, tuple[str, int]] = {}
+        """An argument in each storage: its name, and the place of its first element."""
+        self._writers: dict[Key, np.ndarray] = {}
+        """By place the number of the program that changed it, and -1 where none has."""
 
-    def of(self, tensor: torch.Tensor) -> np.ndarray:
-        """All elements of a tensor's storage, in the order of memory."""
+    @contextlib.contextmanager
+    def program(self, number: int) -> Iterator[None]:
+        """While active, a program runs.
+
+        Raises HazardError where it changes what an earlier program has changed: on a GPU either may
+        be the last.
+        """
+        before = {key: array.copy() for key, (_, array) in self._arrays.items()}
+        yield
+        for key, (_, array) in self._arrays.items():
+            bits = (each.view(f"u{each.itemsize}") for each in (array, before[key]))
+            changed = np.not_equal(*bits)
+            writers = self._writers.setdefault(key, np.full(array.shape, -1))
+            twice = np.flatnonzero(changed & (writers >= 0))
+            if twice.size:
+                name, first = self._named[key]
+                raise HazardError(
+                    f"Programs {writers[twice[0]]} and {number} write different values to "
+                    f"{name}[{twice[0] - first}]: nothing orders the two."
+                )
+            writers[changed] = number
+
+    def of(self, tensor: torch.Tensor, name: str) -> np.ndarray:
+        """All elements of a tensor's storage, in the order of memory. name: the argument's."""
         if tensor.device.type == "meta":
             raise CourseError("simulate computes: give it tensors that have memory.")
         key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
@@ -53,6 +84,7 @@ class Storages:
             flat = torch.as_strided(tensor.detach(), (count,), (1,), 0)
             values = flat.float() if tensor.dtype == torch.bfloat16 else flat
             self._arrays[key] = flat, values.cpu().numpy().copy()
+            self._named[key] = name, int(tensor.storage_offset())
         return self._arrays[key][1]
 
     def equal(self, other: "Storages") -> bool:
@@ -70,15 +102,15 @@ class Storages:
             dtype = _dtype(name, value)
             steps = zip(value.shape, value.stride(), strict=True)
             extent = sum(int((size - 1) * step) for size, step in steps) + 1 if value.numel() else 0
-            return Pointer(self.of(value), dtype, name, int(value.storage_offset()), extent)
+            return Pointer(self.of(value, name), dtype, name, int(value.storage_offset()), extent)
         if _is_descriptor(value):
             first = int(value.base.storage_offset())
             steps = zip(value.shape, value.strides, strict=True)
             last = first + sum((size - 1) * step for size, step in steps)
-            if last >= self.of(value.base).size:
+            if last >= self.of(value.base, name).size:
                 raise CourseError(f"{name} describes more than its tensor's memory: see its shape.")
             return Descriptor(
-                name, self.of(value.base), _dtype(name, value.base), first,
+                name, self.of(value.base, name), _dtype(name, value.base), first,
                 [*value.shape], [*value.strides], [*value.block_shape], value.layout,
                 np.nan if value.padding == "nan" else 0,
             )  # fmt: skip

@@ -16,6 +16,7 @@ from triton.runtime.errors import InterpreterError
 
 from course.type_names import AnyValue, AnyValues, Function
 
+from . import float8
 from .conditions import NAMES, Conditions
 from .errors import CannotInterpretError
 from .libdevice import elementwise
@@ -33,6 +34,7 @@ def gaps_filled() -> Iterator[None]:
     - the methods of numbers that are arguments or count a loop, as `eps.to(tl.float32)`;
     - `min` and `max` of blocks, and `and`, `or` and `not` of conditions;
     - kernels that take names from the function around them;
+    - conversions from and to 8 bits, rounded to the nearest;
     - those functions of libdevice that NumPy or Python has.
 
     Where a kernel needs more of libdevice, or inline assembly, it raises CannotInterpretError.
@@ -53,6 +55,7 @@ def gaps_filled() -> Iterator[None]:
     with (
         contextlib.ExitStack() as stack,
         patched(interpreter, _patch_lang=patch_language, _implicit_cvt=_converted),
+        patched(interpreter, _convert_float=float8.converted),
         patched(interpreter, **{_course_counted.__name__: _course_counted}, **NAMES),
         patched(interpreter.FunctionRewriter, ast_transformer=_KernelTransformer()),
         patched(interpreter.FunctionRewriter, _compile_and_exec=_with_closure),

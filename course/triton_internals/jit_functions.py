@@ -7,6 +7,7 @@ from typing import Any
 
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
+from triton.runtime import jit
 from triton.runtime.jit import JITFunction, KernelInterface, create_function_from_signature
 
 from course.errors import CourseError
@@ -25,6 +26,15 @@ def plain_function(kernel: Kernel) -> Function | None:
         if kernel is None:
             return None
     return kernel
+
+
+def evaluated_function(value: AnyValue) -> Function | None:
+    """The Python function under `@triton.constexpr_function`, or None.
+
+    Kernels call it while they are compiled, with constants.
+    """
+    of_triton = getattr(jit, "ConstexprFunction", ())  # which Triton's first versions lack
+    return value.fn if isinstance(value, of_triton) else None
 
 
 def is_gluon(kernel: KernelInterface) -> bool:

@@ -41,7 +41,8 @@ class Operations:
     special: Counter[str] = field(default_factory=Counter)
     """Exponentials, logarithms, roots and the like."""
     dot: Counter[str] = field(default_factory=Counter)
-    """Multiplications and additions of tl.dot, by its operands' type (fp32: by its precision)."""
+    """Multiplications and additions of tl.dot and tl.dot_scaled, by the wider operand's type (fp32:
+    by its precision)."""
 
 
 @contextlib.contextmanager
@@ -52,6 +53,7 @@ def operations_counted() -> Iterator[Operations]:
     builders = {f"create_{name}": _results(simple, weight) for name, weight in SIMPLE.items()}
     builders |= {f"create_{name}": _results(special, 1) for name in SPECIAL}
     builders |= {"create_dot": _dots(operations.dot), "create_atomic_rmw": _atomics(simple)}
+    builders |= {"create_dot_scaled": _scaled_dots(operations.dot)}
     reductions = dict.fromkeys(("sum", "min_max"), _reductions(simple))
     scans = dict.fromkeys(("cumsum", "cumprod"), _scans(simple))
     with (
@@ -100,6 +102,24 @@ def _dots(counter: Counter[str]) -> Count:
         if kind == "fp32":  # by the precision: tf32, tf32x3 or ieee
             kind = str(options[0]).rpartition(".")[2].lower()
         counter[kind] += 2 * result.data.size * a.data.shape[-1]
+
+    return count
+
+
+FORMATS = {"BF16": "bf16", "FP16": "fp16", "E2M1": "fp4"}
+"""Types of tl.dot_scaled by the builder's names; all others have 8 bits, or take as many."""
+SLOWEST_FIRST = ("bf16", "fp16", "fp8", "fp4")
+
+
+def _scaled_dots(counter: Counter[str]) -> Count:
+    def count(
+        result: TensorHandle, a: TensorHandle, _: AnyValue, a_format: Any, b: TensorHandle,
+        __: AnyValue, b_format: Any, ___: bool, a_is_packed: bool, *rest: Any,
+    ) -> None:  # fmt: skip
+        kinds = {FORMATS.get(each.name, "fp8") for each in (a_format, b_format)}
+        # Two numbers of 4 bits lie in one byte, along K or along the rows.
+        length = a.data.shape[-1] * (2 if a_format.name == "E2M1" and a_is_packed else 1)
+        counter[min(kinds, key=SLOWEST_FIRST.index)] += 2 * result.data.size * length
 
     return count
 

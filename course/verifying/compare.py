@@ -43,6 +43,8 @@ def _of(dtype: torch.dtype, roundings: float) -> Tolerance:
 
 
 TOLERANCES = {
+    torch.float8_e4m3fn: _of(torch.float8_e4m3fn, roundings=0.55),
+    torch.float8_e5m2: _of(torch.float8_e5m2, roundings=0.55),
     torch.float16: _of(torch.float16, roundings=0.55),
     torch.bfloat16: _of(torch.bfloat16, roundings=0.55),
     torch.float32: _of(torch.float32, roundings=16),
@@ -63,7 +65,8 @@ def value_problem(
     """The first wrong element in words, and its index; an empty text where all are right."""
     poison = is_poison(out)
     bad = ~close(out, expected, allowed)
-    if out.is_floating_point():
+    # In 8 bits and in integers it is a number as any other.
+    if out.dtype == torch.bool or (out.is_floating_point() and out.itemsize > 1):
         bad |= poison  # a NaN where a NaN is expected, but nobody wrote it
     count = int(bad.sum())
     if not count:
@@ -79,13 +82,19 @@ def close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torc
     """Which elements of a result are as expected, within what is allowed."""
     if not out.is_floating_point():
         return out == expected
-    rounded = expected.to(out.dtype)  # overflows to inf where the result must
+    rounded = comparable(expected.to(out.dtype))  # overflows to inf where the result must
+    out = comparable(out)
     same = (out == rounded) | (out.isnan() & rounded.isnan())
     near = (_finite(out) - expected).abs() <= allowed.at(expected)
     right = same | (near & ~out.isnan() & expected.isfinite())
     if allowed.added is not None:  # the sum of two terms may overflow before a third is added
         right |= ~out.isfinite() & (allowed.added > torch.finfo(out.dtype).max)
     return right
+
+
+def comparable(out: torch.Tensor) -> torch.Tensor:
+    """The same numbers, which PyTorch does not compare in 8 bits."""
+    return out.float() if out.itemsize == 1 else out
 
 
 def _finite(out: torch.Tensor) -> torch.Tensor:
@@ -100,6 +109,7 @@ def largest_error(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance)
     """The largest error over the finite elements, as a fraction of what is allowed there."""
     if not out.is_floating_point() or not out.numel():
         return 0.0
+    out = comparable(out)
     error = (out.double() - expected).abs() / allowed.at(expected)
     error = error[out.isfinite() & expected.isfinite() & (error > 0)]
     return float(error.max()) if error.numel() else 0.0

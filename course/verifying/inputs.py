@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 
@@ -89,7 +90,26 @@ class Input:
     layout: str = "contiguous"
     """One of LAYOUTS."""
     values: str = "normal"
-    """One of VALUES; integers are small and at least 0 whatever it says."""
+    """One of VALUES; integers are small and at least 0 whatever it says, and booleans are both."""
+
+    def __post_init__(self) -> None:
+        """Raises CourseError for what no tensor can be made of."""
+        shape, dtype = self.shape, self.dtype
+        sizes = shape if isinstance(shape, (tuple, list)) else (None,)
+        if not all(isinstance(size, Integral) and size >= 0 for size in sizes):
+            raise CourseError(
+                f"The shape of an Input is a tuple of sizes, as (5, 3) or (5,); it is {shape!r}."
+            )
+        if not isinstance(dtype, torch.dtype) or dtype.is_complex:
+            raise CourseError(
+                f"The dtype of an Input is one that kernels take, as torch.float32; it is {dtype}."
+            )
+        for name, value, known in (
+            ("layout", self.layout, LAYOUTS), ("values", self.values, VALUES),
+        ):  # fmt: skip
+            if value not in known:
+                names = ", ".join(map(repr, known))
+                raise CourseError(f"The {name} of an Input is one of {names}; it is {value!r}.")
 
     @property
     def elements(self) -> int:
@@ -104,10 +124,14 @@ class Input:
     def _draw(self, generator: torch.Generator) -> torch.Tensor:
         """Contiguous values."""
         shape, dtype, device = self.shape, self.dtype, generator.device
+        if dtype == torch.bool:
+            return torch.rand(shape, device=device, generator=generator) < 0.5
         if not dtype.is_floating_point:
             return torch.randint(0, 80, shape, dtype=dtype, device=device, generator=generator)
         # 16-bit values are drawn as such: in float32 they would need three times the memory.
-        drawn = torch.randn(shape, dtype=dtype, device=device, generator=generator)
+        # PyTorch draws none of 8 bits.
+        drawn_as = dtype if dtype.itemsize > 1 else torch.float32
+        drawn = torch.randn(shape, dtype=drawn_as, device=device, generator=generator)
         return VALUES[self.values](drawn)
 
     def __str__(self) -> str:
@@ -129,6 +153,17 @@ class Case:
     seed: int = 0
     scalars: tuple[int | float, ...] = ()
     """Numbers that the function is given after the tensors."""
+
+    def __post_init__(self) -> None:
+        """Raises CourseError for what are no inputs."""
+        inputs = self.inputs
+        if not isinstance(inputs, (tuple, list)) or not all(
+            isinstance(each, Input) for each in inputs
+        ):
+            raise CourseError(
+                "Case takes a tuple of inputs, with a comma where it is one, as "
+                "Case((Input((5, 3)),))."
+            )
 
     @property
     def elements(self) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -25,13 +26,20 @@ from course.triton_internals.errors import (
 )
 from course.triton_internals.interpreter import Launch, interpreter_watched
 from course.triton_internals.promises import promises_held
+from course.triton_internals.tf32 import tf32_errors
 from course.type_names import Function, kind_of
 
-from .compare import Tolerance, close, largest_error, tolerance_for, value_problem
+from .cancelling import advice
+from .compare import Tolerance, close, comparable, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
 from .inputs import Case
 from .result import Outcome, Work
 from .summands import Summands
+
+LEFT_TF32 = (
+    "the interpreter multiplies float32 exactly, where a GPU's tl.dot takes it as TF32 and is off "
+    'in the third or fourth digit, unless it is given input_precision="ieee" or "tf32x3"'
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ class Trial:
         """The outcome of one case. Raises CourseError where the reference fails."""
         inputs = case.make(DEVICE)
         tensors = [guarded.tensor for guarded in inputs]
-        before = [guarded.buffer.clone() for guarded in inputs]
+        before = [bits(guarded.buffer).clone() for guarded in inputs]
         expected = _expect(self.reference, case, tensors)
         allocated = GuardedAllocations()
         names = _Names(self.function)
@@ -57,7 +65,7 @@ class Trial:
             lambda launch: _regions(names.of(launch, inputs, allocated)), case.elements, self.block
         )
         try:
-            with allocated, _watched(log):
+            with allocated, _watched(log), tf32_errors() as in_tf32:
                 out = self.function(*tensors, *case.scalars)
             log.finish()
             if MODE.gpu:
@@ -73,16 +81,19 @@ class Trial:
         if problem:
             return _wrong(case, problem)
         work = _work(out, allocated, log) if MODE.interpreting else None
-        return self._compared(case, out, expected, log, work)
+        return self._compared(case, out, expected, log, work, max(in_tf32, default=0.0))
 
     def _compared(
-        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: Work | None
-    ) -> Outcome:
+        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: Work | None,
+        off_in_tf32: float,
+    ) -> Outcome:  # fmt: skip
         """The outcome by the values of a result that is otherwise as it must be."""
         allowed = self.tolerance or replace(tolerance_for(expected.dtype), added=expected.added)
         allowed = allowed.plus(self.absolute)
         text, index = value_problem(out, expected.exact, allowed)
         if not text:
+            if off_in_tf32 and off_in_tf32 > _most(allowed.at(expected.exact.double())):
+                return left_to_the_gpu(case, LEFT_TF32, work)
             error = largest_error(out, expected.exact, allowed)
             return Outcome(str(case), case.dtype, "right", error=error, work=work)
         if not MODE.gpu and has_bfloat16(case):
@@ -94,7 +105,21 @@ class Trial:
                 "\nMasked lanes that are loaded without `other` are undefined, and hold infinities "
                 "here: this element is computed from them."
             )
+        elif self.tolerance is None and (told := self._cancels(case, out, expected, allowed)):
+            text += f"\n{told}"
         return _wrong(case, Problem("wrong", text, index=index))
+
+    def _cancels(self, case: Case, out: Tensor, expected: "_Expected", allowed: Tolerance) -> str:
+        """What to do if the reference in float32 is as far off; empty if it is not."""
+        tensors = [guarded.tensor for guarded in case.make(DEVICE)]
+        if not out.is_floating_point() or any(tensor.dtype == torch.float64 for tensor in tensors):
+            return ""
+        floats = [each.float() if each.is_floating_point() else each for each in tensors]
+        try:
+            in_float32 = self.reference(*floats, *case.scalars)
+        except Exception:  # it asks for the case's own dtype
+            return ""
+        return advice(out, in_float32, expected.exact, allowed)
 
     def _undefined_lanes_matter(self, case: Case, out: Tensor, index: tuple[int, ...]) -> bool:
         """Whether an element comes out otherwise where lanes that are undefined hold 0."""
@@ -118,6 +143,10 @@ class Trial:
     def close(self, out: Tensor, expected: Tensor) -> Tensor:
         """Which elements of a result are as expected."""
         return close(out, expected, tolerance_for(out.dtype).plus(self.absolute))
+
+
+def _most(errors: Tensor) -> float:
+    return float(errors.max()) if errors.numel() else math.inf
 
 
 @contextlib.contextmanager
@@ -199,7 +228,12 @@ def _expect(reference: Function, case: Case, tensors: list[Tensor]) -> _Expected
             f"{type(error).__name__}: {first_line(error)}: verify takes your function first and "
             "PyTorch's second, and vectors(2) makes two inputs."
         ) from error
-    return _Expected(exact, summands.size(exact), plain.shape, plain.dtype)
+    if not isinstance(exact, Tensor):
+        raise CourseError(
+            f"The reference returned {kind_of(exact)}, and must return one tensor: verify one "
+            "result at a time."
+        )
+    return _Expected(comparable(exact), summands.size(exact), plain.shape, plain.dtype)
 
 
 def _in_float64(tensors: list[Tensor]) -> list[Tensor]:
@@ -271,9 +305,9 @@ def _stray_write(named: list[tuple[str, Guarded]], inputs: int) -> Problem | Non
 
 
 def _changed_input(names: _Names, inputs: list[Guarded], before: list[Tensor]) -> Problem | None:
-    """A write into an input. before: copies of the inputs' buffers."""
+    """A write into an input. before: copies of the bits of the inputs' buffers."""
     for number, (guarded, buffer) in enumerate(zip(inputs, before, strict=True)):
-        if not torch.equal(bits(guarded.buffer), bits(buffer)):
+        if not torch.equal(bits(guarded.buffer), buffer):
             text, in_kernel = (
                 f"It changed its input {names.of_input(number)}",
                 names.in_kernel(guarded),

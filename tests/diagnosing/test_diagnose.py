@@ -12,7 +12,7 @@ from course.cli import app
 from course.diagnosing import api
 from course.diagnosing.result import Diagnosis
 from course.lowering.api import LowerError
-from tests.diagnosing import kernels_compiled, kernels_sectors
+from tests.diagnosing import kernels_compiled, kernels_dots, kernels_sectors
 
 COLUMN = torch.empty(2**22), torch.empty(2**18), 16, 1024
 
@@ -155,3 +155,18 @@ def test_a_kernel_that_does_not_compile_is_refused_as_lower_refuses_it():
     with pytest.raises(LowerError) as own:
         diagnose(kernels_compiled.undefined_kernel, (1,), torch.zeros(16))
     assert str(own.value) == str(of_lower.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"num_stages": 20}, "bytes of shared memory, and may have 232,448: take smaller blocks"),
+        ({"num_warps": 64}, "a program has 64 warps, and may have 32: give num_warps=32 or fewer"),
+    ],
+    ids=["shared memory", "warps"],
+)
+def test_a_kernel_that_the_gpu_cannot_launch_is_refused(options, says):
+    """What takes time in it says nothing, as it never runs."""
+    launch = kernels_dots.product(torch.float16, "tf32", **options)
+    with pytest.raises(CourseError, match=f"product_kernel cannot be launched on H200: .*{says}"):
+        diagnose(launch.kernel, launch.grid, *launch.args, **launch.options)

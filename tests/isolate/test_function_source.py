@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 import course
-from course import lower, replay
+from course import cost, lower, replay
 from course.errors import CourseError
 from course.isolate.function_source import Source, source_of
 
@@ -31,6 +31,16 @@ def launch(x):
     out = OFFSET[1] * torch.ones_like(x)
     again[(1,)](x, out)
     return out
+
+
+@triton.constexpr_function
+def twice(n):
+    return 2 * n
+
+
+@triton.jit
+def fill_kernel(out_ptr):
+    tl.store(out_ptr + tl.arange(0, twice(2)), 1.0)
 """
 
 
@@ -56,6 +66,12 @@ def there_and_back(function):
 def test_what_is_used_goes_along_and_gives_the_same(cell):
     launch = there_and_back(cell.launch).load()
     assert launch(torch.tensor([5.0], device=course.DEVICE)).item() == 13.0
+
+
+def test_a_function_that_a_kernel_calls_while_it_is_compiled_goes_along(cell):
+    counted = cost(cell.fill_kernel, (1,), torch.zeros(4))
+    assert counted.distinct_stored == 4 * 4
+    assert counted.resources is not None  # it was compiled, too
 
 
 def test_the_function_comes_last_and_what_it_uses_before(cell):

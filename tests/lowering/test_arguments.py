@@ -93,6 +93,19 @@ def test_tuples_keep_the_names_of_their_items():
     assert cost(pair_kernel, (1,), tensors, Size(4, 8)).bytes_stored == 4 * 32
 
 
+@triton.jit
+def rows_kernel(x_ptr, shape, strides, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    row = x_ptr + tl.program_id(0) * strides[0] + columns * strides[1]
+    tl.store(row, 1.0, mask=columns < shape[1])
+
+
+def test_the_shape_of_a_tensor_is_a_tuple():
+    x = torch.zeros(3, 5)
+    assert "tt.store" in lower(rows_kernel, x, x.shape, x.stride(), BLOCK=8).ttir
+    assert cost(rows_kernel, (3,), x, x.shape, x.stride(), BLOCK=8).bytes_stored == 4 * 15
+
+
 NO_LIST = "x_ptr is a list: give a tensor, or a tuple where the kernel takes one"
 ROW = torch.ones(2)
 

@@ -37,7 +37,7 @@ def test_a_method_that_is_not_known_is_refused_by_its_name(kind):
 
 @gluon.jit
 def wrong_kernel(out_ptr):
-    gl.store(out_ptr, gl.arange(0, 4) + gl.arange(0, 3))
+    gl.store(out_ptr, gl.arange(0, 4) + gl.arange(0, 8))
 
 
 def test_what_python_raises_names_the_line():

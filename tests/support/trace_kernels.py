@@ -258,3 +258,14 @@ def listed_kernel(pointers_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
 def third_axis_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
     x = tl.load(x_ptr + tl.arange(0, BLOCK_SIZE))
     tl.store(out_ptr, tl.sum(x, axis=2))
+
+
+@triton.jit
+def scaled_dot_kernel(a_ptr, b_ptr, scales_ptr, out_ptr, K: tl.constexpr, FORMAT: tl.constexpr):
+    bytes_of_k: tl.constexpr = K // 2 if FORMAT == "e2m1" else K
+    rows, ks, groups = tl.arange(0, 64), tl.arange(0, bytes_of_k), tl.arange(0, K // 32)
+    a = tl.load(a_ptr + rows[:, None] * bytes_of_k + ks[None, :])
+    b = tl.load(b_ptr + ks[:, None] * 64 + rows[None, :])
+    scales = tl.load(scales_ptr + rows[:, None] * (K // 32) + groups[None, :])
+    product = tl.dot_scaled(a, scales, FORMAT, b, scales, FORMAT)
+    tl.store(out_ptr + rows[:, None] * 64 + rows[None, :], product)

@@ -310,6 +310,21 @@ def test_gpus_with_other_figures_are_refused(name):
         gpu_of(name)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "words", "kind"), [(torch.float8_e4m3fn, "e4m3", "fp8"), (torch.uint8, "e2m1", "fp4")]
+)
+def test_a_scaled_dot_is_counted_by_the_numbers_it_multiplies(dtype, words, kind):
+    """Two numbers of 4 bits lie in a byte; where the tensor cores lack them, the rate is fp8's."""
+    k = 64 * (2 if words == "e2m1" else 1)
+    a = torch.ones(64, 64, dtype=torch.uint8).view(dtype)
+    scales = torch.full((64, k // 32), 127, dtype=torch.uint8)
+    args = a, a, scales, floats(64, 64), k, words
+    counted = cost(kernels.scaled_dot_kernel, (1,), *args, target="H200")
+    assert counted.dot == {kind: 2 * 64 * 64 * k}
+    (roof,) = [each for each in counted.roofs if each.name == "tensor cores"]
+    assert roof.us == pytest.approx(2 * 64 * 64 * k / 1978.9e6)
+
+
 def test_an_fp8_dot_goes_by_fp16_where_the_tensor_cores_lack_fp8():
     x = floats(64, 64).to(torch.float8_e5m2)
     counted = cost(kernels.small_dot_kernel, (1,), x, x, floats(64, 64), target="A100", BLOCK=64)

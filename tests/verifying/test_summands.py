@@ -1,6 +1,7 @@
 """A sum of several terms is held to the size of its terms, and any other result to its own."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -123,3 +124,27 @@ def test_a_sum_just_below_infinity_may_be_rounded_up_to_it(out, right):
 def test_infinity_is_wrong_where_the_result_is_well_below_it():
     exact, result = torch.tensor([65_400.0]).double(), torch.tensor([math.inf]).half()
     assert not close(result, exact, tolerance_for(torch.float16)).item()
+
+
+ROTATED = [Case((Input((400,)),) * 4)]
+
+
+def rotated(x, y, cos, sin):
+    return torch.cat([x * cos - y * sin, y * cos + x * sin])
+
+
+def test_where_terms_cancel_unseen_the_error_that_pytorch_itself_makes_is_told():
+    result = verify(rotated, rotated, ROTATED)
+    assert not result.right
+    told = re.search(
+        r"float32 is off by up to (\S+), and this .* with absolute=(\S+)\.$", str(result)
+    )
+    assert told, result
+    assert verify(rotated, rotated, ROTATED, absolute=float(told[2])).right
+
+
+@pytest.mark.parametrize("times", [1.001, -1.0, math.inf])
+def test_a_result_far_more_wrong_than_that_is_told_nothing_of_it(times):
+    wrong = verify(lambda x, y, cos, sin: rotated(x, y, cos, times * sin), rotated, ROTATED)
+    assert not wrong.right
+    assert "float32" not in str(wrong).split("expected")[1]
