@@ -45,5 +45,5 @@ def gpu_report(name: str) -> Report:
     """
     reports = Reports.from_json(FILE.read_text()).reports
     if name not in reports:
-        raise CourseError(f"There is no report {name!r}: there is {', '.join(reports)}.")
+        raise CourseError(f"There is no report {name!r}: there is {', '.join(map(repr, reports))}.")
     return reports[name]

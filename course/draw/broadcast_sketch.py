@@ -23,6 +23,8 @@ def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Pict
                 f"draw.broadcast takes 1 to {MOST} whole numbers as {name}, as [0, 1, 2, 3]; "
                 f"they are {numbers!r}."
             )
+    if type(stride) is not int:
+        raise CourseError(f"draw.broadcast takes a whole number as stride; it is {stride!r}.")
     height, width = len(rows), len(cols)
     products = [row * stride for row in rows]
     across, tile = 3.2, 3.2 + width + 2.2  # where the row and the tile begin

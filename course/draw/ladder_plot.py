@@ -13,6 +13,7 @@ from course.errors import CourseError
 from course.gpus.measured import gpu_facts, recorded_facts
 from course.gpus.peaks import GPUS
 
+from .of_kind import SPEEDS, check_kind
 from .series_style import Style, legend_text, style_of
 
 
@@ -39,6 +40,7 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     The L2 roof is what was measured on the same GPU by many programs that read the same bytes. The
     level roof is the published peak of the tensor cores, where there is one.
     """
+    check_kind("ladder", result, Speeds, SPEEDS)
     points = ladder_points(result, per_byte, x)
     x = points[0].x
     l2 = _l2_tb_s(result)

@@ -9,6 +9,8 @@ from course.display.shapes import label
 from course.gpus.measured import GpuFacts, gpu_facts, recorded_facts
 from course.gpus.own_gpu import measured_gpu, own_gpu
 
+from .of_kind import check_kind
+
 
 def machine(facts: GpuFacts | None = None) -> Picture:
     """The levels of a GPU's memory, from device memory down to registers.
@@ -17,7 +19,8 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     Below stand the speeds of other GPUs: those recorded, and the reader's own if
     `course doctor --measure` has measured it.
     """
-    facts = facts or gpu_facts()
+    facts = gpu_facts() if facts is None else facts
+    check_kind("machine", facts, GpuFacts, "what gpu_facts() returned")
     memory = f"device memory   {facts.memory_bytes / 2**30:.0f} GiB"
     l2 = f"L2 cache   {facts.l2_bytes / 2**20:.0f} MiB, shared by all multiprocessors"
     parts = (

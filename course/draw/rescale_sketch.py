@@ -39,7 +39,7 @@ def rescale(
             f"draw.rescale takes 1 to {MOST_KEYS} finite scores, and for each a value of 1 to "
             f"{MOST_WIDTH} numbers."
         )
-    if type(block) is not int or not 1 <= math.ceil(len(row) / max(block, 1)) <= MOST_TILES:
+    if type(block) is not int or block < 1 or math.ceil(len(row) / block) > MOST_TILES:
         raise CourseError(
             f"draw.rescale shows up to {MOST_TILES} tiles: block is {block!r} for {len(row)} keys."
         )

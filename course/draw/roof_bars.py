@@ -8,6 +8,7 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
 from course.errors import CourseError
 
+from .of_kind import SPEEDS, check_kind
 from .series_style import legend_text, style_of
 
 ROOM = 0.42
@@ -21,6 +22,7 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
     all that were measured there. x: the size, by default the largest that all of them have.
     The full part of a bar is the time in which a copy moves as many bytes; the rest is gray.
     """
+    check_kind("roof", result, Speeds, SPEEDS)
     names = list(series or result.series)
     if missing := [name for name in names if name not in result.series]:
         raise CourseError(

@@ -13,6 +13,7 @@ from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import Gpu
 
+from .of_kind import SPEEDS, check_kind
 from .series_style import legend_text, style_of
 
 MOST_COUNTED = 16
@@ -46,6 +47,7 @@ def speeds(
     """
     if series is not None and not isinstance(series, (list, tuple, Mapping)):
         raise CourseError(f"draw.speeds takes a list of names, as ['torch']; series is {series!r}.")
+    check_kind("speeds", result, Speeds, SPEEDS)
     names = list(series or result.series)
     for name in [*names, relative_to or names[0]]:
         if name not in result.series:

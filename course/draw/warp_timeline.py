@@ -10,6 +10,8 @@ from course.display.colours import DARK, GREY, LIGHT, SKY, WORK, YELLOW, paler
 from course.display.picture import Picture, new_axes
 from course.errors import CourseError
 
+from .of_kind import check_kind
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -47,6 +49,10 @@ def timeline(
     White is what has no name, such as the arithmetic of a loop, or a warp that has ended.
     Raises CourseError for other words, and where no cycles lie between the two.
     """
+    from course.benching.attention_timeline import LaunchTimeline  # who has one has loaded it
+
+    launches = 'one of `attention_timeline()`, as attention_timeline().of("two consumers")'
+    check_kind("timeline", launch, LaunchTimeline, launches)
     if warps not in ("groups", "all"):
         raise CourseError(f'draw.timeline shows warps="groups" or warps="all", not {warps!r}.')
     first, last = between or (0, launch.cycles)

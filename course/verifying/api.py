@@ -39,7 +39,8 @@ def verify(
         and writes outside its outputs or into its inputs, are found. In CPU mode so are reads
         outside, programs of one launch that write different values to one place or read what
         another writes, and promises such as tl.multiple_of that do not hold. An exception makes the
-        case wrong.
+        case wrong. Nothing is compiled there, so ask `lower` too: the interpreter also runs what
+        the compiler refuses, such as a `break` or a list.
     reference: the same in PyTorch. It is given the inputs in float64 (integers as they are), and
         decides which shape and dtype the result must have.
     tolerance: by default `compare.tolerance_for` the result's dtype.
