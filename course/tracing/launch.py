@@ -107,8 +107,21 @@ def requested(
             raise CourseError(
                 f"{caller} runs the kernel: {name} must be a tensor, and not the type {value!r}."
             )
+        if problem := _no_argument(value, signature.parameters[name]):
+            raise CourseError(f"{name} is {problem}.")
     sizes = grid(dict(bound.arguments)) if callable(grid) else grid
     return LaunchRequest(kernel, _checked_grid(sizes), tuple(args), kwargs, reference)
+
+
+def _no_argument(value: AnyValue, parameter: inspect.Parameter) -> str:
+    """What a value is that the compiler does not take for a parameter; empty if it may."""
+    if "constexpr" in str(parameter.annotation):
+        return ""
+    if isinstance(value, list):
+        return "a list: give a tensor, or a tuple where the kernel takes one"
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return f"{value}, and a number of a kernel has 64 bits at most"
+    return ""
 
 
 def _checked_grid(grid: Any) -> Grid:

@@ -560,3 +560,19 @@ def test_a_roofline_carries_a_ladder():
         draw.roofline(counted.on("A100"), ladder=timed, per_byte=per_byte)
     with pytest.raises(CourseError, match="matmul has no 'add' at"):
         draw.roofline(ladder=timed, per_byte={"add": 1})
+
+
+@pytest.mark.parametrize(
+    ("x", "n", "says"),
+    [
+        ([1.0, 2.0], 8, "x_ptr is a list: give a tensor, or a tuple where the kernel takes one"),
+        (
+            torch.zeros(8),
+            2**64,
+            f"n_elements is {2**64}, and a number of a kernel has 64 bits at most",
+        ),
+    ],
+)
+def test_a_value_that_no_kernel_takes_is_refused_before_it_runs(x, n, says):
+    with pytest.raises(CourseError, match=says):
+        cost(kernels.add_kernel, (1,), x, floats(8), floats(8), n, BLOCK_SIZE=8)
