@@ -71,6 +71,11 @@ def chosen_by_heuristics(
                 continue
             try:
                 arguments[name] = choices[name] = choose(arguments)
+            except KeyError as error:
+                raise CourseError(
+                    f"@triton.heuristics chooses {name} by {error.args[0]}: give that by "
+                    "name, as @triton.autotune would."
+                ) from error
             except Exception as error:
                 raise CourseError(
                     f"@triton.heuristics could not choose {name} from these arguments "

@@ -576,3 +576,9 @@ def test_a_roofline_carries_a_ladder():
 def test_a_value_that_no_kernel_takes_is_refused_before_it_runs(x, n, says):
     with pytest.raises(CourseError, match=says):
         cost(kernels.add_kernel, (1,), x, floats(8), floats(8), n, BLOCK_SIZE=8)
+
+
+def test_what_heuristics_choose_by_is_named_where_it_is_not_given():
+    kernel = kernels.heuristic_kernel
+    with pytest.raises(CourseError, match="chooses EVEN by BLOCK_SIZE: give that by name"):
+        cost(kernel, (1,), floats(8), floats(8), 8)
