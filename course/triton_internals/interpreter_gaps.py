@@ -16,7 +16,6 @@ from triton.runtime.errors import InterpreterError
 
 from course.type_names import AnyValue, AnyValues, Function
 
-from . import float8
 from .conditions import NAMES, Conditions
 from .errors import CannotInterpretError
 from .libdevice import elementwise
@@ -42,6 +41,8 @@ def gaps_filled() -> Iterator[None]:
     if interpreter._implicit_cvt is _converted:
         yield  # within another
         return
+    from . import float8  # only where kernels run
+
     libraries = _libdevice_functions()
     taken_over = _TakenOverNames(libraries)
 

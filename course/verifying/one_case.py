@@ -26,10 +26,8 @@ from course.triton_internals.errors import (
 )
 from course.triton_internals.interpreter import Launch, interpreter_watched
 from course.triton_internals.promises import promises_held
-from course.triton_internals.tf32 import tf32_errors
 from course.type_names import Function, kind_of
 
-from .cancelling import advice
 from .compare import Tolerance, close, comparable, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
 from .inputs import Case
@@ -55,6 +53,8 @@ class Trial:
 
     def outcome(self, case: Case) -> Outcome:
         """The outcome of one case. Raises CourseError where the reference fails."""
+        from course.triton_internals.tf32 import tf32_errors  # only where kernels run
+
         inputs = case.make(DEVICE)
         tensors = [guarded.tensor for guarded in inputs]
         before = [bits(guarded.buffer).clone() for guarded in inputs]
@@ -115,6 +115,8 @@ class Trial:
         if not out.is_floating_point() or any(tensor.dtype == torch.float64 for tensor in tensors):
             return ""
         floats = [each.float() if each.is_floating_point() else each for each in tensors]
+        from .cancelling import advice  # only where there is something to explain
+
         try:
             in_float32 = self.reference(*floats, *case.scalars)
         except Exception:  # it asks for the case's own dtype
