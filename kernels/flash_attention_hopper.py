@@ -38,6 +38,9 @@ are started before the output of tile j - 1, which the tensor cores then compute
 step. And of two consumers one multiplies while the other computes exp2: they take turns in starting
 their products, as FlashAttention-3's do (https://arxiv.org/abs/2407.08608, "pingpong scheduling").
 
+For a head dimension of 256 the limit is power, and each instruction that is left out is time. There
+O is not multiplied by alpha as long as m is near enough to the maximum (LAZY_RESCALE).
+
 S, P, m, l, O and alpha are those of kernels/flash_attention.py, but m is the maximum of S before it
 is scaled. TMA and the tensor cores reach shared memory by a way of their own, the async proxy: what
 ordinary stores wrote there is visible to them after fence_async_shared() alone.

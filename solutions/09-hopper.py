@@ -1752,8 +1752,9 @@ for (name, n), share in shares.items():
 # has it cost? A kernel for one architecture, in five files, and all the ways to be wrong that you
 # have met in this lesson. `tl` is the right choice until a measured gap is worth that.
 #
-# **On other GPUs.** What is recorded is an H200's. Nothing here was measured on an H100, and on
-# any other GPU there is nothing to measure: the kernel is not taken there.
+# **On other GPUs.** What is recorded is an H200's. On an H100 the kernel is right as well, and takes
+# the settings that were tuned here: `bench` tells you how fast they are there. On any other GPU there
+# is nothing to measure: the kernel is not taken.
 
 # %% [markdown]
 # ## What you can do now

@@ -193,3 +193,30 @@ def test_a_descriptor_of_more_than_its_tensor_is_refused():
     x.shape = [17, 64]
     with pytest.raises(CourseError, match="x_desc describes more than its tensor's memory"):
         simulate(module_kernel, (1,), x)
+
+
+@gluon.jit
+def halves_kernel(out_ptr, COLUMNS: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, 4], [1, 0])
+    rows = gl.arange(0, 4, gl.SliceLayout(1, layout))[:, None]
+    block = rows * COLUMNS + gl.arange(0, COLUMNS, gl.SliceLayout(0, layout))[None, :]
+    left, right = block.reshape([4, 2, COLUMNS // 2]).permute((0, 2, 1)).split()
+    gl.store(out_ptr, gl.sum(gl.sum(left, axis=1), axis=0))
+    gl.store(out_ptr + 1, gl.sum(gl.sum(right, axis=1), axis=0))
+
+
+def test_a_block_is_split_into_its_halves():
+    out = torch.zeros(2, dtype=torch.int32)
+    simulate(halves_kernel, (1,), out, 8)
+    whole = torch.arange(32).reshape(4, 8)
+    assert out.tolist() == [whole[:, :4].sum(), whole[:, 4:].sum()]
+
+
+@gluon.jit
+def thirds_kernel(out_ptr):
+    gl.arange(0, 4).split()
+
+
+def test_only_an_axis_of_two_elements_is_split():
+    with pytest.raises(SimulationError, match=r"last axis has 2 elements; the shape is \[4\]"):
+        simulate(thirds_kernel, (1,), torch.zeros(1))
