@@ -1704,8 +1704,8 @@ attention_power()
 # m_new = gl.where(grown, m_new, m)
 # ```
 #
-# **13.** `MOST_GROWTH` is 8. Why is the result right with a maximum that is none, and why may it not
-# lie as far below as it likes?
+# **13.** `MOST_GROWTH` is 8. Why is the result right when `m` is less than the maximum? And why may it
+# not be less by any amount?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1722,8 +1722,10 @@ attention_power()
 # the question before it costs its 20 instructions.) At D = 64 and 128 there is less to save, 32 or 64
 # multiplications to a tile of 128 keys, and the settings do without it.
 #
+# ### What comes of it
+#
 # `flash_attention` takes the settings that were the fastest for a head dimension, a mask and a
-# length. What comes of it, in float16 and bfloat16, from 512 to 16,384 keys?
+# length. The cell has them in float16 and bfloat16, from 512 to 16,384 keys.
 
 # %%
 shares = {}
