@@ -6,9 +6,9 @@
 The ladder. Every version must read and write each element once: 2 * numel * itemsize bytes. What
 differs is how many 32-byte sectors a warp touches for them.
 
-    v1  transpose_v1  a row per program    reads neighbours; writes n_rows elements apart, a sector
+    v1  transpose_v1  a row per program    reads neighbors; writes n_rows elements apart, a sector
                                            for each element
-    v2  transpose     a tile per program   reads and writes neighbours: the compiler turns the tile
+    v2  transpose     a tile per program   reads and writes neighbors: the compiler turns the tile
                                            around in shared memory
 """
 

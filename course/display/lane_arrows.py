@@ -26,7 +26,7 @@ def draw_lane_arrows(axes: Axes, lanes: Lanes, colour: str) -> list[int]:
     """Draw which sectors of 32 bytes the lanes of a warp touch in one request; return those.
 
     The part of a sector that somebody asked for has the colour, the rest of it is grey. All
-    pictures have one scale: neighbours in memory touch, and between others there is one gap, as
+    pictures have one scale: neighbors in memory touch, and between others there is one gap, as
     far apart as they may lie.
     """
     touched = sorted({sector for lane in lanes for sector in _sectors(*lane)})

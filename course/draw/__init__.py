@@ -6,7 +6,7 @@ One thing has one colour in all of them (`course/display/colours.py`):
 
     programs 0, 1, 2, …       blue, orange, green, pink, sky blue, yellow, and again, as in `replay`
     warps 0, 1, 2, …          eight pale colours with black words, and again
-    banks of shared memory    dark to light, in eight groups of four neighbours
+    banks of shared memory    dark to light, in eight groups of four neighbors
     what a program does       load blue, dot green, store orange, other arithmetic pink; waiting
                               for a load or a dot the same, paler
     a lane that is masked     hatched

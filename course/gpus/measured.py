@@ -99,7 +99,7 @@ def _milliseconds(call: Callable[[], object]) -> float:
 def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE: tl.constexpr):
     """Each program reads BLOCKS_READ blocks of x, in an order of its own; their sum is stored.
 
-    Neighbours in the grid may share a multiprocessor: the strides keep one from finding in L1 what
+    Neighbors in the grid may share a multiprocessor: the strides keep one from finding in L1 what
     another has just read. The sum keeps the loads from being removed.
     """
     pid = tl.program_id(axis=0)

@@ -36,7 +36,7 @@ class Access:
 def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
     """How a warp moves a block between shared memory and registers: layouts of the same shape.
 
-    The access is as wide as neighbours in a thread's registers are neighbours in shared memory.
+    The access is as wide as neighbors in a thread's registers are neighbors in shared memory.
     (`ldmatrix` and the like, by which a warp loads for tensor cores, move rows of 16 bytes in the
     same requests of 128.)
     """

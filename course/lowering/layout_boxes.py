@@ -1,4 +1,4 @@
-"""The boxes of a layout's picture: neighbours in a row that the same threads hold, or one bank."""
+"""The boxes of a layout's picture: neighbors in a row that the same threads hold, or one bank."""
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -19,7 +19,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Box:
-    """Neighbours in a row that are drawn as one."""
+    """Neighbors in a row that are drawn as one."""
 
     width: int
     """Columns."""
@@ -52,7 +52,7 @@ def rows_of(drawn: Layout) -> Iterator[list[Index]]:
 
 
 def thread_boxes(drawn: Layout, row: list[Index]) -> list[Box]:
-    """A box for neighbours that the same threads hold: warp:thread, and below their registers."""
+    """A box for neighbors that the same threads hold: warp:thread, and below their registers."""
 
     def box(group: list[Index], threads: tuple[Thread, ...]) -> Box:
         registers = [_register(drawn.holders(*index), threads[0]) for index in group]
@@ -80,7 +80,7 @@ def boxes_of_one(drawn: Layout, row: list[Index], thread: Thread) -> list[Box]:
 
 
 def bank_boxes(drawn: Layout, row: list[Index], moved: Iterable[Index] = ()) -> list[Box]:
-    """A box for neighbours in one bank, framed where all of them are among those `moved`."""
+    """A box for neighbors in one bank, framed where all of them are among those `moved`."""
     marked = set(moved)
 
     def box(group: list[Index], bank: int) -> Box:
@@ -115,7 +115,7 @@ def ranges(numbers: Iterable[int]) -> str:
 def _grouped(
     row: list[Index], key: Callable[[Index], Key], box: Callable[[list[Index], Key], Box]
 ) -> list[Box]:
-    """A box for each run of neighbours of the same key."""
+    """A box for each run of neighbors of the same key."""
     return [box(list(group), same) for same, group in itertools.groupby(row, key)]
 
 

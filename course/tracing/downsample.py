@@ -1,4 +1,4 @@
-"""A tensor of any size as a small matrix of cells, each for one element or for neighbours."""
+"""A tensor of any size as a small matrix of cells, each for one element or for neighbors."""
 
 import zlib
 from dataclasses import dataclass

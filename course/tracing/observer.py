@@ -22,9 +22,9 @@ from .time_limit import Stopped, limited
 MOST_SAMPLED = 1024
 """Programs of a grid that are all run; of a larger grid a sample of so many is."""
 CLUSTERS = 16
-"""A sample's clusters of neighbours: evenly spread, with the first program and the last."""
+"""A sample's clusters of neighbors: evenly spread, with the first program and the last."""
 LEAST_TOGETHER = 16
-"""Programs in a cluster at least, since neighbours share sectors."""
+"""Programs in a cluster at least, since neighbors share sectors."""
 
 
 class Watch:

@@ -50,7 +50,7 @@ class AccessCounts:
     sector."""
     by_descriptor: bool = False
     guessed: bool = False
-    """Whether no compiled kernel said which lanes ask together: 32 neighbours were taken."""
+    """Whether no compiled kernel said which lanes ask together: 32 neighbors were taken."""
     call: tuple[str, int, int] = ("", 0, 0)
     """The file, line and column in which the call begins."""
     block: int = 0

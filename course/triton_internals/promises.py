@@ -19,7 +19,7 @@ from .patching import patched
 
 Rule = Callable[[np.ndarray, int, int], str]
 """Says how values break a promise; an empty text where they keep it. It takes the values, of which
-neighbours lie along the last axis; by how much neighbours differ; and the promised size."""
+neighbors lie along the last axis; by how much neighbors differ; and the promised size."""
 
 
 @contextlib.contextmanager
@@ -58,7 +58,7 @@ def _broken(rule: Rule, value: AnyValue, sizes: Any) -> str:
     data, step = np.array(value), 1  # a number of Python's own, such as a loop's
     if isinstance(value, tl.tensor):
         data = value.handle.data if value.type.is_block() else value.handle.data.reshape(())
-        step = _bytes_between_neighbours(value.dtype)
+        step = _bytes_between_neighbors(value.dtype)
     if data.dtype.kind not in "iu":
         return ""
     data = data.astype(np.int64)  # an address is below 2^63
@@ -69,13 +69,13 @@ def _broken(rule: Rule, value: AnyValue, sizes: Any) -> str:
     return ""
 
 
-def _bytes_between_neighbours(dtype: Any) -> int:
+def _bytes_between_neighbors(dtype: Any) -> int:
     """How much larger the next element's address is; 1 where the values are no addresses."""
     return max(1, getattr(dtype.element_ty, "primitive_bitwidth", 64) // 8) if dtype.is_ptr() else 1
 
 
 def _not_a_multiple(lines: np.ndarray, step: int, size: int) -> str:
-    """How `size` fails to divide the first of a run of neighbours; for addresses, in bytes."""
+    """How `size` fails to divide the first of a run of neighbors; for addresses, in bytes."""
     first = np.ones(lines.shape, dtype=bool)
     first[..., 1:] = np.diff(lines) != step
     wrong = lines[first & (lines % size != 0)]

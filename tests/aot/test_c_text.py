@@ -397,8 +397,8 @@ def test_accepted_grids_and_names_compile(tmp_path):
 
 @pytest.mark.parametrize(("type", "dtype"), [("fp16", torch.float16), ("bf16", torch.bfloat16)])
 def test_a_number_is_rounded_to_16_bits_once(type, dtype):
-    """A little above a tie between two neighbours, by less than float32 has: the upper one, from a
-    double. PyTorch goes by float32, which makes a tie of it again, so each neighbour is compared
+    """A little above a tie between two neighbors, by less than float32 has: the upper one, from a
+    double. PyTorch goes by float32, which makes a tie of it again, so each neighbor is compared
     with the exact distance."""
     convert = converter("x", scalar_of(type))
     numbers = torch.arange(2**15, dtype=torch.int32).to(torch.int16).view(dtype)
@@ -408,11 +408,11 @@ def test_a_number_is_rounded_to_16_bits_once(type, dtype):
         below = math.nextafter((low + high) / 2, -math.inf)
         for number in (low, above, below, -above):
             exact = fractions.Fraction(number)
-            distances = {abs(fractions.Fraction(x) - exact): x for x in _neighbours(number, dtype)}
+            distances = {abs(fractions.Fraction(x) - exact): x for x in _neighbors(number, dtype)}
             assert convert(number) == distances[min(distances)], number
 
 
-def _neighbours(number, dtype):
+def _neighbors(number, dtype):
     """The number that PyTorch rounds to, and those beside it."""
     bits = torch.tensor(abs(number), dtype=torch.float64).to(dtype).view(torch.int16).item()
     sign = math.copysign(1, number)

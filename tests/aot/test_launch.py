@@ -139,7 +139,7 @@ def converters(tmp_path_factory):
 
 @pytest.mark.parametrize(("name", "dtype"), [("fp16", torch.float16), ("bf16", torch.bfloat16)])
 def test_floats_are_rounded_to_16_bits_as_pytorch_rounds(converters, name, dtype):
-    """Every 16-bit number, every tie between two neighbours, the float on either side of a tie, and
+    """Every 16-bit number, every tie between two neighbors, the float on either side of a tie, and
     a million others."""
     patterns = torch.arange(2**16, dtype=torch.int32).to(torch.int16)
     exact = patterns.view(dtype).float()

@@ -224,7 +224,7 @@ def kernels():
     def inner(x_ptr):
         tl.store(x_ptr, 1)
 
-    def neighbour():
+    def neighbor():
         return 2
 
     return inner
@@ -245,4 +245,4 @@ def test_a_kernel_in_a_function_or_a_class_compiles_with_its_own_lines(tmp_path,
     for kernel, line in ((around.kernels(), 9), (around.Box.inner, 21)):
         lowered = lower(kernel, "*i32", target="sm_90")
         assert f'around.py":{line}' in lowered.ttir
-        assert "neighbour" not in lowered.ttir
+        assert "neighbor" not in lowered.ttir

@@ -65,8 +65,8 @@ def test_a_length_that_16_does_not_divide_costs_sectors_and_no_bytes():
     n = 1000
     counted = add(n, 4, BLOCK_SIZE=256)
     assert (counted.bytes_loaded, counted.distinct_sectors) == (2 * 4 * n, 3 * n // 8)
-    # The compiler cannot tell that the mask is the same for neighbours: it loads element by
-    # element, each lane its two neighbours in turn, so that every sector is asked for twice.
+    # The compiler cannot tell that the mask is the same for neighbors: it loads element by
+    # element, each lane its two neighbors in turn, so that every sector is asked for twice.
     assert all(1.9 < access.times <= 2 for access in counted.accesses)
 
 
@@ -151,8 +151,8 @@ def test_a_transpose_by_hand(rows, cols):
 
 @pytest.mark.parametrize("stride, times", [(1, 1), (2, 8), (8, 8), (16, 8)])
 def test_a_stride_costs_sectors(stride, times):
-    # With its layout made for stores of four neighbours, a lane's loads lie 4 * stride apart from
-    # its neighbour's.
+    # With its layout made for stores of four neighbors, a lane's loads lie 4 * stride apart from
+    # its neighbor's.
     args = floats(1024 * stride), floats(1024), 1024, stride
     counted = cost(kernels.copy_strided_kernel, (1,), *args, BLOCK_SIZE=1024)
     assert sectors(counted)["load", "x_ptr"] == (128 * times, 128)

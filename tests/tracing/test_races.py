@@ -77,8 +77,8 @@ def last_writer_wins(x):
 
 
 @triton.jit
-def neighbour_kernel(out_ptr):
-    """Each program but the first adds to its own element what its left neighbour left."""
+def neighbor_kernel(out_ptr):
+    """Each program but the first adds to its own element what its left neighbor left."""
     pid = tl.program_id(axis=1)
     if pid > 0:
         tl.store(out_ptr + pid, tl.load(out_ptr + pid) + tl.load(out_ptr + pid - 1))
@@ -86,7 +86,7 @@ def neighbour_kernel(out_ptr):
 
 def prefix_sum(x):
     out = x.clone()
-    neighbour_kernel[(1, x.numel())](out)
+    neighbor_kernel[(1, x.numel())](out)
     return out
 
 
@@ -164,7 +164,7 @@ MISTAKES = {
         ONE,
         "wrote different values to out_ptr.",
     ),
-    "a program reads what its neighbour writes": (
+    "a program reads what its neighbor writes": (
         prefix_sum,
         lambda x: x.cumsum(0),
         ONE,

@@ -47,7 +47,7 @@ MISTAKES = {
             "of a wider matrix."),
         Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""},
             "reads outside", "outside x_ptr",
-            means="They think that the block ends with the row; the maximum of the neighbouring "
+            means="They think that the block ends with the row; the maximum of the neighboring "
             "row gets in."),
         *(
             Mistake(f"{number}, which seems small enough", {'float("-inf")': number},

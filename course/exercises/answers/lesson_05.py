@@ -150,7 +150,7 @@ MISTAKES = {
         Mistake("row after row", 44, "wrong", "row after row",
             means="They count programs row after row; in groups of 6 rows they go down first."),
         Mistake("two each", 264, "wrong", "share",
-            means="They think that each program brings a row and a column of its own; neighbours "
+            means="They think that each program brings a row and a column of its own; neighbors "
             "share them."),
         Mistake("the tiles of c", 132, "wrong", "tiles of c",
             means="They count the tiles that are written; the question is which rows and columns "

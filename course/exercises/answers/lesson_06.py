@@ -218,7 +218,7 @@ MISTAKES = {
     "06.6": [
         Mistake("the remainder", {"head // (n_heads // n_key_heads)": "head % n_key_heads"},
             "wrong", "comes out if head h takes key head h % n_key_heads",
-            means="They deal key heads out in turn; a key head serves neighbouring query heads, "
+            means="They deal key heads out in turn; a key head serves neighboring query heads, "
             "so it is a division."),
         Mistake("divided by the key heads", {
             "head // (n_heads // n_key_heads)": "head // n_key_heads",

@@ -66,7 +66,7 @@ MISTAKES = {
         Mistake("a file of another machine", "c", "wrong", "keeps its choices in memory",
             means="They know that compiled kernels are kept on disk, and take choices for the "
             "same."),
-        Mistake("specialised for 8", "d", "wrong", "8 is neither",
+        Mistake("specialized for 8", "d", "wrong", "8 is neither",
             means="They remember that the JIT compiles for special numbers, and 8 is none of "
             "them."),
     ],
