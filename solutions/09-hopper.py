@@ -1711,7 +1711,7 @@ attention_power()
 # <summary>Answer</summary>
 #
 # P, l and O are all relative to the same m. Whatever it is, it cancels in O / l, and m + log(l) is
-# the same. But P grows with what is missing: 2**8 = 256 at most here. Its float16 ends at 65,504,
+# the same. But P grows with what is missing: `2**8` = 256 at most here. Its float16 ends at 65,504,
 # and there it would be infinite.
 #
 # </details>
