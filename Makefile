@@ -1,34 +1,33 @@
 # make lab      set up, copy the lessons to work/, open JupyterLab at the first one
-# make test     set up, add the test tools, then run everything that this machine can test, but for the slow
-#               tests on which nothing has changed since they passed (tests/support/unchanged.py)
+# make test     set up, add the test tools, then run every test that this machine can run
 # make site     build the course as web pages into build/site, with tools of its own and no .venv
 # make wheel    build the course as one installable file into build/wheel
 #
-# make test-all               those too; notes in tests/passed.json what has passed
 # make test-triton-versions   the older Tritons: all of tests/ on 3.8, lowering and export on 3.6 and 3.7
 #
 # TORCH=cpu     take PyTorch's CPU build (a machine with no NVIDIA GPU; gigabytes smaller)
 # PYTHON=…      the Python to set up with; 3.11, 3.12 or 3.13
 # LAB="…"       a lesson to open, as LAB=04; options for `jupyter lab`, as LAB="--no-browser --port 9000"
 # TEST="…"      options for pytest, as TEST="-k mode"
-# PART="…"      what to test, as PART=tests/gpu or PART="notebooks/0[0-3]*": tests and notebooks by default
-# REQUIRE=…     browser,gpu,site,workshop: what must be there; without it, tests that need it are skipped with the reason
+# PART="…"      what to test, as PART=tests/gpu or PART="notebooks/0[0-3]*": notebooks and tests by default
+# REQUIRE=…     browser,compiler,gpu,site,workshop: what must be there; without it, tests that need it are skipped
 
 PYTHON ?= python3
 TORCH ?=
 LAB ?=
 TEST ?=
-PART ?= tests notebooks
+# The notebooks first: each is a long test, and would otherwise run alone at the end.
+PART ?= notebooks tests
 VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
 LOWERING := $(wildcard tests/lowering/test_*.py) tests/isolate/test_function_source.py $(wildcard tests/aot/test_*.py)
-# In the order of the folders: the few long tests of browser/ would otherwise come last, one by one.
+# In the order of PART and its folders, and a file in one process: its tests share what its fixtures make.
 PYTEST = -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PART)
 
 export TORCH REQUIRE
 
-.PHONY: setup setup-dev lab test test-all test-gpu test-triton-versions record lint notebooks site wheel lock clean
+.PHONY: setup setup-dev setup-test lab test test-gpu test-triton-versions record lint notebooks site wheel lock clean
 
 setup:
 	@$(PYTHON) course/bootstrap.py
@@ -36,14 +35,15 @@ setup:
 setup-dev:
 	@$(PYTHON) course/bootstrap.py --dev
 
+# With what the tests of the site and of a room need, where it can be had.
+setup-test: setup-dev
+	@$(VENV) -m tests.support.tools
+
 lab: setup
 	@$(VENV) -m course lab $(LAB)
 
-test: setup-dev
+test: setup-test
 	COURSE_MODE=cpu $(VENV) $(PYTEST) $(TEST)
-
-test-all: setup-dev
-	COURSE_MODE=cpu $(VENV) $(PYTEST) --all-groups
 
 # One GPU serves one process at a time here: no -n. All of it takes long; in parts, each of minutes:
 #   PART=tests/gpu   PART="tests/[a-e]*"   PART="tests/gpus tests/[i-l]*"   PART="tests/[s-w]*"

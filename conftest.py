@@ -1,5 +1,5 @@
-"""pytest for tests/ and notebooks/: the mode, a Triton cache for each test, and what must not be
-skipped."""
+"""pytest for tests/ and notebooks/: the mode, a Triton cache for each test, and what this machine
+lacks."""
 
 import atexit
 import importlib.util
@@ -19,12 +19,19 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ["COURSE_DATA"] = DATA = tempfile.mkdtemp(prefix="course-test-data-")
 atexit.register(shutil.rmtree, DATA, ignore_errors=True)
 
-AVAILABLE = ("browser", "gpu", "site", "workshop")
+MARKS = {
+    "browser": "Chromium",
+    "compiler": "make, a C compiler and a C++ compiler",
+    "gpu": "an NVIDIA GPU and GPU mode",
+    "site": "the tools that build the site",
+    "workshop": "the tools that serve a room",
+}
+"""name -> what the tests with this mark need; what REQUIRE can name."""
 CELL_TIMEOUT_S = 1800
 """A session that has died is noticed at once, so this only ends a cell without end."""
 
 HAS_NBVAL = importlib.util.find_spec("nbval") is not None
-pytest_plugins = ["pytester", "tests.support.unchanged"]
+pytest_plugins = ["pytester", "tests.support.cpu_times", "tests.support.skipped"]
 if HAS_NBVAL:
     pytest_plugins.append("tests.support.notebook_sessions")
 
@@ -38,44 +45,45 @@ def pytest_configure(config):
         config.option.nbval_cell_timeout = config.option.nbval_kernel_startup_timeout = (
             CELL_TIMEOUT_S
         )
-    config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU and GPU mode")
-    config.addinivalue_line("markers", "browser: needs Chromium")
-    config.addinivalue_line("markers", "site: needs the tools that build the site")
-    config.addinivalue_line("markers", "workshop: needs the tools that serve a room")
-    unknown = required() - set(AVAILABLE)
+    for name, needed in MARKS.items():
+        config.addinivalue_line("markers", f"{name}: needs {needed}")
+    unknown = required() - set(MARKS)
     if unknown:
         raise pytest.UsageError(
-            f"REQUIRE names {', '.join(sorted(unknown))}; it knows {', '.join(AVAILABLE)}."
+            f"REQUIRE names {', '.join(sorted(unknown))}; it knows {', '.join(MARKS)}."
         )
 
 
 def required() -> set[str]:
-    """What REQUIRE says must be there."""
+    """The marks that REQUIRE names: what must be there."""
     return {word.strip() for word in os.environ.get("REQUIRE", "").split(",") if word.strip()}
 
 
-def missing(what: str) -> str | None:
-    """Why this machine cannot run tests that need `what`; None where it can."""
-    if what == "gpu":
+def missing(mark: str) -> str | None:
+    """Why this machine cannot run tests with this mark; None where it can."""
+    if mark == "gpu":
         return None if course.MODE.gpu else f"needs a GPU: {course.MODE}"
-    if what == "site":
+    if mark == "site":
         from docs.site import tools
 
         return None if tools.ready() else "needs the site's tools: make site"
-    if what == "workshop":
+    if mark == "workshop":
         from workshop import tools
 
         return None if tools.ready() else "needs the tools of a room: course workshop setup"
+    if mark == "compiler":
+        programs = [name for name in ("make", "cc", "g++") if shutil.which(name) is None]
+        return f"needs {MARKS[mark]}: there is no {programs[0]}" if programs else None
     from course.doctor import find_browser
 
-    return None if find_browser() else "needs Chromium: apt-get install chromium"
+    return None if find_browser() else "needs a browser: apt-get install chromium"
 
 
 def pytest_runtest_setup(item):
-    for what in AVAILABLE:
-        if item.get_closest_marker(what) and (reason := missing(what)):
-            if what in required():
-                pytest.fail(f"REQUIRE={what}, but it {reason}", pytrace=False)
+    for mark in MARKS:
+        if item.get_closest_marker(mark) and (reason := missing(mark)):
+            if mark in required():
+                pytest.fail(f"REQUIRE={mark}, but it {reason}", pytrace=False)
             pytest.skip(reason)
     _skip_a_launcher_this_gpu_lacks_room_for(getattr(getattr(item, "callspec", None), "params", {}))
 

@@ -3,7 +3,6 @@ plain loops."""
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 from dataclasses import dataclass
@@ -23,17 +22,10 @@ from course.errors import CourseError
 from course.gpus.limits import target_of
 from tests.support.processes import PATIENCE_S
 
-pytestmark = pytest.mark.unless_unchanged(
-    "samples of exports", "course/aot", "course/cli", "kernels"
-)
-
 NAMES = tuple(SPECS)
 AGREES, FAILED, DIFFERS = 0, 1, 2
 SANITIZE = "-O2 -fsanitize=address,undefined -fno-sanitize-recover=all"
-needs = pytest.mark.skipif(
-    not all(map(shutil.which, ("make", "cc", "g++"))),
-    reason="needs make, a C compiler and a C++ compiler",
-)
+pytestmark = pytest.mark.compiler
 
 
 @dataclass
@@ -52,8 +44,6 @@ class Ended:
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory):
     """Each sample written and built, with sanitizers: the exported C too."""
-    if not all(map(shutil.which, ("make", "cc", "g++"))):
-        pytest.skip("needs make, a C compiler and a C++ compiler")
     folders = {name: tmp_path_factory.mktemp("samples") / name for name in NAMES}
     for name, folder in folders.items():
         aot.sample(name, folder)
@@ -120,10 +110,9 @@ def test_the_softmax_is_told_every_argument(samples, tmp_path):
         assert [struct.unpack("<i", each)[0] for each in launch.arguments[2:5]] == [1823, 781, 800]
 
 
-@EACH
+# The next test reads the header of attention, which takes less time than another export.
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "attention"])
 def test_the_export_of_a_sample_has_nothing_to_warn_of(tmp_path, name):
-    if name == "attention":
-        pytest.skip("the next test reads its header, which takes less time than another export")
     spec = SPECS[name](target_of("sm_90"))
     made = aot.export(spec.kernel, spec.variants, spec.grid, name, tmp_path / name, target="sm_90")
     assert made.warnings == ()
@@ -293,7 +282,6 @@ def test_make_without_a_driver_says_what_to_give(samples):
     assert said in ended.stderr
 
 
-@needs
 @pytest.mark.parametrize("compiler", ["c", "cpp"])
 def test_the_sources_compile_for_another_target_without_a_warning(tmp_path, compiler):
     aot.sample("vector_add", tmp_path / "vector_add", target="sm_80")

@@ -22,12 +22,7 @@ from tests.support.processes import PATIENCE_S, python_path
 
 SESSION = Path(__file__).parents[1] / "support" / "operator_session.py"
 HEAD_DIMS, DTYPES = (32, 64), ("fp16",)  # as in the session
-pytestmark = [
-    pytest.mark.skipif(
-        not all(map(shutil.which, ("cc", "g++"))), reason="needs a C compiler and a C++ compiler"
-    ),
-    pytest.mark.unless_unchanged("the operator of an export", "course/aot", "kernels"),
-]
+pytestmark = pytest.mark.compiler
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +30,7 @@ def session(tmp_path_factory):
     """What came of it all, in one process. The library is built in a cache of its own, from
     nothing."""
     if MODE.gpu:
-        pytest.skip("the stand-in is tested in CPU mode: elsewhere a process may hold the driver")
+        pytest.skip("needs CPU mode: elsewhere a process may hold the driver")
     environ = {
         **os.environ,
         "COURSE_MODE": "cpu",

@@ -25,7 +25,9 @@ from tests.support import aot_kernels as kernels
 from tests.support import aot_tasks
 
 # One process can use the stand-in or the real driver: in GPU mode tests/gpu/test_aot.py has it.
-pytestmark = pytest.mark.skipif(course.MODE.gpu, reason="the stand-in is tested in CPU mode")
+pytestmark = pytest.mark.skipif(
+    course.MODE.gpu, reason="needs CPU mode: the stand-in is tested in CPU mode"
+)
 
 FILE = str(Path(kernels.__file__))
 X = torch.zeros(8192)
@@ -80,7 +82,9 @@ def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_h
     assert {call.result for call in calls} == {0}
 
 
-@pytest.mark.skipif(triton.__version__ < "3.7", reason="Triton 3.6 had other names")
+@pytest.mark.skipif(
+    triton.__version__ < "3.7", reason="needs Triton 3.7: before, names were others"
+)
 def test_tritons_linker_links_our_headers(tmp_path):
     signatures = ["*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i32, 1024"]
     made = aot.export(kernels.add_kernel, signatures, "cdiv(n, BLOCK)", "add", tmp_path / "add")

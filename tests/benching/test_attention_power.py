@@ -43,7 +43,7 @@ def test_a_card_without_a_sensor_is_told_of():
         recording.samples("[N/A], [N/A]\n")
 
 
-@pytest.mark.skipif(MODE.gpu, reason="there is a GPU")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode")
 def test_without_a_gpu_nothing_is_recorded():
     with pytest.raises(CourseError):
         recording.measure()

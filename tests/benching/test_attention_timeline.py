@@ -6,7 +6,6 @@ import re
 import pytest
 
 from course.benching.attention_timeline import (
-    FILE,
     AttentionTimeline,
     Launch,
     Program,
@@ -28,10 +27,6 @@ from tests.support.scoped_attention import machine_code
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02")
 WAITS_OR_RELEASES = r"HGMMA|DEPBAR\.LE gsb|TRYWAIT|SYNCS\.ARRIVE"
-COMPILED = pytest.mark.unless_unchanged(
-    "scopes in attention", "kernels", "course/benching/record", "course/triton_internals",
-    "tests/support/scoped_attention.py",
-)  # fmt: skip
 
 
 def scoped_text(name):
@@ -82,14 +77,12 @@ def test_the_containers_of_scopes_are_all_functions_that_have_some():
                 assert node.name in (*scopes.CONTAINERS, *partitions), node.name
 
 
-@COMPILED
 @pytest.mark.parametrize("step", ["two consumers", "scores a tile ahead", "small programs"])
 def test_without_proton_the_copies_compile_to_the_kernels_own_instructions(step):
     plain, scoped = (instructions(machine_code(step, which)) for which in ("plain", "scoped"))
     assert plain == scoped
 
 
-@COMPILED
 @pytest.mark.parametrize("step", ["two consumers", "scores a tile ahead"])
 def test_between_the_clocks_around_a_softmax_stand_its_exp2_and_nothing_that_waits(step):
     parts = [[]]  # the instructions from one read of the clock to the next
@@ -243,7 +236,6 @@ def test_without_a_record_one_is_told_how_to_make_it(monkeypatch, tmp_path):
         attention_timeline()
 
 
-@pytest.mark.skipif(not FILE.exists(), reason="no timeline is recorded")
 def test_the_record_is_of_the_kernels_as_they_are_and_of_every_case():
     record = attention_timeline()
     assert record.source_hash == code_hash([attention_kernel, small_kernel])
@@ -257,7 +249,6 @@ def test_the_record_is_of_the_kernels_as_they_are_and_of_every_case():
         assert len(launch.programs) == case.programs
 
 
-@pytest.mark.skipif(not FILE.exists(), reason="no timeline is recorded")
 def test_no_span_of_the_record_was_lost():
     """A warp whose buffer is too small loses its first spans: then products would be missing."""
     record = attention_timeline()

@@ -16,7 +16,7 @@ from course.gpus.recorded import Machine
 from kernels.vector_add import add
 
 MACHINE = Machine("A GPU", "1", "2", "3", "2026-01-02")
-needs_cpu_mode = pytest.mark.skipif(MODE.gpu, reason="about refusing without a GPU")
+needs_cpu_mode = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: about refusing without a GPU")
 
 
 @needs_cpu_mode

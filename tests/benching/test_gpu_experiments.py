@@ -27,7 +27,7 @@ def test_json_keeps_everything():
     assert Observed.from_json(seen.to_json()) == dataclasses.replace(seen, recorded=True)
 
 
-@pytest.mark.skipif(MODE.gpu, reason="about refusing without a GPU")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: about refusing without a GPU")
 def test_there_is_nothing_to_observe_without_a_gpu():
     with pytest.raises(CourseError, match="this is CPU mode"):
         observe()

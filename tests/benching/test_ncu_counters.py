@@ -1,14 +1,8 @@
 """Counted sectors beside the GPU's counters, as recorded: counted so today, and within 1 %."""
 
-import pytest
-
 from course.benching.record.ncu_counters import CASES, counted, sectors
 
 
-@pytest.mark.unless_unchanged(
-    "counts beside recorded counters", "course/*.py", "course/benching", "course/gpus",
-    "course/isolate", "course/lowering", "course/tracing", "course/triton_internals", "kernels",
-)  # fmt: skip
 def test_the_counts_that_were_recorded_are_those_of_today():
     recorded = {row.case: (row.counted_loaded, row.counted_stored) for row in sectors().compared}
     assert {name: counted(CASES[name]) for name in recorded} == recorded

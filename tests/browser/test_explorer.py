@@ -1,5 +1,7 @@
 """The linked panes in a real browser: on a page of their own, and as a widget in JupyterLab."""
 
+import copy
+
 import pytest
 
 from course import explore, lower
@@ -8,12 +10,7 @@ from tests.support import lower_kernels as kernels
 from .conftest import PAYLOADS
 from .test_lab import CELLS, RUN_ALL
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.unless_unchanged(
-        "explorer in a browser", "course", "kernels", "notebooks/03-*.ipynb"
-    ),
-]
+pytestmark = [pytest.mark.browser]
 
 # The time of a hover until the page is laid out again, for each line of the source: the least of five, so that what else the
 # machine does in between does not count.
@@ -38,18 +35,22 @@ HOVERS = """async () => {
 between (about 14 on a quiet machine): the best of five."""
 
 
+@pytest.fixture(scope="module")
+def lowered_add():
+    signature = ["*fp32:16", "*fp32:16", "*fp32:16", "i32:16"]
+    return lower(kernels.add_kernel, *signature, BLOCK_SIZE=1024, target="sm_90")
+
+
+@pytest.fixture(scope="module")
+def lowered_matmul():
+    """On sm_75 its PTX has thousands of lines."""
+    signature = ["*fp16:16", "*fp16:16", "*fp32:16", 256]
+    return lower(kernels.matmul_kernel, *signature, BLOCK=64, target="sm_75")
+
+
 @pytest.fixture
-def add_page(page, tmp_path):
-    made = lower(
-        kernels.add_kernel,
-        "*fp32:16",
-        "*fp32:16",
-        "*fp32:16",
-        "i32:16",
-        BLOCK_SIZE=1024,
-        target="sm_90",
-    )
-    return opened(page, explore(made).to_html(tmp_path / "add.html"))
+def add_page(page, lowered_add, tmp_path):
+    return opened(page, explore(lowered_add).to_html(tmp_path / "add.html"))
 
 
 def opened(page, path):
@@ -63,7 +64,6 @@ def lit(page, title):
     return [text.strip() for text in pane.locator(".line.on").all_inner_texts()]
 
 
-@pytest.mark.always
 def test_a_hover_lights_what_became_of_a_line(add_page):
     add_page.get_by_text("x = tl.load").hover()
     assert any("tt.load" in line for line in lit(add_page, "TTGIR"))
@@ -128,17 +128,8 @@ def test_what_a_kernel_says_is_text_and_no_markup(page, tmp_path):
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
-    made = lower(
-        kernels.add_kernel,
-        "*fp32:16",
-        "*fp32:16",
-        "*fp32:16",
-        "i32:16",
-        BLOCK_SIZE=1024,
-        target="sm_90",
-    )
-    explorer = explore(made)
+def test_no_payload_runs_or_asks_for_anything(harmless, script, lowered_add, tmp_path):
+    explorer = explore(copy.deepcopy(lowered_add))
     lines = [["s", payload] for payload in PAYLOADS]
     pane = {
         **explorer.panes[1],
@@ -157,22 +148,16 @@ def test_no_payload_runs_or_asks_for_anything(harmless, script, tmp_path):
         )
 
 
-def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, tmp_path):
-    made = lower(
-        kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75"
-    )
+def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, lowered_matmul, tmp_path):
     stages = ["ttir", "ttgir", "llir", "ptx", "sass"]
-    opened(page, explore(made, stages=stages).to_html(tmp_path / "big.html"))
+    opened(page, explore(lowered_matmul, stages=stages).to_html(tmp_path / "big.html"))
     assert page.locator(".line").count() > 8000
     times, unit = page.evaluate(HOVERS)
     assert times[len(times) // 2] < unit, (times, unit)
 
 
-def test_far_lines_of_long_panes_are_found(page, tmp_path):
-    made = lower(
-        kernels.matmul_kernel, "*fp16:16", "*fp16:16", "*fp32:16", 256, BLOCK=64, target="sm_75"
-    )
-    opened(page, explore(made, stages=["ptx"]).to_html(tmp_path / "big.html"))
+def test_far_lines_of_long_panes_are_found(page, lowered_matmul, tmp_path):
+    opened(page, explore(lowered_matmul, stages=["ptx"]).to_html(tmp_path / "big.html"))
     page.get_by_text("tl.store(out_ptr").hover()
     shown = page.locator('.pane[aria-label="PTX"]').locator(".line.on")
     assert shown.count() > 0
@@ -196,17 +181,8 @@ def test_opening_a_pane_keeps_pin_and_search(add_page):
     assert lit(add_page, "SASS")
 
 
-def test_without_script_the_panes_can_be_read(new_context, tmp_path):
-    made = lower(
-        kernels.add_kernel,
-        "*fp32:16",
-        "*fp32:16",
-        "*fp32:16",
-        "i32:16",
-        BLOCK_SIZE=1024,
-        target="sm_90",
-    )
-    path = explore(made).to_html(tmp_path / "add.html")
+def test_without_script_the_panes_can_be_read(new_context, lowered_add, tmp_path):
+    path = explore(lowered_add).to_html(tmp_path / "add.html")
     context = new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"file://{path}")
@@ -237,12 +213,19 @@ def test_in_lesson_03_a_hover_links_and_a_choice_changes_the_ttgir(server, new_p
     page = new_page()
     page.goto(server.format(name="03-compilation-stages.ipynb") + "&reset")
     page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
-    page.evaluate(RUN_ALL)
+    page.evaluate(
+        """async () => {
+            const panel = window.jupyterapp.shell.currentWidget;
+            await panel.context.ready;
+            const cells = panel.content.widgets.map((cell) => cell.model.sharedModel.getSource());
+            panel.content.activeCellIndex = 1 + cells.findIndex((text) => text.startsWith('explore('));
+        }"""
+    )
+    page.evaluate(RUN_ALL, "notebook:run-all-above")
     page.evaluate(
         """async () => {
             const content = window.jupyterapp.shell.currentWidget.content;
-            const at = content.widgets.findIndex((cell) => cell.model.sharedModel.getSource().startsWith('explore('));
-            await content.scrollToItem(at, 'start');
+            await content.scrollToItem(content.activeCellIndex - 1, 'start');
         }"""
     )
     explorer = page.locator(".course-explorer").first

@@ -8,9 +8,9 @@ from course.lessons.source import NOTEBOOKS
 
 pytestmark = pytest.mark.browser
 
-# Runs every cell, and fails if its session ends. The half hour is for a lesson without end, since
-# Page.evaluate has no time limit.
-RUN_ALL = """async () => {
+# Runs every cell, or those of another command, and fails if its session ends. The half hour is for
+# a lesson without end, since Page.evaluate has no time limit.
+RUN_ALL = """async (command) => {
     const panel = window.jupyterapp.shell.currentWidget;
     await panel.context.ready;
     await panel.sessionContext.ready;
@@ -22,20 +22,13 @@ RUN_ALL = """async () => {
         });
         setTimeout(() => fail(new Error('the lesson did not end')), 1800000);
     });
-    await Promise.race([window.jupyterapp.commands.execute('notebook:run-all-cells'), failed]);
+    const ran = window.jupyterapp.commands.execute(command ?? 'notebook:run-all-cells');
+    await Promise.race([ran, failed]);
 }"""
 CELLS = """() => {
     const cells = window.jupyterapp.shell.currentWidget.content.model.cells;
     return Array.from(cells, cell => cell.toJSON()).filter(cell => cell.cell_type === 'code');
 }"""
-
-
-def lessons():
-    """Every lesson's file. nbval runs the same cells each time; in a browser one lesson does so."""
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        group = f"lesson {path.name[:2]} in a browser"
-        changed = pytest.mark.unless_unchanged(group, f"notebooks/{path.name}", "course", "kernels")
-        yield pytest.param(path.name, marks=[] if path.name.startswith("01") else changed)
 
 
 PICTURE_SHOWN = """() => {
@@ -44,33 +37,55 @@ PICTURE_SHOWN = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", lessons())
-def test_a_lesson_runs_from_top_to_bottom(name, server, new_page, tmp_path):
+OPEN = """async path => {
+    await window.jupyterapp.restored;
+    const panel = await window.jupyterapp.commands.execute('docmanager:open', { path });
+    await panel.context.ready;
+    await panel.revealed;
+}"""
+
+
+@pytest.fixture
+def lab_page(new_page):
+    """A page that notes what it asks of other hosts than this one."""
     page = new_page()
-    requests = []
-    page.on("request", lambda request: requests.append(request.url))
-    page.goto(server.format(name=name))
-    page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
-    page.evaluate(RUN_ALL)
-    cells = page.evaluate(CELLS)
+    page.outside = []
+    own = re.compile(r"(http|ws)://127\.0\.0\.1|data:|blob:")
+    page.on("request", lambda request: own.match(request.url) or page.outside.append(request.url))
+    return page
+
+
+def errors_of(cells):
+    """The sources of the cells that ended with an error."""
+    outputs = [(cell["source"], output) for cell in cells for output in cell["outputs"]]
+    return [source for source, output in outputs if output["output_type"] == "error"]
+
+
+def test_a_lesson_runs_from_top_to_bottom(server, lab_page):
+    """nbval runs every lesson's cells; here one lesson is run by the lab itself."""
+    lab_page.goto(server.format(name="01-vector-add.ipynb"))
+    lab_page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
+    lab_page.evaluate(RUN_ALL)
+    cells = lab_page.evaluate(CELLS)
     assert cells and all(cell["execution_count"] for cell in cells)
-    assert [
-        cell["source"]
-        for cell in cells
-        for output in cell["outputs"]
-        if output["output_type"] == "error"
-    ] == []
-    outside = [
-        url for url in requests if not re.match(r"(http|ws)://127\.0\.0\.1|data:|blob:", url)
-    ]
-    assert outside == []
-    # The lab opens the lessons of before again, in panels that are not seen.
-    if "<img src" in (NOTEBOOKS / name).read_text():
-        page.wait_for_function(PICTURE_SHOWN)
-    else:
-        assert not page.evaluate(PICTURE_SHOWN)
-    page.screenshot(path=tmp_path / "page.png")
-    page.close()
+    assert errors_of(cells) == []
+    lab_page.wait_for_function(PICTURE_SHOWN)
+    assert lab_page.outside == []
+
+
+def test_every_lesson_opens_with_what_its_cells_showed(server, lab_page):
+    lab_page.goto(server.format(name="01-vector-add.ipynb") + "&reset")
+    lab_page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        lab_page.evaluate(OPEN, f"work/{path.name}")
+        cells = lab_page.evaluate(CELLS)
+        assert cells and all(cell["execution_count"] for cell in cells), path.name
+        assert errors_of(cells) == [], path.name
+        if "<img src" in path.read_text():
+            lab_page.wait_for_function(PICTURE_SHOWN)
+        else:
+            assert not lab_page.evaluate(PICTURE_SHOWN), path.name
+    assert lab_page.outside == []
 
 
 def test_folds_open_in_the_lab_to_rendered_text(server, new_page):

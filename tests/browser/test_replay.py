@@ -14,10 +14,7 @@ from tests.support import trace_kernels as kernels
 from .conftest import PAYLOADS
 from .test_lab import CELLS, RUN_ALL
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.unless_unchanged("replay in a browser", "course", "kernels"),
-]
+pytestmark = [pytest.mark.browser]
 
 # The milliseconds of each step until the page is laid out again, in order: the least of twenty, so
 # that what else the machine does meanwhile does not count.
@@ -52,11 +49,15 @@ def opened(page, found, tmp_path):
     return page
 
 
-@pytest.fixture
-def add_page(page, tmp_path):
+@pytest.fixture(scope="module")
+def replayed_add():
     x = torch.arange(1000.0)
-    found = replay(kernels.add_kernel, (4,), x, x, torch.empty(1000), 1000, BLOCK_SIZE=256)
-    return opened(page, found, tmp_path)
+    return replay(kernels.add_kernel, (4,), x, x, torch.empty(1000), 1000, BLOCK_SIZE=256)
+
+
+@pytest.fixture
+def add_page(page, replayed_add, tmp_path):
+    return opened(page, replayed_add, tmp_path)
 
 
 def line(page):
@@ -71,7 +72,6 @@ def press(page, label):
     page.get_by_role("button", name=label, exact=True).click()
 
 
-@pytest.mark.always
 def test_steps_go_forwards_and_backwards(add_page):
     assert line(add_page).startswith("def add_kernel")
     press(add_page, "step")

@@ -14,10 +14,6 @@ from course.lowering.memory_requests import requests_of
 from tests.diagnosing import kernels_instructions, kernels_loops
 from tests.diagnosing.launches import empty
 
-pytestmark = pytest.mark.unless_unchanged(
-    "machine code of diagnose", "course/diagnosing", "course/gpus"
-)
-
 LISTING = """
 .text.kernel:
 \t//## File "kernel.py", line 5

@@ -27,11 +27,6 @@ from tests.diagnosing import (
     kernels_widths,
 )
 
-pytestmark = pytest.mark.unless_unchanged(
-    "rules of diagnose", "course/*.py", "course/diagnosing", "course/gpus", "course/isolate",
-    "course/lowering", "course/tracing", "course/triton_internals", "kernels",
-)  # fmt: skip
-
 PAIRS = [
     *kernels_sectors.PAIRS,
     kernels_sectors.ROTATED,

@@ -15,12 +15,6 @@ TODAY = trial_tables.today("m")
 ANSWERS = trial_tables.data("trial2", "first_answers.json")["answers"]
 WORDS = " ".join(trial_tables.PAGE.split())
 
-pytestmark = pytest.mark.unless_unchanged(
-    "the second trial of diagnose", "course/diagnosing", "course/lowering", "course/tracing",
-    "course/isolate", "course/gpus", "course/triton_internals", "course/mode.py",
-    "tests/diagnosing/trial2", "docs/diagnose-trial.md",
-)  # fmt: skip
-
 
 def test_the_table_has_every_kernel_and_its_times():
     trial_tables.assert_it_has_every_kernel_and_its_times(ROWS, "trial2")

@@ -13,12 +13,6 @@ from . import trial_tables
 ROWS = trial_tables.first_asking("k")
 TODAY = trial_tables.today("k")
 
-pytestmark = pytest.mark.unless_unchanged(
-    "the trial of diagnose", "course/diagnosing", "course/lowering", "course/tracing",
-    "course/isolate", "course/gpus", "course/triton_internals", "tests/diagnosing/trial",
-    "docs/diagnose-trial.md",
-)  # fmt: skip
-
 
 def test_the_table_has_every_kernel_and_its_times():
     trial_tables.assert_it_has_every_kernel_and_its_times(ROWS, "trial")

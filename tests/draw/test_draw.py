@@ -22,10 +22,6 @@ from course.lowering.bank_conflicts import access
 from course.lowering.layouts import Layout
 from tests.support import lower_kernels as kernels
 
-pytestmark = pytest.mark.unless_unchanged(
-    "pictures", "course/benching", "course/display", "course/draw", "course/gpus"
-)
-
 # A picture, and a part of what its text must say.
 PICTURES = {
     "programs": (
@@ -234,7 +230,6 @@ def test_a_legend_has_words_for_a_version_and_those_that_are_asked_for():
     assert named.alt == draw.speeds(result, ["matmul_v2", "torch"]).alt
 
 
-@pytest.mark.always
 def test_recorded_speeds_are_labelled_so():
     assert "(recorded on NVIDIA H200" in draw.speeds(recorded("vector_add")).alt
 
@@ -284,7 +279,6 @@ ADD = ("*fp32:16", "*fp32:16", "*fp32:16", "i32:16", 1024)
 MATMUL = ("*fp16:16", "*fp16:16", "*fp32:16", 256, 64)
 
 
-@pytest.mark.always
 def test_a_layout_says_what_its_picture_shows(letters):
     made = lower(kernels.add_kernel, *ADD, target="sm_90")
     shown = draw.layout(made, "x")

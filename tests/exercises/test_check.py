@@ -24,7 +24,7 @@ from course.isolate.ended import Ended
 from course.isolate.pool import stop_workers
 from tests.support.processes import computed_s, python_path, run
 
-cpu_mode = pytest.mark.skipif(MODE.gpu, reason="on a GPU more can be told")
+cpu_mode = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: on a GPU more can be told")
 
 
 @triton.jit

@@ -27,15 +27,6 @@ PRELUDE = (
     "from triton.experimental.gluon.language.nvidia.hopper import tma, warpgroup_mma\n"
     "from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_wait\n\n\n"
 )
-CHECKING = [f"course/{name}.py" for name in ("__init__", "cache", "elf", "errors", "files", "mode")]
-CHECKING += ["course/exercises/*.py", "course/exercises/answers/__init__.py", "course/lessons"]
-CHECKING += [f"course/{name}" for name in ("gpus", "isolate", "lowering", "progress_bar.py")]
-CHECKING += [f"course/{name}" for name in ("tracing", "triton_internals", "verifying")]
-"""What a verdict depends on besides the exercise's own lesson."""
-EXPORTING = ["course/aot", "kernels"]
-"""What a verdict of lesson 07 depends on as well."""
-DIAGNOSING = ["course/diagnosing"]
-"""What a verdict of lesson 08 depends on as well."""
 
 
 def cells():
@@ -63,31 +54,28 @@ WHOLE = (
 sizes is judged."""
 
 
-def of_its_lesson(exercise, *values, name=""):
-    """A parameter: its test need not run again until something changes that its verdict goes by."""
-    lesson = exercise[:2]
-    module = f"lesson_{lesson}.py"
-    own = [f"solutions/{lesson}-*.py", f"notebooks/{lesson}-*.ipynb"]
-    own += [f"course/exercises/lessons/{module}", f"course/exercises/answers/{module}"]
-    own += EXPORTING if lesson == "07" else []
-    own += DIAGNOSING if lesson == "08" else []
-    own += ["course/simulating"] if lesson == "09" else []
-    own += ["course/exercises/*/capstone.py", "kernels/rms_norm*.py"] if lesson == "08" else []
-    mark = pytest.mark.unless_unchanged(f"answers of lesson {lesson}", *own, *CHECKING)
-    return pytest.param(exercise, *values, id=f"{exercise} {name}".strip(), marks=mark)
-
-
-EACH = [of_its_lesson(exercise) for exercise in exercises()]
+EACH = list(exercises())
 MISTAKES = [
-    of_its_lesson(exercise, mistake, name=mistake.name)
+    pytest.param(exercise, mistake, id=f"{exercise} {mistake.name}")
     for exercise in exercises()
     for mistake in mistakes(exercise)
 ]
 OTHERS = [
-    of_its_lesson(exercise, other, name=other.name)
+    pytest.param(exercise, other, id=f"{exercise} {other.name}")
     for exercise in exercises()
     for other in others(exercise)
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _triton_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("triton")
+
+
+@pytest.fixture(autouse=True)
+def _own_caches(_triton_cache, monkeypatch):
+    """One cache for all answers: kernels that an answer shares with another are compiled once."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(_triton_cache))
 
 
 @pytest.fixture

@@ -4,14 +4,8 @@ import ctypes
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.support.shell import launch_from_cpp, shell
 
-pytestmark = pytest.mark.unless_unchanged(
-    "the commands of lesson 07", "solutions/07-*.py", "course/*.py", "course/aot", "course/cli",
-    "course/gpus", "course/isolate", "course/lowering", "course/triton_internals", "kernels",
-)  # fmt: skip
 ROOT = Path(__file__).parents[2]
 
 FLAGS = {"w": "num_warps", "ns": "num_stages"}

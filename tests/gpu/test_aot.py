@@ -116,7 +116,7 @@ def test_more_than_48_kb_of_shared_memory_is_there(folder):
         kernels.large_kernel, signature, "1", "large", folder / "large", num_warps=8, target=None
     )
     if exported.functions[0].shared_bytes <= 48 * 1024:
-        pytest.skip("this GPU's code needs no more than 48 KB")
+        pytest.skip("needs another GPU: this one's code needs no more than 48 KB")
     a, b = torch.randn(128, 256, device="cuda").half(), torch.randn(256, 128, device="cuda").half()
     out = torch.empty(128, 128, device="cuda")
     aot.load(aot.build(exported)).large(a, b, out, 256)
@@ -158,7 +158,7 @@ def test_threads_that_call_first_at_once_all_get_their_result(add_library):
 
 def test_every_device_runs_it(add, folder):
     if torch.cuda.device_count() < 2:
-        pytest.skip("one GPU only")
+        pytest.skip("needs two GPUs")
     signature = "*fp16:16, *fp16:16, *fp32:16, i32:16, 128"
     exported = aot.export(
         kernels.large_kernel, signature, "1", "large", folder / "devices", num_warps=8, target=None

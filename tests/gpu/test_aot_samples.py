@@ -2,7 +2,6 @@
 bit, on the right stream."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,13 +17,7 @@ from kernels.flash_attention_settings import settings_for
 from tests.support.processes import PATIENCE_S
 
 HEAD_DIMS, DTYPES = (64, 128), {torch.float16: "fp16", torch.bfloat16: "bf16"}
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(
-        not all(map(shutil.which, ("make", "cc", "g++"))),
-        reason="needs make, a C compiler and a C++ compiler",
-    ),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.compiler]
 
 
 def driver_folder() -> Path:

@@ -17,7 +17,7 @@ def known_gpu():
     try:
         gpu_of(torch.cuda.get_device_name())
     except CourseError as error:
-        pytest.skip(str(error))
+        pytest.skip(f"needs a known GPU: {error}")
 
 
 def test_the_estimate_of_an_addition_explains_its_measured_time():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import gelu
 
-from course import DEVICE, MODE
+from course import DEVICE
 from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from course.verifying.inputs import matrices
@@ -99,7 +99,7 @@ def test_bad_input_is_a_sentence():
     assert_each_is_refused(LAUNCHERS, REFUSALS)
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
+@pytest.mark.gpu  # an interpreted kernel takes CPU tensors
 def test_cpu_tensors_are_refused_on_a_gpu():
     x = (torch.rand(3, 3), torch.rand(3))
     assert_each_is_refused(LAUNCHERS, [(lambda: x, ValueError, "the inputs are on cpu")])

@@ -22,8 +22,6 @@ from kernels.cross_entropy import (
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
-pytestmark = pytest.mark.unless_unchanged("cross-entropy")
-
 LAUNCHERS = [cross_entropy_v1, cross_entropy_v2, cross_entropy_v3, cross_entropy]
 WIDTHS = [1, 2, 7, 100, 781, 1025, 4096, 4097, 9001]
 """Up to and beyond one block, and two."""
@@ -184,7 +182,6 @@ def test_gradients_have_the_same_bits_each_time():
         assert torch.equal(torch.autograd.grad(cross_entropy(x, target).sum(), x)[0], first)
 
 
-@pytest.mark.always
 def test_gradcheck():
     for shape in ((3, 5), (2, 2, 4), (4,)):
         x = random(*shape).double().requires_grad_()
@@ -250,7 +247,7 @@ def test_bad_input_to_the_gradient_is_a_sentence():
     assert_each_is_refused([cross_entropy_backward], refusals)
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
+@pytest.mark.gpu  # an interpreted kernel takes CPU tensors
 def test_cpu_tensors_are_refused_on_a_gpu():
     with pytest.raises(ValueError, match=re.escape("cross_entropy: the inputs are on cpu")):
         cross_entropy(torch.rand(3, 4), torch.zeros(3, dtype=torch.int64))

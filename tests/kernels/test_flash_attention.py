@@ -11,7 +11,7 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course import DEVICE, MODE, lower
+from course import DEVICE, lower
 from kernels import flash_attention_settings as table
 from kernels.flash_attention import (
     flash_attention,
@@ -27,8 +27,6 @@ from kernels.flash_attention_export import _fwd_kernel
 from tests.support.devices import dtypes_of, lacking, needs, needs_free_gib
 from tests.support.processes import PATIENCE_S
 from tests.support.refusals import assert_each_is_refused
-
-pytestmark = pytest.mark.unless_unchanged("attention")
 
 LADDER = [
     flash_attention_v1,
@@ -140,7 +138,6 @@ def test_heads_and_length_may_change_places(launcher, causal):
 
 
 @pytest.mark.parametrize("launcher", [flash_attention_v1, flash_attention])
-@pytest.mark.always
 def test_strided_inputs(launcher):
     packed = random(2, 40, 3, 2, 32)  # as one projection gives q, k and v
     assert_right(launcher, *packed.permute(2, 0, 3, 1, 4))
@@ -201,7 +198,7 @@ def test_what_specialized_warps_do_not_take_is_a_sentence(x):
         flash_attention_v5(x, x, x)
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="gigabytes, and the interpreter is slow")
+@pytest.mark.gpu  # gigabytes, and the interpreter is slow
 def test_rows_further_apart_than_32_bits_count():
     needs_free_gib(5)
     storage = torch.empty(2**31 + 2**26, dtype=torch.float16, device=DEVICE)
@@ -290,7 +287,7 @@ def test_a_gpu_too_small_is_a_sentence():
         table.settings_for(64, 48)
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
+@pytest.mark.gpu  # an interpreted kernel takes CPU tensors
 def test_cpu_tensors_are_refused_on_a_gpu():
     x = tuple(x.cpu() for x in inputs())
     assert_each_is_refused(LADDER, [(lambda: x, ValueError, "the inputs are on cpu")])
@@ -314,15 +311,10 @@ def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
     )  # fmt: skip
 
 
-FITTING = pytest.mark.unless_unchanged(
-    "settings of attention fit", "kernels", "course/gpus", "course/isolate", "course/lowering",
-    "course/triton_internals",
-)  # fmt: skip
 MOST_SPILLED = 0 if COMPILED_TRITON <= (3, 7) else 64
 """Bytes: none with the Triton that the settings were chosen with, and some room for what comes."""
 
 
-@FITTING
 @pytest.mark.parametrize(
     ("target", "shared_kb"), [("sm_75", 64), ("sm_80", 163), ("sm_89", 99), ("sm_90", 227)]
 )
@@ -335,7 +327,6 @@ def test_the_settings_fit_the_gpu_and_spill_nothing(target, shared_kb, head_dim)
         assert resources.spill_bytes <= MOST_SPILLED, (causal, even, resources)
 
 
-@FITTING
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
     for causal, even in itertools.product([False, True], [True, False]):
@@ -347,8 +338,7 @@ def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
         assert "ld.global" not in lowered.ptx.split("cp.async.bulk.tensor")[-1]
 
 
-@FITTING
-@pytest.mark.skipif(COMPILED_TRITON < (3, 7), reason="what v5 was measured with")
+@pytest.mark.skipif(COMPILED_TRITON < (3, 7), reason="needs Triton 3.7: v5 was measured with it")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("head_dim", [128, 256])
 def test_loads_and_halves_of_a_tile_get_warps_of_their_own(head_dim, causal):
@@ -404,7 +394,6 @@ for causal in (False, True):
 """
 
 
-@FITTING
 def test_the_even_flags_may_be_given_at_run_time():
     """As an exported kernel has them. A process of its own, since this one may interpret."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}

@@ -30,16 +30,13 @@ from tests.kernels.test_flash_attention import reference
 from tests.kernels.test_kernels_everywhere import OnGpu
 
 pytestmark = [
-    pytest.mark.skipif(MODE.gpu, reason="the same in both modes, and CPU mode does it"),
+    pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: the same in both modes"),
     pytest.mark.skipif(
         launching.triton_version() < launching.GLUON_TRITON,
-        reason="written for the Gluon of Triton 3.9",
+        reason="needs Triton 3.9: written for the Gluon of Triton 3.9",
     ),
 ]
 
-SIMULATED = pytest.mark.unless_unchanged(
-    "attention for compute capability 9.0 simulated", "kernels", "course/simulating"
-)
 OVERLAPPED = HopperSettings(2, 64, 2)
 WAYS = {
     "one consumer": HopperSettings(1, 64, 3),
@@ -99,7 +96,6 @@ def assert_right(result, q, k, v, causal, scale=None):
     torch.testing.assert_close(lse.double(), expected_lse, rtol=1e-5, atol=1e-5)
 
 
-@SIMULATED
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("way", WAYS)
@@ -108,7 +104,6 @@ def test_every_way_to_launch_it_is_right(way, shape, causal):
     assert_right(simulated(q, k, v, causal, WAYS[way]), q, k, v, causal)
 
 
-@SIMULATED
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_the_settings_of_the_table_are_right(head_dim):
     for settings in {
@@ -162,7 +157,6 @@ def test_heads_come_side_by_side_as_far_as_their_keys_fit_the_l2_cache():
     assert heads_side_by_side(settings._replace(heads_in_l2=False), 32, 512, 128) == 1
 
 
-@SIMULATED
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_is_right(step):
     q, k, v = inputs(1, 2, 1, 200, 300)
@@ -179,7 +173,6 @@ def test_a_step_has_those_above_it():
     assert last.consumers == 0
 
 
-@SIMULATED
 def test_the_last_heads_may_be_fewer_than_come_side_by_side(monkeypatch):
     q, k, v = inputs(1, 3, 3, 200, 100)
     monkeypatch.setattr(table, "KEYS_IN_L2", 2 * k[0, 0].nbytes * 2)
@@ -200,23 +193,27 @@ def launches():
         yield from ((head_dim, True, ROWS, keys) for keys in (1024, 1025))
 
 
-FITTING = pytest.mark.unless_unchanged(
-    "attention for compute capability 9.0 fits", "kernels", "course/gpus", "course/isolate",
-    "course/lowering", "course/triton_internals",
-)  # fmt: skip
 FEW_BYTES = 96
 """What may wait in local memory while the loops run: a program's own arguments, and with a head_dim
 of 256, where O and S fill the registers, what it needs once for a tile of queries."""
 
 
+_compiled = {}
+
+
 def compiled(q, k, causal, settings=None):
-    """A launch compiled for sm_90."""
+    """A launch compiled for sm_90. Sizes are never specialized, so launches that differ in nothing
+    else are compiled once."""
     launch = prepare(None, q, k, k, causal, None, "bhmd")
     plan = Plan(launch, settings)
-    return lower(
-        plan.kernel, *plan.arguments(q, k, k, launch.out, launch.lse),
-        num_warps=4, target="sm_90",
-    )  # fmt: skip
+    blocks = [tuple(fields["block_shape"]) for fields in plan.descriptors]
+    what = (plan.kernel, q.dtype, *blocks, *plan.constants)
+    if what not in _compiled:
+        _compiled[what] = lower(
+            plan.kernel, *plan.arguments(q, k, k, launch.out, launch.lse),
+            num_warps=4, target="sm_90",
+        )  # fmt: skip
+    return _compiled[what]
 
 
 def loops(sass):
@@ -242,12 +239,13 @@ def loops(sass):
 def assert_nothing_is_spilled_in_a_loop(lowered):
     assert lowered.resources.fits, lowered.resources
     assert lowered.resources.spill_bytes <= FEW_BYTES, lowered.resources
+    if re.search(r"^ +0 bytes stack frame", lowered.assembler.log, re.MULTILINE):
+        return  # no loop can use local memory that is not there; disassembling takes long
     assert loops(lowered.sass)
     for body in loops(lowered.sass):
         assert not re.search(r"\b(LDL|STL)\b", "\n".join(body))
 
 
-@FITTING
 @pytest.mark.parametrize(("head_dim", "causal", "queries", "keys"), list(launches()))
 def test_what_the_table_launches_fits_and_spills_nothing_in_its_loops(
     head_dim, causal, queries, keys
@@ -261,14 +259,12 @@ def test_what_the_table_launches_fits_and_spills_nothing_in_its_loops(
         assert "ld.global" not in lowered.ptx
 
 
-@FITTING
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_fits_and_spills_nothing_in_its_loops(step):
     x = torch.empty(1, 2, 4096, 128, dtype=torch.float16)
     assert_nothing_is_spilled_in_a_loop(compiled(x, x, True, STEPS[step]))
 
 
-@FITTING
 def test_a_loop_that_spills_is_found():
     x = torch.empty(1, 2, 4096, 64, dtype=torch.float16)
     lowered = compiled(x, x, True, HopperSettings(3, 128, 2))
@@ -406,7 +402,6 @@ def test_a_later_call_launches_what_the_first_has_compiled_on_its_own_tensors(ho
     assert [options for _, _, options in [*jitted, *compiled]] == [{"num_warps": 4}, {}, {}]
 
 
-@FITTING
 @pytest.mark.parametrize("settings", [HopperSettings(0, 64, 2, key_slots=1), OVERLAPPED])
 def test_every_barrier_is_used_after_it_is_initialized(settings):
     """Else the memory of an unused one is a tile's as well."""

@@ -54,10 +54,6 @@ def close(c, a, b):
     )
 
 
-@pytest.mark.unless_unchanged(
-    "matrix product in every case", "kernels", "course/benching/benchmarks", "course/tracing",
-    "course/triton_internals", "course/verifying",
-)  # fmt: skip
 @pytest.mark.parametrize("name", LADDER)
 def test_every_version_is_right_in_every_case(name):
     needs(LADDER[name])
@@ -234,10 +230,6 @@ def test_every_table_has_an_end():
         assert most[-1] == math.inf
 
 
-FITTING = pytest.mark.unless_unchanged(
-    "tiles of the matrix product fit", "kernels", "course/gpus", "course/isolate",
-    "course/lowering", "course/triton_internals",
-)  # fmt: skip
 POINTER_LAUNCHES = [
     (target, kind, tiles)
     for target, kib in (("sm_75", 64), ("sm_80", 99), ("sm_89", 99), ("sm_90", 227))
@@ -246,7 +238,6 @@ POINTER_LAUNCHES = [
 ]
 
 
-@FITTING
 @pytest.mark.parametrize(("target", "kind", "tiles"), POINTER_LAUNCHES)
 def test_every_launch_by_pointers_fits_its_gpu(target, kind, tiles):
     dtype, precision = ("fp16", "tf32") if kind == "16 bits" else ("fp32", kind)
@@ -260,7 +251,6 @@ def test_every_launch_by_pointers_fits_its_gpu(target, kind, tiles):
     assert lowered.resources.spill_bytes == 0
 
 
-@FITTING
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
 @pytest.mark.parametrize("a_transposed", [False, True])
 @pytest.mark.parametrize("b_transposed", [False, True])
@@ -312,7 +302,7 @@ def test_bad_input_is_a_sentence():
     assert_each_is_refused(LAUNCHERS, REFUSALS)
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
+@pytest.mark.gpu  # an interpreted kernel takes CPU tensors
 def test_cpu_tensors_are_refused_on_a_gpu():
     x = (torch.rand(3, 3), torch.rand(3, 3))
     assert_each_is_refused(LAUNCHERS, [(lambda: x, ValueError, "the inputs are on cpu")])

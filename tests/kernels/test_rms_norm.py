@@ -31,11 +31,6 @@ from kernels.rms_norm_launch import DTYPES
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
-pytestmark = pytest.mark.unless_unchanged(
-    "RMSNorm", "course/*.py", "course/gpus", "course/isolate", "course/lowering", "course/tracing",
-    "course/triton_internals", "kernels",
-)  # fmt: skip
-
 LAUNCHERS = [rms_norm_v1, rms_norm_v2, rms_norm_v3, rms_norm_v4, rms_norm_v5, rms_norm]
 BACKWARD = [rms_norm_backward_v1, rms_norm_backward_v2, rms_norm_backward]
 WIDTHS = [1, 2, 7, 100, 781, 1024, 1025]
@@ -395,7 +390,7 @@ def test_bad_input_to_the_gradient_is_a_sentence():
     assert_each_is_refused(BACKWARD, REFUSED_BACKWARDS)
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
+@pytest.mark.gpu  # an interpreted kernel takes CPU tensors
 def test_cpu_tensors_are_refused_on_a_gpu():
     with pytest.raises(ValueError, match=re.escape("rms_norm: the inputs are on cpu")):
         rms_norm(torch.rand(3, 4), torch.rand(4))

@@ -14,8 +14,6 @@ from kernels.softmax import PLANS, softmax, softmax_plan
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
-pytestmark = pytest.mark.unless_unchanged("softmax in every case", "course/benching/benchmarks")
-
 LADDER = operation("softmax").ladder
 LAUNCHERS = list(LADDER.values())
 
@@ -76,7 +74,6 @@ def test_special_values_are_torchs(launcher, columns):
     torch.testing.assert_close(out, torch.softmax(x, -1), equal_nan=True)
 
 
-@pytest.mark.always
 def test_strided_inputs():
     x = random(40, 30, 20)
     for view in (
@@ -225,7 +222,7 @@ def test_the_last_dimension_may_be_named_by_its_number():
     torch.testing.assert_close(softmax(x, dim=2), torch.softmax(x, 2))
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
+@pytest.mark.gpu  # an interpreted kernel takes CPU tensors
 def test_cpu_tensors_are_refused_on_a_gpu():
     x = (torch.rand(3, 3),)
     assert_each_is_refused(LAUNCHERS, [(lambda: x, ValueError, "the inputs are on cpu")])

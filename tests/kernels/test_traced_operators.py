@@ -54,7 +54,6 @@ print(shapes, rows.node.maybe_as_int() is None)
 """
 
 
-@pytest.mark.unless_unchanged("operators that PyTorch follows", "kernels")
 @pytest.mark.parametrize("operation", ["rms_norm", "cross_entropy"])
 def test_a_trace_leaves_the_number_of_rows_open(operation):
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course import DEVICE, MODE
+from course import DEVICE
 from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from kernels import transpose as module
@@ -75,7 +75,7 @@ def test_bad_input_is_a_sentence():
     assert_each_is_refused(LAUNCHERS, REFUSALS)
 
 
-@pytest.mark.skipif(not MODE.gpu, reason="an interpreted kernel takes CPU tensors")
+@pytest.mark.gpu  # an interpreted kernel takes CPU tensors
 def test_cpu_tensors_are_refused_on_a_gpu():
     x = (torch.rand(3, 3),)
     assert_each_is_refused(LAUNCHERS, [(lambda: x, ValueError, "the inputs are on cpu")])

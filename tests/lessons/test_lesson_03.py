@@ -8,10 +8,6 @@ from course.benching.result import recorded
 from course.lowering import layout_view
 from tests.support.lesson import Lesson, empty, script_of
 
-pytestmark = pytest.mark.unless_unchanged(
-    "what lesson 03 says", "course", "docs", "kernels", "notebooks", "solutions",
-)  # fmt: skip
-
 LESSON = Lesson("03")
 KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit", "tile_sum")
 

@@ -16,10 +16,6 @@ from course.gpus.measured import recorded_facts
 from kernels.softmax import softmax_kernel_v2
 from tests.support.lesson import Lesson, empty, script_of, share
 
-pytestmark = pytest.mark.unless_unchanged(
-    "what lesson 04 says", "course", "docs", "kernels", "notebooks", "solutions",
-)  # fmt: skip
-
 LESSON = Lesson("04")
 
 

@@ -17,10 +17,6 @@ from kernels import matmul as kernels_matmul
 from kernels.matmul_settings import LARGE
 from tests.support.lesson import Lesson, script_of
 
-pytestmark = pytest.mark.unless_unchanged(
-    "what lesson 05 says", "course", "docs", "kernels", "notebooks", "solutions",
-)  # fmt: skip
-
 LESSON = Lesson("05")
 TEXT = LESSON.text
 KERNELS = ("tile", "matmul", "edges", "described", "linear", "owner", "persistent")

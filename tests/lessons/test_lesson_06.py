@@ -18,10 +18,6 @@ from course.gpus.measured import recorded_facts
 from course.lessons.source import NOTEBOOKS
 from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
-pytestmark = pytest.mark.unless_unchanged(
-    "what lesson 06 says", "course", "docs", "kernels", "notebooks", "solutions",
-)  # fmt: skip
-
 LESSON = Lesson("06")
 TEXT, FLAT = LESSON.text, LESSON.flat
 OUTPUTS = (NOTEBOOKS / "06-flash-attention.ipynb").read_text(encoding="utf-8")

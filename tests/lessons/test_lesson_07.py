@@ -9,10 +9,6 @@ from course.lowering.api import lower_file
 from kernels.flash_attention_settings import Settings, settings_for
 from tests.support.lesson import Lesson
 
-pytestmark = pytest.mark.unless_unchanged(
-    "what lesson 07 says", "course", "docs", "kernels", "notebooks", "solutions",
-)  # fmt: skip
-
 LESSON = Lesson("07")
 KERNEL = "kernels/flash_attention_export.py"
 

@@ -13,10 +13,6 @@ from course.diagnosing.result import EXPLAINED
 from course.lessons.source import ROOT
 from tests.support.lesson import Lesson, empty, script_of
 
-pytestmark = pytest.mark.unless_unchanged(
-    "what lesson 08 says", "course", "docs", "kernels", "notebooks", "solutions",
-)  # fmt: skip
-
 CODE = Lesson("08").code
 
 

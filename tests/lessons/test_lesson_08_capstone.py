@@ -11,10 +11,6 @@ from course import DEVICE, lower, recorded
 from kernels import rms_norm
 from tests.support.lesson import Lesson, script_of
 
-pytestmark = pytest.mark.unless_unchanged(
-    "what lesson 08's capstone says", "course", "docs", "kernels", "notebooks", "solutions",
-)  # fmt: skip
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "pages" / "your-own-operation.md").read_text(encoding="utf-8")
 REPORT = PAGE.split("## A worked report")[1]

@@ -24,10 +24,6 @@ from tests.kernels.test_flash_attention_hopper import compiled, loops
 from tests.simulating.kernels import descriptor
 from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
-pytestmark = pytest.mark.unless_unchanged(
-    "what lesson 09 says", "course", "docs", "kernels", "notebooks", "solutions",
-)  # fmt: skip
-
 LESSON = Lesson("09")
 
 

@@ -166,7 +166,7 @@ def test_every_error_on_the_page_has_a_kernel_or_a_source_that_says_it():
     assert quoted() == [*COMPILED, *INTERPRETED, *IN_THE_SOURCE]
 
 
-@pytest.mark.skipif(triton.__version__ != "3.9.0", reason="the page quotes Triton 3.9")
+@pytest.mark.skipif(triton.__version__ != "3.9.0", reason="needs Triton 3.9: the page quotes it")
 @pytest.mark.parametrize(("how", "errors"), [("compile", COMPILED), ("interpret", INTERPRETED)])
 def test_the_errors_on_the_page_are_those_that_triton_raises(how, errors, tmp_path):
     kernels = [(words, body) for words, bodies in errors.items() for body in bodies]

@@ -15,12 +15,6 @@ from tests.support import lower_kernels as kernels
 from tests.support.jit_stages import comparable, jit_stages
 from tests.support.lower_kernels import ADD
 
-pytestmark = pytest.mark.unless_unchanged(
-    "lower against the JIT",
-    "course/lowering", "course/triton_internals", "course/isolate", "course/gpus/limits.py",
-    "course/aot",
-)  # fmt: skip
-
 CASES = {
     "aligned": ("add_kernel", "x, x, x, 4096, BLOCK_SIZE=256"),
     "an odd number": ("add_kernel", "x, x, x, 4097, BLOCK_SIZE=256"),

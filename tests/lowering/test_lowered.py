@@ -72,7 +72,9 @@ def gluon_kernel(x_ptr, out_ptr):
     gl.store(out_ptr + i, gl.load(x_ptr + i))
 
 
-@pytest.mark.skipif(triton_version() < (3, 9), reason="Triton keeps it from 3.9 on")
+@pytest.mark.skipif(
+    triton_version() < (3, 9), reason="needs Triton 3.9: it keeps this from then on"
+)
 def test_a_gluon_kernel_has_gluons_ir_in_place_of_tritons():
     lowered = lower(gluon_kernel, "*fp32:16", "*fp32:16", target="sm_90")
     assert list(lowered.readable()) == ["glir", "ttgir", "llir", "ptx", "sass"]

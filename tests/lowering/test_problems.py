@@ -255,7 +255,7 @@ def test_a_full_disk_is_said(monkeypatch, tmp_path):
     command = ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(tmp_path)]
     mounted = subprocess.run(command, capture_output=True)
     if mounted.returncode:
-        pytest.skip("only root may make a small disk")
+        pytest.skip("needs root: only it may make a small disk")
     try:
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         no_room = "could not write its files in .*: No space left on device"

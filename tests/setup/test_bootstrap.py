@@ -72,7 +72,9 @@ def shared_venv(tmp_path_factory):
         [sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True
     )
     if made.returncode:
-        pytest.skip(f"this Python makes no virtual environment: {made.stdout.strip()[:200]}")
+        pytest.skip(
+            f"needs venv: this Python makes no virtual environment: {made.stdout.strip()[:200]}"
+        )
     return folder
 
 

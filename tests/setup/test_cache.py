@@ -114,7 +114,7 @@ def test_a_folder_that_all_can_replace_is_refused(tmp_path, way):
 
 def test_in_a_sticky_folder_what_belongs_to_another_user_is_refused(monkeypatch, tmp_path):
     if os.geteuid() != 0:
-        pytest.skip("only root can give a link to another user")
+        pytest.skip("needs root: only it can give a link to another user")
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o1777)
     (tmp_path / "cache").mkdir(mode=0o700)
@@ -135,7 +135,9 @@ def test_a_folder_that_cannot_be_made_says_why_and_what_to_set(tmp_path, cache):
         private_folder(tmp_path / cache)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
+@pytest.mark.skipif(
+    os.geteuid() == 0, reason="needs another user than root: permissions do not bind it"
+)
 def test_a_parent_that_cannot_be_written_says_why_and_what_to_set(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(

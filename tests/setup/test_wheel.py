@@ -14,10 +14,9 @@ import pytest
 from course.errors import CourseError
 from course.lessons.unpack import FILES, unpack
 from tests.support.processes import PATIENCE_S
-from tests.support.wheel import SOURCES, backend, build_wheel, build_wheel_of_sdist, install
+from tests.support.wheel import backend, build_wheel, build_wheel_of_sdist, install
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.unless_unchanged("the wheel", *SOURCES)
 
 SESSION = """
 from course import check, lower

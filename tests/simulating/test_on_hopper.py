@@ -9,7 +9,7 @@ from course.triton_internals.patching import patched
 from tests.simulating import kernels
 
 
-@pytest.mark.skipif(MODE.gpu, reason="there is a GPU in this session")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: there is a GPU in this session")
 def test_without_a_gpu_nothing_is_launched_and_a_sentence_says_so(capsys):
     x = torch.zeros(4)
     on_hopper(kernels.add_kernel, (1,), x, x, x, 4, 256)

@@ -14,13 +14,7 @@ from .conftest import PHONE
 pytestmark = [
     pytest.mark.site,
     pytest.mark.browser,
-    pytest.mark.unless_unchanged(
-        "the built site", "docs", "notebooks", "solutions", "kernels", "course/__init__.py",
-        "course/display", "course/lowering/*.js", "course/lowering/*.css", "course/tracing/*.js",
-        "course/tracing/*.css", "course/draw/*.js", "course/lessons/saved_widgets.py",
-        "course/benching/recorded", "requirements-site.lock", "tests/browser/conftest.py",
-    ),
-]  # fmt: skip
+    ]  # fmt: skip
 
 LESSONS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 SAVED = "[data-course-widget]"

@@ -33,11 +33,11 @@ def lacking(launcher: Any, head_dim: int = 64) -> str | None:
         needed = SHARED_KIB_OF_V4
     if needed > had:
         return (
-            f"{name} takes up to {needed} KiB of shared memory for a program, and this GPU has"
-            f" {had}"
+            f"needs another GPU: {name} takes up to {needed} KiB of shared memory for a program,"
+            f" and this one has {had}"
         )
     if name == "flash_attention_v5" and torch.cuda.get_device_capability()[0] != 9:
-        return "flash_attention_v5 was written for compute capability 9, and this GPU has another"
+        return "needs another GPU: flash_attention_v5 was written for compute capability 9"
     return None
 
 

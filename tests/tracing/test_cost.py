@@ -20,11 +20,6 @@ from kernels.flash_attention import flash_attention_kernel_v1
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests.support import trace_kernels as kernels
 
-pytestmark = pytest.mark.unless_unchanged(
-    "cost", "course/*.py", "course/display", "course/draw", "course/gpus", "course/isolate",
-    "course/lowering", "course/tracing", "course/triton_internals", "kernels",
-)  # fmt: skip
-
 
 def cost(*args, target="H200", **options):
     """course.cost for one GPU, whichever this machine has: what is counted depends on it."""
@@ -46,7 +41,6 @@ def sectors(counted):
     }
 
 
-@pytest.mark.always
 def test_a_vector_add_by_hand():
     n = 1008
     counted = add(n, 4, BLOCK_SIZE=256)

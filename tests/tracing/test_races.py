@@ -12,7 +12,7 @@ from course.verifying.compare import Tolerance
 from course.verifying.inputs import Case, Input, vectors
 from tests.support.launchers import elementwise
 
-pytestmark = pytest.mark.skipif(MODE.gpu, reason="a GPU cannot be watched so")
+pytestmark = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: a GPU cannot be watched so")
 
 SMALL = [case for case in vectors(2, dtypes=(torch.float32,)) if case.elements <= 4096]
 ONE = [Case((Input((4096,)),))]

@@ -18,10 +18,6 @@ from tests.support import trace_kernels as kernels
 from tests.support import wrong_answers
 from tests.support.processes import computed_s
 
-pytestmark = pytest.mark.unless_unchanged(
-    "replay", "course/exercises", "course/tracing", "kernels", "notebooks"
-)
-
 
 def floats(*shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
@@ -53,7 +49,6 @@ def saved_steps(program):
     return msgspec.json.decode(content, type=list[Step])
 
 
-@pytest.mark.always
 def test_the_steps_of_a_program():
     shown = add(program=3)
     assert shown.opened == (3, 0, 0)

@@ -20,7 +20,9 @@ from course.verifying.api import verify
 from course.verifying.inputs import Case, Input
 from tests.support import gap_kernels as kernels
 
-pytestmark = pytest.mark.skipif(MODE.gpu, reason="the interpreter's gaps are CPU mode's")
+pytestmark = pytest.mark.skipif(
+    MODE.gpu, reason="needs CPU mode: the interpreter's gaps are CPU mode's"
+)
 
 CASE = Case((Input((64,)),))
 CANNOT = "Triton's interpreter cannot run "

@@ -10,7 +10,7 @@ from course.triton_internals.promises import promises_held
 from course.verifying.api import verify
 from course.verifying.inputs import Case, Input
 
-pytestmark = pytest.mark.skipif(MODE.gpu, reason="a GPU cannot be watched so")
+pytestmark = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: a GPU cannot be watched so")
 
 
 @triton.jit

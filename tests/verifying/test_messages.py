@@ -9,7 +9,7 @@ from course import MODE
 from course.verifying.api import verify
 from course.verifying.inputs import Case, Input
 
-pytestmark = pytest.mark.skipif(MODE.gpu, reason="a GPU cannot be watched so")
+pytestmark = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: a GPU cannot be watched so")
 
 
 @triton.jit

@@ -48,7 +48,7 @@ def test_a_truth_value_that_is_never_written_is_told():
 @pytest.mark.parametrize("dtype", [EIGHTHS, torch.float8_e5m2])
 def test_numbers_of_8_bits_are_rounded_to_the_nearest(dtype):
     if MODE.gpu and torch.cuda.get_device_capability(DEVICE) < (8, 9):
-        pytest.skip("float8 takes compute capability 8.9")
+        pytest.skip("needs float8: it takes compute capability 8.9")
     cases = [Case((Input((3000,), given),)) for given in (torch.float32, torch.float16)]
     result = verify(launched(quantized_kernel, dtype), lambda x: x.to(dtype), cases)
     assert result.right, result
@@ -99,7 +99,7 @@ def product(precision, scale=1.0):
     return launch
 
 
-@pytest.mark.skipif(MODE.gpu, reason="a GPU multiplies in TF32 itself")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: a GPU multiplies in TF32 itself")
 def test_a_product_that_a_gpu_computes_in_tf32_is_left_to_it():
     cases = [Case((Input((32, 32)),) * 2)]
     left = verify(product("tf32"), torch.matmul, cases, absolute=1e-5)
@@ -109,7 +109,7 @@ def test_a_product_that_a_gpu_computes_in_tf32_is_left_to_it():
     assert verify(product("tf32", scale=1.5), torch.matmul, cases, absolute=1e-5).wrong
 
 
-@pytest.mark.skipif(MODE.gpu, reason="a GPU multiplies in TF32 itself")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: a GPU multiplies in TF32 itself")
 def test_a_product_that_tf32_does_not_spoil_is_judged():
     whole = Case((Input((32, 32), torch.int32),) * 2)
     floats = lambda function: lambda a, b: function(a.float(), b.float())  # noqa: E731

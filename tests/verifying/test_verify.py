@@ -161,7 +161,7 @@ def extreme_kernel(x_ptr, out_ptr, n, FOLD: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out_ptr, out)
 
 
-@pytest.mark.skipif(MODE.gpu, reason="what is undefined may go well on a GPU")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: what is undefined may go well on a GPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32])
 @pytest.mark.parametrize("fold", ["max", "min", "sum"])
 def test_masked_lanes_are_undefined_without_other(fold, dtype):
@@ -193,7 +193,7 @@ def one_element_kernel(x_ptr, out_ptr, n, FOLD: tl.constexpr):
     tl.store(out_ptr, tl.maximum(x, 0.0) if FOLD == "max" else tl.minimum(x, 0.0))
 
 
-@pytest.mark.skipif(MODE.gpu, reason="what is undefined may go well on a GPU")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: what is undefined may go well on a GPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("fold", ["max", "min"])
 def test_a_single_undefined_number_is_filled_either_way(fold, dtype):
@@ -265,7 +265,7 @@ def test_an_element_never_written_is_found_even_where_nan_is_expected():
     assert "At [0]: expected nan, got nothing: it was never written" in result.outcomes[0].reason
 
 
-@pytest.mark.skipif(MODE.gpu, reason="what CPU mode leaves out")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: what CPU mode leaves out")
 def test_cpu_mode_leaves_large_cases_to_the_gpu_and_says_so():
     result = verify(add, torch.add, vectors(2))
     left = [outcome for outcome in result.outcomes if outcome.verdict == "left to the GPU"]
@@ -273,7 +273,7 @@ def test_cpu_mode_leaves_large_cases_to_the_gpu_and_says_so():
     assert "since the interpreter would take long: 67,108,865 float32" in str(result)
 
 
-@pytest.mark.skipif(MODE.gpu, reason="a GPU computes it rightly")
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: a GPU computes it rightly")
 def test_bfloat16_that_the_interpreter_gets_wrong_is_left_to_the_gpu():
     case = Case((Input((100,), torch.bfloat16),) * 2)
     (outcome,) = verify(add, torch.add, [case]).outcomes

@@ -112,7 +112,7 @@ EATS = "x = []\nwhile True: x.append(bytearray(b'x') * 2**24)"
 def test_this_host_ends_what_takes_more_than_its_seat_has_and_nothing_else():
     groups, name = Groups(f"test-{os.getpid()}"), "seat-01"
     if groups.why_not:
-        pytest.skip(groups.why_not)
+        pytest.skip(f"needs control groups: {groups.why_not}")
     groups.create(name, 2**28, 1.0)
     try:
         eats = subprocess.Popen([sys.executable, "-c", EATS], preexec_fn=lambda: groups.join(name))

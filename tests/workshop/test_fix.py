@@ -98,7 +98,7 @@ def test_what_a_seat_says_cannot_steer_the_leaders_terminal(says):
 
 def test_only_who_started_the_workshop_can_fix_it(room):
     if os.getuid():
-        pytest.skip("only root can become another user")
+        pytest.skip("needs root: only it can become another user")
     os.seteuid(65534)
     try:
         with pytest.raises(CourseError, match=r"belongs to another user: .* with sudo"):

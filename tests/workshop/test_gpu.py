@@ -8,7 +8,9 @@ import pytest
 from workshop import gpu
 from workshop.settings import Settings
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root has processes of other users")
+pytestmark = pytest.mark.skipif(
+    os.getuid() != 0, reason="needs root: only it has processes of other users"
+)
 
 
 @pytest.fixture

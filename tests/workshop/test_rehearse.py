@@ -87,7 +87,7 @@ def test_a_queue_that_cannot_be_used_is_red(monkeypatch, tmp_path):
 
 def test_a_check_that_needs_the_network_is_red(monkeypatch):
     if subprocess.run([*rehearse.OFFLINE, "true"], capture_output=True).returncode:
-        pytest.skip("this user may not cut a process off from the network")
+        pytest.skip("needs a namespace: this user may not cut a process off from the network")
     monkeypatch.setattr(rehearse, "IMPORTS", "")
     asks = "import socket, types\ndef check():\n    socket.create_connection(('127.0.0.1', 9))\n"
     (offline,) = outcomes(rehearse.offline, answers=[question(asks + "check()", "")])

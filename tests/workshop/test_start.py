@@ -27,7 +27,7 @@ def settings(tmp_path):
 def somebody_else():
     """Become a user who has nothing here, until the test ends."""
     if os.getuid():
-        pytest.skip("only root can become another user")
+        pytest.skip("needs root: only it can become another user")
     os.seteuid(65534)
     yield
     os.seteuid(0)
@@ -205,7 +205,7 @@ def test_a_server_that_a_seat_could_not_start_is_refused_before_the_hub_runs(set
 
 def test_a_folder_that_seats_cannot_reach_is_refused_before_the_hub_runs(settings, hub_python):
     if os.getuid():
-        pytest.skip("only root starts a server as another user")
+        pytest.skip("needs root: only it starts a server as another user")
     start.prepare(settings)
     hub_python("true")
     settings.folder.parent.chmod(0o700)
