@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -205,7 +206,27 @@ def test_make_tests_the_tritons_that_the_doctor_accepts():
 
 def test_ci_lints_and_tests_with_make():
     assert re.findall(r"make (\w+)", (ROOT / ".ci" / "run").read_text()) == ["lint", "test"]
-    (job,) = yaml_of(".github/workflows/ci.yml")["jobs"].values()
-    runs = [step["run"] for step in job["steps"] if "run" in step]
-    assert any(run.startswith("make test") for run in runs)
-    assert all(PYTHONS.contains(python) for python in job["strategy"]["matrix"]["python"])
+    jobs = yaml_of(".github/workflows/ci.yml")["jobs"]
+    runs = {
+        name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()
+    }
+    assert runs == {
+        "lint": ["make lint TORCH=cpu"],
+        "test": ['make test TORCH=cpu PART="${{ matrix.part }}"'],
+    }
+    matrix = jobs["test"]["strategy"]["matrix"]
+    assert all(PYTHONS.contains(python) for python in matrix["python"])
+    parts = [files(part) for part in matrix["part"]]
+    assert set.union(*parts) == files("tests notebooks")
+    assert sum(map(len, parts)) == len(set.union(*parts)), "a file is in two parts"
+
+
+def files(part: str) -> set[Path]:
+    """The test files and notebooks in the folders that `PART` names."""
+    folders = [ROOT / folder for folder in part.split()]
+    return {
+        path
+        for folder in folders
+        for pattern in ("test_*.py", "*.ipynb")
+        for path in folder.rglob(pattern)
+    }
