@@ -234,7 +234,7 @@ A_LAUNCHER = "It must be a launcher, a plain function that launches a kernel and
         ("01.2", right_kernel, f"{A_LAUNCHER}; this is a kernel."),
         ("01.2", lambda x, a, b: x, "<lambda> is a lambda"),
         ("01.5", torch.zeros(1), "It must be a number, in MB; this is a Tensor."),
-        ("01.5", "268", "It must be a number, in MB; this is a str."),
+        ("01.5", "many", "It must be a number, in MB, as 12.5; this is 'many'."),
         ("01.5", True, "It must be a number, in MB; this is a bool."),
         ("00.1", 2, "It must be one of 'a', 'b', 'c', 'd'."),
         ("01.2", another_form, "is no plain `def`"),
