@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from course import MODE
 from course.gpus.limits import target_of
 from course.isolate import runs_in
+from course.isolate.commands import refuse_forks
 from course.isolate.function_source import Source
 from course.triton_internals.compiler import hash_triton, launches_compiled, prepare_compiler
 from course.triton_internals.errors import cannot_run
@@ -84,6 +85,7 @@ def _prepare() -> None:
 @runs_in("compile", prepare=_prepare)
 def compile_answer(exercise_id: str, source: Source) -> Compilation:
     """Compile whatever the answer launches on the exercise's cases, for `TARGET`."""
+    refuse_forks()
     exercise = code_exercise(exercise_id)
     function = exercise.function(source.load())
 
@@ -132,6 +134,7 @@ def _compilation(exercise: Code, source: Source, launch: Callable[[], None]) -> 
 @runs_in("interpret", prepare=_prepare)
 def run_answer(exercise_id: str, source: Source) -> Trial:
     """Run the answer on the exercise's cases, up to the first wrong one."""
+    refuse_forks()
     exercise = code_exercise(exercise_id)
     if isinstance(exercise, GluonKernel):
         from .judge_simulated import simulated  # it loads the simulation
