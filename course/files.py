@@ -3,8 +3,10 @@
 import contextlib
 import errno
 import os
+import re
 import secrets
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,9 @@ from .errors import CourseError
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 IN_THE_WAY = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.ENOENT, errno.ELOOP)
+
+LEFT_S = 60
+"""Seconds after which a file that is being written has been left: another process may write."""
 
 
 def advice(error: OSError) -> str:
@@ -33,6 +38,71 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises CourseError where it cannot be done; nothing has changed then.
     """
     write_together({path: content})
+
+
+def read_file(path: Path) -> bytes | None:
+    """What is in a file; None where there is none. Raises OSError for what is no file: a pipe would
+    be waited for without end."""
+    if not os.path.lexists(path):
+        return None
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise FileExistsError(errno.EEXIST, "a pipe or a device is there")
+    return path.read_bytes()
+
+
+def replace_unchanged(path: Path, old: bytes | None, new: bytes) -> bool:
+    """Write a file whole if it still holds `old`, None for no file. Else what somebody has saved
+    meanwhile stays, and this is False.
+
+    Raises CourseError where it cannot be done; nothing has changed then.
+    """
+    place = Path(os.path.realpath(path))
+    try:
+        _make_folders(place.parent, [])
+        ready = _beside(place, new)
+        try:
+            return (old is None or _taken_away(place, old)) and _put(ready, place)
+        finally:
+            _remove([ready])
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _taken_away(place: Path, old: bytes) -> bool:
+    """Take a file away that holds `old`; one that holds something else stays."""
+    # A name that is seen: a SIGKILL may leave it, and what was saved a moment before is in it.
+    aside = place.with_suffix(f".kept-{secrets.token_hex(4)}{place.suffix}")
+    try:
+        place.rename(aside)
+    except FileNotFoundError:  # another process replaces it
+        return False
+    is_old = aside.read_bytes() == old
+    if not is_old:
+        _put(aside, place)  # unless it was saved once more
+    _remove([aside])
+    return is_old
+
+
+def _put(file: Path, place: Path) -> bool:
+    """Give a file this name too, unless another has it."""
+    try:
+        os.link(file, place)
+    except FileExistsError:
+        return False
+    except OSError:  # some file systems have no links
+        if os.path.lexists(place):
+            return False
+        file.replace(place)
+    return True
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove from a folder what a SIGKILL has left beside a file that was being written."""
+    for path in folder.glob(".course-*"):
+        with contextlib.suppress(OSError):
+            is_ours = re.fullmatch(r"\.course-[0-9a-f]{16}", path.name)
+            if is_ours and time.time() - path.stat().st_mtime > LEFT_S:
+                path.unlink()
 
 
 @dataclass
@@ -76,12 +146,15 @@ def write_together(contents: Mapping[Path, str | bytes]) -> None:
     except BaseException as error:
         _undo(changes, folders)
         if isinstance(error, OSError):
-            raise CourseError(
-                f"{named} could not be written ({error.strerror}): nothing was changed;"
-                f" {advice(error)}."
-            ) from error
+            raise _not_written(named, error) from error
         raise
     _remove(change.old for change in changes)
+
+
+def _not_written(path: Path, error: OSError) -> CourseError:
+    return CourseError(
+        f"{path} could not be written ({error.strerror}): nothing was changed; {advice(error)}."
+    )
 
 
 def make_private(folder: Path) -> None:

@@ -77,19 +77,18 @@ def check(lessons: Notebooks, as_json: Json = False) -> None:
     from course.exercises.grade_notebook import all_right, grade
     from course.exercises.result import printable, sign_and_colour
 
-    results = {}
+    all_are_right = True
     for lesson in lessons:
         path, rows = grade(lesson)
-        results[path] = rows
-        if not as_json:
+        all_are_right &= all_right(rows)
+        if as_json:  # a line for each, since the next notebook may end this process
+            print(json.dumps({"notebook": path, "checks": list(map(asdict, rows))}), flush=True)
+        else:
             signs = [sign_and_colour(row.verdict)[0] for row in rows]
             texts = [f"{sign} {row.text}" for sign, row in zip(signs, rows, strict=True)]
             texts = texts or ["no exercise was checked."]
             print(*map(printable, [f"{path}:", *texts]), sep="\n", flush=True)
-    if as_json:
-        contents = {path: [asdict(row) for row in rows] for path, rows in results.items()}
-        print(json.dumps(contents, indent=1))
-    raise typer.Exit(0 if all(map(all_right, results.values())) else 1)
+    raise typer.Exit(0 if all_are_right else 1)
 
 
 SIGNATURE_HELP = (

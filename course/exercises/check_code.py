@@ -23,7 +23,15 @@ from course.type_names import kind_of
 from .kinds import Answer, Code, GluonKernel, Kernel, Launcher
 from .result import Checked, Judged, shortened
 from .source_advice import advice_on
-from .worker import TARGET_IN_WORDS, Compilation, Trial, Where, compile_answer, run_answer
+from .worker import (
+    TARGET_IN_WORDS,
+    Compilation,
+    Trial,
+    Where,
+    compile_answer,
+    compile_seen,
+    run_answer,
+)
 
 if TYPE_CHECKING:
     from course.tracing.replay import Replay
@@ -137,6 +145,9 @@ def _functions(text: str) -> dict[str, str]:
 def _try(exercise: Code, source: Source) -> Trial:
     """Compile an answer, meanwhile run it in the interpreter, and then on a GPU if there is one."""
     compiling, running = _in_both_children(exercise, source)
+    untold = compiling.value is not None and compiling.value.untold
+    if untold and running.value is not None and (launches := running.value.launches):
+        compiling = _in_child(compile_seen, exercise, source, "compile", launches)
     if problem := _early_end(compiling, COMPILER):
         # What crashes before it launches anything crashes in both: then running it says more.
         return Trial(_early_end(running, "It") or problem, _printed(running))
@@ -169,12 +180,13 @@ def _in_both_children(exercise: Code, source: Source) -> tuple[Ended[Compilation
 
 
 def _in_child(
-    function: InChild[[str, Source], R], exercise: Code, source: Source, kind: Kind
+    function: InChild[..., R], exercise: Code, source: Source, kind: Kind, *more: object
 ) -> Ended[R]:
     try:
         return function.ended(
             exercise.id,
             source,
+            *more,
             kind=kind,
             timeout_s=exercise.timeout_s,
             # What the answer does in both children, it may do only once: each has half of it.
@@ -206,16 +218,15 @@ def _on_this_gpu(trial: Trial) -> Trial:
 def _without_gpu(compilation: Compilation, trial: Trial) -> Trial:
     """The verdict of an answer that nothing speaks against, with what is known of compiling it."""
     verdict, reason = trial.judged
-    untold = shortened(compilation.untold)
     known = f"It compiles for {TARGET_IN_WORDS}"
-    if untold:
-        known = f"Whether it compiles could not be told ({untold})"
-    if verdict == "left to the GPU":
-        return Trial(Judged(verdict, f"{reason}\n{known}: check it in GPU mode."))
-    said = f"{reason}, and it compiles for {TARGET_IN_WORDS}."
-    if untold:
-        said = f"{reason}; whether it compiles could not be told ({untold})."
-    return Trial(Judged("right", said), trial.notes)
+    if compilation.untold:
+        known = f"Whether it compiles could not be told ({shortened(compilation.untold)})"
+    elif verdict == "right":
+        return Trial(
+            Judged("right", f"{reason}, and it compiles for {TARGET_IN_WORDS}."), trial.notes
+        )
+    left = f"{reason.rstrip('.')}.\n{known}: check it in GPU mode."
+    return Trial(Judged("left to the GPU", left))
 
 
 def _without_launching(compilation: Compilation, trial: Trial) -> Trial:

@@ -50,6 +50,8 @@ def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
     if exercise.own_elements and kernels.shared_elements:
         shared = f"{kernels.shared_elements:,} elements are written by more than one program"
         yield f"{right_but} {shared}: a mask, or a loop's step, keeps each program to its own."
+    if exercise.in_order and kernels.back_and_forth:
+        yield f"{right_but} a program goes back and forth over the result: count row after row."
 
 
 def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[str]:

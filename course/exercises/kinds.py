@@ -16,6 +16,7 @@ from course.type_names import kind_of
 from course.verifying.inputs import Case
 
 from .result import Judged
+from .typed_number import number_in
 
 Answer = Any
 """What a learner gives: a kernel, a launcher, a number, a text, or anything else."""
@@ -60,6 +61,8 @@ class Code:
     """Whether a program may go through elements in a loop, without a block."""
     own_elements: bool = False
     """Whether no two programs may write the same element, even if they write the same value."""
+    in_order: bool = False
+    """Whether a program may not go back and forth over what it writes."""
     timeout_s: float = 10
     """CPU time that it may take."""
 
@@ -154,6 +157,13 @@ class Number:
     form: ClassVar[str] = "a number"
 
     def judge(self, answer: Answer) -> Judged:
+        answer = _out_of_a_tuple(answer)
+        if isinstance(answer, str):
+            typed, answer = answer, number_in(self.unit, answer)
+            if answer is None:
+                return Judged(
+                    "no answer", f"It must be a number, in {self.unit}, as 12.5; this is {typed!r}."
+                )
         if isinstance(answer, bool) or not isinstance(answer, numbers.Real):
             this = f"this is {kind_of(answer)}"
             return Judged("no answer", f"It must be a number, in {self.unit}; {this}.")
@@ -179,6 +189,10 @@ class Number:
         return f"It is too {size}. The unit is {self.unit}."
 
 
+LETTER = re.compile(r"[\s(]*([a-z])\s*(?:$|[).:,;=-])")
+"""A letter alone, or before what it stands for, as "c: x[1:, :32]"."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """An answer that is one letter of those in the statement."""
@@ -191,7 +205,9 @@ class Choice:
     form: ClassVar[str] = "a letter"
 
     def judge(self, answer: Answer) -> Judged:
-        letter = answer.strip(" ().").lower() if isinstance(answer, str) else None
+        answer = _out_of_a_tuple(answer)
+        match = LETTER.match(answer.lower()) if isinstance(answer, str) else None
+        letter = match[1] if match else ""
         if letter not in self.why:
             return Judged("no answer", f"It must be one of {', '.join(map(repr, self.why))}.")
         return Judged("right" if letter == self.right else "wrong", self.why[letter])
@@ -212,6 +228,8 @@ class Text:
     form: ClassVar[str] = "a text"
 
     def judge(self, answer: Answer) -> Judged:
+        if isinstance(answer, (tuple, list)):
+            answer = ", ".join(map(str, answer))
         if not isinstance(answer, str):
             this = f"this is {kind_of(answer)}"
             return Judged("no answer", f"It must be a text, in quotes; {this}.")
@@ -220,6 +238,11 @@ class Text:
             return Judged("right", self.because)
         slips = {_plain(wrong): slip for wrong, slip in self.slips.items()}
         return Judged("wrong", slips.get(text, f"It is not {answer.strip()!r}."))
+
+
+def _out_of_a_tuple(answer: Answer) -> Answer:
+    """What stands alone in a tuple or a list, which a comma too many makes; else the answer."""
+    return answer[0] if isinstance(answer, (tuple, list)) and len(answer) == 1 else answer
 
 
 def _plain(text: str) -> str:

@@ -7,6 +7,7 @@ import torch
 
 from course.errors import CourseError
 from course.isolate import runs_in
+from course.isolate.commands import refuse_forks
 from course.isolate.function_source import Source
 from course.tracing.kernel_text import KernelText
 from course.tracing.observer import Watch, watched
@@ -40,6 +41,7 @@ def trace_answer(
 
     programs: to be recorded instead of the one that does it.
     """
+    refuse_forks()
     exercise = code_exercise(exercise_id)
     case = with_longer_case(exercise, where.reach)[where.case]
     kernels = tuple(text for text in source.definitions if text.text.startswith("@"))

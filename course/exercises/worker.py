@@ -2,11 +2,13 @@
 
 import importlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from course import MODE
 from course.gpus.limits import target_of
 from course.isolate import runs_in
+from course.isolate.commands import refuse_forks
 from course.isolate.function_source import Source
 from course.triton_internals.compiler import hash_triton, launches_compiled, prepare_compiler
 from course.triton_internals.errors import cannot_run
@@ -20,6 +22,7 @@ from .kinds import Code, Function, GluonKernel, Launcher
 from .name_slip import slip_of
 from .registry import code_exercise
 from .result import Judged
+from .seen_launches import SeenLaunch, launches_seen
 
 TARGET = "sm_90"
 """What an answer is compiled for."""
@@ -66,6 +69,8 @@ class Trial:
     """Whether it is wrong because it raised an exception."""
     where: Where | None = None
     """Where it goes wrong, if that can be stepped through."""
+    launches: list[SeenLaunch] = field(default_factory=list)
+    """What it launched in the interpreter, where nothing speaks against it."""
 
 
 def _prepare() -> None:
@@ -80,17 +85,38 @@ def _prepare() -> None:
 @runs_in("compile", prepare=_prepare)
 def compile_answer(exercise_id: str, source: Source) -> Compilation:
     """Compile whatever the answer launches on the exercise's cases, for `TARGET`."""
-    exercise, target = code_exercise(exercise_id), target_of(TARGET)
+    refuse_forks()
+    exercise = code_exercise(exercise_id)
     function = exercise.function(source.load())
-    untold = ""
-    with launches_compiled(target.triton) as launches:
+
+    def launch() -> None:
         for case in exercise.cases:
-            try:
-                function(*case.arguments("cpu"))
-            except Exception as error:
-                # Running it says more, unless it is the compiler's word.
-                untold = f"{type(error).__name__}: {first_line(error)}"
-                break
+            function(*case.arguments("cpu"))
+
+    return _compilation(exercise, source, launch)
+
+
+@runs_in("compile", prepare=_prepare)
+def compile_seen(exercise_id: str, source: Source, seen: list[SeenLaunch]) -> Compilation:
+    """Compile launches that the interpreter saw the answer make, for `TARGET`."""
+
+    def launch() -> None:
+        for each in seen:
+            source.load()  # a kernel that a function has made comes in its place
+            each.compile()
+
+    return _compilation(code_exercise(exercise_id), source, launch)
+
+
+def _compilation(exercise: Code, source: Source, launch: Callable[[], None]) -> Compilation:
+    """What the compiler says where `launch` launches."""
+    target, untold = target_of(TARGET), ""
+    with launches_compiled(target.triton) as launches:
+        try:
+            launch()
+        except Exception as error:
+            # Running it says more, unless it is the compiler's word.
+            untold = f"{type(error).__name__}: {first_line(error)}"
     from .judge_compiled import compiled_problem  # what a session need not load
     from .refusal import refusal
 
@@ -108,6 +134,7 @@ def compile_answer(exercise_id: str, source: Source) -> Compilation:
 @runs_in("interpret", prepare=_prepare)
 def run_answer(exercise_id: str, source: Source) -> Trial:
     """Run the answer on the exercise's cases, up to the first wrong one."""
+    refuse_forks()
     exercise = code_exercise(exercise_id)
     if isinstance(exercise, GluonKernel):
         from .judge_simulated import simulated  # it loads the simulation
@@ -116,7 +143,8 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     function = exercise.function(source.load())
     is_tuned = isinstance(exercise, Launcher) and exercise.trials > 0
     untimed = UNTIMED if MODE.interpreting and is_tuned else ""
-    cases, outcomes, reach = _outcomes(exercise, function)
+    with launches_seen() as seen:
+        cases, outcomes, reach = _outcomes(exercise, function)
     for number, outcome in enumerate(outcomes):
         if problem := outcome.problem:
             if problem.kind == "wrong" and (elsewhere := _torchs_work(exercise, cases, outcomes)):
@@ -133,12 +161,14 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     for case, outcome in zip(cases, outcomes, strict=False):
         if outcome.work and (waste := work_problem(exercise, case, outcome.work)):
             return Trial(Judged("wrong", f"{waste}\nThe case: {outcome.case}."))
+    if file := next((launch.of_the_course for launch in seen if launch.of_the_course), ""):
+        return Trial(Judged("wrong", f"{file} has the kernel that it launches: write your own."))
     if lacking := next((outcome.lacking for outcome in outcomes if outcome.lacking), ""):
-        return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."))
+        return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."), launches=seen)
     right = sum(outcome.verdict == "right" for outcome in outcomes)
     whole = "all" if right == len(outcomes) else f"{right} of"
     notes = [*Verified("the answer", outcomes).left(), *filter(None, [untimed])]
-    return Trial(Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes)
+    return Trial(Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes, launches=seen)
 
 
 def _torchs_work(exercise: Code, cases: tuple[Case, ...], outcomes: tuple[Outcome, ...]) -> str:

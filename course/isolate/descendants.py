@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import time
+from collections.abc import Iterator
 
 PR_SET_CHILD_SUBREAPER = 36
 KILL_S = 5
@@ -35,6 +36,10 @@ class Descendants:
     def computed_s(self, pids: list[int]) -> float:
         """Seconds of CPU time that they have taken, and those among them that have ended."""
         return _reaped_s() - self._computed_before_s + sum(map(_cpu_s, pids))
+
+    def could_run(self, pids: list[int]) -> bool:
+        """Whether a thread of theirs runs, waits for a core, or waits for a disk."""
+        return any(state in "RD" for pid in pids for state in _states(pid))
 
     def memory_bytes(self, pids: list[int], limit: int) -> int:
         """The memory that they take. A page that several share counts once if that decides on
@@ -79,6 +84,14 @@ def _cpu_s(pid: int) -> float:
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     except OSError:
         return 0.0  # it has just ended
+
+
+def _states(pid: int) -> Iterator[str]:
+    """The state of each thread of a process, in the kernel's letters."""
+    with contextlib.suppress(OSError):  # it has just ended
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat") as stat:
+                yield stat.read().rpartition(")")[2].split()[0]
 
 
 def _resident_bytes(pid: int) -> int:

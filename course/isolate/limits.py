@@ -1,14 +1,18 @@
 """The memory and the cores that this session may use: by the machine, by control groups (cgroups)
 and by limits of its own."""
 
+import math
 import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+from .ended import Kind
+
 MOST_CHILD_BYTES = 4 * 2**30
 LEAST_CHILD_BYTES = 2**30
 """With less, two children with PyTorch and Triton could not do anything at all."""
+MOST_ASLEEP_S = 20
 LEAST_WALL_S = 120
 """What takes ten seconds on a quiet machine has taken a minute beside fifteen others on two
 cores."""
@@ -26,6 +30,11 @@ def wall_s(timeout_s: float) -> float:
     have a core each.
     """
     return max(LEAST_WALL_S, 3 * timeout_s) * max(1.0, 2 / cores())
+
+
+def asleep_s(kind: Kind) -> float:
+    """Seconds by the clock in which a child may only wait: one that launches waits for the GPU."""
+    return math.inf if kind == "launch" else MOST_ASLEEP_S
 
 
 def free_memory_bytes(root: Path = Path("/")) -> int:

@@ -29,6 +29,8 @@ class Task(msgspec.Struct, frozen=True):
     """CPU time that it may take, with all that it starts."""
     wall_s: float
     """Seconds by the clock after which it is ended, for what sleeps or hangs."""
+    asleep_s: float
+    """Seconds by the clock after which it is ended if it only waits."""
     memory_bytes: int
 
 

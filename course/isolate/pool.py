@@ -41,6 +41,7 @@ def call(
     kind: Kind,
     timeout_s: float = 60,
     wall_s: float | None = None,
+    asleep_s: float | None = None,
     memory_bytes: int | None = None,
 ) -> Ended[Any]:
     """Call `function(*args)` in a warm child. `border.runs_in` is the way to declare such
@@ -51,6 +52,8 @@ def call(
     timeout_s: CPU time that it may take, which a busy machine does not change.
     wall_s: seconds by the clock to wait at most, for what sleeps or hangs; by default
         `limits.wall_s`.
+    asleep_s: seconds by the clock in which it may only wait; by default 20, and for one that
+        launches, which may wait for the GPU, any number.
     memory_bytes: how much memory it may take; by default `limits.child_memory_bytes`.
 
     At a limit the child is killed, and whatever it has started.
@@ -64,6 +67,7 @@ def call(
             path=sys.path,
             timeout_s=timeout_s,
             wall_s=limits.wall_s(timeout_s) if wall_s is None else wall_s,
+            asleep_s=limits.asleep_s(kind) if asleep_s is None else asleep_s,
             memory_bytes=limits.child_memory_bytes() if memory_bytes is None else memory_bytes,
         )
     )

@@ -11,6 +11,8 @@ MOST_PROCESSES = 512
 """A task that starts more is ended: looking after them would take too long."""
 POLL_S = 0.05
 """How often a task is looked at."""
+AWAKE_S = 0.2
+"""CPU time after which a task counts as awake again: a loop that sleeps takes less in 20 s."""
 
 
 class Stop(NamedTuple):
@@ -28,6 +30,8 @@ class Limits:
         self.task = task
         self.descendants, self.start = descendants, start
         self.next_look = start
+        self._awake_at, self._awake_computed_s = start, 0.0
+        self._could_run = False
 
     def over(self) -> Stop | None:
         looked = time.monotonic()
@@ -50,7 +54,20 @@ class Limits:
         computed_s = min(self.descendants.computed_s(pids), elapsed_s)
         if computed_s >= task.timeout_s:
             return Stop("out of time", f"after {task.timeout_s:g} s of computing")
+        if self._asleep_s(pids) >= task.asleep_s:
+            after = f"after {task.asleep_s:g} s in which it only waited"
+            return Stop("out of time", after, starved=True)
         if elapsed_s >= task.wall_s:
             after = f"after {task.wall_s:g} s, in which it computed for {computed_s:.1f} s"
             return Stop("out of time", after, starved=True)
         return None
+
+    def _asleep_s(self, pids: list[int]) -> float:
+        """For how long it has only waited. What could run and has no core is not waiting: then two
+        looks, one after the other, find a thread that could run."""
+        now, computed_s = time.monotonic(), self.descendants.computed_s(pids)
+        could_run_before, self._could_run = self._could_run, self.descendants.could_run(pids)
+        both = could_run_before and self._could_run
+        if both or computed_s - self._awake_computed_s >= AWAKE_S:
+            self._awake_at, self._awake_computed_s = now, computed_s
+        return now - self._awake_at

@@ -2,14 +2,15 @@
 work/.
 
 The files are copies. One that the reader has changed is left alone when a newer course brings
-another.
+another, or none any more.
 """
 
+import contextlib
 import json
 from pathlib import Path
 
 from course.errors import CourseError
-from course.files import write_whole
+from course.files import read_file, remove_leftovers, replace_unchanged, write_whole
 from course.places import content, home
 
 from .workspace import hash_of, hashes_in
@@ -37,19 +38,32 @@ def unpack(folder: Path, source: Path) -> list[str]:
         )
     before, kept = hashes_in(folder / UNPACKED), []
     now: dict[str, str] = {}
-    for file in sorted(path for pattern in FILES for path in source.glob(pattern)):
+    files = sorted(path for pattern in FILES for path in source.glob(pattern))
+    for file in files:
         name = file.relative_to(source).as_posix()
         new, mine = file.read_bytes(), _content(folder / name)
-        if mine is None or (mine != new and hash_of(mine) == before.get(name)):
-            write_whole(folder / name, new)
-        elif mine != new:
+        untouched = mine is None or hash_of(mine) == before.get(name)
+        if mine == new or (untouched and replace_unchanged(folder / name, mine, new)):
+            now[name] = hash_of(new)
+        else:
             kept.append(name)
             now[name] = before.get(name, "")
-            continue
-        now[name] = hash_of(new)
+    for name in before.keys() - now.keys():
+        _remove_dropped(folder, name, before[name])
     if now != before:
         write_whole(folder / UNPACKED, json.dumps(now, indent=1))
+    for place in {(folder / name).parent for name in now}:
+        remove_leftovers(place)
     return kept
+
+
+def _remove_dropped(folder: Path, name: str, unpacked: str) -> None:
+    """Remove a file that the course has no more, unless the reader has changed it."""
+    file = folder / name
+    with contextlib.suppress(OSError, ValueError):  # it is gone, or the notes are damaged
+        is_inside = file.resolve().is_relative_to(folder.resolve())
+        if is_inside and hash_of(read_file(file) or b"") == unpacked:
+            file.unlink()
 
 
 def unpack_if_installed() -> list[str]:
@@ -62,9 +76,7 @@ def unpack_if_installed() -> list[str]:
 
 def _content(file: Path) -> bytes | None:
     try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return None
+        return read_file(file)
     except OSError as error:
         raise CourseError(
             f"{file} could not be read ({error.strerror}): move away what is there."

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course.errors import CourseError
-from course.files import advice, write_whole
+from course.files import advice, read_file, remove_leftovers, replace_unchanged, write_whole
 
 from .source import NOTEBOOKS, ORIGINS, WORK
 
@@ -34,28 +34,30 @@ def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
     be copied; those before it are whole, and the next call goes on from there.
     """
     _make_folder(work)
+    remove_leftovers(work)
     origins = hashes_in(work / ORIGINS)
     copied = Copied()
     for lesson in _lessons(notebooks):
         name, published = lesson.name, lesson.read_bytes()
         content = without_outputs(published)
         mine = _content(work / name)
+        into = None
         if mine is None:
-            copied.new.append(name)
+            into = copied.new
         elif mine != content and (content.startswith(mine) or published.startswith(mine)):
             # Half a copy, of an interrupted call, or one with outputs, as earlier versions of the
             # course made it: nobody's work.
-            copied.renewed.append(name)
+            into = copied.renewed
         elif mine == content or origins.get(name) in (hash_of(content), hash_of(published)):
             _record(work, origins, name, content)
             continue
         elif hash_of(mine) == origins.get(name):
-            copied.renewed.append(name)
-        else:
+            into = copied.renewed
+        if into is not None and replace_unchanged(work / name, mine, content):
+            into.append(name)
+            _record(work, origins, name, content)
+        else:  # the reader has changed it, perhaps since it was read
             copied.behind.append(name)
-            continue
-        write_whole(work / name, content)
-        _record(work, origins, name, content)
     return copied
 
 
@@ -122,10 +124,8 @@ def _make_folder(work: Path) -> None:
 def _content(mine: Path) -> bytes | None:
     """What is in a copy; None if it is not there."""
     try:
-        return mine.read_bytes()
+        return read_file(mine)
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and not mine.is_symlink():
-            return None
         reset = f"`course reset {mine.name[:2]}` puts a fresh copy there"
         raise CourseError(
             f"{mine} could not be read ({error.strerror}): {reset} and keeps what is there under "
@@ -147,8 +147,8 @@ def _lessons(notebooks: Path) -> list[Path]:
 def hashes_in(file: Path) -> dict[str, str]:
     """What a file says of copies: by name the hash of the text that each was made from."""
     try:
-        hashes = json.loads(file.read_text())
-    except (OSError, ValueError):
+        hashes = json.loads(read_file(file) or b"{}")
+    except (OSError, ValueError, RecursionError):
         return {}  # lost or damaged: then every copy counts as the reader's own
     return hashes if isinstance(hashes, dict) else {}
 

@@ -34,6 +34,9 @@ class Activity:
     """The other programs of that launch."""
     shared_elements: int = 0
     """Elements that several programs of one launch wrote, with the same value, in all launches."""
+    back_and_forth: bool = False
+    """Whether a program's stores begin now at a larger address and now at a smaller one than its
+    store before."""
     reach: int = 0
     """Elements that a launch can write: its programs times the lanes that one stores, at most."""
     storages_stored: set[int] = field(default_factory=set)
@@ -102,6 +105,7 @@ class AccessLog:
         busy = len({access.program for access in self._accesses if access.addresses.size})
         if programs - busy > activity.idle_programs:
             activity.idle_programs, activity.busy_programs = programs - busy, busy
+        activity.back_and_forth |= self._goes_back_and_forth()
         reach = programs * max(self._lanes_stored.values(), default=0)
         activity.reach = max(activity.reach, reach)
         if self._accesses and not self.problem:
@@ -111,6 +115,15 @@ class AccessLog:
                 problem = self._race()
             self.problem = problem and replace(problem, launch=activity.launches - 1)
         self._accesses, self._lines, self._numbers, self._lanes_stored = [], [], {}, Counter()
+
+    def _goes_back_and_forth(self) -> bool:
+        starts: dict[Program, list[int]] = {}
+        for access in self._accesses:
+            if access.kind == "store" and access.addresses.size:
+                starts.setdefault(access.program, []).append(int(access.addresses[0]))
+        return any(
+            each not in (sorted(each), sorted(each, reverse=True)) for each in starts.values()
+        )
 
     def _stop_too_many_programs(self) -> None:
         """Stop a call that starts very many programs: they would only take long."""

@@ -1,5 +1,6 @@
 """What the compiler's and the interpreter's exceptions say."""
 
+import ast
 import re
 import traceback
 from collections.abc import Sequence
@@ -63,6 +64,8 @@ def compile_problem(error: Exception) -> CompileError:
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
     reason = _indexing(chain[-1]) or _clearer(reason)
+    if isinstance(getattr(chain[-1], "node", None), ast.While) and reason == _CONSTANT:
+        reason = _NO_END
     if reason.startswith(_OUTSIDE_A_KERNEL):
         reason = _NO_CONSTANT
     if match := _MANGLED.fullmatch(reason):
@@ -81,6 +84,11 @@ _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
 """How Triton refuses a function of the language outside of a kernel."""
 _NO_CONSTANT = "a computed value stands where Triton needs a constant, as for an axis or a shape"
 """Triton's own Python code met a block there, and called the language outside of a kernel."""
+_CONSTANT = "'constexpr' object has no attribute 'handle'"
+_NO_END = (
+    "the condition of the `while` is a constant, so the loop never ends or never runs: compute it "
+    "from what the loop changes (an argument that is 1 counts as a constant)"
+)
 _NO_MATMUL = "a kernel has no @: tl.dot(a, b) multiplies blocks"
 _NO_GRID = "a kernel was called without a grid: write kernel[grid](…)"
 

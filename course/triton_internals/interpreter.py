@@ -15,10 +15,10 @@ import triton.language as tl
 from torch.utils._python_dispatch import _disable_current_modes
 from triton.backends.compiler import GPUTarget
 from triton.runtime import interpreter
-from triton.runtime.interpreter import GridExecutor, TensorHandle
+from triton.runtime.interpreter import GridExecutor, InterpretedFunction, TensorHandle
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course.type_names import AnyValue, AnyValues, Function
+from course.type_names import AnyValue, AnyValues, Function, Kernel
 
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
@@ -118,6 +118,22 @@ def interpreter_watched(
     watched = WatchedInterpreter(observer, sample, undefined_as_zero)
     target = GPUTarget("cuda", 90, 32)
     with gaps_filled(), driver_of(target, runs_trials=True), watched.installed():
+        yield
+
+
+@contextlib.contextmanager
+def launches_noted(
+    note: Callable[[Kernel, tuple[AnyValue, ...], AnyValues], None],
+) -> Iterator[None]:
+    """While active, `note` is told of each launch in the interpreter before it runs: the kernel,
+    and the arguments and options as they are given, by place and by name."""
+    own_run = InterpretedFunction.run
+
+    def run(self: Any, *args: AnyValue, grid: Any, warmup: bool, **kwargs: AnyValue) -> None:
+        note(self, args, kwargs)
+        own_run(self, *args, grid=grid, warmup=warmup, **kwargs)
+
+    with patched(InterpretedFunction, run=run):
         yield
 
 

@@ -20,8 +20,11 @@ from course import MODE, check, hint
 from course.errors import CourseError
 from course.exercises import learner
 from course.exercises.registry import find
+from course.exercises.result import Judged
+from course.exercises.worker import Compilation, Trial, compile_answer, run_answer
 from course.isolate.ended import Ended
 from course.isolate.pool import stop_workers
+from kernels.bias_gelu import bias_gelu
 from tests.support.processes import computed_s, python_path, run
 
 cpu_mode = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: on a GPU more can be told")
@@ -92,10 +95,8 @@ def killing(x, a, b):
 
 
 def forking(x, a, b):
-    if "FORKED" not in os.environ:
-        os.environ["FORKED"] = "once"
-        os.fork()
-    return x
+    os.fork()
+    return asking(x, a, b)
 
 
 def forging(x, a, b):
@@ -130,6 +131,54 @@ def looking(x, a, b):
     if out[0].item() == 0:
         raise ValueError("nothing there")
     return out
+
+
+def on_a_gpu_or_interpreted(x):
+    assert x.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def asking(x, a, b):
+    on_a_gpu_or_interpreted(x)
+    out = torch.empty_like(x)
+    line_kernel[(triton.cdiv(x.numel(), 1024),)](x.contiguous(), out, a, b, x.numel())
+    return out
+
+
+def asking_too_much(x, a, b):
+    on_a_gpu_or_interpreted(x)
+    out, x = torch.empty_like(x), x.contiguous()
+    line_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, a, b, x.numel(), num_warps=64)
+    return out
+
+
+def hiding(x, a, b):
+    on_a_gpu_or_interpreted(x)
+    out = torch.empty_like(x)
+    uncompilable_kernel[(triton.cdiv(x.numel(), 1024),)](x.contiguous(), out, a, b, x.numel())
+    return out
+
+
+def making(x, a, b):
+    @triton.jit
+    def made_here(x_ptr, out_ptr, a, b, n):
+        line_kernel(x_ptr, out_ptr, a, b, n)
+
+    on_a_gpu_or_interpreted(x)
+    out = torch.empty_like(x)
+    made_here[(triton.cdiv(x.numel(), 1024),)](x.contiguous(), out, a, b, x.numel())
+    return out
+
+
+def borrowing(x, bias):
+    return bias_gelu(x, bias)
+
+
+@triton.jit
+def uncompilable_kernel(x_ptr, out_ptr, a, b, n):
+    offsets = tl.program_id(axis=0) * 1024 + tl.arange(0, 1024)
+    offsets.handle.data.sum()
+    mask = offsets < n
+    tl.store(out_ptr + offsets, a * tl.load(x_ptr + offsets, mask=mask) + b, mask=mask)
 
 
 @triton.jit
@@ -183,7 +232,7 @@ A_LAUNCHER = "It must be a launcher, a plain function that launches a kernel and
         ("01.2", right_kernel, f"{A_LAUNCHER}; this is a kernel."),
         ("01.2", lambda x, a, b: x, "<lambda> is a lambda"),
         ("01.5", torch.zeros(1), "It must be a number, in MB; this is a Tensor."),
-        ("01.5", "268", "It must be a number, in MB; this is a str."),
+        ("01.5", "many", "It must be a number, in MB, as 12.5; this is 'many'."),
         ("01.5", True, "It must be a number, in MB; this is a bool."),
         ("00.1", 2, "It must be one of 'a', 'b', 'c', 'd'."),
         ("01.2", another_form, "is no plain `def`"),
@@ -220,7 +269,7 @@ def test_who_checks_a_stub_again_is_told_to_run_the_cell_above(monkeypatch):
         ("01.2", forging, "wrong", "expected"),
         ("01.2", patching, "crashed", "What came back from its process is no verdict"),
         ("01.2", shouting, "wrong", "y" * 200 + " …"),
-        ("01.2", forking, "wrong", "expected"),
+        ("01.2", forking, "wrong", "PermissionError: what is tried here may not fork"),
         ("01.2", noisy, "wrong", "It printed: I was here"),
         ("01.2", racing, "race", "wrote different values to out_ptr[0]"),
     ],
@@ -333,10 +382,42 @@ def test_an_exercise_may_be_written_without_its_zero(written):
 
 
 @cpu_mode
-def test_an_answer_that_looks_at_its_output_is_not_said_to_compile():
-    checked = check("01.2", looking)
-    assert checked.verdict == "right"
-    assert "whether it compiles could not be told (ValueError: nothing there)" in str(checked)
+@pytest.mark.parametrize("answer", [looking, asking, making])
+def test_what_a_launcher_keeps_from_the_compiler_is_compiled_as_the_interpreter_saw_it(answer):
+    """It asks for a GPU, or looks at what its kernel has written."""
+    said = "01.2: right.\n    Correct in all 8 cases, and it compiles for an H100 (sm_90)."
+    assert str(check("01.2", answer)) == said
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [(hiding, "offsets.handle.data.sum()"), (asking_too_much, "64 warps are 2,048 threads")],
+)
+def test_a_kernel_that_cannot_be_compiled_is_not_hidden_by_its_launcher(answer, says):
+    checked = check("01.2", answer)
+    assert checked.verdict == "does not compile"
+    assert says in str(checked)
+
+
+@cpu_mode
+def test_an_answer_that_the_compiler_never_saw_is_left_to_the_gpu(monkeypatch):
+    unseen = Compilation(Judged("right"), "AssertionError: no GPU")
+    right = Trial(Judged("right", "Correct in all 8 cases"))
+    ended = {compile_answer: unseen, run_answer: right}
+    monkeypatch.setattr(
+        "course.exercises.check_code._in_child",
+        lambda function, *_: Ended("finished", 0, "", "", 1.0, value=ended[function]),
+    )
+    assert str(check("01.2", asking)) == (
+        "01.2: left to the GPU.\n    Correct in all 8 cases.\n"
+        "    Whether it compiles could not be told (AssertionError: no GPU): check it in GPU mode."
+    )
+
+
+def test_a_kernel_of_the_course_is_nobodys_answer():
+    checked = check("02.6", borrowing)
+    assert checked.verdict == "wrong"
+    assert "kernels/bias_gelu.py has the kernel that it launches: write your own." in str(checked)
 
 
 SCRIPT = """

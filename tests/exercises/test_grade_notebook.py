@@ -48,11 +48,32 @@ def test_a_notebook_is_run_and_neither_it_nor_the_progress_changes(tmp_path, mon
     for text in (f"{path}:", "✔ 00.2: right.", "○ 01.5: to do.", "✘ 01.6: wrong."):
         assert text in result.stdout
 
-    content = json.loads(CliRunner().invoke(app, ["check", "--json", path]).stdout)
+    content = checked(CliRunner().invoke(app, ["check", "--json", path]))
     verdicts = verdicts_in(content[path])
     assert verdicts[:3] == [("00.2", "right"), ("01.5", "to do"), ("01.6", "wrong")]
     assert {("00.1", "missing"), ("01.1", "missing")} < set(verdicts[3:])
     assert all(verdict == "missing" for _, verdict in verdicts[3:])
+
+
+def checked(result):
+    """What `course check --json` says of each notebook: a line for each."""
+    lines = map(json.loads, result.stdout.splitlines())
+    return {line["notebook"]: line["checks"] for line in lines}
+
+
+def test_a_notebook_that_ends_the_command_takes_no_other_with_it(monkeypatch, capfd):
+    def grade(lesson):
+        if lesson == "kills":
+            shown.append(capfd.readouterr().out)
+            raise KeyboardInterrupt
+        return lesson, [grading.Row("00.2", "right", "00.2: right.")]
+
+    shown = []
+    monkeypatch.setattr(grading, "grade", grade)
+    with pytest.raises(SystemExit):
+        app(["check", "--json", "one", "two", "kills"])
+    lines = [json.loads(line) for line in shown[0].splitlines()]
+    assert [line["notebook"] for line in lines] == ["one", "two"]
 
 
 def verdicts_in(content):
@@ -91,7 +112,7 @@ def test_one_bad_notebook_loses_nobodys_results(tmp_path):
     notebook(paths["shows something else"], RIGHT[0], shows(other="keys"), *RIGHT[1:])
     result = CliRunner().invoke(app, ["check", "--json", "77", *paths.values()])
     assert result.exit_code == 1
-    content = json.loads(result.stdout)
+    content = checked(result)
     assert list(content) == ["77", *paths.values()]
     right = [(name, "right") for name in CORE]
     error = ("", "error")

@@ -92,6 +92,36 @@ def test_what_waits_is_stopped_in_the_end_and_nothing_is_known_of_it():
     assert re.fullmatch(r"after 1\.5 s, in which it computed for 0\.\d s", ended.stopped)
 
 
+def test_what_only_waits_is_stopped_before_the_clock_stops_it():
+    ended = ask(tasks.sleep_again_and_again, asleep_s=1)
+    assert (ended.how, ended.starved) == ("out of time", True)
+    assert ended.stopped == "after 1 s in which it only waited"
+
+
+@pytest.mark.parametrize(("states", "waits"), [("SS", True), ("RT", True), ("RR", False)])
+def test_a_process_that_could_run_and_has_no_core_does_not_wait(states, waits):
+    class Starved:
+        def pids(self):
+            return []
+
+        def memory_bytes(self, *_):
+            return 0
+
+        def computed_s(self, _):
+            return 0.0
+
+        def could_run(self, _):
+            return looks.pop(0) == "R"
+
+    looks = list(states)
+    limits = Limits(task(tasks.hang, asleep_s=5), Starved(), time.monotonic())
+    for _ in states:
+        limits._awake_at -= 10
+        limits.next_look = 0
+        stop = limits.over()
+    assert (stop is not None) == waits
+
+
 def test_memory_is_limited_and_not_address_space():
     ended = ask(tasks.hold_memory, 2**31, memory_bytes=2**30)
     assert (ended.how, ended.stopped) == ("out of memory", "at 1 GiB of memory")
@@ -187,7 +217,7 @@ def task(function, *args, **limits):
         environ=child_environment("interpret"),
         folder=os.getcwd(),
         path=sys.path,
-        **{"timeout_s": 60, "wall_s": 600, "memory_bytes": 2**32} | limits,
+        **{"timeout_s": 60, "wall_s": 600, "asleep_s": 600, "memory_bytes": 2**32} | limits,
     )
 
 

@@ -9,6 +9,7 @@ import sys
 import nbformat
 import pytest
 
+from course import files
 from course.errors import CourseError
 from course.lessons import workspace
 from tests.support.disk import room_for
@@ -60,6 +61,61 @@ def test_a_copy_that_the_reader_changed_is_never_written_to(folders):
     after = (work / FIRST).stat()
     assert (work / FIRST).read_text() == "my solution"
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+STEPS = [
+    (workspace, "replace_unchanged"),
+    *((files, name) for name in ("_beside", "_taken_away", "_put", "_remove")),
+]
+"""What is called one after the other where a copy is renewed."""
+
+
+@pytest.mark.parametrize(("module", "step"), STEPS, ids=[step for _, step in STEPS])
+@pytest.mark.parametrize("is_new", [False, True], ids=["renewed", "new"])
+def test_what_the_reader_saves_meanwhile_is_never_lost(folders, monkeypatch, module, step, is_new):
+    """A lab writes beside the notebook, and moves that there."""
+    notebooks, work = folders
+    workspace.copy_lessons(*folders)
+    (notebooks / FIRST).write_text("a better first lesson")
+    if is_new:
+        (work / FIRST).unlink()
+    own = getattr(module, step)
+
+    def saved_before(*arguments):
+        if not (work / "saved").exists():
+            (work / "saved").write_text("mine")
+            (work / "beside").write_text("mine")
+            (work / "beside").replace(work / FIRST)
+        return own(*arguments)
+
+    monkeypatch.setattr(module, step, saved_before)
+    copied = workspace.copy_lessons(*folders)
+    assert texts(work)[FIRST] == ("mine" if (work / "saved").exists() else "a better first lesson")
+    assert sorted(texts(work)) == [FIRST, SECOND]
+    if step != "_remove" and not (is_new and step == "_taken_away"):
+        assert copied == workspace.Copied(behind=[FIRST])
+
+
+@pytest.mark.parametrize("notes", ["deep", "pipe"])
+def test_damaged_notes_of_origin_do_not_stop_the_lab(folders, notes):
+    work = folders[1]
+    workspace.copy_lessons(*folders)
+    (work / workspace.ORIGINS).unlink()
+    if notes == "deep":
+        (work / workspace.ORIGINS).write_text("[" * 200_000)
+        assert workspace.copy_lessons(*folders) == workspace.Copied()
+    else:
+        os.mkfifo(work / workspace.ORIGINS)
+        with pytest.raises(CourseError, match=r"\.origins\.json could not be written"):
+            workspace.copy_lessons(*folders)
+
+
+def test_a_pipe_in_a_lessons_place_is_said(folders):
+    workspace.copy_lessons(*folders)
+    (folders[1] / FIRST).unlink()
+    os.mkfifo(folders[1] / FIRST)
+    with pytest.raises(CourseError, match=rf"{FIRST} could not be read .*`course reset 01` puts"):
+        workspace.copy_lessons(*folders)
 
 
 def test_a_file_of_the_readers_own_under_a_lessons_name_is_kept(folders):

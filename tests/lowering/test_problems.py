@@ -179,6 +179,12 @@ WITH_A_LINE = [
     (kernels.odd_shape_kernel, "*fp32", "range must be a power of 2", "tl.arange(0, 100)"),
     (kernels.torch_type_kernel, "*fp32", "Triton's types, as tl.float16", "to(torch.float16)"),
     (kernels.max_of_two_kernel, "*fp32", "where Triton needs a constant", "tl.max(x, tl.sum("),
+    (
+        kernels.constant_while_kernel,
+        "*fp32",
+        "is a constant, so the loop never ends",
+        "while n >= 0:",
+    ),
     (kernels.library_kernel, "*fp32", "library_kernel does not compile", "tl.sum(x, axis=3)"),
 ]
 

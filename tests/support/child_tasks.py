@@ -77,6 +77,11 @@ def sleep(seconds):
     return "slept"
 
 
+def sleep_again_and_again():
+    while True:
+        time.sleep(0.1)
+
+
 def take_memory_in_a_fork(size):
     pid = os.fork()
     if pid == 0:

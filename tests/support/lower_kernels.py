@@ -172,6 +172,12 @@ def max_of_two_kernel(x_ptr):
 
 
 @triton.jit
+def constant_while_kernel(x_ptr, n: tl.constexpr = 1):
+    while n >= 0:
+        tl.store(x_ptr, 0.0)
+
+
+@triton.jit
 def recursive_kernel(x_ptr, n):
     tl.store(x_ptr + n, 0.0)
     if n > 0:

@@ -58,6 +58,10 @@ MISTAKES = {
         }, "wrong", "goes through the elements one by one",
             means="They write a program as a loop; its block is the loop, and all lanes run it at "
             "once."),
+        Mistake("a length of the lesson's in the mask", {
+            "offsets < n_elements)": "(offsets < n_elements) & (offsets < 1024))",
+        }, "wrong", "At [1,024]",
+            means="They put a length that they have seen into the mask; a vector may be longer."),
         Mistake("the value in float16", {
             "offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),",
         }, "wrong", "something is rounded to 16 bits on the way",

@@ -316,6 +316,12 @@ MISTAKES = {
         }, "wrong", "never written",
             means="They take the remainder for the row; row after row means that it is the "
             "column."),
+        Mistake("column after column", {
+            "tile // tiles_n * BLOCK_M, tile % tiles_n * BLOCK_N":
+            "tile % (n_tiles // tiles_n) * BLOCK_M, tile // (n_tiles // tiles_n) * BLOCK_N",
+        }, "wrong", "a program goes back and forth over the result",
+            means="They count tiles down the columns; row after row, programs that run together "
+            "share the rows of a in the L2 cache."),
         Mistake("the last tile left out", {"n_tiles, tl.num": "n_tiles - 1, tl.num"},
             "wrong", "never written",
             means="They stop one early; the end of a range is not in it."),

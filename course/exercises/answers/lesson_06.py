@@ -197,6 +197,11 @@ MISTAKES = {
         Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan",
             means="They forget queries that see no key: their maximum is -inf, and -inf - -inf "
             "is NaN."),
+        Mistake("0 where a maximum is below it", {
+            SAFE: "        base = tl.maximum(new_m, 0.0)\n",
+        }, "wrong", "At [32, 0]",
+            means="They guard against -inf by a maximum with 0; low scores then have powers that "
+            "round to 0."),
         Mistake("0 over 0", {DIVISOR: ""}, "wrong",
             "comes out if 0 is divided by 0, which is NaN, for queries that see no key",
             means="They forget queries that see no key: their total is 0, and 0 / 0 is NaN."),

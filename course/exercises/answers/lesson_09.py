@@ -89,6 +89,11 @@ MISTAKES = {
         Mistake("the value thrown away", {WAITED: WAITED.replace("acc = ", "")},
             "does not compile", "take what warpgroup_mma_wait(0, deps=[acc]) returns",
             means="They wait and keep the old name; the value is what the wait returns."),
+        Mistake("a product that is waited for at once",
+            {"acc, is_async=True)\n" + WAITED: "acc, is_async=False)\n"},
+            "wrong", "start it with is_async=True",
+            means="They leave out the wait and start the product as one that waits by itself: "
+            "nothing can go on beside it."),
         Mistake("nothing added up",
             {"acc, is_async=True)": "acc, use_acc=False, is_async=True)"},
             "wrong", "",
@@ -188,8 +193,8 @@ OTHERS = {
                 "buffer = buffers.index(slot)\n        total += buffer.load(layout)"}),
     ],
     "09.4": [
-        Other("a product that is waited for at once",
-            {"acc, is_async=True)\n" + WAITED: "acc, is_async=False)\n"}),
+        Other("a first product that adds to nothing",
+            {"acc, is_async=True)": "acc, use_acc=i > 0, is_async=True)"}),
         Other("the product under a name of its own",
             {"acc = warpgroup_mma(a": "product = warpgroup_mma(a",
              "acc = warpgroup_mma_wait(0, deps=[acc])":

@@ -46,7 +46,7 @@ EXERCISES = (
         reference=torch.full_like,
         cases=tuple(
             _vector(n, value)
-            for n, value in ((300, 0.1), (128, -1.0), (1, 7.0), (129, 0.0), (1000, 1.0))
+            for n, value in ((300, 0.1), (128, -1.0), (1, 7.0), (129, 0.0), (2200, 1.0))
         ),
         launch=_fill,
         own_elements=True,

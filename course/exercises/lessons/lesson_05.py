@@ -214,6 +214,7 @@ EXERCISES = (
         launch=_persistent,
         absolute=2e-3,
         own_elements=True,
+        in_order=True,
         in_float32=True,
         compiled=_by_persistent_programs,
     ),

@@ -85,6 +85,15 @@ def _waits_apart(stages: dict[str, str]) -> str:
     )
 
 
+def _asynchronous(stages: dict[str, str]) -> str:
+    if "isAsync = true" in stages["ttgir"]:
+        return ""
+    return (
+        "The values are right, and the line that starts a product waits for it as well: start it "
+        "with is_async=True, and wait for it by warpgroup_mma_wait."
+    )
+
+
 def _order(run: Answer, kernel: Answer, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     blocks = len(q) // BLOCK_M
     out = torch.zeros(blocks, 3, dtype=torch.int32, device=q.device)
@@ -134,6 +143,7 @@ EXERCISES = (
     GluonKernel(
         "09.4", ("a_desc", "b_desc", "out_ptr", "tiles"), product_in_float32,
         (_strips(SIDE, 5), _strips(SIDE, 2), _strips(SIDE, 1)), absolute=1e-4, launch=_product,
+        compiled=_asynchronous,
     ),
     GluonKernel(
         "09.5", ("a_desc", "b_desc", "out_ptr", "tiles"), product_in_float32,

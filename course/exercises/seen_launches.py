@@ -1,0 +1,85 @@
+"""The launches of an answer that the interpreter saw, from which the compiler makes them again.
+
+A launcher may raise while it is only compiled, as one does that asks for tensors on a GPU, or that
+looks at what a kernel has written.
+"""
+
+import contextlib
+import functools
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from course.errors import CourseError
+from course.isolate.function_source import source_of
+from course.lowering.arguments import Described, describe
+from course.lowering.kernel_reference import AsText, InModule, KernelReference
+from course.places import content, home
+from course.triton_internals.interpreter import launches_noted
+from course.triton_internals.jit_functions import jit_function, plain_function
+from course.type_names import AnyValue, AnyValues, Kernel
+
+MOST = 64
+"""Launches of different arguments that are kept; a case has one or a few."""
+
+
+@dataclass(frozen=True)
+class SeenLaunch:
+    """A launch that the interpreter ran."""
+
+    kernel: KernelReference
+    args: tuple[Described, ...]
+    kwargs: dict[str, Described]
+    """The options of the compiler among them, such as num_warps."""
+    file: str
+    """Where the kernel stands."""
+
+    def compile(self) -> None:
+        """Launch the kernel again, where launches only compile and the answer is defined."""
+        kernel = jit_function(self.kernel.load())
+        constants = [parameter.is_constexpr for parameter in kernel.params]
+        by_name = dict(zip(kernel.arg_names, constants, strict=True))
+        args = [
+            each.make(is_constant) for each, is_constant in zip(self.args, constants, strict=False)
+        ]
+        kwargs = {name: each.make(by_name.get(name, True)) for name, each in self.kwargs.items()}
+        kernel[(1,)](*args, **kwargs)
+
+    @property
+    def of_the_course(self) -> str:
+        """The course's file that the kernel stands in, as "kernels/matmul.py"; empty for another's
+        kernel."""
+        path = Path(self.file)
+        ours = any(path.parent == folder / "kernels" for folder in (content(), home()))
+        return f"kernels/{path.name}" if ours else ""
+
+
+@contextlib.contextmanager
+def launches_seen() -> Iterator[list[SeenLaunch]]:
+    """While active, each launch in the interpreter is added to the list that this yields, once for
+    the same kernel and arguments."""
+    seen: list[SeenLaunch] = []
+
+    reference = functools.cache(_reference)
+
+    def note(kernel: Kernel, args: tuple[AnyValue, ...], kwargs: AnyValues) -> None:
+        with contextlib.suppress(CourseError):  # another process could not make it again
+            described = tuple(map(describe, args))
+            named = {name: describe(value) for name, value in kwargs.items()}
+            launch = SeenLaunch(reference(kernel), described, named, inspect.getfile(kernel.fn))
+            if launch not in seen and len(seen) < MOST:
+                seen.append(launch)
+
+    with launches_noted(note):
+        yield seen
+
+
+def _reference(kernel: Kernel) -> KernelReference:
+    """Where a kernel is once the answer is defined again: in its module, unless a function made
+    it."""
+    module, name = kernel.fn.__module__, kernel.fn.__name__
+    if plain_function(getattr(sys.modules[module], name, None)) is kernel.fn:
+        return InModule(module, name)
+    return AsText(source_of(kernel, kernels_as_text=True))
