@@ -23,17 +23,17 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from course.benching.api import require_gpu
 from course.benching.attention_power import FILE, AttentionPower, Load
+from course.benching.source_hash import code_hash
+from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.files import write_whole
 from course.gpus.recorded import this_machine
 from course.gpus.turn import gpu_turn
 from kernels import flash_attention_hopper_launch as launching
-from kernels.flash_attention_hopper import attention_kernel
 from kernels.flash_attention_hopper_launch import flash_attention_hopper
 from kernels.flash_attention_hopper_settings import LARGE_HEADS
 
 from .nsight import counters
-from .source_hash import code_hash
 
 MODULE = "course.benching.record.attention_power"
 BATCH, HEADS, LENGTH, HEAD_DIM = 2, 8, 8192, 256
@@ -107,7 +107,7 @@ def measure() -> AttentionPower:
         )  # fmt: skip
     return AttentionPower(
         machine=this_machine(),
-        source_hash=code_hash([attention_kernel]),
+        source_hash=code_hash(TIMED["attention_power"]),
         head_dim=HEAD_DIM, length=LENGTH, heads=BATCH * HEADS,
         loads=loads,
     )  # fmt: skip

@@ -34,6 +34,8 @@ from course.benching.attention_timeline import (
     Program,
     Warp,
 )
+from course.benching.source_hash import code_hash
+from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.files import write_whole
 from course.gpus.recorded import this_machine
@@ -43,13 +45,10 @@ from course.isolate.commands import run_command
 from course.triton_internals.patching import patched
 from course.triton_internals.profile_buffer import one_profile_buffer
 from kernels import flash_attention_hopper_launch as launching
-from kernels.flash_attention_hopper import attention_kernel
 from kernels.flash_attention_hopper_settings import STEPS, HopperSettings
-from kernels.flash_attention_hopper_small import small_kernel
 from kernels.flash_attention_launch import prepare
 
 from .scopes import COPIES, STATES, write_scoped_kernels
-from .source_hash import code_hash
 
 MODULE = "course.benching.record.attention_timeline"
 MOST_S = 100
@@ -126,7 +125,7 @@ def measure() -> AttentionTimeline:
         raise CourseError("No launch of attention could be traced.")
     return AttentionTimeline(
         machine=this_machine(),
-        source_hash=code_hash([attention_kernel, small_kernel]),
+        source_hash=code_hash(TIMED["attention_timeline"]),
         states=NAMES,
         launches=launches,
     )
