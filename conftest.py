@@ -25,6 +25,7 @@ CELL_TIMEOUT_S = 1800
 
 HAS_NBVAL = importlib.util.find_spec("nbval") is not None
 pytest_plugins = ["pytester", "tests.support.unchanged"]
+pytest_plugins += ["tests.support.going_on", "tests.support.outdated_records"]
 if HAS_NBVAL:
     pytest_plugins.append("tests.support.notebook_sessions")
 

@@ -20,9 +20,7 @@ from course.benching.record import scopes
 from course.errors import CourseError
 from course.gpus.recorded import Machine
 from course.lessons.source import ROOT
-from kernels.flash_attention_hopper import attention_kernel
 from kernels.flash_attention_hopper_settings import ROWS
-from kernels.flash_attention_hopper_small import small_kernel
 from tests.support.scoped_attention import machine_code
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02")

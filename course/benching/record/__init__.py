@@ -68,7 +68,10 @@ class Entry:
             return f"was {EARLIER}"
         if isinstance(record, Speeds) and self.study and not _covers(record, self.study):
             return "was recorded with other series or sizes than its study has"
-        ran, pinned = (record.machine.triton, record.machine.pinned_torch), (pins.TRITON, pins.TORCH)
+        ran, pinned = (
+            (record.machine.triton, record.machine.pinned_torch),
+            (pins.TRITON, pins.TORCH),
+        )
         if ran != pinned:
             return "was recorded before the course pinned Triton {} and PyTorch {}".format(*pinned)
         return None
