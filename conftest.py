@@ -40,6 +40,8 @@ def pytest_configure(config):
             CELL_TIMEOUT_S
         )
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU and GPU mode")
+    config.addinivalue_line("markers", "gpu_too: worth a run in GPU mode beside that in CPU mode")
+    config.addinivalue_line("markers", "alone: times, or fills memory: has the GPU to itself")
     config.addinivalue_line("markers", "browser: needs Chromium")
     config.addinivalue_line("markers", "site: needs the tools that build the site")
     config.addinivalue_line("markers", "workshop: needs the tools that serve a room")

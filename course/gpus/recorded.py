@@ -10,7 +10,6 @@ import msgspec
 
 from course import pins
 
-
 EARLIER = "measured on an earlier form of this kernel"
 """What everything says that shows a record whose kernel has changed since."""
 

@@ -1,4 +1,4 @@
-"""A record whose kernel has changed since says so wherever it is shown, and can be recorded anew."""
+"""A record of a kernel that was edited since says so wherever it is shown, and is recorded anew."""
 
 import shutil
 import sys

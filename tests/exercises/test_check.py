@@ -24,6 +24,8 @@ from course.isolate.ended import Ended
 from course.isolate.pool import stop_workers
 from tests.support.processes import computed_s, python_path, run
 
+pytestmark = pytest.mark.gpu_too
+
 cpu_mode = pytest.mark.skipif(MODE.gpu, reason="on a GPU more can be told")
 
 

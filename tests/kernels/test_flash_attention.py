@@ -28,7 +28,7 @@ from tests.support.devices import dtypes_of, lacking, needs, needs_free_gib
 from tests.support.processes import PATIENCE_S
 from tests.support.refusals import assert_each_is_refused
 
-pytestmark = pytest.mark.unless_unchanged("attention")
+pytestmark = pytest.mark.gpu_too
 
 LADDER = [
     flash_attention_v1,
@@ -201,6 +201,7 @@ def test_what_specialized_warps_do_not_take_is_a_sentence(x):
         flash_attention_v5(x, x, x)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not MODE.gpu, reason="gigabytes, and the interpreter is slow")
 def test_rows_further_apart_than_32_bits_count():
     needs_free_gib(5)
