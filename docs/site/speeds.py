@@ -23,8 +23,8 @@ HEAD = """# Recorded speeds
 
 What `make record` measured on a GPU: medians, with the L2 cache emptied before each call. The
 lessons take their numbers from here, and `recorded("NAME")` gives you the same in a notebook. Each
-plot names the machine, the versions and the date. Your own GPU will differ: `course bench` measures
-it.
+plot names the machine, the versions and the date, and says where a kernel has changed since. Your
+own GPU will differ: `course bench` measures it.
 """
 
 

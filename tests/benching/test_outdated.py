@@ -5,9 +5,10 @@ import sys
 from dataclasses import dataclass, replace
 
 import pytest
+import typer
 from matplotlib.axes import Axes
 
-from course import attention_power, attention_timeline, draw, pins
+from course import attention_power, attention_timeline, cli, draw, pins
 from course.benching import record as recording
 from course.benching import source_hash, timed_code
 from course.benching.benchmarks import operation, operation_names
@@ -257,3 +258,14 @@ def test_a_study_with_a_new_size_or_series_and_an_edited_kernel_are_debts(monkey
     assert "other series or sizes" in replace(entry, study=more).debt()
     monkeypatch.setattr(timed_code, "hash_of_today", lambda name: "of today")
     assert entry.debt() == f"was {EARLIER}"
+
+
+def test_a_check_for_a_release_fails_and_names_what_is_outdated(monkeypatch, capsys):
+    monkeypatch.setattr(recording, "debts", lambda: ["softmax was edited"])
+    with pytest.raises(typer.Exit) as ended:
+        cli.record(check=True)
+    assert (ended.value.exit_code, capsys.readouterr().out) == (1, "softmax was edited\n")
+    monkeypatch.setattr(recording, "debts", list)
+    with pytest.raises(typer.Exit) as ended:
+        cli.record(check=True)
+    assert (ended.value.exit_code, capsys.readouterr().out) == (0, "No record is outdated.\n")
