@@ -155,15 +155,20 @@ def record(names: Sequence[str], folder: Path | None = None, everything: bool = 
         raise CourseError(
             f"Nothing is recorded under {unknown[0]!r}: there is {', '.join(sorted(known))}."
         )
+    due = [
+        entry
+        for entry in all_of_it
+        if everything or {entry.name, entry.group} & set(names) or (not names and entry.debt())
+    ]
+    print("To be measured:", ", ".join(entry.name for entry in due) or "nothing", flush=True)
     failed = []
-    for entry in all_of_it:
-        if everything or {entry.name, entry.group} & set(names) or (not names and entry.debt()):
-            try:
-                measured_now = entry.measure()
-            except CourseError as error:  # a wrong version; or no right to a GPU's counters
-                failed.append(f"{entry.name}: {error}")
-                print(failed[-1], end="\n\n")
-                continue
-            write_whole(entry.path, measured_now.to_json())
-            print(measured_now, entry.path, sep="\n", end="\n\n", flush=True)
+    for entry in due:
+        try:
+            measured_now = entry.measure()
+        except CourseError as error:  # a wrong version; or no right to a GPU's counters
+            failed.append(f"{entry.name}: {error}")
+            print(failed[-1], end="\n\n", flush=True)
+            continue
+        write_whole(entry.path, measured_now.to_json())
+        print(measured_now, entry.path, sep="\n", end="\n\n", flush=True)
     return failed
