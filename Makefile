@@ -3,6 +3,10 @@
 # make site     build the course as web pages into build/site, with tools of its own and no .venv
 # make wheel    build the course as one installable file into build/wheel
 #
+# make test-gpu               on a GPU: what is marked for it and the notebooks; goes on where it stopped
+# make record                 on a GPU: measures anew what is recorded and outdated; goes on where it stopped
+# make gpu-debts              both of these
+# make release-check          what must hold before a release; fails where a record is outdated
 # make test-triton-versions   the older Tritons: all of tests/ on 3.8, lowering and export on 3.6 and 3.7
 #
 # TORCH=cpu     take PyTorch's CPU build (a machine with no NVIDIA GPU; gigabytes smaller)
@@ -10,6 +14,7 @@
 # LAB="…"       a lesson to open, as LAB=04; options for `jupyter lab`, as LAB="--no-browser --port 9000"
 # TEST="…"      options for pytest, as TEST="-k mode"
 # PART="…"      what to test, as PART=tests/gpu or PART="notebooks/0[0-3]*": notebooks and tests by default
+# JOBS=…        processes of test-gpu that compile side by side; as many as there are cores by default
 # REQUIRE=…     browser,compiler,gpu,site,workshop: what must be there; without it, tests that need it are skipped
 
 PYTHON ?= python3
@@ -18,6 +23,7 @@ LAB ?=
 TEST ?=
 # The notebooks first: each is a long test, and would otherwise run alone at the end.
 PART ?= notebooks tests
+JOBS ?= $(shell nproc)
 VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
@@ -27,7 +33,7 @@ PYTEST = -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PART)
 
 export TORCH REQUIRE
 
-.PHONY: setup setup-dev setup-test lab test test-gpu test-triton-versions record lint notebooks site wheel lock clean
+.PHONY: setup setup-dev setup-test lab test test-gpu test-triton-versions record gpu-debts release-check lint notebooks site wheel lock clean
 
 setup:
 	@$(PYTHON) course/bootstrap.py
@@ -45,11 +51,14 @@ lab: setup
 test: setup-test
 	COURSE_MODE=cpu $(VENV) $(PYTEST) $(TEST)
 
-# One GPU serves one process at a time here: no -n. All of it takes long; in parts, each of minutes:
-#   PART=tests/gpu   PART="tests/[a-e]*"   PART="tests/gpus tests/[i-l]*"   PART="tests/[s-w]*"
-#   PART="notebooks/0[0-3]*"   PART="notebooks/0[4-9]*"
+# Compiling takes the time, so many processes share the GPU; what must have it to itself follows in one process. A
+# folder for the queue lets cells that measure take turns.
+ON_GPU = COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) COURSE_GPU_QUEUE=$(CURDIR)/build/gpu-queue $(ANY)
 test-gpu: $(if $(wildcard $(VENV)),setup-dev)
-	COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) $(ANY) -m pytest $(PART) $(TEST)
+	@mkdir -p build/gpu-queue
+	$(ON_GPU) -m pytest --going-on -n $(JOBS) --dist loadgroup -m "(gpu or gpu_too) and not alone" $(PART) $(TEST) \
+	  || failed=1; \
+	$(ON_GPU) -m pytest --going-on -m alone $(PART) $(TEST) || failed=1; exit $${failed:-0}
 
 # Each older Triton is in a folder of its own; torch and the rest are those of .venv. The folder's path is absolute,
 # since tests change the current one.
@@ -62,6 +71,13 @@ test-triton-%: setup-dev
 
 record:
 	COURSE_MODE=gpu $(ANY) -m course record
+
+gpu-debts:
+	$(MAKE) test-gpu || failed=1; $(MAKE) record || failed=1; exit $${failed:-0}
+
+release-check: setup-dev
+	$(VENV) -m course record --check
+	$(MAKE) lint test
 
 lint: setup-dev
 	$(VENV) -m ruff check .

@@ -37,6 +37,7 @@ CELL_TIMEOUT_S = 1800
 
 HAS_NBVAL = importlib.util.find_spec("nbval") is not None
 pytest_plugins = ["pytester", "tests.support.cpu_times", "tests.support.skipped"]
+pytest_plugins += ["tests.support.going_on", "tests.support.outdated_records"]
 if HAS_NBVAL:
     pytest_plugins.append("tests.support.notebook_sessions")
 
@@ -52,6 +53,8 @@ def pytest_configure(config):
         )
     for name, needed in MARKS.items():
         config.addinivalue_line("markers", f"{name}: needs {needed}")
+    config.addinivalue_line("markers", "gpu_too: worth a run in GPU mode beside that in CPU mode")
+    config.addinivalue_line("markers", "alone: times, or fills memory: has the GPU to itself")
     unknown = required() - set(MARKS)
     if unknown:
         raise pytest.UsageError(

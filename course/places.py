@@ -63,17 +63,24 @@ def _is_inside(folder: Path) -> bool:
         return False
 
 
+def other_kernels() -> str | None:
+    """Where `import kernels` leads if it is not to the course's kernels: another project's folder,
+    or "nowhere". None where it finds the course's."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("kernels")
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    if any((Path(folder) / "vector_add.py").is_file() for folder in folders):
+        return None
+    return folders[0] if folders else "nowhere"
+
+
 def refuse_other_kernels() -> None:
     """Raise CourseError where `import kernels` finds another project's package.
 
     For functions of the course that import its kernels by themselves.
     """
-    import importlib.util
-
-    spec = importlib.util.find_spec("kernels")
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    if not any((Path(folder) / "vector_add.py").is_file() for folder in folders):
-        where = folders[0] if folders else "nowhere"
+    if where := other_kernels():
         raise CourseError(
             f"`import kernels` finds {where} and not the course's kernels: run this in"
             f" {home()}, the folder that `course lab` makes."

@@ -1194,8 +1194,8 @@ display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 31_000)))
 # FlashAttention-3's answer to two consumers that go in step.
 #
 # **On other GPUs.** The picture is an H200's. Proton's scopes work in any Gluon kernel, so on your
-# own GPU you can see your own warps; `make record` makes this picture on a GPU of compute capability
-# 9.0.
+# own GPU you can see your own warps; on one of compute capability 9.0,
+# `course record attention_timeline` records them anew for this picture.
 
 # %% [markdown]
 # ## Which tile next

@@ -6,6 +6,7 @@ from course.errors import CourseError
 from course.gpus.recorded import Recorded
 
 from .result import FOLDER
+from .timed_code import has_changed
 
 FILE = FOLDER / "observed" / "attention_power.json"
 
@@ -33,13 +34,17 @@ class AttentionPower(Recorded):
     """Attention without a mask, in float16, on random numbers. Prints as a table."""
 
     source_hash: str
-    """Of the kernel that was run; see `course.benching.record.source_hash`."""
+    """Of the kernel that was run; see `course.benching.source_hash`."""
     head_dim: int
     length: int
     """Queries, and keys."""
     heads: int
     """Of all batches."""
     loads: dict[str, Load]
+
+    @property
+    def outdated(self) -> bool:
+        return self.recorded and has_changed("attention_power", self.source_hash)
 
     def __str__(self) -> str:
         rows = {

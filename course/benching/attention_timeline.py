@@ -14,6 +14,7 @@ from course.errors import CourseError
 from course.gpus.recorded import Recorded
 
 from .result import FOLDER
+from .timed_code import has_changed
 
 FILE = FOLDER / "observed" / "attention_timeline.json"
 
@@ -94,9 +95,13 @@ class AttentionTimeline(Recorded):
     """
 
     source_hash: str
-    """Of the kernels that were run; see `course.benching.record.source_hash`."""
+    """Of the kernels that were run; see `course.benching.source_hash`."""
     states: tuple[str, ...]
     launches: dict[str, Launch]
+
+    @property
+    def outdated(self) -> bool:
+        return self.recorded and has_changed("attention_timeline", self.source_hash)
 
     def to_json(self) -> str:
         """JSON with a line for each warp."""
@@ -230,6 +235,8 @@ class LaunchTimeline:
         rows.append(f"{self.softmax_under_products:.0%} of the softmax runs under a product.")
         clocks = f"{launch.scoped_us:.1f} us where its warps read clocks"
         rows.append(f"The kernel takes {launch.plain_us:.1f} us, and {clocks}.")
+        if self.record.outdated:
+            rows.append(self.record.source)
         return "\n".join(rows)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from course.errors import CourseError
 from course.gpus.recorded import Recorded
 
+from .timed_code import has_changed
+
 FOLDER = Path(__file__).parent / "recorded"
 
 
@@ -63,6 +65,10 @@ class Speeds(Recorded):
     """Microseconds the CPU spends on a call, by function; and named first calls, which compile."""
     source_hash: str = ""
     """`code_hash` of the operation's functions."""
+
+    @property
+    def outdated(self) -> bool:
+        return self.recorded and has_changed(self.name, self.source_hash)
 
     @property
     def unit(self) -> str:

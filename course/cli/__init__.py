@@ -258,14 +258,28 @@ def recorded(names: Names = None) -> None:
         print(records.recorded(name), end="\n\n")
 
 
-@app.command()
-def record(names: Names = None, out: Folder = None) -> None:
-    """On a GPU: verify and time operations, and write the results that the lessons show as
-    recorded."""
-    from course.benching.record import record_all
+RECORDS = "Operations, studies or others, as softmax or launches; by default what is outdated."
 
-    for path in record_all(names or [], out):
-        print(path)
+
+@app.command()
+def record(
+    names: Annotated[list[str] | None, typer.Argument(help=RECORDS)] = None,
+    out: Folder = None,
+    everything: Annotated[bool, option("Record what is up to date too.", "--all")] = False,
+    check: Annotated[
+        bool, option("Measure nothing; exit 1 where a record is outdated.", "--check")
+    ] = False,
+) -> None:
+    """On a GPU: measure anew what the lessons show as recorded and is outdated. Called again, it
+    goes on where it stopped."""
+    from course.benching import record as recording
+
+    if check:
+        problems = recording.debts()
+        print("\n".join(problems) or "No record is outdated.")
+    else:
+        problems = recording.record(names or [], out, everything)
+    raise typer.Exit(1 if problems else 0)
 
 
 @app.command()

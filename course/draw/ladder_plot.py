@@ -80,8 +80,7 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, frameon=False)
-    how = "recorded" if result.recorded else "measured now"
-    head = f"{result.name} at {result.x_name} {x:,}, {how} on {result.machine.gpu}"
+    head = f"{result.name} at {result.x_name} {x:,}, {result.origin(result.machine.gpu)}"
     axes.set_title(head, fontsize=9.5)
     roofs = f"The L2 roof is {l2:.2f} TB/s" + (
         f", that of the tensor cores {peak:,.0f} TFLOP/s (published)" if peak else ""

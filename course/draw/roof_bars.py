@@ -56,8 +56,7 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
         words = legend_text(name, style)
         label(axes, -longest * 0.01, -row + 0.5, words, ha="right", fontsize=9)
         sentences.append(f"{name} takes {text}")
-    how = "recorded" if result.recorded else "measured now"
-    head = f"{result.name} at {result.x_name} {x:,}, {how} on {result.machine.gpu}"
+    head = f"{result.name} at {result.x_name} {x:,}, {result.origin(result.machine.gpu)}"
     axes.set_title(f"{head}; the copy roof is {result.copy_tb_s:.2f} TB/s", fontsize=9.5)
     below = "full: as long as a copy of the same bytes takes; gray: all that is longer"
     label(axes, longest * (1 + ROOM) / 2, 0.75 - len(names), below, color=DARK)

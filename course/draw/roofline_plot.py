@@ -83,6 +83,9 @@ def roofline(
         draw_point(axes, point)
         sentences.append(f"{point.name}: {point.per_byte:.3g} operations per byte asked of the "
                          f"L2 cache, {point.speed:.0f} TFLOP/s.")  # fmt: skip
+    if ladder is not None and ladder.outdated:
+        axes.set_title(f"{ladder.name}: {ladder.origin(ladder.machine.gpu)}", fontsize=9.5)
+        sentences.append(ladder.source)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value >= 1 else _half(value))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     beside = "◇ and timed versions: " if points else "◇ "

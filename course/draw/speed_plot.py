@@ -82,9 +82,8 @@ def speeds(
     most = max(1, min(5, LEGEND // (max(map(len, labels)) + 8)))
     columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # rows of equal length
     figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5, frameon=False)
-    how = "recorded" if result.recorded else "measured now"
     gpu, _, versions = str(result.machine).partition(", ")
-    axes.set_title(f"{result.name}: {how} on {gpu}\n{versions}", fontsize=9)
+    axes.set_title(f"{result.name}: {result.origin(gpu)}\n{versions}", fontsize=9)
     dotted = f" Dotted: {_own_text(own, result.unit)}." if own else ""
     return Picture.of(figure, _alt(result, names, relative_to) + dotted)
 
@@ -185,8 +184,7 @@ def _at(result: Speeds, xs: list[int]) -> Speeds:
 
 
 def _alt(result: Speeds, names: list[str], relative_to: str | None) -> str:
-    kind = "recorded" if result.recorded else "measured now"
-    where = f"over {result.x_name} ({kind} on {result.machine})"
+    where = f"over {result.x_name} ({result.origin(result.machine)})"
     if relative_to:
         spans = []
         for name in names:

@@ -84,10 +84,10 @@ def timeline(
         handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False
     )
     record = launch.record
-    how = "recorded" if record.recorded else "measured now"
+    origin = record.origin(record.machine.gpu)
     settings = f"D = {launch.launch.head_dim}, {launch.launch.length:,} keys"
     axes.set_title(
-        f"{launch.name}, {settings}: one multiprocessor, {how} on {record.machine.gpu}",
+        f"{launch.name}, {settings}: one multiprocessor, {origin}",
         fontsize=9.5, loc="left",
     )  # fmt: skip
     figure = axes.get_figure(root=True)
@@ -126,8 +126,9 @@ def _words(launch: "LaunchTimeline", first: int, last: int) -> str:
     for role, shares in launch.shares.items():
         parts = [f"{state} {share:.0%}" for state, share in shares.items() if share >= 0.005]
         spent.append(f"{role}: {', '.join(parts)}")
+    source = f" {launch.record.source}" if launch.record.outdated else ""
     return (
         f"The warps of {launch.name!r} in time, cycles {first:,} to {last:,} of {launch.cycles:,}. "
         f"Shares of the time by role: {'; '.join(spent)}. No warp has a product under way for "
-        f"{launch.without_product:.0%} of the time."
+        f"{launch.without_product:.0%} of the time.{source}"
     )

@@ -10,6 +10,9 @@ import msgspec
 
 from course import pins
 
+EARLIER = "measured on an earlier form of this kernel"
+"""What everything says that shows a record whose kernel has changed since."""
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -40,9 +43,20 @@ class Recorded:
     """Whether it was read from a file, and not measured just now. JSON does not keep it."""
 
     @property
+    def outdated(self) -> bool:
+        """Whether it is known that a kernel's code has changed since this was recorded."""
+        return False
+
+    @property
     def source(self) -> str:
-        """When and where it was measured, as a sentence."""
-        return f"{'Recorded' if self.recorded else 'Measured now'} on {self.machine}."
+        """When, where and on which code it was measured, as a sentence."""
+        text = self.origin(self.machine)
+        return f"{text[0].upper()}{text[1:]}."
+
+    def origin(self, where: object) -> str:
+        """The same as a clause. where: the machine, or what of it is to be said."""
+        how = "recorded" if self.recorded else "measured now"
+        return f"{how} on {where}" + (f"; {EARLIER}" if self.outdated else "")
 
     def __repr__(self) -> str:  # dataclasses with repr=False are shown as they print
         return str(self)

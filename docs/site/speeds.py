@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 
 from course.benching.result import Speeds, Timing
+from course.gpus.recorded import EARLIER
 
 WIDTH, HEIGHT = 720, 320
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 32, 48
@@ -22,8 +23,8 @@ HEAD = """# Recorded speeds
 
 What `make record` measured on a GPU: medians, with the L2 cache emptied before each call. The
 lessons take their numbers from here, and `recorded("NAME")` gives you the same in a notebook. Each
-plot names the machine, the versions and the date. Your own GPU will differ: `course bench` measures
-it.
+plot names the machine, the versions and the date, and says where a kernel has changed since. Your
+own GPU will differ: `course bench` measures it.
 """
 
 
@@ -118,6 +119,8 @@ def plot(speeds: Speeds) -> str:
         line = f'<path class="line" d="{_path(points)}"/>'
         marks = "".join(_mark(rank, x, y) for x, y in points)
         parts.append(f'<g class="series-{rank % MARKS}">{band}{line}{marks}</g>')
+    if speeds.outdated:
+        parts.append(_text(WIDTH - RIGHT, TOP - 14, EARLIER, "end"))
     label = html.escape(described(speeds))
     inside = "".join(parts)
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{inside}</svg>'
@@ -141,7 +144,8 @@ def described(speeds: Speeds) -> str:
             f"{name} at most {best.speed:.{digits}f} {speeds.unit} at {speeds.x_name} {best.x:,}"
         )
     roof = f"; the copy roof is {speeds.copy_tb_s:.2f} TB/s" if speeds.unit == "TB/s" else ""
-    return f"Speed over {speeds.x_name}{roof}: {'; '.join(tops)}."
+    earlier = f", {EARLIER}" if speeds.outdated else ""
+    return f"Speed over {speeds.x_name}{earlier}{roof}: {'; '.join(tops)}."
 
 
 def _step(most: float) -> float:

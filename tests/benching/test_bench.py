@@ -25,8 +25,7 @@ needs_cpu_mode = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: about refu
     [
         lambda: bench(add, like="vector_add"),
         lambda: bench(add, [torch.add], make=lambda n: (), sizes=[1], bytes=lambda: 1),
-        lambda: record.record(operation("vector_add")),
-        lambda: record.record_all([]),
+        lambda: record.record([]),
     ],
 )
 def test_without_a_gpu_it_points_to_what_was_recorded(call):
@@ -42,30 +41,12 @@ def test_sizes_without_inputs_or_bytes_are_a_sentence(monkeypatch):
 
 
 def test_a_wrong_operation_is_not_recorded(monkeypatch):
-    monkeypatch.setattr(record, "require_gpu", lambda name=None: None)
     monkeypatch.setattr(record, "run_study", lambda *_: pytest.fail("it was timed all the same"))
     right = operation("vector_add")
     wrong = replace(right, ladder={"wrong": lambda x, y: x - y}, cases=right.cases[:2])
-    with pytest.raises(CourseError, match="Nothing was recorded, since a version is wrong"):
-        record.record(wrong)
-
-
-def test_a_study_is_written_before_the_next_is_measured(monkeypatch, tmp_path):
-    timings = (Timing("f", 1, 1, 1.0, 1.0, 1.0),)
-
-    def run(study, *_):
-        if study.name == "second":
-            raise TimeoutError
-        return Speeds(study.name, "elements", timings, 4.0, {}, machine=MACHINE)
-
-    first, second = (replace(a_study([1]), name=name) for name in ("first", "second"))
-    two = replace(operation("vector_add"), ladder={}, studies=(first, second))
-    monkeypatch.setattr(record, "require_gpu", lambda name=None: None)
-    monkeypatch.setattr(record, "run_study", run)
-    monkeypatch.setattr(record, "operation", lambda name: two)
-    with pytest.raises(TimeoutError):
-        record.record_all(["two"], tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["first.json"]
+    for _, measure in record._measures(wrong):
+        with pytest.raises(CourseError, match="Nothing was recorded, since a version is wrong"):
+            measure()
 
 
 def test_a_call_that_takes_the_gpu_long_is_launched_fewer_times(monkeypatch):

@@ -8,6 +8,8 @@ from course import MODE, observed
 from course.benching.gpu_experiments import PROGRAMS, SHOWN, Observed, observe
 from course.errors import CourseError
 
+pytestmark = pytest.mark.gpu_too
+
 
 def test_races_and_orders_of_programs_differ_from_the_interpreters():
     seen = observed()

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from course.benching.record import source_hash
-from course.benching.record.source_hash import code_hash
+from course.benching import source_hash
+from course.benching.source_hash import code_hash
 
 CODE = """
 LIMIT = 4
@@ -80,7 +80,7 @@ def package(tmp_path, monkeypatch):
             text = textwrap.dedent(content).replace("PACKAGE", package)
             (tmp_path / package / f"{name}.py").write_text(text)
         importlib.invalidate_caches()
-        return code_hash([importlib.import_module(f"{package}.main").work])
+        return code_hash([f"{package}.main.work"])
 
     return hash_of
 

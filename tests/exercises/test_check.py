@@ -27,6 +27,8 @@ from course.isolate.pool import stop_workers
 from kernels.bias_gelu import bias_gelu
 from tests.support.processes import computed_s, python_path, run
 
+pytestmark = pytest.mark.gpu_too
+
 cpu_mode = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: on a GPU more can be told")
 
 

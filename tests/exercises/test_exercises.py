@@ -16,6 +16,8 @@ from course.lessons.source import EXERCISE, lesson_sources, solved, stub
 from course.lessons.statements import statements
 from tests.support.lesson import script_of
 
+pytestmark = pytest.mark.gpu_too
+
 PRELUDE = (
     "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n"
     "from triton.tools.tensor_descriptor import TensorDescriptor\n"

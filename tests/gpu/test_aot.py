@@ -217,6 +217,7 @@ def test_code_for_another_gpu_is_an_error(folder):
     torch.cuda.synchronize()
 
 
+@pytest.mark.alone
 def test_a_launch_costs_less_than_the_jits():
     costs = measure_launches()
     print(costs)  # for whoever runs this with -s

@@ -10,7 +10,7 @@ from course import bench, draw, gpu_facts
 from course.gpus.timing import times_ms
 from kernels.vector_add import add
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 
 def inputs(n):

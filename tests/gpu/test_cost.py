@@ -14,6 +14,7 @@ def vectors(n):
     return [torch.randn(n, device="cuda") for _ in range(2)] + [torch.zeros(n, device="cuda")]
 
 
+@pytest.mark.alone
 def test_the_measured_time_stands_beside_the_least():
     try:
         gpu_of(torch.cuda.get_device_name())

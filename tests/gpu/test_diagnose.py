@@ -8,7 +8,7 @@ from course.gpus.peaks import gpu_of
 from tests.diagnosing.kernels_gluon import copy_kernel
 from tests.support import trace_kernels as kernels
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 
 @pytest.fixture(autouse=True)

@@ -113,6 +113,7 @@ def test_the_same_call_gives_the_same_bits(causal, head_dim):
         assert torch.equal(flash_attention(q, k, v, causal=causal), first)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("head_dim", [64, 128])
 def test_more_elements_than_32_bits_count(head_dim):
     needs_free_gib(20)  # q in float32 first and then in float16, and the output

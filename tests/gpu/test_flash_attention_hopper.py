@@ -175,6 +175,7 @@ def test_nan_stays_in_its_head(head_dim):
     run("nan_stays", head_dim)
 
 
+@pytest.mark.alone
 def test_more_elements_than_32_bits_count():
     from tests.support.devices import needs_free_gib
 

@@ -97,6 +97,7 @@ def test_more_columns_of_float32_than_a_grid_has_blocks_of():
     assert error(matmul(a, b)[:, -100:], a, b[:, -100:]) <= 1.5e-3
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_more_elements_than_32_bits_count(launcher):
     needs_free_gib(16)  # a, c and their copies; what was before is freed late

@@ -12,7 +12,7 @@ from course.gpus.own_gpu import measure_own_gpu, own_gpu
 from course.gpus.peaks import gpu_of
 from tests.support import trace_kernels as kernels
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 NAME = torch.cuda.get_device_name() if course.MODE.gpu else ""
 

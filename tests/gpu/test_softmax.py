@@ -63,6 +63,7 @@ def test_streams_of_waiting_programs_end():
     assert all(torch.equal(result, expected) for result in results)
 
 
+@pytest.mark.alone
 def test_more_elements_than_32_bits_count():
     needs_free_gib(9)  # x and its softmax
     x = torch.randn(2**31 // 32_768 + 3, 32_768, device="cuda", dtype=torch.bfloat16)

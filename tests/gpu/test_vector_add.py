@@ -27,6 +27,7 @@ def test_every_dtype_agrees_with_torch_to_the_bit(dtype):
     assert torch.equal(add(x, y), x + y)
 
 
+@pytest.mark.alone
 def test_more_elements_than_32_bits_count():
     n = 2**31 + 3_001
     needs_free_gib(10.5)  # x, y, and a sum of each

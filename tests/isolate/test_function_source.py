@@ -63,6 +63,7 @@ def there_and_back(function):
     return msgspec.msgpack.decode(msgspec.msgpack.encode(source_of(function)), type=Source)
 
 
+@pytest.mark.gpu_too
 def test_what_is_used_goes_along_and_gives_the_same(cell):
     launch = there_and_back(cell.launch).load()
     assert launch(torch.tensor([5.0], device=course.DEVICE)).item() == 13.0

@@ -12,6 +12,8 @@ from kernels.bias_gelu import bias_gelu, bias_gelu_v1
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.gpu_too
+
 LAUNCHERS = [bias_gelu_v1, bias_gelu]
 
 
@@ -52,6 +54,7 @@ def test_strided_inputs():
         torch.testing.assert_close(bias_gelu(view, part), gelu(view + part))
 
 
+@pytest.mark.alone
 def test_columns_further_apart_than_32_bits_count():
     needs_free_gib(5)
     storage = torch.empty(

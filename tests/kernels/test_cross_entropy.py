@@ -22,6 +22,8 @@ from kernels.cross_entropy import (
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.gpu_too
+
 LAUNCHERS = [cross_entropy_v1, cross_entropy_v2, cross_entropy_v3, cross_entropy]
 WIDTHS = [1, 2, 7, 100, 781, 1025, 4096, 4097, 9001]
 """Up to and beyond one block, and two."""
@@ -112,6 +114,7 @@ def test_any_strides_forwards_and_backwards():
         torch.testing.assert_close(d_x.double(), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_rows_further_apart_than_32_bits_count(launcher):
     needs_free_gib(5)

@@ -28,6 +28,8 @@ from tests.support.devices import dtypes_of, lacking, needs, needs_free_gib
 from tests.support.processes import PATIENCE_S
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.gpu_too
+
 LADDER = [
     flash_attention_v1,
     flash_attention_v2,
@@ -198,6 +200,7 @@ def test_what_specialized_warps_do_not_take_is_a_sentence(x):
         flash_attention_v5(x, x, x)
 
 
+@pytest.mark.alone
 @pytest.mark.gpu  # gigabytes, and the interpreter is slow
 def test_rows_further_apart_than_32_bits_count():
     needs_free_gib(5)

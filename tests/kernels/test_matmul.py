@@ -15,6 +15,8 @@ from kernels.matmul_settings import LARGE, PLANS, SMALL, TILES, row_of
 from tests.support.devices import lacking, needs, needs_free_gib, needs_shared_kib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.gpu_too
+
 LADDER = operation("matmul").ladder
 LAUNCHERS = (matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5, matmul)
 DESCRIBING = (matmul_v4, matmul_v5)
@@ -109,6 +111,7 @@ def test_any_strides(launcher):
             assert close(launcher(ours, theirs), ours, theirs)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_rows_and_steps_further_apart_than_32_bits_count(launcher):
     needs_free_gib(5)

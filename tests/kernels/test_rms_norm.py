@@ -31,6 +31,8 @@ from kernels.rms_norm_launch import DTYPES
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.gpu_too
+
 LAUNCHERS = [rms_norm_v1, rms_norm_v2, rms_norm_v3, rms_norm_v4, rms_norm_v5, rms_norm]
 BACKWARD = [rms_norm_backward_v1, rms_norm_backward_v2, rms_norm_backward]
 WIDTHS = [1, 2, 7, 100, 781, 1024, 1025]
@@ -126,6 +128,7 @@ def test_any_strides_forwards_and_backwards(name):
             torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_rows_further_apart_than_32_bits_count(launcher):
     needs_free_gib(5)

@@ -14,6 +14,8 @@ from kernels.softmax import PLANS, softmax, softmax_plan
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.gpu_too
+
 LADDER = operation("softmax").ladder
 LAUNCHERS = list(LADDER.values())
 
@@ -88,6 +90,7 @@ def test_strided_inputs():
         torch.testing.assert_close(softmax(view), torch.softmax(view, -1))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_rows_further_apart_than_32_bits_count(launcher):
     needs_free_gib(5)

@@ -10,6 +10,8 @@ from kernels import transpose as module
 from kernels.transpose import transpose, transpose_v1
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.gpu_too
+
 LAUNCHERS = [transpose_v1, transpose]
 
 

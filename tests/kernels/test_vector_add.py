@@ -9,6 +9,8 @@ from course.verifying.api import verify
 from kernels.vector_add import DTYPES, add, add_v1, add_v2
 from tests.support.refusals import assert_each_is_refused
 
+pytestmark = pytest.mark.gpu_too
+
 LAUNCHERS = [add_v1, add_v2, add]
 
 

@@ -119,6 +119,7 @@ def backward(
 '''
 
 
+@pytest.mark.gpu_too
 def test_the_parts_that_the_exercises_ask_for_make_an_operator(parts):
     operator = parts.make_operator("lesson08::rms_norm", parts.forward, parts.backward)
     x, weight, d_out = (

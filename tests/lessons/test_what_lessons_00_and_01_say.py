@@ -15,6 +15,8 @@ from course.lessons.source import ROOT, SOLUTIONS, lesson_sources, solved
 from kernels.vector_add import add_kernel_v2
 from tests.support.launchers import elementwise
 
+pytestmark = pytest.mark.gpu_too
+
 cpu_mode = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: it is said of the interpreter")
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from course.benching import record as recording
 from course.display.picture import Picture
 from course.display.widget import write_page
 from course.errors import CourseError
@@ -30,9 +29,7 @@ def writes_a_picture(path):
     Picture(LONG.encode(), "a picture", 100).save(path)
 
 
-@pytest.mark.parametrize(
-    "write", [write_whole, write_page, recording._write, lambda path, _: writes_a_picture(path)]
-)
+@pytest.mark.parametrize("write", [write_whole, write_page, lambda path, _: writes_a_picture(path)])
 def test_where_there_is_no_room_the_old_file_stays_and_the_error_says_what_to_do(tmp_path, write):
     path = tmp_path / "file"
     path.write_text("the old one")

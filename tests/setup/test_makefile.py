@@ -1,34 +1,41 @@
-"""`make test-gpu` in parts is all of it."""
+"""The Makefile's targets for a GPU, as `make -n` shows them."""
 
 import os
-import re
-from pathlib import Path
 
-from tests.support.processes import ROOT, run
+import pytest
 
-
-def files(pattern: str) -> set[Path]:
-    """The test files and notebooks under what a shell makes of `pattern`."""
-    found = [path for word in pattern.split() for path in ROOT.glob(word)]
-    inside = [
-        [path] if path.is_file() else [*path.rglob("test_*.py"), *path.glob("*.ipynb")]
-        for path in found
-    ]
-    return {path for paths in inside for path in paths}
+from tests.support.processes import run
 
 
-def test_the_parts_that_the_makefile_lists_are_all_tests_and_share_none():
-    text = (ROOT / "Makefile").read_text()
-    (comment,) = re.findall(r"((?:^#.*\n)+)^test-gpu:", text, re.MULTILINE)
-    parts = [
-        files(quoted or plain) for quoted, plain in re.findall(r'PART=(?:"([^"]+)"|(\S+))', comment)
-    ]
-    assert len(parts) > 1 and all(parts)
-    assert set.union(*parts) == files("tests notebooks")
-    assert sum(map(len, parts)) == len(set.union(*parts))
+@pytest.fixture(scope="module")
+def commands():
+    """The commands of `make TARGET …`, which are not run."""
+
+    def commands(*words):
+        environ = {**os.environ, "MAKEFLAGS": ""}
+        return run("make", "-n", "--no-print-directory", *words, env=environ).stdout
+
+    return commands
 
 
-def test_a_part_takes_the_place_of_all():
-    environ = {**os.environ, "MAKEFLAGS": ""}
-    made = run("make", "-n", "test-gpu", "PART=tests/gpu notebooks/00*", env=environ)
-    assert "-m pytest tests/gpu notebooks/00*" in made.stdout
+def test_a_gpu_runs_what_is_marked_side_by_side_and_then_what_needs_it_alone(commands):
+    made = commands("test-gpu", "JOBS=16", "PART=tests/gpu notebooks/00*", "TEST=-x")
+    first, second = made.split("-m pytest ")[1:]
+    assert first.startswith(
+        '--going-on -n 16 --dist loadgroup -m "(gpu or gpu_too) and not alone"'
+        " tests/gpu notebooks/00* -x"
+    )
+    assert second.startswith("--going-on -m alone tests/gpu notebooks/00* -x")
+
+
+def test_no_other_target_leaves_out_what_has_passed(commands):
+    assert "--going-on" not in commands("test", "test-triton-3.8.0", "release-check")
+
+
+def test_the_debts_to_a_gpu_are_its_tests_and_then_its_records(commands):
+    made = commands("gpu-debts")
+    assert 0 < made.index("--going-on") < made.index("-m course record\n")
+
+
+def test_a_release_fails_where_a_record_is_outdated(commands):
+    assert "-m course record --check\n" in commands("release-check")

@@ -18,6 +18,17 @@ LEAST_S = 600
 """How long a session that lives is waited for at least."""
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "xdist_group(name): stay together; for xdist")
+
+
+def pytest_itemcollected(item):
+    """A notebook runs on a GPU too, in one session: its cells stay in one process of xdist."""
+    if item.path.suffix == ".ipynb":
+        item.add_marker(pytest.mark.gpu_too)
+        item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
 class SessionDiedError(Exception):
     """The notebook's process ended while a cell ran."""
 

@@ -269,6 +269,7 @@ def test_every_gpu_has_roofs(name):
     assert counted.resources.target == counted.gpu.target
 
 
+@pytest.mark.gpu_too
 def test_by_default_it_is_counted_for_this_machines_gpu():
     name = torch.cuda.get_device_name() if course.MODE.gpu else "H200"
     args = kernels.add_kernel, (1,), floats(64), floats(64), floats(64), 64

@@ -9,6 +9,8 @@ from course.errors import CourseError
 from course.verifying.guarded_memory import GuardedAllocations, guarded, is_poison
 from course.verifying.inputs import LAYOUTS, Case, Input, heads, matrix_pairs, vectors
 
+pytestmark = pytest.mark.gpu_too
+
 DTYPES = [
     torch.float16,
     torch.bfloat16,

@@ -14,6 +14,8 @@ from course.verifying.inputs import Case, Input, vectors
 from course.verifying.summands import Summands
 from tests.support.launchers import elementwise
 
+pytestmark = pytest.mark.gpu_too
+
 SMALL = [case for case in vectors(3) if case.elements <= 4096]
 FLOATS = [case for case in SMALL if case.dtype == "float32"]
 

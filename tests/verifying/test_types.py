@@ -10,6 +10,8 @@ from course.errors import CourseError
 from course.verifying.api import verify
 from course.verifying.inputs import Case, Input
 
+pytestmark = pytest.mark.gpu_too
+
 TRUTHS, EIGHTHS = Case((Input((300,), torch.bool),)), torch.float8_e4m3fn
 
 

@@ -16,6 +16,8 @@ from course.verifying.inputs import Case, Input, vectors
 from kernels.vector_add import add, add_kernel
 from tests.support.launchers import elementwise
 
+pytestmark = pytest.mark.gpu_too
+
 SMALL = [
     case for case in vectors(2, dtypes=(torch.float32, torch.float16)) if case.elements <= 4096
 ]

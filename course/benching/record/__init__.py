@@ -1,19 +1,27 @@
 """`make record`: verify, time and write down, on a GPU, what the lessons show as recorded."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import get_type_hints
 
+import torch
+
+from course import MODE, pins
 from course.benching import result
 from course.benching.api import require_gpu
-from course.benching.benchmarks import Operation, operation, operation_names
+from course.benching.benchmarks import Operation, Study, operation, operation_names
 from course.benching.gpu_experiments import observe
 from course.benching.launch_costs import measure_launches
 from course.benching.result import Speeds
 from course.benching.run_study import run_study
+from course.benching.source_hash import code_hash
+from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.files import write_whole
 from course.gpus import measured
-from course.gpus.recorded import Recorded
+from course.gpus.recorded import EARLIER, Recorded
 from course.verifying.api import verify
 
 from . import (
@@ -24,69 +32,143 @@ from . import (
     ncu_counters,
     step_profile,
 )
-from .source_hash import code_hash
 
 OBSERVED: dict[str, Callable[[], Recorded]] = {
-    "attention_power.json": attention_power.measure,
-    "attention_timeline.json": attention_timeline.measure,
-    "programs.json": observe,
-    "sectors.json": ncu_counters.compare,
-    "launches.json": measure_launches,
-    "ncu.json": kernel_metrics.measure,
-    "profile.json": step_profile.measure,
-    "reports.json": gpu_reports.measure,
+    "attention_power": attention_power.measure,
+    "attention_timeline": attention_timeline.measure,
+    "programs": observe,
+    "sectors": ncu_counters.compare,
+    "launches": measure_launches,
+    "ncu": kernel_metrics.measure,
+    "profile": step_profile.measure,
+    "reports": gpu_reports.measure,
 }
-"""File -> what measures it. What a machine cannot measure is said, and stays as it was."""
+"""Name -> what measures it. What a machine cannot measure is said, and stays as it was."""
+GPU = "gpu"
+"""The name of the GPU's own facts."""
 
 
-def record(operation: Operation) -> Iterator[Speeds]:
-    """Verify every version of an operation; then run study after study, with the hash of its code.
+@dataclass(frozen=True)
+class Entry:
+    """One file of what is recorded."""
 
-    A study runs when it is asked for. Raises CourseError in CPU mode, and where the operation is
-    wrong: then nothing is timed.
-    """
-    require_gpu(operation.name)
-    for version in operation.ladder.values():
-        verified = verify(
-            version, operation.reference, operation.cases, absolute=operation.absolute
+    name: str
+    group: str
+    """The operation that a study belongs to; else the name again."""
+    path: Path
+    measure: Callable[[], Recorded]
+    study: Study | None = None
+
+    def debt(self) -> str | None:
+        """Why it is to be recorded anew, behind its name; None where it need not be."""
+        if not self.path.is_file():
+            return "is not recorded"
+        record = self._kind.from_json(self.path.read_text())
+        if record.outdated:
+            return f"was {EARLIER}"
+        if isinstance(record, Speeds) and self.study and not _covers(record, self.study):
+            return "was recorded with other series or sizes than its study has"
+        ran, pinned = (
+            (record.machine.triton, record.machine.pinned_torch),
+            (pins.TRITON, pins.TORCH),
         )
+        if ran != pinned:
+            return "was recorded before the course pinned Triton {} and PyTorch {}".format(*pinned)
+        return None
+
+    @property
+    def _kind(self) -> type[Recorded]:
+        kind = Speeds if self.study else get_type_hints(self.measure)["return"]
+        assert issubclass(kind, Recorded)
+        return kind
+
+
+def _covers(record: Speeds, study: Study) -> bool:
+    """Whether a record has the series of a study, and the first of them at every size."""
+    first = [timing.x for timing in record.of(record.series[0])]
+    return (record.series, first) == (list(study.series), list(study.xs))
+
+
+def entries(folder: Path | None = None) -> list[Entry]:
+    """All that is recorded, in the order in which it is measured.
+
+    folder: where the files are, in place of the course's own folders.
+    """
+    speeds_folder = folder or result.FOLDER
+    gpu = torch.cuda.get_device_name() if MODE.gpu else measured.SHOWN_WITHOUT_GPU
+    facts = (folder / "gpus" if folder else measured.FOLDER) / measured.file_name(gpu)
+    studies = [
+        Entry(study.name, owner.name, speeds_folder / f"{study.name}.json", measure, study)
+        for owner in map(operation, operation_names())
+        for study, measure in _measures(owner)
+    ]
+    observed = [
+        Entry(name, name, speeds_folder / "observed" / f"{name}.json", measure)
+        for name, measure in OBSERVED.items()
+    ]
+    return [*studies, Entry(GPU, GPU, facts, measured.measure_gpu), *observed]
+
+
+def _measures(owner: Operation) -> Iterator[tuple[Study, Callable[[], Speeds]]]:
+    """What times each study of an operation, whose versions are all verified before the first."""
+    mistake = cache(partial(_mistake, owner))
+
+    def measure(study: Study) -> Speeds:
+        if sentence := mistake():
+            raise CourseError(f"Nothing was recorded, since a version is wrong. {sentence}")
+        return run_study(study, code_hash(TIMED[owner.name]), owner.first_call)
+
+    for study in owner.studies:
+        yield study, partial(measure, study)
+
+
+def _mistake(owner: Operation) -> str | None:
+    """What `verify` says of the first version that is wrong; None where all are right."""
+    for version in owner.ladder.values():
+        verified = verify(version, owner.reference, owner.cases, absolute=owner.absolute)
         if not verified.right:
-            raise CourseError(f"Nothing was recorded, since a version is wrong. {verified}")
-    source_hash = code_hash(operation.ladder.values())
-    return (run_study(study, source_hash, operation.first_call) for study in operation.studies)
+            return str(verified)
+    return None
 
 
-def record_all(names: list[str], folder: Path | None = None) -> list[Path]:
-    """Record operations, the GPU's facts and what its programs did; return the files.
+def debts() -> list[str]:
+    """What is to be recorded anew on a GPU, a sentence each, with the command that does so."""
+    reasons = ((entry.name, entry.debt()) for entry in entries())
+    return [f"{name} {why}: `course record {name}` on a GPU" for name, why in reasons if why]
 
-    Each study is written as soon as it is measured, so that a run cut short keeps those before.
-    names: all operations where none is named. folder: where to write in place of the course's own
-    folders.
 
-    Raises CourseError in CPU mode, and where an operation is not right.
+def record(names: Sequence[str], folder: Path | None = None, everything: bool = False) -> list[str]:
+    """Measure and write down, on a GPU, what is missing or outdated; return what failed, a sentence
+    each.
+
+    Each file is written as soon as it is measured, so that a run that was cut short goes on from
+    there. names: operations, studies and what OBSERVED names, to be recorded anew whether they are
+    outdated or not. folder: where to write in place of the course's own folders. everything: what
+    is up to date too.
+
+    Raises CourseError in CPU mode, and for a name that is not known.
     """
     require_gpu()
-    speeds_folder = folder or result.FOLDER
-    files = []
-    for name in names or operation_names():
-        for speeds in record(operation(name)):
-            print(speeds, end="\n\n")
-            files.append(_write(speeds_folder / f"{speeds.name}.json", speeds.to_json()))
-    facts = measured.measure_gpu()
-    print(facts)
-    facts_folder = folder / "gpus" if folder else measured.FOLDER
-    files.append(_write(facts_folder / measured.file_name(facts.machine.gpu), facts.to_json()))
-    for file, measure in OBSERVED.items():
+    all_of_it = entries(folder)
+    known = {name for entry in all_of_it for name in (entry.name, entry.group)}
+    if unknown := [name for name in names if name not in known]:
+        raise CourseError(
+            f"Nothing is recorded under {unknown[0]!r}: there is {', '.join(sorted(known))}."
+        )
+    due = [
+        entry
+        for entry in all_of_it
+        if everything or {entry.name, entry.group} & set(names) or (not names and entry.debt())
+    ]
+    print("To be measured:", ", ".join(entry.name for entry in due) or "nothing", flush=True)
+    failed = []
+    for entry in due:
         try:
-            observed = measure()
-        except CourseError as error:  # no right to a GPU's counters, or no C compiler
-            print(error)
+            measured_now = entry.measure()
+        except CourseError as error:  # a wrong version; or no right to a GPU's counters
+            failed.append(f"{entry.name}: {error}")
+            print(failed[-1], end="\n\n", flush=True)
             continue
-        print(observed)
-        files.append(_write(speeds_folder / "observed" / file, observed.to_json()))
-    return files
-
-
-def _write(path: Path, text: str) -> Path:
-    write_whole(path, text)
-    return path
+        write_whole(entry.path, measured_now.to_json())
+        print(measured_now, entry.path, sep="\n", end="\n\n", flush=True)
+    return failed

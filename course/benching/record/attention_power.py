@@ -1,19 +1,15 @@
 """The power of attention with large heads: Nsight Compute's counters, and the clock under load.
 
-    python -m course.benching.record.attention_power folder
-
-writes folder/attention_power.json; it needs `ncu`, the right to use the counters, and nvidia-smi.
-A card that reaches its power limit lowers its clock, so a kernel that takes fewer cycles may take
-no less time. The clock and the power are read while launches follow each other without a gap.
+It needs `ncu`, the right to use the counters, and nvidia-smi. A card that reaches its power limit
+lowers its clock, so a kernel that takes fewer cycles may take no less time. The clock and the power
+are read while launches follow each other without a gap.
 """
 
 import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from statistics import mean
 from typing import cast
 
@@ -22,18 +18,17 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from course.benching.api import require_gpu
-from course.benching.attention_power import FILE, AttentionPower, Load
+from course.benching.attention_power import AttentionPower, Load
+from course.benching.source_hash import code_hash
+from course.benching.timed_code import TIMED
 from course.errors import CourseError
-from course.files import write_whole
 from course.gpus.recorded import this_machine
 from course.gpus.turn import gpu_turn
 from kernels import flash_attention_hopper_launch as launching
-from kernels.flash_attention_hopper import attention_kernel
 from kernels.flash_attention_hopper_launch import flash_attention_hopper
 from kernels.flash_attention_hopper_settings import LARGE_HEADS
 
 from .nsight import counters
-from .source_hash import code_hash
 
 MODULE = "course.benching.record.attention_power"
 BATCH, HEADS, LENGTH, HEAD_DIM = 2, 8, 8192, 256
@@ -107,7 +102,7 @@ def measure() -> AttentionPower:
         )  # fmt: skip
     return AttentionPower(
         machine=this_machine(),
-        source_hash=code_hash([attention_kernel]),
+        source_hash=code_hash(TIMED["attention_power"]),
         head_dim=HEAD_DIM, length=LENGTH, heads=BATCH * HEADS,
         loads=loads,
     )  # fmt: skip
@@ -177,10 +172,5 @@ def _launch_all() -> None:
         torch.cuda.cudart().cudaProfilerStop()
 
 
-if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        result = measure()
-        print(result)
-        write_whole(Path(sys.argv[1]) / FILE.name, result.to_json())
-    else:
-        _launch_all()
+if __name__ == "__main__":  # under the profiler
+    _launch_all()

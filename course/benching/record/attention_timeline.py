@@ -1,9 +1,5 @@
 """Proton's intra-kernel records of attention for compute capability 9.0.
 
-    python -m course.benching.record.attention_timeline folder
-
-writes folder/attention_timeline.json.
-
 Each launch is traced in a process of its own: a copy of the kernels with scopes is compiled and run
 beside the kernels, and must give the same bits. Proton's trace has the spans of all programs; those
 of a few on one multiprocessor are kept. It gives cycles as if they were nanoseconds, and counts
@@ -26,16 +22,10 @@ import msgspec
 import torch
 
 from course.benching.api import require_gpu
-from course.benching.attention_timeline import (
-    FILE,
-    WARP_GROUP,
-    AttentionTimeline,
-    Launch,
-    Program,
-    Warp,
-)
+from course.benching.attention_timeline import WARP_GROUP, AttentionTimeline, Launch, Program, Warp
+from course.benching.source_hash import code_hash
+from course.benching.timed_code import TIMED
 from course.errors import CourseError
-from course.files import write_whole
 from course.gpus.recorded import this_machine
 from course.gpus.timing import times_ms
 from course.gpus.turn import gpu_turn
@@ -43,13 +33,10 @@ from course.isolate.commands import run_command
 from course.triton_internals.patching import patched
 from course.triton_internals.profile_buffer import one_profile_buffer
 from kernels import flash_attention_hopper_launch as launching
-from kernels.flash_attention_hopper import attention_kernel
 from kernels.flash_attention_hopper_settings import STEPS, HopperSettings
-from kernels.flash_attention_hopper_small import small_kernel
 from kernels.flash_attention_launch import prepare
 
 from .scopes import COPIES, STATES, write_scoped_kernels
-from .source_hash import code_hash
 
 MODULE = "course.benching.record.attention_timeline"
 MOST_S = 100
@@ -126,7 +113,7 @@ def measure() -> AttentionTimeline:
         raise CourseError("No launch of attention could be traced.")
     return AttentionTimeline(
         machine=this_machine(),
-        source_hash=code_hash([attention_kernel, small_kernel]),
+        source_hash=code_hash(TIMED["attention_timeline"]),
         states=NAMES,
         launches=launches,
     )
@@ -138,7 +125,7 @@ def _traced(queue: Path) -> Callable[[str], Launch | None]:
     def traced(name: str) -> Launch | None:
         folder = queue.parent / name.replace(" ", "_")
         folder.mkdir()
-        program = [sys.executable, "-m", MODULE, "--trace", name, str(folder)]
+        program = [sys.executable, "-m", MODULE, name, str(folder)]
         ended = run_command(["env", f"COURSE_GPU_QUEUE={queue}", *program], MOST_S)
         if ended.how != "finished":
             sentence = ended.sentence(f"The trace of {name!r}")
@@ -279,9 +266,4 @@ def _number(word: str, text: str) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--trace":
-        _trace(sys.argv[2], Path(sys.argv[3]))
-    else:
-        result = measure()
-        print(result)
-        write_whole(Path(sys.argv[1]) / FILE.name, result.to_json())
+    _trace(sys.argv[1], Path(sys.argv[2]))

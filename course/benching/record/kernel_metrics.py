@@ -1,14 +1,10 @@
 """Nsight Compute's metrics of a slow kernel and of those that it was mended to.
 
-    python -m course.benching.record.kernel_metrics folder
-
-writes folder/ncu.json; it needs `ncu` and the right to use the counters. The kernels are those of
+It needs `ncu` and the right to use the counters. The kernels are those of
 lesson 08, letter for letter.
 """
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -16,9 +12,8 @@ import triton
 import triton.language as tl
 
 from course.benching.api import require_gpu
-from course.benching.kernel_metrics import FILE, METRICS, SECTORS, KernelMetrics
+from course.benching.kernel_metrics import METRICS, SECTORS, KernelMetrics
 from course.errors import CourseError
-from course.files import write_whole
 from course.gpus.recorded import this_machine
 from course.gpus.timing import times_ms
 
@@ -114,10 +109,5 @@ def _launch_all() -> None:
         torch.cuda.cudart().cudaProfilerStop()
 
 
-if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        result = measure()
-        print(result)
-        write_whole(Path(sys.argv[1]) / FILE.name, result.to_json())
-    else:
-        _launch_all()
+if __name__ == "__main__":  # under the profiler
+    _launch_all()

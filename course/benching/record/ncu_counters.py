@@ -1,14 +1,10 @@
 """Sectors as `cost` counts them against the GPU's own counters, which Nsight Compute reads.
 
-    python -m course.benching.record.ncu_counters folder
-
-writes folder/sectors.json; it needs `ncu` and the right to use the counters.
+It needs `ncu` and the right to use the counters.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 import triton
@@ -16,7 +12,6 @@ import triton.language as tl
 
 from course import DEVICE
 from course.benching.result import FOLDER
-from course.files import write_whole
 from course.gpus.recorded import Recorded, this_machine
 from course.tracing.api import cost
 from course.type_names import AnyValue, Kernel
@@ -221,10 +216,5 @@ def _launch_all() -> None:
         torch.cuda.cudart().cudaProfilerStop()
 
 
-if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        result = compare()
-        print(result)
-        write_whole(Path(sys.argv[1]) / FILE.name, result.to_json())
-    else:
-        _launch_all()
+if __name__ == "__main__":  # under the profiler
+    _launch_all()

@@ -1,9 +1,5 @@
 """Proton's tree of a training step: attention, matrix products and softmax by kernels/.
 
-    python -m course.benching.record.step_profile folder
-
-writes folder/profile.json.
-
 The step trains the last layer of a small language model: the tokens' logits are a product with a
 matrix of weights, and the gradient of the loss is the softmax of the logits minus 1 at each
 token's target. It is written twice: with `one_hot`, as the formula stands, and with the 1
@@ -22,9 +18,8 @@ from typing import Any
 import torch
 
 from course.benching.api import require_gpu
-from course.benching.step_profile import FILE, Node, StepProfile
+from course.benching.step_profile import Node, StepProfile
 from course.errors import CourseError
-from course.files import write_whole
 from course.gpus.recorded import this_machine
 from course.isolate.commands import run_command
 from kernels.flash_attention import flash_attention
@@ -111,7 +106,7 @@ def measure() -> StepProfile:
     with tempfile.TemporaryDirectory(prefix="course-proton-") as folder:
         (Path(folder) / CUPTI).symlink_to(_cupti())
         where = f"TRITON_CUPTI_LIB_PATH={folder}"
-        program = [sys.executable, "-m", MODULE, "--profile", folder]
+        program = [sys.executable, "-m", MODULE, folder]
         ended = run_command(["env", where, *program], MOST_S)
         if ended.how != "finished":
             raise CourseError(f"{ended.sentence('The profiled process')}. {ended.stderr[-500:]}")
@@ -196,9 +191,4 @@ def _profile(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--profile":
-        _profile(Path(sys.argv[2]))
-    else:
-        result = measure()
-        print(result)
-        write_whole(Path(sys.argv[1]) / FILE.name, result.to_json())
+    _profile(Path(sys.argv[1]))

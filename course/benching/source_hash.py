@@ -10,7 +10,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +20,19 @@ UNHASHED = f"{PACKAGE}.checks"
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
-def code_hash(functions: Iterable[Callable[..., object]]) -> str:
-    """16 hex digits of the SHA-256 of the code of functions at the top of their modules."""
+def code_hash(functions: Iterable[str]) -> str:
+    """16 hex digits of the SHA-256 of the code of functions at the top of their modules.
+
+    functions: by name, as "kernels.softmax.softmax". Their modules are read and not imported, so
+    this takes milliseconds.
+
+    Raises LookupError, OSError or SyntaxError where there is no such function to be read.
+    """
     definitions = _Definitions()
     for function in functions:
-        number = definitions.number(_module(function.__module__), function.__name__)
-        assert number is not None, f"{function.__module__} does not define {function.__name__}"
+        module, _, name = function.rpartition(".")
+        if definitions.number(_module(module), name) is None:
+            raise LookupError(f"{module} does not define {name}")
     return hashlib.sha256("\n".join(definitions.texts).encode()).hexdigest()[:16]
 
 
@@ -41,11 +48,9 @@ class _Module:
 
 @functools.cache
 def _module(name: str) -> _Module:
-    spec = importlib.util.find_spec(name)
-    assert spec is not None and spec.origin is not None, name
     statements: dict[str, ast.stmt] = {}
     imported: dict[str, tuple[str, str]] = {}
-    for statement in ast.parse(Path(spec.origin).read_text()).body:
+    for statement in ast.parse(_file(name).read_text()).body:
         if isinstance(statement, ast.ImportFrom) and statement.module:
             if statement.module.split(".")[0] == PACKAGE and statement.module != UNHASHED:
                 for alias in statement.names:
@@ -53,6 +58,15 @@ def _module(name: str) -> _Module:
         else:
             statements |= dict.fromkeys(_bound_by(statement), statement)
     return _Module(statements, imported)
+
+
+def _file(module: str) -> Path:
+    """The file of a module, without importing the packages around it."""
+    package, *inside = module.split(".")
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise LookupError(f"there is no package {package}")
+    return Path(spec.submodule_search_locations[0], *inside).with_suffix(".py")
 
 
 def _bound_by(node: ast.AST) -> list[str]:
