@@ -143,8 +143,14 @@ def _functions(text: str) -> dict[str, str]:
 
 
 def _try(exercise: Code, source: Source) -> Trial:
-    """Compile an answer, meanwhile run it in the interpreter, and then on a GPU if there is one."""
+    """Compile an answer, meanwhile run it in the interpreter, and then on a GPU if there is one.
+
+    What runs wrong is compiled for the first case alone, which tells whether the compiler takes it.
+    """
     compiling, running = _in_both_children(exercise, source)
+    first = compiling.value
+    if first is not None and first.judged.verdict == "right" and not _objects(_trial(running)):
+        compiling = _in_child(compile_answer, exercise, source, "compile")
     untold = compiling.value is not None and compiling.value.untold
     if untold and running.value is not None and (launches := running.value.launches):
         compiling = _in_child(compile_seen, exercise, source, "compile", launches)
@@ -168,9 +174,10 @@ def _try(exercise: Code, source: Source) -> Trial:
 
 
 def _in_both_children(exercise: Code, source: Source) -> tuple[Ended[Compilation], Ended[Trial]]:
-    """Compile an answer in one child and run it in another, side by side."""
+    """Compile an answer for its first case in one child, and run it on all in another, side by
+    side."""
     with ThreadPoolExecutor(1) as other:
-        compiling = other.submit(_in_child, compile_answer, exercise, source, "compile")
+        compiling = other.submit(_in_child, compile_answer, exercise, source, "compile", 1)
         try:
             running = _in_child(run_answer, exercise, source, "interpret")
             return compiling.result(), running
@@ -200,13 +207,20 @@ def _objections(compilation: Compilation, trial: Trial) -> Iterator[Trial]:
     """What speaks against an answer; the first says most."""
     if compilation.judged.verdict == "does not compile":
         yield Trial(compilation.judged)
-    # It may have raised for want of something in the interpreter that nobody knows to be missing:
-    # then a GPU tells.
-    objects = trial.judged.verdict not in ("right", "left to the GPU")
-    if objects and not (trial.raised and MODE.gpu):
+    if _objects(trial):
         yield trial
     if compilation.judged.verdict != "right":
         yield Trial(compilation.judged)
+
+
+def _objects(trial: Trial) -> bool:
+    """Whether what the interpreter shows speaks against an answer.
+
+    It may have raised for want of something in the interpreter that nobody knows to be missing:
+    then a GPU tells.
+    """
+    wrong = trial.judged.verdict not in ("right", "left to the GPU")
+    return wrong and not (trial.raised and MODE.gpu)
 
 
 def _on_this_gpu(trial: Trial) -> Trial:
