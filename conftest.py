@@ -41,6 +41,7 @@ def pytest_configure(config):
         )
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU and GPU mode")
     config.addinivalue_line("markers", "gpu_too: worth a run in GPU mode beside that in CPU mode")
+    config.addinivalue_line("markers", "xdist_group(name): stay in one process of make test-gpu")
     config.addinivalue_line("markers", "alone: times, or fills memory: has the GPU to itself")
     config.addinivalue_line("markers", "browser: needs Chromium")
     config.addinivalue_line("markers", "site: needs the tools that build the site")

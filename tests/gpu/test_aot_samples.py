@@ -20,6 +20,7 @@ from tests.support.processes import PATIENCE_S
 HEAD_DIMS, DTYPES = (64, 128), {torch.float16: "fp16", torch.bfloat16: "bf16"}
 pytestmark = [
     pytest.mark.gpu,
+    pytest.mark.xdist_group("samples"),  # building the operator takes longer than any test
     pytest.mark.skipif(
         not all(map(shutil.which, ("make", "cc", "g++"))),
         reason="needs make, a C compiler and a C++ compiler",
