@@ -54,6 +54,7 @@ def pytest_configure(config):
     for name, needed in MARKS.items():
         config.addinivalue_line("markers", f"{name}: needs {needed}")
     config.addinivalue_line("markers", "gpu_too: worth a run in GPU mode beside that in CPU mode")
+    config.addinivalue_line("markers", "xdist_group(name): stay in one process of make test-gpu")
     config.addinivalue_line("markers", "alone: times, or fills memory: has the GPU to itself")
     unknown = required() - set(MARKS)
     if unknown:

@@ -17,7 +17,11 @@ from kernels.flash_attention_settings import settings_for
 from tests.support.processes import PATIENCE_S
 
 HEAD_DIMS, DTYPES = (64, 128), {torch.float16: "fp16", torch.bfloat16: "bf16"}
-pytestmark = [pytest.mark.gpu, pytest.mark.compiler]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.compiler,
+    pytest.mark.xdist_group("samples"),  # building the operator takes longer than any test
+]
 
 
 def driver_folder() -> Path:

@@ -10,7 +10,7 @@ TESTS = """
 import pytest
 from pathlib import Path
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, 2], ids=["1", "2@"])
 def test_number(number):
     assert number < int(Path(__file__).with_name("most").read_text())
 
@@ -173,7 +173,11 @@ def test_processes_of_xdist_are_told_what_has_passed_and_what_passes_in_them_is_
 ):
     (notebook / "failing").write_text("")
     side_by_side = ("-n", "1", "--dist", "loadgroup", *QUICK)
+    tests = notebook / "test_numbers.py"
+    tests.write_text(
+        TESTS.replace("def test_other", '@pytest.mark.xdist_group("a")\ndef test_other')
+    )
     assert run(*side_by_side) == ({"passed": 5, "failed": 1}, 1)
     assert run(*side_by_side) == ({"failed": 1, "left out": 5}, 1)
-    (notebook / going_on.NOTED).open("a").write("test_numbers.py::test_number[2]\n")
+    (notebook / going_on.NOTED).open("a").write("test_numbers.py::test_number[2@]\n")
     assert run(*side_by_side) == ({"left out": 6}, 0)

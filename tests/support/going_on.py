@@ -114,8 +114,10 @@ class Notes:
 
 
 def own_id(test):
-    """The id of an item or a report, without the group that xdist appends to a notebook's."""
-    return test.nodeid.partition("@")[0] if ".ipynb::" in test.nodeid else test.nodeid
+    """The id of an item or a report, without the group that xdist appends to it."""
+    file, _, name = test.nodeid.rpartition("::")
+    end = name.rfind("@") if name.rfind("@") > name.rfind("]") else len(name)
+    return f"{file}::{name[:end]}"
 
 
 def passed_in(lines):

@@ -18,10 +18,6 @@ LEAST_S = 600
 """How long a session that lives is waited for at least."""
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "xdist_group(name): stay together; for xdist")
-
-
 def pytest_itemcollected(item):
     """A notebook runs on a GPU too, in one session: its cells stay in one process of xdist."""
     if item.path.suffix == ".ipynb":
