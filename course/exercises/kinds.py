@@ -16,7 +16,6 @@ from course.type_names import kind_of
 from course.verifying.inputs import Case
 
 from .result import Judged
-from .typed_number import number_in
 
 Answer = Any
 """What a learner gives: a kernel, a launcher, a number, a text, or anything else."""
@@ -159,6 +158,8 @@ class Number:
     def judge(self, answer: Answer) -> Judged:
         answer = _out_of_a_tuple(answer)
         if isinstance(answer, str):
+            from .typed_number import number_in  # most answers are numbers
+
             typed, answer = answer, number_in(self.unit, answer)
             if answer is None:
                 return Judged(

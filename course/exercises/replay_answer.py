@@ -7,7 +7,6 @@ import torch
 
 from course.errors import CourseError
 from course.isolate import runs_in
-from course.isolate.commands import refuse_forks
 from course.isolate.function_source import Source
 from course.tracing.kernel_text import KernelText
 from course.tracing.observer import Watch, watched
@@ -19,7 +18,7 @@ from course.verifying.inputs import Case
 
 from .kinds import Function
 from .registry import code_exercise
-from .worker import Where, with_longer_case
+from .worker import Where, refuse_forks, with_longer_case
 
 STEPS_S = 10
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from course.errors import CourseError
 from course.isolate.function_source import source_of
 from course.lowering.arguments import Described, describe
@@ -54,6 +56,14 @@ class SeenLaunch:
         path = Path(self.file)
         ours = any(path.parent == folder / "kernels" for folder in (content(), home()))
         return f"kernels/{path.name}" if ours else ""
+
+
+def packed(launches: list[SeenLaunch]) -> bytes:
+    return msgspec.msgpack.encode(launches)
+
+
+def unpacked(launches: bytes) -> list[SeenLaunch]:
+    return msgspec.msgpack.decode(launches, type=list[SeenLaunch])
 
 
 @contextlib.contextmanager

@@ -2,15 +2,15 @@
 
 import importlib
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from course import MODE
 from course.gpus.limits import target_of
 from course.isolate import runs_in
-from course.isolate.commands import refuse_forks
 from course.isolate.function_source import Source
-from course.triton_internals.compiler import hash_triton, launches_compiled, prepare_compiler
+from course.triton_internals.compiler import known_by_its_files, launches_compiled, prepare_compiler
 from course.triton_internals.errors import cannot_run
 from course.verifying.api import verify
 from course.verifying.inputs import Case
@@ -22,7 +22,6 @@ from .kinds import Code, Function, GluonKernel, Launcher
 from .name_slip import slip_of
 from .registry import code_exercise
 from .result import Judged
-from .seen_launches import SeenLaunch, launches_seen
 
 TARGET = "sm_90"
 """What an answer is compiled for."""
@@ -69,17 +68,29 @@ class Trial:
     """Whether it is wrong because it raised an exception."""
     where: Where | None = None
     """Where it goes wrong, if that can be stepped through."""
-    launches: list[SeenLaunch] = field(default_factory=list)
-    """What it launched in the interpreter, where nothing speaks against it."""
+    launches: bytes = b""
+    """What it launched in the interpreter, where nothing speaks against it: packed, since only
+    children make use of it."""
 
 
 def _prepare() -> None:
-    """Load what PyTorch and Triton would otherwise load in each trial anew."""
-    if MODE.interpreting or MODE.gpu:
-        importlib.import_module("torch._dynamo")  # the first TorchDispatchMode asks for it
+    """Load what each trial would otherwise load anew."""
+    importlib.import_module("course.exercises.seen_launches")  # a session does not load it
     if not MODE.interpreting:
         prepare_compiler()
-        hash_triton()  # answers are kept in Triton's cache
+
+
+def refuse_forks() -> None:
+    """From now on os.fork, and what uses it, raises in this process; a command still runs.
+
+    For a child that runs a learner's function again and again: its forks would run it as well, and
+    fork again.
+    """
+
+    def fork() -> int:
+        raise PermissionError("what is tried here may not fork: leave out os.fork and its like")
+
+    os.fork = os.forkpty = fork  # type: ignore[assignment]
 
 
 @runs_in("compile", prepare=_prepare)
@@ -98,11 +109,12 @@ def compile_answer(exercise_id: str, source: Source, cases: int | None = None) -
 
 
 @runs_in("compile", prepare=_prepare)
-def compile_seen(exercise_id: str, source: Source, seen: list[SeenLaunch]) -> Compilation:
+def compile_seen(exercise_id: str, source: Source, launches: bytes) -> Compilation:
     """Compile launches that the interpreter saw the answer make, for `TARGET`."""
+    from .seen_launches import unpacked
 
     def launch() -> None:
-        for each in seen:
+        for each in unpacked(launches):
             source.load()  # a kernel that a function has made comes in its place
             each.compile()
 
@@ -112,7 +124,7 @@ def compile_seen(exercise_id: str, source: Source, seen: list[SeenLaunch]) -> Co
 def _compilation(exercise: Code, source: Source, launch: Callable[[], None]) -> Compilation:
     """What the compiler says where `launch` launches."""
     target, untold = target_of(TARGET), ""
-    with launches_compiled(target.triton) as launches:
+    with known_by_its_files(), launches_compiled(target.triton) as launches:
         try:
             launch()
         except Exception as error:
@@ -144,6 +156,8 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     function = exercise.function(source.load())
     is_tuned = isinstance(exercise, Launcher) and exercise.trials > 0
     untimed = UNTIMED if MODE.interpreting and is_tuned else ""
+    from .seen_launches import launches_seen, packed
+
     with launches_seen() as seen:
         cases, outcomes, reach = _outcomes(exercise, function)
     for number, outcome in enumerate(outcomes):
@@ -165,11 +179,13 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     if file := next((launch.of_the_course for launch in seen if launch.of_the_course), ""):
         return Trial(Judged("wrong", f"{file} has the kernel that it launches: write your own."))
     if lacking := next((outcome.lacking for outcome in outcomes if outcome.lacking), ""):
-        return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."), launches=seen)
+        return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."), launches=packed(seen))
     right = sum(outcome.verdict == "right" for outcome in outcomes)
     whole = "all" if right == len(outcomes) else f"{right} of"
     notes = [*Verified("the answer", outcomes).left(), *filter(None, [untimed])]
-    return Trial(Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes, launches=seen)
+    return Trial(
+        Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes, launches=packed(seen)
+    )
 
 
 def _torchs_work(exercise: Code, cases: tuple[Case, ...], outcomes: tuple[Outcome, ...]) -> str:

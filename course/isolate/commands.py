@@ -40,19 +40,6 @@ def run_command(command: list[str], timeout_s: float = 60) -> Ended[None]:
     return _run(command, dict(os.environ), timeout_s)
 
 
-def refuse_forks() -> None:
-    """From now on os.fork, and what uses it, raises in this process; a command still runs.
-
-    For a child that runs a learner's function again and again: its forks would run it as well, and
-    fork again.
-    """
-
-    def fork() -> int:
-        raise PermissionError("what is tried here may not fork: leave out os.fork and its like")
-
-    os.fork = os.forkpty = fork  # type: ignore[assignment]
-
-
 def _run(command: list[str], environ: dict[str, str], timeout_s: float) -> Ended[None]:
     start = time.monotonic()
     # A session of its own, so that at the time limit its own children end with it.

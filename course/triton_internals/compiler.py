@@ -16,7 +16,6 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime import cache
-from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
 from course.elf import is_whole
@@ -34,9 +33,17 @@ def prepare_compiler() -> None:
             importlib.import_module(f"triton.{name}")
 
 
-def hash_triton() -> None:
-    """Hash Triton's own files, as the first compilation into a cache that lasts does."""
-    triton_key()
+@contextlib.contextmanager
+def known_by_its_files() -> Iterator[None]:
+    """While active, Triton's cache tells its versions apart by the sizes and times of its files.
+
+    By itself it hashes them, and its library alone has 500 MB.
+    """
+    folder = Path(triton.__file__).parent
+    files = sorted([*folder.rglob("*.py"), *folder.glob("_C/*.so")])
+    marks = [f"{path.stat().st_size} {path.stat().st_mtime_ns}" for path in files]
+    with patched(cache, triton_key=lambda: " ".join([triton.__version__, *marks])):
+        yield
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ change outside means a write out of bounds.
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch._ops import HigherOrderOperator
@@ -119,6 +119,31 @@ READERS: dict[str, Function] = {
 COPIERS = ("_to_copy", "clone", "copy")
 
 
+M = TypeVar("M", bound=type[TorchDispatchMode])
+
+
+def without_dynamo(mode: M) -> M:
+    """A class decorator: as long as nothing has loaded torch._dynamo, the mode does not load it.
+
+    PyTorch keeps torch.compile away from what a mode does. It loads torch._dynamo for it at the
+    first operation, which takes more than a second, though nobody compiles anything.
+    """
+    kept_away: Any = mode.__torch_dispatch__
+    dispatch = getattr(kept_away, "__wrapped__", None)
+    if dispatch is None:  # another version of PyTorch
+        return mode
+
+    def until_it_is_loaded(*args: AnyValue, **kwargs: AnyValue) -> Any:
+        if "torch._dynamo" not in sys.modules:
+            return dispatch(*args, **kwargs)
+        del dispatch.__dynamo_disable
+        return kept_away(*args, **kwargs)
+
+    dispatch.__dynamo_disable = until_it_is_loaded
+    return mode
+
+
+@without_dynamo
 class GuardedAllocations(TorchDispatchMode):
     """While active, every tensor that is allocated lies between guards, poisoned or filled."""
 

@@ -14,6 +14,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from course.type_names import AnyValue, AnyValues
 
+from .guarded_memory import without_dynamo
+
 SUMS = ("add", "sub", "rsub")
 PRODUCTS = ("mul",)
 NEUTRAL = ("neg", "clone", "alias", "detach")
@@ -37,6 +39,7 @@ class _Computed:
     """Whether it is a term of its own, as what another operation made of inputs."""
 
 
+@without_dynamo
 class Summands(TorchDispatchMode):
     """While active, follows additions and multiplications back to the inputs.
 

@@ -195,6 +195,24 @@ def modules():
     return sorted(sys.modules)
 
 
+def verifies_without_dynamo():
+    """Verify before and after torch._dynamo is loaded; whether the first loaded it, and whether the
+    second keeps torch.compile away from what the mode does."""
+    import torch
+
+    from course.verifying.api import verify
+    from course.verifying.guarded_memory import GuardedAllocations
+    from course.verifying.inputs import vectors
+
+    right = [verify(torch.add, torch.add, vectors(2)[:1]).right]
+    loaded = "torch._dynamo" in sys.modules
+    import torch._dynamo
+
+    right.append(verify(torch.add, torch.add, vectors(2)[:1]).right)
+    dispatch = GuardedAllocations.__torch_dispatch__.__wrapped__
+    return [*right, loaded, hasattr(dispatch.__dynamo_disable, "_torchdynamo_disable")]
+
+
 def compiles_without_hashing():
     """Compile a kernel in a cache of its own; how often Triton's own files were hashed."""
     from triton.runtime import cache
