@@ -66,7 +66,8 @@ def refuse_shared(folder: Path, variable: str = "COURSE_CACHE") -> None:
         raise CourseError(
             f"The cache folder {folder} can be written by others, and compiled kernels in it would"
             f" be run as they stand: run `chmod 700 {folder}`, or set {variable} to a folder of"
-            " your own."
+            " your own.",
+            kind="others can write",
         )
     if replaceable := next(filter(_replaceable, _way(folder.absolute())), None):
         raise CourseError(

@@ -190,9 +190,8 @@ def cache() -> Iterator[Finding]:
             refuse_shared(folder)
         yield ok("cache", f"{folder}, yours alone")
     except CourseError as error:
-        mend = "export COURSE_CACHE=~/.cache/my-course"
-        if "chmod 700" in str(error):
-            mend = f"chmod 700 {folder}"
+        can_mend = error.kind == "others can write"
+        mend = f"chmod 700 {folder}" if can_mend else "export COURSE_CACHE=~/.cache/my-course"
         yield problem("cache", str(error), mend)
     where = next(path for path in (folder, *folder.parents) if path.exists())
     kind = _file_system(where)

@@ -33,6 +33,8 @@ class Mode:
     interpreting: bool
     """Whether a kernel decorated here is interpreted. False in GPU mode and in a child that
     compiles."""
+    by_triton: bool = False
+    """Whether Triton's own variable, TRITON_INTERPRET, asks for it."""
 
     @property
     def gpu(self) -> bool:
@@ -63,7 +65,8 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
     if asked == "cpu":
         return Mode("CPU", "COURSE_MODE=cpu asks for it", "cpu", interpreting=True)
     if not asked and environ.get("TRITON_INTERPRET") == "1":
-        return Mode("CPU", "TRITON_INTERPRET=1 asks for it", "cpu", interpreting=True)
+        reason = "TRITON_INTERPRET=1 asks for it"
+        return Mode("CPU", reason, "cpu", interpreting=True, by_triton=True)
 
     gpu, reason = find_gpu()
     if gpu:

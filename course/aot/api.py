@@ -100,7 +100,8 @@ def export(
         header, source = (hash_in_name(path, hash_and_hints, suffix) for suffix in (".h", ".c"))
         if header in contents:
             text = f"{str(signature)!r:.200}"
-            raise CourseError(f"The signature {text} is given twice: leave one out.")
+            words = f"The signature {text} is given twice: leave one out."
+            raise CourseError(words, kind="given twice")
         if not force:
             _refuse_another(header, function)
         contents[header] = kernel_c.header(function)

@@ -170,7 +170,8 @@ def _launch(function: str, call: Callable[[], None]) -> fake_driver.Call:
         call()
     launches = [each for each in calls if each.name == "cuLaunchKernel"]
     if not launches:
-        raise CourseError(f"{function} launches nothing: its grid has a 0 in it.")
+        words = f"{function} launches nothing: its grid has a 0 in it."
+        raise CourseError(words, kind="no launch")
     return launches[0]
 
 

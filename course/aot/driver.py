@@ -51,12 +51,12 @@ class Driver:
         self.check("cuInit", self.library.cuInit(0))
 
     def check(self, what: str, result: int, hint: str = "") -> None:
-        """Raise CourseError with the driver's name of the error, if a call did not succeed."""
+        """Raise CourseError of the kind that the driver names, if a call did not succeed."""
         if result:
             text = ctypes.c_char_p()
             self.library.cuGetErrorName(result, ctypes.byref(text))
             name = text.value.decode() if text.value else f"CUDA error {result}"
-            raise CourseError(f"{what} returned {name}{hint}.")
+            raise CourseError(f"{what} returned {name}{hint}.", kind=name)
 
     def call(self, device: int, function: Any, *values: float | None) -> int:
         """Call a library's function in the context that PyTorch uses on a device; its CUresult.

@@ -116,7 +116,7 @@ class _Reader:
     def sizes(self) -> list[Tree]:
         if foreign := FOREIGN.search(self.text):
             kind = str(foreign.lastgroup)
-            self.refuse(foreign.start(kind), REASONS.get(kind, ONLY_SIGNS))
+            self.refuse(foreign.start(kind), REASONS.get(kind, ONLY_SIGNS), kind)
         depths = itertools.accumulate({"(": 1, ")": -1}.get(sign, 0) for sign in self.text)
         if (place := next((i for i, depth in enumerate(depths) if depth > MOST_DEEP), -1)) >= 0:
             self.refuse(place, f"there are more than {MOST_DEEP} brackets within one another")
@@ -146,9 +146,9 @@ class _Reader:
             case ast.Call(ast.Name("cdiv"), _, []):
                 self.refuse_node(node, "cdiv takes two numbers, as in cdiv(n, 128)")
             case ast.Call():
-                self.refuse_node(node, ONLY_CDIV)
+                self.refuse_node(node, ONLY_CDIV, "module")
             case ast.UnaryOp(ast.USub() | ast.UAdd()):
-                self.refuse_node(node, "no sign stands before a number: write 0 - n")
+                self.refuse_node(node, "no sign stands before a number: write 0 - n", "negative")
         self.refuse_node(node, ONLY_SIGNS)
 
     def named(self, node: ast.expr, name: str) -> Tree:
@@ -159,7 +159,8 @@ class _Reader:
             integers = [each.name for each in self.arguments.values() if _integer(each)]
             integers.sort(key=lambda integer: "stride" in integer)  # a grid rarely needs those
             known = f"its integers are {', '.join(integers) or 'none'}"
-            self.refuse_node(node, f"the kernel has no argument of that name; {known}")
+            why = f"the kernel has no argument of that name; {known}"
+            self.refuse_node(node, why, "unknown name")
         if not _integer(argument):
             self.refuse_node(node, "a grid is computed from integers, and this argument is none")
         if argument.type and argument.passed:
@@ -173,14 +174,14 @@ class _Reader:
             self.refuse(len(self.text), EXPECTED)
         self.refuse(self.indent + error.offset - 1, ONLY_SIGNS)
 
-    def refuse_node(self, node: ast.expr, why: str) -> NoReturn:
+    def refuse_node(self, node: ast.expr, why: str, kind: str = "") -> NoReturn:
         before = self.text.lstrip().encode()[: node.col_offset]  # Python counts in UTF-8
-        self.refuse(self.indent + len(before.decode()), why)
+        self.refuse(self.indent + len(before.decode()), why, kind)
 
-    def refuse(self, place: int, why: str) -> NoReturn:
+    def refuse(self, place: int, why: str, kind: str = "") -> NoReturn:
         token = re.compile(r"\w+|.").match(self.text, place)
         what = f"{token[0][:40]!r} at character {place + 1}" if token else "the end"
-        raise CourseError(f"The grid is not understood at {what}: {why}.")
+        raise CourseError(f"The grid is not understood at {what}: {why}.", kind=kind)
 
 
 def _integer(argument: Argument) -> bool:

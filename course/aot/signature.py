@@ -80,7 +80,8 @@ class Signature:
         if len(names) < len(self.arguments) or any(name not in defaults for name in left):
             raise CourseError(
                 f"The signature has {counted(len(self.arguments), 'part')}, and {kernel} takes "
-                f"{counted(len(names), 'argument')}: {', '.join(names)}."
+                f"{counted(len(names), 'argument')}: {', '.join(names)}.",
+                kind="parts",
             )
         written = zip(self.arguments, names, strict=False)
         return (
@@ -126,7 +127,7 @@ def _part(text: str, place: int) -> Argument:
         try:
             return Argument("", value=_constant(text))
         except ValueError:
-            raise CourseError(f"{part} {_unknown(name)}") from None
+            raise CourseError(f"{part} {_unknown(name)}", kind="unknown type") from None
     if not colon:
         return Argument("", name)
     if hint not in ("1", "16"):

@@ -39,9 +39,13 @@ class Ranked:
 
     def __str__(self) -> str:
         finding = self.finding
-        place = f"line {finding.line}: {finding.text}" if finding.line else ""
-        rows = [finding.what, place, f"why: {finding.why}", f"try: {finding.change}", self._gain]
-        return "\n".join(filter(None, rows))
+        place = [f"line {finding.line}: {finding.text}"] if finding.line else []
+        return "\n".join([finding.what, *place, *self.rows])
+
+    @property
+    def rows(self) -> tuple[str, str, str]:
+        """What follows the finding and its line."""
+        return f"why: {self.finding.why}", f"try: {self.finding.change}", self._gain
 
     @property
     def _gain(self) -> str:
@@ -171,11 +175,7 @@ class Diagnosis:
 
 
 def _item(ranked: Ranked) -> str:
-    what, *rest = str(ranked).split("\n")
-    rows = [f"<b>{html.escape(what)}</b>"]
-    for row in rest:
-        place, colon, text = row.partition(": ")
-        is_code = place.startswith("line ")
-        shown = f"<code>{html.escape(text)}</code>" if is_code else html.escape(text)
-        rows.append(f"{html.escape(place)}{colon}{shown}")
-    return f"<li>{'<br>'.join(rows)}</li>"
+    finding = ranked.finding
+    place = f"line {finding.line}: <code>{html.escape(finding.text)}</code>"
+    rows = [f"<b>{html.escape(finding.what)}</b>", *([place] if finding.line else [])]
+    return f"<li>{'<br>'.join([*rows, *map(html.escape, ranked.rows)])}</li>"

@@ -7,7 +7,7 @@ from course.lessons.statements import statement_of
 
 from . import learner
 from .diagnosis import Diagnosis
-from .kinds import Answer, Code
+from .kinds import Answer, Code, Registration
 from .registry import find
 from .result import NO_TRY, Checked
 
@@ -35,6 +35,10 @@ def check(exercise_id: str, answer: Answer) -> Checked:
         from .check_diagnosis import check_diagnosis
 
         checked = check_diagnosis(exercise, answer)
+    elif isinstance(exercise, Registration):
+        from .check_registration import check_registration
+
+        checked = check_registration(exercise, answer)
     else:
         checked = Checked(exercise.id, *exercise.judge(answer))
     if checked.verdict == "to do":
@@ -53,7 +57,7 @@ def _mistake_for_the_board(checked: Checked) -> str:
         return ""
     from .answers import usual_mistake  # the answers of a whole lesson
 
-    return usual_mistake(checked.exercise, checked.verdict, str(checked))
+    return usual_mistake(checked.exercise, checked.kind)
 
 
 def _again(to_do: Checked) -> Checked:

@@ -7,6 +7,7 @@ from typing import Any
 from course.errors import CourseError
 
 from .kinds import Answer
+from .result import Judged, wrong
 
 TARGET = "H200"
 
@@ -23,15 +24,17 @@ class CauseGone:
     settings: dict[str, int] = field(default_factory=dict)
     """Its constants and options."""
 
-    def __call__(self, kernel: Answer) -> str:
+    def __call__(self, kernel: Answer) -> Judged | None:
         from course.diagnosing.api import diagnose  # it loads the compiler's side
 
         try:
             found = diagnose(kernel, self.grid, *self.args(), target=TARGET, **self.settings)
         except CourseError as error:
-            return f"the launch that counts could not be diagnosed: {error}"
+            text = f"the launch that counts could not be diagnosed: {error}"
+            return wrong("not diagnosed", text)
         for finding in found.findings:
             if finding.cause in self.causes:
                 place = f"line {finding.line}, " if finding.line else ""
-                return f"the cause is still there: {place}{finding.what}."
-        return ""
+                text = f"the cause is still there: {place}{finding.what}."
+                return wrong(f"still {finding.cause}", text)
+        return None

@@ -20,7 +20,7 @@ from course.lessons.statements import statement_of
 from course.triton_internals.jit_functions import is_gluon, plain_function
 from course.type_names import kind_of
 
-from .kinds import Answer, Code, GluonKernel, Kernel, Launcher
+from .kinds import Answer, Code, GluonKernel, Kernel, Launcher, Registration
 from .result import Checked, Judged, shortened
 from .source_advice import advice_on
 from .worker import (
@@ -86,7 +86,7 @@ def check_code(exercise: Code, answer: Answer, called: str = "") -> Checked:
         return Checked(exercise.id, "to do")
     trial = _try(exercise, source)
     if trial.judged.verdict in SLIPS_SHOW:
-        trial = replace(trial, notes=[*trial.notes, *advice_on(source.definitions)])
+        trial = _with_advice(trial, source)
     checked = Checked(exercise.id, *trial.judged, trial.notes)
     if trial.where is None:
         return checked
@@ -94,6 +94,14 @@ def check_code(exercise: Code, answer: Answer, called: str = "") -> Checked:
     note = f'See it step by step: check("{exercise.id}", {name}).replay()'
     stepper = partial(_stepper, exercise.id, source, trial.where, trial.judged.reason)
     return replace(checked, notes=[*trial.notes, note], stepper=stepper)
+
+
+def _with_advice(trial: Trial, source: Source) -> Trial:
+    """The same with what to look at in the answer's text; its kinds are part of the kind."""
+    advice = list(advice_on(source.definitions))
+    kind = ", ".join(filter(None, [trial.judged.kind, *(each.kind for each in advice)]))
+    notes = [*trial.notes, *(note for each in advice for note in each.notes)]
+    return replace(trial, judged=trial.judged._replace(kind=kind), notes=notes)
 
 
 def _stepper(exercise_id: str, source: Source, where: Where, reason: str) -> "Replay":
@@ -162,8 +170,8 @@ def _try(exercise: Code, source: Source) -> Trial:
     if compilation.judged.verdict == "does not compile":
         from .refusal import complete_refusal
 
-        reason = complete_refusal(compilation.judged.reason, compiling.stderr, source.definitions)
-        compilation = replace(compilation, judged=Judged("does not compile", reason))
+        judged = complete_refusal(compilation.judged, compiling.stderr, source.definitions)
+        compilation = replace(compilation, judged=judged)
     for objection in _objections(compilation, trial):
         return objection
     if isinstance(exercise, GluonKernel):
@@ -187,7 +195,11 @@ def _in_both_children(exercise: Code, source: Source) -> tuple[Ended[Compilation
 
 
 def _in_child(
-    function: InChild[..., R], exercise: Code, source: Source, kind: Kind, *more: object
+    function: InChild[..., R],
+    exercise: Code | Registration,
+    source: Source,
+    kind: Kind,
+    *more: object,
 ) -> Ended[R]:
     try:
         return function.ended(
@@ -201,6 +213,13 @@ def _in_child(
         )
     except CourseError as error:  # it has taken its worker with it
         return Ended("failed", 1, "", "", 0.0, error=error)
+
+
+def tried_once(
+    function: InChild[[str, Source], Trial], exercise: Code | Registration, source: Source
+) -> Trial:
+    """What one child says of an answer that no other compiles or launches."""
+    return _trial(_in_child(function, exercise, source, "interpret"))
 
 
 def _objections(compilation: Compilation, trial: Trial) -> Iterator[Trial]:
@@ -224,14 +243,15 @@ def _objects(trial: Trial) -> bool:
 
 
 def _on_this_gpu(trial: Trial) -> Trial:
-    verdict, reason = trial.judged
-    said = f"{reason}, on this GPU." if verdict == "right" else reason
-    return Trial(Judged(verdict, said), trial.notes)
+    judged = trial.judged
+    if judged.verdict == "right":
+        judged = judged._replace(reason=f"{judged.reason}, on this GPU.")
+    return Trial(judged, trial.notes)
 
 
 def _without_gpu(compilation: Compilation, trial: Trial) -> Trial:
     """The verdict of an answer that nothing speaks against, with what is known of compiling it."""
-    verdict, reason = trial.judged
+    verdict, reason, _ = trial.judged
     known = f"It compiles for {TARGET_IN_WORDS}"
     if compilation.untold:
         known = f"Whether it compiles could not be told ({shortened(compilation.untold)})"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from .check_code import check_code
 from .diagnosis import Diagnosis
 from .kinds import Answer
-from .result import Checked, Judged
+from .result import Checked
 
 
 def check_diagnosis(exercise: Diagnosis, answer: Answer) -> Checked:
@@ -15,9 +15,9 @@ def check_diagnosis(exercise: Diagnosis, answer: Answer) -> Checked:
     letter, mended = answer
     if letter is None:
         return _without_a_cause(exercise, mended)
-    verdict, why = exercise.cause.judge(letter)
+    verdict, why, kind = exercise.cause.judge(letter)
     if verdict != "right":
-        return Checked(exercise.id, verdict, f"The cause: {why}")
+        return Checked(exercise.id, verdict, f"The cause: {why}", f"cause {kind}")
     checked = _mended(exercise, mended)
     return replace(checked, reason=f"The cause: {why}\n{checked.reason}".strip())
 
@@ -37,5 +37,6 @@ def _mended(exercise: Diagnosis, mended: Answer) -> Checked:
     if checked.verdict == "to do":
         return replace(checked, reason="Now write code that does without it.")
     if checked.right and (objection := exercise.counted(mended)):
-        return Checked(exercise.id, *Judged("wrong", f"The values are right, but {objection}"))
+        verdict, reason, kind = objection
+        return Checked(exercise.id, verdict, f"The values are right, but {reason}", kind)
     return checked

@@ -2,6 +2,8 @@
 
 import re
 
+from .result import Judged, wrong
+
 ARGUMENT = re.compile(r'(%\w+): ([^{}()\s,]+)(?: (\{[^}]*\}))? loc\("(\w+)"')
 """An argument of a kernel in TTIR: its value, its type, what the compiler is told, its name."""
 
@@ -11,33 +13,37 @@ OPERATION = re.compile(r"^\s*(%\w+) = \"?([\w.]+)\"? (.*?) loc\(", re.MULTILINE)
 KEPT = "name it in do_not_specialize"
 
 
-def any_number_of_rows(stages: dict[str, str]) -> str:
-    """What is wrong with a kernel for matrices of any number of rows; empty if nothing is.
+def any_number_of_rows(stages: dict[str, str]) -> Judged | None:
+    """What is wrong with a kernel for matrices of any number of rows; None if nothing is.
 
     The product of a row's number and the stride must have 64 bits, and the compiler may be told
     nothing of n_rows, though it must be told that 16 divides n_cols.
     """
     arguments = {name: told or "" for _, _, told, name in ARGUMENT.findall(stages["ttir"])}
     if not arguments:  # a compiler that writes them otherwise
-        return ""
+        return None
     if "n_rows" not in arguments:
-        return f"The number of rows is a constant in the compiled kernel: {KEPT}."
+        text = f"The number of rows is a constant in the compiled kernel: {KEPT}."
+        return wrong("constant rows", text)
     if "divisibility" in arguments["n_rows"]:
-        return (
+        return wrong(
+            "specialized rows",
             "The compiler is told that 16 divides n_rows, so another number of rows is compiled "
-            f"anew: {KEPT}."
+            f"anew: {KEPT}.",
         )
     if "divisibility" not in arguments.get("n_cols", "divisibility"):
-        return (
+        return wrong(
+            "narrow loads",
             "The compiler is not told that 16 divides n_cols, so the loads are narrow: keep only "
-            "n_rows from it."
+            "n_rows from it.",
         )
     if _row_times_stride_in_32_bits(stages["ttir"]):
-        return (
+        return wrong(
+            "32 bits",
             "The product of the row and stride_xm has 32 bits, which are too few from 2^31 on: "
-            "convert one of the two with .to(tl.int64) before you multiply."
+            "convert one of the two with .to(tl.int64) before you multiply.",
         )
-    return ""
+    return None
 
 
 def _row_times_stride_in_32_bits(ttir: str) -> bool:

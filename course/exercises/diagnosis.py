@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .kinds import Answer, Choice, Code
+from .result import Judged
 
 
-def nothing_more(answer: Answer) -> str:
+def nothing_more(answer: Answer) -> None:
     """No objection."""
-    return ""
 
 
 def cause(exercise_id: str, right: str, **why: str) -> Choice:
@@ -24,9 +24,9 @@ class Diagnosis:
     cause: Choice
     mended: Code
     """What the mended code must do. Its id is the exercise's."""
-    counted: Callable[[Answer], str] = nothing_more
-    """What counting says against mended code that is right; empty if nothing. It is given the
-    code, and never times it."""
+    counted: Callable[[Answer], Judged | None] = nothing_more
+    """What counting says against mended code that is right, after "The values are right, but"; None
+    if nothing. It is given the code, and never times it."""
 
     form: ClassVar[str] = "a letter and the fixed code, as in `answer = cause, fixed`"
 

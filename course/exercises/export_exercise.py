@@ -16,13 +16,14 @@ from course.aot.captured_launch import CapturedLaunch, PlainValue, TensorPlace, 
 from course.aot.manifest import Function
 from course.aot.signature import Argument
 from course.errors import CourseError
-from course.lowering.api import LowerError
 from course.places import content
 
 from .kinds import Answer
-from .result import Judged
+from .result import Judged, wrong
 
 TARGET = "sm_90"
+INVALID_VALUE = "CUDA_ERROR_INVALID_VALUE"
+"""The kind of error of a function whose promises a call does not keep."""
 FORMS = {"signature": "a text", "grid": "a text", "signatures": "a list of texts, a signature each"}
 
 
@@ -92,16 +93,14 @@ class ExportExercise:
         signatures, grid = ([self.signature], texts[0]) if is_grid else (texts, self.grid)
         with tempfile.TemporaryDirectory(prefix="course-exercise-") as folder:
             try:
-                problem = self._problem(signatures, grid, Path(folder))
-            except LowerError as error:
-                refused = "does not compile" in str(error)
-                return Judged("does not compile" if refused else "wrong", str(error))
+                judged = self._problem(signatures, grid, Path(folder))
             except CourseError as error:
-                problem = str(error)
-        return Judged("wrong", problem) if problem else Judged("right", self.because)
+                refused = error.kind == "refused"  # by the compiler, see LowerError
+                return Judged("does not compile" if refused else "wrong", str(error), error.kind)
+        return judged or Judged("right", self.because)
 
-    def _problem(self, signatures: Sequence[str], grid: str, folder: Path) -> str:
-        """What is wrong with the functions that the answer exports; empty if nothing is."""
+    def _problem(self, signatures: Sequence[str], grid: str, folder: Path) -> Judged | None:
+        """What is wrong with the functions that the answer exports; None if nothing is."""
         kernel = f"{content() / self.kernel}"
         exported = aot.export(kernel, signatures, grid, "answer", folder / "answer", target=TARGET)
         functions = {function.name: function for function in exported.functions}
@@ -111,74 +110,82 @@ class ExportExercise:
         names = [argument.name for argument in exported.functions[0].runtime]
         library = str(aot.build(aot.link(exported, folder / "linked")))
         for call in self.calls:
-            case = f"With {call.described(grid)}"
             try:
                 launch = captured_launch(library, [call.values[name] for name in names])
+                problems = self.launch_problems(call, launch, functions[launch.function])
             except CourseError as error:
-                return f"{case} {_refusal(call, exported.functions, str(error))}"
-            for problem in self.launch_problems(call, launch, functions[launch.function]):
-                return f"{case} {problem}"
-        return ""
+                problems = iter([_refusal(call, exported.functions, error)])
+            for _, reason, kind in problems:
+                return wrong(kind, f"With {call.described(grid)} {reason}")
+        return None
 
-    def _type_problems(self, function: Function) -> Iterator[str]:
+    def _type_problems(self, function: Function) -> Iterator[Judged]:
         for argument in function.arguments:
             name, value, type = argument.name, argument.value, argument.type
             if name not in self.types:
                 if argument.constant and value != self.constants.get(name, value):
-                    yield f"{name} is {value}, and must be {self.constants[name]}."
+                    must_be = f"and must be {self.constants[name]}"
+                    yield wrong(f"{name} is {value}", f"{name} is {value}, {must_be}.")
                 continue  # the compiler itself asks that it is constant
-            fixed = f"{name} is the constant {value}"
+            kind, fixed = f"{name} is constant", f"{name} is the constant {value}"
             if argument.constant and name not in self.may_be_constant:
-                yield f"{fixed}: the function would serve that one value."
+                yield wrong(kind, f"{fixed}: the function would serve that one value.")
             elif argument.constant and value != self.may_be_constant[name]:
-                yield f"{fixed}, and it is {self.may_be_constant[name]} in every call."
+                in_calls = f"and it is {self.may_be_constant[name]} in every call"
+                yield wrong(kind, f"{fixed}, {in_calls}.")
             elif type is not None and type.replace("*k", "*") != self.types[name]:
-                yield f"{name} is {type}, and must be {self.types[name]}."
+                kind = f"{name} is {type}"
+                yield wrong(kind, f"{kind}, and must be {self.types[name]}.")
 
     def launch_problems(
         self, call: Call, launch: CapturedLaunch, function: Function
-    ) -> Iterator[str]:
+    ) -> Iterator[Judged]:
         """What is wrong with a launch, after "With …"."""
         if launch.grid != call.grid:
             ours, theirs = (" x ".join(map(str, grid)) for grid in (call.grid, launch.grid))
-            yield f"the driver is handed a grid of {theirs}, and it must be {ours}."
+            handed = f"the driver is handed a grid of {theirs}"
+            yield wrong(f"grid {theirs} for {ours}", f"{handed}, and it must be {ours}.")
         for argument in launch.arguments:
             scalar, value = scalar_of(argument.type), call.values[argument.name]
             if scalar is None or isinstance(value, TensorPlace):
                 continue
             if argument.content != scalar.packed(value):
-                yield f"the kernel reads {argument.name} as {argument.value}."
+                read = f"the kernel reads {argument.name} as {argument.value}."
+                yield wrong(f"{argument.name} read", read)
         promised = {each.name for each in function.arguments if each.hint or each.constant}
         missing = ", ".join(name for name in call.values if name in call.promises - promised)
         if missing:
             who = "the variant that is taken" if self.asks == "signatures" else "the kernel"
             nothing = f"{who} is promised nothing of {missing}"
-            yield f"it launches, but {nothing}: a silent slow path."
+            slow = f"it launches, but {nothing}: a silent slow path."
+            yield wrong(f"no promise of {missing}", slow)
 
 
-def _refusal(call: Call, functions: Sequence[Function], said: str) -> str:
+def _refusal(call: Call, functions: Sequence[Function], error: CourseError) -> Judged:
     """Why there is no launch, after "With …": the promises that the call does not keep.
 
-    said: by the function.
+    error: the function's.
     """
-    if "launches nothing" in said:
-        return "nothing is launched: the grid has a 0 in it."
-    broken = [_broken_promise(function, call) for function in functions]
-    if "INVALID_VALUE" not in said or "" in broken:
-        return f"there is no launch: {said}"
+    if error.kind == "no launch":
+        return wrong(error.kind, "nothing is launched: the grid has a 0 in it.")
+    promises = [_broken_promises(function, call) for function in functions]
+    if error.kind != INVALID_VALUE or not all(promises):
+        return wrong(error.kind, f"there is no launch: {error}")
+    broken = [first for first, *_ in promises]
+    kind = f"broken promises of {', '.join(argument.name for argument in broken)}"
+    texts = [
+        f"{argument.name} is promised to be {'1' if argument.hint == 1 else 'a multiple of 16'}"
+        for argument in broken
+    ]
     if len(broken) == 1:
-        return f"the function refuses to launch: {broken[0]}."
-    numbered = (f"in signature {number} {text}" for number, text in enumerate(broken, start=1))
-    return f"no variant takes the call: {'; '.join(numbered)}."
+        return wrong(kind, f"the function refuses to launch: {texts[0]}.")
+    numbered = (f"in signature {number} {text}" for number, text in enumerate(texts, start=1))
+    return wrong(kind, f"no variant takes the call: {'; '.join(numbered)}.")
 
 
-def _broken_promise(function: Function, call: Call) -> str:
-    """The first promise of a variant that the call does not keep; empty if it keeps all."""
-    for argument in function.runtime:
-        if not holds(argument, call.values[argument.name]):
-            promise = "1" if argument.hint == 1 else "a multiple of 16"
-            return f"{argument.name} is promised to be {promise}"
-    return ""
+def _broken_promises(function: Function, call: Call) -> list[Argument]:
+    """The arguments of a variant whose promises the call does not keep."""
+    return [each for each in function.runtime if not holds(each, call.values[each.name])]
 
 
 def holds(argument: Argument, value: PlainValue) -> bool:

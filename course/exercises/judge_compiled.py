@@ -7,7 +7,7 @@ from course.gpus.limits import MOST_THREADS, Target
 from course.type_names import Kernel
 
 from .kinds import Code
-from .result import Judged
+from .result import Judged, wrong
 
 IN_16_BITS = re.compile(r"\b(arith\.(?:add|sub|mul|div)f|math\.\w+) .*(?:x|\b)(bf16|f16)\b")
 """Arithmetic on 16-bit floats in TTIR: the operation, and the type."""
@@ -22,14 +22,14 @@ ONE_BY_ONE = (
 def compiled_problem(exercise: Code, kernel: Kernel, target: Target) -> Judged | None:
     """What is wrong with a kernel that compiles: it is too large to launch, or not as asked."""
     if reason := _too_large(kernel.metadata, target):
-        return Judged("does not compile", reason)
+        return Judged("does not compile", reason, "too large")
     if not exercise.one_by_one and _goes_one_by_one(kernel.asm["ttir"]):
-        return Judged("wrong", ONE_BY_ONE)
-    if exercise.compiled and (reason := exercise.compiled(kernel.asm)):
-        return Judged("wrong", reason)
+        return wrong("one by one", ONE_BY_ONE)
+    if exercise.compiled and (judged := exercise.compiled(kernel.asm)):
+        return judged
     if exercise.in_float32 and (rounding := _rounds_on_the_way(kernel.asm["ttir"])):
         instead = "convert to float32 after the load, and back only for the store"
-        return Judged("wrong", f"{rounding}: {instead}.")
+        return wrong("16 bits", f"{rounding}: {instead}.")
     return None
 
 

@@ -8,24 +8,22 @@ from course.simulating.problems import DeadlockError, HazardError, SimulationErr
 from course.verifying.api import verify
 
 from .kinds import Answer, GluonKernel
-from .name_slip import slip_of
+from .name_slip import problem_kind, slip_of
 from .result import Judged, Verdict
 
-NAMES = (
-    ("gone on to another phase", "A wait for the wrong phase"),
-    ("an mbarrier.expect for", "A missing mbarrier.expect"),
-    (" bytes", "An mbarrier.expect of more bytes than come"),
-    ("initialized for", "One arrival too many, or one wait too few"),
-    ("arrivals", "A missing arrive, a wait for the wrong phase, or a barrier with a wrong count"),
-    ("before anything was written to it", "An early read"),
-    ("is read while it is still copied into", "An early read"),
-    ("is multiplied while it is still copied into", "An early read"),
-    ("is copied into while it is still", "An early refill"),
-    ("no fence_async_shared in between", "A missing fence"),
-    ("before warpgroup_mma_wait", "A missing wait for a product"),
-    ("when the program ends", "A missing wait at the end"),
-)
-"""What a mistake is called, by what `simulate` says of it; the first that fits."""
+NAMES: dict[str, str] = {
+    "wrong phase": "A wait for the wrong phase",
+    "no expect": "A missing mbarrier.expect",
+    "bytes": "An mbarrier.expect of more bytes than come",
+    "arrivals": "A missing arrive, a wait for the wrong phase, or a barrier with a wrong count",
+    "too many arrivals": "One arrival too many, or one wait too few",
+    "early read": "An early read",
+    "early refill": "An early refill",
+    "no fence": "A missing fence",
+    "no product wait": "A missing wait for a product",
+    "no last wait": "A missing wait at the end",
+}
+"""`simulate`'s kind of fault -> what it is called here."""
 
 VERDICTS: tuple[tuple[type[SimulationError], Verdict], ...] = (
     (DeadlockError, "deadlock"),
@@ -57,11 +55,13 @@ def simulated(exercise: GluonKernel, answer: Answer) -> Judged:
     )
     for error in stopped:
         return _judged(error, verified.outcomes[-1].case)
+    wrong = len(verified.outcomes) - 1
     for outcome in verified.wrong:
-        wrong = len(verified.outcomes) - 1
-        slip = slip_of(exercise, function, exercise.cases, wrong)
+        slip, kind = slip_of(exercise, function, exercise.cases, wrong)
         lines = [outcome.reason, slip, f"The case: {outcome.case}."]
-        return Judged("wrong", "\n".join(filter(None, lines)))
+        reason = "\n".join(filter(None, lines))
+        assert outcome.problem is not None
+        return Judged("wrong", reason, kind or problem_kind(outcome.problem, wrong))
     return Judged("right", f"Correct in all {len(verified.outcomes)} cases, followed by simulate")
 
 
@@ -70,7 +70,6 @@ def _judged(error: SimulationError, case: str) -> Judged:
     text = str(error)
     if verdict == "left to the GPU":
         return Judged(verdict, f"{text}\nWrite it with what the lesson uses, and check it again.")
-    name = next((name for words, name in NAMES if words in text), "")
-    return Judged(
-        verdict, "\n".join(filter(None, [name and f"{name}.", text, f"The case: {case}."]))
-    )
+    name = NAMES.get(error.kind, "")
+    lines = filter(None, [name and f"{name}.", text, f"The case: {case}."])
+    return Judged(verdict, "\n".join(lines), error.kind)

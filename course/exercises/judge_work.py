@@ -7,63 +7,74 @@ from course.verifying.inputs import Case
 from course.verifying.result import Work
 
 from .kinds import Code, Launcher
+from .result import Judged, wrong
 
 
-def work_problem(exercise: Code, case: Case, work: Work) -> str:
-    """The first thing to say against an answer's work on a case; empty if there is nothing."""
-    return next(_problems(exercise, case, work), "")
+def work_problem(exercise: Code, case: Case, work: Work) -> Judged | None:
+    """The first thing to say against an answer's work on a case; None if there is nothing."""
+    for kind, reason in _problems(exercise, case, work):
+        return wrong(kind, reason)
+    return None
 
 
-def done_by_torch(exercise: Code, work: Work) -> str:
-    """That PyTorch computed, or copied where it may not; empty if the kernels did the work."""
+def done_by_torch(exercise: Code, work: Work) -> Judged | None:
+    """That PyTorch computed, or copied where it may not; None if the kernels did the work."""
     if isinstance(exercise, Launcher):
         if work.torch_operations:
             names = ", ".join(dict.fromkeys(work.torch_operations))
-            return f"It computes with PyTorch ({names}): let the kernel do that."
+            text = f"It computes with PyTorch ({names}): let the kernel do that."
+            return wrong(f"PyTorch computes {names}", text)
         if work.torch_copies and not exercise.may_copy:
             instead = "let the kernel read the elements where they lie"
-            return f"It copies with PyTorch (`.contiguous()`, perhaps): {instead}."
-    return ""
+            text = f"It copies with PyTorch (`.contiguous()`, perhaps): {instead}."
+            return wrong("PyTorch copies", text)
+    return None
 
 
-def _problems(exercise: Code, case: Case, work: Work) -> Iterator[str]:
+def _problems(exercise: Code, case: Case, work: Work) -> Iterator[tuple[str, str]]:
+    """The kind of each problem, and a sentence."""
     if isinstance(exercise, Launcher) and case.elements:
         yield from _launcher_problems(exercise, case, work)
     kernels, right_but = work.kernels, "The values are right, but"
     most_launches = exercise.most_launches
     if most_launches is not None and kernels.launches > most_launches:
-        yield f"{right_but} it took {kernels.launches} launches where {most_launches} will do."
+        took = f"{kernels.launches} launches where {most_launches} will do"
+        yield "launches", f"{right_but} it took {took}."
     if kernels.idle_programs > max(FREE_PROGRAMS, 8 * kernels.busy_programs):
         programs = kernels.idle_programs + kernels.busy_programs
         busy = f"of {programs:,} programs {kernels.busy_programs:,} had an element to work on"
-        yield f"{right_but} {busy}: look at the grid."
+        yield "idle programs", f"{right_but} {busy}: look at the grid."
     if exercise.least_programs is not None:
         least = exercise.least_programs(*case.arguments("cpu"))
         if kernels.programs < least:
             wanted = f"where {least:,} would each have enough to do"
-            yield f"{right_but} it started {kernels.programs:,} programs {wanted}."
+            started = f"it started {kernels.programs:,} programs"
+            yield "few programs", f"{right_but} {started} {wanted}."
     if exercise.most_bytes is not None:
         most = exercise.most_bytes(*case.arguments("cpu"))
         if kernels.bytes_moved > most:
             moved = f"it moved {kernels.bytes_moved:,} bytes where {most:,} will do"
-            yield f"{right_but} {moved}: `cost` and `diagnose` say in which line."
+            yield "bytes", f"{right_but} {moved}: `cost` and `diagnose` say in which line."
     if exercise.own_elements and kernels.shared_elements:
         shared = f"{kernels.shared_elements:,} elements are written by more than one program"
-        yield f"{right_but} {shared}: a mask, or a loop's step, keeps each program to its own."
+        own = "a mask, or a loop's step, keeps each program to its own"
+        yield "shared elements", f"{right_but} {shared}: {own}."
     if exercise.in_order and kernels.back_and_forth:
-        yield f"{right_but} a program goes back and forth over the result: count row after row."
+        back = "a program goes back and forth over the result: count row after row"
+        yield "order", f"{right_but} {back}."
 
 
-def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[str]:
+def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[tuple[str, str]]:
     if by_torch := done_by_torch(exercise, work):
-        yield by_torch
+        yield by_torch.kind, by_torch.reason
     if not work.kernels.launches:
-        yield "It launched no kernel."
+        yield "no launch", "It launched no kernel."
     if not work.result_stored:
-        yield "What it returned was stored by no kernel."
+        yield "not stored", "What it returned was stored by no kernel."
     if case is exercise.cases[0] and work.kernels.launches <= exercise.trials:
         yield (
+            "no trials",
             "The values are right, but its first call does not try "
             f"{exercise.trials} configurations: keep @triton.autotune as it is, "
-            "and fix what it does to the arguments."
+            "and fix what it does to the arguments.",
         )

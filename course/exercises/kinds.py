@@ -49,8 +49,8 @@ class Code:
     """The programs that must start at least, from a case's tensors and scalars."""
     may_copy: bool = True
     """Whether PyTorch may copy the inputs first, as `.contiguous()` does."""
-    compiled: Callable[[dict[str, str]], str] | None = None
-    """What is wrong with a compiled kernel, from its stages' texts; "" if nothing is."""
+    compiled: Callable[[dict[str, str]], Judged | None] | None = None
+    """What is wrong with a compiled kernel, from its stages' texts; None if nothing is."""
     in_float32: bool = False
     """Whether arithmetic on 16-bit floats is wrong, as it rounds on the way."""
     slips: dict[str, Function] = field(default_factory=dict)
@@ -127,6 +127,25 @@ class Launcher(Code):
         return launcher
 
 
+@dataclass(frozen=True)
+class Registration:
+    """An answer that is a function of `parameters`: it registers `forward` as the operator `name`
+    with a gradient that calls `backward`, and returns the operator."""
+
+    id: str
+    forward: Callable[..., tuple[torch.Tensor, torch.Tensor]]
+    """x [M, N], weight [N], eps -> out [M, N], rstd [M]."""
+    backward: Callable[..., tuple[torch.Tensor, torch.Tensor]]
+    """d_out, x, weight, rstd -> d_x, d_weight."""
+    reference: Callable[..., torch.Tensor]
+    """out from x, weight, eps, in PyTorch."""
+    timeout_s: float = 10
+    """CPU time that it may take."""
+
+    form: ClassVar[str] = "a function that registers an operator and returns it"
+    parameters: ClassVar[tuple[str, ...]] = ("name", "forward", "backward")
+
+
 class Question(Protocol):
     """An exercise whose answer is no code: it is judged in this process."""
 
@@ -174,20 +193,21 @@ class Number:
             number = math.inf
         if math.isclose(number, self.right, rel_tol=self.relative):
             return Judged("right", self.because)
-        return Judged("wrong", self._objection(number))
+        return Judged("wrong", *self._objection(number))
 
-    def _objection(self, number: float) -> str:
-        """What is wrong with a number: a known slip, its unit, or its size."""
-        for value, slip in self.slips.items():
+    def _objection(self, number: float) -> tuple[str, str]:
+        """What is wrong with a number, and its kind: a known slip, its unit, or its size."""
+        for place, (value, slip) in enumerate(self.slips.items(), start=1):
             if math.isclose(number, value, rel_tol=self.relative):
-                return slip
+                return slip, f"slip {place}"
         if number <= 0 or not math.isfinite(number):
-            return f"It must be above zero and finite, in {self.unit}."
+            return f"It must be above zero and finite, in {self.unit}.", "not positive"
         power = round(math.log10(number) - math.log10(self.right))
         if power and math.isclose(number, self.right * 10.0**power, rel_tol=self.relative):
-            return f"The digits are right and the power of ten is not: it must be in {self.unit}."
+            digits = "The digits are right and the power of ten is not"
+            return f"{digits}: it must be in {self.unit}.", "power of ten"
         size = "large" if number > self.right else "small"
-        return f"It is too {size}. The unit is {self.unit}."
+        return f"It is too {size}. The unit is {self.unit}.", f"too {size}"
 
 
 LETTER = re.compile(r"[\s(]*([a-z])\s*(?:$|[).:,;=-])")
@@ -211,7 +231,7 @@ class Choice:
         letter = match[1] if match else ""
         if letter not in self.why:
             return Judged("no answer", f"It must be one of {', '.join(map(repr, self.why))}.")
-        return Judged("right" if letter == self.right else "wrong", self.why[letter])
+        return Judged("right" if letter == self.right else "wrong", self.why[letter], letter)
 
 
 @dataclass(frozen=True)
@@ -237,8 +257,10 @@ class Text:
         text = _plain(answer)
         if text in map(_plain, self.accepts):
             return Judged("right", self.because)
-        slips = {_plain(wrong): slip for wrong, slip in self.slips.items()}
-        return Judged("wrong", slips.get(text, f"It is not {answer.strip()!r}."))
+        for place, (wrong, slip) in enumerate(self.slips.items(), start=1):
+            if text == _plain(wrong):
+                return Judged("wrong", slip, f"slip {place}")
+        return Judged("wrong", f"It is not {answer.strip()!r}.", "other")
 
 
 def _out_of_a_tuple(answer: Answer) -> Answer:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from course import MODE
+from course.tracing.bounds import Problem
 from course.verifying.inputs import Case
 from course.verifying.one_case import Trial, has_bfloat16
 
@@ -19,13 +20,16 @@ NEARLY_ALL = 0.99
 """The share of elements that must agree: a rounding may go the other way."""
 
 
-def slip_of(exercise: Code, function: Function, cases: tuple[Case, ...], wrong: int) -> str:
-    """The slip that gives the very values of a wrong answer, in a sentence; empty if none does,
-    or several do. Of float32 results that are all float16 numbers, it says so.
+def slip_of(
+    exercise: Code, function: Function, cases: tuple[Case, ...], wrong: int
+) -> tuple[str, str]:
+    """The slip that gives the very values of a wrong answer, in a sentence, and its kind; both are
+    empty if none does, or several do. Of float32 results that are all float16 numbers, it says so.
 
     wrong: the number of the case that the answer is known to get wrong.
     """
     slips, agreeing, rounded = dict(exercise.slips), 0, False
+    kinds = {says: f"slip {place}" for place, says in enumerate(slips, start=1)}
     trial = Trial(
         function, exercise.reference, None, exercise.absolute, exercise.contiguous, exercise.block
     )
@@ -36,14 +40,22 @@ def slip_of(exercise: Code, function: Function, cases: tuple[Case, ...], wrong: 
             continue
         result = trial.result(case)
         if result is None:
-            return ""
+            return "", ""
         slips = {says: slip for says, slip in slips.items() if _agrees(trial, slip, case, result)}
         rounded = rounded or _all_in_float16(result)
         agreeing += 1
     if len(slips) == 1 and agreeing == AGREEING:
         (says,) = slips
-        return f"This is what comes out if {says}."
-    return IN_FLOAT16 if rounded else ""
+        return f"This is what comes out if {says}.", kinds[says]
+    return (IN_FLOAT16, "float16") if rounded else ("", "")
+
+
+def problem_kind(problem: Problem, case: int) -> str:
+    """What is wrong, and in which case and where, as "wrong in case 1 at (0, 3)"."""
+    place = problem.program if problem.index is None else problem.index
+    what = " ".join(filter(None, [problem.kind, problem.what]))
+    at = f" at {tuple(map(int, place))}" if place else ""
+    return f"{what} in case {case + 1}{at}"
 
 
 def _all_in_float16(result: torch.Tensor) -> bool:

@@ -35,7 +35,7 @@ class NamesInOrder:
             return Judged("no answer", f"It must be {form}; this is {kind_of(answer)}.")
         if names == self.right:
             return Judged("right", self.because)
-        return Judged("wrong", self._objection(names))
+        return Judged("wrong", *self._objection(names))
 
     def _names(self, answer: Answer) -> tuple[str, ...] | None:
         """The names in an answer, each as `right` has it if it is known; None if it is no text."""
@@ -47,15 +47,19 @@ class NamesInOrder:
             text = re.sub(rf"\b{re.escape(other)}\b", name, text)
         return tuple(re.findall(r"[\w-]+", re.sub(r"\band\b", " ", text)))
 
-    def _objection(self, names: tuple[str, ...]) -> str:
-        """What is wrong with the names: an unknown one, their number, or their order."""
+    def _objection(self, names: tuple[str, ...]) -> tuple[str, str]:
+        """What is wrong with the names, and its kind: an unknown one, their number, or their
+        order."""
         known = dict.fromkeys(sorted(self.right))
         if unknown := [name for name in names if name not in known]:
-            return f"{unknown[0]!r} is none of the {self.of}: those are {', '.join(known)}."
+            is_none = f"{unknown[0]!r} is none of the {self.of}"
+            return f"{is_none}: those are {', '.join(known)}.", "unknown"
         if len(names) != len(self.right):
             there = f"{len(names)} name{'s' if len(names) != 1 else ''}"
-            return f"It has {there}, and must have {len(self.right)}, one for each line, in order."
-        if slip := self.slips.get(names):
-            return slip
+            wanted = f"{len(self.right)}, one for each line, in order"
+            return f"It has {there}, and must have {wanted}.", "number"
+        for place, (wrong, slip) in enumerate(self.slips.items(), start=1):
+            if names == wrong:
+                return slip, f"slip {place}"
         placed = sum(name == right for name, right in zip(names, self.right, strict=True))
-        return f"{placed} of the {len(self.right)} stand in the right place."
+        return f"{placed} of the {len(self.right)} stand in the right place.", "order"

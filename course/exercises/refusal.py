@@ -2,7 +2,12 @@
 
 from course.isolate.function_source import Definition
 from course.lowering.problems import first_sentence, place_in, printed_error, ptx_frames
-from course.triton_internals.errors import CompileError
+from course.triton_internals.errors import CompileError, first_words
+
+from .result import Judged
+
+VAGUE = first_words("error encountered during parsing"), first_words("PassManager::run failed")
+"""Kinds of Triton's refusals that say nothing."""
 
 
 def refusal(problem: CompileError, definitions: tuple[Definition, ...]) -> str:
@@ -15,16 +20,16 @@ def refusal(problem: CompileError, definitions: tuple[Definition, ...]) -> str:
     return f"Line {line} of {definition.place}:  {text}\n{reason}."
 
 
-def complete_refusal(reason: str, printed: str, definitions: tuple[Definition, ...]) -> str:
+def complete_refusal(judged: Judged, printed: str, definitions: tuple[Definition, ...]) -> Judged:
     """A refusal with its line and cause, where Triton only says that parsing or a pass failed.
 
     printed: what the compiler wrote to standard error, its own errors among it.
     """
-    vague = "error encountered during parsing", "PassManager::run failed"
     error = printed_error(printed)
-    if error is None or not any(words in reason for words in vague):
-        return reason
+    if error is None or judged.kind not in VAGUE:
+        return judged
+    reason = f"{error.cause}."
     if place := place_in(definitions, error.frames):
         definition, line, text = place
-        return f"Line {line} of {definition.place}:  {text}\n{error.cause}."
-    return f"{error.cause}."
+        reason = f"Line {line} of {definition.place}:  {text}\n{reason}"
+    return Judged("does not compile", reason, error.kind)

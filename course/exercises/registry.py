@@ -6,9 +6,9 @@ from pathlib import Path
 from course.errors import CourseError
 
 from .diagnosis import Diagnosis
-from .kinds import Code, Question
+from .kinds import Code, Question, Registration
 
-Exercise = Code | Diagnosis | Question
+Exercise = Code | Diagnosis | Registration | Question
 
 LESSONS = Path(__file__).parent / "lessons"
 

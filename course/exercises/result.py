@@ -38,6 +38,14 @@ class Judged(NamedTuple):
 
     verdict: Verdict
     reason: str = ""
+    kind: str = ""
+    """What was found to be wrong, by a short name that stays the same however the sentence is
+    written: "slip 2" for the exercise's second slip, "wrong in case 1 at (0, 3)", "arrivals"."""
+
+
+def wrong(kind: str, reason: str) -> Judged:
+    """The verdict "wrong", for one kind of mistake."""
+    return Judged("wrong", reason, kind)
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class Checked:
     exercise: str
     verdict: Verdict
     reason: str = ""
+    kind: str = ""
+    """As `Judged` has it."""
     notes: list[str] = field(default_factory=list)
     stepper: Callable[[], "Replay"] | None = field(default=None, repr=False, compare=False)
     """Traces the launch in which it goes wrong."""

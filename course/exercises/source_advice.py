@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from course.isolate.function_source import Definition
 
@@ -27,25 +28,31 @@ TWO_BLOCKS = (
     "lane, take {of_two}."
 )
 
-Slip = tuple[ast.expr, str]
-"""Where a slip stands, and a sentence about it."""
+Slip = tuple[ast.expr, str, str]
+"""Where a slip stands, its kind, and a sentence about it."""
 
 
-def advice_on(definitions: tuple[Definition, ...]) -> list[str]:
-    """What to look at in an answer that is not right: for each slip its line and a sentence."""
-    notes: list[str] = []
+class Advice(NamedTuple):
+    """What to look at in an answer that is not right."""
+
+    kind: str
+    notes: tuple[str, str]
+    """The slip's line, and a sentence."""
+
+
+def advice_on(definitions: tuple[Definition, ...]) -> Iterator[Advice]:
+    """What to look at in an answer that is not right, slip by slip."""
     for definition in definitions:
         if not definition.text.startswith("@"):
             continue  # slips of kernels alone
         (function,) = ast.parse(definition.text).body
         assert isinstance(function, ast.FunctionDef)
         lines = definition.text.split("\n")
-        for node, sentence in (
+        for node, kind, sentence in (
             *_chained(function), *_lost_promises(function), *_reductions_of_two(function),
         ):  # fmt: skip
             number, text = definition.line + node.lineno - 1, lines[node.lineno - 1].strip()
-            notes += [f"Line {number} of {definition.place}:  {text}", sentence]
-    return notes
+            yield Advice(kind, (f"Line {number} of {definition.place}:  {text}", sentence))
 
 
 def _chained(function: ast.FunctionDef) -> Iterator[Slip]:
@@ -57,6 +64,7 @@ def _chained(function: ast.FunctionDef) -> Iterator[Slip]:
         if isinstance(between, ast.BinOp) and isinstance(between.op, (ast.BitAnd, ast.BitOr)):
             yield (
                 node,
+                "chained",
                 CHAINED.format(
                     sign="&" if isinstance(between.op, ast.BitAnd) else "|",
                     first=ast.unparse(node.left),
@@ -75,9 +83,9 @@ def _lost_promises(function: ast.FunctionDef) -> Iterator[Slip]:
             continue
         of = node.args[0] if node.args else None
         if isinstance(of, ast.Name) and of.id in parameters:
-            yield node, OF_A_PARAMETER.format(name=of.id)
+            yield node, "promise of a parameter", OF_A_PARAMETER.format(name=of.id)
         elif node in thrown_away and of is not None and not isinstance(of, ast.Name):
-            yield node, NOT_KEPT.format(call=ast.unparse(node.func))
+            yield node, "promise not kept", NOT_KEPT.format(call=ast.unparse(node.func))
 
 
 def _reductions_of_two(function: ast.FunctionDef) -> Iterator[Slip]:
@@ -95,4 +103,5 @@ def _reductions_of_two(function: ast.FunctionDef) -> Iterator[Slip]:
         called, second = ast.unparse(node.func), node.args[1]
         is_value = isinstance(second, ast.Call) or ast.unparse(second) in computed
         if called in OF_TWO and is_value:
-            yield node, TWO_BLOCKS.format(reduction=called, of_two=OF_TWO[called])
+            text = TWO_BLOCKS.format(reduction=called, of_two=OF_TWO[called])
+            yield node, "reduction of two", text

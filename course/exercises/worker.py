@@ -19,9 +19,9 @@ from course.verifying.result import Outcome, Verified
 
 from .judge_work import done_by_torch, work_problem
 from .kinds import Code, Function, GluonKernel, Launcher
-from .name_slip import slip_of
+from .name_slip import problem_kind, slip_of
 from .registry import code_exercise
-from .result import Judged
+from .result import Judged, wrong
 
 TARGET = "sm_90"
 """What an answer is compiled for."""
@@ -135,7 +135,7 @@ def _compilation(exercise: Code, source: Source, launch: Callable[[], None]) -> 
 
     for problem in launches.problems:  # also one that the answer has caught
         reason = refusal(problem, source.definitions)
-        return Compilation(Judged("does not compile", reason))
+        return Compilation(Judged("does not compile", reason, problem.kind))
     for kernel in launches.kernels:
         if judged := compiled_problem(exercise, kernel, target):
             return Compilation(judged)
@@ -163,21 +163,23 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     for number, outcome in enumerate(outcomes):
         if problem := outcome.problem:
             if problem.kind == "wrong" and (elsewhere := _torchs_work(exercise, cases, outcomes)):
-                return Trial(Judged("wrong", elsewhere))
-            slip = ""
+                return Trial(elsewhere)
+            slip, kind = "", ""
             if problem.index is not None:
-                slip = slip_of(exercise, function, cases, number)
+                slip, kind = slip_of(exercise, function, cases, number)
             lines = [outcome.reason, slip, untimed, f"The case: {outcome.case}."]
             reason = "\n".join(filter(None, lines))
             raised = problem.kind == "raised"
-            judged = Judged("wrong" if problem.kind == "raised" else problem.kind, reason)
+            verdict = "wrong" if problem.kind == "raised" else problem.kind
+            judged = Judged(verdict, reason, kind or problem_kind(problem, number))
             where = Where(number, problem.program, problem.launch, problem.index, reach)
             return Trial(judged, raised=raised, where=where if MODE.interpreting else None)
     for case, outcome in zip(cases, outcomes, strict=False):
         if outcome.work and (waste := work_problem(exercise, case, outcome.work)):
-            return Trial(Judged("wrong", f"{waste}\nThe case: {outcome.case}."))
+            return Trial(_with_case(waste, outcome))
     if file := next((launch.of_the_course for launch in seen if launch.of_the_course), ""):
-        return Trial(Judged("wrong", f"{file} has the kernel that it launches: write your own."))
+        reason = f"{file} has the kernel that it launches: write your own."
+        return Trial(wrong("the course's kernel", reason))
     if lacking := next((outcome.lacking for outcome in outcomes if outcome.lacking), ""):
         return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."), launches=packed(seen))
     right = sum(outcome.verdict == "right" for outcome in outcomes)
@@ -188,15 +190,21 @@ def run_answer(exercise_id: str, source: Source) -> Trial:
     )
 
 
-def _torchs_work(exercise: Code, cases: tuple[Case, ...], outcomes: tuple[Outcome, ...]) -> str:
-    """What PyTorch did in place of a kernel in the first case that shows it; empty if nothing.
+def _with_case(judged: Judged, outcome: Outcome) -> Judged:
+    return judged._replace(reason=f"{judged.reason}\nThe case: {outcome.case}.")
+
+
+def _torchs_work(
+    exercise: Code, cases: tuple[Case, ...], outcomes: tuple[Outcome, ...]
+) -> Judged | None:
+    """What PyTorch did in place of a kernel in the first case that shows it; None if nothing.
 
     Where it rounds otherwise than the reference, this says more than the values that differ.
     """
     for case, outcome in zip(cases, outcomes, strict=False):
         if case.elements and outcome.work and (done := done_by_torch(exercise, outcome.work)):
-            return f"{done}\nThe case: {outcome.case}."
-    return ""
+            return _with_case(done, outcome)
+    return None
 
 
 def _outcomes(

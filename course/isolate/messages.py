@@ -56,11 +56,12 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """A CourseError on its way to another process: its class, and what it was made of."""
+    """A CourseError on its way to another process: its class, what it was made of, its kind."""
 
     module: str
     name: str
     arguments: list[Any]
+    kind: str
 
 
 def send(channel: socket.socket, message: msgspec.Struct) -> None:
@@ -122,8 +123,8 @@ def _raised(error: CourseError) -> Raised:
     try:
         msgspec.msgpack.encode(error.args)
     except TypeError:
-        return Raised(CourseError.__module__, CourseError.__name__, [str(error)])
-    return Raised(kind.__module__, kind.__name__, list(error.args))
+        return Raised(CourseError.__module__, CourseError.__name__, [str(error)], error.kind)
+    return Raised(kind.__module__, kind.__name__, list(error.args), error.kind)
 
 
 def _error(raised: Raised) -> CourseError:
@@ -131,5 +132,7 @@ def _error(raised: Raised) -> CourseError:
     CourseError."""
     kind = getattr(sys.modules.get(raised.module), raised.name, None)
     if isinstance(kind, type) and issubclass(kind, CourseError):
-        return kind(*raised.arguments)
-    return CourseError(*map(str, raised.arguments[:1]))
+        error: CourseError = kind(*raised.arguments)
+        error.kind = raised.kind
+        return error
+    return CourseError(*map(str, raised.arguments[:1]), kind=raised.kind)

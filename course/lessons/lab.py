@@ -45,10 +45,8 @@ def start(options: list[str]) -> None:
 
 def session_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment for the lab: each session chooses its own mode, and says its own reason."""
-    asked_for = MODE.reason.startswith("TRITON_INTERPRET")
-    return {
-        name: value for name, value in environ.items() if name != "TRITON_INTERPRET" or asked_for
-    }
+    kept = MODE.by_triton
+    return {name: value for name, value in environ.items() if name != "TRITON_INTERPRET" or kept}
 
 
 def arguments(root: Path, opened: str = FIRST) -> list[str]:

@@ -14,7 +14,7 @@ from course.errors import CourseError
 from course.files import advice
 from course.isolate.border import InChild
 from course.isolate.function_source import Definition
-from course.triton_internals.errors import CompileError
+from course.triton_internals.errors import NO_REASON, CompileError, first_words
 
 from .gluon_refusals import plainer
 from .kernel_reference import AsText, InFile
@@ -26,10 +26,14 @@ R = TypeVar("R")
 
 
 class LowerError(CourseError):
-    """A kernel that does not compile, in a sentence. `details` has all that the compiler said."""
+    """A kernel that does not compile, in a sentence. `details` has all that the compiler said.
 
-    def __init__(self, problem: str, details: str = "") -> None:
-        super().__init__(problem, details)  # both, since both cross to another process
+    Its kind is "refused" by the compiler, "arguments" that do not fit, "no disk" to write to, or
+    how the compiler's process ended (`isolate.ended.How`).
+    """
+
+    def __init__(self, problem: str, details: str = "", kind: str = "refused") -> None:
+        super().__init__(problem, details, kind=kind)  # both, since both cross to another process
         self.problem, self.details = problem, details
 
     def __str__(self) -> str:
@@ -63,11 +67,13 @@ def disk_error(error: OSError) -> LowerError:
     if error.errno is None:
         return LowerError(
             f"Triton lacks a part of its own ({error}): "
-            "install it anew, as `make clean setup` does."
+            "install it anew, as `make clean setup` does.",
+            kind="no disk",
         )
     folder = tempfile.gettempdir()
     return LowerError(
-        f"The compiler could not write its files in {folder}: {error.strerror}; {advice(error)}."
+        f"The compiler could not write its files in {folder}: {error.strerror}; {advice(error)}.",
+        kind="no disk",
     )
 
 
@@ -113,7 +119,7 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
         details = "\n".join(filter(None, [known, output]))
         reference = _reference(args[0] if args else None)
         own = reference.source.definitions if isinstance(reference, AsText) else ()
-        raise LowerError(clearer(str(ended.error), details, own), details)
+        raise LowerError(clearer(str(ended.error), details, own), details, ended.error.kind)
     if ended.how == "finished":
         return ended.value  # type: ignore[return-value]
     sentence = ended.sentence("The compiler")
@@ -123,10 +129,11 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     if ended.how == "out of memory":
         sentence += ", more than it may take on this machine now"
     if ended.stopped:
-        raise LowerError(f"{sentence}.", output)
+        raise LowerError(f"{sentence}.", output, ended.how)
     errors = (line for line in output.splitlines() if "error:" in line or "Assertion" in line)
     hint = next(errors, "").strip()[:300]
-    raise LowerError(f"{sentence}." + (f" It said: {hint}" if hint else ""), output)
+    said = f" It said: {hint}" if hint else ""
+    raise LowerError(f"{sentence}.{said}", output, ended.how)
 
 
 def _reference(first: object) -> object:
@@ -134,9 +141,7 @@ def _reference(first: object) -> object:
     return first.kernel if isinstance(first, Request) else first
 
 
-_VAGUE = re.compile(
-    "PassManager::run failed|error encountered during parsing|the compiler gives no reason"
-)
+_VAGUE = re.compile(f"PassManager::run failed|error encountered during parsing|{NO_REASON}")
 
 
 def clearer(sentence: str, details: str, definitions: Sequence[Definition] = ()) -> str:
@@ -149,7 +154,8 @@ def clearer(sentence: str, details: str, definitions: Sequence[Definition] = ())
         return sentence
     if error := printed_error(details):
         known = _VAGUE.sub(lambda _: error.cause, sentence)
-        where = "" if "\nLine " in known else error.line(definitions)
+        is_placed = "\n" in sentence
+        where = "" if is_placed else error.line(definitions)
         return "\n".join(filter(None, [known, where]))
     if failed := re.search(r"Pipeline failed while executing \[`(\w+)`", details):
         return _VAGUE.sub(f"the compiler's pass {failed[1]} failed", sentence)
@@ -161,6 +167,7 @@ class PrintedError:
     """An error that the compiler has written to standard error."""
 
     cause: str
+    kind: str
     frames: Sequence[Frame] = ()
     """The lines where it is, the innermost first."""
 
@@ -216,15 +223,15 @@ def printed_error(printed: str) -> PrintedError | None:
     error = re.search(r"^(?:(.+):(\d+):\d+: |.*\b)error: (.+?)[.:]?$", printed, re.MULTILINE)
     if error is None:
         return None
-    cause = error[3]
+    cause, kind = error[3], first_words(error[3])
     for words, meaning in _MEANINGS:
         if match := re.match(words, cause):
             cause = match.expand(meaning)
             break
     if error[1] is None:
-        return PrintedError(cause)
+        return PrintedError(cause, kind)
     callers = re.findall(
         r"^(.+):(\d+):\d+: note: called from$", printed[error.end() :], re.MULTILINE
     )
     frames = [(error[1], error[2]), *callers]
-    return PrintedError(cause, [(file, int(number)) for file, number in frames])
+    return PrintedError(cause, kind, [(file, int(number)) for file, number in frames])

@@ -40,9 +40,9 @@ def _problem(
     try:
         lowered = lower(kernel, *args, target=name, **kwargs)
     except LowerError as error:
-        said = str(error).splitlines()[0]
         # What the compiler aborts on it does not explain.
-        return "does not compile" if "was killed by" in said else f"does not compile: {said}"
+        said = "" if error.kind == "crashed" else f": {str(error).splitlines()[0]}"
+        return f"does not compile{said}"
     needs = lowered.resources
     if needs.shared_bytes > needs.most_shared_bytes:
         has = f"a program has {needs.most_shared_bytes:,}"

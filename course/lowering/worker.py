@@ -75,7 +75,8 @@ def compile_kernel(request: Request, target: str) -> Compiled:
         chosen = " What @triton.autotune or @triton.heuristics would choose must be given by name."
         raise LowerError(
             f"The arguments do not fit the kernel {name}: {words}."
-            + ("" if decorated is kernel else chosen)
+            + ("" if decorated is kernel else chosen),
+            kind="arguments",
         ) from error
     except OSError as error:
         raise disk_error(error) from error

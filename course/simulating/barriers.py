@@ -8,7 +8,7 @@ of that number has ended; the phase before the first one counts as ended.
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, SupportsIndex
 
-from .problems import HazardError, OnlyKnown
+from .problems import Fault, HazardError, Lack, OnlyKnown
 from .under_way import Effect
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class Barrier:
         if count > self.missing:
             raise HazardError(
                 f"{self.name} is initialized for {self.count} arrivals per phase, and more arrive "
-                "in one phase."
+                "in one phase.",
+                "too many arrivals",
             )
         self.missing -= count
         self.bytes_missing += announced
@@ -58,24 +59,28 @@ class Barrier:
         self._initialized("wait for")
         if phase not in (0, 1):
             raise HazardError(
-                f"{self.name} is waited for at phase {phase}: a phase is 0 or 1, so take & 1."
+                f"{self.name} is waited for at phase {phase}: a phase is 0 or 1, so take & 1.",
+                "no such phase",
             )
         return self.ended % 2 != phase
 
-    def waited_for(self, phase: int) -> str:
-        """What a wait for it lacks, in words."""
-        lacking = []
+    def waited_for(self, phase: int) -> Lack:
+        """What a wait for it lacks."""
+        lacking: dict[Fault, str] = {}
         if self.missing:
-            lacking.append(f"{self.missing} of {self.count} arrivals")
+            lacking["arrivals"] = f"{self.missing} of {self.count} arrivals"
         if self.bytes_missing > 0:
-            lacking.append(f"{self.bytes_missing:,} bytes")
+            lacking["bytes"] = f"{self.bytes_missing:,} bytes"
         if self.bytes_missing < 0:
-            lacking.append(f"an mbarrier.expect for {-self.bytes_missing:,} bytes that have come")
-        what = " and ".join(lacking) or "nothing, so it has gone on to another phase"
-        return (
+            announced = f"an mbarrier.expect for {-self.bytes_missing:,} bytes that have come"
+            lacking["no expect"] = announced
+        if not lacking:
+            lacking["wrong phase"] = "nothing, so it has gone on to another phase"
+        words = (
             f"waits for a phase {phase} of {self.name} to end: {self.ended} have ended so far, "
-            f"and the next lacks {what}"
+            f"and the next lacks {' and '.join(lacking.values())}"
         )
+        return Lack(tuple(lacking), words)
 
     def _end_phase(self) -> None:
         if not self.missing and not self.bytes_missing:

@@ -6,6 +6,7 @@ from typing import SupportsIndex
 from .barriers import Barrier, Barriers
 from .constants import unwrapped
 from .memory import Buffer
+from .problems import Lack
 from .program import Program, kernel_frame
 from .values import Operand, plain
 
@@ -63,5 +64,10 @@ class MbarrierNames:
 
         has_ended()  # refuses a barrier that was never initialized, here and not in the schedule
         turns = self._program.turns
-        turns.wait(has_ended, lambda: f"{barrier.waited_for(parity)} (line {line})")
+
+        def lacks() -> Lack:
+            faults, words = barrier.waited_for(parity)
+            return Lack(faults, f"{words} (line {line})")
+
+        turns.wait(has_ended, lacks)
         self._program.memory.accesses.take_over(barrier, turns.current)

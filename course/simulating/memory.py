@@ -15,7 +15,7 @@ from triton.experimental.gluon import language as gl
 
 from .constants import Layout, SharedLayout
 from .partitions import Turns
-from .problems import HazardError, OnlyKnown
+from .problems import Fault, HazardError, OnlyKnown
 from .proxies import Accesses, Act
 from .values import Block, Shape, rounded
 
@@ -47,9 +47,10 @@ class Memory:
         by_threads: a copy of cp.async, which needs no fence after other accesses of threads.
         """
         if use == "copied into":
-            self.refuse(buffer, ("copied into", "multiplied", "copied out"), "is copied into")
+            uses: tuple[Use, ...] = ("copied into", "multiplied", "copied out")
+            self.refuse(buffer, uses, "is copied into", "early refill")
         else:
-            self.refuse(buffer, ("copied into",), f"is {use}")
+            self.refuse(buffer, ("copied into",), f"is {use}", "early read")
             buffer.refuse_unwritten(use)
         if not by_threads:
             self.accesses.refuse(buffer.array, buffer.name, use)
@@ -60,7 +61,8 @@ class Memory:
         """Raise HazardError if something still uses shared memory when the program ends."""
         for left in self.pending:
             raise HazardError(
-                f"{left.name} is still {left.use} when the program ends: {left.what}."
+                f"{left.name} is still {left.use} when the program ends: {left.what}.",
+                "no last wait",
             )
 
     def noted(self, act: Act, view: np.ndarray) -> None:
@@ -71,12 +73,12 @@ class Memory:
     def end(self, pending: Pending) -> None:
         self.pending.remove(pending)
 
-    def refuse(self, buffer: "Buffer", uses: tuple[Use, ...], act: str) -> None:
+    def refuse(self, buffer: "Buffer", uses: tuple[Use, ...], act: str, fault: Fault) -> None:
         """Raise HazardError if one of these uses of the same memory has not ended."""
         for other in self.pending:
             if other.use in uses and np.shares_memory(other.view, buffer.array):
                 raise HazardError(
-                    f"{buffer.name} {act} while it is still {other.use}: {other.what}."
+                    f"{buffer.name} {act} while it is still {other.use}: {other.what}.", fault
                 )
 
 
@@ -116,14 +118,15 @@ class Buffer(OnlyKnown):
 
     def load(self, layout: Layout | None = None) -> Block:
         """Read into registers."""
-        self.memory.refuse(self, ("copied into",), "is read")
+        self.memory.refuse(self, ("copied into",), "is read", "early read")
         self.refuse_unwritten("read")
         self.memory.noted("read by load", self.array)
         return Block(self.array.copy(), self.dtype, layout)
 
     def store(self, value: Block) -> None:
         """Write from registers."""
-        self.memory.refuse(self, ("copied into", "multiplied", "copied out"), "is written")
+        uses: tuple[Use, ...] = ("copied into", "multiplied", "copied out")
+        self.memory.refuse(self, uses, "is written", "other")
         self.fill(rounded(value.values(), self.dtype))
         self.memory.noted("written by store", self.array)
 
@@ -134,7 +137,8 @@ class Buffer(OnlyKnown):
 
     def refuse_unwritten(self, use: str) -> None:
         if not self.written.all():
-            raise HazardError(f"{self.name} is {use} before anything was written to it.")
+            words = f"{self.name} is {use} before anything was written to it."
+            raise HazardError(words, "early read")
 
     def _view(self, part: Callable[[np.ndarray], np.ndarray], name: str = "") -> "Buffer":
         array, written = part(self.array), part(self.written)

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from .problems import DeadlockError, SimulationError
+from .problems import DeadlockError, Fault, Lack, SimulationError
 from .under_way import UnderWay
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Partition:
     num_warps: int = 4
     waits_for: Callable[[], bool] | None = None
     """None where it can go on."""
-    reason: Callable[[], str] = str
-    """What it waits for, in words."""
+    lacks: Callable[[], Lack] | None = None
+    """What it waits for."""
     ended: bool = False
     result: "Value" = None
     under_way: UnderWay = field(default_factory=UnderWay)
@@ -109,10 +109,10 @@ class Turns:
         """Let another partition run, if there is one that can."""
         self._hand_on(self.current)
 
-    def wait(self, condition: Callable[[], bool], reason: Callable[[], str]) -> None:
+    def wait(self, condition: Callable[[], bool], lacks: Callable[[], Lack]) -> None:
         """Let the others run until `condition` holds."""
         partition = self.current
-        partition.waits_for, partition.reason = condition, reason
+        partition.waits_for, partition.lacks = condition, lacks
         self._hand_on(partition)
         partition.waits_for = None
 
@@ -168,15 +168,17 @@ class Turns:
         if not waiting:
             return None
         if not ready:
-            raise DeadlockError(_nobody_can_go_on(self.partitions))
+            raise _deadlock(self.partitions)
         if self._order == "shuffled":
             return self._lot.choice(ready)
         return ready[0 if self._order == "in order" else -1]
 
 
-def _nobody_can_go_on(partitions: list[Partition]) -> str:
-    lines = [
-        f"    {partition.name} " + ("has ended" if partition.ended else partition.reason())
-        for partition in partitions
-    ]
-    return "\n".join(["Deadlock: nobody can go on.", *lines])
+def _deadlock(partitions: list[Partition]) -> DeadlockError:
+    """Nobody can go on: what each partition waits for, and the fault that says most."""
+    lines, faults = ["Deadlock: nobody can go on."], set[Fault]()
+    for partition in partitions:
+        lack = partition.lacks() if partition.lacks and not partition.ended else None
+        lines.append(f"    {partition.name} {lack.words if lack else 'has ended'}")
+        faults.update(lack.faults if lack else ())
+    return DeadlockError("\n".join(lines), next(each for each in get_args(Fault) if each in faults))

@@ -23,7 +23,8 @@ class Product(Block):
     def values(self) -> np.ndarray:
         raise HazardError(
             "A product is used before warpgroup_mma_wait has returned it: take what "
-            "warpgroup_mma_wait(…, deps=[…]) gives."
+            "warpgroup_mma_wait(…, deps=[…]) gives.",
+            "no product wait",
         )
 
 

@@ -71,5 +71,6 @@ class Accesses:
             harmless = access.act == "read by load" and use != "copied into"
             if not harmless and np.shares_memory(access.view, view):
                 raise HazardError(
-                    f"{name} was {access.act} and is {use} with no fence_async_shared in between."
+                    f"{name} was {access.act} and is {use} with no fence_async_shared in between.",
+                    "no fence",
                 )

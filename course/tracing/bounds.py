@@ -32,6 +32,9 @@ class Problem:
     """… and the number of its launch."""
     index: tuple[int, ...] | None = None
     """The first wrong element of the result, if values are wrong."""
+    what: str = ""
+    """Which of its kind it is, by a short name: "shape", an exception's class, a tensor's element
+    counted from its first one, as "x_ptr 300"."""
     line: OwnLine | None = None
     """The line of the reader's code that did it, if one is known."""
 
@@ -60,12 +63,12 @@ def refuse_promise(program: Program, promise: str) -> None:
     raise FoundError(Problem("false promise", text, program, line=running_line()))
 
 
-def outside(access: Access, place: str, line: OwnLine | None) -> Problem:
+def outside(access: Access, place: str, line: OwnLine | None, what: str = "") -> Problem:
     """That a program has touched a place which is not its own, in this line of the reader's."""
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
     text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
-    return Problem(kind, text, access.program, line=line)
+    return Problem(kind, text, access.program, line=line, what=what)
 
 
 def stop_outside(access: Access, storages: list[tuple[int, int]]) -> None:
@@ -136,5 +139,6 @@ def stray(
     lane, region = min(firsts, key=lambda first: first[0])
     lanes_before = np.cumsum([access.addresses.size for access in accesses])
     number = int(np.searchsorted(lanes_before, lane, side="right"))
-    place = region.argument.beside(int(addresses[lane]))
-    return outside(accesses[number], place, lines[number])
+    argument, address = region.argument, int(addresses[lane])
+    what = f"{argument.name} {(address - argument.address) // argument.itemsize}"
+    return outside(accesses[number], argument.beside(address), lines[number], what)

@@ -139,7 +139,7 @@ class AccessLog:
             "look at the grid and the block size."
         )
         if self.problem is None:  # kept, since the launcher may catch what is raised
-            self.problem = Problem("wrong", text, launch=launches - 1)
+            self.problem = Problem("wrong", text, launch=launches - 1, what=f"{programs} programs")
         raise FoundError(self.problem)
 
     def _race(self) -> Problem | None:
@@ -164,7 +164,8 @@ class AccessLog:
             i = clashes[0]
             both = both_programs(names[first[i]], names[last[i]])
             text = f"Programs {both} wrote different values to {self._place(places[i])}."
-            return Problem("race", text, names[last[i]], line=self._store_to(places[i]))
+            line = self._store_to(places[i])
+            return Problem("race", text, names[last[i]], line=line, what="stores")
         for load, line in zip(self._accesses, self._lines, strict=True):
             if load.kind != "load":
                 continue
@@ -180,7 +181,7 @@ class AccessLog:
                     f"program {program_text(writer)} wrote in the same launch: "
                     "nothing orders the two."
                 )
-                return Problem("race", text, load.program, line=line)
+                return Problem("race", text, load.program, line=line, what="load")
         return None
 
     def _clash_of_lanes(self, store: Access) -> Problem | None:
@@ -194,7 +195,7 @@ class AccessLog:
         program, place = program_text(store.program), self._place(addresses[clashes[0]])
         text = f"Two lanes of program {program} wrote different values to {place}."
         line = self._store_to(addresses[clashes[0]])
-        return Problem("race", text, store.program, line=line)
+        return Problem("race", text, store.program, line=line, what="lanes")
 
     def _store_to(self, address: np.uint64) -> OwnLine | None:
         """The line of the first store to an address."""

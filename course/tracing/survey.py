@@ -51,8 +51,8 @@ def survey(
         requests, resources = requests_of(lowered), lowered.resources
         texts = {line.frame: line.text.strip() for line in lowered.lines.source}
     except LowerError as error:
-        text = str(error)
-        notes.append(text if "does not compile" in text else f"It does not compile: {text}")
+        known = error.kind == "refused"  # then its sentence says so
+        notes.append(str(error) if known else f"It does not compile: {error}")
     with packed(launch) as packed_launch:
         ended = worker.survey.ended(packed_launch, requests, TRACE_S)
     if isinstance(ended.error, worker.LackingError):

@@ -28,11 +28,11 @@ F = TypeVar("F", bound=FunctionText)
 class CompileError(Exception):
     """A kernel does not compile: why, and where."""
 
-    def __init__(self, reason: str, places: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, reason: str, places: Sequence[tuple[str, int]], kind: str) -> None:
         """places: where the compiler stopped, from the innermost call to the outermost: a
-        function's text, from its `def`, and the line in it, from 1."""
+        function's text, from its `def`, and the line in it, from 1. kind: its `first_words`."""
         super().__init__(reason)
-        self.reason, self.places = reason, places
+        self.reason, self.places, self.kind = reason, places, kind
 
     def within(self, functions: Sequence[F]) -> tuple[F, int, str] | None:
         """The innermost place in one of these functions: that function, the line's number in its
@@ -60,10 +60,10 @@ def compile_problem(error: Exception) -> CompileError:
     # Triton's own error shows the source, and below it what is wrong with it.
     last_line = [line for line in str(error).strip().splitlines()[-1:] if line.strip("^ ")]
     known = (text for text in [*reversed(texts), *last_line] if text)
-    reason = next(known, "the compiler gives no reason")
+    reason = next(known, NO_REASON)
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
-    reason = _indexing(chain[-1]) or _clearer(reason)
+    words, reason = reason, _indexing(chain[-1]) or _clearer(reason)
     if isinstance(getattr(chain[-1], "node", None), ast.While) and reason == _CONSTANT:
         reason = _NO_END
     if reason.startswith(_OUTSIDE_A_KERNEL):
@@ -75,9 +75,17 @@ def compile_problem(error: Exception) -> CompileError:
         for each in reversed(chain)
         if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src
     ]
-    return CompileError(reason, located)
+    return CompileError(reason, located, first_words(words) or type(chain[-1]).__name__)
 
 
+def first_words(text: str) -> str:
+    """The kind of error that a library's text tells of: its first words, without names, types and
+    numbers, as "incompatible dimensions at index"."""
+    plain = re.sub(r"([`'\"]).*?\1|<.*?>|\[.*?\]|\S*[\d_.(]\S*", " ", text)
+    return " ".join(re.findall(r"[A-Za-z]+", plain)[:8]).lower()
+
+
+NO_REASON = "the compiler gives no reason"
 _MANGLED = re.compile(r"(?:\w+\.)*(\w+?)__\w*")
 """A function's name with its types: all that Triton says of one that calls itself."""
 _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"

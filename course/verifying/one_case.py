@@ -19,6 +19,7 @@ from course.tracing.races import AccessLog
 from course.triton_internals.errors import (
     cannot_run,
     causes,
+    first_words,
     interpreter_words,
     lacking,
     lacks_bfloat16,
@@ -186,7 +187,8 @@ def _raised(case: Case, error: Exception) -> Outcome:
     text = f"It raised {type(cause).__name__}: {interpreter_words(cause) or first_line(cause)}"
     if MODE.gpu and gpu_is_lost():
         text += " This session can use the GPU no more: restart it."
-    return _wrong(case, Problem("raised", text, line=raising_line(error)))
+    what = f"{type(cause).__name__} {first_words(first_line(cause))}"
+    return _wrong(case, Problem("raised", text, line=raising_line(error), what=what))
 
 
 def gpu_is_lost() -> bool:
@@ -244,21 +246,23 @@ def _in_float64(tensors: list[Tensor]) -> list[Tensor]:
 
 def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem | None:
     """What is wrong with a result whatever its values are."""
-    text = None
+    what, text = "", ""
     if out is None:
-        text = "It returned nothing: end it with `return`."
+        what, text = "nothing", "It returned nothing: end it with `return`."
     elif not isinstance(out, Tensor):
-        text = f"It returned {kind_of(out)}, and must return a tensor."
+        what, text = "no tensor", f"It returned {kind_of(out)}, and must return a tensor."
     elif out.shape != expected.shape:
         shapes = tuple(out.shape), tuple(expected.shape)
-        text = "The result has shape {}, and must have {}.".format(*shapes)
+        what, text = "shape", "The result has shape {}, and must have {}.".format(*shapes)
     elif out.dtype != expected.dtype:
+        what = "dtype"
         text = f"The result has dtype {out.dtype}, and must have {expected.dtype}."
     elif out.device.type != DEVICE:
-        text = f"The result is on {out.device}, and must be on {DEVICE}."
+        what, text = "device", f"The result is on {out.device}, and must be on {DEVICE}."
     elif contiguous and not out.is_contiguous():
+        what = "strides"
         text = f"The result has strides {out.stride()}, and must be contiguous."
-    return Problem("wrong", text) if text else None
+    return Problem("wrong", text, what=what) if text else None
 
 
 class _Names:
@@ -302,7 +306,7 @@ def _stray_write(named: list[tuple[str, Guarded]], inputs: int) -> Problem | Non
             positions = ", ".join([*(f"[{i:,}]" for i in strays[:3]), *["…"] * (len(strays) > 3)])
             length = f"{guarded.tensor.numel():,}"
             text = f"It wrote outside {name}, whose length is {length}: at {positions}."
-            return Problem("writes outside", text)
+            return Problem("writes outside", text, what=f"{name} {strays[0]}")
     return None
 
 
@@ -316,7 +320,7 @@ def _changed_input(names: _Names, inputs: list[Guarded], before: list[Tensor]) -
             )
             if in_kernel.startswith("out"):
                 text += f", which the kernel calls {in_kernel}: look at the order of the arguments"
-            return Problem("wrong", f"{text}.")
+            return Problem("wrong", f"{text}.", what=f"input {number}")
     return None
 
 

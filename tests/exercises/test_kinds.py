@@ -16,18 +16,18 @@ def test_a_number_of_any_size_is_just_wrong(answer):
 
 def test_numbers_are_judged_with_their_unit():
     number = Number("1", right=50.0, unit="us", because="so", slips={25.0: "half"})
-    assert number.judge(50.9) == ("right", "so")
-    assert number.judge(51.1) == ("wrong", "It is too large. The unit is us.")
-    assert number.judge(25) == ("wrong", "half")
-    assert number.judge(0.05)[1].startswith("The digits are right")
-    assert number.judge(math.nan)[0] == "wrong"
+    assert number.judge(50.9) == ("right", "so", "")
+    assert number.judge(51.1) == ("wrong", "It is too large. The unit is us.", "too large")
+    assert number.judge(25) == ("wrong", "half", "slip 1")
+    assert number.judge(0.05).kind == "power of ten"
+    assert number.judge(math.nan).kind == "not positive"
 
 
 def test_texts_and_choices_do_not_mind_spaces_and_capitals():
     text = Text("1", accepts=("%p4",), because="so", slips={"zero": "no"})
-    assert text.judge(" '%P4' ") == ("right", "so")
-    assert text.judge("Zero") == ("wrong", "no")
-    assert Choice("1", right="a", why={"a": "yes", "b": "no"}).judge("(A)") == ("right", "yes")
+    assert text.judge(" '%P4' ") == ("right", "so", "")
+    assert text.judge("Zero") == ("wrong", "no", "slip 1")
+    assert Choice("1", right="a", why={"a": "yes", "b": "no"}).judge("(A)") == ("right", "yes", "a")
 
 
 @pytest.mark.parametrize(
@@ -83,20 +83,20 @@ NAMES = NamesInOrder(
     ["ptx, llir, sass", "PTX LLIR SASS", "PTX, LLVM IR and cubin.", ["ptx", "llir", "sass"]],
 )
 def test_names_are_known_by_other_names_and_in_any_writing(answer):
-    assert NAMES.judge(answer) == ("right", "so")
+    assert NAMES.judge(answer) == ("right", "so", "")
 
 
 @pytest.mark.parametrize(
-    ("answer", "says"),
+    ("answer", "says", "kind"),
     [
-        ("llir, ptx, sass", "swapped"),
-        ("ptx, sass, llir", "1 of the 3 stand in the right place."),
-        ("ptx, llir", "It has 2 names, and must have 3, one for each line, in order."),
-        ("ptx, llir, sas", "'sas' is none of the stages: those are llir, ptx, sass."),
+        ("llir, ptx, sass", "swapped", "slip 1"),
+        ("ptx, sass, llir", "1 of the 3 stand in the right place.", "order"),
+        ("ptx, llir", "It has 2 names, and must have 3, one for each line, in order.", "number"),
+        ("ptx, llir, sas", "'sas' is none of the stages: those are llir, ptx, sass.", "unknown"),
     ],
 )
-def test_wrong_names_are_told_what_is_wrong_with_them(answer, says):
-    assert NAMES.judge(answer) == ("wrong", says)
+def test_wrong_names_are_told_what_is_wrong_with_them(answer, says, kind):
+    assert NAMES.judge(answer) == ("wrong", says, kind)
 
 
 def test_what_is_no_text_is_no_list_of_names():

@@ -10,7 +10,7 @@ from course.isolate.function_source import Definition
 
 def advice(body):
     text = "@triton.jit\ndef a_kernel(x_ptr, stride, m, n):\n" + textwrap.indent(body, "    ")
-    return advice_on((Definition("a_kernel", text, "<cell of a_kernel>", 10),))
+    return list(advice_on((Definition("a_kernel", text, "<cell of a_kernel>", 10),)))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def advice(body):
     ],
 )  # fmt: skip
 def test_a_slip_is_named_with_its_line(line, says):
-    where, sentence = advice(f"row = tl.program_id(axis=0)\n{line}")
+    ((_, (where, sentence)),) = advice(f"row = tl.program_id(axis=0)\n{line}")
     assert where == f"Line 13 of your cell:  {line}"
     assert says in sentence
 
@@ -51,4 +51,4 @@ def test_what_works_is_not_named(line):
 
 def test_a_plain_function_is_not_looked_at():
     text = "def launcher(x, stride):\n    return multiple_of(stride, 4)"
-    assert advice_on((Definition("launcher", text, "a.py", 1),)) == []
+    assert list(advice_on((Definition("launcher", text, "a.py", 1),))) == []

@@ -29,7 +29,7 @@ def test_numbers_that_json_lacks_and_bytes_cross():
 def test_an_error_for_a_person_is_raised_where_the_function_was_called():
     with pytest.raises(tasks.TooLargeError, match=r"^5 is too large: take 3\.$") as raised:
         tasks.refuse(5)
-    assert raised.value.size == 5
+    assert (raised.value.size, raised.value.kind) == (5, "too large")
     ended = tasks.refuse.ended(5)
     assert (ended.how, ended.value, str(ended.error)) == ("failed", None, "5 is too large: take 3.")
 

@@ -59,7 +59,9 @@ def bytes_of(data: bytes) -> bytes:
 
 @runs_in("interpret")
 def refuse(size: int) -> int:
-    raise TooLargeError(f"{size} is too large: take 3.", size)
+    error = TooLargeError(f"{size} is too large: take 3.", size)
+    error.kind = "too large"
+    raise error
 
 
 @runs_in("interpret")

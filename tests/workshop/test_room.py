@@ -106,7 +106,12 @@ def test_reading_leaves_nothing_open(tmp_path):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_usual_mistake_is_known_by_what_the_check_says():
-    assert usual_mistake("00.3", "wrong", "it was never written") == "the store forgotten"
-    assert usual_mistake("00.3", "race", "it was never written") == ""
-    assert usual_mistake("00.3", "right", "it was never written") == ""
+def test_a_usual_mistake_is_known_by_the_kind_that_the_check_found():
+    assert usual_mistake("00.3", "wrong in case 1 at (0,)") == "the store forgotten"
+    assert usual_mistake("00.3", "wrong in case 2 at (0,)") == ""
+    assert usual_mistake("00.3", "") == ""  # as a right answer's is
+
+
+def test_two_usual_mistakes_that_a_check_cannot_tell_apart_are_both_named():
+    both = usual_mistake("09.3", "arrivals")
+    assert both == "no arrival or always the first buffer's barrier"

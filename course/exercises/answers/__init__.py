@@ -5,7 +5,7 @@ their place. Tests try every answer; who leads a workshop reads what a mistake m
 """
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 
 from course.exercises.kinds import Answer
@@ -21,7 +21,9 @@ class Mistake:
     verdict: str
     says: str
     """Part of the reason: a mistake must be caught for what it is."""
-    means: str
+    kind: str = ""
+    """What check finds, as `Judged` names it; by it who leads a room is told of this mistake."""
+    means: str = field(kw_only=True)
     """What somebody who makes it believes that is not so, as one colleague says it to another."""
 
 
@@ -45,18 +47,11 @@ def others(exercise_id: str) -> list[Other]:
     return answers
 
 
-def usual_mistake(exercise_id: str, verdict: str, text: str) -> str:
-    """The name of the usual mistake that a check tells of; of several that it cannot tell apart,
-    the names with "or" between. Empty for a right answer and for a mistake that is not usual.
-
-    text: all that the check says.
-    """
-    told = [
-        mistake.name
-        for mistake in mistakes(exercise_id)
-        if mistake.verdict == verdict and mistake.says and mistake.says in text
-    ]
-    return " or ".join(told) if verdict != "right" else ""
+def usual_mistake(exercise_id: str, kind: str) -> str:
+    """The name of the usual mistake of this kind (see `Judged`); of several that a check cannot
+    tell apart, the names with "or" between. Empty for a right answer, whose kind is empty, and for
+    a mistake that is not usual."""
+    return " or ".join(each.name for each in mistakes(exercise_id) if kind and each.kind == kind)
 
 
 def _lesson(exercise_id: str) -> ModuleType:

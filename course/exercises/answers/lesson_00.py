@@ -5,45 +5,50 @@ from . import Mistake, Other
 MISTAKES = {
     "00.3": [
         Mistake("every program takes the first of y", {"y_ptr + i": "y_ptr"},
-            "wrong", "comes out if every program takes the first element of y",
+            "wrong", "comes out if every program takes the first element of y", "slip 2",
             means="They take the pointer for the vector: it is the address of the first element, "
             "and i must be added to it."),
         Mistake("y minus x", {"x - y": "y - x"}, "wrong", "comes out if y comes first: y - x",
+            "slip 1",
             means="They lost the order of the operands, which an addition would have forgiven."),
         Mistake("the pointers are subtracted", {
             "    x = tl.load(x_ptr + i)\n    y = tl.load(y_ptr + i)\n": "",
             "x - y": "x_ptr - y_ptr",
         }, "does not compile", "a pointer is an address, and tl.load reads what lies there",
+            "invalid operands of type and",
             means="They take a pointer for the value that lies there; only a load gives the "
             "value."),
         Mistake("an index in brackets", {"tl.load(x_ptr + i)": "x_ptr[i]"},
             "does not compile", "a pointer is not indexed",
+            "did you forget to add argument must be",
             means="They index a pointer as a tensor or as C does; in Triton one adds the offset "
             "and loads."),
         Mistake("bytes for elements", {"x_ptr + i": "x_ptr + 4 * i"},
-            "reads outside", "at [8]",
+            "reads outside", "at [8]", "reads outside x_ptr 8 in case 1 at (2, 0, 0)",
             means="They count addresses in bytes, four to a float32; Triton counts elements."),
         Mistake("the store forgotten", {"    tl.store(out_ptr + i, x - y)": "    out = x - y"},
-            "wrong", "was never written",
+            "wrong", "was never written", "wrong in case 1 at (0,)",
             means="They expect the value of a variable to be the result, as in a function; a "
             "kernel returns nothing and must store."),
         Mistake("the result is returned", {"tl.store(out_ptr + i, x - y)": "return x - y"},
             "does not compile", "a kernel returns no value",
+            "failed to legalize operation that was explicitly marked",
             means="They return the result, as a function does; a kernel has nobody to return it "
             "to, and stores it."),
         Mistake("the first element only", {"out_ptr + i": "out_ptr"},
-            "race", "different values to out_ptr[0]",
+            "race", "different values to out_ptr[0]", "race stores in case 1 at (4, 0, 0)",
             means="They forget the offset at the store, so all programs write to the first "
             "element."),
     ],
     "00.1": [
-        Mistake("a program stops by itself", "a", "wrong", "No program is stopped for you",
+        Mistake("a program stops by itself", "a", "wrong", "No program is stopped for you", "a",
             means="They picture a program as tied to a tensor with an end; it has a pointer, and "
             "only the mask knows the end."),
         Mistake("offsets are compared with the length", "c", "wrong", "a pointer does not know it",
+            "c",
             means="They expect the bounds check of a PyTorch index; a pointer carries no length "
             "to check against."),
-        Mistake("fewer lanes in the last program", "d", "wrong", "as many lanes as its block",
+        Mistake("fewer lanes in the last program", "d", "wrong", "as many lanes as its block", "d",
             means="They think that the last program is cut to fit; every program has all the "
             "lanes of its block."),
         Mistake("another letter", "e", "no answer", "'a', 'b', 'c', 'd'",
@@ -57,19 +62,22 @@ MISTAKES = {
             "    tl.store(out_ptr + offsets, 2 * x, mask=mask)":
             "        tl.store(out_ptr + offsets, 2 * x)",
         }, "does not compile", "if offsets < n:\n    Boolean value of Tensor",
+            "boolean value of tensor with more than one",
             means="They write for one element, as in CUDA; here `offsets < n` is eight answers "
             "at once, and an if takes one."),
         Mistake("no mask on the load", {"x_ptr + offsets, mask=mask": "x_ptr + offsets"},
-            "reads outside", "outside x_ptr",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 2 in case 1 at (0, 0, 0)",
             means="They think that reading too far is harmless as long as nothing wrong is "
             "stored."),
         Mistake("no mask on the store", {"2 * x, mask=mask": "2 * x"},
-            "writes outside", "outside out_ptr",
+            "writes outside", "outside out_ptr", "writes outside out_ptr 2 in case 1 at (0, 0, 0)",
             means="They think that lanes masked at the load stay masked; each load and store "
             "needs its own mask."),
         Mistake("one too many", {"offsets < n": "offsets <= n"}, "reads outside", "at [2]",
+            "reads outside x_ptr 2 in case 1 at (0, 0, 0)",
             means="They count n as the last valid offset; the offsets go from 0 to n - 1."),
         Mistake("one too few", {"offsets < n": "offsets < n - 1"}, "wrong", "was never written",
+            "wrong in case 1 at (1,)",
             means="They take one off for counting from 0, which `<` has done already."),
         Mistake("a loop in place of the block", {
             "    offsets = tl.arange(0, 8)\n": "",
@@ -77,16 +85,17 @@ MISTAKES = {
             "    x = tl.load(x_ptr + offsets, mask=mask)\n": "        x = tl.load(x_ptr + i)\n",
             "    tl.store(out_ptr + offsets, 2 * x, mask=mask)":
             "        tl.store(out_ptr + i, 2 * x)",
-        }, "wrong", "goes through the elements one by one",
+        }, "wrong", "goes through the elements one by one", "one by one",
             means="They write the loop that Python would have; it is right and uses one lane of a "
             "GPU that has thousands."),
         Mistake("offsets that wrap around", {
             "tl.arange(0, 8)": "tl.arange(0, 8) % n",
             ", mask=mask": "",
-        }, "wrong", "has no mask",
+        }, "wrong", "has no mask", "no mask",
             means="They let the lanes that are left over repeat the work of others, which avoids "
             "the mask and not the memory."),
         Mistake("not doubled", {"2 * x": "x"}, "wrong", "comes out if x is copied, and not doubled",
+            "slip 1",
             means="The mask took all their attention, and the arithmetic was left as a copy."),
     ],
 }  # fmt: skip

@@ -7,60 +7,63 @@ ROW = "x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=0.0"
 MISTAKES = {
     "04.1": [
         Mistake("no mask", {", mask=cols < n_cols, other=0.0": ""},
-            "reads outside", "outside x_ptr",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 3905 in case 1 at (4, 0, 0)",
             means="They think that the block ends with the row; it is a power of two, and "
             "reaches into the next row."),
         Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"},
             "reads outside", "left part of a wider one",
+            "reads outside x_ptr 33 in case 3 at (1, 0, 0)",
             means="They take the width for the distance between rows, which differs in a slice "
             "of a wider matrix."),
         Mistake("every row the first", {"row * stride_xm + ": ""}, "wrong",
-            "comes out if every program takes the first row",
+            "comes out if every program takes the first row", "slip 3",
             means="They forget that the pointer must go to the program's own row."),
         Mistake("masked lanes add one", {"other=0.0": "other=1.0"}, "wrong",
-            "comes out if lanes without an element count as 1",
+            "comes out if lanes without an element count as 1", "slip 1",
             means="They think that masked lanes are left out of the sum; they hold `other`, and "
             "are added like all."),
-        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]",
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]", "wrong in case 1 at (0,)",
             means="They expect masked lanes to hold 0; without `other` they hold anything."),
         Mistake("a mean", {"tl.sum(x, axis=0)": "tl.sum(x, axis=0) / n_cols"}, "wrong",
-            "comes out if the sum is divided by the number of columns",
+            "comes out if the sum is divided by the number of columns", "slip 2",
             means="They answered the next question: a sum is not divided."),
         Mistake("all of the block", {
             "tl.store(out_ptr + row, tl.sum(x, axis=0))":
             "tl.store(out_ptr + row + cols, tl.sum(x, axis=0))",
-        }, "writes outside", "outside out_ptr",
+        }, "writes outside", "outside out_ptr", "writes outside out_ptr 5 in case 1 at (0, 0, 0)",
             means="They think that a reduction still has a value for each lane; it is one number "
             "for the row."),
     ],
     "04.2": [
         Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong",
-            "comes out if lanes without an element count as 0",
+            "comes out if lanes without an element count as 0", "slip 1",
             means="They carry 0 over from the sum; for a maximum it wins in any row that is "
             "below zero."),
         Mistake("no other", {', other=float("-inf")': ""}, "wrong", "At [",
+            "wrong in case 1 at (0,)",
             means="They expect masked lanes to stay out of the maximum; without `other` they "
             "hold anything."),
         Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"},
             "reads outside", "left part of a wider one",
+            "reads outside x_ptr 33 in case 3 at (1, 0, 0)",
             means="They take the width for the distance between rows, which differs in a slice "
             "of a wider matrix."),
         Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""},
-            "reads outside", "outside x_ptr",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 500 in case 1 at (4, 0, 0)",
             means="They think that the block ends with the row; the maximum of the neighboring "
             "row gets in."),
         *(
             Mistake(f"{number}, which seems small enough", {'float("-inf")': number},
-                "wrong", "near the minimum",
+                "wrong", "near the minimum", "wrong in case 6 at (0,)",
                 means="They choose a number that looks small enough; in a row below it, it wins.")
             for number in ("-100.0", "-1e4", "-65504.0", "-1e5", "-1e30")
         ),
         Mistake("the smallest finite number", {'float("-inf")': "-3.4028234e38"},
-            "wrong", "expected -inf, got -3.402823e+38",
+            "wrong", "expected -inf, got -3.402823e+38", "wrong in case 7 at (12,)",
             means="They take the smallest finite float32 for neutral; a row that holds nothing but "
             "-inf, as a mask makes it, is below."),
         Mistake("the largest absolute value", {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"},
-            "wrong", "At [0]",
+            "wrong", "At [0]", "wrong in case 1 at (0,)",
             means="They take the largest for the one farthest from zero; -3 is smaller than 1."),
     ],
     "04.3": [
@@ -68,118 +71,122 @@ MISTAKES = {
             "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))":
             "    power = tl.exp(shifted)\n"
             "    out = tl.log(power / tl.sum(power, axis=0))",
-        }, "wrong", "far apart",
+        }, "wrong", "far apart", "wrong in case 2 at (0, 0)",
             means="They follow the name step by step; a power that rounds to 0 has the logarithm "
             "-inf, so subtract before exp."),
         Mistake("no maximum", {"shifted = x - tl.max(x, axis=0)": "shifted = x"},
-            "wrong", "far apart",
+            "wrong", "far apart", "wrong in case 2 at (0, 0)",
             means="They think that subtracting the maximum is only for softmax; exp of large "
             "numbers is inf here as well."),
         Mistake("the maximum taken off in the sum alone", {
             "out = shifted - tl.log": "out = x - tl.log",
-        }, "wrong", "comes out if the maximum is not taken off again",
+        }, "wrong", "comes out if the maximum is not taken off again", "slip 3",
             means="They subtract the maximum for the sum's sake and forget that it is part of "
             "the result."),
         Mistake("the sum's logarithm twice", {"shifted - tl.log": "shifted - 2 * tl.log"},
-            "wrong", "comes out if the logarithm of the sum is taken off twice",
+            "wrong", "comes out if the logarithm of the sum is taken off twice", "slip 2",
             means="They subtract it once too often: the shift by the maximum is already part of "
             "it."),
         Mistake("no mask on the store", {"out, mask=cols < n_cols": "out"},
             "writes outside", "outside out_ptr",
+            "writes outside out_ptr 500 in case 1 at (4, 0, 0)",
             means="They think that lanes masked at the load are not stored."),
         Mistake("the output's rows by the input's stride", {
             "out_ptr + row * n_cols": "out_ptr + row * stride_xm",
-        }, "writes outside", "outside out_ptr",
+        }, "writes outside", "outside out_ptr", "writes outside out_ptr 99 in case 3 at (2, 0, 0)",
             means="They use one stride for both matrices; the output is contiguous."),
         *(
             Mistake(f"{number} in the load", {'float("-inf")': number}, "wrong", "near the minimum",
+                "wrong in case 6 at (0, 0)",
                 means="They take a number for minus infinity; in a row below it, the padding "
                 "becomes the maximum.")
             for number in ("-1e4", "-1e5")
         ),
         Mistake("base two", {"tl.log(": "tl.log2("}, "wrong",
-            "comes out if the logarithm is the one to base 2",
+            "comes out if the logarithm is the one to base 2", "slip 1",
             means="They think that the base cancels, as in exp2 over a sum of exp2; the powers "
             "are of e, so is the logarithm."),
     ],
     "04.4": [
         Mistake("added unscaled", {
             "sum1 * tl.exp(m1 - safe) + sum2 * tl.exp(m2 - safe)": "sum1 + sum2",
-        }, "wrong", "comes out if the sums are added as they are, each in units",
+        }, "wrong", "comes out if the sums are added as they are, each in units", "slip 1",
             means="They add sums that were scaled by different maxima; both must be brought to "
             "the common one first."),
         Mistake("NaN for two empty halves", {'tl.where(m == float("-inf"), 0.0, m)': "m"},
-            "wrong", "comes out if -inf is taken from -inf, which is NaN",
+            "wrong", "comes out if -inf is taken from -inf, which is NaN", "slip 3",
             means="They trust -inf - -inf to be 0; it is NaN, so two empty halves need a safe "
             "base."),
         Mistake("one half scaled", {"sum2 * tl.exp(m2 - safe)": "sum2"}, "wrong",
-            "comes out if one of the two sums is not scaled",
+            "comes out if one of the two sums is not scaled", "slip 2",
             means="They scale the half they think is smaller; which half that is differs from "
             "row to row."),
         Mistake("scaled the wrong way", {
             "tl.exp(m1 - safe)": "tl.exp(safe - m1)", "tl.exp(m2 - safe)": "tl.exp(safe - m2)",
         }, "wrong", "comes out if the factors are exp(new - old), and must be exp(old - new)",
+            "slip 4",
             means="They turn the difference round: the factor brings a smaller maximum's sum "
             "down, and is never above 1."),
         Mistake("a reduction of two", {"tl.maximum(m1, m2)": "tl.max(m1, m2)"},
             "does not compile", "for two blocks, lane by lane, take tl.maximum",
+            "did you forget to add argument must be, reduction of two",
             means="They take tl.max for the larger of two; it reduces one block, and its second "
             "argument is the axis."),
         Mistake("the smaller maximum", {"tl.maximum(m1, m2)": "tl.minimum(m1, m2)"},
-            "wrong", "At [0, ",
+            "wrong", "At [0, ", "wrong in case 1 at (0, 0)",
             means="They take the smaller one, and the powers can overflow; the common maximum is "
             "the larger."),
         Mistake("one row of results", {"    tl.store(out_ptr + n + rows, total, mask=mask)\n": ""},
-            "wrong", "never written",
+            "wrong", "never written", "wrong in case 1 at (1, 0)",
             means="They store one of the two results; a merge gives a maximum and a sum."),
     ],
     "04.5": [
-        Mistake("two sweeps", 536.9, "wrong", "reads the row twice",
+        Mistake("two sweeps", 536.9, "wrong", "reads the row twice", "slip 1",
             means="They count the online version as one reading; it reads the row once for "
             "maximum and sum, and once more to divide."),
-        Mistake("four sweeps", 1073.7, "wrong", "sweep of its own",
+        Mistake("four sweeps", 1073.7, "wrong", "sweep of its own", "slip 2",
             means="They count the version before: the online one takes maximum and sum in the "
             "same sweep."),
-        Mistake("bytes", 805306368, "wrong", "power of ten",
+        Mistake("bytes", 805306368, "wrong", "power of ten", "power of ten",
             means="They give bytes; the question is for megabytes."),
-        Mistake("one sweep", 268.4, "wrong", "one reading",
+        Mistake("one sweep", 268.4, "wrong", "one reading", "slip 3",
             means="They count one reading; the row is read again for the result, which is "
             "written as well."),
     ],
     "04.6": [
-        Mistake("bytes", "a", "wrong", "the same",
+        Mistake("bytes", "a", "wrong", "the same", "a",
             means="They think that a narrow row moves more bytes; for each element it is as many "
             "as in a wide one."),
-        Mistake("spills", "c", "wrong", "nothing spills",
+        Mistake("spills", "c", "wrong", "nothing spills", "c",
             means="They think that small blocks are short of registers; large ones are."),
-        Mistake("exp", "d", "wrong", "as long",
+        Mistake("exp", "d", "wrong", "as long", "d",
             means="They think that the arithmetic grows slower with narrow rows; an exp costs "
             "the same in either."),
     ],
     "04.7": [
         Mistake("an empty list", {'["x_ptr"]': "[]"}, "wrong",
-            "on the tensors as the run before left them",
+            "on the tensors as the run before left them", "wrong in case 1 at (0, 0)",
             means="They think that the option's presence does it; it must name the argument that "
             "is overwritten."),
         Mistake("as it is", {'    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n"},
-            "wrong", "At [0, 0]",
+            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
             means="They think that trying configurations leaves the input alone; each trial runs "
             "the kernel on the same memory."),
         Mistake("cleared", {'restore_value=["x_ptr"]': 'reset_to_zero=["x_ptr"]'},
-            "wrong", "At [0, 0]",
+            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
             means="They mix up the two options: reset_to_zero clears an output that is added to, "
             "and here it clears the input."),
         Mistake("a key in its place", {
             '    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n':
             '    key=["n_cols", "BLOCK_N"],\n'
             "    # about 1 line from here\n",
-        }, "wrong", "At [0, 0]",
+        }, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
             means="They think that a key protects the arguments; it only says when to tune again."),
         Mistake("one configuration left", {
             "    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],":
             "    configs=[triton.Config({}, num_warps=4)],",
             '    restore_value=["x_ptr"],\n': "",
-        }, "wrong", "does not try 2 configurations",
+        }, "wrong", "does not try 2 configurations", "no trials",
             means="They avoid the trials by leaving one candidate; then nothing is tuned."),
         Mistake("no tuner left", {
             "@triton.autotune(\n"
@@ -190,11 +197,11 @@ MISTAKES = {
             "    # to here\n"
             ")\n":
             "",
-        }, "wrong", "does not try 2 configurations",
+        }, "wrong", "does not try 2 configurations", "no trials",
             means="They take the tuner out, and the problem with it."),
         Mistake("PyTorch does it", {
             "    x = x.clone()": "    return torch.softmax(x, dim=1)\n    x = x.clone()",
-        }, "wrong", "computes with PyTorch",
+        }, "wrong", "computes with PyTorch", "PyTorch computes _softmax",
             means="They return PyTorch's softmax, and the kernel is never asked."),
     ],
     "04.8": [
@@ -202,94 +209,99 @@ MISTAKES = {
             "    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)":
             "    before = tl.load(out_ptr + cols, mask=cols < n_cols)\n"
             "    tl.store(out_ptr + cols, before + tl.sum(x, axis=0), mask=cols < n_cols)",
-        }, "race", "wrote different values",
+        }, "race", "wrote different values", "race stores in case 1 at (6, 0, 0)",
             means="They think that += on memory is one step; two programs read the same old "
             "value, and one sum is lost."),
         Mistake("not zeroed", {"torch.zeros(": "torch.empty("}, "wrong", "At [0]",
+            "wrong in case 1 at (0,)",
             means="They expect empty memory to hold zeros; what is added to must be zeroed first."),
         Mistake("masked lanes add one", {", other=0.0": ", other=1.0"}, "wrong", "At [0]",
+            "wrong in case 1 at (0,)",
             means="They think that masked lanes are left out of the sum; they hold `other`, and "
             "are added like all."),
-        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]",
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]", "wrong in case 1 at (0,)",
             means="They expect masked lanes to hold 0; without `other` they hold anything."),
         Mistake("no mask on the atomic", {"axis=0), mask=cols < n_cols": "axis=0)"},
-            "writes outside", "outside out_ptr",
+            "writes outside", "outside out_ptr", "writes outside out_ptr 50 in case 1 at (0, 0, 0)",
             means="They think that an atomic is safe by itself; it writes in every lane that has "
             "no mask."),
         Mistake("the wrong axis", {
             "tl.sum(x, axis=0)": "tl.sum(x, axis=1)",
             "BLOCK_M=32, BLOCK_N=64": "BLOCK_M=64, BLOCK_N=64",
             "x.shape[0], 32)": "x.shape[0], 64)",
-        }, "wrong", "At [0]",
+        }, "wrong", "At [0]", "wrong in case 1 at (0,)",
             means="They sum along the rows; axis 0 of a tile goes down the columns."),
         Mistake("a store", {"tl.atomic_add(": "tl.store("}, "race", "wrote different values",
+            "race stores in case 1 at (6, 0, 0)",
             means="They think that one program owns a column; each tile of rows brings its own "
             "part of it."),
         Mistake("strides forgotten", {"    x = x.contiguous()\n": ""},
             "reads outside", "left part of a wider one",
+            "reads outside x_ptr 30 in case 6 at (0, 0, 0)",
             means="They think that rows always lie a width apart; a slice or a transpose may "
             "come as well."),
         Mistake("tiles of four rows", {
             "BLOCK_M=32, BLOCK_N=64": "BLOCK_M=4, BLOCK_N=64",
             "x.shape[0], 32)": "x.shape[0], 4)",
-        }, "wrong", "bytes where",
+        }, "wrong", "bytes where", "bytes",
             means="They think that small tiles only cost time; each tile's sums pass through "
             "memory, and there are eight times as many."),
         Mistake("rows by the height", {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
             "reads outside", "none of the kernel's arguments",
+            "reads outside in case 1 at (2, 0, 0)",
             means="They multiply the row by the number of rows; rows lie as far apart as a row "
             "is long."),
     ],
     "04.9": [
         Mistake("the row sum forgotten", {"(d_out - tl.sum(out * d_out, axis=0))": "d_out"},
-            "wrong", "comes out if nothing is subtracted from d_out",
+            "wrong", "comes out if nothing is subtracted from d_out", "slip 1",
             means="They differentiate element by element, as for exp; every output depends on "
             "the whole row."),
         Mistake("the sum of d_out", {"tl.sum(out * d_out, axis=0)": "tl.sum(d_out, axis=0)"},
-            "wrong", "comes out if the sum is that of d_out alone",
+            "wrong", "comes out if the sum is that of d_out alone", "slip 2",
             means="They sum the gradient alone; each part of it is weighted by its output."),
         Mistake("plus", {"d_out - tl.sum": "d_out + tl.sum"}, "wrong",
-            "comes out if the sum is added, and not subtracted",
+            "comes out if the sum is added, and not subtracted", "slip 3",
             means="They have the terms right and a sign wrong: growing one element takes from "
             "all others."),
         Mistake("no mask", {"mask = cols < n_cols": "mask = cols < BLOCK_N"},
-            "reads outside", "outside out_ptr",
+            "reads outside", "outside out_ptr", "reads outside out_ptr 500 in case 1 at (4, 0, 0)",
             means="They mask by the block, which masks nothing; the row ends at n_cols."),
-        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0, 0]",
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
             means="They expect masked lanes to hold 0; without `other` they get into the row's "
             "sum."),
     ],
     "04.10": [
-        Mistake("rows in 32 bits", {".to(tl.int64)": ""}, "wrong", "has 32 bits",
+        Mistake("rows in 32 bits", {".to(tl.int64)": ""}, "wrong", "has 32 bits", "32 bits",
             means="They leave the program's number as it comes, an int32; times a stride it passes "
             "2^31 in a large matrix."),
         Mistake("converted after the product", {
             ".to(tl.int64)": "",
             "rows[:, None] * stride_xm": "(rows[:, None] * stride_xm).to(tl.int64)",
-        }, "wrong", "before you multiply",
+        }, "wrong", "before you multiply", "32 bits",
             means="They convert the result; by then the upper bits are lost."),
         Mistake("compiled anew for each number of rows", {
             '    do_not_specialize=["n_rows"]\n': "",
-        }, "wrong", "told that 16 divides n_rows",
+        }, "wrong", "told that 16 divides n_rows", "specialized rows",
             means="They see no use in the option; the first batch of another size waits for the "
             "compiler."),
         Mistake("nothing told to the compiler", {
             '["n_rows"]': '["n_rows", "n_cols", "stride_xm"]',
-        }, "wrong", "not told that 16 divides n_cols",
+        }, "wrong", "not told that 16 divides n_cols", "narrow loads",
             means="They keep every size from the compiler; without n_cols and the stride it cannot "
             "make the loads wide."),
         Mistake("a constant number of rows", {
             '    do_not_specialize=["n_rows"]\n': "",
             "n_rows, n_cols": "n_rows: tl.constexpr, n_cols",
-        }, "wrong", "is a constant",
+        }, "wrong", "is a constant", "constant rows",
             means="They make the number of rows a constant, which compiles a kernel for every "
             "single number."),
         Mistake("masked lanes are 0", {'other=float("-inf")': "other=0.0"}, "wrong",
-            "comes out if lanes without an element count as 0",
+            "comes out if lanes without an element count as 0", "slip 1",
             means="They carry 0 over from the sum; for a maximum it wins in any row that is "
             "below zero."),
         Mistake("no mask on the store", {", mask=rows < n_rows": ""},
-            "writes outside", "outside out_ptr",
+            "writes outside", "outside out_ptr", "writes outside out_ptr 1 in case 2 at (0, 0, 0)",
             means="They think that rows past the end are gone after the load; their lanes store as "
             "well."),
     ],

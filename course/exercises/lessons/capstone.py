@@ -4,8 +4,8 @@ import torch
 import triton
 from torch import Tensor
 
-from course.exercises.kinds import Answer, Kernel, Launcher
-from course.exercises.registration import Registration
+from course.exercises.kinds import Answer, Kernel, Launcher, Registration
+from course.exercises.result import Judged, wrong
 from course.verifying.inputs import Case, Input
 
 EPS = 1e-6
@@ -94,14 +94,15 @@ def _weight_gradient_bytes(d_out: Tensor, x: Tensor, rstd: Tensor) -> int:
     return 2 * x.nbytes + rstd.nbytes * triton.cdiv(cols, 64) + 4 * partials + 4 * cols
 
 
-def no_atomics(stages: dict[str, str]) -> str:
-    """What is wrong with a kernel whose sums must have the same bits each time; empty if nothing
+def no_atomics(stages: dict[str, str]) -> Judged | None:
+    """What is wrong with a kernel whose sums must have the same bits each time; None if nothing
     is."""
     if "tt.atomic" not in stages["ttir"]:
-        return ""
-    return (
+        return None
+    return wrong(
+        "atomics",
         "It adds with an atomic, in the order in which programs happen to end, so that the same "
-        "input may give other bits: let each program store its partial sum in a place of its own."
+        "input may give other bits: let each program store its partial sum in a place of its own.",
     )
 
 

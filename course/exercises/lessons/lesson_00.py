@@ -5,6 +5,7 @@ import re
 import torch
 
 from course.exercises.kinds import Answer, Choice, Kernel
+from course.exercises.result import Judged, wrong
 from course.verifying.inputs import Case, Input
 
 
@@ -20,9 +21,10 @@ def _one_each(kernel: Answer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _all_are_masked(stages: dict[str, str]) -> str:
+def _all_are_masked(stages: dict[str, str]) -> Judged | None:
     unmasked = re.search(r"tt\.load %\w+ :|tt\.store %\w+, %\w+ :", stages["ttir"])
-    return "The values are right, but a load or store has no mask." if unmasked else ""
+    text = "The values are right, but a load or store has no mask."
+    return wrong("no mask", text) if unmasked else None
 
 
 EXERCISES = (

@@ -8,6 +8,7 @@ from torch.nn.functional import gelu, pad
 
 from course.exercises.diagnosis import Diagnosis
 from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
+from course.exercises.result import Judged, wrong
 from course.verifying.inputs import Case, Input
 
 
@@ -49,12 +50,13 @@ def _smooth(x: torch.Tensor) -> torch.Tensor:
     return (x + pad(x, (0, 0, 1, 0))[:-1]) / 2
 
 
-def _by_descriptors(stages: dict[str, str]) -> str:
+def _by_descriptors(stages: dict[str, str]) -> Judged | None:
     if "tt.descriptor_load" in stages["ttir"] and "tt.descriptor_store" in stages["ttir"]:
-        return ""
-    return (
+        return None
+    return wrong(
+        "by pointers",
         "The values are right, but a tile goes by pointers: load it with x_desc.load and store it "
-        "with out_desc.store."
+        "with out_desc.store.",
     )
 
 

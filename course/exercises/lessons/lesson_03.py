@@ -9,6 +9,7 @@ import triton
 from course.exercises.diagnosis import Diagnosis, cause
 from course.exercises.kinds import Answer, Kernel, Launcher, Number
 from course.exercises.names_in_order import NamesInOrder
+from course.exercises.result import Judged, wrong
 from course.verifying.inputs import Case, Input
 
 MULTIPROCESSORS = 132
@@ -25,11 +26,11 @@ def _copy_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _all_loads_are_wide(stages: dict[str, str]) -> str:
+def _all_loads_are_wide(stages: dict[str, str]) -> Judged | None:
     loads = re.findall(r"\bld\.global\S*", stages["ptx"])
     narrow = [load for load in loads if ".v4." not in load]
     says = f"The values are right, but {len(narrow)} of {len(loads)} loads in the PTX are narrow."
-    return says if narrow else ""
+    return wrong("narrow loads", says) if narrow else None
 
 
 def _scale_rows(kernel: Answer, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
@@ -38,7 +39,7 @@ def _scale_rows(kernel: Answer, x: torch.Tensor, scale: torch.Tensor) -> torch.T
     return out
 
 
-def _sectors_wasted(kernel: Answer) -> str:
+def _sectors_wasted(kernel: Answer) -> Judged | None:
     """Which access of the kernel moves more sectors than it must, on an H200."""
     from course.tracing.api import cost  # it loads the compiler's side
 
@@ -47,22 +48,24 @@ def _sectors_wasted(kernel: Answer) -> str:
     counted = cost(kernel, (64,), x, scale, out, 64, 1024, BLOCK_SIZE=1024, target="H200")
     worst = max(counted.accesses, key=lambda access: access.times)
     if worst.times <= MOST_TIMES:
-        return ""
-    return (
+        return None
+    return wrong(
+        f"sectors {worst.kind}",
         f"line {worst.line} moves {worst.times:.1f} times the sectors that it must "
-        f"({worst.kind} {worst.tensor}, 64 x 1,024)."
+        f"({worst.kind} {worst.tensor}, 64 x 1,024).",
     )
 
 
-def _spills(stages: dict[str, Any]) -> str:
+def _spills(stages: dict[str, Any]) -> Judged | None:
     """Whether threads keep values in memory for want of registers."""
     from course.lowering.sass import nvidia_tool  # it loads the compiler's side
 
     usage = nvidia_tool("cuobjdump", stages["cubin"], "--dump-resource-usage")
     sizes = re.search(r"STACK:(\d+)", usage)
     if sizes is None or sizes[1] == "0":
-        return ""
-    return f"The values are right, but {sizes[1]} bytes per thread find no register and spill."
+        return None
+    text = f"The values are right, but {sizes[1]} bytes per thread find no register and spill."
+    return wrong("spills", text)
 
 
 EXERCISES = (

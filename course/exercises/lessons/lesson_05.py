@@ -6,6 +6,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.exercises.compiled_dots import dots_in_16_bits, product_in_float32
 from course.exercises.kinds import Answer, Kernel, Launcher, Number, Text
+from course.exercises.result import Judged, wrong
 from course.verifying.inputs import Case, Input
 
 HALF = torch.float16
@@ -67,22 +68,24 @@ def _last_step(a: torch.Tensor, b: torch.Tensor, depth: int) -> torch.Tensor:
     return a[:, start:] @ b[start:]
 
 
-def _by_descriptors(stages: dict[str, str]) -> str:
+def _by_descriptors(stages: dict[str, str]) -> Judged | None:
     """What is wrong with a kernel that should load and store tiles by descriptors alone."""
     if "tt.load" in stages["ttir"] or "tt.descriptor_load" not in stages["ttir"]:
-        return (
+        return wrong(
+            "by pointers",
             "The values are right, but a tile goes by pointers: load both with x_desc.load and "
-            "w_desc.load."
+            "w_desc.load.",
         )
     return dots_in_16_bits(stages)
 
 
-def _by_persistent_programs(stages: dict[str, str]) -> str:
+def _by_persistent_programs(stages: dict[str, str]) -> Judged | None:
     """What is wrong with a kernel whose programs should share the tiles of any grid."""
     if "tt.get_num_programs" not in stages["ttir"]:
-        return (
+        return wrong(
+            "programs not asked for",
             "It does not ask how many programs run: of P programs, program p takes the tiles p, "
-            "p + P, p + 2 P and so on, and P is tl.num_programs(axis=0)."
+            "p + P, p + 2 P and so on, and P is tl.num_programs(axis=0).",
         )
     return dots_in_16_bits(stages)
 

@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from course.exercises.compiled_dots import dots_in_16_bits
 from course.exercises.kinds import Answer, Function, Kernel, Launcher, Number
+from course.exercises.result import Judged, wrong
 from course.verifying.inputs import Case, Input
 
 LN2 = math.log(2)
@@ -180,11 +181,10 @@ def _least_bytes(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30) -> int:
     return moved
 
 
-def _sums_in_float32(stages: dict[str, str]) -> str:
-    rounded = re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"])
-    return (
-        "It adds up a dot in float16: leave out out_dtype." if rounded else dots_in_16_bits(stages)
-    )
+def _sums_in_float32(stages: dict[str, str]) -> Judged | None:
+    if re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"]):
+        return wrong("float16 sums", "It adds up a dot in float16: leave out out_dtype.")
+    return dots_in_16_bits(stages)
 
 
 def _biased(
@@ -227,22 +227,25 @@ def _merged_by(weigh: Callable[[Tensor], Tensor]) -> Function:
     return merged
 
 
-def _exp2_with_the_scale(stages: dict[str, str]) -> str:
-    """What a kernel does to each score more than a multiply-add and exp2; empty if nothing.
+def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
+    """What a kernel does to each score more than a multiply-add and exp2; None if nothing.
 
     A tile of scores is [BLOCK_M, BLOCK_N]; no case has as many numbers in a head.
     """
     tile = f"tensor<{BLOCK}x{BLOCK}xf32"
     lines = [line for line in stages["ttir"].splitlines() if tile in line]
     if any(" math.exp " in line for line in lines):
-        return "It takes tl.exp of the scores, which multiplies each of them again: take tl.exp2."
+        again = "which multiplies each of them again: take tl.exp2"
+        return wrong("exp", f"It takes tl.exp of the scores, {again}.")
     products = [line.split("=")[0].strip() for line in lines if " arith.mulf " in line]
     if len(products) > 1:
-        return "It multiplies each score more than once: scale2 holds both factors."
+        text = "It multiplies each score more than once: scale2 holds both factors."
+        return wrong("products", text)
     if any(f'"tt.reduce"({name})' in stages["ttir"] for name in products):
-        return (
+        return wrong(
+            "scaled maximum",
             "It takes the maximum of scores that were scaled: take it of the scores as the dot "
-            "gives them, and multiply it by scale2, once per row."
+            "gives them, and multiply it by scale2, once per row.",
         )
     return dots_in_16_bits(stages)
 

@@ -9,6 +9,7 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from course.exercises.compiled_dots import product_in_float32
 from course.exercises.kinds import Answer, GluonKernel
+from course.exercises.result import Judged, wrong
 from course.verifying.inputs import Case, Input
 
 HALF = torch.float16
@@ -21,12 +22,13 @@ BLOCK_M, BLOCK_N = 64, 32
 """Queries and keys of a tile of exercise 09.7."""
 
 
-def _wide(stages: dict[str, str]) -> str:
+def _wide(stages: dict[str, str]) -> Judged | None:
     if "ld.global.v4.b32" in stages["ptx"]:
-        return ""
-    return (
+        return None
+    return wrong(
+        "narrow loads",
         "The values are right, and no load of the compiled kernel moves 16 bytes: how many "
-        "neighbors must one thread hold?"
+        "neighbors must one thread hold?",
     )
 
 
@@ -76,21 +78,23 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tenso
     return torch.softmax(scores, dim=-1).to(wide) @ v.to(wide)
 
 
-def _waits_apart(stages: dict[str, str]) -> str:
+def _waits_apart(stages: dict[str, str]) -> Judged | None:
     if re.search(r"wgmma\.wait_group\.sync\.aligned\s+1;", stages["ptx"]):
-        return ""
-    return (
+        return None
+    return wrong(
+        "one wait",
         "The values are right, and the softmax waits until both products have ended: wait for the "
-        "scores alone, and leave the newest product under way."
+        "scores alone, and leave the newest product under way.",
     )
 
 
-def _asynchronous(stages: dict[str, str]) -> str:
+def _asynchronous(stages: dict[str, str]) -> Judged | None:
     if "isAsync = true" in stages["ttgir"]:
-        return ""
-    return (
+        return None
+    return wrong(
+        "synchronous product",
         "The values are right, and the line that starts a product waits for it as well: start it "
-        "with is_async=True, and wait for it by warpgroup_mma_wait."
+        "with is_async=True, and wait for it by warpgroup_mma_wait.",
     )
 
 
