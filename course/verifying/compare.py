@@ -21,8 +21,8 @@ class Rounding:
     """What rounding alone makes of a reference, elementwise."""
 
     results: tuple[torch.Tensor, ...]
-    """Results of the reference that were rounded, each of them right. The first is PyTorch's own
-    in the dtypes of the inputs."""
+    """Results of the reference that were rounded, whose finite numbers are right. The first is
+    PyTorch's own in the dtypes of the inputs."""
     spread: torch.Tensor
     """How far off results are that round elsewhere, or add in another order."""
     infinite: torch.Tensor
@@ -102,23 +102,19 @@ def value_problem(
 def close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:
     """Which elements of a result are as expected, within what is allowed."""
     rounding = allowed.rounding
-    right = _same(out, expected.to(out.dtype))  # overflows to inf where the result must
+    number, rounded = comparable(out), comparable(expected.to(out.dtype))
+    # An overflow becomes inf where the result must be so.
+    right = (number == rounded) | ((number != number) & (rounded != rounded))
     for result in rounding.results if rounding else ():
-        right |= _same(out, result)
+        rounded = comparable(result)
+        right |= (number == rounded) & rounded.isfinite()
     if not out.is_floating_point():
         return right
-    out = comparable(out)
-    near = (_finite(out) - expected).abs() <= allowed.at(expected)
-    right |= near & ~out.isnan() & expected.isfinite()
+    near = (_finite(number) - expected).abs() <= allowed.at(expected)
+    right |= near & ~number.isnan() & expected.isfinite()
     if rounding:
-        right |= ~out.isfinite() & rounding.infinite & expected.isfinite()
+        right |= ~number.isfinite() & rounding.infinite & expected.isfinite()
     return right
-
-
-def _same(out: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Which elements are the same number, or no number in both."""
-    out, other = comparable(out), comparable(other)
-    return (out == other) | ((out != out) & (other != other))
 
 
 def comparable(out: torch.Tensor) -> torch.Tensor:

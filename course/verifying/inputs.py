@@ -9,7 +9,7 @@ import torch
 
 from course.errors import CourseError
 
-from .guarded_memory import Guarded, bits, guarded
+from .guarded_memory import Guarded, guarded
 
 # What CPU mode leaves to the GPU: the interpreter runs a program in about half a millisecond,
 # whatever its block.
@@ -65,6 +65,9 @@ def _nan_and_inf(drawn: torch.Tensor) -> torch.Tensor:
 # name -> the least and the largest, where integers are to be only that. There is no -1 below zero,
 # since to divide the smallest integer by it ends the process.
 WHOLE = {"small": (0, 79), "each at least 1": (1, 80), "below zero": (-80, -2)}
+
+# bytes -> integers of that size
+SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 # name -> what makes such values of normal ones
 VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -153,7 +156,7 @@ class Input:
         if self.values in WHOLE:
             least, largest = WHOLE[self.values]
             return drawn(dtype, least, largest + 1)
-        signed = bits(torch.empty(0, dtype=dtype)).dtype
+        signed = SIGNED[dtype.itemsize]
         info = torch.iinfo(signed)
         flat = drawn(signed, -80, 80).view(-1)
         flat[::2] = drawn(signed, info.min, info.max).view(-1)[::2]

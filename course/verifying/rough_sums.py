@@ -24,11 +24,14 @@ MANY_TERMS = (
     "index_add", "scatter_add",
 )  # fmt: skip
 DEVIATIONS = 6
-"""How many standard deviations a sum is off."""
+"""How many standard deviations a sum of many terms is off at most."""
+TWO_ROUNDINGS = 1.5
+"""The units in the last place that a sum of three is off at most: half a unit for each rounding, of
+a partial sum that is half as large again as the terms."""
 
 
 class RoughSums(TorchDispatchMode):
-    """While active, every sum is off by that much, to one side or the other at random.
+    """While active, every sum is off by a half of that or more, at random.
 
     Sums in 16 bits are added up in float32, as PyTorch does. Where three vectors are added by two
     operations, each of them rounds to their dtype.
@@ -42,6 +45,8 @@ class RoughSums(TorchDispatchMode):
         self._generators: dict[torch.device, torch.Generator] = {}
         self._sizes = WeakTensorKeyDictionary()
         """The size of the terms of each sum of two: the root of the sum of their squares."""
+        self.overflow = False
+        """Whether terms of some sum, added first, are too large for its dtype."""
 
     def __torch_dispatch__(
         self,
@@ -73,9 +78,11 @@ class RoughSums(TorchDispatchMode):
             self._sizes[out] = size = size.expand(out.shape)
             if any(known):
                 info = torch.finfo(out.dtype)
-                if self._seed % 2:  # some of the terms overflow, if they are added first
-                    size = size.where(2 * size < info.max, torch.inf)
-                self._move(out, out.double(), info.eps * size)
+                large = 2 * size > info.max
+                if self._seed % 2 and bool(large.any()):
+                    self.overflow = True
+                    size = size.masked_fill(large, torch.inf)
+                self._move(out, out.double(), TWO_ROUNDINGS * info.eps * size)
         return out
 
     def _size(self, term: Any) -> Tensor:
@@ -113,8 +120,9 @@ class RoughSums(TorchDispatchMode):
         if generator is None:
             generator = torch.Generator(out.device).manual_seed(self._seed)
             self._generators[out.device] = generator
-        sides = torch.randint(0, 2, out.shape, generator=generator, device=out.device) * 2 - 1
-        out.copy_(exact + sides * error)
+        # To either side by a half or more, so that errors rarely end one another.
+        share = torch.rand(out.shape, generator=generator, device=out.device) - 0.5
+        out.copy_(exact + (share + 0.5 * share.sign()) * error)
 
 
 def _changed(tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:

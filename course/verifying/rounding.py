@@ -46,7 +46,8 @@ def allowance(
     if suffices(wider) or not computes:
         return wider
     if own.is_floating_point():
-        hopeful = replace(allowed, rounding=runs.after(FEW, times=HOPELESS))
+        few = runs.after(FEW, times=HOPELESS)
+        hopeful = replace(allowed, relative=HOPELESS * allowed.relative, rounding=few)
         if not suffices(hopeful):
             return wider
     return replace(allowed, rounding=runs.after(ENOUGH))
@@ -63,7 +64,7 @@ class _Runs:
         self._results = [own]
         self._moved = torch.zeros_like(exact, dtype=torch.float64)
         """How far sums in other orders are from PyTorch's own result, at most."""
-        self._infinite = ~comparable(own).isfinite()
+        self._infinite = torch.zeros_like(exact, dtype=torch.bool)
         self._squares = torch.zeros_like(self._moved)
         """The errors of other runs, squared and added up."""
         self._count = 0
@@ -80,11 +81,12 @@ class _Runs:
 
     def _add_in_another_order(self) -> None:
         own = self._results[0]
-        with RoughSums(self._count):
+        with RoughSums(self._count) as sums:
             result = self._reference(*self._tensors)
         if own.is_floating_point():
             self._moved = torch.maximum(self._moved, _apart(result, own))
-            self._infinite |= ~comparable(result).isfinite()
+            if sums.overflow:
+                self._infinite |= ~comparable(result).isfinite()
         else:
             self._results.append(result)
 
@@ -97,8 +99,9 @@ class _Runs:
         moved = [self._neighbor(each) for each in self._tensors]
         in_double = [each.double() if each.is_floating_point() else each for each in moved]
         with contextlib.suppress(Exception):  # a reference may ask for the case's own dtype
-            apart = _apart(self._reference(*moved), self._reference(*in_double))
-            self._squares += apart.square()
+            result = self._reference(*moved)
+            self._squares += _apart(result, self._reference(*in_double)).square()
+            self._infinite |= ~comparable(result).isfinite()
 
     def _neighbor(self, tensor: Tensor) -> Tensor:
         if not tensor.is_floating_point():
