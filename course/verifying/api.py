@@ -42,8 +42,10 @@ def verify(
         case wrong. Nothing is compiled there, so ask `lower` too: the interpreter also runs what
         the compiler refuses, such as a `break` or a list.
     reference: the same in PyTorch. It is given the inputs in float64 (integers as they are), and
-        decides which shape and dtype the result must have.
-    tolerance: by default `compare.tolerance_for` the result's dtype.
+        in their own dtypes, which decides the shape and dtype that the result must have. What
+        PyTorch refuses in 8 or 16 bits it is given in float32, and may return any float.
+    tolerance: by default `compare.tolerance_for` the result's dtype, and what rounding alone makes
+        of the reference.
     absolute: error allowed on top of the tolerance, for results that cancel.
     contiguous: whether the result must be so.
     first_wrong_only: leave out the cases after the first wrong one.

@@ -5,7 +5,7 @@ last place of its output dtype, eps / 2. The 16-bit dtypes are held to little mo
 that computing in them is found out. float32 and float64 are computed in themselves and get room for
 a short chain of operations.
 
-A result that was added up gets more, by the size of what was added: see `summands`.
+Where rounding alone takes the reference farther off, so it may a result: see `rounding`.
 """
 
 import math
@@ -17,13 +17,30 @@ from .guarded_memory import is_poison
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """What rounding alone makes of a reference, elementwise."""
+
+    results: tuple[torch.Tensor, ...]
+    """Results of the reference that were rounded, whose finite numbers are right. The first is
+    PyTorch's own in the dtypes of the inputs."""
+    spread: torch.Tensor
+    """How far off results are that round elsewhere, or add in another order."""
+    infinite: torch.Tensor
+    """Where results may be no finite numbers: what they add up on the way is too large."""
+
+    def own_error(self, expected: torch.Tensor) -> torch.Tensor:
+        """PyTorch's own error; 0 where its result is no finite number."""
+        return (comparable(self.results[0]).double() - expected).abs().nan_to_num(0, 0)
+
+
+@dataclass(frozen=True)
 class Tolerance:
-    """|result - reference| may be at most absolute + relative * (|reference| + added)."""
+    """|result - reference| may be at most absolute + relative * |reference|."""
 
     relative: float
     absolute: float = 0.0
-    added: torch.Tensor | None = None
-    """The size of what was added up, elementwise, for each rounding on the way: see `Summands`."""
+    rounding: Rounding | None = None
+    """If given, results may lie farther off: the spread, or twice PyTorch's own error."""
 
     def plus(self, absolute: float) -> "Tolerance":
         """More absolute error, for results that cancel, as 1 + erf(x) does for x below zero."""
@@ -31,11 +48,15 @@ class Tolerance:
 
     def at(self, expected: torch.Tensor) -> torch.Tensor:
         """The error that is allowed, elementwise."""
-        size = expected.abs() if self.added is None else expected.abs() + self.added
-        return self.absolute + self.relative * size
+        allowed = self.absolute + self.relative * expected.abs()
+        if self.rounding is None:
+            return allowed
+        allowed = allowed + self.rounding.spread
+        return torch.maximum(allowed, 2 * self.rounding.own_error(expected))
 
 
-def _of(dtype: torch.dtype, roundings: float) -> Tolerance:
+def tolerance_of(dtype: torch.dtype, roundings: float) -> Tolerance:
+    """The error of so many roundings to a dtype, each by one unit in the last place."""
     info = torch.finfo(dtype)
     # Below smallest_normal the spacing no longer shrinks with the value, so a rounding is an
     # absolute error there.
@@ -43,12 +64,12 @@ def _of(dtype: torch.dtype, roundings: float) -> Tolerance:
 
 
 TOLERANCES = {
-    torch.float8_e4m3fn: _of(torch.float8_e4m3fn, roundings=0.55),
-    torch.float8_e5m2: _of(torch.float8_e5m2, roundings=0.55),
-    torch.float16: _of(torch.float16, roundings=0.55),
-    torch.bfloat16: _of(torch.bfloat16, roundings=0.55),
-    torch.float32: _of(torch.float32, roundings=16),
-    torch.float64: _of(torch.float64, roundings=16),
+    torch.float8_e4m3fn: tolerance_of(torch.float8_e4m3fn, roundings=0.55),
+    torch.float8_e5m2: tolerance_of(torch.float8_e5m2, roundings=0.55),
+    torch.float16: tolerance_of(torch.float16, roundings=0.55),
+    torch.bfloat16: tolerance_of(torch.bfloat16, roundings=0.55),
+    torch.float32: tolerance_of(torch.float32, roundings=16),
+    torch.float64: tolerance_of(torch.float64, roundings=16),
 }
 
 EXACT = Tolerance(0.0)
@@ -80,21 +101,25 @@ def value_problem(
 
 def close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:
     """Which elements of a result are as expected, within what is allowed."""
+    rounding = allowed.rounding
+    number, rounded = comparable(out), comparable(expected.to(out.dtype))
+    # An overflow becomes inf where the result must be so.
+    right = (number == rounded) | ((number != number) & (rounded != rounded))
+    for result in rounding.results if rounding else ():
+        rounded = comparable(result)
+        right |= (number == rounded) & rounded.isfinite()
     if not out.is_floating_point():
-        return out == expected
-    rounded = comparable(expected.to(out.dtype))  # overflows to inf where the result must
-    out = comparable(out)
-    same = (out == rounded) | (out.isnan() & rounded.isnan())
-    near = (_finite(out) - expected).abs() <= allowed.at(expected)
-    right = same | (near & ~out.isnan() & expected.isfinite())
-    if allowed.added is not None:  # the sum of two terms may overflow before a third is added
-        right |= ~out.isfinite() & (allowed.added > torch.finfo(out.dtype).max)
+        return right
+    near = (_finite(number) - expected).abs() <= allowed.at(expected)
+    right |= near & ~number.isnan() & expected.isfinite()
+    if rounding:
+        right |= ~number.isfinite() & rounding.infinite & expected.isfinite()
     return right
 
 
 def comparable(out: torch.Tensor) -> torch.Tensor:
     """The same numbers, which PyTorch does not compare in 8 bits."""
-    return out.float() if out.itemsize == 1 else out
+    return out.float() if out.is_floating_point() and out.itemsize == 1 else out
 
 
 def _finite(out: torch.Tensor) -> torch.Tensor:

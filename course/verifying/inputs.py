@@ -62,9 +62,17 @@ def _nan_and_inf(drawn: torch.Tensor) -> torch.Tensor:
     return drawn
 
 
+# name -> the least and the largest, where integers are to be only that. There is no -1 below zero,
+# since to divide the smallest integer by it ends the process.
+WHOLE = {"small": (0, 79), "each at least 1": (1, 80), "below zero": (-80, -2)}
+
+# bytes -> integers of that size
+SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
 # name -> what makes such values of normal ones
 VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "normal": lambda drawn: drawn,
+    "small": lambda drawn: drawn,  # a word for integers
     # A sum of two of them may overflow, though both are finite.
     "large": lambda drawn: drawn.clamp(-2, 2).mul(torch.finfo(drawn.dtype).max / 3),
     # A maximum that begins at 0 is wrong.
@@ -90,7 +98,9 @@ class Input:
     layout: str = "contiguous"
     """One of LAYOUTS."""
     values: str = "normal"
-    """One of VALUES; integers are small and at least 0 whatever it says, and booleans are both."""
+    """One of VALUES. Integers are from 0 to 79 if they are "small", as indices must be; from 1 to
+    80 if "each at least 1"; from -80 to -2 if "below zero". By any other name they are of either
+    sign and any size, the dtype's extremes and -1 among them. Booleans are both."""
 
     def __post_init__(self) -> None:
         """Raises CourseError for what no tensor can be made of."""
@@ -127,12 +137,33 @@ class Input:
         if dtype == torch.bool:
             return torch.rand(shape, device=device, generator=generator) < 0.5
         if not dtype.is_floating_point:
-            return torch.randint(0, 80, shape, dtype=dtype, device=device, generator=generator)
+            return self._draw_whole(generator)
         # 16-bit values are drawn as such: in float32 they would need three times the memory.
         # PyTorch draws none of 8 bits.
         drawn_as = dtype if dtype.itemsize > 1 else torch.float32
         drawn = torch.randn(shape, dtype=drawn_as, device=device, generator=generator)
         return VALUES[self.values](drawn)
+
+    def _draw_whole(self, generator: torch.Generator) -> torch.Tensor:
+        """Contiguous integers, half of them small unless all are to be so."""
+        shape, dtype, device = self.shape, self.dtype, generator.device
+
+        def drawn(kind: torch.dtype, least: int, largest: int) -> torch.Tensor:
+            return torch.randint(
+                least, largest, shape, dtype=kind, device=device, generator=generator
+            )
+
+        if self.values in WHOLE:
+            least, largest = WHOLE[self.values]
+            return drawn(dtype, least, largest + 1)
+        signed = SIGNED[dtype.itemsize]
+        info = torch.iinfo(signed)
+        flat = drawn(signed, -80, 80).view(-1)
+        flat[::2] = drawn(signed, info.min, info.max).view(-1)[::2]
+        # At the same places in each input, so that none divides its smallest by -1.
+        for start, special in enumerate((-1, info.min, info.max, 0)):
+            flat[start::9] = special
+        return flat.view(shape).view(dtype)
 
     def __str__(self) -> str:
         shape = " x ".join(f"{size:,}" for size in self.shape) if self.shape else "a scalar"

@@ -4,7 +4,7 @@ import contextlib
 import inspect
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -32,8 +32,9 @@ from course.type_names import Function, kind_of
 from .compare import Tolerance, close, comparable, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
 from .inputs import Case
+from .notes import advice, note_of
 from .result import Outcome, Work
-from .summands import Summands
+from .rounding import allowance
 
 LEFT_TF32 = (
     "the interpreter multiplies float32 exactly, where a GPU's tl.dot takes it as TF32 and is off "
@@ -59,7 +60,7 @@ class Trial:
         inputs = case.make(DEVICE)
         tensors = [guarded.tensor for guarded in inputs]
         before = [bits(guarded.buffer).clone() for guarded in inputs]
-        expected = _expect(self.reference, case, tensors)
+        expected = _expect(self, case, tensors)
         allocated = GuardedAllocations()
         names = _Names(self.function)
         log = AccessLog(
@@ -89,14 +90,15 @@ class Trial:
         off_in_tf32: float,
     ) -> Outcome:  # fmt: skip
         """The outcome by the values of a result that is otherwise as it must be."""
-        allowed = self.tolerance or replace(tolerance_for(expected.dtype), added=expected.added)
-        allowed = allowed.plus(self.absolute)
+        held = (self.tolerance or tolerance_for(out.dtype)).plus(self.absolute)
+        allowed = held if self.tolerance else self._with_rounding(case, out, expected, held)
         text, index = value_problem(out, expected.exact, allowed)
         if not text:
             if off_in_tf32 and off_in_tf32 > _most(allowed.at(expected.exact.double())):
                 return left_to_the_gpu(case, LEFT_TF32, work)
             error = largest_error(out, expected.exact, allowed)
-            return Outcome(str(case), case.dtype, "right", error=error, work=work)
+            note = note_of(out, expected.exact, held, allowed)
+            return Outcome(str(case), case.dtype, "right", error=error, work=work, note=note)
         if not MODE.gpu and has_bfloat16(case):
             # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they
             # were integers, and cuts bits off where it converts to bfloat16.
@@ -106,23 +108,20 @@ class Trial:
                 "\nMasked lanes that are loaded without `other` are undefined, and hold infinities "
                 "here: this element is computed from them."
             )
-        elif self.tolerance is None and (told := self._cancels(case, out, expected, allowed)):
+        elif self.tolerance is None and (told := advice(out, expected.exact)):
             text += f"\n{told}"
         return _wrong(case, Problem("wrong", text, index=index))
 
-    def _cancels(self, case: Case, out: Tensor, expected: "_Expected", allowed: Tolerance) -> str:
-        """What to do if the reference in float32 is as far off; empty if it is not."""
-        tensors = [guarded.tensor for guarded in case.make(DEVICE)]
-        if not out.is_floating_point() or any(tensor.dtype == torch.float64 for tensor in tensors):
-            return ""
-        floats = [each.float() if each.is_floating_point() else each for each in tensors]
-        from .cancelling import advice  # only where there is something to explain
+    def _with_rounding(
+        self, case: Case, out: Tensor, expected: "_Expected", held: Tolerance
+    ) -> Tolerance:
+        """What is allowed of a result, where rounding alone may take it farther off than `held`."""
 
-        try:
-            in_float32 = self.reference(*floats, *case.scalars)
-        except Exception:  # it asks for the case's own dtype
-            return ""
-        return advice(out, in_float32, expected.exact, allowed)
+        def reference(*tensors: Tensor) -> Tensor:
+            result: Tensor = self.reference(*tensors, *case.scalars)
+            return result
+
+        return allowance(out, expected.exact, expected.own, reference, expected.inputs, held)
 
     def _undefined_lanes_matter(self, case: Case, out: Tensor, index: tuple[int, ...]) -> bool:
         """Whether an element comes out otherwise where lanes that are undefined hold 0."""
@@ -213,31 +212,50 @@ def has_bfloat16(case: Case) -> bool:
 class _Expected:
     exact: Tensor
     """The reference's result in float64; integers as they are."""
-    added: Tensor | None
-    """The size of what it was added up from, where that is known: see `Summands`."""
-    shape: torch.Size
-    dtype: torch.dtype
+    own: Tensor
+    """Its result in the inputs' own dtypes, by PyTorch's own rules: they give shape and dtype."""
+    inputs: list[Tensor]
+    """What `own` was computed from."""
+    any_float: bool
+    """PyTorch refuses these dtypes, so that any floating-point result will do."""
 
 
-def _expect(reference: Function, case: Case, tensors: list[Tensor]) -> _Expected:
+def _expect(trial: Trial, case: Case, tensors: list[Tensor]) -> _Expected:
     """What the reference says of a case."""
+    widened = [each.float() if _is_narrow(each) else each for each in tensors]
     try:
-        inputs = _in_float64(tensors)
-        with Summands() as summands:
-            exact = reference(*inputs, *case.scalars)
-        plain = reference(*tensors, *case.scalars)  # shape and dtype by PyTorch's own rules
+        exact = trial.reference(*_in_float64(tensors), *case.scalars)
+        try:
+            own, inputs = trial.reference(*tensors, *case.scalars), tensors
+        except Exception:
+            if not any(map(_is_narrow, tensors)):
+                raise
+            own, inputs = trial.reference(*widened, *case.scalars), widened
     except Exception as error:
-        raise CourseError(
-            f"The reference failed on {len(tensors)} tensors ({case}) with "
-            f"{type(error).__name__}: {first_line(error)}: verify takes your function first and "
-            "PyTorch's second, and vectors(2) makes two inputs."
-        ) from error
+        raise CourseError(_reference_failed(trial, case, error)) from error
     if not isinstance(exact, Tensor):
         raise CourseError(
             f"The reference returned {kind_of(exact)}, and must return one tensor: verify one "
             "result at a time."
         )
-    return _Expected(comparable(exact), summands.size(exact), plain.shape, plain.dtype)
+    return _Expected(comparable(exact), own, inputs, any_float=inputs is widened)
+
+
+def _is_narrow(tensor: Tensor) -> bool:
+    """Whether PyTorch may refuse the dtype: it promotes no float8, and lacks some float16."""
+    return tensor.is_floating_point() and tensor.itemsize < 4
+
+
+def _reference_failed(trial: Trial, case: Case, error: Exception) -> str:
+    count = len(case.inputs)
+    text = (
+        f"The reference failed on {count} tensor{'s' * (count != 1)} ({case}) with "
+        f"{type(error).__name__}: {first_line(error)}. It is given a case's tensors in float64, "
+        "and then in their own dtypes; vectors(2) makes two."
+    )
+    if (getattr(trial.function, "__module__", "") or "").startswith("torch"):
+        text += " verify takes your function first and PyTorch's second."
+    return text
 
 
 def _in_float64(tensors: list[Tensor]) -> list[Tensor]:
@@ -251,12 +269,14 @@ def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem
         what, text = "nothing", "It returned nothing: end it with `return`."
     elif not isinstance(out, Tensor):
         what, text = "no tensor", f"It returned {kind_of(out)}, and must return a tensor."
-    elif out.shape != expected.shape:
-        shapes = tuple(out.shape), tuple(expected.shape)
+    elif out.shape != expected.own.shape:
+        shapes = tuple(out.shape), tuple(expected.own.shape)
         what, text = "shape", "The result has shape {}, and must have {}.".format(*shapes)
-    elif out.dtype != expected.dtype:
+    elif out.dtype != expected.own.dtype and not (
+        expected.any_float and out.is_floating_point() and expected.own.is_floating_point()
+    ):
         what = "dtype"
-        text = f"The result has dtype {out.dtype}, and must have {expected.dtype}."
+        text = f"The result has dtype {out.dtype}, and must have {expected.own.dtype}."
     elif out.device.type != DEVICE:
         what, text = "device", f"The result is on {out.device}, and must be on {DEVICE}."
     elif contiguous and not out.is_contiguous():

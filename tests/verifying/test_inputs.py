@@ -104,6 +104,29 @@ def test_values_are_finite_special_or_near_the_limits_as_named():
         assert near.isfinite().all() and (near > torch.finfo(torch.float16).max / 2).all()
 
 
+WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
+
+
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_integers_are_of_either_sign_with_the_extremes_unless_they_are_to_be_small(dtype):
+    def make(values, shape=(7,)):
+        return Input(shape, dtype, values=values).make(DEVICE, torch.Generator(DEVICE)).tensor
+
+    info = torch.iinfo(dtype)
+    some = set(make("normal").tolist())
+    assert {info.min, info.max, -1 if info.min else 0} <= some
+    assert set(make("normal", (300,)).tolist()) & set(range(1, 80))  # and small ones
+    small = make("small", (300,))
+    assert small.min() >= 0 and small.max() < 80
+    assert make("each at least 1", (300,)).min() >= 1
+    assert make("normal", ()).shape == () and make("normal", (0, 3)).shape == (0, 3)
+
+
+def test_integers_below_zero_divide_without_overflow():
+    drawn = Input((300,), torch.int32, values="below zero").make(DEVICE, torch.Generator(DEVICE))
+    assert drawn.tensor.max() < -1  # the smallest integer divided by -1 ends the process
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (0,), ()])
 def test_a_fresh_guarded_tensor_is_poison_and_has_no_stray_writes(dtype, shape):

@@ -85,6 +85,21 @@ def test_a_reference_with_two_results_is_named():
 
 
 @triton.jit
+def scaled_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n).to(tl.float32)
+    tl.store(out_ptr + offsets, x * 3, mask=offsets < n)
+
+
+@pytest.mark.skipif(MODE.gpu, reason="float8 takes compute capability 8.9")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_reference_may_compute_with_float8_though_pytorch_refuses_to(dtype):
+    case = Case((Input((300,), EIGHTHS),))
+    assert verify(launched(scaled_kernel, dtype), lambda x: x * 3.0, [case]).right
+    assert verify(launched(scaled_kernel, dtype), lambda x: x * 3.001, [case]).wrong
+
+
+@triton.jit
 def product_kernel(a_ptr, b_ptr, out_ptr, PRECISION: tl.constexpr):
     rows = tl.arange(0, 32)
     offsets = rows[:, None] * 32 + rows[None, :]
@@ -113,7 +128,7 @@ def test_a_product_that_a_gpu_computes_in_tf32_is_left_to_it():
 
 @pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: a GPU multiplies in TF32 itself")
 def test_a_product_that_tf32_does_not_spoil_is_judged():
-    whole = Case((Input((32, 32), torch.int32),) * 2)
+    whole = Case((Input((32, 32), torch.int32, values="small"),) * 2)
     floats = lambda function: lambda a, b: function(a.float(), b.float())  # noqa: E731
     assert verify(floats(product("tf32")), floats(torch.matmul), [whole]).right
     roomy = [Case((Input((32, 32)),) * 2)]
