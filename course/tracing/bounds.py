@@ -53,11 +53,16 @@ class OutsideError(FoundError):
     """A kernel was about to touch memory that belongs to none of its arguments."""
 
 
-def refuse_promise(program: Program, promise: str) -> None:
-    """Stop a launch that promises the compiler what does not hold: see `promises_held`."""
+def false_promise(program: Program, promise: str) -> Problem:
+    """That a program promises the compiler what does not hold: see `promises_held`."""
     promise_text = f"Program {program_text(program)} promises {promise}"
     text = f"{promise_text}: promise only what always holds."
-    raise FoundError(Problem("false promise", text, program, line=running_line()))
+    return Problem("false promise", text, program, line=running_line())
+
+
+def refuse_promise(program: Program, promise: str) -> None:
+    """Stop a launch that promises the compiler what does not hold."""
+    raise FoundError(false_promise(program, promise))
 
 
 def outside(access: Access, place: str, line: OwnLine | None) -> Problem:

@@ -45,7 +45,7 @@ def _rounds(evidence: Evidence, loop: Loop) -> float | None:
     if evidence.counts is None:
         return None
     times = [access.executions for access in evidence.accesses if access.call in loop.plain]
-    return max(times, default=0) / max(1, evidence.counts.programs)
+    return max(times, default=0) / evidence.programs
 
 
 def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:
