@@ -15,7 +15,15 @@ from course.triton_internals.interpreter import Access, Launch, Program
 from course.triton_internals.operation_counts import Operations
 
 from .address_map import Argument, Arguments
-from .bounds import FoundError, OutsideError, Problem, may_hold_pointers, stop_outside, storages_of
+from .bounds import (
+    WIDEST_BYTES,
+    FoundError,
+    OutsideError,
+    Problem,
+    may_hold_pointers,
+    stop_outside,
+    storages_of,
+)
 from .kernel_text import KernelText, Site
 from .records import AccessCounts, LaunchCounts, TensorPanel, joined
 from .sample import weights
@@ -24,8 +32,6 @@ from .touched_memory import ElementMap, StorageMarks
 LANES = 32
 LINE_BYTES = 128
 """A line of the caches: four sectors."""
-WIDEST_BYTES = 16
-"""What one instruction moves for a thread at most."""
 
 Counts = dict[tuple[Site, str, int | None], AccessCounts]
 """By the call, the kind of access and the number of the tensor."""

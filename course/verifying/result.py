@@ -33,6 +33,8 @@ class Outcome:
     """Why it is wrong, with the first wrong index, or why it was not run."""
     problem: Problem | None = None
     """Where it is wrong."""
+    note: str = ""
+    """What is off though it is right, and why: rounding alone takes it as far."""
     work: Work | None = None
     """What it did, where the interpreter was watched and it is not wrong."""
     error: float = 0.0
@@ -64,6 +66,7 @@ class Verified:
             lines = [f"{self.function}: no case was run."]
         elif not self.wrong:
             lines = [f"{self.function}: right in all {len(ran)} cases.", *_error_table(ran)]
+            lines += self._notes()
         else:
             first = self.wrong[0]
             lines = [
@@ -74,6 +77,14 @@ class Verified:
         return "\n".join([*lines, *self.left()])
 
     __repr__ = __str__
+
+    def _notes(self) -> list[str]:
+        """The first note, and how many others there are."""
+        noted = [outcome for outcome in self.outcomes if outcome.note]
+        if not noted:
+            return []
+        others = f" So it is in {len(noted) - 1} more." if len(noted) > 1 else ""
+        return [f"In the case {noted[0].case}, {noted[0].note}{others}"]
 
     def left(self) -> list[str]:
         """The cases left to the GPU, a line for each reason."""
