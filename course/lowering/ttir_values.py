@@ -38,6 +38,7 @@ _ARGUMENT = re.compile(r"%(\w+): ((?:[^(){}%]|\{[^}]*\})*)")
 _OPERATION = re.compile(r'(?:(%\w+)(?::(\d+))? = )?"?([a-z]\w*\.[\w.]+)"?(.*)')
 _LOOP = re.compile(r" (%\w+) = (%[\w#]+) to (%[\w#]+) step (%[\w#]+)")
 _CARRIED = re.compile(r"(%\w+) = (%[\w#]+)")
+_GIVEN = re.compile(r"(%\w+): ")
 _USED = re.compile(r"%\w+(?:#\d+)?")
 EITHER, SUM = "either of", "arith.addi"
 TOUCHES_MEMORY = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
@@ -56,9 +57,13 @@ class Values:
         # For each open region: the names from outside, what its yield gives values to, and the loop
         # that it stands in or is.
         self._regions: list[tuple[dict[str, Value], list[Value], CountedLoop | None]] = []
+        # The results of each scf.while whose condition is read, and what the condition passes on.
+        self._whiles: list[list[Value]] = []
+        self._passed: list[Value] = []
         for number, line in enumerate(ttir.split("\n"), start=1):
             self._line = number
-            self._read(line.strip() if "tt.func" in line else line.split(" loc(")[0].strip())
+            whole = "tt.func" in line or line.lstrip().startswith("^")
+            self._read(line.strip() if whole else line.split(" loc(")[0].strip())
 
     @property
     def loads(self) -> list[Value]:
@@ -77,6 +82,9 @@ class Values:
                 if "public" in line:
                     self.arguments.append(argument)
             self._open([])
+        elif line.startswith("^"):  # what the body of a while is given
+            self._names |= dict(zip(_GIVEN.findall(line), self._passed, strict=False))
+            self._passed = []
         elif match := _OPERATION.match(line):
             self._operation(match[1], int(match[2] or 1), match[3], match[4])
             if line.endswith("{") and not match[3].startswith("scf."):
@@ -100,6 +108,12 @@ class Values:
                 target.operands.append(value)
         elif name in ("scf.for", "scf.if"):
             self._branching(result, count, name, text)
+        elif name == "scf.while":
+            self._while(result, count, text)
+        elif name == "scf.condition" and self._whiles:
+            self._passed = operands[1:]
+            for each, value in zip(self._whiles.pop(), self._passed, strict=False):
+                each.operands.append(value)
         else:
             value = Value(name, operands, text)
             if result:
@@ -128,6 +142,17 @@ class Values:
         for number, value in enumerate(results):
             self._names[f"{result}#{number}" if count > 1 else str(result)] = value
         self._open(results, opened)
+        self._names |= inside
+
+    def _while(self, result: str | None, count: int, text: str) -> None:
+        """A while loop's results, and what its condition sees of what it carries."""
+        results = [Value(EITHER) for _ in range(count if result else 0)]
+        carried = _CARRIED.findall(text.split(" : ")[0])
+        inside = {inner: Value(EITHER, [self._value(start)]) for inner, start in carried}
+        for number, value in enumerate(results):
+            self._names[f"{result}#{number}" if count > 1 else str(result)] = value
+        self._whiles.append(results)
+        self._open([*inside.values()])
         self._names |= inside
 
     def _value(self, name: str) -> Value:

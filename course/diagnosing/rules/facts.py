@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from course.lowering.memory_requests import requests_of
-from course.tracing.coalescing import WIDEST_BYTES
+from course.tracing.bounds import WIDEST_BYTES
 from course.type_names import with_article
 
 from ..evidence import Evidence

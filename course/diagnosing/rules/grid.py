@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from course.gpus.throughput import OTHER
-from course.tracing.coalescing import WIDEST_BYTES
+from course.tracing.bounds import WIDEST_BYTES
 
 from ..evidence import Evidence
 from ..result import LEAST_GAIN, Finding

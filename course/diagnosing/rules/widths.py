@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from course.lowering.call_sites import CallSite
-from course.tracing.coalescing import WIDEST_BYTES
+from course.tracing.bounds import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors
