@@ -13,6 +13,8 @@ from course.tracing import worker
 from course.tracing.api import this_gpu
 from course.tracing.launch import LaunchRequest, measured_us, packed, requested, value_of
 from course.tracing.records import LaunchCounts
+from course.tracing.sample import Plan
+from course.tracing.survey import notes_of, planned
 from course.triton_internals.jit_functions import is_gluon
 from course.type_names import AnyValue, Kernel
 
@@ -22,10 +24,10 @@ from .result import Diagnosis, Finding, Ranked
 from .rules import FACTS, RANKED
 from .time_model import Work
 
-FOLLOWED_S = 3
-"""Seconds of computing after which programs are followed no further."""
-MOST_PROGRAMS = 64
-"""Programs that are followed; of a larger grid a sample of so many is."""
+FOLLOWED = Plan(most=64, operations=50_000)
+"""Of a larger grid a sample of so many programs is followed."""
+FOLLOWED_S = 20
+"""Seconds of computing after which programs are followed no further, whatever they do."""
 
 
 def diagnose(
@@ -121,10 +123,9 @@ def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | N
         return None, [_compiled_alone(f"num_ctas={clusters} joins programs")]
     try:
         with packed(launch) as packed_launch:
+            plan = planned(FOLLOWED, launch, lowered)
             requests = requests_of(lowered)
-            ended = worker.survey.ended(
-                packed_launch, requests, FOLLOWED_S, MOST_PROGRAMS, maps=False
-            )
+            ended = worker.survey.ended(packed_launch, requests, plan, FOLLOWED_S, False)
     except CourseError as error:  # the tensors are too large to be copied, or the disk is full
         return None, [_compiled_alone(str(error))]
     if isinstance(ended.error, worker.LackingError):
@@ -136,15 +137,20 @@ def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | N
         counts = value_of(ended)
     except CourseError as error:
         return None, [_compiled_alone(str(error))]
-    if not counts.stopped:
-        return counts, []
     if not counts.programs:
         return None, [_compiled_alone(counts.stopped)]
+    return counts, [*_cut_off(counts), *notes_of(counts, plan)]
+
+
+def _cut_off(counts: LaunchCounts) -> list[str]:
+    """That fewer programs were followed than a sample has, if so."""
+    if counts.programs >= min(counts.all_programs, FOLLOWED.most):
+        return []
+    limit = f"{FOLLOWED.operations:,} operations of the interpreter"
+    if "computed for" in counts.stopped:
+        limit = f"{FOLLOWED_S} s of computing"
     followed = f"{counts.programs:,} program{'s were' if counts.programs > 1 else ' was'}"
-    return counts, [
-        f"{followed} followed, as many as {FOLLOWED_S} s of computing allow; the others are taken "
-        "to be like them."
-    ]
+    return [f"{followed} followed, as many as {limit} allow; the others are taken to be like them."]
 
 
 def _compiled_alone(why: str) -> str:

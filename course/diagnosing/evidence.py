@@ -79,12 +79,6 @@ class Evidence:
         return max(1, WARPS_WITHOUT_A_LIMIT // resources.num_warps)
 
     @property
-    def scale(self) -> float:
-        """Programs of the grid for each that was counted."""
-        ended = self.counts.programs if self.counts else 0
-        return self.programs / ended if ended else 1
-
-    @property
     def accesses(self) -> list[AccessCounts]:
         """The calls that touch memory, in the order of the source; none if nothing was counted."""
         return self.counts.accesses if self.counts else []
@@ -173,13 +167,13 @@ class Evidence:
         Loads that stand in one loop are asked for together, iteration by iteration; those of a
         pipelined loop so many iterations ahead; those in no loop all at once.
         """
-        if self.counts is None or not self.counts.programs:
+        if self.counts is None:
             return 1
         groups: dict[int, float] = defaultdict(float)
         for access in self.accesses:
             if access.kind == "store":
                 continue
-            times = access.executions / self.counts.programs
+            times = access.executions / self.programs
             for number, loop in enumerate(self.loops, start=1):
                 if access.call in loop.plain:
                     groups[number] = max(groups[number], times)
@@ -196,7 +190,7 @@ class Evidence:
     def executed(self) -> Executed | None:
         """The instructions that a warp runs; None if the launch was not followed, or its machine
         code not read."""
-        if self.code is None or self.counts is None or not self.counts.programs:
+        if self.code is None or self.counts is None:
             return None
         own = frozenset(line.frame for line in self.lowered.source_lines())
         return executed(self.code, self.counts, requests_of(self.lowered), own)
@@ -221,16 +215,16 @@ class Evidence:
     def elements(self) -> float:
         """Elements that the line moves which moves most of them; 1 at least."""
         moved = (access.bytes / max(1, access.itemsize) for access in self.accesses)
-        return max(1, max(moved, default=0) * self.scale)
+        return max(1, max(moved, default=0))
 
     @cached_property
     def work(self) -> Work | None:
         """What the launch asks of the GPU; None if nothing was counted."""
         if self.counts is None:
             return None
-        counts, scale = self.counts, self.scale
-        simple = {kind: number * scale for kind, number in counts.simple.items()}
-        dot = {kind: number * scale for kind, number in counts.dot.items()}
+        counts = self.counts
+        simple: dict[str, float] = {**counts.simple}
+        dot: dict[str, float] = {**counts.dot}
         if not self.dot_instruction:
             for kind, number in dot.items():
                 name = kind if kind in self.gpu.vector else "fp32"
@@ -244,15 +238,15 @@ class Evidence:
             programs=self.programs,
             slots=self.slots,
             memory_sectors=self._memory[0] + spilled.memory,
-            l2_sectors=scale * sum(map(l2_sectors, counts.accesses)) + spilled.l2,
-            l1_sectors=scale * sum(access.sectors for access in counts.accesses) + spilled.l1,
-            requests=scale * sum(access.requests for access in counts.accesses),
+            l2_sectors=sum(map(l2_sectors, counts.accesses)) + spilled.l2,
+            l1_sectors=sum(access.sectors for access in counts.accesses) + spilled.l1,
+            requests=sum(access.requests for access in counts.accesses),
             rounds=self.rounds,
             longest_rounds=max((each.rounds * each.most for each in self.uneven), default=0),
             lock_trips=max((lock.turns * lock.trips for lock in self.locks), default=0),
             fences=self.executed.fences() if self.executed else 0,
             simple=simple,
-            special=scale * sum(counts.special.values()),
+            special=sum(counts.special.values()),
             dot=dot,
             instructions={unit: times * self.warps for unit, times in units.items()},
             dot_share=MMA_ON_HOPPER if hopper and self.dot_instruction == "mma" else 1,
@@ -291,14 +285,9 @@ class Evidence:
     @cached_property
     def _memory(self) -> tuple[float, float]:
         """The sectors that memory must move, each once, and the bytes of them that are used."""
-        sectors = used = 0.0
-        for storage in self.counts.storages if self.counts else []:
-            most = storage.most
-            for part in (storage.loaded, storage.stored):
-                # Of no storage is more touched than the tensors in it have.
-                sectors += min(part.sectors * self.scale, max(part.sectors, most.sectors))
-                used += min(part.bytes * self.scale, max(part.bytes, most.bytes))
-        return sectors, used
+        storages = self.counts.storages if self.counts else []
+        parts = [part for storage in storages for part in (storage.loaded, storage.stored)]
+        return sum(part.sectors for part in parts), sum(part.bytes for part in parts)
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,9 @@ def _asked(counts: LaunchCounts, requests: list[Requests]) -> dict[Frame, _Asked
     executions: dict[Frame, float] = {}
     together: dict[Frame, float] = defaultdict(float)
     for access in counts.accesses:
-        if access.call in instructions and counts.programs:
+        if access.call in instructions:
             frame = access.call[:2]
-            times = access.executions / counts.programs
+            times = access.executions / counts.all_programs
             executions[frame] = max(executions.get(frame, 0), times)
     for call, count in instructions.items():
         together[call[:2]] += count

@@ -35,7 +35,7 @@ def locks_of(evidence: Evidence) -> list[Lock]:
     for place, access in enumerate(evidence.accesses):
         tensor = arguments.get(evidence.tensor(access))
         if access.call in waited and isinstance(tensor, torch.Tensor) and tensor.numel():
-            turns = access.executions * evidence.scale / tensor.numel()
+            turns = access.executions / tensor.numel()
             locks.append(Lock(access, tensor.numel(), turns, _trips(evidence, place)))
     return locks
 

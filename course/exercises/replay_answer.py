@@ -48,7 +48,7 @@ def trace_answer(
     shown = programs or ([opened] if opened else [])
     record = {(launch, program) for program in shown}
     for _ in range(2):  # once more where the program to be shown turns out to be another one
-        watch = Watch(KernelText(kernels), record=record)
+        watch = Watch(KernelText(kernels), record=record, strict=True)
         # Defined anew: a tuner remembers what it has tried.
         result, failure = _run(watch, exercise.function(source.load()), case)
         if failure is not None and not failure.line:

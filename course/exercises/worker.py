@@ -246,5 +246,6 @@ def _verified(exercise: Code, function: Function, cases: tuple[Case, ...]) -> tu
         contiguous=exercise.contiguous,
         first_wrong_only=True,
         block=exercise.block,
+        strict_promises=True,
         case_s=math.inf,  # the child has its limit
     ).outcomes

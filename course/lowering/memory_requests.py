@@ -53,10 +53,15 @@ class Requests:
         """
         elements, asks = self._held
         warps, lanes, registers = elements.shape
-        vector = max(1, min(self.bytes_per_thread // itemsize, registers))
+        vector = self.vector(itemsize)
         elements = np.where(asks[:, :, None], elements, -1)
         by_instruction = elements.reshape(warps, lanes, registers // vector, vector)
         return by_instruction.swapaxes(1, 2).reshape(-1, lanes * vector)
+
+    def vector(self, itemsize: int) -> int:
+        """Elements of a thread, of so many bytes, that one instruction moves."""
+        registers = self._held[0].shape[2]
+        return max(1, min(self.bytes_per_thread // itemsize, registers))
 
     @cached_property
     def _held(self) -> tuple[np.ndarray, np.ndarray]:

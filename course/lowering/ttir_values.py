@@ -14,16 +14,31 @@ class Value:
     """The operation's line after its name; an argument's type and attributes."""
     name: str = ""
     """Of an argument."""
+    condition: "Value | None" = None
+    """Of a branch's result: whether it is the first operand or the second."""
 
     @property
     def loads_a_block(self) -> bool:
         return self.operation == "tt.load" and "tensor<" in self.text
 
 
+@dataclass(frozen=True)
+class CountedLoop:
+    """A scf.for."""
+
+    row: int
+    """Its line in the text, from 1 on."""
+    bounds: list[Value]
+    """Its start, its stop and its step."""
+    around: "CountedLoop | None"
+    """The innermost scf.for that it stands in."""
+
+
 _ARGUMENT = re.compile(r"%(\w+): ((?:[^(){}%]|\{[^}]*\})*)")
 _OPERATION = re.compile(r'(?:(%\w+)(?::(\d+))? = )?"?([a-z]\w*\.[\w.]+)"?(.*)')
 _LOOP = re.compile(r" (%\w+) = (%[\w#]+) to (%[\w#]+) step (%[\w#]+)")
 _CARRIED = re.compile(r"(%\w+) = (%[\w#]+)")
+_GIVEN = re.compile(r"(%\w+): ")
 _USED = re.compile(r"%\w+(?:#\d+)?")
 EITHER, SUM = "either of", "arith.addi"
 TOUCHES_MEMORY = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
@@ -35,14 +50,20 @@ class Values:
     def __init__(self, ttir: str) -> None:
         self.accesses: list[tuple[int, Value]] = []
         """The loads, stores and atomics, each behind its line in the text, from 1 on."""
-        self.loops: list[tuple[int, list[Value]]] = []
-        """The start, stop and step of each scf.for, behind its line."""
+        self.loops: list[CountedLoop] = []
+        self.arguments: list[Value] = []
+        """What the kernel takes, in order."""
         self._names: dict[str, Value] = {}
-        # For each open region: the names from outside, and what its yield gives values to.
-        self._regions: list[tuple[dict[str, Value], list[Value]]] = []
+        # For each open region: the names from outside, what its yield gives values to, and the loop
+        # that it stands in or is.
+        self._regions: list[tuple[dict[str, Value], list[Value], CountedLoop | None]] = []
+        # The results of each scf.while whose condition is read, and what the condition passes on.
+        self._whiles: list[list[Value]] = []
+        self._passed: list[Value] = []
         for number, line in enumerate(ttir.split("\n"), start=1):
             self._line = number
-            self._read(line.strip() if "tt.func" in line else line.split(" loc(")[0].strip())
+            whole = "tt.func" in line or line.lstrip().startswith("^")
+            self._read(line.strip() if whole else line.split(" loc(")[0].strip())
 
     @property
     def loads(self) -> list[Value]:
@@ -51,14 +72,19 @@ class Values:
 
     def _read(self, line: str) -> None:
         if line.startswith("}") and self._regions:
-            outside, yielded = self._regions.pop()
+            outside, yielded, _ = self._regions.pop()
             self._names = dict(outside)
             if line.endswith("{"):  # } else {
                 self._open(yielded)
         elif line.startswith("tt.func"):
             for name, text in _ARGUMENT.findall(line):
-                self._names[f"%{name}"] = Value("argument", text=text, name=name)
+                self._names[f"%{name}"] = argument = Value("argument", text=text, name=name)
+                if "public" in line:
+                    self.arguments.append(argument)
             self._open([])
+        elif line.startswith("^"):  # what the body of a while is given
+            self._names |= dict(zip(_GIVEN.findall(line), self._passed, strict=False))
+            self._passed = []
         elif match := _OPERATION.match(line):
             self._operation(match[1], int(match[2] or 1), match[3], match[4])
             if line.endswith("{") and not match[3].startswith("scf."):
@@ -66,9 +92,14 @@ class Values:
         elif line.endswith("{"):
             self._open([])
 
-    def _open(self, yielded: list[Value]) -> None:
-        self._regions.append((self._names, yielded))
+    def _open(self, yielded: list[Value], loop: CountedLoop | None = None) -> None:
+        self._regions.append((self._names, yielded, loop or self._loop))
         self._names = dict(self._names)
+
+    @property
+    def _loop(self) -> CountedLoop | None:
+        """The innermost loop around the line that is read."""
+        return self._regions[-1][2] if self._regions else None
 
     def _operation(self, result: str | None, count: int, name: str, text: str) -> None:
         operands = [self._value(used) for used in _USED.findall(text.split(" : ")[0])]
@@ -77,6 +108,12 @@ class Values:
                 target.operands.append(value)
         elif name in ("scf.for", "scf.if"):
             self._branching(result, count, name, text)
+        elif name == "scf.while":
+            self._while(result, count, text)
+        elif name == "scf.condition" and self._whiles:
+            self._passed = operands[1:]
+            for each, value in zip(self._whiles.pop(), self._passed, strict=False):
+                each.operands.append(value)
         else:
             value = Value(name, operands, text)
             if result:
@@ -88,8 +125,14 @@ class Values:
         """A loop's or a branch's results, and what its region sees of them."""
         inside: dict[str, Value] = {}
         results = [Value(EITHER) for _ in range(count if result else 0)]
+        opened = None
+        if name == "scf.if" and (used := _USED.match(text.strip())):
+            for each in results:
+                each.condition = self._value(used[0])
         if (loop := _LOOP.match(text)) and name == "scf.for":
-            self.loops.append((self._line, [self._value(loop[part]) for part in (2, 3, 4)]))
+            bounds = [self._value(loop[part]) for part in (2, 3, 4)]
+            opened = CountedLoop(self._line, bounds, self._loop)
+            self.loops.append(opened)
             # What it counts is the start and a number of steps.
             inside[loop[1]] = Value(SUM, [self._value(loop[2]), self._value(loop[4])])
             carried = _CARRIED.findall(text.partition("iter_args(")[2].split(") ->")[0])
@@ -98,7 +141,18 @@ class Values:
                 inside[inner] = target
         for number, value in enumerate(results):
             self._names[f"{result}#{number}" if count > 1 else str(result)] = value
-        self._open(results)
+        self._open(results, opened)
+        self._names |= inside
+
+    def _while(self, result: str | None, count: int, text: str) -> None:
+        """A while loop's results, and what its condition sees of what it carries."""
+        results = [Value(EITHER) for _ in range(count if result else 0)]
+        carried = _CARRIED.findall(text.split(" : ")[0])
+        inside = {inner: Value(EITHER, [self._value(start)]) for inner, start in carried}
+        for number, value in enumerate(results):
+            self._names[f"{result}#{number}" if count > 1 else str(result)] = value
+        self._whiles.append(results)
+        self._open([*inside.values()])
         self._names |= inside
 
     def _value(self, name: str) -> Value:

@@ -63,7 +63,7 @@ def access(
     Raises CourseError if the launch is none, or fails.
     """
     compiled_for = GPUS[target].target if target in GPUS else target
-    surveyed = survey("draw.access", kernel, grid, args, kwargs, compiled_for)
+    surveyed = survey("draw.access", kernel, grid, args, kwargs, compiled_for, maps=True)
     counts = surveyed.counts
     accesses = counts.accesses[:MOST_ACCESSES]
     if not accesses:
@@ -97,11 +97,11 @@ def _requests_text(counts: AccessCounts) -> str:
         return f"{counts.sectors:,} sectors, by tensor descriptor"
     if not counts.requests:
         return "no thread asks for anything"
-    ratio = counts.sectors / counts.least
+    ratio = counts.sectors / counts.needed
     verdict = "coalesced" if ratio < COALESCED else f"{ratio:.2f} times the least"
     requests = f"{counts.requests:,} request{'s' if counts.requests != 1 else ''} of a warp"
     sectors = f"{counts.sectors:,} sector{'s' if counts.sectors != 1 else ''}"
-    return f"{requests}, {sectors} for {counts.least:,} at least: {verdict}"
+    return f"{requests}, {sectors} for {counts.needed:,} at least: {verdict}"
 
 
 def _draw_tensor(axes: Axes, tensor: TensorPanel, kind: str, programs: int) -> str:

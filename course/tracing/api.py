@@ -5,9 +5,7 @@ access_view.py, is the third.
 """
 
 import inspect
-import math
 import operator
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -52,49 +50,34 @@ def cost(
     gpu = gpu_of(target) if target is not None else this_gpu(own)
     surveyed = survey("cost", kernel, grid, args, kwargs, gpu.target)
     launch, counts = surveyed.launch, surveyed.counts
-    # If no program has ended, what the first one had done is shown as it is.
-    scale = math.prod(launch.grid) / counts.programs if counts.programs else 1
-
-    def scaled(number: int) -> int:
-        return number if scale == 1 else round(number * scale)
-
-    def by_type(operations: dict[str, int]) -> dict[str, int]:
-        return {kind: scaled(count) for kind, count in operations.items() if count}
-
-    def distinct(touched: Iterable[tuple[int, int]]) -> int:
-        # Programs of a sample may share what they touch with others: of no storage is more touched
-        # than the tensors in it have.
-        return sum(min(scaled(count), max(count, most)) for count, most in touched)
-
     accesses = tuple(
         AccessCost(
             line=access.line,
             text=surveyed.texts.get((access.file, access.line), ""),
             kind=access.kind,
             tensor="memory" if access.tensor is None else counts.tensors[access.tensor].name,
-            bytes=scaled(access.bytes),
-            masked=scaled(access.masked),
-            requests=scaled(access.requests),
-            sectors=scaled(access.sectors),
-            least=scaled(access.least),
+            bytes=access.bytes,
+            masked=access.masked,
+            requests=access.requests,
+            sectors=access.sectors,
+            least=access.needed,
             by_descriptor=access.by_descriptor,
         )
         for access in counts.accesses
     )
     storages = counts.storages
-    both = [(part.sectors, s.most.sectors) for s in storages for part in (s.loaded, s.stored)]
     return Cost(
         kernel=counts.kernel,
         grid=launch.grid,
         programs=counts.programs,
         gpu=gpu,
         accesses=accesses,
-        distinct_loaded=distinct((s.loaded.bytes, s.most.bytes) for s in storages),
-        distinct_stored=distinct((s.stored.bytes, s.most.bytes) for s in storages),
-        distinct_sectors=distinct(both),
-        simple=by_type(counts.simple),
-        special=by_type(counts.special),
-        dot=by_type(counts.dot),
+        distinct_loaded=sum(storage.loaded.bytes for storage in storages),
+        distinct_stored=sum(storage.stored.bytes for storage in storages),
+        distinct_sectors=sum(each.loaded.sectors + each.stored.sectors for each in storages),
+        simple=counts.simple,
+        special=counts.special,
+        dot=counts.dot,
         resources=surveyed.resources,
         notes=tuple(surveyed.notes),
         measured_us=measured_us(launch, gpu),

@@ -14,6 +14,8 @@ from .records import program_text
 
 LEAST_ADDRESS = 2**40
 """64-bit systems map memory above; numbers of elements, tokens and rows do not come so far."""
+WIDEST_BYTES = 16
+"""What one instruction moves for a thread at most."""
 VERBS: dict[Kind, str] = {"load": "read", "store": "wrote", "update": "updated"}
 
 
@@ -56,11 +58,36 @@ class OutsideError(FoundError):
     """A kernel was about to touch memory that belongs to none of its arguments."""
 
 
-def refuse_promise(program: Program, promise: str) -> None:
-    """Stop a launch that promises the compiler what does not hold: see `promises_held`."""
+def false_promise(program: Program, promise: str) -> Problem:
+    """That a program promises the compiler what does not hold: see `promises_held`."""
     promise_text = f"Program {program_text(program)} promises {promise}"
     text = f"{promise_text}: promise only what always holds."
-    raise FoundError(Problem("false promise", text, program, line=running_line()))
+    return Problem("false promise", text, program, line=running_line())
+
+
+def refuse_promise(program: Program, promise: str) -> None:
+    """Stop a launch that promises the compiler what does not hold."""
+    raise FoundError(false_promise(program, promise))
+
+
+def may_go_elsewhere(access: Access) -> bool:
+    """Whether a compiled access may touch other places than it does here, where the compiler is
+    told of neighbors and of divisors that are not there.
+
+    Along an axis on which some lanes are neighbors, it may take as many as fill the widest
+    instruction for neighbors, which begin at a multiple of their bytes.
+    """
+    for axis, size in enumerate(access.pointers.shape):
+        width = min(size, max(1, WIDEST_BYTES // access.itemsize))
+        if width < 2:
+            continue
+        ends = np.moveaxis(access.pointers, axis, -1).reshape(-1, width)
+        active = np.moveaxis(access.active, axis, -1).reshape(-1, width).any(axis=1)
+        neighbors = np.diff(ends.astype(np.int64)) == access.itemsize
+        aligned = ends[:, 0] % np.uint64(width * access.itemsize) == 0
+        if neighbors.any() and not (neighbors.all(axis=1) & aligned)[active].all():
+            return True
+    return False
 
 
 def outside(access: Access, place: str, line: OwnLine | None, what: str = "") -> Problem:

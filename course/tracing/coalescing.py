@@ -1,6 +1,9 @@
 """The memory requests of a launch: which lanes of a warp ask together, and for how many sectors."""
 
+import math
+from collections import Counter
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -12,16 +15,26 @@ from course.triton_internals.interpreter import Access, Launch, Program
 from course.triton_internals.operation_counts import Operations
 
 from .address_map import Argument, Arguments
-from .bounds import OutsideError, may_hold_pointers, stop_outside, storages_of
+from .bounds import (
+    WIDEST_BYTES,
+    FoundError,
+    OutsideError,
+    Problem,
+    may_hold_pointers,
+    stop_outside,
+    storages_of,
+)
 from .kernel_text import KernelText, Site
-from .records import AccessCounts, LaunchCounts, TensorPanel
+from .records import AccessCounts, LaunchCounts, TensorPanel, joined
+from .sample import weights
 from .touched_memory import ElementMap, StorageMarks
 
 LANES = 32
 LINE_BYTES = 128
 """A line of the caches: four sectors."""
-WIDEST_BYTES = 16
-"""What one instruction moves for a thread at most."""
+
+Counts = dict[tuple[Site, str, int | None], AccessCounts]
+"""By the call, the kind of access and the number of the tensor."""
 
 
 class LaunchCounter:
@@ -44,10 +57,15 @@ class LaunchCounter:
         self.launch, self.text = launch, text
         self._requests = CompiledRequests(requests, text)
         self._operations = operations or Operations()
-        self._counts: dict[tuple[Site, str, int | None], AccessCounts] = {}
         self.programs: list[Program] = []
+        self._each: list[Counts] = []
+        """What each of them has touched, …"""
+        self._operations_before: list[Operations] = []
+        """… and what had been computed before it."""
         self.arguments = Arguments(launch)
         self.maps = [ElementMap(argument, maps) for argument in self.arguments.all]
+        self.doubted: Problem | None = None
+        """The first promise to the compiler that does not hold."""
         self._storages, self._copied = storages_of(launch), copied
         self._may_hold_pointers = may_hold_pointers(launch)
         self._marks = {
@@ -58,18 +76,14 @@ class LaunchCounter:
 
     def program(self, program: Program) -> None:
         self.programs.append(program)
-        self._counts_before = {key: replace(counts) for key, counts in self._counts.items()}
-        self._operations_before = {
-            name: counter.copy() for name, counter in vars(self._operations).items()
-        }
+        self._each.append({})
+        self._operations_before.append(deepcopy(self._operations))
         for marks in self._marks.values():
             marks.next_program()
 
     def forget_unfinished(self) -> None:
         """Take the running program out of the counts; the first one stays, or nothing would."""
         if len(self.programs) > 1:
-            self._counts = self._counts_before
-            vars(self._operations).update(self._operations_before)
             for marks in self._marks.values():
                 marks.forget_program()
 
@@ -92,7 +106,7 @@ class LaunchCounter:
         new = AccessCounts(
             site.file, site.line, access.kind, tensor, call=call, itemsize=access.itemsize
         )
-        self._count(self._counts.setdefault((site, access.kind, tensor), new), site, access)
+        self._count(self._each[-1].setdefault((site, access.kind, tensor), new), site, access)
         if tensor is not None:
             self.maps[tensor].note(access, len(self.programs))
         for marks in self._marks.values():
@@ -117,6 +131,11 @@ class LaunchCounter:
         counts.by_descriptor |= requests is not None and requests.by_descriptor
         asking = self._requests.lanes(requests, access)
         pointers = access.pointers.ravel().astype(np.int64)
+        if self.doubted and requests is not None and not requests.by_descriptor:
+            vectors = asking.reshape(-1, requests.vector(access.itemsize))
+            if _go_elsewhere(pointers[vectors], active[vectors], access.itemsize):
+                text = f"{self.doubted.text} The compiled kernel touches other elements by it."
+                raise FoundError(replace(self.doubted, text=text))
         addresses = np.where((asking >= 0) & active[asking], pointers[asking], -1)
         if len(self.programs) == 1 and counts.tensor is not None and not counts.lanes:
             begin = self.arguments.all[counts.tensor].address
@@ -139,6 +158,8 @@ class LaunchCounter:
         block = np.sort(pointers[active])  # faster than np.unique
         block = block[_beginnings(block[None])[0]]
         counts.touched += int(_beginnings(block[None] // SECTOR_BYTES).sum())
+        once = -(-block.size * access.itemsize // SECTOR_BYTES)
+        counts.needed += once if active.size > 1 else int((distinct > 0).sum())
         together, begin_wide = _bytes_together(block, access.itemsize)
         counts.together += together
         counts.begin_wide += begin_wide
@@ -146,20 +167,57 @@ class LaunchCounter:
     def panels(self) -> list[TensorPanel]:
         return [tensor.panel() for tensor in self.maps]
 
-    def counts(self, stopped: str = "") -> LaunchCounts:
-        """All that was counted. stopped: why the last program did not come to its end, if so."""
-        accesses = sorted(self._counts.values(), key=lambda counts: (counts.file, counts.line))
+    def counts(self, stopped: str = "", sizes: np.ndarray | None = None) -> LaunchCounts:
+        """All that was counted, for the whole grid where it was a part of it.
+
+        stopped: why the last program did not come to its end, if so. sizes: as `weights` takes it.
+        """
+        x, y, z = self.launch.grid
+        ended = len(self.programs) - bool(stopped)
+        stand_for = np.ones(1)  # if no program has ended, what the first one had done
+        if ended:
+            numbers = [i + x * (j + y * k) for i, j, k in self.programs[:ended]]
+            stand_for = weights(sizes, numbers, x * y * z)
+        each = self._each[: len(stand_for)]
+        keys = dict.fromkeys(key for counts in each for key in counts)
+        accesses = [joined([counts.get(key) for counts in each], stand_for) for key in keys]
+        loaded, stored = (_growth(each, stand_for, kind) for kind in ("load", "store"))
         return LaunchCounts(
             kernel=self.launch.kernel,
-            programs=len(self.programs) - bool(stopped),
-            accesses=accesses,
-            storages=[marks.counts() for marks in self._marks.values()],
+            programs=ended,
+            all_programs=math.prod(self.launch.grid),
+            accesses=sorted(accesses, key=lambda counts: (counts.file, counts.line)),
+            storages=[marks.counts(loaded, stored) for marks in self._marks.values()],
             tensors=self.panels(),
-            simple=dict(self._operations.simple),
-            special=dict(self._operations.special),
-            dot=dict(self._operations.dot),
+            simple=self._computed("simple", stand_for),
+            special=self._computed("special", stand_for),
+            dot=self._computed("dot", stand_for),
             stopped=stopped,
+            false_promise=self.doubted.reason if self.doubted else "",
         )
+
+    def _computed(self, kind: str, stand_for: np.ndarray) -> dict[str, int]:
+        """Operations of one kind, by type. stand_for: how many programs each one stands for."""
+        states = [*self._operations_before, self._operations]
+        counters: list[Counter[str]] = [getattr(state, kind) for state in states]
+        totals = {
+            name: sum(
+                weight * (after[name] - before[name])
+                for weight, before, after in zip(stand_for, counters, counters[1:], strict=False)
+            )
+            for name in counters[-1]
+        }
+        return {name: round(total) for name, total in totals.items() if round(total)}
+
+
+def _growth(each: list[Counts], stand_for: np.ndarray, kind: str) -> float:
+    """How many times the bytes of some programs their whole grid moves. kind: load or store; an
+    atomic update is both."""
+    moved = [
+        sum(counts.bytes for counts in program.values() if counts.kind in (kind, "update"))
+        for program in each
+    ]
+    return float(np.dot(moved, stand_for)) / max(1, sum(moved))
 
 
 class CompiledRequests:
@@ -209,6 +267,18 @@ class CompiledRequests:
             else:
                 self._lanes[key] = requests.numbers(access.itemsize)
         return self._lanes[key]
+
+
+def _go_elsewhere(pointers: np.ndarray, active: np.ndarray, itemsize: int) -> bool:
+    """Whether an instruction of a thread touches other places than its lanes do in the interpreter.
+
+    pointers, active: [vectors, lanes] the addresses that one instruction stands for, and whether a
+    mask lets them pass. It touches what follows its first address, if its first lane passes.
+    """
+    size = pointers.shape[1]
+    followed = pointers[:, :1] + itemsize * np.arange(size)
+    elsewhere = (pointers != followed) | (pointers[:, :1] % (size * itemsize) != 0)
+    return size > 1 and bool(((elsewhere & active) | (active != active[:, :1])).any())
 
 
 def _lanes(

@@ -28,8 +28,9 @@ from course.triton_internals.jit_functions import (
 )
 from course.type_names import AnyValue, AnyValues, Kernel
 
-TRACE_S = 20
-"""Seconds of computing after which a trace ends with what it has."""
+TRACE_S = 60
+"""Seconds of computing after which a trace ends with what it has. What it takes is limited by its
+operations, which are the same on every machine: this ends what runs none."""
 MOST_BYTES = 2**30
 """Bytes of a launch's tensors: they are copied into the child."""
 

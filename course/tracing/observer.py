@@ -6,34 +6,37 @@ from traceback import walk_tb
 import numpy as np
 
 from course.lowering.memory_requests import Requests
+from course.triton_internals.effort import Effort, effort_counted
 from course.triton_internals.errors import cannot_run, causes, interpreter_words, lacking
-from course.triton_internals.interpreted_values import numbers_of
 from course.triton_internals.interpreter import Access, Grid, Launch, Program, interpreter_watched
 from course.triton_internals.operation_counts import Operations
 from course.triton_internals.promises import promises_held
 
-from .bounds import refuse_promise
+from .bounds import false_promise, refuse_promise
 from .coalescing import LaunchCounter
 from .kernel_text import KernelText
 from .records import Failure, ProgramSteps, program_text
+from .sample import Plan
 from .steps import Recorder
 from .time_limit import Stopped, limited
 
-MOST_SAMPLED = 1024
-"""Programs of a grid that are all run; of a larger grid a sample of so many is."""
-CLUSTERS = 16
-"""A sample's clusters of neighbors: evenly spread, with the first program and the last."""
-LEAST_TOGETHER = 16
-"""Programs in a cluster at least, since neighbors share sectors."""
+MUCH_LONGER = 1.5
+"""A launch is stopped at so many times the operations after which no further program starts."""
+
+
+class Enough(BaseException):
+    """As many programs have been followed as the limit allows."""
 
 
 class Watch:
     """An observer that counts what every launch touches, and records some programs step by step.
 
     record: the programs to record, each with the number of its launch, from 0.
-    requests, operations: as `LaunchCounter` takes them. most: programs of a launch that are all
-        run; of a larger grid a sample of so many is. maps: whether to note who touched what.
+    plan: how much of each launch is followed.
+    requests, operations: as `LaunchCounter` takes them. maps: whether to note who touched what.
     copied: whether the launch has copies of its tensors, so that an address in one leads nowhere.
+    strict: whether a promise to the compiler that does not hold stops a launch also where no access
+        goes elsewhere by it.
     """
 
     def __init__(
@@ -42,19 +45,21 @@ class Watch:
         requests: Sequence[Requests] = (),
         record: Iterable[tuple[int, Program]] = (),
         operations: Operations | None = None,
-        most: int = MOST_SAMPLED,
+        plan: Plan | None = None,
         maps: bool = True,
         copied: bool = False,
+        strict: bool = False,
     ) -> None:
-        self.text, self.record, self.most = text, set(record), most
+        self.text, self.record, self.plan = text, set(record), plan or Plan()
+        self.effort = Effort()
         self._maps, self._copied = maps, copied
         self._requests, self._operations = requests, operations
         self.launches: list[LaunchCounter] = []
         self.recorded: dict[Program, ProgramSteps] = {}
         self._recorder: Recorder | None = None
-        self._undefined: set[int] = set()
-        self.undefined_matters: set[int] = set()
-        """Launches, by number, that left masked lanes undefined and stored what is not finite."""
+        self.strict = strict
+        self.undefined = False
+        """Whether a load has left masked lanes without a value."""
 
     @property
     def last(self) -> LaunchCounter:
@@ -74,6 +79,8 @@ class Watch:
 
     def program(self, program: Program) -> None:
         self.stop()
+        if self.plan.fair and self.effort.operations > self.plan.operations:
+            raise Enough
         self.last.program(program)
         if (len(self.launches) - 1, program) in self.record:
             self._recorder = Recorder(program, self.text, self.last.arguments)
@@ -83,17 +90,14 @@ class Watch:
     def access(self, access: Access) -> None:
         if self._recorder:
             self._recorder.access(access)
-        self._note_undefined(access)
+        self.undefined |= access.undefined and not access.active.all()
         self.last.access(access)
 
-    def _note_undefined(self, access: Access) -> None:
-        launch = len(self.launches) - 1
-        if access.undefined and not access.active.all():
-            self._undefined.add(launch)
-        if launch in self._undefined - self.undefined_matters and access.values is not None:
-            stored = numbers_of(access.values[access.active], access.dtype)
-            if stored.dtype.kind == "f" and not np.isfinite(stored).all():
-                self.undefined_matters.add(launch)
+    def doubt(self, program: Program, promise: str) -> None:
+        """A program promises the compiler what does not hold."""
+        if self.strict:
+            refuse_promise(program, promise)
+        self.last.doubted = self.last.doubted or false_promise(program, promise)
 
     def stop(self, error: str = "") -> None:
         """The running program has ended, by an error or not."""
@@ -104,44 +108,39 @@ class Watch:
     def sample(self, grid: Grid) -> list[Program]:
         """The programs of the next launch to run."""
         number = len(self.launches)
-        also = {program for launch, program in self.record if launch == number}
-        return sample(grid, also, self.most)
+        return self.plan.programs(grid, {each for launch, each in self.record if launch == number})
 
 
-def sample(grid: Grid, also: set[Program], most: int = MOST_SAMPLED) -> list[Program]:
-    """The programs of a grid in the order in which a GPU starts them, the first axis fastest.
+def watched(
+    watch: Watch, launch: Callable[[], object], seconds: float, undefined_as_zero: bool = False
+) -> Failure | None:
+    """Launch under watch, as the watch plans it; why it did not come so far, if it did not.
 
-    Of a large grid, a sample and the programs in `also`.
-    """
-    x, y, z = grid
-    total = x * y * z
-    numbers: Iterable[int] = range(total)
-    if total > most:
-        clusters = min(CLUSTERS, most // LEAST_TOGETHER)
-        size = most // clusters
-        starts = [i * (total - size) // (clusters - 1) for i in range(clusters)]
-        chosen = {i + x * (j + y * k) for i, j, k in also}
-        numbers = sorted(chosen.union(*(range(start, start + size) for start in starts)))
-    return [(n % x, n // x % y, n // (x * y)) for n in numbers]
-
-
-def watched(watch: Watch, launch: Callable[[], object], seconds: float) -> Failure | None:
-    """Launch under watch; why it did not come to its end, if it did not.
+    undefined_as_zero: put 0 in lanes that the language leaves undefined, and not extremes.
 
     Raises what is raised before a kernel has begun.
     """
+    most = MUCH_LONGER * watch.plan.operations
+
+    def stop() -> None:
+        raise Stopped(f"the launch had taken {most:,.0f} operations of the interpreter")
+
     try:
         # The interpreter computes with NumPy, which warns where values overflow on purpose.
         with (
             limited(seconds),
             np.errstate(all="ignore"),
-            interpreter_watched(watch, watch.sample),
-            promises_held(refuse_promise),
+            effort_counted(most, stop) as watch.effort,
+            interpreter_watched(watch, watch.sample, undefined_as_zero),
+            promises_held(refuse_promise, watch.doubt),
         ):
             launch()
+    except Enough:
+        watch.stop()
+        return None
     except Stopped as stopped:
-        limit = f"was stopped: the launch had computed for {seconds:g} s."
-        text = f"Program {program_text(watch.running)} {limit}"
+        why = str(stopped) or f"the launch had computed for {seconds:g} s"
+        text = f"Program {program_text(watch.running)} was stopped: {why}."
         line = _line(watch.text, stopped)
         failure = Failure(watch.running, text, line, stopped=True)
     except Exception as error:

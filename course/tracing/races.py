@@ -9,7 +9,18 @@ import numpy as np
 
 from course.triton_internals.interpreter import Access, Launch, Program
 
-from .bounds import FoundError, Problem, Region, may_hold_pointers, stop_outside, storages_of, stray
+from .bounds import (
+    FoundError,
+    Problem,
+    Region,
+    false_promise,
+    may_go_elsewhere,
+    may_hold_pointers,
+    refuse_promise,
+    stop_outside,
+    storages_of,
+    stray,
+)
 from .own_line import OwnLine, running_line
 from .records import both_programs, program_text
 
@@ -50,13 +61,22 @@ class AccessLog:
         are only held to their storage. An access outside every storage among the arguments is
         stopped before it is made, with OutsideError, unless an argument may hold addresses itself
         (a tensor of 64-bit integers).
+    strict: whether a promise to the compiler that does not hold stops a launch also where no access
+        goes elsewhere by it.
     elements, block: what there is to do, and how much of it one program may well do. Far more
         programs are stopped before they run, with FoundError. By default any number may run.
     """
 
     def __init__(
-        self, regions: Callable[[Launch], list[Region]], elements: int = 0, block: int | None = None
+        self,
+        regions: Callable[[Launch], list[Region]],
+        elements: int = 0,
+        block: int | None = None,
+        strict: bool = False,
     ) -> None:
+        self._strict = strict
+        self.doubted: Problem | None = None
+        """The first promise to the compiler that does not hold."""
         self._all_regions = regions
         self._elements, self._block = elements, block
         self._regions: list[Region] = []
@@ -84,7 +104,16 @@ class AccessLog:
     def program(self, program: Program) -> None:
         self._numbers[program] = len(self._numbers)
 
+    def doubt(self, program: Program, promise: str) -> None:
+        """A program promises the compiler what does not hold: see `promises_held`."""
+        # Which lanes a mask lets pass, only the compiler joins.
+        if self._strict or "max_constancy" in promise:
+            refuse_promise(program, promise)
+        self.doubted = self.doubted or false_promise(program, promise)
+
     def access(self, access: Access) -> None:
+        if self.doubted and may_go_elsewhere(access):
+            raise FoundError(self.doubted)
         if not self._may_hold_pointers:
             stop_outside(access, self._storages)
         addresses, times = access.addresses, 2 if access.kind == "update" else 1

@@ -4,7 +4,7 @@ These records cross the border between processes. A replay's script reads the pa
 in JSON, with the same names; fields at their defaults are left out there.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import msgspec
@@ -45,6 +45,10 @@ class AccessCounts:
     """Sectors of 32 bytes that the requests touch, each counted in each request."""
     least: int = 0
     """Sectors that the same bytes would take, request by request, side by side and aligned."""
+    needed: int = 0
+    """Sectors that the bytes of the blocks would take so, each once for each time that the call
+    ran: what several warps ask for alike is needed once, but for a single element, which every warp
+    needs."""
     aligned: int = 0
     """Sectors that the same runs of bytes would take, request by request, if each run began with a
     sector."""
@@ -60,7 +64,11 @@ class AccessCounts:
     itemsize: int = 0
     """Bytes of an element."""
     executions: int = 0
-    """How often the call ran, over all programs."""
+    """How often the call ran, over all programs, …"""
+    fewest: int = 0
+    """… and in the program that was followed in which it ran least often, …"""
+    most: int = 0
+    """… and most often."""
     touched: int = 0
     """Sectors that the blocks touch, each counted once for each time that the call ran."""
     lines: int = 0
@@ -72,6 +80,33 @@ class AccessCounts:
     lanes: list[tuple[int, int]] = field(default_factory=list)
     """What each lane touches in the first request of the first program: its first byte and the one
     after its last, counted from where the tensor begins; equal if it asks for nothing."""
+
+
+ADDED = (
+    *("masked", "bytes", "requests", "sectors", "least", "needed", "aligned", "executions"),
+    *("touched", "lines", "together", "begin_wide"),
+)
+"""The fields of AccessCounts that are numbers of things, and so add up."""
+
+
+def joined(each: list[AccessCounts | None], stand_for: np.ndarray) -> AccessCounts:
+    """What one call did in some programs as what it did in the whole grid.
+
+    each: its counts in each program; None where it never ran. stand_for: how many programs each of
+        them stands for.
+    """
+    counts = [(one, weight) for one, weight in zip(each, stand_for, strict=True) if one is not None]
+    first = next((one for one, _ in counts if one.lanes), counts[0][0])
+    times = [one.executions if one else 0 for one in each]
+    totals = {name: sum(getattr(one, name) * weight for one, weight in counts) for name in ADDED}
+    return replace(
+        first,
+        **{name: round(total) for name, total in totals.items()},
+        block=max(one.block for one, _ in counts),
+        guessed=any(one.guessed for one, _ in counts),
+        fewest=min(times),
+        most=max(times),
+    )
 
 
 @dataclass(frozen=True)
@@ -88,8 +123,6 @@ class StorageCounts:
 
     loaded: Distinct
     stored: Distinct
-    most: Distinct
-    """What a kernel that keeps to the tensors in it can touch."""
 
 
 class TensorPanel(msgspec.Struct, frozen=True):
@@ -122,11 +155,17 @@ class TensorPanel(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class LaunchCounts:
-    """What the programs that ran touched and computed."""
+    """What the programs of a launch touch and compute.
+
+    Where some of them were followed, they stand for all; where none came to its end, this is what
+    the first one had done.
+    """
 
     kernel: str
     programs: int
     """Those that came to their end."""
+    all_programs: int
+    """Those of the grid."""
     accesses: list[AccessCounts]
     """In the order of the source."""
     storages: list[StorageCounts]
@@ -137,6 +176,9 @@ class LaunchCounts:
     dot: dict[str, int]
     stopped: str = ""
     """Why the launch was ended before its end, in a sentence; empty if it was not."""
+    false_promise: str = ""
+    """What a program promises the compiler that does not hold, in a sentence, where no access of
+    the compiled kernel goes elsewhere by it."""
 
 
 class Cells(msgspec.Struct, array_like=True, frozen=True):
@@ -184,9 +226,12 @@ class Value(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
     nan: int = 0
     inf: int = 0
     mask: Cells | None = None
-    """1 for the cells that no mask keeps out; None if there is no mask."""
+    """1 for the cells that no mask keeps out and that are defined; None if all are so."""
     masked: int = 0
     """Lanes that the mask keeps out."""
+    undefined: int = 0
+    """Lanes that depend on what the language leaves undefined; -1 if some do and cells stand for
+    several. They are missing in `mask`, `least` and `most`."""
 
 
 class Touch(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):

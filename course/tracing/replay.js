@@ -136,6 +136,8 @@ function valueHead(name, value) {
     if (value[odd]) head.append(element("span", "odd", `, ${count(value[odd])} ${word}`));
   const masked = `, ${count(value.masked ?? 0)} lanes masked (hatched)`;
   if (value.masked) head.append(element("span", "dim", masked));
+  const undefinedLanes = value.undefined > 0 ? count(value.undefined) : "some";
+  if (value.undefined) head.append(element("span", "odd", `, ${undefinedLanes} undefined (hatched)`));
   return head;
 }
 
@@ -145,10 +147,11 @@ function drawValue(view, name, value) {
   if (!value.data) return box;
   const data = array(value.data), mask = value.mask && array(value.mask);
   const isBool = value.dtype === "int1";
+  const without = !value.undefined ? " (masked)" : value.masked ? " (masked or undefined)" : " (undefined)";
   const textOf = (cell) => (isBool ? (data[cell] ? "true" : "false") : number(data[cell]));
   const titleOf = (cell) => {
     const index = elementOf(cell, value.shape, value.cells, value.patch).join(", ");
-    return `${name}[${index}] = ${textOf(cell)}${mask && !mask[cell] ? " (masked)" : ""}`;
+    return `${name}[${index}] = ${textOf(cell)}${mask && !mask[cell] ? without : ""}`;
   };
   const patched = value.patch[0] * value.patch[1];
   if (patched > 1) {

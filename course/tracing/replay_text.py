@@ -23,7 +23,10 @@ def value_text(name: str, value: Value) -> str:
     if value.least is not None and value.most is not None:
         parts.append(f" {_number(value.least)} … {_number(value.most)}")
     counts = ((value.nan, "NaN"), (value.inf, "infinite"), (value.masked, "masked"))
-    return "".join([*parts, *(f", {count:,} {word}" for count, word in counts if count)])
+    parts += [f", {count:,} {word}" for count, word in counts if count]
+    if value.undefined:
+        parts.append(f", {f'{value.undefined:,}' if value.undefined > 0 else 'some'} undefined")
+    return "".join(parts)
 
 
 def touch_text(kind: Kind, lanes: int, masked: int, outside: int, first: str, last: str) -> str:

@@ -27,7 +27,8 @@ class AccessCost:
     """Instructions of one warp."""
     sectors: int
     least: int
-    """Sectors that the same bytes would take, request by request, side by side and aligned."""
+    """Sectors that the bytes would take, block by block, side by side and aligned; of a single
+    element one for each warp that loads it."""
     by_descriptor: bool
 
     @property
@@ -54,7 +55,7 @@ class Cost:
     grid: Grid
     programs: int
     """Programs that came to their end in the interpreter. If they are not all, the other numbers
-    are scaled up from them; if none did, the numbers are of what the first one had done."""
+    are estimated from them; if none did, the numbers are of what the first one had done."""
     gpu: Gpu
     accesses: tuple[AccessCost, ...]
     distinct_loaded: int
@@ -163,7 +164,10 @@ class Cost:
 
     @property
     def least_us(self) -> float:
-        """The least time on the GPU, in microseconds. A launch alone takes a few."""
+        """The least time on the GPU, in microseconds. A launch alone takes a few.
+
+        An estimate where not all programs were followed: see `exact`.
+        """
         return self.roofs[0].us
 
     @property
@@ -215,7 +219,9 @@ class Cost:
         least, *_ = roofs = self.roofs_on(gpu)
         name = f"{gpu.name}, by the speeds measured on it" if gpu.measured else gpu.name
         parts = ", ".join(f"{roof.name} {time_text(roof.us)}" for roof in roofs)
-        return f"{name}: at least {time_text(least.us)}, bound by {least.name} ({parts})"
+        # Programs that were not followed may do less.
+        bound = "at least" if self.exact else "least time about"
+        return f"{name}: {bound} {time_text(least.us)}, bound by {least.name} ({parts})"
 
 
 def _access_text(access: AccessCost, width: int) -> str:

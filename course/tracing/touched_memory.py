@@ -91,7 +91,7 @@ class StorageMarks:
         self._start, self._size = start, size
         grain = min((argument.itemsize for argument in arguments), default=1)
         self._grain = grain if size // grain <= MOST_MARKS else SECTOR_BYTES
-        self._most = Distinct(
+        self._most = Distinct(  # what a kernel that keeps to the tensors can touch
             sum(argument.elements * argument.itemsize for argument in arguments),
             sum((argument.end - argument.address) // SECTOR_BYTES + 1 for argument in arguments),
         )
@@ -123,9 +123,19 @@ class StorageMarks:
         for marks, places in self._new:
             marks[places] = False
 
-    def counts(self) -> StorageCounts:
-        return StorageCounts(self._distinct(self._loaded), self._distinct(self._stored), self._most)
+    def counts(self, loaded: float = 1, stored: float = 1) -> StorageCounts:
+        """What was touched. loaded, stored: how many times as much the whole launch moves.
 
-    def _distinct(self, marks: np.ndarray) -> Distinct:
+        Programs may touch what others do: of no storage is more touched than its tensors have.
+        """
+        return StorageCounts(
+            self._distinct(self._loaded, loaded), self._distinct(self._stored, stored)
+        )
+
+    def _distinct(self, marks: np.ndarray, times: float) -> Distinct:
         addresses = np.flatnonzero(marks) * self._grain + self._start
-        return Distinct(addresses.size * self._grain, np.unique(addresses // SECTOR_BYTES).size)
+        bytes, sectors = addresses.size * self._grain, np.unique(addresses // SECTOR_BYTES).size
+        return Distinct(
+            min(round(times * bytes), max(bytes, self._most.bytes)),
+            min(round(times * sectors), max(sectors, self._most.sectors)),
+        )

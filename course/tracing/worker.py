@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,8 +19,10 @@ from course.triton_internals.operation_counts import operations_counted
 from .coalescing import LaunchCounter
 from .kernel_text import KernelText
 from .launch import TRACE_S, PackedLaunch
-from .observer import MOST_SAMPLED, Watch, watched
+from .observer import Watch, watched
 from .records import Element, Failure, LaunchCounts, Recording, program_text
+from .sample import Plan
+from .undefined import NOTE, marked
 
 MORE_S = 40
 """Seconds of computing to begin and to pack up."""
@@ -29,10 +32,6 @@ ALIGNED_BYTES = 512
 """The alignment that PyTorch gives to memory on a GPU."""
 MOST_MOVED = 2**28
 """Bytes of tensors that are moved apart. Larger ones stay in their file until they are touched."""
-UNDEFINED = (
-    "Masked lanes that are loaded without `other` are undefined: here they hold infinities, or the "
-    "largest and smallest integers, and a GPU may put anything there."
-)
 
 
 class LackingError(CourseError):
@@ -41,35 +40,32 @@ class LackingError(CourseError):
 
 @runs_in("interpret", timeout_s=TRACE_S + MORE_S)
 def survey(
-    launch: PackedLaunch,
-    requests: list[Requests],
-    seconds: float,
-    most: int = MOST_SAMPLED,
-    maps: bool = True,
+    launch: PackedLaunch, requests: list[Requests], plan: Plan, seconds: float, maps: bool
 ) -> LaunchCounts:
-    """Count what a launch touches and computes, in so many seconds of computing.
+    """Count what a launch touches and computes, by those of its programs that are followed.
 
-    most: programs that are run; of a larger grid a sample of so many is. maps: whether to note
-    which program touched which element.
+    seconds: of computing, after which the launch is stopped. maps: whether to note which program
+    touched which element.
     Raises CourseError if the kernel fails, and LackingError if the interpreter does.
     """
     run, text = _launching(launch)
     with operations_counted() as operations:
-        watch = Watch(text, requests, operations=operations, most=most, maps=maps, copied=True)
+        watch = Watch(text, requests, operations=operations, plan=plan, maps=maps, copied=True)
         failure = watched(watch, run, seconds)
     _check_ran(watch, seconds)
     if failure is None:
-        return watch.last.counts()
+        return watch.last.counts(sizes=plan.sizes)
     if failure.lacking:
         raise LackingError(failure.text.rstrip("."), failure.line)
     if not failure.stopped:
         program, line = program_text(failure.program), failure.line
+        opens = "" if watch.last.doubted else " replay, with the same arguments, opens there."
         raise CourseError(
             f"{text.functions[0].name} fails in program {program}, line {line}: "
-            f"{failure.text.rstrip('.')}. replay, with the same arguments, opens there."
+            f"{failure.text.rstrip('.')}.{opens}"
         )
     watch.last.forget_unfinished()
-    return watch.last.counts(stopped=failure.text)
+    return watch.last.counts(failure.text, plan.sizes)
 
 
 @runs_in("interpret", timeout_s=TRACE_S + MORE_S)
@@ -81,16 +77,39 @@ def record(
     element: the element whose last writer is to be shown. Raises CourseError if there is none.
     """
     run, text = _launching(launch)
+
+    def followed(programs: set[Program], undefined_as_zero: bool) -> tuple[Watch, Failure | None]:
+        watch = Watch(text, record={(0, program) for program in programs}, copied=True)
+        failure = watched(watch, run, seconds, undefined_as_zero)
+        _check_ran(watch, seconds)
+        return watch, failure
+
     wanted = set(programs)
     for _ in range(2):  # once more if the program to be shown turns out to be another one
-        watch = Watch(text, record={(0, program) for program in wanted}, copied=True)
-        failure = watched(watch, run, seconds)
-        _check_ran(watch, seconds)
+        watch, failure = followed(wanted, undefined_as_zero=True)
+        other, failure_there = followed(wanted, False) if watch.undefined else (watch, failure)
+        if failure_there and not failure:
+            watch, failure = other, failure_there  # by what masked lanes hold
         opened = _opened_at(watch.last, failure, element)
         if opened is None or opened in watch.recorded:
             break
         wanted.add(opened)
-    return recording(watch, 0, failure, opened, element)
+    recorded = recording(watch, 0, failure, opened, element)
+    if other is watch:
+        return recorded
+    pairs = [(each, other.recorded.get(each.program, each)) for each in recorded.programs]
+    notes = recorded.notes + ([] if _same_memory(watch.last, other.last) else [NOTE])
+    return replace(recorded, programs=[marked(*pair) for pair in pairs], notes=notes)
+
+
+def _same_memory(one: LaunchCounter, other: LaunchCounter) -> bool:
+    """Whether two launches have left the same in their tensors."""
+    pairs = zip(one.launch.tensors, other.launch.tensors, strict=True)
+    return all(torch.equal(_bytes_of(tensor), _bytes_of(twin)) for tensor, twin in pairs)
+
+
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
 
 
 def recording(
@@ -113,7 +132,7 @@ def recording(
         opened=opened,
         element=element,
         failure=failure,
-        notes=[UNDEFINED] if launch in watch.undefined_matters else [],
+        notes=[counter.doubted.reason] if counter.doubted else [],
     )
 
 

@@ -22,6 +22,7 @@ from course.type_names import AnyValue, AnyValues, Function, Kernel
 
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
+from .own_combines import generic_reduce
 from .patching import as_method, patched
 from .undefined_lanes import Mask, fill_undefined, lanes_of
 
@@ -117,7 +118,12 @@ def interpreter_watched(
     """
     watched = WatchedInterpreter(observer, sample, undefined_as_zero)
     target = GPUTarget("cuda", 90, 32)
-    with gaps_filled(), driver_of(target, runs_trials=True), watched.installed():
+    with (
+        gaps_filled(),
+        driver_of(target, runs_trials=True),
+        watched.installed(),
+        patched(interpreter.ReduceOps, generic_reduce=generic_reduce),
+    ):
         yield
 
 

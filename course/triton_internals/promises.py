@@ -22,12 +22,19 @@ Rule = Callable[[np.ndarray, int, int], str]
 neighbors lie along the last axis; by how much neighbors differ; and the promised size."""
 
 
+Told = Callable[[Program, str], None]
+"""Is told of a false promise: the program, and what it promises, to be read after "program 3
+promises"."""
+
+
 @contextlib.contextmanager
-def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
+def promises_held(refuse: Told, doubt: Told | None = None) -> Iterator[None]:
     """While active, call `refuse` for each promise that does not hold where it is made.
 
-    refuse: takes the program and what it promises, to be read after "program 3 promises".
+    doubt: called in its place where the promise is about the neighbors in a block, or what divides
+        it: then only accesses can go wrong. What tl.assume promises may change any value.
     """
+    doubt = doubt or refuse
     builder, own_patch_lang_core = interpreter.interpreter_builder, interpreter._patch_lang_core
 
     def patch_core(lang: Any, scope: Any) -> None:
@@ -39,7 +46,7 @@ def promises_held(refuse: Callable[[Program, str], None]) -> Iterator[None]:
         def promise(input: Any, values: Any) -> Any:
             promised = own(input, values)
             if text := _broken(rule, input, values):
-                refuse(builder.grid_idx, f"by tl.{name} that {text}")
+                doubt(builder.grid_idx, f"by tl.{name} that {text}")
             return promised
 
         return promise

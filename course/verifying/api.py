@@ -31,6 +31,7 @@ def verify(
     first_wrong_only: bool = False,
     case_s: float = CASE_S,
     block: int | None = None,
+    strict_promises: bool = False,
 ) -> Verified:
     """Compare `function` with `reference` on every case.
 
@@ -38,9 +39,10 @@ def verify(
         between guards, and is poisoned where PyTorch does not fill it: elements it never writes,
         and writes outside its outputs or into its inputs, are found. In CPU mode so are reads
         outside, programs of one launch that write different values to one place or read what
-        another writes, and promises such as tl.multiple_of that do not hold. An exception makes the
-        case wrong. Nothing is compiled there, so ask `lower` too: the interpreter also runs what
-        the compiler refuses, such as a `break` or a list.
+        another writes, and promises such as tl.multiple_of that do not hold and by which an access
+        may go elsewhere. An exception makes the case wrong. Nothing is compiled there, so ask
+        `lower` too: the interpreter also runs what the compiler refuses, such as a `break` or a
+        list.
     reference: the same in PyTorch. It is given the inputs in float64 (integers as they are), and
         in their own dtypes, which decides the shape and dtype that the result must have. What
         PyTorch refuses in 8 or 16 bits it is given in float32, and may return any float.
@@ -53,6 +55,7 @@ def verify(
         left to the GPU, as are those that are as large. Another thread cannot be stopped.
     block: elements that one program may well take. In CPU mode a call that starts far more programs
         is wrong, whatever its result. By default any number may run.
+    strict_promises: whether a promise that does not hold is wrong too where it does no harm.
 
     Raises CourseError where there is no case, for what is no function, and where the reference
     fails.
@@ -65,7 +68,7 @@ def verify(
         )
     cases = _checked(cases)
     name = getattr(function, "__name__", type(function).__name__)
-    trial = Trial(function, reference, tolerance, absolute, contiguous, block)
+    trial = Trial(function, reference, tolerance, absolute, contiguous, block, strict_promises)
     outcomes: list[Outcome] = []
     pace = _Pace()
     for case in track(cases, f"Verifying {name}"):

@@ -52,6 +52,7 @@ class Trial:
     absolute: float
     contiguous: bool
     block: int | None
+    strict_promises: bool = False
 
     def outcome(self, case: Case) -> Outcome:
         """The outcome of one case. Raises CourseError where the reference fails."""
@@ -64,7 +65,10 @@ class Trial:
         allocated = GuardedAllocations()
         names = _Names(self.function)
         log = AccessLog(
-            lambda launch: _regions(names.of(launch, inputs, allocated)), case.elements, self.block
+            lambda launch: _regions(names.of(launch, inputs, allocated)),
+            case.elements,
+            self.block,
+            self.strict_promises,
         )
         try:
             with allocated, _watched(log), tf32_errors() as in_tf32:
@@ -83,7 +87,8 @@ class Trial:
         if problem:
             return _wrong(case, problem)
         work = _work(out, allocated, log) if MODE.interpreting else None
-        return self._compared(case, out, expected, log, work, max(in_tf32, default=0.0))
+        compared = self._compared(case, out, expected, log, work, max(in_tf32, default=0.0))
+        return _with_promise(compared, log.doubted)
 
     def _compared(
         self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: Work | None,
@@ -147,6 +152,16 @@ class Trial:
         return close(out, expected, tolerance_for(out.dtype).plus(self.absolute))
 
 
+def _with_promise(outcome: Outcome, doubted: Problem | None) -> Outcome:
+    """An outcome with the promise to the compiler that does not hold, if there is one."""
+    if doubted is None:
+        return outcome
+    if outcome.verdict == "wrong":
+        return replace(outcome, reason=f"{outcome.reason}\n{doubted.reason}")
+    text = f"{doubted.text} No access seen here would go elsewhere by it."
+    return replace(outcome, note=f"{outcome.note} {text}".strip())
+
+
 def _most(errors: Tensor) -> float:
     return float(errors.max()) if errors.numel() else math.inf
 
@@ -158,7 +173,7 @@ def _watched(log: AccessLog, undefined_as_zero: bool = False) -> Iterator[None]:
         yield
         return
     watched = interpreter_watched(log, undefined_as_zero=undefined_as_zero)
-    with np.errstate(all="ignore"), watched, promises_held(refuse_promise):
+    with np.errstate(all="ignore"), watched, promises_held(refuse_promise, log.doubt):
         yield
 
 

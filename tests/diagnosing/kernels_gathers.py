@@ -40,6 +40,20 @@ def count_by_program_kernel(x_ptr, counts_ptr, BLOCK: tl.constexpr):
     tl.atomic_add(counts_ptr + tl.arange(0, 256), counts, sem="relaxed")
 
 
+@triton.jit
+def search_kernel(keys_ptr, x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """How many of n ordered keys are below each x: each step goes where the one before has led."""
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    low, high = tl.zeros((BLOCK,), tl.int32), tl.zeros((BLOCK,), tl.int32) + n
+    while tl.max(high - low) > 0:
+        middle = (low + high) // 2
+        below = tl.load(keys_ptr + middle, mask=low < high, other=0) < x
+        high = tl.where(below, high, tl.minimum(middle, high))
+        low = tl.where(below & (low < high), middle + 1, low)
+    tl.store(out_ptr + i, low)
+
+
 N, ROWS, WIDTH = 2**21, 2**15, 64
 seed = torch.Generator().manual_seed(0)
 ANYWHERE = torch.randperm(N, generator=seed, dtype=torch.int32)
@@ -68,5 +82,7 @@ PAIRS = (
         Launch(count_by_program_kernel, (N // 4096,), (NUMBERS, COUNTS, 4096)),
     ),
 )
+KEYS = torch.arange(4096, dtype=torch.int32)
+SEARCH = Launch(search_kernel, (4,), (KEYS, KEYS, empty(4096, dtype=torch.int32), 4096, 256))
 IN_ORDER = gather(torch.arange(N, dtype=torch.int32))
 WITHOUT_PLACES = gather(empty(N, dtype=torch.int32))

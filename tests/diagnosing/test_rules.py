@@ -268,6 +268,14 @@ def test_a_loop_some_of_whose_loads_are_under_way_is_not_said_to_wait_for_all():
     assert list(pipelining.unpipelined(evidence)) == []
 
 
+@pytest.mark.parametrize("launch", [kernels_gathers.SEARCH, kernels_iterations.CHAIN])
+def test_a_loop_whose_loads_lead_to_one_another_is_a_gather_and_not_told_to_pipeline(launch):
+    evidence = compiled(launch)
+    (loop,) = evidence.loops
+    assert all((call, "load") in evidence.gathers for call in loop.plain)
+    assert list(pipelining.unpipelined(evidence)) == []
+
+
 def test_maxnreg_is_advised_only_where_nothing_spills_with_it(monkeypatch):
     evidence, asked = compiled(kernels_registers.PAIRS[0].slow), []
     (spills,) = registers.occupancy(evidence)

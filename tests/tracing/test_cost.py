@@ -15,7 +15,7 @@ from course.benching.record.ncu_counters import add_row_kernel
 from course.benching.result import recorded
 from course.gpus.measured import recorded_facts
 from course.gpus.peaks import GPUS, gpu_of
-from course.tracing.observer import MOST_SAMPLED, sample
+from course.tracing.sample import MOST_SAMPLED, Plan
 from kernels.flash_attention import flash_attention_kernel_v1
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests.support import trace_kernels as kernels
@@ -216,6 +216,13 @@ def test_every_warp_loads_a_scalar_and_one_stores_it():
     assert (counted.bytes_loaded, counted.bytes_stored) == (8 * 4 + 8 * 4, 8 * 4)
 
 
+def test_what_several_warps_load_alike_is_needed_once():
+    # 64 elements for 128 threads: two of the four warps ask for what the others ask for.
+    counted = sectors(add(64, 1, BLOCK_SIZE=64))
+    assert counted["load", "x_ptr"] == counted["load", "y_ptr"] == (16, 8)
+    assert counted["store", "out_ptr"] == (8, 8)
+
+
 def test_scans_reductions_and_atomics_are_counted():
     scan = cost(kernels.scan_kernel, (1,), floats(64), floats(64), BLOCK_SIZE=64)
     own_reduction = cost(kernels.row_max_kernel, (1,), floats(64), floats(1), BLOCK_SIZE=64)
@@ -252,7 +259,7 @@ def test_a_grid_too_large_is_sampled_and_said_so():
 @pytest.mark.parametrize("grid", [(5, 1, 1), (7, 3, 2), (1_000_000, 1, 1), (3000, 40, 5)])
 def test_a_sample_holds_the_first_the_last_and_those_asked_for(grid):
     also = (grid[0] // 2, grid[1] - 1, 0)
-    programs = sample(grid, {also})
+    programs = Plan().programs(grid, {also})
     assert len(set(programs)) == len(programs) == min(math.prod(grid), len(programs))
     assert {(0, 0, 0), also, tuple(n - 1 for n in grid)} <= set(programs)
     assert len(programs) <= MOST_SAMPLED + 1

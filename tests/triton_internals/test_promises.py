@@ -45,6 +45,14 @@ def promise_kernel(x_ptr, out_ptr, number, PROMISE: tl.constexpr):
         tl.max_constancy(lanes // 4, 4)
     elif PROMISE == "eight alike":
         tl.max_constancy(lanes // 4, 8)
+    elif PROMISE == "neighbors that are loaded":
+        wrapped = tl.max_contiguous(lanes % number, 16)
+        tl.store(out_ptr + lanes, tl.load(x_ptr + wrapped))
+    elif PROMISE == "rows that are loaded":
+        rows = tl.max_contiguous(lanes % 3, 16)
+        tl.load(x_ptr + rows[:, None] * 4 + tl.arange(0, 4)[None, :])
+    elif PROMISE == "a place that is loaded":
+        tl.load(x_ptr + tl.multiple_of(number, 4) + tl.arange(0, 4))
     elif PROMISE == "a true condition":
         tl.assume(number == 6)
     elif PROMISE == "a false condition":
@@ -61,8 +69,9 @@ def copied(promise):
     return launch
 
 
-def found(promise, layout="contiguous"):
-    return verify(copied(promise), torch.clone, [Case((Input((16,), layout=layout),))])
+def found(promise, layout="contiguous", strict=True):
+    cases = [Case((Input((16,), layout=layout),))]
+    return verify(copied(promise), torch.clone, cases, strict_promises=strict)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +119,25 @@ def test_a_false_promise_is_wrong_whatever_the_result(promise, says):
     assert outcome.reason.startswith(
         f"Line {outcome.problem.line.number} of test_promises.py:  tl."
     )
+
+
+@pytest.mark.parametrize("promise", ["a number", "runs of eight", "columns"])
+def test_a_false_promise_that_leads_no_access_elsewhere_is_a_note(promise):
+    verified = found(promise, strict=False)
+    assert verified.right and "promise only what always holds" in str(verified)
+
+
+@pytest.mark.parametrize(
+    "promise",
+    ["neighbors that are loaded", "a place that is loaded", "eight alike", "a false condition"],
+)
+def test_a_false_promise_by_which_an_access_may_go_elsewhere_is_wrong(promise):
+    (outcome,) = found(promise, strict=False).outcomes
+    assert outcome.verdict == "wrong" and outcome.problem.kind == "false promise"
+
+
+def test_a_promise_of_rows_that_a_block_is_not_loaded_along_does_no_harm():
+    assert found("rows that are loaded", strict=False).right
 
 
 def test_a_promise_about_addresses_is_false_where_the_tensor_begins_elsewhere():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from course.lowering.memory_requests import requests_of
-from course.tracing.coalescing import WIDEST_BYTES
+from course.tracing.bounds import WIDEST_BYTES
 from course.type_names import with_article
 
 from ..evidence import Evidence
@@ -52,7 +52,7 @@ def l2(evidence: Evidence) -> Iterator[str]:
     work = evidence.work
     if work is None or not work.memory_sectors:
         return
-    moved = sum(min(each.touched, each.sectors) for each in evidence.accesses) * evidence.scale
+    moved = sum(min(each.touched, each.sectors) for each in evidence.accesses)
     if (times := moved / work.memory_sectors) >= OFTEN:
         most = max(evidence.accesses, key=lambda each: min(each.touched, each.sectors))
         yield (
@@ -81,7 +81,7 @@ def updates(evidence: Evidence) -> Iterator[str]:
         if access.kind != "update" or not isinstance(tensor, torch.Tensor):
             continue
         size = tensor.numel() * tensor.element_size()
-        if (times := access.bytes * evidence.scale / size) >= MANY_UPDATES:
+        if (times := access.bytes / size) >= MANY_UPDATES:
             yield (
                 f"line {access.line} updates each element of {evidence.tensor(access)} "
                 f"{times:,.0f} times: let a program add up more before it does."

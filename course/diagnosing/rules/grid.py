@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from course.gpus.throughput import OTHER
-from course.tracing.coalescing import WIDEST_BYTES
+from course.tracing.bounds import WIDEST_BYTES
 
 from ..evidence import Evidence
 from ..result import LEAST_GAIN, Finding
@@ -109,7 +109,7 @@ def too_small(evidence: Evidence) -> Iterator[Finding]:
     work = evidence.work
     if work is None or work.waves < MANY_WAVES or work.rounds >= MANY_WAVES:
         return
-    moved = sum(access.bytes for access in evidence.accesses) * evidence.scale / evidence.programs
+    moved = sum(access.bytes for access in evidence.accesses) / evidence.programs
     mended = replace(
         work,
         programs=math.ceil(work.programs / LARGER),
@@ -165,5 +165,5 @@ def _requests_saved(evidence: Evidence) -> float:
         if access.bytes_per_thread < share:
             continue  # the block's size is not what keeps it narrow
         times = min(LARGER, max(1, WIDEST_BYTES / share))
-        saved += access.requests * evidence.scale * (1 - 1 / times)
+        saved += access.requests * (1 - 1 / times)
     return saved

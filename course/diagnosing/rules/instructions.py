@@ -206,7 +206,7 @@ def float64(evidence: Evidence) -> Iterator[Finding]:
     if not lines:
         return
     operations = work.simple["fp64"]
-    special = counts.special.get("fp64", 0) * evidence.scale
+    special = counts.special.get("fp64", 0)
     instructions = evidence.instructions_without(
         lambda instruction, _: executed.line(instruction) in lines
     )

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from course.tracing.coalescing import WIDEST_BYTES
+from course.lowering.call_sites import CallSite
+from course.tracing.bounds import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import Evidence
@@ -23,6 +24,8 @@ def unpipelined(evidence: Evidence) -> Iterator[Finding]:
         if _left_over(loop, evidence.loops):
             continue
         rounds = _rounds(evidence, loop)
+        if _in_turn(evidence, loop):
+            continue
         if not loop.plain or (rounds is not None and rounds < FEWEST_ROUNDS):
             continue
         why, change = _reason(evidence, loop)
@@ -40,12 +43,25 @@ def _left_over(loop: Loop, loops: list[Loop]) -> bool:
     return any(loop.line and other.line == loop.line for other in loops[: loops.index(loop)])
 
 
+def _in_turn(evidence: Evidence, loop: Loop) -> bool:
+    """Whether each load of a loop goes to a place that one of an iteration before it has loaded, as
+    in a search or along a chain: none of them can be under way earlier."""
+
+    def behind(call: CallSite, seen: frozenset[CallSite] = frozenset()) -> frozenset[CallSite]:
+        for place in evidence.gathers.get((call, "load"), frozenset()) - seen:
+            seen |= behind(place, seen | {place})
+        return seen
+
+    chained = {call for call in loop.plain if call in behind(call)}
+    return bool(chained) and all(chained & (behind(call) | {call}) for call in loop.plain)
+
+
 def _rounds(evidence: Evidence, loop: Loop) -> float | None:
     """How often a program goes through a loop; None if that was not counted."""
     if evidence.counts is None:
         return None
     times = [access.executions for access in evidence.accesses if access.call in loop.plain]
-    return max(times, default=0) / max(1, evidence.counts.programs)
+    return max(times, default=0) / evidence.programs
 
 
 def _reason(evidence: Evidence, loop: Loop) -> tuple[str, str]:

@@ -26,7 +26,7 @@ def repeated(evidence: Evidence) -> Iterator[Finding]:
         times = _times(access)
         if times < SEVERAL or evidence.is_gather(access):
             continue
-        saved = (1 - 1 / times) * evidence.scale
+        saved = 1 - 1 / times
         line = access.file, access.line
         mended = replace(
             work,

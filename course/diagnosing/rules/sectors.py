@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from course.tracing.coalescing import WIDEST_BYTES
+from course.tracing.bounds import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors, sectors_of
@@ -108,7 +108,7 @@ def is_misaligned(evidence: Evidence, access: AccessCounts) -> bool:
 def _finding(
     evidence: Evidence, access: AccessCounts, needed: int, why: str, change: str
 ) -> Finding:
-    scale, work = evidence.scale, evidence.work
+    work = evidence.work
     assert work is not None
     sectors = max(access.sectors, access.touched)
     apart = [(each.touched - sectors_of(each.bytes)) for each in evidence.accesses]
@@ -116,15 +116,15 @@ def _finding(
     once = replace(access, sectors=needed, touched=needed, lines=-(-needed // LINE_SECTORS))
     mended = replace(
         work,
-        l1_sectors=work.l1_sectors - (sectors - needed) * scale,
-        l2_sectors=work.l2_sectors - max(0, l2_sectors(access) - l2_sectors(once)) * scale,
+        l1_sectors=work.l1_sectors - (sectors - needed),
+        l2_sectors=work.l2_sectors - max(0, l2_sectors(access) - l2_sectors(once)),
         memory_sectors=work.memory_sectors - min(1, share) * evidence.unused_sectors,
     )
     return Finding(
         cause="sectors",
         what=(
-            f"{access.kind} {evidence.tensor(access)}: {round(sectors * scale):,} sectors asked "
-            f"for, {round(needed * scale):,} needed, {sectors / needed:.1f} times as many"
+            f"{access.kind} {evidence.tensor(access)}: {sectors:,} sectors asked "
+            f"for, {needed:,} needed, {sectors / needed:.1f} times as many"
         ),
         why=why,
         change=change,

@@ -34,9 +34,8 @@ def shared_reads(evidence: Evidence) -> Iterator[Finding]:
     }
     if not shared:
         return
-    scale = evidence.scale
     loads = [access for access, _ in shared.values()]
-    saved = {key: (1 - 1 / times) * scale for key, (_, times) in shared.items()}
+    saved = {key: 1 - 1 / times for key, (_, times) in shared.items()}
     mended = replace(
         work,
         l2_sectors=work.l2_sectors - sum(saved[id(each)] * l2_sectors(each) for each in loads),
@@ -52,7 +51,7 @@ def shared_reads(evidence: Evidence) -> Iterator[Finding]:
         cause="shared reads",
         what=(
             f"load {names}: each byte is loaded by {times:,.1f} programs on average, from the L2 "
-            f"cache {round(sum(map(l2_sectors, loads)) * scale):,} sectors in all"
+            f"cache {round(sum(map(l2_sectors, loads))):,} sectors in all"
         ),
         why=f"{_who(evidence, most)}, and L2 takes longer to answer than memory to deliver.",
         change=(
@@ -77,7 +76,7 @@ def _times(evidence: Evidence, access: AccessCounts) -> float:
         return 0
     # Where a program uses a part of each sector alone, others ask for the rest, and another rule
     # names it.
-    return min(access.bytes, access.touched * SECTOR_BYTES) * evidence.scale / size
+    return min(access.bytes, access.touched * SECTOR_BYTES) / size
 
 
 def _instructions(evidence: Evidence, loads: list[AccessCounts], times: float) -> dict[str, float]:

@@ -30,11 +30,11 @@ def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:
     work, counts = evidence.work, evidence.counts
     mended = None
     if work is not None and counts is not None:
-        operations = sum(counts.dot.values()) * evidence.scale
+        operations = sum(counts.dot.values())
         simple = dict(work.simple)
         for operand, number_of in counts.dot.items():
             key = operand if operand in evidence.gpu.vector else "fp32"
-            simple[key] -= number_of * evidence.scale
+            simple[key] -= number_of
         mended = replace(
             work,
             simple=simple,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from course.lowering.call_sites import CallSite
-from course.tracing.coalescing import WIDEST_BYTES
+from course.tracing.bounds import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors
@@ -122,14 +122,13 @@ def _finding(
     assert work is not None
     first = max(accesses, key=lambda access: access.bytes)
     possible = possible_bytes(evidence, first)
-    scale = evidence.scale
     fewer_requests = fewer_sectors = fewer_l2 = 0.0
     for access in accesses:
         times = possible_bytes(evidence, access) / access.bytes_per_thread
-        fewer_requests += access.requests * (1 - 1 / times) * scale
-        fewer_sectors += max(0, access.sectors - access.touched) * scale
+        fewer_requests += access.requests * (1 - 1 / times)
+        fewer_sectors += max(0, access.sectors - access.touched)
         wide = replace(access, lines=min(access.lines, -(-access.touched // LINE_SECTORS)))
-        fewer_l2 += (l2_sectors(access) - l2_sectors(wide)) * scale
+        fewer_l2 += l2_sectors(access) - l2_sectors(wide)
     mended = replace(
         work,
         requests=work.requests - fewer_requests,

@@ -1,0 +1,67 @@
+"""Reductions by a function of the kernel's own, over whole halves of a block at a time.
+
+The interpreter by itself calls that function for each pair of elements.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import triton.language as tl
+from triton.runtime.interpreter import ReduceOps
+
+from course.type_names import AnyValue
+
+Blocks = tuple[tl.tensor, ...]
+_own_reduce = ReduceOps.generic_reduce
+
+
+def generic_reduce(reduction: ReduceOps, blocks: Blocks) -> list[tl.tensor]:
+    """What a reduction returns: neighbors joined, then neighbors of what comes out, and so on.
+
+    A function that combines must be associative, so only the order of its operands is kept. One
+    that takes no blocks, since it asks whether a number is true, is called as the interpreter does.
+    """
+    whole, axis = reduction.unravel(blocks, reduction.axis)
+    arrays = [np.moveaxis(block.handle.data, axis, -1) for block in whole]
+    kinds = [block.dtype for block in whole]
+    try:
+        while arrays[0].shape[-1] > 1:
+            arrays = _joined(reduction, arrays, kinds)
+    except Exception:
+        own: Callable[..., list[tl.tensor]] = _own_reduce
+        return own(reduction, blocks)
+    return [
+        reduction.to_tensor(_shaped(reduction, array[..., 0], blocks[0]), kind)
+        for array, kind in zip(arrays, kinds, strict=True)
+    ]
+
+
+def _joined(
+    reduction: ReduceOps, arrays: list[np.ndarray], kinds: list[tl.dtype]
+) -> list[np.ndarray]:
+    """Each even element along the last axis combined with the one after it."""
+    halves = [
+        [
+            reduction.to_tensor(array[..., first::2], kind)
+            for array, kind in zip(arrays, kinds, strict=True)
+        ]
+        for first in (0, 1)
+    ]
+    combined = reduction.combine_fn.fn(*halves[0], *halves[1])
+    results = combined if isinstance(combined, tuple) else (combined,)
+    return [_data(result, half) for result, half in zip(results, halves[0], strict=True)]
+
+
+def _data(result: AnyValue, like: tl.tensor) -> np.ndarray:
+    """A result's numbers, of a block's shape and in its type."""
+    data = result.handle.data if isinstance(result, tl.tensor) else np.asarray(result)
+    return np.broadcast_to(data, like.handle.data.shape).astype(like.handle.data.dtype)
+
+
+def _shaped(reduction: ReduceOps, reduced: np.ndarray, block: tl.tensor) -> AnyValue:
+    """What is left, with axes of one element if they are to be kept."""
+    if reduction.keep_dims:
+        if reduction.axis is None:
+            return reduced.reshape((1,) * block.handle.data.ndim)
+        return np.expand_dims(reduced, reduction.axis)
+    return reduced.item() if reduced.ndim == 0 else reduced

@@ -1,0 +1,107 @@
+"""Reductions by a function of the kernel's own: what they give, and what they take."""
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from course.triton_internals.effort import effort_counted
+from course.triton_internals.interpreter import interpreter_watched
+from course.triton_internals.operation_counts import operations_counted
+
+
+class Unseen:
+    """An observer that looks at nothing."""
+
+    def launch(self, launch): ...
+    def program(self, program): ...
+    def access(self, access): ...
+
+
+@triton.jit
+def joined_moments(mean, squares, count, other_mean, other_squares, other_count):
+    apart = other_mean - mean
+    total = count + other_count
+    share = tl.where(total == 0, 0.0, other_count / total)
+    squares += other_squares + apart * apart * count * share
+    return mean + apart * share, squares, total
+
+
+@triton.jit
+def variance_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    counts = (i < n).to(tl.float32)
+    _, squares, count = tl.reduce((x, tl.zeros_like(x), counts), 0, joined_moments)
+    tl.store(out_ptr, squares / count)
+
+
+@triton.jit
+def larger(a, b):
+    return a if a > b else b
+
+
+@triton.jit
+def most_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    tl.store(out_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, BLOCK)), 0, larger))
+
+
+@triton.jit
+def left(a, b):
+    return a
+
+
+@triton.jit
+def right(a, b):
+    return b
+
+
+@triton.jit
+def ends_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i[:, None] * BLOCK + i[None, :])
+    tl.store(out_ptr + i, tl.reduce(x, 1, left))
+    tl.store(out_ptr + BLOCK + i, tl.reduce(x, 1, right))
+    tl.store(out_ptr + 2 * BLOCK + i, tl.reshape(tl.reduce(x, 0, right, keep_dims=True), (BLOCK,)))
+    tl.store(out_ptr + 3 * BLOCK, tl.reduce(x, None, right))
+
+
+def run(kernel, *args):
+    def stop():
+        raise AssertionError
+
+    with (
+        np.errstate(all="ignore"),
+        operations_counted() as operations,
+        interpreter_watched(Unseen()),
+        effort_counted(10**9, stop) as effort,
+    ):
+        kernel[(1,)](*args)
+    return effort.operations, operations.simple
+
+
+@pytest.fixture
+def x():
+    return torch.randn(512, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_combine_of_several_values_runs_on_halves_of_a_block(x):
+    out = torch.zeros(1)
+    taken, counted = run(variance_kernel, x, out, 300, 512)
+    assert out.item() == pytest.approx(x[:300].var(correction=0).item(), rel=1e-5)
+    assert taken < 512  # one by one it takes some 30 for each element
+    assert counted["fp32"] == 511 * 10 + 1  # as many results as one by one
+
+
+def test_a_combine_that_branches_on_its_numbers_runs_one_by_one(x):
+    out = torch.zeros(1)
+    run(most_kernel, x, out, 512)
+    assert out.item() == x.max().item()
+
+
+def test_operands_keep_their_order_along_every_axis(x):
+    out, square = torch.zeros(13), x[:16].reshape(4, 4)
+    run(ends_kernel, square, out, 4)
+    ends = [*square[:, 0], *square[:, -1], *square[-1], square[-1, -1]]
+    assert out.tolist() == [end.item() for end in ends]
