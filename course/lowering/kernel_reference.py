@@ -14,9 +14,9 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import KernelInterface
 
 from course.errors import CourseError
-from course.isolate.function_source import Definition, Source, importable, source_of
+from course.isolate.function_source import Definition, Source, source_of
 from course.triton_internals.driver import driver_of
-from course.triton_internals.jit_functions import is_gluon, plain_function
+from course.triton_internals.jit_functions import inner_kernel, is_gluon, plain_function
 from course.type_names import Function, Kernel, kind_of
 
 SM_90 = GPUTarget("cuda", 90, 32)
@@ -83,9 +83,10 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
             f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore, "
             "diagnose, draw.layout and simulate do."
         )
-    if importable(kernel):
+    named = getattr(sys.modules.get(function.__module__), function.__name__, None)
+    if function.__module__ != "__main__" and plain_function(named) is function:
         return InModule(function.__module__, function.__name__)
-    return AsText(source_of(kernel))
+    return AsText(source_of(inner_kernel(kernel)))  # the session has chosen what tuners choose
 
 
 def reference_of_text(kernel: Kernel, asker: str) -> KernelReference:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from triton.runtime.jit import JITFunction
 
 from course.errors import CourseError
+from course.lowering.recorded_grid import with_recorded
 from course.type_names import Kernel
 
 from .constants import unwrapped
@@ -42,6 +43,8 @@ def simulate(
     """
     if not isinstance(kernel, JITFunction) or not kernel.is_gluon():
         raise CourseError("simulate takes a kernel of Gluon: a function under @gluon.jit.")
+    grid, kwargs = with_recorded(grid, kwargs)
+    num_warps = kwargs.pop("num_warps", num_warps)
     axes = grid if isinstance(grid, tuple) else (grid,)
     if len(axes) != 1 or not isinstance(axes[0], int) or axes[0] < 0:
         raise CourseError(f"simulate takes a grid of one axis, as (4,), and not {grid!r}.")

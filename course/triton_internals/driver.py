@@ -52,7 +52,7 @@ def driver_of(target: GPUTarget, runs_trials: bool) -> Iterator[None]:
     """While active, Triton's driver is a FixedDriver, and `@triton.autotune` measures nothing."""
     with (
         patched(triton.runtime.driver, _active=FixedDriver(target, runs_trials)),
-        patched(Autotuner, do_bench=_do_bench(runs_trials)),
+        patched(Autotuner, do_bench=do_bench(runs_trials)),
     ):
         yield
 
@@ -60,10 +60,11 @@ def driver_of(target: GPUTarget, runs_trials: bool) -> Iterator[None]:
 def do_not_measure() -> None:
     """From now on `@triton.autotune` takes its first configuration, and asks nobody for times,
     however it was told to measure."""
-    Autotuner.do_bench = _do_bench(runs_trials=False)
+    Autotuner.do_bench = do_bench(runs_trials=False)
 
 
-def _do_bench(runs_trials: bool) -> property:
+def do_bench(runs_trials: bool) -> property:
+    """What `Autotuner.do_bench` becomes, however it was told to measure."""
     return property(lambda _: _benchmarker(runs_trials))
 
 
