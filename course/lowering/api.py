@@ -7,7 +7,7 @@ from course.gpus.limits import target_of
 from course.triton_internals.choices import with_choices
 from course.type_names import AnyValue, Kernel
 
-from .kernel_reference import InFile, reference_of
+from .kernel_reference import InFile, kernel_named, reference_of
 from .problems import LowerError, run_compiler
 from .recorded_grid import without_grid
 from .request import Request
@@ -22,6 +22,7 @@ def lower(
 ) -> Lowered:
     """Compile `kernel` for `target`, specialised as for a launch with these arguments.
 
+    kernel: a function under `@triton.jit`, or "file.py:name"; the file is executed.
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors,
         constants, options of the compiler such as num_warps and num_stages. In place of a tensor or
         number a text may describe it: "*fp16" is a pointer to float16, "*fp16:16" one that is
@@ -34,6 +35,7 @@ def lower(
     Raises LowerError, with the kernel's line, if it does not compile; CourseError for what is no
     kernel or no target.
     """
+    kernel = kernel_named(kernel, "lower")
     reference = reference_of(kernel, "lower")
     args, kwargs = without_grid(args, kwargs)
     return lower_again(Request.of(reference, args, with_choices(kernel, args, kwargs)), target)

@@ -6,9 +6,9 @@ from typing import Any
 
 import triton
 
-from course.display.table import columns
 from course.errors import CourseError
-from course.triton_internals.choices import configs_of
+from course.table import columns
+from course.triton_internals.choices import config_text, configs_of
 from course.type_names import AnyValue, Kernel
 
 from .api import lower
@@ -33,8 +33,7 @@ class Configuration:
     @property
     def row(self) -> tuple[str, ...]:
         """The cells of its row."""
-        values = ", ".join(f"{name}={value}" for name, value in self.config.kwargs.items())
-        options = str(self.config.num_warps), str(self.config.num_stages)
+        values, options = config_text(self.config), (str(self.config.num_stages),)
         if self.resources is None:
             return str(self.number), values, *options, "", "", self.problem.partition("\n")[0]
         shared = f"{self.resources.shared_bytes:,}"
@@ -44,7 +43,7 @@ class Configuration:
         return str(self.number), values, *options, *taken
 
 
-HEAD = ("config", "values", "warps", "stages", "registers", "bytes spilled", "shared bytes")
+HEAD = ("config", "values", "stages", "registers", "bytes spilled", "shared bytes")
 
 
 class Configurations(Sequence[Configuration]):

@@ -18,7 +18,7 @@ from course.gpus.limits import MOST_GRID
 from course.gpus.peaks import Gpu
 from course.isolate import Ended
 from course.lowering.arguments import Described, describe
-from course.lowering.kernel_reference import KernelReference, reference_of
+from course.lowering.kernel_reference import KernelReference, kernel_named, reference_of
 from course.lowering.recorded_grid import with_recorded
 from course.triton_internals.choices import with_choices
 from course.triton_internals.interpreter import Grid
@@ -77,9 +77,10 @@ def requested(
 ) -> LaunchRequest:
     """Check a launch. grid: as a launch takes it, or a number for one axis.
 
-    caller: the function that was called, for messages. Raises CourseError for what is no kernel or
-    no grid, and for what the interpreter cannot run.
+    kernel: or a text, "file.py:name". caller: the function that was called, for messages.
+    Raises CourseError for what is no kernel or no grid, and for what the interpreter cannot run.
     """
+    kernel = kernel_named(kernel, caller)
     reference = reference_of(kernel, caller)
     function = plain_function(kernel)
     assert function is not None

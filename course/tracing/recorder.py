@@ -9,8 +9,9 @@ from typing import Any
 import torch
 import triton
 
-from course.display.table import columns
 from course.lowering.recorded_grid import RecordedGrid
+from course.table import columns
+from course.triton_internals.choices import config_text
 from course.triton_internals.jit_functions import plain_function
 from course.triton_internals.launches_watched import WatchedLaunch, launches_watched
 from course.type_names import AnyValue, AnyValues, Kernel
@@ -78,7 +79,7 @@ class Launch:
 
 def _short(value: AnyValue) -> str:
     if isinstance(value, triton.Config):
-        return str(value.kwargs | {"num_warps": value.num_warps})
+        return f"({config_text(value)})"
     if not isinstance(value, torch.Tensor):
         return repr(value) if isinstance(value, (str, int, float)) else f"{value!s:.40}"
     sizes = " x ".join(map(str, value.shape))

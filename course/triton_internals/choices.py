@@ -49,6 +49,12 @@ def configs_of(kernel: KernelInterface) -> list[triton.Config]:
     return []
 
 
+def config_text(config: triton.Config) -> str:
+    """A configuration's values and its warps, as a launch would be given them."""
+    values = config.kwargs | {"num_warps": config.num_warps}
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
 def _picked(configs: Sequence[triton.Config], config: Any) -> triton.Config:
     if isinstance(config, triton.Config):
         return config
@@ -73,8 +79,8 @@ def _refuse_open(configs: Sequence[triton.Config], parameters: Any, given: AnyVa
     if open_names:
         raise CourseError(
             f"@triton.autotune chooses {', '.join(open_names)}: give config=0 for its first "
-            f"configuration ({configs[0]}), up to config={len(configs) - 1}, or give them by name. "
-            "course.configs shows all."
+            f"configuration ({config_text(configs[0])}) of {len(configs)}, which course.configs "
+            "shows, or the values by name."
         )
 
 
