@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course.errors import CourseError
+from course.table import columns
 
 from .limits import KIB, TARGETS
 

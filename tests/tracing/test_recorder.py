@@ -140,10 +140,7 @@ def test_all_configurations_stand_in_a_table(tuned):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (
-            {},
-            r"@triton.autotune chooses SIZE: give config=0 for .*\(SIZE=64, num_warps=2\) of 3",
-        ),
+        ({}, r"@triton.autotune chooses SIZE: give config=0 for .*\(SIZE=64, num_warps=2\) of 3"),
         ({"config": 3}, "config is 3: give the number of a configuration, 0 to 2, or"),
         ({"config": "fast"}, "config is a str: give the number"),
     ],
