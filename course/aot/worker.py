@@ -1,5 +1,6 @@
 """Compiling a kernel for the signatures of an export: what runs in the child."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,7 @@ from course.type_names import Kernel
 
 from .grid import Grid, check_launchable, parse_grid
 from .options import Options
-from .signature import WRITABLE, Argument, Constant, Signature
+from .signature import WRITABLE, Argument, Constant, Signature, constant_of, value_of
 
 Parsed = tuple[Signature, Options]
 """What is to be compiled, not yet bound to a kernel's arguments."""
@@ -81,21 +82,18 @@ def compile_variants(
 
 def _defaults(kernel: Kernel) -> dict[str, Constant]:
     """The constants of a kernel that a signature may leave out."""
-    defaults = {
-        parameter.name: getattr(parameter.default, "value", parameter.default)  # of a tl.constexpr
-        for parameter in kernel.params
-        if parameter.is_constexpr and parameter.has_default
-    }
-    return {
-        name: value
-        for name, value in defaults.items()
-        if value is None or isinstance(value, (bool, int, float))
-    }
+    defaults = {}
+    for parameter in kernel.params:
+        if parameter.is_constexpr and parameter.has_default:
+            default = getattr(parameter.default, "value", parameter.default)  # of a tl.constexpr
+            with contextlib.suppress(ValueError):
+                defaults[parameter.name] = constant_of(default)
+    return defaults
 
 
 def _refuse_unwritable(kernel: Kernel, written: int, defaults: dict[str, Constant]) -> None:
     """Raise CourseError if a signature of `written` parts leaves out a constant that no signature
-    writes, as a string."""
+    writes, as a tuple."""
     for parameter in kernel.params[written:]:
         if parameter.has_default and parameter.name not in defaults:
             value = getattr(parameter.default, "value", parameter.default)
@@ -116,8 +114,8 @@ def _typed_constants(kernel: Kernel, signatures: list[tuple[Argument, ...]]) -> 
         return ""
     listed = ", ".join(f"{name} ({type})" for name, type in typed.items())
     return (
-        f". The signature gives a type in the place of a tl.constexpr, {listed}: a constant, so "
-        f"give its value; {WRITABLE}"
+        f". The signature gives a type of run time in the place of a tl.constexpr, {listed}: a "
+        "constant, so give its value, or tl.fp16 and the like if that is a type."
     )
 
 
@@ -160,7 +158,7 @@ def _compile(
         return compile_for_types(
             kernel,
             {each.name: passed.get(each.name, "constexpr") for each in arguments},
-            {each.name: each.value for each in arguments if not each.passed},
+            {each.name: value_of(each.value) for each in arguments if not each.passed},
             [each.name for each in arguments if each.passed and each.hint == 16],
             target.triton,
             {**options.told, "debug": bool(getattr(kernel, "debug", False))},

@@ -80,10 +80,10 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     asker: the function that takes the kernel, for the CourseError if it cannot be taken.
     """
     function = function_of(kernel, asker)
-    if is_gluon(kernel) and asker not in ("lower", "diagnose"):
+    if is_gluon(kernel) and asker not in ("lower", "diagnose", "aot.export"):
         raise CourseError(
             f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore, "
-            "diagnose, draw.layout and simulate do."
+            "diagnose, draw.layout, aot.export and simulate do."
         )
     named = getattr(sys.modules.get(function.__module__), function.__name__, None)
     if function.__module__ != "__main__" and plain_function(named) is function:
