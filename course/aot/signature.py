@@ -4,6 +4,7 @@ a kernel's arguments.
 It is the text that Triton's own tool takes (`triton.tools.compile`), and so is the hash in names.
 """
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -192,8 +193,16 @@ def value_of(constant: Constant) -> Any:
     return triton.language.dtype(constant.removeprefix("tl."))
 
 
-def constant_of(value: Any) -> Constant:
-    """The constant that has a value. Raises ValueError if a signature cannot write it."""
+def constants_of(values: Mapping[str, Any]) -> dict[str, Constant]:
+    """Those of a kernel's constants that a signature can write."""
+    written = {}
+    for name, value in values.items():
+        with contextlib.suppress(ValueError):
+            written[name] = _constant_of(value)
+    return written
+
+
+def _constant_of(value: Any) -> Constant:
     if isinstance(value, (str, triton.language.dtype)):
         return _constant(f"tl.{value}" if isinstance(value, triton.language.dtype) else repr(value))
     if value is None or isinstance(value, (bool, int, float)):

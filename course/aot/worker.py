@@ -1,6 +1,5 @@
 """Compiling a kernel for the signatures of an export: what runs in the child."""
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +19,7 @@ from course.type_names import Kernel
 
 from .grid import Grid, check_launchable, parse_grid
 from .options import Options
-from .signature import WRITABLE, Argument, Constant, Signature, constant_of, value_of
+from .signature import WRITABLE, Argument, Constant, Signature, constants_of, value_of
 
 Parsed = tuple[Signature, Options]
 """What is to be compiled, not yet bound to a kernel's arguments."""
@@ -48,17 +47,22 @@ class CompiledVariant:
 
 @runs_in("compile", timeout_s=120, prepare=prepare_compiler)
 def compile_variants(
-    reference: KernelReference, variants: list[Parsed], grid: str, target: str
+    reference: KernelReference,
+    variants: list[Parsed],
+    grid: str,
+    target: str,
+    constants: dict[str, Constant],
 ) -> tuple[str, list[CompiledVariant]]:
     """Bind all variants and their grids to a kernel, then compile them: the kernel's own name, and
     the variants.
 
+    constants: what signatures may leave out at their end, beside what has a default.
     Raises CourseError before anything is compiled if one does not fit the kernel; LowerError, with
     the kernel's line, if the kernel does not compile.
     """
     gpu = target_of(target)
     kernel = jit_function(loaded_at(reference, gpu.triton))
-    name, defaults = kernel.__name__, _defaults(kernel)
+    name, defaults = kernel.__name__, _defaults(kernel) | constants
     bound = []
     for signature, _ in variants:
         _refuse_unwritable(kernel, len(signature.arguments), defaults)
@@ -82,13 +86,13 @@ def compile_variants(
 
 def _defaults(kernel: Kernel) -> dict[str, Constant]:
     """The constants of a kernel that a signature may leave out."""
-    defaults = {}
-    for parameter in kernel.params:
-        if parameter.is_constexpr and parameter.has_default:
-            default = getattr(parameter.default, "value", parameter.default)  # of a tl.constexpr
-            with contextlib.suppress(ValueError):
-                defaults[parameter.name] = constant_of(default)
-    return defaults
+    return constants_of(
+        {
+            parameter.name: getattr(parameter.default, "value", parameter.default)  # tl.constexpr's
+            for parameter in kernel.params
+            if parameter.is_constexpr and parameter.has_default
+        }
+    )
 
 
 def _refuse_unwritable(kernel: Kernel, written: int, defaults: dict[str, Constant]) -> None:

@@ -23,15 +23,10 @@ def with_choices(kernel: KernelInterface, args: Sequence[AnyValue], kwargs: AnyV
     parameters = inspect.signature(inner_kernel(kernel).fn).parameters
     by_place, named = dict(zip(parameters, args, strict=False)), dict(kwargs)
     config = None if "config" in parameters else named.pop("config", None)
-    if config is not None and not configs_of(kernel):
-        raise CourseError(
-            f"{inner_kernel(kernel).fn.__name__} is not under @triton.autotune: it has no "
-            "configurations, so leave config out."
-        )
+    picked = {} if config is None else picked_config(kernel, config).all_kwargs()
     while not inspect.isfunction(kernel):
         if configs := getattr(kernel, "configs", None):
-            if config is not None:
-                named = _picked(configs, config).all_kwargs() | named
+            named = picked | named
             _refuse_open(configs, parameters, by_place | named)
         for name, choose in getattr(kernel, "values", {}).items():
             if name not in by_place | named:
@@ -55,7 +50,14 @@ def config_text(config: triton.Config) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
-def _picked(configs: Sequence[triton.Config], config: Any) -> triton.Config:
+def picked_config(kernel: KernelInterface, config: Any) -> triton.Config:
+    """The configuration that `config` names. Raises CourseError if it names none."""
+    configs = configs_of(kernel)
+    if not configs:
+        raise CourseError(
+            f"{inner_kernel(kernel).fn.__name__} is not under @triton.autotune: it has no "
+            "configurations, so leave config out."
+        )
     if isinstance(config, triton.Config):
         return config
     if type(config) is int and 0 <= config < len(configs):

@@ -557,6 +557,23 @@ def test_a_type_in_the_place_of_a_constant_is_named(home):
     assert "in the place of" not in wrong
 
 
+TUNED = """
+@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}, num_warps=8)], [])
+@triton.jit
+def kernel(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+"""
+
+
+def test_a_configuration_gives_the_constants_at_the_end_and_the_options(home):
+    write_kernel(TUNED)
+    made = aot.export("k.py:kernel", "*fp32", "1", "k", "k", target="sm_90", config=1)
+    assert made.functions[0].constants == {"BLOCK": 128}
+    assert made.functions[0].threads == 8 * 32
+    words = refused("k.py:kernel", "*fp32", "1", "k", "l", config=2)
+    assert words == "config is 2: give the number of a configuration, 0 to 1, or a triton.Config."
+
+
 GLUON = """
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
