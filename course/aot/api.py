@@ -13,8 +13,9 @@ import triton
 from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target
-from course.lowering.kernel_reference import reference_of_text
+from course.lowering.kernel_reference import kernel_named, reference_of_text
 from course.lowering.problems import run_compiler
+from course.triton_internals.choices import picked_config
 from course.type_names import Kernel
 
 from .algorithms import algorithms_of, check_alike
@@ -30,7 +31,7 @@ from .options import Options, Variant, nvidia_target
 from .output_files import INDEX, check_out, hash_in_name, refuse_others_files
 from .result import Exported, Linked
 from .sealing import intact, sealed
-from .signature import parse_signature
+from .signature import Constant, constants_of, parse_signature
 from .worker import CompiledVariant, compile_variants
 
 Headers = Exported | str | Path
@@ -49,6 +50,7 @@ def export(
     force: bool = False,
     maxnreg: int | None = None,
     enable_fp_fusion: bool | None = None,
+    config: int | triton.Config | None = None,
 ) -> Exported:
     """Compile a kernel and write C that loads and launches it. Needs no GPU.
 
@@ -63,6 +65,8 @@ def export(
     force: write over files that are not ours.
     num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them. There is no num_ctas:
         the C launches no clusters.
+    config: the configuration of a kernel under @triton.autotune that gives these options, and the
+        constants at the end that a signature leaves out: its number, or a triton.Config.
 
     Spills, and loads that more promises would make wider, are listed in the result's `warnings`.
 
@@ -74,13 +78,21 @@ def export(
         raise CourseError(
             f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".'
         )
+    constants: dict[str, Constant] = {}
+    if config is not None:
+        kernel = kernel_named(kernel, "aot.export")
+        picked = picked_config(kernel, config)
+        constants = constants_of(picked.kwargs)
+        num_warps, num_stages, maxnreg = picked.num_warps, picked.num_stages, picked.maxnreg
     reference, gpu = reference_of_text(kernel, "aot.export"), nvidia_target(target)
     usual = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
     parsed = [
         (parse_signature(variant.signature), usual.overridden(variant))
         for variant in _listed(variants)
     ]
-    kernel_name, compiled = run_compiler(compile_variants, reference, parsed, grid, gpu.name)
+    kernel_name, compiled = run_compiler(
+        compile_variants, reference, parsed, grid, gpu.name, constants
+    )
     contents: dict[Path, str] = {}
     functions: list[Function] = []
     headers: list[Path] = []

@@ -4,18 +4,23 @@ a kernel's arguments.
 It is the text that Triton's own tool takes (`triton.tools.compile`), and so is the hash in names.
 """
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
+
+import triton
 
 from course.errors import CourseError
 
 from .abi import POINTEES, SCALARS, Scalar, scalar_of
 from .options import Options, counted
 
-Constant = bool | int | float | None
+Constant = bool | int | float | str | None
+"""A constant's value; a string as "'relu'", in quotes, and a type as "tl.fp16"."""
 PYTORCH_NAMES = {
     "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32",
     "float64": "fp64", "double": "fp64", "bool": "i1", "int8": "i8", "int16": "i16",
@@ -23,8 +28,8 @@ PYTORCH_NAMES = {
 }  # fmt: skip
 LITERALS: dict[str, Constant] = {"True": True, "False": False, "None": None}
 WRITABLE = (
-    "a signature writes numbers, True, False and None: for another constant, such as a string or a "
-    "type, export a kernel that calls this one with it."
+    "a constant is a number, True, False, None, a word in quotes or a type as tl.fp16: for any "
+    "other, such as a tuple, export a kernel that calls this one with it."
 )
 
 
@@ -149,7 +154,8 @@ def _unknown(name: str) -> str:
     bare = name.lstrip("*k")
     if bare in PYTORCH_NAMES:
         wanted = name.removesuffix(bare) + PYTORCH_NAMES[bare]
-        return f"has PyTorch's name of a type: write {wanted}."
+        constant = f", or tl.{wanted} if the type itself is a constant" if bare == name else ""
+        return f"has PyTorch's name of a type: write {wanted}{constant}."
     others = ", ".join(pointee for pointee in POINTEES if pointee not in SCALARS)
     types = f"{', '.join(SCALARS)}, and pointers * to these and {others}"
     return f"is neither a type nor a number: the types are {types}; {WRITABLE}"
@@ -159,6 +165,11 @@ def _constant(text: str) -> Constant:
     """The constant that a text writes. Raises ValueError if it writes none."""
     if text in LITERALS:
         return LITERALS[text]
+    if word := WORD.fullmatch(text):
+        return f"'{word[2]}'"
+    of_triton = getattr(triton.language, text.removeprefix("tl."), text.removeprefix("tl."))
+    if text.startswith("tl.") and (name := str(of_triton)) in POINTEES:
+        return f"tl.{name}"
     if not text.isascii():
         raise ValueError("Python would read the digits of any alphabet")
     try:
@@ -168,6 +179,36 @@ def _constant(text: str) -> Constant:
     if not -(2**63) <= value < 2**63:
         raise ValueError("no integer in a kernel is larger")
     return value
+
+
+WORD = re.compile(r"""(['"])([\w.+-]{0,60})\1""", re.ASCII)
+"""A string constant: the C names it in a comment."""
+
+
+def value_of(constant: Constant) -> Any:
+    """What a kernel is given for a constant."""
+    if not isinstance(constant, str):
+        return constant
+    if WORD.fullmatch(constant):
+        return constant[1:-1]
+    return triton.language.dtype(constant.removeprefix("tl."))
+
+
+def constants_of(values: Mapping[str, Any]) -> dict[str, Constant]:
+    """Those of a kernel's constants that a signature can write."""
+    written = {}
+    for name, value in values.items():
+        with contextlib.suppress(ValueError):
+            written[name] = _constant_of(value)
+    return written
+
+
+def _constant_of(value: Any) -> Constant:
+    if isinstance(value, (str, triton.language.dtype)):
+        return _constant(f"tl.{value}" if isinstance(value, triton.language.dtype) else repr(value))
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    raise ValueError("a signature writes no such constant")
 
 
 def _short(text: str) -> str:

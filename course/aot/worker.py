@@ -19,7 +19,7 @@ from course.type_names import Kernel
 
 from .grid import Grid, check_launchable, parse_grid
 from .options import Options
-from .signature import WRITABLE, Argument, Constant, Signature
+from .signature import WRITABLE, Argument, Constant, Signature, constants_of, value_of
 
 Parsed = tuple[Signature, Options]
 """What is to be compiled, not yet bound to a kernel's arguments."""
@@ -47,17 +47,22 @@ class CompiledVariant:
 
 @runs_in("compile", timeout_s=120, prepare=prepare_compiler)
 def compile_variants(
-    reference: KernelReference, variants: list[Parsed], grid: str, target: str
+    reference: KernelReference,
+    variants: list[Parsed],
+    grid: str,
+    target: str,
+    constants: dict[str, Constant],
 ) -> tuple[str, list[CompiledVariant]]:
     """Bind all variants and their grids to a kernel, then compile them: the kernel's own name, and
     the variants.
 
+    constants: what signatures may leave out at their end, beside what has a default.
     Raises CourseError before anything is compiled if one does not fit the kernel; LowerError, with
     the kernel's line, if the kernel does not compile.
     """
     gpu = target_of(target)
     kernel = jit_function(loaded_at(reference, gpu.triton))
-    name, defaults = kernel.__name__, _defaults(kernel)
+    name, defaults = kernel.__name__, _defaults(kernel) | constants
     bound = []
     for signature, _ in variants:
         _refuse_unwritable(kernel, len(signature.arguments), defaults)
@@ -81,21 +86,18 @@ def compile_variants(
 
 def _defaults(kernel: Kernel) -> dict[str, Constant]:
     """The constants of a kernel that a signature may leave out."""
-    defaults = {
-        parameter.name: getattr(parameter.default, "value", parameter.default)  # of a tl.constexpr
-        for parameter in kernel.params
-        if parameter.is_constexpr and parameter.has_default
-    }
-    return {
-        name: value
-        for name, value in defaults.items()
-        if value is None or isinstance(value, (bool, int, float))
-    }
+    return constants_of(
+        {
+            parameter.name: getattr(parameter.default, "value", parameter.default)  # tl.constexpr's
+            for parameter in kernel.params
+            if parameter.is_constexpr and parameter.has_default
+        }
+    )
 
 
 def _refuse_unwritable(kernel: Kernel, written: int, defaults: dict[str, Constant]) -> None:
     """Raise CourseError if a signature of `written` parts leaves out a constant that no signature
-    writes, as a string."""
+    writes, as a tuple."""
     for parameter in kernel.params[written:]:
         if parameter.has_default and parameter.name not in defaults:
             value = getattr(parameter.default, "value", parameter.default)
@@ -116,8 +118,8 @@ def _typed_constants(kernel: Kernel, signatures: list[tuple[Argument, ...]]) -> 
         return ""
     listed = ", ".join(f"{name} ({type})" for name, type in typed.items())
     return (
-        f". The signature gives a type in the place of a tl.constexpr, {listed}: a constant, so "
-        f"give its value; {WRITABLE}"
+        f". The signature gives a type of run time in the place of a tl.constexpr, {listed}: a "
+        "constant, so give its value, or tl.fp16 and the like if that is a type."
     )
 
 
@@ -160,7 +162,7 @@ def _compile(
         return compile_for_types(
             kernel,
             {each.name: passed.get(each.name, "constexpr") for each in arguments},
-            {each.name: each.value for each in arguments if not each.passed},
+            {each.name: value_of(each.value) for each in arguments if not each.passed},
             [each.name for each in arguments if each.passed and each.hint == 16],
             target.triton,
             {**options.told, "debug": bool(getattr(kernel, "debug", False))},

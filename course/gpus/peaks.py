@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course.errors import CourseError
+from course.table import columns
 
 from .limits import KIB, TARGETS
 
@@ -168,10 +169,9 @@ class GpuLimits:
             sold = [(gpu.name, f"{gpu.memory_gb} GB", f"{gpu.memory:.2f} TB/s") for gpu in gpus]
             shared = f"{target.shared_bytes // KIB} KiB"
             bfloat16 = "yes" if target.capability >= 80 else "no"
-            for columns in sold or [(SERIES[target.name], "", "")]:
-                rows.append((target.name, *columns, shared, target.copies, target.dot, bfloat16))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+            for cells in sold or [(SERIES[target.name], "", "")]:
+                rows.append((target.name, *cells, shared, target.copies, target.dot, bfloat16))
+        return columns(rows)
 
     __repr__ = __str__
 

@@ -27,6 +27,7 @@ from typing import Any
 from .descendants import Descendants
 from .ended import How
 from .messages import Answer, Task, call_packed, receive, send
+from .preloaded import Preloaded, imported_since
 from .task_limits import POLL_S, Limits, Stop
 
 MOST_OUTPUT_BYTES = 200_000
@@ -42,19 +43,22 @@ def serve(control: socket.socket, idle_s: float) -> None:
     """Answer tasks until the parent hangs up or `idle_s` seconds pass without one."""
     control.settimeout(idle_s)
     tasks = control.makefile("rb")
+    preloaded = Preloaded()
     while True:
         try:
             task = receive(tasks, Task)
         except TimeoutError:
             return
-        if task is None:
-            return
+        if task is None or preloaded.is_stale(task.environ):
+            return  # the parent starts another worker
         _prepare(task.function)
+        environ = dict(task.environ)
         with _own_folder(task.environ):
-            answer = _run(task, control)
+            answer, imported = _run(task, control)
         if answer is None:
             return
         send(control, answer)
+        preloaded.load(imported, environ, task.path)
 
 
 @contextlib.contextmanager
@@ -88,8 +92,11 @@ def _function(name: str) -> Any:
     return getattr(importlib.import_module(module), qualified)
 
 
-def _run(task: Task, control: socket.socket) -> Answer | None:
-    """Do the task in a fork; None if the parent has hung up meanwhile."""
+def _run(task: Task, control: socket.socket) -> tuple[Answer | None, list[str]]:
+    """Do the task in a fork: its answer, and the modules that it has imported and the worker may.
+
+    The answer is None if the parent has hung up meanwhile.
+    """
     pipes = {name: os.pipe() for name in ("stdout", "stderr", "value")}
     stamp = secrets.token_hex(16).encode()
     descendants = Descendants()
@@ -108,7 +115,7 @@ def _run(task: Task, control: socket.socket) -> Answer | None:
     try:
         stop = _watch(ended, control, readers, streams, Limits(task, descendants, start))
     except HungUpError:
-        return None
+        return None, []
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)  # all at once, since some may be starting others
@@ -125,10 +132,10 @@ def _run(task: Task, control: socket.socket) -> Answer | None:
         os.close(ended)
     code = os.waitstatus_to_exitcode(status)
     # Between two stamps: what else was written to this pipe is not from `_do`.
-    value, end, _ = streams["value"].partition(stamp)[2].partition(stamp)
+    value, end, imported = streams["value"].partition(stamp)[2].partition(stamp)
     whole = bool(end) and code == 0 and stop is None
     how: How = stop.how if stop else "finished" if whole else "crashed" if code < 0 else "failed"
-    return Answer(
+    answer = Answer(
         how=how,
         code=code,
         stdout=streams["stdout"].decode(errors="replace"),
@@ -138,6 +145,7 @@ def _run(task: Task, control: socket.socket) -> Answer | None:
         starved=stop.starved if stop else False,
         outcome=bytes(value) if whole else b"",
     )
+    return answer, imported.decode(errors="replace").split() if whole else []
 
 
 class HungUpError(Exception):
@@ -176,7 +184,8 @@ def _take(read_end: int, into: bytearray, name: str) -> bool:
 
 
 def _do(task: Task, pipes: dict[str, int], stamp: bytes) -> None:
-    """In the fork: call the function, write what comes of it between two stamps, and exit."""
+    """In the fork: call the function, write what comes of it between two stamps and what it has
+    imported behind them, and exit."""
     code, own = 1, os.getpid()
     try:
         os.setsid()
@@ -189,6 +198,7 @@ def _do(task: Task, pipes: dict[str, int], stamp: bytes) -> None:
         tempfile.tempdir = None  # TMPDIR may be another one now
         os.chdir(task.folder)
         sys.path[:] = task.path
+        before = [*sys.modules]
         function = _function(task.function)
         outcome = call_packed(getattr(function, "here", function), task.arguments)
         if len(outcome) > MOST_VALUE_BYTES:
@@ -197,6 +207,7 @@ def _do(task: Task, pipes: dict[str, int], stamp: bytes) -> None:
         if os.getpid() == own:  # forks of the task may return as well
             with os.fdopen(pipes["value"], "wb") as stream:
                 stream.write(stamp + outcome + stamp)
+                stream.write(" ".join(imported_since(before)).encode())
         code = 0
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)

@@ -6,6 +6,7 @@ a plain function) is named in an error.
 """
 
 import ast
+import builtins
 import dis
 import inspect
 import linecache
@@ -21,7 +22,7 @@ import triton
 
 import course
 from course.errors import CourseError
-from course.triton_internals.jit_functions import evaluated_function, plain_function
+from course.triton_internals.jit_functions import evaluated_function, jit_decorator, plain_function
 from course.type_names import AnyValue, AnyValues, Function, kind_of
 
 
@@ -36,6 +37,19 @@ class Definition:
     """Its file's path; for a notebook's cell a name that stays the same from session to session."""
     line: int
     """The line of `file` that the text begins in, from 1."""
+    decorator: str = ""
+    """An expression that stands for the decorators in the text, whose names need not go along; if
+    empty, they are the text's own."""
+
+    @property
+    def alone(self) -> str:
+        """The text for a file of its own, with its decorators."""
+        parsed, lines = _parsed(self.text), self.text.split("\n")
+        if self.decorator:
+            lines[: parsed.lineno - 1] = [f"@{self.decorator}"]
+        if self.name != parsed.name:
+            lines.append(f"{self.name} = {parsed.name}")
+        return "\n".join(lines)
 
     @property
     def place(self) -> str:
@@ -81,11 +95,17 @@ def _suit_the_interpreter(names: AnyValues) -> None:
 def _define(definition: Definition, names: AnyValues) -> None:
     """Define a function among a module's names, under the name by which it is used."""
     _keep_lines(definition)
-    text = "\n" * (definition.line - 1) + definition.text + "\n"
-    own_name = _parsed(definition.text).name
+    parsed = _parsed(definition.text)
+    own_name = parsed.name
+    if definition.decorator:
+        decorator = ast.parse(definition.decorator, mode="eval").body
+        for node in ast.walk(decorator):  # the function begins where its first decorator stood
+            ast.copy_location(node, (*parsed.decorator_list, parsed)[0])
+        parsed.decorator_list = [decorator]
+    ast.increment_lineno(parsed, definition.line - 1)
     # Two functions may have been defined under one name, one after the other.
     earlier = names.get(own_name)
-    exec(compile(text, definition.file, "exec"), names)
+    exec(compile(ast.Module([parsed], []), definition.file, "exec"), names)
     function = names[own_name]
     names[definition.name] = function.__func__ if isinstance(function, staticmethod) else function
     if earlier is not None and own_name != definition.name:
@@ -190,21 +210,22 @@ def _collect_function(name: str, value: AnyValue, function: Function, into: _Col
     is_kernel = plain_function(value) is not None
     closure = _closure(function, is_kernel)
     into.definitions[name] = None  # holds its place against a cycle
-    definition = _definition(name, function)
+    definition = _definition(name, value, function)
     parsed = _parsed(definition.text)
-    if is_kernel and not parsed.decorator_list:
-        raise CourseError(
-            f"{name} was made by a call: "
-            f"write @triton.jit in the line above `def {parsed.name}` instead."
-        )
     if parsed.name != function.__name__:
         raise CourseError(
             f"{function.__name__} is no longer what its file has there: "
             "start a new session, which reads it again."
         )
     in_body = _globals_in_code(function.__code__) | set(function.__code__.co_freevars)
+    in_head = _names_in_head(parsed, decorators=not definition.decorator)
     outside = function.__globals__ | closure
-    for used in sorted((in_body | _names_in_head(parsed)) & set(outside)):
+    if unknown := sorted(in_head - set(outside) - set(vars(builtins))):
+        raise CourseError(
+            f"The line of `def {parsed.name}`, or a decorator above it, uses {unknown[0]} from the "
+            f"function around it, which cannot go along into another process: define it outside."
+        )
+    for used in sorted((in_body | in_head) & set(outside)):
         advice = f"write it out in the lines above {parsed.name}"
         if used in in_body:
             advice = "make it inside the function that uses it"
@@ -266,12 +287,12 @@ def _globals_in_code(code: CodeType) -> set[str]:
     return {read.argval for read in reads}.union(*map(_globals_in_code, inner))
 
 
-def _names_in_head(definition: ast.FunctionDef) -> set[str]:
-    """Names in decorators, annotations and defaults, which are evaluated outside the function's
-    code."""
+def _names_in_head(definition: ast.FunctionDef, decorators: bool) -> set[str]:
+    """Names in annotations, defaults and perhaps decorators, which are evaluated outside the
+    function's code."""
     parameters = definition.args
     heads = [
-        *definition.decorator_list,
+        *(definition.decorator_list if decorators else ()),
         *parameters.defaults,
         *parameters.kw_defaults,
         *(node.annotation for node in ast.walk(parameters) if isinstance(node, ast.arg)),
@@ -310,7 +331,7 @@ def _closure(function: Function, is_kernel: bool) -> dict[str, Any]:
     return outer
 
 
-def _definition(name: str, function: Function) -> Definition:
+def _definition(name: str, value: AnyValue, function: Function) -> Definition:
     if function.__name__ == "<lambda>":
         raise CourseError(f"{name} is a lambda: give it a name with `def`.")
     try:
@@ -321,7 +342,7 @@ def _definition(name: str, function: Function) -> Definition:
             "define it in a cell or a file."
         ) from error
     text = textwrap.dedent("".join(lines)).rstrip()
-    return Definition(name, text, _stable_file(name, function), first)
+    return Definition(name, text, _stable_file(name, function), first, jit_decorator(value))
 
 
 def _stable_file(name: str, function: Function) -> str:

@@ -4,11 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from course.gpus.limits import target_of
-from course.triton_internals.jit_functions import chosen_by_heuristics
+from course.triton_internals.choices import with_choices
 from course.type_names import AnyValue, Kernel
 
-from .kernel_reference import InFile, reference_of
+from .kernel_reference import InFile, kernel_named, reference_of
 from .problems import LowerError, run_compiler
+from .recorded_grid import without_grid
 from .request import Request
 from .result import Lowered
 from .worker import compile_kernel
@@ -21,21 +22,23 @@ def lower(
 ) -> Lowered:
     """Compile `kernel` for `target`, specialised as for a launch with these arguments.
 
+    kernel: a function under `@triton.jit`, or "file.py:name"; the file is executed.
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors,
         constants, options of the compiler such as num_warps and num_stages. In place of a tensor or
         number a text may describe it: "*fp16" is a pointer to float16, "*fp16:16" one that is
         divisible by 16, "*fp16:16 large" one into a storage of more than 2 GB; "i32", "i64",
         "fp16", "fp32", "i32:16" and "i32:1" are numbers. What `@triton.heuristics` chooses is
-        chosen; what `@triton.autotune` would choose must be given.
+        chosen. `config` is the number of a configuration of `@triton.autotune`, or a triton.Config.
     target: "sm_75" to "sm_120", "gfx942", "gfx1100" and others, or a GPU by its name, as "H200"; by
         default this machine's GPU, and sm_90 if it has none.
 
     Raises LowerError, with the kernel's line, if it does not compile; CourseError for what is no
     kernel or no target.
     """
+    kernel = kernel_named(kernel, "lower")
     reference = reference_of(kernel, "lower")
-    kwargs = kwargs | chosen_by_heuristics(kernel, args, kwargs)
-    return lower_again(Request.of(reference, args, kwargs), target)
+    args, kwargs = without_grid(args, kwargs)
+    return lower_again(Request.of(reference, args, with_choices(kernel, args, kwargs)), target)
 
 
 def lower_file(

@@ -170,6 +170,37 @@ def describe(value: AnyValue, kept: list[torch.Tensor] | None = None) -> Describ
     return Constant(text)
 
 
+def python_of(argument: Described) -> str:
+    """The Python of an argument, in a file that has Triton and the kept tensors as `tensor`.
+
+    Raises CourseError for a jitted function.
+    """
+    match argument:
+        case Text(text):
+            return repr(text)
+        case KeptTensor(place):
+            return f"tensor[{place}]"
+        case Reinterpreted(tensor, dtype):
+            of_triton = f"triton.language.dtype({dtype!r})"
+            return f"triton.reinterpret({python_of(tensor)}, {of_triton})"
+        case Descriptor(base, shape, strides, block, layout):
+            parts = ", ".join([python_of(base), str(shape), str(strides), str(block)])
+            if not layout:
+                home = "triton.tools.tensor_descriptor"
+                return f"__import__({home!r}, fromlist=['']).TensorDescriptor({parts})"
+            home = "triton.experimental.gluon"
+            given = f"__import__('{home}.language', fromlist=['']).{layout}"
+            of_gluon = f"__import__('{home}.nvidia.hopper', fromlist=['']).TensorDescriptor"
+            return f"{of_gluon}({parts}, {given})"
+        case Items(items, _, named, fields):
+            texts = "".join(f"{python_of(item)}, " for item in items)
+            made = f"__import__('collections').namedtuple({named!r}, {fields})" if named else ""
+            return f"{made}({texts})"
+        case Constant(python):
+            return python
+    raise CourseError("A function among the arguments of a launch has no place in its file.")
+
+
 def _tensor(tensor: torch.Tensor, kept: list[torch.Tensor] | None) -> Described:
     """Raises CourseError for a sparse or nested tensor, and for a type that Triton lacks."""
     if tensor.is_nested or tensor.layout is not torch.strided:

@@ -8,8 +8,8 @@ import triton
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from course.errors import CourseError
+from course.triton_internals.choices import with_choices
 from course.triton_internals.compiler import FixedTypes
-from course.triton_internals.jit_functions import chosen_by_heuristics
 from course.type_names import AnyValue, AnyValues
 
 from .arguments import Constant, Described, Items, Text, describe
@@ -55,7 +55,7 @@ def bind(
 def _described(
     decorated: KernelInterface, kernel: JITFunction, request: Request, names: list[str]
 ) -> dict[str, Described]:
-    """The arguments by name, with those that `@triton.heuristics` chooses."""
+    """The arguments by name, with those that decorators choose."""
     if len(request.args) > len(names):
         raise TypeError(f"it takes {len(names)} arguments and was given {len(request.args)}")
     for name in request.kwargs:
@@ -69,8 +69,8 @@ def _described(
     constants = _constants(kernel, described)
     described = {name: _parsed(each, name in constants) for name, each in described.items()}
     values = {name: argument.make(True) for name, argument in described.items()}
-    choices = chosen_by_heuristics(decorated, [], values)
-    return described | {name: describe(value) for name, value in choices.items()}
+    chosen = with_choices(decorated, [], values)
+    return {name: described.get(name, describe(value)) for name, value in chosen.items()}
 
 
 def _constants(kernel: JITFunction, described: dict[str, Described]) -> set[str]:

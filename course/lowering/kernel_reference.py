@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -14,10 +15,11 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import KernelInterface
 
 from course.errors import CourseError
-from course.isolate.function_source import Definition, Source, importable, source_of
-from course.triton_internals.driver import driver_of
-from course.triton_internals.jit_functions import is_gluon, plain_function
+from course.isolate.function_source import Definition, Source, source_of
+from course.triton_internals.jit_functions import inner_kernel, is_gluon, plain_function
 from course.type_names import Function, Kernel, kind_of
+
+from .gpu_stand_in import gpu_stand_in
 
 SM_90 = GPUTarget("cuda", 90, 32)
 
@@ -78,14 +80,15 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     asker: the function that takes the kernel, for the CourseError if it cannot be taken.
     """
     function = function_of(kernel, asker)
-    if is_gluon(kernel) and asker not in ("lower", "diagnose"):
+    if is_gluon(kernel) and asker not in ("lower", "diagnose", "aot.export"):
         raise CourseError(
             f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore, "
-            "diagnose, draw.layout and simulate do."
+            "diagnose, draw.layout, aot.export and simulate do."
         )
-    if importable(kernel):
+    named = getattr(sys.modules.get(function.__module__), function.__name__, None)
+    if function.__module__ != "__main__" and plain_function(named) is function:
         return InModule(function.__module__, function.__name__)
-    return AsText(source_of(kernel))
+    return AsText(source_of(inner_kernel(kernel)))  # the session has chosen what tuners choose
 
 
 def reference_of_text(kernel: Kernel, asker: str) -> KernelReference:
@@ -98,19 +101,25 @@ def reference_of_text(kernel: Kernel, asker: str) -> KernelReference:
     return InFile.of(file, name)
 
 
+def kernel_named(kernel: Kernel, asker: str) -> Kernel:
+    """A kernel; of a text, "file.py:name", the kernel of that name, for which the file is
+    executed here."""
+    return loaded_at(reference_of_text(kernel, asker)) if isinstance(kernel, str) else kernel
+
+
 def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> KernelInterface:
     """The kernel. Raises CourseError if its file has none of that name, and what loading it raises.
 
-    target: what its module is told if it asks Triton's driver for the GPU while it is loaded, and
+    target: what its module is told if it asks Triton or PyTorch for the GPU while it is loaded, and
         there is none.
     """
     try:
         return reference.load()
-    except RuntimeError as error:
-        if "active drivers" not in str(error):
+    except (RuntimeError, AssertionError) as error:
+        if not re.search(r"active drivers|active GPU|NVIDIA|CUDA|HIP", str(error)):
             raise
-    # Not told from the first: some modules then go on to ask PyTorch, which knows of no GPU.
-    with driver_of(target, runs_trials=False):
+    # Not told from the first: a module may do without a GPU, and go further with one.
+    with gpu_stand_in(target):
         return reference.load()
 
 

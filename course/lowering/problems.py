@@ -51,6 +51,8 @@ def compile_error(error: CompileError, listing: Sequence[Definition], more: str 
     more: what follows the reason in its sentence, with its punctuation.
     """
     place = error.within(listing) or place_in(listing, ptx_frames(error.reason))
+    if place is None and _ASSEMBLER.search(error.reason):
+        place = _inline_assembly(listing)
     function, line, text = place or (None, 0, "")
     subject = function.name if function else "It"
     sentence = f"{subject} does not compile: {first_sentence(error.reason)}"
@@ -60,6 +62,15 @@ def compile_error(error: CompileError, listing: Sequence[Definition], more: str 
         where = "its cell" if function.file.startswith("<cell") else function.file
         sentence += f"\nLine {line} of {where}:  {text}"
     return LowerError(sentence, str(error.__cause__ or error))
+
+
+def _inline_assembly(listing: Sequence[Definition]) -> tuple[Definition, int, str] | None:
+    """The first line that has inline assembly, as `place_in` gives it."""
+    for function in listing:
+        for number, line in enumerate(function.text.split("\n"), start=function.line):
+            if "inline_asm_elementwise(" in line:
+                return function, number, line.strip()
+    return None
 
 
 def disk_error(error: OSError) -> LowerError:
@@ -130,7 +141,8 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
         sentence += ", more than it may take on this machine now"
     if ended.stopped:
         raise LowerError(f"{sentence}.", output, ended.how)
-    errors = (line for line in output.splitlines() if "error:" in line or "Assertion" in line)
+    lines = output.splitlines()
+    errors = (line for line in lines if re.search("error:|Assertion|LLVM ERROR", line))
     hint = next(errors, "").strip()[:300]
     said = f" It said: {hint}" if hint else ""
     raise LowerError(f"{sentence}.{said}", output, ended.how)
@@ -141,7 +153,10 @@ def _reference(first: object) -> object:
     return first.kernel if isinstance(first, Request) else first
 
 
-_VAGUE = re.compile(f"PassManager::run failed|error encountered during parsing|{NO_REASON}")
+_ASSEMBLER = re.compile(r"AMD LLVM \S+: AMD assembler rejected generated AMDGCN")
+_VAGUE = re.compile(
+    f"PassManager::run failed|error encountered during parsing|{NO_REASON}|{_ASSEMBLER.pattern}"
+)
 
 
 def clearer(sentence: str, details: str, definitions: Sequence[Definition] = ()) -> str:
@@ -224,6 +239,13 @@ def printed_error(printed: str) -> PrintedError | None:
     if error is None:
         return None
     cause, kind = error[3], first_words(error[3])
+    if error[1] == "triton-amdgpu-assembler":
+        instruction = printed[error.end() :].strip().partition("\n")[0]
+        return PrintedError(
+            f"AMD's assembler refuses `{instruction}` ({cause}): inline assembly must be in its "
+            "own language, and PTX is NVIDIA's",
+            kind,
+        )
     for words, meaning in _MEANINGS:
         if match := re.match(words, cause):
             cause = match.expand(meaning)

@@ -72,11 +72,8 @@ def compile_kernel(request: Request, target: str) -> Compiled:
     except (TypeError, KeyError) as error:
         name = kernel.__name__
         words = str(error.args[0] if error.args else error).replace("dynamic_func()", name)
-        chosen = " What @triton.autotune or @triton.heuristics would choose must be given by name."
         raise LowerError(
-            f"The arguments do not fit the kernel {name}: {words}."
-            + ("" if decorated is kernel else chosen),
-            kind="arguments",
+            f"The arguments do not fit the kernel {name}: {words}.", kind="arguments"
         ) from error
     except OSError as error:
         raise disk_error(error) from error

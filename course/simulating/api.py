@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from triton.runtime.jit import JITFunction
 
 from course.errors import CourseError
+from course.lowering.recorded_grid import with_recorded
 from course.type_names import Kernel
 
 from .constants import unwrapped
@@ -34,7 +35,7 @@ def simulate(
     programs that write different values to one place are found. A program is stopped after so many
     steps, not seconds.
 
-    grid, args, kwargs: as for a launch, of one axis. orders: who goes next; the kernel is run once
+    grid, args, kwargs: as for a launch. orders: who goes next; the kernel is run once
     in each of them.
     Raises DeadlockError where nobody can go on, HazardError where memory is used too early or too
     late, UnsupportedError for what the simulation does not know, and SimulationError, which all of
@@ -42,10 +43,14 @@ def simulate(
     """
     if not isinstance(kernel, JITFunction) or not kernel.is_gluon():
         raise CourseError("simulate takes a kernel of Gluon: a function under @gluon.jit.")
+    grid, kwargs = with_recorded(grid, kwargs)
+    num_warps = kwargs.pop("num_warps", num_warps)
     axes = grid if isinstance(grid, tuple) else (grid,)
-    if len(axes) != 1 or not isinstance(axes[0], int) or axes[0] < 0:
-        raise CourseError(f"simulate takes a grid of one axis, as (4,), and not {grid!r}.")
-    (programs,) = axes
+    if not 1 <= len(axes) <= 3 or not all(isinstance(n, int) and n >= 0 for n in axes):
+        raise CourseError(f"simulate takes a grid of one to three axes, as (4,), and not {grid!r}.")
+    x, y, z = (*axes, 1, 1)[:3]
+    # As a GPU numbers them: along x first.
+    places = [(i, j, k) for k in range(z) for j in range(y) for i in range(x)]
     if not orders or not {*orders} <= {*ORDERS}:
         raise CourseError(f"simulate takes some of the orders {ORDERS}, and not {orders!r}.")
     bound = _bound(kernel, args, kwargs, num_warps)
@@ -57,9 +62,9 @@ def simulate(
             name: unwrapped(value) if name in constants else storages.argument(name, value)
             for name, value in bound.arguments.items()
         }
-        for program in range(programs):
-            with storages.program(program):
-                Machine(program, programs, num_warps, order).run(kernel, arguments)
+        for number, place in enumerate(places):
+            with storages.program(number):
+                Machine(place, (x, y, z), num_warps, order).run(kernel, arguments)
         if not storages.equal(results[0]):
             raise HazardError(
                 f"What {kernel.__name__} writes depends on which partition goes first."

@@ -24,6 +24,8 @@ class Barrier:
     """Arrivals that end a phase; 0 before it is initialized."""
     missing: int = 0
     bytes_missing: int = 0
+    before: str = "before mbarrier.init"
+    """Why it cannot be used, while `count` is 0."""
     ended: int = 0
     """Phases that have ended."""
     copies: list[Effect] = field(default_factory=list)
@@ -37,6 +39,10 @@ class Barrier:
         """Begin in the first phase, which is number 0."""
         self.count = self.missing = count
         self.bytes_missing = self.ended = 0
+
+    def invalidate(self) -> None:
+        """Give its memory back."""
+        self.count, self.before = 0, "after mbarrier.invalidate, without another mbarrier.init"
 
     def arrive(self, count: int, announced: int = 0) -> None:
         self._initialized("arrive at")
@@ -91,7 +97,7 @@ class Barrier:
 
     def _initialized(self, act: str) -> None:
         if not self.count:
-            raise HazardError(f"The kernel must not {act} {self.name} before mbarrier.init.")
+            raise HazardError(f"The kernel must not {act} {self.name} {self.before}.")
 
 
 @dataclass
@@ -100,18 +106,28 @@ class Barriers(OnlyKnown):
 
     barriers: list[Barrier]
     name: str
+    missing: str = ""
+    """Why there is no such barrier, where the index was out of range."""
+
+    @classmethod
+    def named(cls, name: str, count: int) -> "Barriers":
+        """So many new barriers, not initialized."""
+        names = [name] if count == 1 else [f"{name}[{i}]" for i in range(count)]
+        return cls([Barrier(each) for each in names], name)
 
     def index(self, number: SupportsIndex) -> "Barriers":
+        """One of them. A number out of range does harm where it is used, and not before."""
         place = int(number)
-        if not 0 <= place < len(self.barriers):
-            raise HazardError(
-                f"{self.name} has {len(self.barriers)} barriers, and no number {place}."
-            )
-        return Barriers([self.barriers[place]], f"{self.name}[{place}]")
+        name, count = f"{self.name}[{place}]", len(self.barriers)
+        if not 0 <= place < count:
+            return Barriers([], name, f"{self.name} has {count} barriers, and no number {place}.")
+        return Barriers([self.barriers[place]], name)
 
     @property
     def one(self) -> Barrier:
         """The barrier that is meant."""
+        if self.missing:
+            raise HazardError(self.missing)
         if len(self.barriers) != 1:
             raise HazardError(f"{self.name} are several barriers: take one by .index(…).")
         return self.barriers[0]

@@ -117,7 +117,7 @@ class AsyncCopyNames:
     ) -> None:
         memory = self._program.memory
         places, wanted = pointer.places(mask)
-        what = "nobody has waited with async_copy.wait_group"
+        what = "no async_copy.commit_group stands behind it, so no async_copy.wait_group waits"
         pending = memory.begin("copied into", smem, what, by_threads=True)
 
         def land() -> None:
@@ -125,11 +125,13 @@ class AsyncCopyNames:
             memory.noted("written by store", smem.array)  # cp.async writes as threads do
             memory.end(pending)
 
-        self._program.under_way.group.append(land)
+        self._program.under_way.group.append((pending, land))
 
     def commit_group(self) -> None:
         under_way = self._program.under_way
-        under_way.groups.append(under_way.group)
+        for pending, _ in under_way.group:
+            pending.what = "nobody has waited with async_copy.wait_group"
+        under_way.groups.append([land for _, land in under_way.group])
         under_way.group = []
 
     def wait_group(self, num_outstanding: SupportsIndex = 0) -> None:

@@ -8,7 +8,9 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper.mbarrier import MBarrierLayout
 
+from .barriers import Barriers
 from .constants import Constant, Layout, SharedLayout, unwrapped
 from .kernel_values import KernelFunction, Value
 from .layouts import check_warps, common_layout, sliced_layout
@@ -77,10 +79,10 @@ class GlNames:
         self._program = program
 
     def program_id(self, axis: int = 0) -> Block:
-        return Block(self._program.number if axis == 0 else 0, gl.int32)
+        return Block(self._program.place[unwrapped(axis)], gl.int32)
 
     def num_programs(self, axis: int = 0) -> Block:
-        return Block(self._program.programs if axis == 0 else 1, gl.int32)
+        return Block(self._program.grid[unwrapped(axis)], gl.int32)
 
     def num_warps(self) -> int:
         return self._program.turns.current.num_warps
@@ -129,9 +131,9 @@ class GlNames:
         self._program.turns.step()
         layout = common_layout(pointer.layout, layout_of(mask), layout_of(other))
         places, wanted = pointer.places(mask)
-        filled = undefined(pointer.dtype) if other is None else plain(other)
+        filled = undefined(pointer.element) if other is None else plain(other)
         array = np.where(wanted, pointer.storage[np.where(wanted, places, 0)], filled)
-        return Block(rounded(array, pointer.dtype), pointer.dtype, layout)
+        return Block(rounded(array, pointer.element), pointer.element, layout)
 
     def store(
         self, pointer: Pointer, value: Operand, mask: Operand | None = None, **_: Constant
@@ -139,7 +141,7 @@ class GlNames:
         self._program.turns.step()
         common_layout(pointer.layout, layout_of(mask), layout_of(value))
         places, wanted = pointer.places(mask)
-        array = np.broadcast_to(rounded(plain(value), pointer.dtype), places.shape)
+        array = np.broadcast_to(rounded(plain(value), pointer.element), places.shape)
         _refuse_race(pointer, places[wanted], array[wanted])
         pointer.storage[places[wanted]] = array[wanted]
 
@@ -152,8 +154,10 @@ class GlNames:
 
     def allocate_shared_memory(
         self, element_ty: gl.dtype, shape: Shape, layout: SharedLayout, value: Block | None = None
-    ) -> Buffer:
+    ) -> Buffer | Barriers:
         program = self._program
+        if isinstance(layout, MBarrierLayout):
+            return Barriers.named(program.assigned_name("a barrier"), int(shape[0]))
         array = np.full([*map(operator.index, shape)], np.nan if element_ty.is_floating() else 0)
         array = array.astype(NUMPY[element_ty])
         name = program.assigned_name("shared memory")

@@ -13,15 +13,15 @@ from .kernel_values import Aggregate, Value
 from .names import replacements
 from .partitions import Order, Turns
 from .problems import SimulationError, UnsupportedError
-from .program import Program
+from .program import Axes, Program
 from .values import Block
 
 
 class Machine:
     """One program of a kernel: its functions, run as Python."""
 
-    def __init__(self, program: int, programs: int, num_warps: int, order: Order) -> None:
-        self._program = Program(program, programs, num_warps, Turns(order))
+    def __init__(self, place: Axes, grid: Axes, num_warps: int, order: Order) -> None:
+        self._program = Program(place, grid, num_warps, Turns(order))
         self._replacements = replacements(self._program)
         self._modules: dict[int, dict[str, object]] = {}
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import SupportsIndex
 
+from triton.experimental.gluon.language.nvidia.hopper.mbarrier import MBarrierLayout
+
 from .barriers import Barrier, Barriers
 from .constants import unwrapped
 from .memory import Buffer
@@ -14,20 +16,20 @@ from .values import Operand, plain
 class MbarrierNames:
     """Functions of `mbarrier`."""
 
+    MBarrierLayout = MBarrierLayout
+
     def __init__(self, program: Program) -> None:
         self._program = program
 
     def allocate_mbarrier(self, batch: int | None = None, two_ctas: bool = False) -> Barriers:
         name = self._program.assigned_name("a barrier")
-        count = unwrapped(batch)
-        names = [name] if count is None else [f"{name}[{i}]" for i in range(count or 1)]
-        return Barriers([Barrier(each) for each in names], name)
+        return Barriers.named(name, int(unwrapped(batch) or 1))
 
     def init(self, mbarrier: Barriers, count: SupportsIndex) -> None:
         mbarrier.one.init(int(count))
 
     def invalidate(self, mbarrier: Barriers) -> None:
-        mbarrier.one.count = 0
+        mbarrier.one.invalidate()
 
     def expect(
         self, mbarrier: Barriers, bytes_per_cta: SupportsIndex, pred: Operand = True

@@ -74,7 +74,10 @@ class Memory:
         self.pending.remove(pending)
 
     def refuse(self, buffer: "Buffer", uses: tuple[Use, ...], act: str, fault: Fault) -> None:
-        """Raise HazardError if one of these uses of the same memory has not ended."""
+        """Raise HazardError if one of these uses of the same memory has not ended, or if there is
+        no such memory."""
+        if buffer.missing:
+            raise HazardError(buffer.missing)
         for other in self.pending:
             if other.use in uses and np.shares_memory(other.view, buffer.array):
                 raise HazardError(
@@ -93,16 +96,24 @@ class Buffer(OnlyKnown):
     name: str
     written: np.ndarray
     """Of the shape of `array`: what holds a value."""
+    missing: str = ""
+    """Why there is no such buffer, where an index was out of range: what uses it is refused."""
 
     @property
     def shape(self) -> list[int]:
         return list(self.array.shape)
 
+    @property
+    def type(self) -> gl.shared_memory_descriptor_type:
+        return gl.shared_memory_descriptor_type(self.dtype, self.shape, self.layout, self.shape)
+
     def index(self, number: SupportsIndex) -> "Buffer":
-        place = int(number)
-        if not 0 <= place < len(self.array):
-            raise HazardError(f"{self.name} has {len(self.array)} buffers, and no number {place}.")
-        return self._view(lambda array: array[place], f"{self.name}[{place}]")
+        place, count = int(number), len(self.array)
+        inside = 0 <= place < count
+        view = self._view(lambda array: array[place if inside else 0], f"{self.name}[{place}]")
+        if not inside:
+            view.missing = f"{self.name} has {count} buffers, and no number {place}."
+        return view
 
     def slice(self, start: int, length: int, dim: int = 0) -> "Buffer":
         keys = [slice(None)] * self.array.ndim
@@ -142,4 +153,5 @@ class Buffer(OnlyKnown):
 
     def _view(self, part: Callable[[np.ndarray], np.ndarray], name: str = "") -> "Buffer":
         array, written = part(self.array), part(self.written)
-        return Buffer(self.memory, array, self.dtype, self.layout, name or self.name, written)
+        name = name or self.name
+        return Buffer(self.memory, array, self.dtype, self.layout, name, written, self.missing)

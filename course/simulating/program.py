@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from .kernel_values import Value
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
+Axes = tuple[int, int, int]
+"""A program's place in its grid, or the grid, along each axis."""
 HERE = str(Path(__file__).parent) + os.sep
 
 
 class Program:
     """What the functions of Gluon ask of the program that calls them."""
 
-    def __init__(self, number: int, programs: int, num_warps: int, turns: Turns) -> None:
-        self.number, self.programs, self.num_warps = number, programs, num_warps
+    def __init__(self, place: Axes, grid: Axes, num_warps: int, turns: Turns) -> None:
+        self.place, self.grid, self.num_warps = place, grid, num_warps
         self.turns = turns
         self.memory = Memory(turns)
         self.stores: list[Store] = []

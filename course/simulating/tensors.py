@@ -4,11 +4,13 @@ import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
 from triton.experimental.gluon import language as gl
+from triton.language.core import block_type
 
 from course.errors import CourseError
 
@@ -146,6 +148,14 @@ class Descriptor(OnlyKnown):
     layout: SharedLayout
     padding: float = 0
     """What elements outside the tensor become: 0 or NaN."""
+
+    @property
+    def block_type(self) -> block_type:
+        return block_type(self.dtype, self.block_shape)
+
+    @property
+    def type(self) -> SimpleNamespace:
+        return SimpleNamespace(block_type=self.block_type, layout=self.layout)
 
     @property
     def nbytes_per_cta(self) -> int:

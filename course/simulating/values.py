@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from triton.experimental.gluon import language as gl
+from triton.language.core import pointer_type
 
 from .constants import Layout, unwrapped
 from .layouts import common_layout, expanded_layout
@@ -113,7 +114,7 @@ class Pointer(OnlyKnown):
 
     storage: np.ndarray
     """The tensor's elements, in the order of memory."""
-    dtype: gl.dtype
+    element: gl.dtype
     name: str
     first: int
     """The place of the tensor's first element in `storage`."""
@@ -122,6 +123,11 @@ class Pointer(OnlyKnown):
     offsets: Numbers = 0
     """Places after the first element."""
     layout: Layout | None = None
+
+    @property
+    def dtype(self) -> gl.dtype:
+        """The type of the addresses, whose `element_ty` is the tensor's."""
+        return pointer_type(self.element)
 
     def moved(self, by: Operand) -> "Pointer":
         layout = common_layout(self.layout, layout_of(by))

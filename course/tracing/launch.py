@@ -5,28 +5,27 @@ import inspect
 import operator
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 import triton
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course import MODE
 from course.errors import CourseError
 from course.gpus.limits import MOST_GRID
 from course.gpus.peaks import Gpu
 from course.isolate import Ended
-from course.lowering.arguments import Described, describe, is_gluon_descriptor
-from course.lowering.kernel_reference import KernelReference, reference_of
+from course.lowering.arguments import Described, describe
+from course.lowering.kernel_reference import KernelReference, kernel_named, reference_of
+from course.lowering.recorded_grid import with_recorded
+from course.triton_internals.choices import with_choices
 from course.triton_internals.interpreter import Grid
-from course.triton_internals.jit_functions import (
-    chosen_by_heuristics,
-    compiler_options,
-    plain_function,
-)
+from course.triton_internals.jit_functions import compiler_options, inner_kernel, plain_function
 from course.type_names import AnyValue, AnyValues, Kernel
+
+from .copies import Copies
 
 TRACE_S = 60
 """Seconds of computing after which a trace ends with what it has. What it takes is limited by its
@@ -79,13 +78,16 @@ def requested(
 ) -> LaunchRequest:
     """Check a launch. grid: as a launch takes it, or a number for one axis.
 
-    caller: the function that was called, for messages. Raises CourseError for what is no kernel or
-    no grid, and for what the interpreter cannot run.
+    kernel: or a text, "file.py:name". caller: the function that was called, for messages.
+    Raises CourseError for what is no kernel or no grid, and for what the interpreter cannot run.
     """
+    kernel = kernel_named(kernel, caller)
     reference = reference_of(kernel, caller)
     function = plain_function(kernel)
     assert function is not None
     signature = inspect.signature(function)
+    grid, kwargs = with_recorded(grid, kwargs)
+    kwargs = with_choices(kernel, args, kwargs)
     known = {*signature.parameters, *compiler_options()}
     if unknown := [name for name in kwargs if name not in known]:
         raise CourseError(
@@ -93,14 +95,11 @@ def requested(
             "compiler."
         )
     try:
-        kwargs = kwargs | chosen_by_heuristics(kernel, args, kwargs)
         named = {name: kwargs[name] for name in kwargs if name in signature.parameters}
         bound = signature.bind(*args, **named)
     except TypeError as error:
-        tuned = " What @triton.autotune would choose must be given by name."
-        more = tuned if hasattr(kernel, "configs") else ""
         raise CourseError(
-            f"The arguments do not fit the kernel {function.__name__}: {error}.{more}"
+            f"The arguments do not fit the kernel {function.__name__}: {error}."
         ) from None
     bound.apply_defaults()
     for name, value in bound.arguments.items():
@@ -198,20 +197,9 @@ def measured_us(launch: LaunchRequest, gpu: Gpu) -> float | None:
         describe(value, tensors)
     if any(not tensor.is_cuda for tensor in tensors):
         return None
-    args = [_copied(value) for value in launch.args]
-    kwargs = {name: _copied(value) for name, value in launch.kwargs.items()}
-    again = lambda: launch.kernel[launch.grid](*args, **kwargs)  # noqa: E731
+    copies = Copies()
+    args = [copies.of(value) for value in launch.args]
+    kwargs = {name: copies.of(value) for name, value in launch.kwargs.items()}
+    kernel = inner_kernel(launch.kernel)  # all is chosen
+    again = lambda: kernel[launch.grid](*args, **kwargs)  # noqa: E731
     return 1000 * float(triton.testing.do_bench(again, return_mode="median"))
-
-
-def _copied(value: AnyValue) -> Any:
-    """An argument on memory of its own, with the same strides."""
-    if isinstance(value, torch.Tensor):
-        storage = value.untyped_storage().clone()
-        copy = torch.empty(0, dtype=value.dtype, device=value.device)
-        return copy.set_(storage, value.storage_offset(), value.size(), value.stride())
-    if isinstance(value, TensorDescriptor) or is_gluon_descriptor(value):
-        return replace(value, base=_copied(value.base))
-    if isinstance(value, triton.runtime.jit.TensorWrapper):
-        return triton.runtime.jit.TensorWrapper(_copied(value.base), value.dtype)
-    return tuple(map(_copied, value)) if type(value) is tuple else value

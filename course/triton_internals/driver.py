@@ -2,7 +2,9 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import triton
@@ -22,6 +24,10 @@ class FixedDriver:
         self.target, self.runs_trials = target, runs_trials
         # Triton keeps kernels by device: with one number for all, one target's would serve another.
         self.device = abs(hash((target.backend, target.arch))) % 10**6 + 1000
+
+    @staticmethod
+    def is_active() -> bool:
+        return True
 
     def get_current_target(self) -> GPUTarget:
         return self.target
@@ -52,18 +58,28 @@ def driver_of(target: GPUTarget, runs_trials: bool) -> Iterator[None]:
     """While active, Triton's driver is a FixedDriver, and `@triton.autotune` measures nothing."""
     with (
         patched(triton.runtime.driver, _active=FixedDriver(target, runs_trials)),
-        patched(Autotuner, do_bench=_do_bench(runs_trials)),
+        patched(Autotuner, do_bench=do_bench(runs_trials)),
     ):
+        yield
+
+
+@contextlib.contextmanager
+def found_driver(target: GPUTarget) -> Iterator[None]:
+    """As `driver_of`, but the driver also counts as one that was found on this machine."""
+    name = {"cuda": "nvidia", "hip": "amd"}[target.backend]
+    found = {name: replace(triton.backends.backends[name], driver=FixedDriver)}
+    with driver_of(target, runs_trials=False), patch.dict(triton.backends.backends, found):
         yield
 
 
 def do_not_measure() -> None:
     """From now on `@triton.autotune` takes its first configuration, and asks nobody for times,
     however it was told to measure."""
-    Autotuner.do_bench = _do_bench(runs_trials=False)
+    Autotuner.do_bench = do_bench(runs_trials=False)
 
 
-def _do_bench(runs_trials: bool) -> property:
+def do_bench(runs_trials: bool) -> property:
+    """What `Autotuner.do_bench` becomes, however it was told to measure."""
     return property(lambda _: _benchmarker(runs_trials))
 
 

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Protocol, TypeVar
 
 import triton
-from triton.compiler.errors import CompilationError
+from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from triton.runtime.errors import InterpreterError
 
 
@@ -60,7 +60,8 @@ def compile_problem(error: Exception) -> CompileError:
     # Triton's own error shows the source, and below it what is wrong with it.
     last_line = [line for line in str(error).strip().splitlines()[-1:] if line.strip("^ ")]
     known = (text for text in [*reversed(texts), *last_line] if text)
-    reason = next(known, NO_REASON)
+    asserted = isinstance(chain[-1], CompileTimeAssertionFailure)
+    reason = next(known, _FALSE if asserted else NO_REASON)
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
     words, reason = reason, _indexing(chain[-1]) or _clearer(reason)
@@ -86,6 +87,8 @@ def first_words(text: str) -> str:
 
 
 NO_REASON = "the compiler gives no reason"
+_FALSE = "the condition of this assertion is false"
+"""What Triton does not say of a tl.static_assert without a text."""
 _MANGLED = re.compile(r"(?:\w+\.)*(\w+?)__\w*")
 """A function's name with its types: all that Triton says of one that calls itself."""
 _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
@@ -124,6 +127,7 @@ _NO_DESCRIPTOR = re.compile(r"'tensor' object has no attribute '(?:load|store)'"
 _OF_POINTERS = re.compile(r"invalid operands of type pointer<\w+> and (?:pointer<|triton.*\.u?int)")
 _NO_POINTER = re.compile(r"Unsupported ptr type (\S+|<.*>) in `tl\.(load|store)`")
 _NO_CONDITION = re.compile(r"Cannot bitcast data-type of size \d+ to data-type of size 1")
+_NO_GLOBAL = re.compile(r"Cannot access global variable (\w+) from within @jit'ed function")
 _NO_FUNCTION_OF_TRITONS = re.compile(r"Unsupported function referenced: <(.*?)>")
 
 
@@ -135,6 +139,11 @@ def _clearer(reason: str) -> str:
         return (
             f"a kernel calls {name}, which is no function of Triton's: put @triton.jit above it if "
             "it is yours, and use the one of tl if it is Python's, NumPy's or PyTorch's"
+        )
+    if match := _NO_GLOBAL.match(reason):
+        return (
+            f"{match[0]}: write {match[1]} = tl.constexpr(…), since an annotation alone, "
+            f"{match[1]}: tl.constexpr = …, makes no constant of it"
         )
     if _NO_CONDITION.fullmatch(reason):
         return "`and`, `or` and `not` take conditions and no numbers: compare, as in x != 0"
@@ -155,6 +164,8 @@ def interpreter_words(error: Exception) -> str:
     if str(error) == 'can only concatenate list (not "tuple") to list' and _in_triton(error):
         return _GRID_IS_A_LIST
     reason = str(error)
+    if isinstance(error, AssertionError) and not reason:
+        return _FALSE
     return _indexing(error) or (clear if (clear := _clearer(reason)) != reason else "")
 
 

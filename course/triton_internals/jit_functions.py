@@ -1,7 +1,6 @@
 """What is under `@triton.jit`, and how the JIT would specialise it."""
 
 import inspect
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -58,33 +57,6 @@ def compiler_options() -> frozenset[str]:
     )
 
 
-def chosen_by_heuristics(
-    kernel: KernelInterface, args: Sequence[AnyValue], kwargs: AnyValues
-) -> dict[str, Any]:
-    """What `@triton.heuristics` chooses for a launch, by name."""
-    names = inspect.signature(inner_kernel(kernel).fn).parameters
-    arguments = dict(zip(names, args, strict=False)) | kwargs
-    choices: AnyValues = {}
-    while not inspect.isfunction(kernel):
-        for name, choose in getattr(kernel, "values", {}).items():
-            if name in arguments:
-                continue
-            try:
-                arguments[name] = choices[name] = choose(arguments)
-            except KeyError as error:
-                raise CourseError(
-                    f"@triton.heuristics chooses {name} by {error.args[0]}: give that by "
-                    "name, as @triton.autotune would."
-                ) from error
-            except Exception as error:
-                raise CourseError(
-                    f"@triton.heuristics could not choose {name} from these arguments "
-                    f"({type(error).__name__}: {error}): give it by name."
-                ) from error
-        kernel = kernel.fn
-    return choices
-
-
 def jit_function(kernel: KernelInterface) -> JITFunction:
     """The kernel itself, under `@triton.autotune` and the like. Only if the interpreter is off.
 
@@ -107,6 +79,28 @@ UNSPECIALISED = ("do_not_specialize", "do_not_specialize_on_alignment")
 """The options of `@triton.jit` that name parameters of which the compiler shall not be told."""
 
 
+def jit_decorator(kernel: Kernel) -> str:
+    """The expression of a decorator that makes a kernel of its function again, without what names
+    or describes its launches.
+
+    Empty for a kernel under `@triton.autotune` and the like, and for what is no kernel.
+    """
+    if not isinstance(kernel, KernelInterface) or not inspect.isfunction(kernel.fn):
+        return ""
+    given = _decorated(kernel)
+    options = [name for name in (*UNSPECIALISED, "noinline", "debug") if given.get(name)]
+    arguments = ", ".join(f"{name}={given[name]!r}" for name in options)
+    home = "__import__('triton')"
+    if is_gluon(kernel):
+        home = "__import__('triton.experimental.gluon', fromlist=[''])"
+    return f"{home}.jit({arguments})" if arguments else f"{home}.jit"
+
+
+def _decorated(kernel: KernelInterface) -> AnyValues:
+    """What `@triton.jit` was given, for a compiled or an interpreted kernel."""
+    return getattr(kernel, "kwargs", None) or vars(kernel)
+
+
 def jit_specialise(
     kernel: KernelInterface, args: tuple[AnyValue, ...], kwargs: AnyValues
 ) -> tuple[list[tuple[str, str, AnyValue]], dict[str, Any]]:
@@ -117,7 +111,7 @@ def jit_specialise(
     constexpr (an integer equal to 1 becomes one).
     """
     inner = inner_kernel(kernel)
-    decorated = getattr(inner, "kwargs", None) or vars(inner)  # interpreted, or compiled
+    decorated = _decorated(inner)
     jit = JITFunction(inner.fn, **{name: decorated[name] for name in UNSPECIALISED})
     backend = make_backend(GPUTarget("cuda", 90, 32))
     bind = create_function_from_signature(jit.signature, jit.params, backend)

@@ -32,6 +32,7 @@ from course.errors import CourseError
 from course.isolate.commands import run_source
 from course.isolate.pool import stop_workers
 from course.lowering.api import lower_file
+from course.lowering.kernel_reference import InFile
 from kernels.softmax import softmax_kernel_v2
 from tests.support import aot_kernels as kernels
 from tests.support.aot_files import complaints, cubin_in
@@ -244,8 +245,9 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
         ({"maxnreg": "64"}, "maxnreg is '64'"),
         ({"enable_fp_fusion": "no"}, "enable_fp_fusion is 'no': it must be True or False."),
         ({"name": "_start"}, "means something in C"),
-        ({"variants": "*fp32, i32, 'mean'"}, "such as a string or a type, export a kernel"),
-        ({"variants": "*fp32, i32, 'mean'"}, "export a kernel that calls this one"),
+        ({"variants": "*fp32, i32, 'a */ b'"}, "such as a tuple, export a kernel that calls"),
+        ({"variants": "*fp32, i32, tl.load"}, "'tl.load', is neither a type nor a number"),
+        ({"variants": "*fp32, i32, float16"}, "write fp16, or tl.fp16 if the type itself is a con"),
         ({"variants": "*fp32, i32, (8, 8)"}, "Part 3 of the signature, '(8, 8)', is neither"),
         ({"target": "gfx942"}, "AMD"),
         ({"target": "hip:gfx942:64"}, "AMD"),
@@ -494,20 +496,44 @@ def test_asserts_are_kept_where_the_kernel_asks_for_them(home):
         assert (b"__assertfail" in cubin_of(made)) is debug
 
 
-WORDS = """
+TUPLE = """
 @triton.jit
-def kernel(x_ptr, n, BLOCK: tl.constexpr, MODE: tl.constexpr = "fast"):
+def kernel(x_ptr, n, BLOCK: tl.constexpr, SIZES: tl.constexpr = (1, 2)):
     tl.store(x_ptr, n)
 """
 
 
 def test_a_constant_that_no_signature_writes_is_named(home):
-    write_kernel(WORDS)
+    write_kernel(TUPLE)
     words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
     assert words.startswith(
-        "kernel has MODE = 'fast', and a signature writes numbers, True, False and None: "
-        "for another constant, such as a string or a type, export a kernel that"
+        "kernel has SIZES = (1, 2), and a constant is a number, True, False, None, a word in quotes"
     )
+
+
+WORDS = """
+@triton.jit
+def kernel(x_ptr, KIND: tl.constexpr, MODE: tl.constexpr = "fast", TO: tl.constexpr = tl.float16):
+    x = tl.load(x_ptr).to(KIND)
+    tl.static_assert(KIND == tl.bfloat16)
+    if MODE == "fast":
+        tl.store(x_ptr, x.to(TO) + 2)
+    else:
+        tl.store(x_ptr, x.to(TO) + 3)
+"""
+
+
+@pytest.mark.parametrize("rest", ["", ", 'slow', tl.fp32"], ids=["defaults", "given"])
+def test_strings_and_types_are_constants(home, rest):
+    write_kernel(WORDS)
+    made = aot.export("k.py:kernel", f"*fp32:16, tl.bfloat16{rest}", "1", "k", "k", target="sm_90")
+    constants = {"KIND": "tl.bf16", "MODE": "'fast'", "TO": "tl.fp16"}
+    if rest:
+        constants |= {"MODE": "'slow'", "TO": "tl.fp32"}
+    assert made.functions[0].constants == constants
+    given = ["*fp32:16", "tl.bfloat16", *(["slow", "tl.float32"] if rest else [])]
+    assert cubin_of(made) == lower_file("k.py", "kernel", given, target="sm_90").cubin
+    assert not complaints(made.sources[0], "cc", "-std=c99")
 
 
 CASTING = """
@@ -523,11 +549,27 @@ def test_a_type_in_the_place_of_a_constant_is_named(home):
     write_kernel(CASTING)
     words = refused("k.py:kernel", "*fp32, *fp16, fp16, 128", "1", "k", "k")
     assert words.startswith("kernel does not compile: ")
-    typed = "a type in the place of a tl.constexpr, DTYPE (fp16): a constant, so give its value"
-    assert f"{typed}; a signature writes" in words
-    assert "or a type, export a kernel that calls this one with it.\nLine 8 of " in words
+    typed = "a type of run time in the place of a tl.constexpr, DTYPE (fp16): a constant, so give"
+    assert f"{typed} its value, or tl.fp16 and the like if that is a type.\nLine 8 of " in words
     wrong = refused(kernels.wrong_kernel, "*fp32, i32, 64", "1", "k", "k")
     assert "in the place of" not in wrong
+
+
+TUNED = """
+@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}, num_warps=8)], [])
+@triton.jit
+def kernel(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+"""
+
+
+def test_a_configuration_gives_the_constants_at_the_end_and_the_options(home):
+    write_kernel(TUNED)
+    made = aot.export("k.py:kernel", "*fp32", "1", "k", "k", target="sm_90", config=1)
+    assert made.functions[0].constants == {"BLOCK": 128}
+    assert made.functions[0].threads == 8 * 32
+    words = refused("k.py:kernel", "*fp32", "1", "k", "l", config=2)
+    assert words == "config is 2: give the number of a configuration, 0 to 1, or a triton.Config."
 
 
 GLUON = """
@@ -547,6 +589,9 @@ def test_a_kernel_in_gluon_is_exported_as_the_jit_compiles_it(home):
     signature = "*fp32:16, i32, 128"
     made = aot.export("k.py:kernel", signature, GRID, "twice", "twice", target="sm_90")
     of_jit = lower_file("k.py", "kernel", signature.split(", "), target="sm_90")
+    assert cubin_of(made) == of_jit.cubin
+    of_session = InFile.of("k.py", "kernel").load()  # as a session has it
+    made = aot.export(of_session, signature, GRID, "again", "again", target="sm_90")
     assert cubin_of(made) == of_jit.cubin
 
 

@@ -138,13 +138,13 @@ def test_a_tensor_without_memory_is_refused():
         simulate(outside_kernel, (1,), torch.zeros(4, device="meta"))
 
 
-def test_a_grid_of_several_axes_is_refused():
-    with pytest.raises(CourseError, match=r"a grid of one axis, as \(4,\), and not \(2, 2\)"):
-        simulate(outside_kernel, (2, 2), torch.zeros(8))
+def test_a_grid_of_more_than_three_axes_is_refused():
+    with pytest.raises(CourseError, match=r"one to three axes, as \(4,\), and not \(1, 1, 1, 1\)"):
+        simulate(outside_kernel, (1, 1, 1, 1), torch.zeros(8))
 
 
 def test_fewer_programs_than_none_are_refused():
-    with pytest.raises(CourseError, match=r"a grid of one axis, as \(4,\), and not \(-1,\)"):
+    with pytest.raises(CourseError, match=r"one to three axes, as \(4,\), and not \(-1,\)"):
         simulate(outside_kernel, (-1,), torch.zeros(8))
 
 

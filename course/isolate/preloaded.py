@@ -1,0 +1,94 @@
+"""Installed packages that a task has imported: its worker imports them too, for all to come.
+
+A task says at its end what it has imported. The worker does so only where that started no thread
+and no CUDA there, and only from where packages are installed: a learner's own files change.
+"""
+
+import contextlib
+import importlib
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+INSTALLED = tuple(
+    f"{os.path.realpath(folder)}{os.sep}"
+    for folder in {*map(sysconfig.get_path, ("purelib", "platlib")), site.getusersitepackages()}
+)
+"""Folders of installed packages."""
+READ_LATER = ("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "PYTEST_CURRENT_TEST")
+"""Variables that modules do not read while they are imported, with those of caches' folders."""
+
+
+def imported_since(before: Iterable[str]) -> list[str]:
+    """The installed modules that this task has imported since, if its worker may import them."""
+    alone = len(os.listdir("/proc/self/task")) == 1
+    if not alone or "/libcuda.so" in Path("/proc/self/maps").read_text():
+        return []
+    return [name for name in sys.modules.keys() - {*before} if _file_of(name)]
+
+
+def _file_of(name: str) -> str:
+    """Where an installed module was read from; empty for others."""
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return file if _is_installed(file) else ""
+
+
+def _is_installed(path: str) -> bool:
+    return f"{os.path.realpath(path)}{os.sep}".startswith(INSTALLED)
+
+
+class Preloaded:
+    """What a worker has imported for its tasks."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, int] = {}
+        """The files that were read, and when each was changed last."""
+        self._environ: dict[str, str] = {}
+        self._tried: set[str] = set()
+
+    def load(self, names: Iterable[str], environ: dict[str, str], path: list[str]) -> None:
+        """Import modules as a task with these variables would, and those folders of its path in
+        which packages are installed."""
+        new = sorted({*names} - self._tried)
+        if not new:
+            return
+        self._tried |= {*new}
+        self._environ = _read_at_import(environ)
+        own, own_path, before = dict(os.environ), list(sys.path), {*sys.modules}
+        try:
+            os.environ |= environ
+            sys.path += [folder for folder in path if _is_installed(folder)]
+            for name in new:
+                with contextlib.suppress(BaseException):  # it fails in the task as well
+                    importlib.import_module(name)
+        finally:
+            sys.path[:] = own_path
+            os.environ.clear()
+            os.environ.update(own)
+        for file in filter(None, map(_file_of, {*sys.modules} - before)):
+            self._read[file] = _changed(file)
+
+    def is_stale(self, environ: dict[str, str]) -> bool:
+        """Whether a task would import something else: a file or a variable has changed."""
+        if not self._read:
+            return False
+        changed = any(_changed(file) != when for file, when in self._read.items())
+        return changed or _read_at_import(environ) != self._environ
+
+
+def _read_at_import(environ: dict[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in READ_LATER and not name.endswith("_CACHE_DIR")
+    }
+
+
+def _changed(file: str) -> int:
+    try:
+        return os.stat(file).st_mtime_ns
+    except OSError:
+        return 0
