@@ -214,7 +214,9 @@ class Choice:
         letter = answer.strip(" ().").lower() if isinstance(answer, str) else None
         if letter not in self.why:
             return Judged("no answer", f"It must be one of {', '.join(map(repr, self.why))}.")
-        return Judged("right" if letter == self.right else "wrong", self.why[letter], letter)
+        if letter == self.right:
+            return Judged("right", self.why[letter])
+        return Judged("wrong", self.why[letter], letter)
 
 
 @dataclass(frozen=True)
