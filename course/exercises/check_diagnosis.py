@@ -17,7 +17,7 @@ def check_diagnosis(exercise: Diagnosis, answer: Answer) -> Checked:
         return _without_a_cause(exercise, mended)
     verdict, why, kind = exercise.cause.judge(letter)
     if verdict != "right":
-        return Checked(exercise.id, verdict, f"The cause: {why}", f"cause {kind}")
+        return Checked(exercise.id, verdict, f"The cause: {why}", kind and f"cause {kind}")
     checked = _mended(exercise, mended)
     return replace(checked, reason=f"The cause: {why}\n{checked.reason}".strip())
 

@@ -72,8 +72,10 @@ def _judged(exercise: Registration, answer: Answer) -> Judged:
         for problem in _problems(exercise, operator):
             return problem
     except Exception as error:
-        line, name = _first_line(error), type(error).__name__
-        return wrong(f"raised {name} {first_words(line)}", f"It raised {name}: {line}")
+        line, kind = _first_line(error), f"raised {type(error).__name__}"
+        if isinstance(error, RuntimeError):  # PyTorch's; other words may be those of kernels/
+            kind += f" {first_words(line)}"
+        return wrong(kind, f"It raised {type(error).__name__}: {line}")
     return Judged(
         "right",
         "The values and both gradients are PyTorch's, opcheck finds nothing, and gradcheck agrees.",

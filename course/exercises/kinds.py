@@ -231,7 +231,9 @@ class Choice:
         letter = match[1] if match else ""
         if letter not in self.why:
             return Judged("no answer", f"It must be one of {', '.join(map(repr, self.why))}.")
-        return Judged("right" if letter == self.right else "wrong", self.why[letter], letter)
+        if letter == self.right:
+            return Judged("right", self.why[letter])
+        return Judged("wrong", self.why[letter], letter)
 
 
 @dataclass(frozen=True)

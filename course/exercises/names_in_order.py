@@ -57,7 +57,7 @@ class NamesInOrder:
         if len(names) != len(self.right):
             there = f"{len(names)} name{'s' if len(names) != 1 else ''}"
             wanted = f"{len(self.right)}, one for each line, in order"
-            return f"It has {there}, and must have {wanted}.", "number"
+            return f"It has {there}, and must have {wanted}.", there
         for place, (wrong, slip) in enumerate(self.slips.items(), start=1):
             if names == wrong:
                 return slip, f"slip {place}"

@@ -49,8 +49,8 @@ def others(exercise_id: str) -> list[Other]:
 
 def usual_mistake(exercise_id: str, kind: str) -> str:
     """The name of the usual mistake of this kind (see `Judged`); of several that a check cannot
-    tell apart, the names with "or" between. Empty for a right answer, whose kind is empty, and for
-    a mistake that is not usual."""
+    tell apart, the names with "or" between. Empty for an answer of no kind, as a right one is, and
+    for a mistake that is not usual."""
     return " or ".join(each.name for each in mistakes(exercise_id) if kind and each.kind == kind)
 
 

@@ -119,7 +119,7 @@ MISTAKES = {
             "raised RuntimeError function returned a gradient different than none at",
             means="They begin with eps; gradients are returned in the order of the inputs."),
         Mistake("d_rstd for d_out", {"backward(d_out, *ctx": "backward(d_rstd, *ctx"}, "wrong",
-            "It raised", "raised ValueError x has shape and has shape both must",
+            "It raised", "raised ValueError",
             means="They take the gradient of the other output; there is one for each, in order."),
         Mistake("a function returned", {"    return operator": "    return forward"}, "wrong",
             "the operator itself", "no operator",

@@ -17,7 +17,7 @@ MISTAKES = {
             means="They mix up LLVM IR and PTX: getelementptr is an instruction of LLVM's, "
             "ld.global one of PTX's."),
         Mistake("one too few", "ptx, ttir, sass, ttgir", "wrong", "It has 4 names, and must have 5",
-            "number",
+            "4 names",
             means="They name four stages for five lines."),
     ],
     "03.2": [
