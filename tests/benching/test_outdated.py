@@ -12,6 +12,7 @@ from course import attention_power, attention_timeline, cli, draw, pins
 from course.benching import record as recording
 from course.benching import source_hash, timed_code
 from course.benching.benchmarks import operation, operation_names
+from course.benching.benchmarks import study as study_of
 from course.benching.result import recorded
 from course.errors import CourseError
 from course.gpus.recorded import EARLIER, Machine, Recorded
@@ -50,17 +51,24 @@ def all_edited(monkeypatch):
     monkeypatch.setattr(timed_code, "hash_of_today", lambda name: "of today")
 
 
+def current(name):
+    """A record as if the kernels as they stand had been timed for it."""
+    return replace(recorded(name), source_hash=timed_code.hash_of_today(name))
+
+
 def test_a_table_says_that_its_kernel_was_edited_and_others_do_not(edited):
-    assert not any(EARLIER in str(recorded(name)) for name in ("vector_add", "matmul"))
-    edited("vector_add.py", "x + y", "y + x + 0")
-    assert str(recorded("vector_add")).endswith(f"; {EARLIER}.")
-    assert EARLIER in str(recorded("vector_add_blocks"))
-    assert EARLIER not in str(recorded("matmul"))
+    add, blocks, matmul = map(current, ("vector_add", "vector_add_blocks", "matmul"))
+    assert not any(EARLIER in str(record) for record in (add, blocks, matmul))
+    edited("vector_add.py", "def add(", "def add(unused, ")
+    assert str(add).endswith(f"; {EARLIER}.")
+    assert EARLIER in str(blocks)
+    assert EARLIER not in str(matmul)
 
 
 def test_how_a_kernel_is_written_down_makes_no_record_outdated(edited):
+    record = current("vector_add")
     edited("vector_add.py", "import triton\n", "import triton\n\n# a comment\n")
-    assert not recorded("vector_add").outdated
+    assert not record.outdated
 
 
 @pytest.mark.parametrize("new", ["def (", "def add_by_another_name("])
@@ -70,7 +78,8 @@ def test_a_kernel_that_is_gone_or_no_python_has_changed(edited, new):
 
 
 def test_another_projects_kernels_say_nothing_of_a_record(edited, tmp_path):
-    edited("vector_add.py", "x + y", "x * y")
+    edited("vector_add.py", "def add(", "def add(unused, ")
+    assert recorded("vector_add").outdated
     (tmp_path / "kernels" / "vector_add.py").unlink()
     timed_code.hash_of_today.cache_clear()
     assert not recorded("vector_add").outdated
@@ -84,10 +93,12 @@ def test_the_functions_of_a_record_are_the_versions_of_its_ladder(name):
 
 def test_to_tell_an_outdated_record_neither_torch_nor_a_kernel_is_imported():
     code = (
-        "import sys; from course import recorded; print(recorded('softmax').outdated);"
+        "import sys; from course import recorded; recorded('softmax').outdated;"
+        "from course.benching.timed_code import hash_of_today; print(hash_of_today('softmax'));"
         "print({'torch', 'triton', 'kernels'} & {*sys.modules})"
     )
-    assert run(sys.executable, "-c", code).stdout.split("\n")[:2] == ["False", "set()"]
+    found = run(sys.executable, "-c", code).stdout.split()
+    assert found == [timed_code.hash_of_today("softmax"), "set()"]
 
 
 SHOWN = {
@@ -248,13 +259,18 @@ def test_a_record_of_another_triton_is_a_debt(two, tmp_path):
     assert f"was recorded before the course pinned Triton {pins.TRITON}" in first.debt()
 
 
-def test_a_study_with_a_new_size_or_series_and_an_edited_kernel_are_debts(monkeypatch):
-    (entry,) = (each for each in recording.entries() if each.name == "vector_add")
-    monkeypatch.setattr(timed_code, "hash_of_today", lambda name: recorded(name).source_hash)
+def test_a_study_with_a_new_size_or_series_and_an_edited_kernel_are_debts(monkeypatch, tmp_path):
+    path = tmp_path / "softmax_depths.json"
+    record = replace(current("softmax_depths"), machine=HERE)
+    path.write_text(record.to_json())
+    sizes = [timing.x for timing in record.of("persistent")]
+    _, study = study_of("softmax_depths")
+    study = replace(study, xs=sizes, series=dict.fromkeys(record.series))
+    entry = recording.Entry("softmax_depths", "softmax", path, study, study)
     assert entry.debt() is None
-    larger = replace(entry.study, xs=[*entry.study.xs, 2**30])
+    larger = replace(study, xs=[*sizes, 99])
     assert "other series or sizes" in replace(entry, study=larger).debt()
-    more = replace(entry.study, series=entry.study.series | {"more": None})
+    more = replace(study, series=study.series | {"more": None})
     assert "other series or sizes" in replace(entry, study=more).debt()
     monkeypatch.setattr(timed_code, "hash_of_today", lambda name: "of today")
     assert entry.debt() == f"was {EARLIER}"

@@ -115,10 +115,11 @@ def test_a_test_that_was_cut_off_or_skipped_or_fails_at_its_end_has_not_passed(r
 
 
 def test_half_a_line_does_not_count(run, pytester):
-    run()
+    pytester.makepyfile(test_numbers="def test_a(): assert False\n\ndef test_ab(): pass\n")
+    assert run()[0] == {"passed": 1, "failed": 1}
     noted = pytester.path / going_on.NOTED
-    noted.write_text(noted.read_text().removesuffix("er\n"))
-    assert run()[0]["passed"] == 1
+    noted.write_text(noted.read_text().removesuffix("b\n"))
+    assert run()[0] == {"passed": 1, "failed": 1}
 
 
 def a_cell(source):

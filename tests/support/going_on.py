@@ -56,7 +56,7 @@ class LeavesOut:
         items[:] = [
             item
             for group in together.values()
-            if not {own_id(item) for item in group} <= self.passed
+            if not {item.nodeid for item in group} <= self.passed
             for item in group
         ]
         self.number = sum(map(len, together.values())) - len(items)
@@ -90,7 +90,7 @@ class Notes:
         self.left_out = getattr(node, "workeroutput", {}).get("left_out", self.left_out)
 
     def pytest_runtest_logreport(self, report):
-        test = own_id(report)
+        test = report.nodeid
         notebook = test.partition("::")[0]
         if notebook.endswith(".ipynb") and notebook not in self.begun:
             self.begun.add(notebook)
@@ -111,13 +111,6 @@ class Notes:
                 f"{number} left out, which have passed at this very tree: remove {NOTED} to run"
                 " them again"
             )
-
-
-def own_id(test):
-    """The id of an item or a report, without the group that xdist appends to it."""
-    file, _, name = test.nodeid.rpartition("::")
-    end = name.rfind("@") if name.rfind("@") > name.rfind("]") else len(name)
-    return f"{file}::{name[:end]}"
 
 
 def passed_in(lines):
