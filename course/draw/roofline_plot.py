@@ -169,7 +169,8 @@ def _draw_kernel(
     """A kernel's marks; a sentence on it."""
     measured = cost.measured_us is not None
     us = cost.least_us if cost.measured_us is None else cost.measured_us
-    speed = f"{time_text(us)} {'measured' if measured else 'at least'}"
+    bound = "at least" if cost.exact else "by estimate"
+    speed = f"{time_text(us)} {'measured' if measured else bound}"
     text = f"{name}: {speed}, bound by {cost.bound}"
     if not cost.flops:
         axes.plot([], [], "s", color=colour, label=f"{text}; it computes nothing")

@@ -164,8 +164,6 @@ class LaunchCounts:
     kernel: str
     programs: int
     """Those that came to their end."""
-    all_programs: int
-    """Those of the grid."""
     accesses: list[AccessCounts]
     """In the order of the source."""
     storages: list[StorageCounts]
@@ -174,6 +172,8 @@ class LaunchCounts:
     """Floating-point operations, by type: see `operation_counts.Operations`."""
     special: dict[str, int]
     dot: dict[str, int]
+    all_programs: int = 1
+    """Those of the grid."""
     stopped: str = ""
     """Why the launch was ended before its end, in a sentence; empty if it was not."""
     false_promise: str = ""
