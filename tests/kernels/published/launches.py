@@ -84,6 +84,11 @@ PACKAGES = (
         ),
     ),
     Package(
+        "conch-triton-kernels", "1.3",
+        "bbbdbbcc2ea5650f582a00d9c9ad9ca65b822a64b3cf41856c5e83efcdbe7cea",
+        ("conch/kernels/activation/silu_and_mul.py",),
+    ),
+    Package(
         "xformers", "0.0.35", "ccc73c7db9890224ab05f5fb60e2034f9e6c8672a10be0cf00e95cbbae3eda7c",
         (
             "xformers/triton/importing.py", "xformers/ops/_triton/k_index_select_cat.py",
@@ -167,6 +172,11 @@ LAUNCHES = (
             "HAS_SOFTCAP": False, "HAS_LA": False, "DOT_PRECISION": "ieee",
         },
         computed=log_sum_exp,
+    ),
+    Launch(  # 3 tokens of 100, and as many values to multiply by, in two blocks each
+        "conch-triton-kernels", "conch.kernels.activation.silu_and_mul", "_silu_and_mul_kernel",
+        (3,), ("fp32[300]", "fp32[600]", 100, 200, 100), {"cxpr_block_size": 64},
+        bytes=(3 * 200 * 4, 3 * 100 * 4),
     ),
     # The package imports PyTorch's compiler, which takes seconds.
     Launch(  # 2 sequences of 32 of 1 head, each summed in 2 chunks
