@@ -338,6 +338,8 @@ ensurepip is not available|No module named venv
 No space left on device
     The disk is full: make room in {root} and in {temporary} (`{uv} cache clean` often helps), then
     run this again.
+Read-only file system
+    {root} cannot be written to: copy the checkout to a folder of yours, and run this there.
 CERTIFICATE_VERIFY_FAILED|invalid peer certificate
     A proxy here signs with its own certificate: run this again with
     PIP_CERT=/path/to/its/certificate.pem set.

@@ -5,7 +5,7 @@ import html
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -19,11 +19,7 @@ def track(items: Sequence[T], label: str) -> Iterator[T]:
 
     COURSE_PROGRESS=off turns it off.
     """
-    if os.environ.get("COURSE_PROGRESS") == "off" or not _somebody_looks():
-        yield from items
-        return
-    start = time.monotonic()
-    bar = (_NotebookBar if _in_notebook() else _TerminalBar)(label, len(items))
+    start, bar = time.monotonic(), _bar(label, len(items))
     try:
         for done, item in enumerate(items):
             if time.monotonic() - start > 1:
@@ -33,7 +29,40 @@ def track(items: Sequence[T], label: str) -> Iterator[T]:
         bar.stop()
 
 
-class _TerminalBar:
+def show_until(
+    ended: Callable[[float], bool], done: Callable[[], int], total: int, label: str
+) -> None:
+    """Wait for work that is done elsewhere, with a bar once it has lasted two seconds.
+
+    ended: waits for so many seconds, and says whether the work has ended. done: how much of `total`
+        is done.
+    """
+    start, bar = time.monotonic(), _bar(label, total)
+    try:
+        while not ended(0.5):
+            if time.monotonic() - start > 2:
+                bar.update(min(done(), total))
+    finally:
+        bar.stop()
+
+
+def _bar(label: str, total: int) -> "_NoBar":
+    if os.environ.get("COURSE_PROGRESS") == "off" or not _somebody_looks():
+        return _NoBar()
+    return (_NotebookBar if _in_notebook() else _TerminalBar)(label, total)
+
+
+class _NoBar:
+    """Nobody looks."""
+
+    def update(self, done: int) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class _TerminalBar(_NoBar):
     """A bar that rich draws."""
 
     def __init__(self, label: str, total: int) -> None:
@@ -50,7 +79,7 @@ class _TerminalBar:
         self.progress.stop()
 
 
-class _NotebookBar:
+class _NotebookBar(_NoBar):
     """A bar as HTML. A widget would be saved without its state, and be an error when reopened."""
 
     def __init__(self, label: str, total: int) -> None:

@@ -27,6 +27,8 @@ def check_out(out: str | Path) -> Path:
     path, text = Path(out), str(out)
     if ".." in PurePath(out).parts:
         problem = "leaves its folder by '..': name a path below the current folder"
+    elif text.startswith("~"):
+        problem = "begins with '~': name a path below the current folder, or give Path.home() / …"
     elif path.is_absolute() and not isinstance(out, Path):
         problem = "is absolute: name a path below the current folder"
     elif text.endswith("/"):

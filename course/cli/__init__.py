@@ -302,6 +302,7 @@ def notebooks(
 
         print("\n\n".join(report(lessons or [])))
         return
+    notebooks.sources_of(lessons or [])  # a number that is no lesson's is refused
     if check:
         problems = notebooks.out_of_sync()
         print("\n".join(problems) or "notebooks/ agrees with solutions/.")

@@ -2,12 +2,13 @@
 
 import ast
 import inspect
+import os
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from course import MODE
 from course.errors import CourseError
@@ -17,6 +18,7 @@ from course.isolate.function_source import Source, source_of
 from course.isolate.limits import child_memory_bytes
 from course.isolate.pool import UnreadableError
 from course.lessons.statements import statement_of
+from course.progress_bar import show_until
 from course.triton_internals.jit_functions import is_gluon, plain_function
 from course.type_names import kind_of
 
@@ -184,14 +186,29 @@ def _try(exercise: Code, source: Source) -> Trial:
 def _in_both_children(exercise: Code, source: Source) -> tuple[Ended[Compilation], Ended[Trial]]:
     """Compile an answer for its first case in one child, and run it on all in another, side by
     side."""
-    with ThreadPoolExecutor(1) as other:
-        compiling = other.submit(_in_child, compile_answer, exercise, source, "compile", 1)
+    # A file without a place on a disk, which the child finds here.
+    with ThreadPoolExecutor(2) as children, open(os.memfd_create("begun"), "rb") as begun:
+        path = f"/proc/{os.getpid()}/fd/{begun.fileno()}"
+        compiling = children.submit(_in_child, compile_answer, exercise, source, "compile", 1)
+        running = children.submit(_in_child, run_answer, exercise, source, "interpret", path)
+        both: list[Future[Any]] = [compiling, running]
+
+        def done() -> int:
+            cases = os.fstat(begun.fileno()).st_size - 1  # the last of them is not done yet
+            return compiling.done() + max(0, cases)
+
         try:
-            running = _in_child(run_answer, exercise, source, "interpret")
-            return compiling.result(), running
-        except BaseException:  # an interrupted check does not wait for the other child either
+            show_until(
+                lambda seconds: not wait(both, seconds).not_done,
+                done,
+                len(exercise.cases) + 1,
+                f"Checking {exercise.id}, compiled and run on {len(exercise.cases)} cases",
+            )
+        except BaseException:  # an interrupted check waits for neither
             cancel("compile")
+            cancel("interpret")
             raise
+        return compiling.result(), running.result()
 
 
 def _in_child(

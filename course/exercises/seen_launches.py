@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 
-from course.errors import CourseError
 from course.isolate.function_source import source_of
 from course.lowering.arguments import Described, describe
 from course.lowering.kernel_reference import AsText, InModule, KernelReference
@@ -59,10 +58,12 @@ class SeenLaunch:
 
 
 def packed(launches: list[SeenLaunch]) -> bytes:
+    """Launches as bytes, which a session passes on without loading what they are made of."""
     return msgspec.msgpack.encode(launches)
 
 
 def unpacked(launches: bytes) -> list[SeenLaunch]:
+    """The launches of `packed`."""
     return msgspec.msgpack.decode(launches, type=list[SeenLaunch])
 
 
@@ -71,11 +72,10 @@ def launches_seen() -> Iterator[list[SeenLaunch]]:
     """While active, each launch in the interpreter is added to the list that this yields, once for
     the same kernel and arguments."""
     seen: list[SeenLaunch] = []
-
     reference = functools.cache(_reference)
 
     def note(kernel: Kernel, args: tuple[AnyValue, ...], kwargs: AnyValues) -> None:
-        with contextlib.suppress(CourseError):  # another process could not make it again
+        with contextlib.suppress(Exception):  # another process could not make it again
             described = tuple(map(describe, args))
             named = {name: describe(value) for name, value in kwargs.items()}
             launch = SeenLaunch(reference(kernel), described, named, inspect.getfile(kernel.fn))

@@ -35,11 +35,7 @@ def build(
     of that lesson, where a source breaks the contract, a cell fails or an output would differ in
     the next run.
     """
-    sources = [
-        path for path in lesson_sources(solutions) if not lessons or path.name[:2] in lessons
-    ]
-    if not sources:
-        raise CourseError(f"There is no lesson {', '.join(lessons)} in {solutions}.")
+    sources = sources_of(lessons, solutions)
     written = []
     for source in track(sources, "Running the lessons"):
         if problems := lint.problems(source):
@@ -52,6 +48,15 @@ def build(
         write_whole(path, nbformat.writes(notebook) + "\n")
         written.append(path)
     return written
+
+
+def sources_of(lessons: list[str], solutions: Path = SOLUTIONS) -> list[Path]:
+    """The sources of these lessons, of all if none is named. Raises CourseError for one that is not
+    there."""
+    known = {path.name[:2]: path for path in lesson_sources(solutions)}
+    if missing := [lesson for lesson in lessons if lesson not in known]:
+        raise CourseError(f"There is no lesson {', '.join(missing)} in {solutions}.")
+    return [known[lesson] for lesson in sorted(set(lessons) or known)]
 
 
 def run(notebook: NotebookNode, folder: Path) -> None:

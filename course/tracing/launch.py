@@ -109,7 +109,13 @@ def requested(
             )
         if problem := _no_argument(value, signature.parameters[name]):
             raise CourseError(f"{name} is {problem}.")
-    sizes = grid(dict(bound.arguments)) if callable(grid) else grid
+    try:
+        sizes = grid(dict(bound.arguments)) if callable(grid) else grid
+    except KeyError as error:
+        given = ", ".join(bound.arguments)
+        raise CourseError(
+            f"The grid asks for {error.args[0]!r}, and this launch gives {given}."
+        ) from error
     return LaunchRequest(kernel, _checked_grid(sizes), tuple(args), kwargs, reference)
 
 

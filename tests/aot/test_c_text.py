@@ -319,6 +319,7 @@ def test_a_path_below_the_folder_is_taken(out):
         ("../x", "leaves its folder"),
         ("a/../x", "leaves its folder"),
         ("/tmp/x", "is absolute"),
+        ("~/x", "begins with '~'"),
         ("", "name of a file"),
         ("a/", "is a folder"),
         ("..", "leaves its folder"),

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from typer.testing import CliRunner
 
+from course.cli import app
 from course.errors import CourseError
 from course.lessons import lint, notebooks
 from course.lessons.source import NOTEBOOKS, SOLUTIONS, derive, lesson_sources, solved, stub
@@ -243,8 +245,9 @@ def test_a_lesson_that_fails_or_varies_is_not_written(lesson, code, says):
 
 
 def test_an_unknown_lesson_is_a_sentence():
-    with pytest.raises(CourseError, match="There is no lesson 77"):
-        notebooks.build(["77"])
+    for arguments in (["00", "77"], ["77", "--check"]):
+        ended = CliRunner().invoke(app, ["notebooks", *arguments])
+        assert str(ended.exception).startswith("There is no lesson 77"), ended.stdout
 
 
 def test_exercises_may_stand_in_another_order_than_they_are_numbered_in(lesson):

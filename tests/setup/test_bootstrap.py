@@ -420,6 +420,7 @@ def test_a_proxy_with_its_own_certificate_asks_for_it_and_is_content_with_it(
             ),
             "The disk is full",
         ),
+        ("Error: [Errno 30] Read-only file system: '/c/.venv'", "copy the checkout to a folder"),
         ("connection error: [Errno 111] Connection refused", "cannot be reached"),
         ("connection error: Failed to resolve IP address for 'index.invalid'", "cannot be reached"),
         ("index.invalid didn't respond within 15.0 seconds", "cannot be reached"),

@@ -47,6 +47,22 @@ def test_long_work_shows_a_bar(terminal, pass_s):
     assert "Working" in terminal.getvalue()
 
 
+def test_work_that_is_done_elsewhere_shows_how_far_it_is_after_two_seconds(terminal, pass_s):
+    left = [1.5, 1.0, 3.0]
+
+    def ended(seconds):
+        pass_s(left.pop(0) if left else 0)
+        return not left
+
+    progress.show_until(ended, lambda: 7, 9, "Checking")
+    assert "Checking" in terminal.getvalue() and "78%" in terminal.getvalue()
+
+
+def test_short_work_that_is_done_elsewhere_shows_nothing(terminal, pass_s):
+    progress.show_until(lambda seconds: not pass_s(1), lambda: 1, 2, "Checking")
+    assert terminal.getvalue() == ""
+
+
 def test_it_can_be_turned_off(terminal, monkeypatch, pass_s):
     monkeypatch.setenv("COURSE_PROGRESS", "off")
     for _ in progress.track(range(3), "Working"):

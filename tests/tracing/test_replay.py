@@ -111,6 +111,11 @@ def test_an_element_that_nobody_wrote_is_a_sentence(element, words):
         add(element=element)
 
 
+def test_a_grid_that_asks_for_what_the_launch_lacks_is_a_sentence():
+    with pytest.raises(CourseError, match="The grid asks for 'BLOCK', and this launch gives x_ptr"):
+        add(grid=lambda meta: (meta["BLOCK"],))
+
+
 @pytest.mark.parametrize("program", [4, -1, (0, 1), "1", 1.5])
 def test_a_program_outside_the_grid_is_a_sentence(program):
     with pytest.raises(CourseError, match="There is no program"):
