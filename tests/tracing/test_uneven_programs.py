@@ -8,7 +8,10 @@ import pytest
 import torch
 
 import course
+from course import lower
 from course.tracing import survey
+from course.tracing.launch import requested
+from course.tracing.program_sizes import program_sizes
 from course.tracing.sample import Plan, weights
 from tests.tracing import kernels_uneven as kernels
 
@@ -63,6 +66,15 @@ def test_loops_in_loops_are_counted_by_what_a_program_loads_for_their_bounds(cos
     counted = cost(kernels.nested_kernel, *args, most=64)
     assert counted.programs < PROGRAMS
     assert counted.bytes_loaded == ROW * int(3 * ((rows + 1) // 2).sum()) + 4 * PROGRAMS
+
+
+def test_a_loop_in_a_loop_is_run_as_often_as_both_say():
+    rows = torch.tensor([0, 5, 8], dtype=torch.int32)
+    args = meta(8, BLOCK), rows, meta(3, BLOCK), BLOCK
+    lowered = lower(kernels.nested_kernel, *args, target="sm_90")
+    asked = requested("cost", kernels.nested_kernel, (3,), args, {})
+    # Each outer iteration of two rows has three of its own.
+    assert program_sizes(asked, lowered).tolist() == [0, 3 + 3 * 3, 4 + 4 * 3]
 
 
 def test_where_bounds_are_not_known_the_programs_followed_are_spread_over_the_grid(cost):
