@@ -11,6 +11,7 @@ import tempfile
 import pytest
 
 import course  # before any test imports Triton: this picks the mode
+from course.isolate import limits
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Several workers share the cores: more threads in each would only wait for one another.
@@ -32,6 +33,8 @@ MARKS = {
     "workshop": "the tools that serve a room",
 }
 """name -> what the tests with this mark need; what REQUIRE can name."""
+WORKER_BYTES = 3 * 2**30
+"""What a process of tests may take, with the children that it starts."""
 CELL_TIMEOUT_S = 1800
 """A session that has died is noticed at once, so this only ends a cell without end."""
 
@@ -61,6 +64,12 @@ def pytest_configure(config):
         raise pytest.UsageError(
             f"REQUIRE names {', '.join(sorted(unknown))}; it knows {', '.join(MARKS)}."
         )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """What `-n auto` means: a process for each core, as far as the memory goes."""
+    return max(1, min(int(limits.cores()), limits.free_memory_bytes() // WORKER_BYTES))
 
 
 def required() -> set[str]:
