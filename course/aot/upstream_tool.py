@@ -101,7 +101,7 @@ def _compile(
     path = Path(kernel.fn.__code__.co_filename)
     if isinstance(reference, AsText):  # the tool takes a file
         path, source = Path(f"{out}.py"), reference.source
-        texts = [*source.imports, *source.constants, *(each.text for each in source.definitions)]
+        texts = [*source.imports, *source.constants, *(each.alone for each in source.definitions)]
         path.write_text("\n\n".join(texts) + "\n")
     arguments = CompileArgs(
         path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid,

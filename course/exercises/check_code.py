@@ -158,8 +158,10 @@ def _try(exercise: Code, source: Source) -> Trial:
     What runs wrong is compiled for the first case alone, which tells whether the compiler takes it.
     """
     compiling, running = _in_both_children(exercise, source)
-    first = compiling.value
-    if first is not None and first.judged.verdict == "right" and not _objects(_trial(running)):
+    first, ran = compiling.value, _trial(running)
+    # What raises in the interpreter may do so for what the compiler refuses in a later case.
+    all_cases = ran.raised or not _objects(ran)
+    if first is not None and first.judged.verdict == "right" and all_cases:
         compiling = _in_child(compile_answer, exercise, source, "compile")
     untold = compiling.value is not None and compiling.value.untold
     if untold and running.value is not None and (launches := running.value.launches):

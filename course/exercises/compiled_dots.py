@@ -9,8 +9,8 @@ from .result import Judged, wrong
 
 def product_in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The product of float16 in float32; of float64, in which it is the reference, in float64."""
-    product = a @ b
-    return product.to(torch.promote_types(product.dtype, torch.float32))
+    wide = torch.promote_types(a.dtype, torch.float32)
+    return a.to(wide) @ b.to(wide)
 
 
 def dots_in_16_bits(stages: dict[str, str]) -> Judged | None:

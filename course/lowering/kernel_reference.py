@@ -19,8 +19,6 @@ from course.isolate.function_source import Definition, Source, source_of
 from course.triton_internals.jit_functions import inner_kernel, is_gluon, plain_function
 from course.type_names import Function, Kernel, kind_of
 
-from .gpu_stand_in import gpu_stand_in
-
 SM_90 = GPUTarget("cuda", 90, 32)
 
 
@@ -119,6 +117,8 @@ def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> KernelIn
         if not re.search(r"active drivers|active GPU|NVIDIA|CUDA|HIP", str(error)):
             raise
     # Not told from the first: a module may do without a GPU, and go further with one.
+    from .gpu_stand_in import gpu_stand_in  # few modules need it
+
     with gpu_stand_in(target):
         return reference.load()
 

@@ -159,7 +159,7 @@ class LaunchCounter:
         block = block[_beginnings(block[None])[0]]
         counts.touched += int(_beginnings(block[None] // SECTOR_BYTES).sum())
         once = -(-block.size * access.itemsize // SECTOR_BYTES)
-        counts.needed += once if active.size > 1 else int((distinct > 0).sum())
+        counts.needed += once if block.size > 1 else int((distinct > 0).sum())
         together, begin_wide = _bytes_together(block, access.itemsize)
         counts.together += together
         counts.begin_wide += begin_wide

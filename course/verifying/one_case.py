@@ -32,9 +32,7 @@ from course.type_names import Function, kind_of
 from .compare import Tolerance, close, comparable, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
 from .inputs import Case
-from .notes import advice, note_of
 from .result import Outcome, Work
-from .rounding import allowance
 
 LEFT_TF32 = (
     "the interpreter multiplies float32 exactly, where a GPU's tl.dot takes it as TF32 and is off "
@@ -95,6 +93,8 @@ class Trial:
         off_in_tf32: float,
     ) -> Outcome:  # fmt: skip
         """The outcome by the values of a result that is otherwise as it must be."""
+        from .notes import advice, note_of  # only where kernels run
+
         held = (self.tolerance or tolerance_for(out.dtype)).plus(self.absolute)
         allowed = held if self.tolerance else self._with_rounding(case, out, expected, held)
         text, index = value_problem(out, expected.exact, allowed)
@@ -121,6 +121,7 @@ class Trial:
         self, case: Case, out: Tensor, expected: "_Expected", held: Tolerance
     ) -> Tolerance:
         """What is allowed of a result, where rounding alone may take it farther off than `held`."""
+        from .rounding import allowance  # only where kernels run
 
         def reference(*tensors: Tensor) -> Tensor:
             result: Tensor = self.reference(*tensors, *case.scalars)

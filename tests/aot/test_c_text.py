@@ -74,7 +74,7 @@ def test_the_last_arguments_may_be_left_to_their_defaults():
     ("text", "words"),
     [
         ("*fp32, float", "Part 2 of the signature, 'float', has PyTorch's name of a type"),
-        ("*fp32, float", "of a type: write fp32."),
+        ("*fp32, float", "of a type: write fp32, or tl.fp32 if the type itself is a constant."),
         ("*f32", "Part 1 of the signature, '*f32', is neither a type nor a number"),
         ("*f32", "nor a number: the types are i1, "),
         ("*kfloat16:16", "write *kfp16."),

@@ -21,6 +21,8 @@ WHOLE = {
 }
 """Mistakes that are checked whole. Those in Gluon are followed by `simulate` alone otherwise."""
 FOLLOWED = ("wrong", "hazard", "deadlock")
+COMPILED = ("one wait", "synchronous product")
+"""Kinds that only the compiler tells."""
 
 
 def chosen():
@@ -29,7 +31,7 @@ def chosen():
         yield from ((exercise, each, True) for each in mistakes(exercise) if each.name in names)
     for exercise in (f"09.{number}" for number in range(2, 7)):
         for each in mistakes(exercise):
-            if each.verdict in FOLLOWED and each.kind != "one wait":  # which the compiler tells
+            if each.verdict in FOLLOWED and each.kind not in COMPILED:
                 yield exercise, each, False
 
 

@@ -51,6 +51,7 @@ def imported(worker, folders, name):
         timeout_s=60,
         wall_s=600,
         memory_bytes=2**32,
+        asleep_s=60,
     )
     _, outcome = worker.call(task)
     return unpack_outcome(tasks.value_in, outcome)[0] if outcome else None

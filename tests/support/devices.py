@@ -34,10 +34,13 @@ def lacking(launcher: Any, head_dim: int = 64) -> str | None:
     if needed > had:
         return (
             f"needs another GPU: {name} takes up to {needed} KiB of shared memory for a program,"
-            f" and this one has {had}"
+            f" and this GPU has {had}"
         )
     if name == "flash_attention_v5" and torch.cuda.get_device_capability()[0] != 9:
-        return "needs another GPU: flash_attention_v5 was written for compute capability 9"
+        return (
+            "needs another GPU: flash_attention_v5 was written for compute capability 9, and this"
+            " GPU has another"
+        )
     return None
 
 

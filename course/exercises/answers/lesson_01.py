@@ -36,7 +36,7 @@ MISTAKES = {
             "to it."),
         Mistake("one block size alone", {
             "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)": "pid * 128 + tl.arange(0, 128)",
-        }, "wrong", "never written", "wrong in case 5 at (512,)",
+        }, "wrong", "never written", "wrong in case 5 at (1152,)",
             means="They take 128 for a fact, where BLOCK_SIZE is whatever the launch says."),
         Mistake("every program fills everything", {
             "    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)":
@@ -63,7 +63,7 @@ MISTAKES = {
             "once."),
         Mistake("a length of the lesson's in the mask", {
             "offsets < n_elements)": "(offsets < n_elements) & (offsets < 1024))",
-        }, "wrong", "At [1,024]",
+        }, "wrong", "At [1,024]", "wrong in case 5 at (1024,)",
             means="They put a length that they have seen into the mask; a vector may be longer."),
         Mistake("the value in float16", {
             "offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),",
@@ -288,8 +288,8 @@ MISTAKES = {
             means="They divide by 2^20; a megabyte is 10^6 bytes, as in the GPU's data sheet."),
         Mistake("gigabytes", 0.268, "wrong", "power of ten", "power of ten",
             means="Their count is right and the unit is not: a thousand MB are a GB."),
-        Mistake("a text", "268 MB", "no answer", "must be a number, in MB",
-            means="They wrote the unit beside the number; the answer is a number alone."),
+        Mistake("another unit", "268 KB", "wrong", "power of ten", "power of ten",
+            means="They have the digits and take a thousand bytes for a million."),
     ],
     "01.6": [
         Mistake("three vectors", 47.37, "wrong", "One vector is missing", "slip 1",
@@ -361,7 +361,7 @@ MISTAKES = {
         Mistake("rounded before the product", {
             "gate * tl.sigmoid(gate) * up":
             "(gate * tl.sigmoid(gate)).to(out_ptr.dtype.element_ty) * up",
-        }, "wrong", "901 float16", "wrong in case 6 at (0,)",
+        }, "wrong", "901 float16", "wrong in case 6 at (11,)",
             means="They convert back early, as three kernels would; each conversion to float16 "
             "rounds."),
         Mistake("strides forgotten", {

@@ -331,7 +331,7 @@ MISTAKES = {
         Mistake("column after column", {
             "tile // tiles_n * BLOCK_M, tile % tiles_n * BLOCK_N":
             "tile % (n_tiles // tiles_n) * BLOCK_M, tile // (n_tiles // tiles_n) * BLOCK_N",
-        }, "wrong", "a program goes back and forth over the result",
+        }, "wrong", "a program goes back and forth over the result", "order",
             means="They count tiles down the columns; row after row, programs that run together "
             "share the rows of a in the L2 cache."),
         Mistake("the last tile left out", {"n_tiles, tl.num": "n_tiles - 1, tl.num"},

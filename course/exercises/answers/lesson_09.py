@@ -95,7 +95,7 @@ MISTAKES = {
             means="They wait and keep the old name; the value is what the wait returns."),
         Mistake("a product that is waited for at once",
             {"acc, is_async=True)\n" + WAITED: "acc, is_async=False)\n"},
-            "wrong", "start it with is_async=True",
+            "wrong", "start it with is_async=True", "synchronous product",
             means="They leave out the wait and start the product as one that waits by itself: "
             "nothing can go on beside it."),
         Mistake("nothing added up",

@@ -46,9 +46,10 @@ def _sectors_wasted(kernel: Answer) -> Judged | None:
     x, out = (torch.empty(64, 1024, device="meta") for _ in range(2))
     scale = torch.empty(64, device="meta")
     counted = cost(kernel, (64,), x, scale, out, 64, 1024, BLOCK_SIZE=1024, target="H200")
-    worst = max(counted.accesses, key=lambda access: access.times)
-    if worst.times <= MOST_TIMES:
+    wasteful = [access for access in counted.accesses if access.times > MOST_TIMES]
+    if not wasteful:
         return None
+    worst = max(wasteful, key=lambda access: access.sectors - access.least)
     return wrong(
         f"sectors {worst.kind}",
         f"line {worst.line} moves {worst.times:.1f} times the sectors that it must "
