@@ -47,7 +47,7 @@ def simulated(exercise: GluonKernel, answer: Answer) -> Judged:
     function = exercise.run_by(run, answer)
     verified = verify(
         function,
-        exercise.reference,
+        exercise.rounded_once,
         exercise.cases,
         absolute=exercise.absolute,
         first_wrong_only=True,

@@ -31,7 +31,12 @@ def slip_of(
     slips, agreeing, rounded = dict(exercise.slips), 0, False
     kinds = {says: f"slip {place}" for place, says in enumerate(slips, start=1)}
     trial = Trial(
-        function, exercise.reference, None, exercise.absolute, exercise.contiguous, exercise.block
+        function,
+        exercise.rounded_once,
+        None,
+        exercise.absolute,
+        exercise.contiguous,
+        exercise.block,
     )
     for case in _order(cases, wrong):
         if agreeing and (not slips or agreeing == AGREEING):

@@ -260,7 +260,7 @@ def _verified(exercise: Code, function: Function, cases: tuple[Case, ...]) -> tu
         return ()
     return verify(
         function,
-        exercise.reference,
+        exercise.rounded_once,
         cases,
         absolute=exercise.absolute,
         contiguous=exercise.contiguous,

@@ -361,7 +361,7 @@ MISTAKES = {
         Mistake("rounded before the product", {
             "gate * tl.sigmoid(gate) * up":
             "(gate * tl.sigmoid(gate)).to(out_ptr.dtype.element_ty) * up",
-        }, "wrong", "901 float16", "wrong in case 6 at (11,)",
+        }, "wrong", "901 float16", "wrong in case 6 at (10,)",
             means="They convert back early, as three kernels would; each conversion to float16 "
             "rounds."),
         Mistake("strides forgotten", {

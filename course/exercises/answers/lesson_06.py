@@ -206,7 +206,7 @@ MISTAKES = {
             "is NaN."),
         Mistake("0 where a maximum is below it", {
             SAFE: "        base = tl.maximum(new_m, 0.0)\n",
-        }, "wrong", "At [32, 0]",
+        }, "wrong", "At [32, 0]", "wrong in case 7 at (32, 0)",
             means="They guard against -inf by a maximum with 0; low scores then have powers that "
             "round to 0."),
         Mistake("0 over 0", {DIVISOR: ""}, "wrong",
