@@ -735,10 +735,12 @@ print(lowered.resources)
 print(cost(slow_scale_kernel, (256,), *args, BLOCK_SIZE=1024, target="H200"))
 
 # %% [markdown]
-# Two lines need a word. The 2,048 bytes of shared memory: the product is stored in another layout
-# than the one in which `scale` and `x` were loaded, and the threads exchange elements there. (In
-# TTGIR it is the line with `ttg.convert_layout`.) And the times in the last line count no waste: they
-# say what the task needs, not what this kernel takes.
+# Three lines need a word. The load of `scale` says 4.00: a block needs its 256 factors once, and each
+# of the four warps asks for all of them. That is little beside the other two lines. The 2,048 bytes
+# of shared memory: the product is stored in another layout than the one in which `scale` and `x` were
+# loaded, and the threads exchange elements there. (In TTGIR it is the line with
+# `ttg.convert_layout`.) And the times in the last line count no waste: they say what the task needs,
+# not what this kernel takes.
 
 # %% [markdown]
 # ### Exercise 03.4 · Why is it slow? Rows and factors (core)

@@ -22,7 +22,7 @@ from course.type_names import AnyValue, AnyValues, Function, Kernel
 
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
-from .own_combines import generic_reduce
+from .own_combines import generic_reduce, joined_halves
 from .patching import as_method, patched
 from .undefined_lanes import Mask, fill_undefined, lanes_of
 
@@ -347,8 +347,9 @@ def _refuse_assignment(*_: Any) -> None:
 
 
 def combines_elements(frame: FrameType | None) -> bool:
-    """Whether a frame is the interpreter's loop over elements in a reduction or a scan."""
-    return frame is not None and frame.f_code.co_name in ("generic_reduce", "generic_scan")
+    """Whether a frame is what combines elements in a reduction or a scan."""
+    names = ("generic_reduce", "generic_scan", joined_halves.__name__)
+    return frame is not None and frame.f_code.co_name in names
 
 
 def interpreted_array(value: AnyValue) -> np.ndarray | None:

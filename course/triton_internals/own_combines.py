@@ -26,7 +26,7 @@ def generic_reduce(reduction: ReduceOps, blocks: Blocks) -> list[tl.tensor]:
     kinds = [block.dtype for block in whole]
     try:
         while arrays[0].shape[-1] > 1:
-            arrays = _joined(reduction, arrays, kinds)
+            arrays = joined_halves(reduction, arrays, kinds)
     except Exception:
         own: Callable[..., list[tl.tensor]] = _own_reduce
         return own(reduction, blocks)
@@ -36,7 +36,7 @@ def generic_reduce(reduction: ReduceOps, blocks: Blocks) -> list[tl.tensor]:
     ]
 
 
-def _joined(
+def joined_halves(
     reduction: ReduceOps, arrays: list[np.ndarray], kinds: list[tl.dtype]
 ) -> list[np.ndarray]:
     """Each even element along the last axis combined with the one after it."""

@@ -15,11 +15,6 @@ from course.tracing.program_sizes import program_sizes
 from course.tracing.sample import Plan, weights
 from tests.tracing import kernels_uneven as kernels
 
-pytestmark = pytest.mark.unless_unchanged(
-    "cost of uneven programs", "course/isolate", "course/lowering", "course/tracing",
-    "course/triton_internals",
-)  # fmt: skip
-
 BLOCK, PROGRAMS = 16, 256
 ROW = 4 * BLOCK
 
