@@ -192,9 +192,10 @@ def greatest(a, b):
 
 @triton.jit
 def slow_kernel(x_ptr, out_ptr, SIZE: tl.constexpr):
-    """A combining function of one's own is called for each element in the interpreter."""
-    offsets = tl.arange(0, SIZE)
-    most = tl.reduce(tl.load(x_ptr + offsets % 64), axis=0, combine_fn=greatest)
+    """In a scan, a combining function of one's own is called for each element in the
+    interpreter."""
+    x = tl.load(x_ptr + tl.arange(0, SIZE) % 64)
+    most = tl.max(tl.associative_scan(x, axis=0, combine_fn=greatest), axis=0)
     tl.store(out_ptr + tl.arange(0, 64), tl.load(x_ptr + tl.arange(0, 64)) + most * 0)
 
 
