@@ -170,7 +170,7 @@ def _try(exercise: Code, source: Source) -> Trial:
         # What crashes before it launches anything crashes in both: then running it says more.
         return Trial(_early_end(running, "It") or problem, _printed(running))
     assert compiling.value is not None
-    compilation, trial = compiling.value, _trial(running)
+    compilation, trial = compiling.value, ran
     if compilation.judged.verdict == "does not compile":
         from .refusal import complete_refusal
 
