@@ -181,7 +181,10 @@ def _try(exercise: Code, source: Source) -> Trial:
     if isinstance(exercise, GluonKernel):
         return _without_launching(compilation, trial)
     if MODE.gpu:
-        return _on_this_gpu(_trial(_in_child(run_answer, exercise, source, "launch")))
+        launched = _trial(_in_child(run_answer, exercise, source, "launch"))
+        if trial.raised and launched.judged.verdict != "right":
+            return trial  # of what is wrong in both the interpreter says more: a GPU names no line
+        return _on_this_gpu(launched)
     return _without_gpu(compilation, trial)
 
 

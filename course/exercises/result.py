@@ -40,7 +40,7 @@ class Judged(NamedTuple):
     reason: str = ""
     kind: str = ""
     """What was found to be wrong, by a short name that stays the same however the sentence is
-    written: "slip 2" for the exercise's second slip, "wrong in case 1 at (0, 3)", "arrivals"."""
+    written: "slip 2" for the exercise's second slip, "wrong in case 1", "arrivals"."""
 
 
 def wrong(kind: str, reason: str) -> Judged:

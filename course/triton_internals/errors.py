@@ -156,23 +156,12 @@ def _clearer(reason: str) -> str:
     return _CLEARER.get(reason, reason)
 
 
-_GRID_IS_A_LIST = "the grid is a list, and must be a tuple: write kernel[(programs,)](…)"
-
-
 def interpreter_words(error: Exception) -> str:
     """What an error of the interpreter means, where its own words mislead; else nothing."""
-    if str(error) == 'can only concatenate list (not "tuple") to list' and _in_triton(error):
-        return _GRID_IS_A_LIST
     reason = str(error)
     if isinstance(error, AssertionError) and not reason:
         return _FALSE
     return _indexing(error) or (clear if (clear := _clearer(reason)) != reason else "")
-
-
-def _in_triton(error: Exception) -> bool:
-    """Whether Triton's own code raised it."""
-    module: str = _frames(error)[-1].f_globals.get("__name__", "")
-    return module.partition(".")[0] == "triton"
 
 
 def causes(error: Exception) -> list[Exception]:

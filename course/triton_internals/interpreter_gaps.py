@@ -33,6 +33,7 @@ def gaps_filled() -> Iterator[None]:
     - the methods of numbers that are arguments or count a loop, as `eps.to(tl.float32)`;
     - `min` and `max` of blocks, and `and`, `or` and `not` of conditions;
     - kernels that take names from the function around them;
+    - grids that are lists;
     - conversions from and to 8 bits, rounded to the nearest;
     - those functions of libdevice that NumPy or Python has.
 
@@ -61,6 +62,7 @@ def gaps_filled() -> Iterator[None]:
         patched(interpreter.FunctionRewriter, ast_transformer=_KernelTransformer()),
         patched(interpreter.FunctionRewriter, _compile_and_exec=_with_closure),
         patched(interpreter.InterpretedFunction, rewritten_fn=_rewritten),
+        patched(interpreter.GridExecutor, __init__=_with_grid),
         patched(interpreter.InterpreterBuilder, create_inline_asm=_lacking("inline assembly")),
         patched(interpreter.InterpreterBuilder, create_extern_elementwise=_library_function),
     ):
@@ -72,6 +74,7 @@ def gaps_filled() -> Iterator[None]:
 
 _own_patch_lang, _own_conversion = interpreter._patch_lang, interpreter._implicit_cvt
 _own_definition = interpreter.FunctionRewriter._compile_and_exec
+_own_executor = interpreter.GridExecutor.__init__
 _rewritten: dict[Function, Function] = {}
 """Kernels as the interpreter has rewritten them while gaps are filled."""
 
@@ -215,6 +218,18 @@ def _course_counted(over: Iterable[AnyValue]) -> Iterable[AnyValue]:
     A tl.static_range is no `range` here: what it counts are constants.
     """
     return map(_converted, over) if type(over) is range else over
+
+
+def _with_grid(self: Any, fn: Function, arg_names: list[str], grid: Any, *hooks: Any) -> None:
+    """A launch, whose grid may be a list, or a function that returns one."""
+
+    def as_tuple(numbers: Any) -> Any:
+        return tuple(numbers) if isinstance(numbers, list) else numbers
+
+    def computed(arguments: AnyValues) -> Any:
+        return as_tuple(grid(arguments))
+
+    _own_executor(self, fn, arg_names, computed if callable(grid) else as_tuple(grid), *hooks)
 
 
 def _with_closure(self: Any, tree: ast.Module) -> Function:

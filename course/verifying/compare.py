@@ -40,7 +40,7 @@ class Tolerance:
     relative: float
     absolute: float = 0.0
     rounding: Rounding | None = None
-    """If given, results may lie farther off: the spread, or twice PyTorch's own error."""
+    """If given, results may lie farther off: by the spread, or by twice PyTorch's own error."""
 
     def plus(self, absolute: float) -> "Tolerance":
         """More absolute error, for results that cancel, as 1 + erf(x) does for x below zero."""
@@ -51,8 +51,8 @@ class Tolerance:
         allowed = self.absolute + self.relative * expected.abs()
         if self.rounding is None:
             return allowed
-        allowed = allowed + self.rounding.spread
-        return torch.maximum(allowed, 2 * self.rounding.own_error(expected))
+        own = 2 * self.rounding.own_error(expected)
+        return allowed + torch.maximum(self.rounding.spread, own)
 
 
 def tolerance_of(dtype: torch.dtype, roundings: float) -> Tolerance:

@@ -92,6 +92,17 @@ def test_a_kernel_takes_names_from_the_function_around_it():
     assert result.right, result
 
 
+@pytest.mark.parametrize("grid", [[1], lambda arguments: [1, 1]])
+def test_a_grid_may_be_a_list(grid):
+    def launch(x):
+        out = torch.empty_like(x)
+        kernels.imported_kernel[grid](x, out)
+        return out
+
+    result = verify(launch, torch.exp, [CASE])
+    assert result.right, result
+
+
 def test_a_number_with_a_point_is_a_float32_as_on_a_gpu():
     out = verify(
         kernels.launcher(kernels.scaled_kernel, 0.1),

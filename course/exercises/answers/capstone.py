@@ -30,12 +30,12 @@ MISTAKES = {
         }, "wrong", "comes out if the mean of the squares is stored in place of rstd", "slip 6",
             means="They store what they reduced; the gradient expects the reciprocal of the root."),
         Mistake("no other", {"mask=mask, other=0.0)": "mask=mask)"}, "wrong", "At [0",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They expect masked lanes to hold 0; without `other` they get into the sum of "
             "squares."),
         Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"},
             "reads outside", "left part of a wider one",
-            "reads outside x_ptr 33 in case 3 at (1, 0, 0)",
+            "reads outside x_ptr 33 in case 3",
             means="They take the width for the distance between rows, which differs in a slice of "
             "a wider matrix."),
         Mistake("in float16", {
@@ -59,11 +59,11 @@ MISTAKES = {
             "comes out if the mean is added, and not subtracted", "slip 4",
             means="They have the terms right and a sign wrong: a larger x makes rstd smaller."),
         Mistake("no other", {", mask=mask, other=0.0)": ", mask=mask)"}, "wrong", "At [0",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They expect masked lanes to hold 0; without `other` they get into the "
             "row's sum."),
         Mistake("no mask", {"mask = cols < n_cols": "mask = cols < BLOCK_N"},
-            "reads outside", "outside", "reads outside weight_ptr 100 in case 1 at (0, 0, 0)",
+            "reads outside", "outside", "reads outside weight_ptr 100 in case 1",
             means="They mask by the block, which masks nothing; the row ends at n_cols."),
     ],
     "08.13": [
@@ -77,10 +77,10 @@ MISTAKES = {
             "to run."),
         Mistake("one place for all", {"partials_ptr + part * n_cols + cols, tl.sum":
             "partials_ptr + cols, tl.sum"}, "race", "wrote different values",
-            "race stores in case 1 at (6, 0, 0)",
+            "race stores in case 1",
             means="They let all programs store to one row; each needs a place of its own."),
         Mistake("every block", {"n_rows, n_parts * BLOCK_M": "n_rows, BLOCK_M"}, "wrong", "At [0]",
-            "wrong in case 1 at (0,)",
+            "wrong in case 1",
             means="They let each program go on through all rows after its own; most rows count "
             "more than once."),
         Mistake("no rstd", {"other=0.0) * rstd[:, None]": "other=0.0)"}, "wrong",
@@ -90,7 +90,7 @@ MISTAKES = {
             "x_hat = rstd[:, None]"}, "wrong", "comes out if x is left out", "slip 2",
             means="They forget x; the weight's factor in the forward pass is x_hat."),
         Mistake("the last part missing", {"range(n_parts)": "range(n_parts - 1)"}, "wrong",
-            "At [0]", "wrong in case 1 at (0,)",
+            "At [0]", "wrong in case 1",
             means="They stop one early, as with an index that ends at n - 1."),
         Mistake("PyTorch adds up", {
             "    add_partials_kernel[(columns,)](partials, out, n_parts, n_cols, BLOCK_N=64)":
@@ -137,16 +137,16 @@ MISTAKES = {
             "comes out if the maximum is not added again", "slip 3",
             means="They forget that the total is that of exp(x - m)."),
         Mistake("no rescaling", {"total * tl.exp(m - new_m)": "total"}, "wrong", "At [",
-            "wrong in case 1 at (1,)",
+            "wrong in case 1",
             means="They add sums that are in units of different maxima."),
         Mistake("no maximum", {
             "new_m = tl.maximum(m, tl.max(x, axis=0))": "new_m = 0.0",
             "total = total * tl.exp(m - new_m) +": "total = total +",
             "m, total = -float(\"inf\"), 0.0": "m, total = 0.0, 0.0",
-        }, "wrong", "far apart", "wrong in case 3 at (0,)",
+        }, "wrong", "far apart", "wrong in case 3",
             means="They leave the maximum out; exp of a large logit is infinite."),
         Mistake("no other", {', other=-float("inf"))': ")"}, "wrong", "At [0]",
-            "wrong in case 1 at (0,)",
+            "wrong in case 1",
             means="They expect masked lanes to stay out; without `other` they hold anything."),
         Mistake("a second sweep", {
             "    x_target = tl.load(x_ptr + row * stride_xm + tl.load(target_ptr + row))":

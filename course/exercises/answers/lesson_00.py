@@ -24,10 +24,10 @@ MISTAKES = {
             means="They index a pointer as a tensor or as C does; in Triton one adds the offset "
             "and loads."),
         Mistake("bytes for elements", {"x_ptr + i": "x_ptr + 4 * i"},
-            "reads outside", "at [8]", "reads outside x_ptr 8 in case 1 at (2, 0, 0)",
+            "reads outside", "at [8]", "reads outside x_ptr 8 in case 1",
             means="They count addresses in bytes, four to a float32; Triton counts elements."),
         Mistake("the store forgotten", {"    tl.store(out_ptr + i, x - y)": "    out = x - y"},
-            "wrong", "was never written", "wrong in case 1 at (0,)",
+            "wrong", "was never written", "wrong in case 1",
             means="They expect the value of a variable to be the result, as in a function; a "
             "kernel returns nothing and must store."),
         Mistake("the result is returned", {"tl.store(out_ptr + i, x - y)": "return x - y"},
@@ -36,7 +36,7 @@ MISTAKES = {
             means="They return the result, as a function does; a kernel has nobody to return it "
             "to, and stores it."),
         Mistake("the first element only", {"out_ptr + i": "out_ptr"},
-            "race", "different values to out_ptr[0]", "race stores in case 1 at (4, 0, 0)",
+            "race", "different values to out_ptr[0]", "race stores in case 1",
             means="They forget the offset at the store, so all programs write to the first "
             "element."),
     ],
@@ -66,18 +66,18 @@ MISTAKES = {
             means="They write for one element, as in CUDA; here `offsets < n` is eight answers "
             "at once, and an if takes one."),
         Mistake("no mask on the load", {"x_ptr + offsets, mask=mask": "x_ptr + offsets"},
-            "reads outside", "outside x_ptr", "reads outside x_ptr 2 in case 1 at (0, 0, 0)",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 2 in case 1",
             means="They think that reading too far is harmless as long as nothing wrong is "
             "stored."),
         Mistake("no mask on the store", {"2 * x, mask=mask": "2 * x"},
-            "writes outside", "outside out_ptr", "writes outside out_ptr 2 in case 1 at (0, 0, 0)",
+            "writes outside", "outside out_ptr", "writes outside out_ptr 2 in case 1",
             means="They think that lanes masked at the load stay masked; each load and store "
             "needs its own mask."),
         Mistake("one too many", {"offsets < n": "offsets <= n"}, "reads outside", "at [2]",
-            "reads outside x_ptr 2 in case 1 at (0, 0, 0)",
+            "reads outside x_ptr 2 in case 1",
             means="They count n as the last valid offset; the offsets go from 0 to n - 1."),
         Mistake("one too few", {"offsets < n": "offsets < n - 1"}, "wrong", "was never written",
-            "wrong in case 1 at (1,)",
+            "wrong in case 1",
             means="They take one off for counting from 0, which `<` has done already."),
         Mistake("a loop in place of the block", {
             "    offsets = tl.arange(0, 8)\n": "",

@@ -7,7 +7,7 @@ from . import Mistake, Other
 MISTAKES = {
     "01.1": [
         Mistake("the last program is believed to stop", {", mask=offsets < n_elements": ""},
-            "writes outside", "at [300]", "writes outside out_ptr 300 in case 1 at (2, 0, 0)",
+            "writes outside", "at [300]", "writes outside out_ptr 300 in case 1",
             means="They think that launching cdiv programs is enough; the last one still has a "
             "whole block of lanes."),
         Mistake("an if for a mask", {
@@ -19,15 +19,15 @@ MISTAKES = {
             means="They think of one element a program; a block of offsets gives a block of "
             "answers, which only a mask can hold."),
         Mistake("every program fills the first block", {"pid * BLOCK_SIZE + ": ""},
-            "wrong", "At [128]", "wrong in case 1 at (128,)",
+            "wrong", "At [128]", "wrong in case 1",
             means="They forget that all programs run the same lines: only the program's number "
             "tells them apart."),
         Mistake("a step of one element", {"pid * BLOCK_SIZE": "pid"}, "wrong", "was never written",
-            "wrong in case 1 at (130,)",
+            "wrong in case 1",
             means="They take the program's number for its first element; the number counts "
             "blocks, not elements."),
         Mistake("one too many", {"offsets < n_elements": "offsets <= n_elements"},
-            "writes outside", "at [300]", "writes outside out_ptr 300 in case 1 at (2, 0, 0)",
+            "writes outside", "at [300]", "writes outside out_ptr 300 in case 1",
             means="They count n_elements as the last valid offset; it is the first one outside."),
         Mistake("a load of the number", {"offsets, value,": "offsets, tl.load(value),"},
             "does not compile", "tl.load takes a pointer, and this is a value of type",
@@ -36,7 +36,7 @@ MISTAKES = {
             "to it."),
         Mistake("one block size alone", {
             "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)": "pid * 128 + tl.arange(0, 128)",
-        }, "wrong", "never written", "wrong in case 5 at (1152,)",
+        }, "wrong", "never written", "wrong in case 5",
             means="They take 128 for a fact, where BLOCK_SIZE is whatever the launch says."),
         Mistake("every program fills everything", {
             "    tl.store(out_ptr + offsets, value, mask=offsets < n_elements)":
@@ -63,7 +63,7 @@ MISTAKES = {
             "once."),
         Mistake("a length of the lesson's in the mask", {
             "offsets < n_elements)": "(offsets < n_elements) & (offsets < 1024))",
-        }, "wrong", "At [1,024]", "wrong in case 5 at (1024,)",
+        }, "wrong", "At [1,024]", "wrong in case 5",
             means="They put a length that they have seen into the mask; a vector may be longer."),
         Mistake("the value in float16", {
             "offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),",
@@ -85,21 +85,21 @@ MISTAKES = {
             means="They expect a kernel to read Python's globals as a function does; it is "
             "compiled once, and takes arguments."),
         Mistake("a grid that rounds down", {"triton.cdiv(x.numel(), 1024)": "x.numel() // 1024"},
-            "wrong", "At [1,024]", "wrong in case 1 at (1024,)",
+            "wrong", "At [1,024]", "wrong in case 1",
             means="They divide and forget the rest: the elements after the last whole block have "
             "no program."),
         Mistake("a mask on the load only", {"a * x + b, mask=mask": "a * x + b"},
             "writes outside", "outside out_ptr",
-            "writes outside out_ptr 1025 in case 1 at (1, 0, 0)",
+            "writes outside out_ptr 1025 in case 1",
             means="They think that a masked load takes the lane out of the program; the store "
             "still writes in every lane."),
         Mistake("a mask on the store only", {"x_ptr + offsets, mask=mask": "x_ptr + offsets"},
-            "reads outside", "outside x_ptr", "reads outside x_ptr 1025 in case 1 at (1, 0, 0)",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 1025 in case 1",
             means="They think that only writes can do harm; a read past the end is outside too, "
             "and may end the process."),
         Mistake("strides forgotten", {"    x = x.contiguous()\n": ""},
             "reads outside", "x_ptr has gaps, its elements are 2 apart",
-            "reads outside x_ptr 1 in case 7 at (0, 0, 0)",
+            "reads outside x_ptr 1 in case 7",
             means="They think that a tensor's elements always lie side by side; a slice with a "
             "step is a view of a longer one."),
         Mistake("a and b swapped", {"x, out, a, b": "x, out, b, a"},
@@ -149,22 +149,22 @@ MISTAKES = {
             means="They change the block size in one place; grid and kernel must agree on it, or "
             "most programs find nothing to do."),
         Mistake("a grid of 32 programs", {"(triton.cdiv(x.numel(), 1024),)": "(32,)"},
-            "wrong", "At [32,768]", "wrong in case 3 at (32768,)",
+            "wrong", "At [32,768]", "wrong in case 3",
             means="They sized the grid for the vectors they tried; it must follow from the "
             "length."),
         Mistake("a grid of 256 programs", {"(triton.cdiv(x.numel(), 1024),)": "(256,)"},
-            "wrong", "At [262,144]", "wrong in case 3 at (262144,)",
+            "wrong", "At [262,144]", "wrong in case 3",
             means="They think that a generous grid is enough for any length; some vector is "
             "always longer."),
         Mistake("one program of 8,192", {"(triton.cdiv(x.numel(), 1024),)": "(1,)", "1024": "8192"},
-            "wrong", "At [8,192]", "wrong in case 3 at (8192,)",
+            "wrong", "At [8,192]", "wrong in case 3",
             means="They think that a large block does away with the grid; it covers its own size "
             "and no more."),
         Mistake("a promise of the pointers", {
             "tl.load(x_ptr + offsets": "tl.load(tl.multiple_of(x_ptr + offsets, 16)",
         }, "false promise",
             "Program 0 promises by tl.multiple_of that an address is a multiple of 16 bytes, "
-            "and it lies 4 past one", "false promise in case 8 at (0, 0, 0)",
+            "and it lies 4 past one", "false promise in case 8",
             means="They think that tl.multiple_of aligns an address; it only tells the compiler, "
             "and must be true."),
         Mistake("more threads than there are", {"BLOCK_SIZE=1024": "BLOCK_SIZE=1024, num_warps=64"},
@@ -198,11 +198,6 @@ MISTAKES = {
         }, "does not compile", "comprehension", "only tuple comprehensions are supported",
             means="They take Triton for all of Python; comprehensions are not in it, and "
             "catching the error changes nothing."),
-        Mistake("a grid that is a list", {
-            "(triton.cdiv(x.numel(), 1024),)": "[triton.cdiv(x.numel(), 1024)]",
-        }, "wrong", "the grid is a list, and must be a tuple",
-            "raised TypeError can only concatenate list to list in case 1",
-            means="They take one sequence for another, as PyTorch does; a grid is a tuple."),
         Mistake("arguments in the wrong order", {"(x, out, a, b, ": "(out, x, a, b, "},
             "wrong", "It changed its input x, which the kernel calls out_ptr",
             "wrong input 0 in case 1",
@@ -216,14 +211,14 @@ MISTAKES = {
     ],
     "01.3": [
         Mistake("based at n", {"n_elements - 1 - offsets": "n_elements - offsets"},
-            "reads outside", "at [300]", "reads outside x_ptr 300 in case 1 at (0, 0, 0)",
+            "reads outside", "at [300]", "reads outside x_ptr 300 in case 1",
             means="They reverse to n - i; the last element is n - 1."),
         Mistake("bytes for elements", {"- 1 - offsets": "- 1 - 4 * offsets"},
-            "reads outside", "at [-", "reads outside x_ptr -1 in case 1 at (0, 0, 0)",
+            "reads outside", "at [-", "reads outside x_ptr -1 in case 1",
             means="They count in bytes, as C programmers do with char pointers; Triton's offsets "
             "count elements."),
         Mistake("no mask on the load", {"- offsets, mask=mask": "- offsets"},
-            "reads outside", "at [-1]", "reads outside x_ptr -1 in case 1 at (2, 0, 0)",
+            "reads outside", "at [-1]", "reads outside x_ptr -1 in case 1",
             means="They mask the store and forget that lanes past the end read at negative "
             "offsets here."),
         Mistake("forwards", {"x_ptr + n_elements - 1 - offsets": "x_ptr + offsets"},
@@ -233,7 +228,7 @@ MISTAKES = {
             "n_elements - 1 - offsets":
             "tl.program_id(axis=0) * BLOCK_SIZE + BLOCK_SIZE - 1 - tl.arange(0, BLOCK_SIZE)",
         }, "reads outside", "Program 2 read outside x_ptr",
-            "reads outside x_ptr 383 in case 1 at (2, 0, 0)",
+            "reads outside x_ptr 383 in case 1",
             means="They reverse inside each block; the blocks change places too."),
     ],
     "01.4": [
@@ -242,7 +237,7 @@ MISTAKES = {
             means="They halve the length; of an odd number of elements the middle one is taken "
             "as well."),
         Mistake("based at n", {"n_elements - 1 - 2": "n_elements - 2"},
-            "reads outside", "at [1,025]", "reads outside x_ptr 1025 in case 1 at (0, 0, 0)",
+            "reads outside", "at [1,025]", "reads outside x_ptr 1025 in case 1",
             means="They count the last element as n; it is n - 1."),
         Mistake("from the front", {"x_ptr + n_elements - 1 - 2": "x_ptr + 2"},
             "wrong", "comes out if it begins at the front", "slip 2",
@@ -265,14 +260,14 @@ MISTAKES = {
             "wrong", "PyTorch (flip)", "PyTorch computes flip",
             means="They solved it in PyTorch; the exercise is about who moves the elements."),
         Mistake("a grid of 5 programs", {"(triton.cdiv(n_out, 512),)": "(5,)"},
-            "wrong", "At [2,560]", "wrong in case 3 at (2560,)",
+            "wrong", "At [2,560]", "wrong in case 3",
             means="They made the grid for one length; it must follow from the number of results."),
         Mistake("a grid of 256 programs", {"(triton.cdiv(n_out, 512),)": "(256,)"},
-            "wrong", "At [131,072]", "wrong in case 3 at (131072,)",
+            "wrong", "At [131,072]", "wrong in case 3",
             means="They think that a generous grid is enough; a longer vector is left out at the "
             "end."),
         Mistake("the input's mask", {"offsets < n_out": "offsets < n_elements"},
-            "reads outside", "outside x_ptr", "reads outside x_ptr -2 in case 1 at (1, 0, 0)",
+            "reads outside", "outside x_ptr", "reads outside x_ptr -2 in case 1",
             means="They mask by the input's length; the lanes are results, of which there are "
             "half as many."),
     ],
@@ -361,17 +356,17 @@ MISTAKES = {
         Mistake("rounded before the product", {
             "gate * tl.sigmoid(gate) * up":
             "(gate * tl.sigmoid(gate)).to(out_ptr.dtype.element_ty) * up",
-        }, "wrong", "901 float16", "wrong in case 6 at (10,)",
+        }, "wrong", "901 float16", "wrong in case 6",
             means="They convert back early, as three kernels would; each conversion to float16 "
             "rounds."),
         Mistake("strides forgotten", {
             "    gate, up = gate.contiguous(), up.contiguous()\n": "",
         }, "reads outside", "every second element",
-            "reads outside gate_ptr 1 in case 5 at (0, 0, 0)",
+            "reads outside gate_ptr 1 in case 5",
             means="They think that a tensor's elements always lie side by side; a slice with a "
             "step is a view of a longer one."),
         Mistake("no mask on the store", {"* up, mask=mask": "* up"},
-            "writes outside", "", "writes outside out_ptr 1025 in case 1 at (1, 0, 0)",
+            "writes outside", "", "writes outside out_ptr 1025 in case 1",
             means="They think that lanes masked at the load stay masked; each store needs its "
             "own mask."),
         Mistake("the gate loaded twice", {
@@ -399,6 +394,9 @@ OTHERS = {
     "01.2": [
         Other("another block size", {"1024": "64"}),
         Other("a small block size", {"1024": "16"}),
+        Other("a grid that is a list", {
+            "(triton.cdiv(x.numel(), 1024),)": "[triton.cdiv(x.numel(), 1024)]",
+        }),
         Other("one block of whatever size", {"1024": "triton.next_power_of_2(x.numel())"}),
         Other("as many programs always, in a loop", {
             "    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n": "",

@@ -35,13 +35,13 @@ MISTAKES = {
         Mistake("and without parentheses", {
             "(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m & cols[None, :] < n",
         }, "writes outside", "put each comparison in parentheses",
-            "writes outside out_ptr 1414 in case 1 at (1, 2, 0), chained",
+            "writes outside out_ptr 1414 in case 1, chained",
             means="They expect & to bind like `and`; it binds before <, so both comparisons need "
             "parentheses."),
         Mistake("a mask of the rows alone", {
             "(rows[:, None] < m) & (cols[None, :] < n)": "rows[:, None] < m",
         }, "writes outside", "outside out_ptr",
-            "writes outside out_ptr 1400 in case 1 at (1, 2, 0)",
+            "writes outside out_ptr 1400 in case 1",
             means="They guard one axis; the last block of columns sticks out too, into the next "
             "row."),
         Mistake("rows and columns that wrap around", {
@@ -51,28 +51,28 @@ MISTAKES = {
             means="They let the last programs begin again at 0, so that the mask has nothing to "
             "keep out: they write what others own."),
         Mistake("rows m apart", {"rows[:, None] * n": "rows[:, None] * m"},
-            "race", "different values", "race lanes in case 1 at (0, 0, 0)",
+            "race", "different values", "race lanes in case 1",
             means="They multiply the row by the number of rows; rows lie as far apart as a row "
             "is long."),
         Mistake("no mask for y", {"y_ptr + cols, mask=cols < n": "y_ptr + cols"},
-            "reads outside", "outside y_ptr", "reads outside y_ptr 70 in case 1 at (0, 2, 0)",
+            "reads outside", "outside y_ptr", "reads outside y_ptr 70 in case 1",
             means="They think that the mask of the store protects the loads; each one has its "
             "own."),
         Mistake("x for both", {"+ y[None, :]": "+ tl.load(x_ptr + cols, mask=cols < m)[None, :]"},
-            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 1",
             means="They load one vector twice: a matrix of sums needs one operand along each "
             "axis."),
     ],
     "02.2": [
         Mistake("the width for the row stride", {"* stride_xm": "* n_cols"},
             "reads outside", "left part of a wider one",
-            "reads outside x_ptr 65 in case 3 at (0, 0, 0)",
+            "reads outside x_ptr 65 in case 3",
             means="They take a row's width for the distance between rows; in a slice of a wider "
             "matrix that is larger."),
         Mistake("strides in bytes", {
             "* stride_xm": "* stride_xm * 4",
             "* stride_xn": "* stride_xn * 4",
-        }, "reads outside", "read memory that is none", "reads outside in case 1 at (1, 1, 0)",
+        }, "reads outside", "read memory that is none", "reads outside in case 1",
             means="They scale strides by the element's size, as NumPy has them; PyTorch's and "
             "Triton's count elements."),
         Mistake("loaded twice", {
@@ -87,11 +87,11 @@ MISTAKES = {
             "torch.empty(x.shape, dtype=x.dtype, device=x.device)": "torch.empty_like(x)",
             "rows[:, None] * n_cols + cols[None, :], x / 2":
             "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2",
-        }, "writes outside", "", "writes outside out_ptr 2170 in case 3 at (0, 0, 0)",
+        }, "writes outside", "", "writes outside out_ptr 2170 in case 3",
             means="They think that empty_like gives a contiguous tensor; it keeps the order of "
             "the input's strides, and not its gaps."),
         Mistake("swapped strides", {"*x.stride()": "x.stride(1), x.stride(0)"},
-            "reads outside", "outside x_ptr", "reads outside x_ptr 2800 in case 1 at (0, 1, 0)",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 2800 in case 1",
             means="They mix up the order: stride(0) leads from row to row."),
         Mistake("copied first", {
             "    out = torch.empty(x.shape":
@@ -104,16 +104,16 @@ MISTAKES = {
             "rows[:, None] * n_cols + cols[None, :], x / 2":
             "rows[:, None] * stride_xm + cols[None, :] * stride_xn, x / 2",
         }, "writes outside", "outside out_ptr",
-            "writes outside out_ptr 2170 in case 3 at (0, 0, 0)",
+            "writes outside out_ptr 2170 in case 3",
             means="They use one set of strides for both tensors; the output is a new tensor with "
             "its own."),
         Mistake("a grid that rounds down", {"triton.cdiv(x.shape[0], 32)": "x.shape[0] // 32"},
-            "wrong", "never written", "wrong in case 1 at (32, 0)",
+            "wrong", "never written", "wrong in case 1",
             means="They forget that the last tiles are only partly filled, and still need a "
             "program."),
         Mistake("a grid of fixed size", {
             "(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "(4, 4)",
-        }, "wrong", "129 x 129", "wrong in case 3 at (0, 128)",
+        }, "wrong", "129 x 129", "wrong in case 3",
             means="They made the grid for one matrix; it must grow with the shape."),
         Mistake("a program for each element", {
             "(triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 32))": "tuple(x.shape)",
@@ -137,7 +137,7 @@ MISTAKES = {
             means="They return a transposed view: the shape is right, and the elements still lie "
             "in the old order."),
         Mistake("one matrix only", {"32), batch)": "32), 1)"}, "wrong", "At [1, 0, 0]",
-            "wrong in case 1 at (1, 0, 0)",
+            "wrong in case 1",
             means="They forget that the grid's third axis counts the matrices."),
         Mistake("rows where columns belong", {
             "cols[None, :] * n_rows + rows[:, None]": "rows[:, None] * n_cols + cols[None, :]",
@@ -146,18 +146,18 @@ MISTAKES = {
             "change places in one of them."),
         Mistake("the width for the height", {"cols[None, :] * n_rows": "cols[None, :] * n_cols"},
             "writes outside", "outside out_ptr",
-            "writes outside out_ptr 4200 in case 1 at (0, 0, 2)",
+            "writes outside out_ptr 4200 in case 1",
             means="They keep the input's row length for the output, whose rows are as long as "
             "the input is high."),
         Mistake("matrices a row apart", {
             "tl.program_id(axis=2) * n_rows * n_cols": "tl.program_id(axis=2) * n_cols",
-        }, "race", "different values", "race stores in case 1 at (0, 0, 1)",
+        }, "race", "different values", "race stores in case 1",
             means="They step by a row; the next matrix begins after a whole one, rows times "
             "columns."),
         Mistake("a mask the wrong way round", {
             "(rows[:, None] < n_rows) & (cols[None, :] < n_cols)":
             "(rows[:, None] < n_cols) & (cols[None, :] < n_rows)",
-        }, "reads outside", "outside x_ptr", "reads outside x_ptr 4200 in case 1 at (0, 0, 2)",
+        }, "reads outside", "outside x_ptr", "reads outside x_ptr 4200 in case 1",
             means="They exchange the limits along with the axes; the mask is about the input's "
             "rows and columns, as loaded."),
         Mistake("PyTorch does it", {"    return out": "    return x.transpose(1, 2).contiguous()"},
@@ -227,10 +227,10 @@ MISTAKES = {
         Mistake("a bias for each row", {
             "bias_ptr + cols, mask=cols < n_cols": "bias_ptr + rows, mask=rows < n_cols",
             "bias[None, :]": "bias[:, None]",
-        }, "wrong", "At [0, ", "wrong in case 1 at (0, 1)",
+        }, "wrong", "At [0, ", "wrong in case 1",
             means="They lay the bias along the rows; it has one number for each column."),
         Mistake("the bias unmasked", {"bias_ptr + cols, mask=cols < n_cols": "bias_ptr + cols"},
-            "reads outside", "outside bias_ptr", "reads outside bias_ptr 70 in case 1 at (0, 2, 0)",
+            "reads outside", "outside bias_ptr", "reads outside bias_ptr 70 in case 1",
             means="They mask the matrix and forget that the bias ends with the last column too."),
         Mistake("GELU by tanh", {
             "tl.erf(t * 0.7071067811865476)":
@@ -258,31 +258,31 @@ MISTAKES = {
         Mistake("still in place", {
             "out = torch.empty_like(x)": "out = x.clone()",
             "smooth_kernel[grid](x, out,": "smooth_kernel[grid](out, out,",
-        }, "race", "nothing orders the two", "race load in case 1 at (1, 0, 0)",
+        }, "race", "nothing orders the two", "race load in case 1",
             means="They copy the input once, and then load from and store to the same tensor as "
             "before."),
         Mistake("a barrier", {
             "out = torch.empty_like(x)": "out = x.clone()",
             "smooth_kernel[grid](x, out,": "smooth_kernel[grid](out, out,",
             "    tl.store(out_ptr": "    tl.debug_barrier()\n    tl.store(out_ptr",
-        }, "race", "nothing orders the two", "race load in case 1 at (1, 0, 0)",
+        }, "race", "nothing orders the two", "race load in case 1",
             means="They think that a barrier waits for all programs; it only waits for the warps "
             "of one."),
         Mistake("a row above row 0", {"mask=mask & (rows[:, None] > 0)": "mask=mask"},
-            "reads outside", "outside", "reads outside x_ptr -70 in case 1 at (0, 0, 0)",
+            "reads outside", "outside", "reads outside x_ptr -70 in case 1",
             means="They forget that row 0 has no row above it: its address lies before the "
             "matrix."),
         Mistake("nothing for masked lanes", {", other=0.0": ""}, "wrong", "At [0, ",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They count on masked lanes being zero; without `other` they are undefined."),
     ],
     "02.8": [
         Mistake("the tile not turned", {"tile.T": "tile"}, "wrong", "At [0, 1]",
-            "wrong in case 1 at (0, 1)",
+            "wrong in case 1",
             means="They exchange the coordinates of the tile and forget that its elements must "
             "change places too."),
         Mistake("the place not turned", {"[col, row], tile.T": "[row, col], tile.T"},
-            "wrong", "never written", "wrong in case 1 at (32, 0)",
+            "wrong", "never written", "wrong in case 1",
             means="They turn the tile and store it where it came from; its place is mirrored as "
             "well."),
         Mistake("numbers of tiles for rows", {

@@ -54,23 +54,23 @@ MISTAKES = {
             "of float32."),
         Mistake("a promise of too much", {"row * stride, 4": "row * stride, 1024"},
             "false promise", "that 1,004 is a multiple of 1,024",
-            "false promise in case 1 at (1, 0, 0)",
+            "false promise in case 1",
             means="They take the promise for a wish, and the larger the better; it is a "
             "statement, and false here."),
         Mistake("a promise of 16", {"row * stride, 4": "row * stride, 16"},
-            "false promise", "1,004 is a multiple of 16", "false promise in case 1 at (1, 0, 0)",
+            "false promise", "1,004 is a multiple of 16", "false promise in case 1",
             means="They promise the number they know from signatures; 1,004 is a multiple of 4 "
             "and not of 16."),
         Mistake("a promise of the row", {
             "tl.multiple_of(row * stride, 4)": "tl.multiple_of(row, 4) * stride",
         }, "false promise", "Program 1 promises by tl.multiple_of that 1 is a multiple of 4",
-            "false promise in case 1 at (1, 0, 0)",
+            "false promise in case 1",
             means="They promise something of the row's number; it is its product with the stride "
             "that is a multiple of 4."),
         Mistake("a promise by tl.assume", {
             "    start =": "    tl.assume(row * stride % 16 == 0)\n    start =",
         }, "false promise", "Program 1 promises by tl.assume what is false",
-            "false promise in case 1 at (1, 0, 0)",
+            "false promise in case 1",
             means="They think that an assumption makes it so; it is false for the second row "
             "already."),
         Mistake("a promise of neighbors", {
@@ -78,21 +78,21 @@ MISTAKES = {
             "    cols = tl.max_contiguous(tl.arange(0, BLOCK_SIZE) // 2 * 2, 4)",
         }, "false promise",
             "Program 0 promises by tl.max_contiguous that lane 1 holds the neighbor "
-            "of what lane 0 holds", "false promise in case 1 at (0, 0, 0)",
+            "of what lane 0 holds", "false promise in case 1",
             means="They promise that lanes are neighbors while half of them repeat: a false "
             "promise, whatever it gains."),
         Mistake("one stride alone", {"row * stride, 4": "row * 1004, 4"},
-            "wrong", "2 x 1,020 float32", "wrong in case 2 at (1, 0)",
+            "wrong", "2 x 1,020 float32", "wrong in case 2",
             means="They write the stride they saw into the kernel; it is an argument, and "
             "differs from call to call."),
         Mistake("no mask", {"start + cols, mask=cols < n_cols": "start + cols"},
-            "reads outside", "outside x_ptr", "reads outside x_ptr 5020 in case 1 at (4, 0, 0)",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 5020 in case 1",
             means="They drop the mask to get wide loads; a mask costs no width if it changes "
             "only every 4 elements."),
         Mistake("rows as far apart in the output", {
             "out_ptr + row * n_cols": "out_ptr + row * stride",
         }, "writes outside", "outside out_ptr",
-            "writes outside out_ptr 5000 in case 1 at (4, 0, 0)",
+            "writes outside out_ptr 5000 in case 1",
             means="They use one stride for both matrices; the output's rows are n_cols apart."),
     ],
     "03.4": [
@@ -117,11 +117,11 @@ MISTAKES = {
             "    x = tl.load(x_ptr + number, mask=mask)\n"
             "    turned = number % n_rows * n_cols + number // n_rows\n"
             "    tl.store(out_ptr + turned, x * scale, mask=mask)",
-        }, "wrong", "", "wrong in case 1 at (0, 1)",
+        }, "wrong", "", "wrong in case 1",
             means="They put the load in order and leave the store: now the values end up in the "
             "wrong places."),
         Mistake("a scale for each column", {"row = number // n_cols": "row = number % n_cols"},
-            "reads outside", "", "reads outside scale_ptr 7 in case 1 at (0, 0, 0)",
+            "reads outside", "", "reads outside scale_ptr 7 in case 1",
             means="They take the remainder, which is the column; the row is the quotient."),
     ],
     "03.5": [
@@ -140,7 +140,7 @@ MISTAKES = {
             "    part = tl.load(x_ptr + row * n_cols + first, mask=first < n_cols, other=0.0)\n"
             "    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=0.0)\n",
             "tl.sum(x, axis=0)": "tl.sum(part, axis=0)",
-        }, "wrong", "At [0, ", "wrong in case 1 at (0, 0)",
+        }, "wrong", "At [0, ", "wrong in case 1",
             means="They cut the row to save registers, and lose the rest of the sum."),
     ],
     "03.6": [
@@ -162,7 +162,7 @@ MISTAKES = {
         }, "wrong", "it started 4 programs", "few programs",
             means="They name the cause and leave the kernel as it was."),
         Mistake("a limit for each column", {"limit_ptr + row": "limit_ptr + tl.program_id(axis=1)"},
-            "reads outside", "", "reads outside limit_ptr 4 in case 1 at (0, 4, 0)",
+            "reads outside", "", "reads outside limit_ptr 4 in case 1",
             means="They mix up the axes of the grid: a row has one limit."),
     ],
 }  # fmt: skip

@@ -7,12 +7,12 @@ ROW = "x_ptr + row * stride_xm + cols, mask=cols < n_cols, other=0.0"
 MISTAKES = {
     "04.1": [
         Mistake("no mask", {", mask=cols < n_cols, other=0.0": ""},
-            "reads outside", "outside x_ptr", "reads outside x_ptr 3905 in case 1 at (4, 0, 0)",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 3905 in case 1",
             means="They think that the block ends with the row; it is a power of two, and "
             "reaches into the next row."),
         Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"},
             "reads outside", "left part of a wider one",
-            "reads outside x_ptr 33 in case 3 at (1, 0, 0)",
+            "reads outside x_ptr 33 in case 3",
             means="They take the width for the distance between rows, which differs in a slice "
             "of a wider matrix."),
         Mistake("every row the first", {"row * stride_xm + ": ""}, "wrong",
@@ -22,7 +22,7 @@ MISTAKES = {
             "comes out if lanes without an element count as 1", "slip 1",
             means="They think that masked lanes are left out of the sum; they hold `other`, and "
             "are added like all."),
-        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]", "wrong in case 1 at (0,)",
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]", "wrong in case 1",
             means="They expect masked lanes to hold 0; without `other` they hold anything."),
         Mistake("a mean", {"tl.sum(x, axis=0)": "tl.sum(x, axis=0) / n_cols"}, "wrong",
             "comes out if the sum is divided by the number of columns", "slip 2",
@@ -30,7 +30,7 @@ MISTAKES = {
         Mistake("all of the block", {
             "tl.store(out_ptr + row, tl.sum(x, axis=0))":
             "tl.store(out_ptr + row + cols, tl.sum(x, axis=0))",
-        }, "writes outside", "outside out_ptr", "writes outside out_ptr 5 in case 1 at (0, 0, 0)",
+        }, "writes outside", "outside out_ptr", "writes outside out_ptr 5 in case 1",
             means="They think that a reduction still has a value for each lane; it is one number "
             "for the row."),
     ],
@@ -40,30 +40,30 @@ MISTAKES = {
             means="They carry 0 over from the sum; for a maximum it wins in any row that is "
             "below zero."),
         Mistake("no other", {', other=float("-inf")': ""}, "wrong", "At [",
-            "wrong in case 1 at (0,)",
+            "wrong in case 1",
             means="They expect masked lanes to stay out of the maximum; without `other` they "
             "hold anything."),
         Mistake("the width for the row stride", {"row * stride_xm": "row * n_cols"},
             "reads outside", "left part of a wider one",
-            "reads outside x_ptr 33 in case 3 at (1, 0, 0)",
+            "reads outside x_ptr 33 in case 3",
             means="They take the width for the distance between rows, which differs in a slice "
             "of a wider matrix."),
         Mistake("no mask", {', mask=cols < n_cols, other=float("-inf")': ""},
-            "reads outside", "outside x_ptr", "reads outside x_ptr 500 in case 1 at (4, 0, 0)",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 500 in case 1",
             means="They think that the block ends with the row; the maximum of the neighboring "
             "row gets in."),
         *(
             Mistake(f"{number}, which seems small enough", {'float("-inf")': number},
-                "wrong", "near the minimum", "wrong in case 6 at (0,)",
+                "wrong", "near the minimum", "wrong in case 6",
                 means="They choose a number that looks small enough; in a row below it, it wins.")
             for number in ("-100.0", "-1e4", "-65504.0", "-1e5", "-1e30")
         ),
         Mistake("the smallest finite number", {'float("-inf")': "-3.4028234e38"},
-            "wrong", "expected -inf, got -3.402823e+38", "wrong in case 7 at (12,)",
+            "wrong", "expected -inf, got -3.402823e+38", "wrong in case 7",
             means="They take the smallest finite float32 for neutral; a row that holds nothing but "
             "-inf, as a mask makes it, is below."),
         Mistake("the largest absolute value", {"tl.max(x, axis=0)": "tl.max(tl.abs(x), axis=0)"},
-            "wrong", "At [0]", "wrong in case 1 at (0,)",
+            "wrong", "At [0]", "wrong in case 1",
             means="They take the largest for the one farthest from zero; -3 is smaller than 1."),
     ],
     "04.3": [
@@ -71,11 +71,11 @@ MISTAKES = {
             "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))":
             "    power = tl.exp(shifted)\n"
             "    out = tl.log(power / tl.sum(power, axis=0))",
-        }, "wrong", "far apart", "wrong in case 2 at (0, 0)",
+        }, "wrong", "far apart", "wrong in case 2",
             means="They follow the name step by step; a power that rounds to 0 has the logarithm "
             "-inf, so subtract before exp."),
         Mistake("no maximum", {"shifted = x - tl.max(x, axis=0)": "shifted = x"},
-            "wrong", "far apart", "wrong in case 2 at (0, 0)",
+            "wrong", "far apart", "wrong in case 2",
             means="They think that subtracting the maximum is only for softmax; exp of large "
             "numbers is inf here as well."),
         Mistake("the maximum taken off in the sum alone", {
@@ -89,15 +89,15 @@ MISTAKES = {
             "it."),
         Mistake("no mask on the store", {"out, mask=cols < n_cols": "out"},
             "writes outside", "outside out_ptr",
-            "writes outside out_ptr 500 in case 1 at (4, 0, 0)",
+            "writes outside out_ptr 500 in case 1",
             means="They think that lanes masked at the load are not stored."),
         Mistake("the output's rows by the input's stride", {
             "out_ptr + row * n_cols": "out_ptr + row * stride_xm",
-        }, "writes outside", "outside out_ptr", "writes outside out_ptr 99 in case 3 at (2, 0, 0)",
+        }, "writes outside", "outside out_ptr", "writes outside out_ptr 99 in case 3",
             means="They use one stride for both matrices; the output is contiguous."),
         *(
             Mistake(f"{number} in the load", {'float("-inf")': number}, "wrong", "near the minimum",
-                "wrong in case 6 at (0, 0)",
+                "wrong in case 6",
                 means="They take a number for minus infinity; in a row below it, the padding "
                 "becomes the maximum.")
             for number in ("-1e4", "-1e5")
@@ -133,11 +133,11 @@ MISTAKES = {
             means="They take tl.max for the larger of two; it reduces one block, and its second "
             "argument is the axis."),
         Mistake("the smaller maximum", {"tl.maximum(m1, m2)": "tl.minimum(m1, m2)"},
-            "wrong", "At [0, ", "wrong in case 1 at (0, 0)",
+            "wrong", "At [0, ", "wrong in case 1",
             means="They take the smaller one, and the powers can overflow; the common maximum is "
             "the larger."),
         Mistake("one row of results", {"    tl.store(out_ptr + n + rows, total, mask=mask)\n": ""},
-            "wrong", "never written", "wrong in case 1 at (1, 0)",
+            "wrong", "never written", "wrong in case 1",
             means="They store one of the two results; a merge gives a maximum and a sum."),
     ],
     "04.5": [
@@ -165,22 +165,22 @@ MISTAKES = {
     ],
     "04.7": [
         Mistake("an empty list", {'["x_ptr"]': "[]"}, "wrong",
-            "on the tensors as the run before left them", "wrong in case 1 at (0, 0)",
+            "on the tensors as the run before left them", "wrong in case 1",
             means="They think that the option's presence does it; it must name the argument that "
             "is overwritten."),
         Mistake("as it is", {'    restore_value=["x_ptr"],\n': "    reset_to_zero=[],\n"},
-            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 1",
             means="They think that trying configurations leaves the input alone; each trial runs "
             "the kernel on the same memory."),
         Mistake("cleared", {'restore_value=["x_ptr"]': 'reset_to_zero=["x_ptr"]'},
-            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 1",
             means="They mix up the two options: reset_to_zero clears an output that is added to, "
             "and here it clears the input."),
         Mistake("a key in its place", {
             '    key=["n_cols"],\n    # about 1 line from here\n    restore_value=["x_ptr"],\n':
             '    key=["n_cols", "BLOCK_N"],\n'
             "    # about 1 line from here\n",
-        }, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+        }, "wrong", "At [0, 0]", "wrong in case 1",
             means="They think that a key protects the arguments; it only says when to tune again."),
         Mistake("one configuration left", {
             "    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],":
@@ -209,35 +209,35 @@ MISTAKES = {
             "    tl.atomic_add(out_ptr + cols, tl.sum(x, axis=0), mask=cols < n_cols)":
             "    before = tl.load(out_ptr + cols, mask=cols < n_cols)\n"
             "    tl.store(out_ptr + cols, before + tl.sum(x, axis=0), mask=cols < n_cols)",
-        }, "race", "wrote different values", "race stores in case 1 at (6, 0, 0)",
+        }, "race", "wrote different values", "race stores in case 1",
             means="They think that += on memory is one step; two programs read the same old "
             "value, and one sum is lost."),
         Mistake("not zeroed", {"torch.zeros(": "torch.empty("}, "wrong", "At [0]",
-            "wrong in case 1 at (0,)",
+            "wrong in case 1",
             means="They expect empty memory to hold zeros; what is added to must be zeroed first."),
         Mistake("masked lanes add one", {", other=0.0": ", other=1.0"}, "wrong", "At [0]",
-            "wrong in case 1 at (0,)",
+            "wrong in case 1",
             means="They think that masked lanes are left out of the sum; they hold `other`, and "
             "are added like all."),
-        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]", "wrong in case 1 at (0,)",
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0]", "wrong in case 1",
             means="They expect masked lanes to hold 0; without `other` they hold anything."),
         Mistake("no mask on the atomic", {"axis=0), mask=cols < n_cols": "axis=0)"},
-            "writes outside", "outside out_ptr", "writes outside out_ptr 50 in case 1 at (0, 0, 0)",
+            "writes outside", "outside out_ptr", "writes outside out_ptr 50 in case 1",
             means="They think that an atomic is safe by itself; it writes in every lane that has "
             "no mask."),
         Mistake("the wrong axis", {
             "tl.sum(x, axis=0)": "tl.sum(x, axis=1)",
             "BLOCK_M=32, BLOCK_N=64": "BLOCK_M=64, BLOCK_N=64",
             "x.shape[0], 32)": "x.shape[0], 64)",
-        }, "wrong", "At [0]", "wrong in case 1 at (0,)",
+        }, "wrong", "At [0]", "wrong in case 1",
             means="They sum along the rows; axis 0 of a tile goes down the columns."),
         Mistake("a store", {"tl.atomic_add(": "tl.store("}, "race", "wrote different values",
-            "race stores in case 1 at (6, 0, 0)",
+            "race stores in case 1",
             means="They think that one program owns a column; each tile of rows brings its own "
             "part of it."),
         Mistake("strides forgotten", {"    x = x.contiguous()\n": ""},
             "reads outside", "left part of a wider one",
-            "reads outside x_ptr 30 in case 6 at (0, 0, 0)",
+            "reads outside x_ptr 30 in case 6",
             means="They think that rows always lie a width apart; a slice or a transpose may "
             "come as well."),
         Mistake("tiles of four rows", {
@@ -248,7 +248,7 @@ MISTAKES = {
             "memory, and there are eight times as many."),
         Mistake("rows by the height", {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
             "reads outside", "none of the kernel's arguments",
-            "reads outside in case 1 at (2, 0, 0)",
+            "reads outside in case 1",
             means="They multiply the row by the number of rows; rows lie as far apart as a row "
             "is long."),
     ],
@@ -265,9 +265,9 @@ MISTAKES = {
             means="They have the terms right and a sign wrong: growing one element takes from "
             "all others."),
         Mistake("no mask", {"mask = cols < n_cols": "mask = cols < BLOCK_N"},
-            "reads outside", "outside out_ptr", "reads outside out_ptr 500 in case 1 at (4, 0, 0)",
+            "reads outside", "outside out_ptr", "reads outside out_ptr 500 in case 1",
             means="They mask by the block, which masks nothing; the row ends at n_cols."),
-        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+        Mistake("no other", {", other=0.0": ""}, "wrong", "At [0, 0]", "wrong in case 1",
             means="They expect masked lanes to hold 0; without `other` they get into the row's "
             "sum."),
     ],
@@ -301,7 +301,7 @@ MISTAKES = {
             means="They carry 0 over from the sum; for a maximum it wins in any row that is "
             "below zero."),
         Mistake("no mask on the store", {", mask=rows < n_rows": ""},
-            "writes outside", "outside out_ptr", "writes outside out_ptr 1 in case 2 at (0, 0, 0)",
+            "writes outside", "outside out_ptr", "writes outside out_ptr 1 in case 2",
             means="They think that rows past the end are gone after the load; their lanes store as "
             "well."),
     ],

@@ -23,12 +23,12 @@ MISTAKES = {
             means="They build the product of broadcasting and a sum, which is right and never "
             "reaches the tensor cores."),
         Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"},
-            "reads outside", "read memory", "reads outside in case 1 at (0, 0, 0)",
+            "reads outside", "read memory", "reads outside in case 1",
             means="They step by the tile's width; the loop goes along K, so by BLOCK_K."),
         Mistake("pointers go on by BLOCK_N", {
             "a_ptrs += BLOCK_K": "a_ptrs += BLOCK_N",
             "b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_N * N",
-        }, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+        }, "wrong", "At [0, 0]", "wrong in case 1",
             means="They move the pointers by the tile's width; both go along K, by BLOCK_K."),
         Mistake("@", {
             "acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
@@ -69,7 +69,7 @@ MISTAKES = {
             means="They stop after the first part of K; it happens to be all of it in the "
             "smallest case."),
         Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"}, "reads outside", "read memory",
-            "reads outside in case 1 at (0, 0, 0)",
+            "reads outside in case 1",
             means="They step by one element; each step takes a part of BLOCK_K."),
         Mistake("rounded at the end", {
             "tl.store(c_ptrs, acc)": "tl.store(c_ptrs, acc.to(tl.float16))",
@@ -86,38 +86,38 @@ MISTAKES = {
         Mistake("a mask on a alone", {
             "mask=left[:, None] & (cols < N)[None, :], other=0.0":
             "mask=(cols < N)[None, :], other=0.0",
-        }, "reads outside", "outside b_ptr", "reads outside b_ptr 2310 in case 1 at (0, 0, 0)",
+        }, "reads outside", "outside b_ptr", "reads outside b_ptr 2310 in case 1",
             means="They think that a zero in a makes b's padding harmless; b must not be read "
             "outside either."),
         Mistake("a mask on b alone", {
             "mask=(rows < M)[:, None] & left[None, :], other=0.0":
             "mask=(rows < M)[:, None], other=0.0",
-        }, "reads outside", "outside a_ptr", "reads outside a_ptr 1400 in case 1 at (1, 0, 0)",
+        }, "reads outside", "outside a_ptr", "reads outside a_ptr 1400 in case 1",
             means="They think that a zero in b makes a's padding harmless; a must not be read "
             "outside either."),
         Mistake("masks along K alone", {"(rows < M)[:, None] & left": "left"},
-            "reads outside", "outside a_ptr", "reads outside a_ptr 1400 in case 1 at (1, 0, 0)",
+            "reads outside", "outside a_ptr", "reads outside a_ptr 1400 in case 1",
             means="They guard the loop's axis and forget that the last tile of rows sticks out "
             "as well."),
         Mistake("K for what is left", {"ks < K - start": "ks < K"},
-            "reads outside", "outside b_ptr", "reads outside b_ptr 2310 in case 1 at (0, 0, 0)",
+            "reads outside", "outside b_ptr", "reads outside b_ptr 2310 in case 1",
             means="They compare with the whole K; `ks` starts at 0 in every turn, so it is K - "
             "start that is left."),
         Mistake("no other for a", {"left[None, :], other=0.0": "left[None, :]"},
-            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 1",
             means="They expect masked lanes to hold 0; without `other` they hold anything, and 0 "
             "times NaN is NaN."),
         Mistake("ones", {
             "(cols < N)[None, :], other=0.0": "(cols < N)[None, :], other=1.0",
             "left[None, :], other=0.0": "left[None, :], other=1.0",
-        }, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+        }, "wrong", "At [0, 0]", "wrong in case 1",
             means="They fill the padding with 1, which is neutral for products; the products are "
             "summed, so it must be 0."),
         Mistake("no sum", {"tl.dot(a, b, acc)": "tl.dot(a, b)"}, "wrong",
             "comes out if each step's product takes the place of the sum", "slip 1",
             means="They forget the third operand, so only the last part of K is left."),
         Mistake("start forgotten, the other way", {"ks < K - start": "ks + start < N"},
-            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 1",
             means="They compare K's index with N: the two lengths have changed places."),
     ],
     "05.3": [
@@ -125,19 +125,19 @@ MISTAKES = {
             "does not compile", "K >= 16", "input shapes should have m n and k",
             means="They ask a tensor core for 8 x 8; its smallest step along K is 16."),
         Mistake("rows 16 apart", {"i[:, None] * 8": "i[:, None] * 16"},
-            "reads outside", "outside a_ptr", "reads outside a_ptr 64 in case 1 at (0, 0, 0)",
+            "reads outside", "outside a_ptr", "reads outside a_ptr 64 in case 1",
             means="They think that the matrices grow with the block; in memory their rows stay 8 "
             "apart."),
         Mistake("no masks on the loads", {
             "mask=inside, other=0.0": "mask=i[:, None] < 8, other=0.0",
-        }, "reads outside", "outside a_ptr", "reads outside a_ptr 64 in case 1 at (0, 0, 0)",
+        }, "reads outside", "outside a_ptr", "reads outside a_ptr 64 in case 1",
             means="They mask one axis; the other half of the columns belongs to the next row."),
         Mistake("no other", {", mask=inside, other=0.0": ", mask=inside"}, "wrong", "At [0, 0]",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They expect the padding to be 0; without `other` it is anything, and gets "
             "into the sums."),
         Mistake("no mask on the store", {"tl.dot(a, b), mask=inside": "tl.dot(a, b)"},
-            "writes outside", "outside c_ptr", "writes outside c_ptr 64 in case 1 at (0, 0, 0)",
+            "writes outside", "outside c_ptr", "writes outside c_ptr 64 in case 1",
             means="They think that the padding vanishes in the product; the block that is stored "
             "is still 16 x 16."),
         Mistake("no dot", {
@@ -147,7 +147,7 @@ MISTAKES = {
             means="They avoid the limit by multiplying by hand; the values are right, and no "
             "tensor core was used."),
         Mistake("b turned", {"tl.dot(a, b)": "tl.dot(a, tl.trans(b))"}, "wrong", "At [0, 0]",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They turn b, which belongs to a product with rows of b; here it is an "
             "ordinary one."),
     ],
@@ -188,7 +188,7 @@ MISTAKES = {
             "bias = tl.load(bias_ptr + cols, mask=cols < N, other=0.0)":
             "bias = tl.load(bias_ptr + rows, mask=rows < N, other=0.0)",
             "bias[None, :]": "bias[:, None]",
-        }, "wrong", "At [", "wrong in case 1 at (0, 2)",
+        }, "wrong", "At [", "wrong in case 1",
             means="They lay the bias along the rows; it has one number for each column of the "
             "result."),
         Mistake("cut off before the bias", {
@@ -213,7 +213,7 @@ MISTAKES = {
             means="They add the bias inside the loop, so it counts once for each part of K."),
         Mistake("cut off at every step", {
             "acc = tl.dot(x, w, acc)": "acc = tl.maximum(tl.dot(x, w, acc), 0.0)",
-        }, "wrong", "At [", "wrong in case 1 at (0, 1)",
+        }, "wrong", "At [", "wrong in case 1",
             means="They apply ReLU to unfinished sums; a later part may lift them above zero "
             "again."),
         Mistake("added in float16", {
@@ -230,12 +230,12 @@ MISTAKES = {
             "slip 4",
             means="They round the product, as a layer of its own would, and the sum once more."),
         Mistake("the width for the row stride", {"rows[:, None] * stride_xm": "rows[:, None] * K"},
-            "reads outside", "left part", "reads outside x_ptr 40 in case 3 at (0, 0, 0)",
+            "reads outside", "left part", "reads outside x_ptr 40 in case 3",
             means="They take K for the distance between x's rows, which differs in a slice of a "
             "wider matrix."),
         Mistake("no mask along K", {
             "(rows < M)[:, None] & (ks < K)[None, :]": "(rows < M)[:, None]",
-        }, "reads outside", "outside x_ptr", "reads outside x_ptr 2310 in case 1 at (2, 0, 0)",
+        }, "reads outside", "outside x_ptr", "reads outside x_ptr 2310 in case 1",
             means="They mask the rows and forget that K need not be a multiple of the block."),
         Mistake("PyTorch does the rest", {"    return out": "    return torch.relu(out)"},
             "wrong", "computes with PyTorch", "PyTorch computes relu",
@@ -247,14 +247,14 @@ MISTAKES = {
             "input and other must have equal reduction dimensions",
             means="They multiply the tiles as they lie; the second one has K along its columns."),
         Mistake("b's coordinates", {"[col, start]": "[start, col]"}, "wrong", "At [0, 0]",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They ask for the tile as in a product with b; the rows of w are the columns of "
             "the result."),
         Mistake("b's shape and coordinates", {
             "[col, start]": "[start, col]",
             "[32, 64]": "[64, 32]",
             "w.T": "w",
-        }, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+        }, "wrong", "At [0, 0]", "wrong in case 1",
             means="They describe w as if it were [K, N]; in memory its rows are K long."),
         Mistake("the shape of the turned tile", {"[32, 64]": "[64, 32]"},
             "does not compile", "reduction dimensions",
@@ -268,7 +268,7 @@ MISTAKES = {
             "comes out if every tile takes the first rows of w", "slip 2",
             means="They let w go on along K alone; each column of tiles has rows of w of its own."),
         Mistake("numbers of tiles for rows", {"[row, start]": "[row // BLOCK_M, start]"},
-            "wrong", "At [16, 0]", "wrong in case 1 at (16, 0)",
+            "wrong", "At [16, 0]", "wrong in case 1",
             means="They give a descriptor the number of a tile; it takes the tile's first row and "
             "column."),
         Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"},
@@ -295,7 +295,7 @@ MISTAKES = {
             "    for tile in range(tl.program_id(axis=0), n_tiles, tl.num_programs(axis=0)):\n":
             "    tile = tl.program_id(axis=0)\n"
             "    if tile < n_tiles:\n",
-        }, "wrong", "never written", "wrong in case 1 at (16, 0)",
+        }, "wrong", "never written", "wrong in case 1",
             means="They write the kernel for a grid of all tiles; here there are fewer programs."),
         Mistake("steps of 1", {", tl.num_programs(axis=0))": ")"},
             "wrong", "are written by more than one program", "shared elements",
@@ -310,10 +310,10 @@ MISTAKES = {
             means="They count the programs in a failed case and write the number down; a grid may "
             "have any size."),
         Mistake("132 programs", {"tl.num_programs(axis=0))": "132)"}, "wrong", "never written",
-            "wrong in case 1 at (16, 0)",
+            "wrong in case 1",
             means="They write down the number of multiprocessors; the grid may have another size."),
         Mistake("rows of tiles for rows", {"tile // tiles_n * BLOCK_M": "tile // tiles_n"},
-            "wrong", "never written", "wrong in case 1 at (20, 0)",
+            "wrong", "never written", "wrong in case 1",
             means="They give a descriptor the number of a tile; it takes the tile's first row."),
         Mistake("numbers of tiles for rows and columns", {
             "tile // tiles_n * BLOCK_M, tile % tiles_n * BLOCK_N":
@@ -325,7 +325,7 @@ MISTAKES = {
         Mistake("rows and columns exchanged", {
             "tile // tiles_n * BLOCK_M, tile % tiles_n * BLOCK_N":
             "tile % tiles_n * BLOCK_M, tile // tiles_n * BLOCK_N",
-        }, "wrong", "never written", "wrong in case 1 at (48, 0)",
+        }, "wrong", "never written", "wrong in case 1",
             means="They take the remainder for the row; row after row means that it is the "
             "column."),
         Mistake("column after column", {
@@ -335,14 +335,14 @@ MISTAKES = {
             means="They count tiles down the columns; row after row, programs that run together "
             "share the rows of a in the L2 cache."),
         Mistake("the last tile left out", {"n_tiles, tl.num": "n_tiles - 1, tl.num"},
-            "wrong", "never written", "wrong in case 1 at (64, 64)",
+            "wrong", "never written", "wrong in case 1",
             means="They stop one early; the end of a range is not in it."),
         Mistake("the accumulator goes on", {
             "    for tile in":
             "    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)\n"
             "    for tile in",
             "acc = tile_product": "acc += tile_product",
-        }, "wrong", "At [", "wrong in case 1 at (16, 0)",
+        }, "wrong", "At [", "wrong in case 1",
             means="They keep one accumulator for all tiles; each tile starts from zero."),
     ],
 }  # fmt: skip

@@ -32,7 +32,7 @@ MISTAKES = {
             "    out = tl.dot":
             "    power = tl.where(cols[None, :] < n_keys, power, 0.0)\n"
             "    out = tl.dot",
-        }, "wrong", "got nan", "wrong in case 4 at (0, 0)",
+        }, "wrong", "got nan", "wrong in case 4",
             means="They mask after exp; by then the padding has taken part in the maximum, and "
             "all real powers may be 0."),
         Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong",
@@ -59,7 +59,7 @@ MISTAKES = {
             means="They spread the row sums along the columns; there is one for each query, so "
             "it stands up."),
         Mistake("no maximum", {" - tl.max(scores, axis=1)[:, None]": ""}, "wrong", "far apart",
-            "wrong in case 2 at (0, 0)",
+            "wrong in case 2",
             means="They think that the maximum is a detail; without it exp overflows at large "
             "scores."),
         Mistake("the dot in float32", {"power.to(tl.float16)": "power"},
@@ -73,7 +73,7 @@ MISTAKES = {
             "is turned."),
         Mistake("every row the first", {
             "out_ptr + rows[:, None] * D": "out_ptr + 0 * rows[:, None]",
-        }, "race", "wrote different values", "race lanes in case 1 at (0, 0, 0)",
+        }, "race", "wrote different values", "race lanes in case 1",
             means="They forget the row in the output's address, so all queries write to one "
             "place."),
     ],
@@ -90,20 +90,20 @@ MISTAKES = {
             "        m = new_m\n":
             "        acc = acc / total[:, None]\n"
             "        m = new_m\n",
-        }, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+        }, "wrong", "At [0, 0]", "wrong in case 1",
             means="They normalise as they go; the total is only known at the end, and the "
             "division belongs there."),
         Mistake("the wrong way round", {"tl.exp(m - new_m)": "tl.exp(new_m - m)"},
-            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 1",
             means="They turn the difference round: the factor brings old sums down to the new "
             "maximum, never up."),
         Mistake("the maximum of the tile alone", {
             "tl.maximum(m, tl.max(scores, axis=1))": "tl.max(scores, axis=1)",
-        }, "wrong", "far apart", "wrong in case 2 at (0, 0)",
+        }, "wrong", "far apart", "wrong in case 2",
             means="They let each tile have its own maximum; the sums of all tiles need a common "
             "one."),
         Mistake("the maximum not kept", {"        m = new_m\n": ""}, "wrong", "At [0, 0]",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They compute the new maximum and forget it; the next turn rescales from -inf "
             "once more."),
         Mistake("kept too early", {
@@ -116,7 +116,7 @@ MISTAKES = {
         *(
             Mistake(f"{number} for -inf in the scores", {
                 'scores, -float("inf")': f"scores, {number}",
-            }, "wrong", "near the minimum", "wrong in case 5 at (0, 0)",
+            }, "wrong", "near the minimum", "wrong in case 5",
                 means="They take a number for minus infinity; with real scores below it, the "
                 "padding wins.")
             for number in ("-100.0", "-1e4", "-1e9")
@@ -124,7 +124,7 @@ MISTAKES = {
         Mistake("a floor under the maximum", {
             "tl.maximum(m, tl.max(scores, axis=1))":
             "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))",
-        }, "wrong", "near the minimum", "wrong in case 5 at (0, 0)",
+        }, "wrong", "near the minimum", "wrong in case 5",
             means="They avoid -inf with a floor; with scores below it all powers are 0, and so "
             "is their sum."),
         Mistake("the old accumulator lost", {"acc * rescale[:, None] + tl.dot": "tl.dot"},
@@ -154,23 +154,23 @@ MISTAKES = {
             means="They forget that the total was scaled by the maximum, which must be added "
             "back."),
         Mistake("powers of e in the loop", {"tl.sum(tl.exp2(": "tl.sum(tl.exp("}, "wrong", "At [0]",
-            "wrong in case 1 at (0,)",
+            "wrong in case 1",
             means="They mix bases: scores scaled by log2(e) go into exp2."),
         Mistake("the total not rescaled", {"total * tl.exp2(m - new_m)": "total"}, "wrong", "At [",
-            "wrong in case 1 at (3,)",
+            "wrong in case 1",
             means="They forget that the total was built with the old maximum."),
         Mistake("-1e4 for -inf in the scores", {'scores, -float("inf")': "scores, -1e4"},
-            "wrong", "near the minimum", "wrong in case 4 at (0,)",
+            "wrong", "near the minimum", "wrong in case 4",
             means="They know -1e4 from float16 code; these scores are float32, and may lie below "
             "it."),
         Mistake("a floor under the maximum", {
             "tl.maximum(m, tl.max(scores, axis=1))":
             "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))",
-        }, "wrong", "near the minimum", "wrong in case 4 at (0,)",
+        }, "wrong", "near the minimum", "wrong in case 4",
             means="They avoid -inf with a floor; with scores below it all powers are 0, and the "
             "logarithm is -inf."),
         Mistake("no mask on the store", {"lse, mask=rows < n_queries": "lse"},
-            "writes outside", "outside lse_ptr", "writes outside lse_ptr 37 in case 1 at (1, 0, 0)",
+            "writes outside", "outside lse_ptr", "writes outside lse_ptr 37 in case 1",
             means="They think that queries which were masked at the load are not stored."),
     ],
     "06.4": [
@@ -192,7 +192,7 @@ MISTAKES = {
             means="They keep each query from its own position; causal includes it."),
         Mistake("one too many", {
             "rows[:, None] + n_keys - n_queries": "rows[:, None] + n_keys - n_queries + 1",
-        }, "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+        }, "wrong", "At [0, 0]", "wrong in case 1",
             means="They let a query see the next key, which is the one it must not know."),
         Mistake("top left", {
             "rows[:, None] + n_keys - n_queries": "rows[:, None]",
@@ -201,12 +201,12 @@ MISTAKES = {
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
         Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan",
-            "wrong in case 5 at (64, 0)",
+            "wrong in case 5",
             means="They forget queries that see no key: their maximum is -inf, and -inf - -inf "
             "is NaN."),
         Mistake("0 where a maximum is below it", {
             SAFE: "        base = tl.maximum(new_m, 0.0)\n",
-        }, "wrong", "At [32, 0]", "wrong in case 7 at (32, 0)",
+        }, "wrong", "At [32, 0]", "wrong in case 7",
             means="They guard against -inf by a maximum with 0; low scores then have powers that "
             "round to 0."),
         Mistake("0 over 0", {DIVISOR: ""}, "wrong",
@@ -218,13 +218,13 @@ MISTAKES = {
             means="They mask and still read: the bytes of a tile that nobody sees are what "
             "causal attention saves."),
         Mistake("the end by the first query", {"first_row + BLOCK_M - 1": "first_row"},
-            "wrong", "At [", "wrong in case 3 at (31, 0)",
+            "wrong", "At [", "wrong in case 3",
             means="They end where the program's first query ends; its last one sees furthest."),
         Mistake("the last key left out", {"n_queries + 1, n_keys": "n_queries, n_keys"},
-            "wrong", "At [", "wrong in case 3 at (31, 0)",
+            "wrong", "At [", "wrong in case 3",
             means="They take the last key's number for the loop's end; an end is one past it."),
         Mistake("transposed", {"cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]"},
-            "wrong", "At [0, 0]", "wrong in case 1 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 1",
             means="They turn the comparison round, and mask the past in place of the future."),
     ],
     "06.6": [
@@ -234,14 +234,14 @@ MISTAKES = {
             "so it is a division."),
         Mistake("divided by the key heads", {
             "head // (n_heads // n_key_heads)": "head // n_key_heads",
-        }, "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1 at (4, 0, 0)",
+        }, "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1",
             means="They divide by the number of key heads; it is by how many query heads share "
             "one."),
         Mistake("no grouping", {"head // (n_heads // n_key_heads)": "head"},
-            "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1 at (2, 0, 0)",
+            "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1",
             means="They take one key head a query head; there are fewer of them."),
         Mistake("the stride of q for k", {"key_head * stride_kh": "key_head * stride_qh"},
-            "wrong", "At [3, 0, 0]", "wrong in case 1 at (3, 0, 0)",
+            "wrong", "At [3, 0, 0]", "wrong in case 1",
             means="They use one stride for all; k's heads may lie at another distance."),
         Mistake("the stride of k for v", {"key_head * stride_vh": "key_head * stride_kh"},
             "wrong", "comes out if v is read with the stride of k", "slip 6",
@@ -258,7 +258,7 @@ MISTAKES = {
             "wrong", "comes out if k moves on from head to head, and v does not", "slip 3",
             means="They move the keys and forget the values, which belong to the same head."),
         Mistake("-1e4 for -inf in the scores", {'scale, -float("inf")': "scale, -1e4"},
-            "wrong", "near the minimum", "wrong in case 4 at (0, 0, 0)",
+            "wrong", "near the minimum", "wrong in case 4",
             means="They know -1e4 from float16 code; these scores are float32, and may lie below "
             "it."),
         Mistake("always the first key head", {"head // (n_heads // n_key_heads)": "0 * head"},
@@ -288,7 +288,7 @@ MISTAKES = {
             means="They mask the right edge and still read its tiles; a window saves bytes on "
             "both sides."),
         Mistake("begun by the last query", {"sees - window + 1": "sees + BLOCK_M - window"},
-            "wrong", "At [", "wrong in case 1 at (0, 0)",
+            "wrong", "At [", "wrong in case 1",
             means="They begin where the program's last query begins; its first one looks further "
             "back."),
         Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong",
@@ -299,18 +299,18 @@ MISTAKES = {
             means="They leave out both ends; the window holds `window` keys, with the query's "
             "own."),
         Mistake("no left edge", {" & (cols[None, :] > last - window)": ""}, "wrong", "At [",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They write a causal mask; a window forgets old keys too."),
         Mistake("no right edge", {"(cols[None, :] <= last) & ": ""}, "wrong", "At [",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They limit the past and forget that the future is hidden as well."),
         Mistake("from key -1 on", {"tl.maximum(sees - window + 1, 0)": "(sees - window + 1)"},
-            "reads outside", "outside k_ptr", "reads outside k_ptr -2048 in case 4 at (0, 0, 0)",
+            "reads outside", "outside k_ptr", "reads outside k_ptr -2048 in case 4",
             means="They forget that the window of the first queries begins before the first key."),
         Mistake("top left", {
             "first_row + n_keys - n_queries": "first_row",
             "rows[:, None] + n_keys - n_queries": "rows[:, None]",
-        }, "wrong", "At [", "wrong in case 1 at (0, 0)",
+        }, "wrong", "At [", "wrong in case 1",
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
     ],
@@ -324,17 +324,17 @@ MISTAKES = {
             "comes out if the scores are not scaled", "slip 1",
             means="They change exp to exp2 and lose the scale on the way."),
         Mistake("the maximum not scaled", {"axis=1) * scale2": "axis=1)"}, "wrong", "At [",
-            "wrong in case 1 at (2, 0)",
+            "wrong in case 1",
             means="They subtract a maximum in units of the dot from scores in powers of two."),
         Mistake("rescaled in powers of e", {"tl.exp2(m - new_m)": "tl.exp(m - new_m)"}, "wrong",
-            "At [", "wrong in case 1 at (1, 0)",
+            "At [", "wrong in case 1",
             means="They mix bases: m counts in powers of two, so the factor does as well."),
         Mistake("nothing rescaled", {"tl.exp2(m - new_m)": "tl.exp2(new_m - new_m)"}, "wrong",
             "comes out if acc keeps its old unit: rescale is 1 all the time", "slip 3",
             means="They take the new maximum on both sides, so the factor is always 1."),
         Mistake("rescaled twice over", {
             "tl.exp2(m - new_m)": "tl.exp2((m - new_m) * scale2)",
-        }, "wrong", "At [", "wrong in case 1 at (1, 0)",
+        }, "wrong", "At [", "wrong in case 1",
             means="They scale the difference of two maxima that are scaled already."),
         Mistake("scaled before the maximum", {
             "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
@@ -408,7 +408,7 @@ MISTAKES = {
             "comes out if the weighted parts are added up, and not divided", "slip 5",
             means="They add up weighted parts; the weights do not sum to 1 yet."),
         Mistake("no maximum in the merge", {"tl.exp(lse - tl.max(lse, axis=0))": "tl.exp(lse)"},
-            "wrong", "far apart", "wrong in case 5 at (0,)",
+            "wrong", "far apart", "wrong in case 5",
             means="They think that a log-sum-exp is small; exp of it overflows as exp of a score "
             "does."),
     ],

@@ -30,7 +30,7 @@ MISTAKES = {
             means="They keep CUDA's picture, in which neighboring threads take turns; a program "
             "is not a thread."),
         Mistake("no mask", {", mask=mask": ""}, "reads outside", "outside x_ptr",
-            "reads outside x_ptr 1001 in case 1 at (7, 0, 0)",
+            "reads outside x_ptr 1001 in case 1",
             means="They count on full blocks; the last block of a vector of 1,001 is not full."),
         Mistake("no sigmoid", {"x * tl.sigmoid(x) * y": "x * y"},
             "wrong", "comes out if it is x * y without the sigmoid", "slip 1",
@@ -59,7 +59,7 @@ MISTAKES = {
             means="They put everything into 16 bits, the accumulator too, and lose digits in "
             "every iteration."),
         Mistake("the last product alone", {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs))"},
-            "wrong", "At [0, 0]", "wrong in case 2 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 2",
             means="They leave out the third operand, and each iteration forgets the sum so far."),
     ],
     "08.3": [
@@ -76,10 +76,10 @@ MISTAKES = {
     "08.4": [
         Mistake("no mask for the row", {"(cols < n_cols) & (row >= 0)": "cols < n_cols"},
             "reads outside", "outside table_ptr",
-            "reads outside table_ptr -3300 in case 1 at (0, 0, 0)",
+            "reads outside table_ptr -3300 in case 1",
             means="They mask the columns alone; row -100 begins far before the table."),
         Mistake("nothing for the lanes left out", {", other=0.0": ""}, "wrong", "At [0, ",
-            "wrong in case 1 at (0, 0)",
+            "wrong in case 1",
             means="They count on masked lanes being zero; without `other` they are undefined."),
         Mistake("the first row instead", {
             "    mask = (cols": "    row = tl.maximum(row, 0)\n    mask = (cols",
@@ -87,14 +87,14 @@ MISTAKES = {
             means="They bring the index into the table, where it names a row that nobody asked "
             "for."),
         Mistake("nothing stored", {"copied, mask=cols < n_cols)": "copied, mask=mask)"},
-            "wrong", "never written", "wrong in case 1 at (0, 0)",
+            "wrong", "never written", "wrong in case 1",
             means="They mask the store as well, and the rows without a token keep what was in "
             "memory."),
         Mistake("from the end", {
             "    mask = (cols": "    row = tl.where(row < 0, row + 50, row)\n    mask = (cols",
             "(cols < n_cols) & (row >= 0)": "(cols < n_cols)",
         }, "reads outside", "outside table_ptr",
-            "reads outside table_ptr -1650 in case 1 at (0, 0, 0)",
+            "reads outside table_ptr -1650 in case 1",
             means="They read -100 as Python does, counting from the end."),
     ],
     "08.5": [
@@ -103,7 +103,7 @@ MISTAKES = {
             means="They halve the range in their heads; with two candidates left the middle is "
             "the lower one, and `low = middle` leaves both."),
         Mistake("past the middle on both sides", {"high, middle)": "high, middle - 1)"},
-            "wrong", "At [", "wrong in case 1 at (4,)",
+            "wrong", "At [", "wrong in case 1",
             means="They treat both ends alike; `high` is the first that is out, and the middle "
             "may be it."),
         Mistake("less, not at most", {
@@ -112,7 +112,7 @@ MISTAKES = {
         }, "wrong", "comes out if an edge that equals x is not counted", "slip 1",
             means="They count the edges below x, and an edge that equals x counts too."),
         Mistake("nothing of the upper half", {"high, middle)": "low, middle)"},
-            "wrong", "At [", "wrong in case 1 at (0,)",
+            "wrong", "At [", "wrong in case 1",
             means="They set both ends in each iteration, and one of them should stay."),
     ],
     "08.6": [
@@ -134,10 +134,10 @@ MISTAKES = {
             "    cols = tl.arange(0, BLOCK_SIZE)\n    length = tl.multiple_of(length, 16)\n",
             "mask=cols < stride": "mask=cols < length",
             "    x = tl.where(cols < length, x, 0.0)\n": "",
-        }, "false promise", "is a multiple of 16", "false promise in case 1 at (0, 0, 0)",
+        }, "false promise", "is a multiple of 16", "false promise in case 1",
             means="They promise what they wish; the lengths are whatever the sentences are."),
         Mistake("no mask at all", {", mask=cols < stride, other=0.0": ""},
-            "reads outside", "outside x_ptr", "reads outside x_ptr 240 in case 1 at (4, 0, 0)",
+            "reads outside", "outside x_ptr", "reads outside x_ptr 240 in case 1",
             means="They see that the rows are padded and forget that a block is a power of two, "
             "which may be longer than the row and its padding."),
         Mistake("divided by the stride", {"/ length": "/ stride"},
@@ -156,7 +156,7 @@ MISTAKES = {
         }, "wrong", "the cause is still there", "still pipelining",
             means="They write a for loop and ask for a pipeline of one stage, which is none."),
         Mistake("the first tiles again and again", {"(start + ks)": "(0 * start + ks)"},
-            "wrong", "At [0, 0]", "wrong in case 2 at (0, 0)",
+            "wrong", "At [0, 0]", "wrong in case 2",
             means="They rewrite the loop and forget that the addresses must move with it."),
     ],
     "08.8": [
@@ -168,10 +168,10 @@ MISTAKES = {
             means="They cut the vectors into a few blocks; a GPU wants one for each "
             "multiprocessor at least."),
         Mistake("a store", {"tl.atomic_add(out_ptr": "tl.store(out_ptr"},
-            "race", "different values", "race stores in case 1 at (73, 0, 0)",
+            "race", "different values", "race stores in case 1",
             means="They let every program store its part, and the last one stays."),
         Mistake("an output that was not zero", {"torch.zeros(1": "torch.empty(1"},
-            "wrong", "At [0]", "wrong in case 1 at (0,)",
+            "wrong", "At [0]", "wrong in case 1",
             means="They forget that adding needs something to add to: torch.empty holds "
             "whatever was there."),
         Mistake("PyTorch sums", {"    return out": "    return (x * y).sum().reshape(1)"},

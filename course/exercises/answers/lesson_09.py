@@ -100,7 +100,7 @@ MISTAKES = {
             "nothing can go on beside it."),
         Mistake("nothing added up",
             {"acc, is_async=True)": "acc, use_acc=False, is_async=True)"},
-            "wrong", "", "wrong in case 1 at (0, 0)",
+            "wrong", "", "wrong in case 1",
             means="They start from zero in each round; the accumulator is what the product is "
             "added to."),
     ],
@@ -122,7 +122,7 @@ MISTAKES = {
         Mistake("the same half twice",
             {"(multiply, (out_ptr, a, b, full, empty, tiles, 1))":
                 "(multiply, (out_ptr, a, b, full, empty, tiles, 0))"},
-            "wrong", "", "wrong in case 1 at (64, 0)",
+            "wrong", "", "wrong in case 1",
             means="They start the first consumer twice; half of the result is never written."),
     ],
     "09.6": [
@@ -154,23 +154,23 @@ MISTAKES = {
             "end."),
         Mistake("lengths taken as equal",
             {"sees = first_row + n_keys - n_queries": "sees = first_row"},
-            "wrong", "128 x 1 float32 and 300 x 1 float32", "wrong in case 2 at (0, 1)",
+            "wrong", "128 x 1 float32 and 300 x 1 float32", "wrong in case 2",
             means="They forget that the last query sees the last key, whatever the lengths are."),
         Mistake("a whole tile too many", {"(sees + 1) // BLOCK_N": "gl.cdiv(sees + 1, BLOCK_N)"},
-            "wrong", "At [0, 2]", "wrong in case 1 at (0, 2)",
+            "wrong", "At [0, 2]", "wrong in case 1",
             means="They round up; a tile that the first query sees in part needs the mask."),
         Mistake("the last key forgotten", {"(sees + 1) // BLOCK_N": "sees // BLOCK_N"},
-            "wrong", "128 x 1 float32 and 159 x 1 float32", "wrong in case 5 at (0, 2)",
+            "wrong", "128 x 1 float32 and 159 x 1 float32", "wrong in case 5",
             means="They take the number of the last key for the number of keys, which is one more: "
             "a tile that ends with it counts as cut."),
         Mistake("as the first query sees", {"gl.cdiv(sees + BLOCK_M, BLOCK_N)":
             "gl.cdiv(sees + 1, BLOCK_N)"},
-            "wrong", "At [0, 1]", "wrong in case 1 at (0, 1)",
+            "wrong", "At [0, 1]", "wrong in case 1",
             means="They take the tiles of the first query for those of all; the last one sees "
             "most."),
         Mistake("below zero", {"tiles = gl.maximum(gl.cdiv(sees + BLOCK_M, BLOCK_N), 0)":
             "tiles = gl.cdiv(sees + BLOCK_M, BLOCK_N)"},
-            "wrong", "256 x 1 float32 and 100 x 1 float32", "wrong in case 3 at (3, 1)",
+            "wrong", "256 x 1 float32 and 100 x 1 float32", "wrong in case 3",
             means="They forget queries that see no key at all."),
     ],
 }  # fmt: skip

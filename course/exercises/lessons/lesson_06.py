@@ -44,13 +44,15 @@ def _heads(heads: int, key_heads: int, queries: int, keys: int) -> Case:
     return Case(tuple(Input(shape, HALF) for shape in shapes), seed=heads + keys)
 
 
-def _low(queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1) -> Case:
-    """Scores of about -10^10.
+def _low(
+    queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1, large: bool = True
+) -> Case:
+    """Scores of about -10^10, or of -10^6 where they are not large.
 
     Those of a single key lie below whatever stands in for the -inf of keys that are not there.
     values: how many tensors of the keys' shape come after the keys.
     """
-    q = Input(queries, HALF, values="near the maximum")
+    q = Input(queries, HALF, values="near the maximum" if large else "each at least 1")
     k = Input(keys, HALF, values="near the minimum")
     return Case((q, k, *(Input(keys, HALF),) * values), seed=queries[-2])
 
@@ -306,7 +308,10 @@ EXERCISES = (
         },
         cases=(
             _case(37, 75, 64), _case(20, 90, 16, values="far apart"), _case(32, 64, 64),
-            _case(1, 130, 16), _low((64, 64), (1, 64)),
+            _case(1, 130, 16),
+            # A GPU rounds scores * scale2 - m once, and m was rounded before: where m is about
+            # 10^11, the two are thousands apart.
+            _low((64, 64), (1, 64), large=False),
         ),
         launch=_loop,
         absolute=ROUNDED,
