@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from course import diagnose, lower
+from course.diagnosing import api
 from course.diagnosing.evidence import Evidence
 from course.diagnosing.rules import pipelining, registers
 from course.gpus.peaks import gpu_of
 from course.tracing.launch import requested
+from course.tracing.sample import Plan
 from tests.diagnosing import (
     kernels_atomics,
     kernels_dots,
@@ -49,6 +51,13 @@ PAIRS = [
 
 UNSEEN = kernels_sectors.PAIRS[3].slow
 DIAGNOSED = {}
+FEW = Plan(most=32, operations=15_000)
+"""Programs of these small kernels that show their cause as well as diagnose's own sample does."""
+
+
+@pytest.fixture(autouse=True)
+def _follow_few(monkeypatch):
+    monkeypatch.setattr(api, "FOLLOWED", FEW)
 
 
 def diagnosed(launch):
