@@ -18,7 +18,7 @@ INSTALLED = tuple(
     for folder in {*map(sysconfig.get_path, ("purelib", "platlib")), site.getusersitepackages()}
 )
 """Folders of installed packages."""
-READ_LATER = ("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "PYTEST_CURRENT_TEST")
+READ_LATER = ("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "PYTEST_CURRENT_TEST", "COURSE_DATA")
 """Variables that modules do not read while they are imported, with those of caches' folders."""
 
 
