@@ -1,4 +1,5 @@
-"""The settings of every version of matmul, and what was measured to choose them."""
+"""The settings of every version of matmul, and what was measured to choose them: all of it by Triton
+3.7.1, on an H200, and none of it since. What they reach with the pinned Triton is recorded."""
 
 import functools
 import math

@@ -326,6 +326,8 @@ PLANS: Plans = {
         (math.inf, _v4, {"block_n": 8192, "num_warps": 32}),
     ),
 }
+
+
 @torch.library.triton_op("kernels::rms_norm", mutates_args=())
 def rms_norm_operator(
     x: torch.Tensor, weight: torch.Tensor, eps: float
