@@ -38,8 +38,7 @@ import triton
 import triton.language as tl
 
 from kernels.checks import check_runs_on, check_tensors
-from kernels.device import LN2, LOG2E, as_stored
-from kernels.softmax import finite
+from kernels.device import LN2, LOG2E, as_stored, finite
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 TARGET_DTYPES = (torch.int32, torch.int64)

@@ -33,7 +33,8 @@ TIMED: dict[str, tuple[str, ...]] = {
     ),
     "rms_norm_backward": (f"{BACKWARD}.v1", f"{BACKWARD}.v2", f"{BACKWARD}.planned"),
     "softmax": (
-        *(f"kernels.softmax.softmax_v{version}" for version in range(1, 9)),
+        *(f"kernels.softmax.softmax_v{version}" for version in range(1, 5)),
+        *(f"kernels.softmax_tuned.softmax_v{version}" for version in range(5, 9)),
         "kernels.softmax.softmax",
     ),
     "transpose": ("kernels.transpose.transpose_v1", "kernels.transpose.transpose"),

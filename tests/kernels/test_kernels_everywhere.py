@@ -21,6 +21,7 @@ from kernels import (
     rms_norm,
     rms_norm_backward,
     softmax,
+    softmax_tuned,
     transpose,
     vector_add,
 )
@@ -34,6 +35,7 @@ MODULES = (
     transpose,
     bias_gelu,
     softmax,
+    softmax_tuned,
     rms_norm,
     rms_norm_backward,
     cross_entropy,
