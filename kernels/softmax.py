@@ -222,3 +222,12 @@ def softmax(x: torch.Tensor, dim: int = -1, out: torch.Tensor | None = None) -> 
     if plan.version == "softmax_v7" and too_many_parts(x, plan.settings["part_n"]):
         plan = Plan("softmax_v6", {})
     return VERSIONS[plan.version](x, out, **plan.settings)
+
+
+if __name__ == "__main__":
+    from kernels.program import main
+
+    main(
+        __doc__, [*VERSIONS.values(), softmax], lambda x: torch.softmax(x, -1),
+        lambda rows, cols: (torch.randn(rows, cols),), small=(5, 9001), large=(2**14, 4096),
+    )

@@ -119,3 +119,12 @@ def transpose(
                 num_warps=num_warps,
             )
     return out.reshape(x.mT.shape)
+
+
+if __name__ == "__main__":
+    from kernels.program import main
+
+    main(
+        __doc__, [transpose_v1, transpose], lambda x: x.mT.contiguous(),
+        lambda rows, cols: (torch.randn(rows, cols),), small=(67, 1030), large=(8192, 8192),
+    )
