@@ -246,10 +246,6 @@ def softmax_v6(
     )
 
 
-NO_ELEMENTS = -(2**55)
-"""What `pack` makes of -inf and 0, the maximum and sum of no elements."""
-
-
 def too_many_parts(x: torch.Tensor, part_n: int) -> bool:
     """Whether v7 would cut rows of x into more parts than this GPU is sure to run at once."""
     return triton.cdiv(x.shape[-1], part_n) > gpu_of(x).multiprocessors
@@ -278,9 +274,9 @@ def softmax_v7(
         "BLOCK_N": block_n, "PARTS": parts, "num_warps": num_warps,
     }
     if not isinstance(softmax_kernel_v6, triton.JITFunction):
-        # The interpreter runs one program after the other, so none may wait for a later one. Here
-        # no word is 0: a launch into a copy stores all of them, and the one below finds them there.
-        partials.fill_(NO_ELEMENTS)
+        # The interpreter runs one program after the other, so none may wait for a later one. Where
+        # no word is 0, none does: a launch into a copy stores all of them for the one below.
+        partials.fill_(1)
         launch(softmax_kernel_v6, x.shape[0] * parts, x, torch.empty_like(out), **arguments)
     return launch(softmax_kernel_v6, x.shape[0] * parts, x, out, **arguments)
 
