@@ -145,3 +145,14 @@ def bias_gelu(
                 BLOCK_N=block_n, num_warps=num_warps,
             )
     return out.reshape(x.shape)
+
+
+if __name__ == "__main__":
+    from kernels.program import main
+
+    main(
+        __doc__, [bias_gelu_v1, bias_gelu],
+        lambda x, bias: torch.nn.functional.gelu(x + bias),
+        lambda rows, cols: (torch.randn(rows, cols), torch.randn(cols)),
+        small=(5, 1030), large=(2**14, 4096),
+    )

@@ -38,8 +38,7 @@ import triton
 import triton.language as tl
 
 from kernels.checks import check_runs_on, check_tensors
-from kernels.device import LN2, LOG2E, as_stored
-from kernels.softmax import finite
+from kernels.device import LN2, LOG2E, as_stored, finite
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 TARGET_DTYPES = (torch.int32, torch.int64)
@@ -360,3 +359,14 @@ def cross_entropy(
     if not torch.compiler.is_compiling():  # which could not ask what kind of kernel it is
         _check(cross_entropy_kernel_v1, x, target, ignore_index)
     return cross_entropy_operator(x, target, ignore_index)[0]
+
+
+if __name__ == "__main__":
+    from kernels.program import main
+
+    main(
+        __doc__, [cross_entropy_v1, cross_entropy_v2, cross_entropy_v3, cross_entropy],
+        lambda x, target: torch.nn.functional.cross_entropy(x, target, reduction="none"),
+        lambda rows, cols: (torch.randn(rows, cols), torch.randint(0, cols, (rows,))),
+        small=(5, 9001), large=(2**12, 32_768),
+    )

@@ -1,4 +1,4 @@
-"""What launchers ask of the GPU that a tensor is on, and what kernels take from every GPU."""
+"""What launchers ask of the GPU that a tensor is on, and exp and log as kernels compute them."""
 
 import functools
 from typing import NamedTuple
@@ -10,6 +10,15 @@ import triton.language as tl
 # GPUs have exp2 and log2 in hardware: exp(t) = exp2(t * LOG2E), and log(t) = log2(t) * LN2.
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
+
+
+@triton.jit
+def finite(maximum):
+    """What to subtract before exp2: the maximum, but 0 where all was -inf.
+
+    -inf - -inf is NaN, and the result must be exp2(-inf).
+    """
+    return tl.where(maximum == -float("inf"), 0.0, maximum)
 
 
 class Gpu(NamedTuple):

@@ -428,3 +428,13 @@ def matmul(a: torch.Tensor, b: torch.Tensor, input_precision: str = "tf32") -> t
         a, b, c, input_precision,
         next(plan for most, plan in PLANS[c.itemsize] if c.numel() <= most),
     )
+
+
+if __name__ == "__main__":
+    from kernels.program import main
+
+    main(
+        __doc__, [matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5, matmul], torch.matmul,
+        lambda m, n, k: (torch.randn(m, k).half(), torch.randn(k, n).half()),
+        small=(129, 257, 70), large=(4096, 4096, 4096), peer="torch",
+    )

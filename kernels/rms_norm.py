@@ -326,6 +326,8 @@ PLANS: Plans = {
         (math.inf, _v4, {"block_n": 8192, "num_warps": 32}),
     ),
 }
+
+
 @torch.library.triton_op("kernels::rms_norm", mutates_args=())
 def rms_norm_operator(
     x: torch.Tensor, weight: torch.Tensor, eps: float
@@ -369,3 +371,14 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = EPS) -> torch.T
     if not torch.compiler.is_compiling():  # which could not ask what kind of kernel it is
         check_inputs(rms_norm_kernel_v1, x, weight, eps)
     return rms_norm_operator(x, weight, float(eps))[0]
+
+
+if __name__ == "__main__":
+    from kernels.program import main
+
+    main(
+        __doc__, [rms_norm_v1, rms_norm_v2, rms_norm_v3, rms_norm_v4, rms_norm_v5, rms_norm],
+        lambda x, weight: torch.nn.functional.rms_norm(x, weight.shape, weight, EPS),
+        lambda rows, cols: (torch.randn(rows, cols), torch.randn(cols)),
+        small=(5, 9001), large=(2**14, 4096),
+    )

@@ -46,7 +46,8 @@ from kernels.rms_norm_launch import (
     sum_dtype,
 )
 
-# Rows of d_x are contiguous; those of x and d_out have a stride each.
+# Rows of d_x are contiguous; those of x and d_out have a stride each. Rows are counted in 64 bits:
+# one times its stride may pass 2**31, and so may the step past the last one.
 
 
 @triton.jit
@@ -88,10 +89,8 @@ def rms_norm_backward_weight_kernel(
     cols = tl.program_id(axis=0) * BLOCK_N + tl.arange(0, BLOCK_N)  # [BLOCK_N]
     part = tl.program_id(axis=1).to(tl.int64)
     sums = tl.zeros([BLOCK_M, BLOCK_N], real)
-    for start in range(
-        tl.program_id(axis=1) * BLOCK_M, n_rows, tl.num_programs(axis=1) * BLOCK_M
-    ):
-        rows = start + tl.arange(0, BLOCK_M).to(tl.int64)  # [BLOCK_M]
+    for start in range(part * BLOCK_M, n_rows, tl.num_programs(axis=1) * BLOCK_M):
+        rows = start + tl.arange(0, BLOCK_M)  # [BLOCK_M]
         mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)  # [BLOCK_M, BLOCK_N]
         rstd = tl.load(rstd_ptr + rows, mask=rows < n_rows, other=0.0)
         x = tl.load(
@@ -120,10 +119,9 @@ def rms_norm_backward_kernel_v2(
     weight = tl.load(weight_ptr + cols, mask=cols < n_cols, other=0.0).to(real)
     sums = tl.zeros([BLOCK_M, BLOCK_N], real)
     for start in tl.range(
-        tl.program_id(axis=0) * BLOCK_M, n_rows, tl.num_programs(axis=0) * BLOCK_M,
-        num_stages=DEPTH,
+        part * BLOCK_M, n_rows, tl.num_programs(axis=0) * BLOCK_M, num_stages=DEPTH
     ):
-        rows = start + tl.arange(0, BLOCK_M).to(tl.int64)  # [BLOCK_M]
+        rows = start + tl.arange(0, BLOCK_M)  # [BLOCK_M]
         mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)  # [BLOCK_M, BLOCK_N]
         rstd = tl.load(rstd_ptr + rows, mask=rows < n_rows, other=0.0)[:, None]
         x = tl.load(

@@ -27,8 +27,9 @@ def transpose_kernel_v1(
     """Program (m, b) owns row m of matrix b."""
     row = tl.program_id(axis=0).to(tl.int64)
     batch = tl.program_id(axis=1).to(tl.int64)
-    for start in range(0, n_cols, BLOCK_N):
-        cols = start + tl.arange(0, BLOCK_N).to(tl.int64)  # [BLOCK_N]
+    # In 64 bits too: a column times n_rows may pass 2**31, and so may the step past the last one.
+    for start in range(0, tl.cast(n_cols, tl.int64), BLOCK_N):
+        cols = start + tl.arange(0, BLOCK_N)  # [BLOCK_N]
         mask = cols < n_cols
         x = tl.load(x_ptr + batch * stride_xb + row * stride_xm + cols * stride_xn, mask=mask)
         tl.store(out_ptr + batch * n_rows * n_cols + cols * n_rows + row, x, mask=mask)
@@ -118,3 +119,12 @@ def transpose(
                 num_warps=num_warps,
             )
     return out.reshape(x.mT.shape)
+
+
+if __name__ == "__main__":
+    from kernels.program import main
+
+    main(
+        __doc__, [transpose_v1, transpose], lambda x: x.mT.contiguous(),
+        lambda rows, cols: (torch.randn(rows, cols),), small=(67, 1030), large=(8192, 8192),
+    )

@@ -122,3 +122,12 @@ def _launch_blocks(
             grid = (triton.cdiv(n_elements, block_size),)
             kernel[grid](x, y, out, n_elements, BLOCK_SIZE=block_size, num_warps=num_warps)
     return out
+
+
+if __name__ == "__main__":
+    from kernels.program import main
+
+    main(
+        __doc__, [add_v1, add_v2, add], torch.add, lambda n: (torch.randn(n), torch.randn(n)),
+        small=(3001,), large=(2**26,),
+    )

@@ -775,10 +775,10 @@ for num_warps in (4, 8, 16, 32):
 # No number of warps brings it below 63 MB. The finished kernel takes another way for very wide
 # rows: several programs share one row, and each takes a part. They exchange their maxima and sums
 # through device memory (how one waits for another is in
-# [kernels/softmax.py](../kernels/softmax.py), and not needed here). So the same number of programs
-# works on far fewer rows. At this width it was recorded at more than 98 % of the copy roof, and the
-# online version at 64 %. And how do the programs put their parts together? By your merge of
-# exercise 04.4.
+# [kernels/softmax_tuned.py](../kernels/softmax_tuned.py), and not needed here). So the same number
+# of programs works on far fewer rows. At this width it was recorded at more than 98 % of the copy
+# roof, and the online version at 64 %. And how do the programs put their parts together? By your
+# merge of exercise 04.4.
 
 # %% [markdown]
 # ### Exercise 04.5 · What the online version moves (core)
@@ -1435,12 +1435,13 @@ draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax"
 #
 # ## In practice
 #
-# [kernels/softmax.py](../kernels/softmax.py) is the finished operation, for any strides and widths:
-# eight versions, and a table that picks one. Up to 8,192 columns it keeps rows in registers,
-# several per program where they are narrow. Beyond, it reads a row twice, the second time from a
-# cache, and lets several programs share a very wide row, with your merge. It reaches at least 90 %
-# of the copy roof at every width that was recorded, up to 262,144 columns and at the odd width of
-# 50,257.
+# [kernels/softmax.py](../kernels/softmax.py) is the finished operation, for any strides and widths.
+# Its first four versions stand there, and four tuned ones, with a table that picks one, in
+# [kernels/softmax_tuned.py](../kernels/softmax_tuned.py). Up to 8,192 columns it keeps rows in
+# registers, several per program where they are narrow. Beyond, it reads a row twice, the second
+# time from a cache, and lets several programs share a very wide row, with your merge. It reaches at
+# least 90 % of the copy roof at every width that was recorded, up to 262,144 columns and at the odd
+# width of 50,257.
 
 # %% [markdown]
 # ## What you can do now

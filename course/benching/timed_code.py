@@ -18,6 +18,10 @@ TIMED: dict[str, tuple[str, ...]] = {
         "kernels.flash_attention_hopper_small.small_kernel",
     ),
     "bias_gelu": ("kernels.bias_gelu.bias_gelu",),
+    "cross_entropy": (
+        *(f"kernels.cross_entropy.cross_entropy_v{version}" for version in range(1, 4)),
+        "kernels.cross_entropy.cross_entropy",
+    ),
     "flash_attention": (
         *(f"kernels.flash_attention.flash_attention_v{version}" for version in range(1, 5)),
         "kernels.flash_attention.flash_attention_tl",
@@ -33,7 +37,8 @@ TIMED: dict[str, tuple[str, ...]] = {
     ),
     "rms_norm_backward": (f"{BACKWARD}.v1", f"{BACKWARD}.v2", f"{BACKWARD}.planned"),
     "softmax": (
-        *(f"kernels.softmax.softmax_v{version}" for version in range(1, 9)),
+        *(f"kernels.softmax.softmax_v{version}" for version in range(1, 5)),
+        *(f"kernels.softmax_tuned.softmax_v{version}" for version in range(5, 9)),
         "kernels.softmax.softmax",
     ),
     "transpose": ("kernels.transpose.transpose_v1", "kernels.transpose.transpose"),

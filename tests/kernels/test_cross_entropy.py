@@ -8,6 +8,8 @@ import torch
 from torch.nn.functional import cross_entropy as by_torch
 
 from course import DEVICE, MODE
+from course.benching.benchmarks import operation
+from course.verifying.api import verify
 from kernels.cross_entropy import (
     DTYPES,
     IGNORE_INDEX,
@@ -59,6 +61,15 @@ def assert_right(loss, expected):
     torch.testing.assert_close(
         loss.double(), expected, rtol=tolerance, atol=tolerance, equal_nan=True
     )
+
+
+@pytest.mark.parametrize("name", operation("cross_entropy").ladder)
+def test_every_version_is_right_in_every_case(name):
+    whole = operation("cross_entropy")
+    # Many rows take the interpreter long, and are the GPU's.
+    cases = [case for case in whole.cases if MODE.gpu or case.inputs[0].shape[0] <= 65]
+    result = verify(whole.ladder[name], whole.reference, cases, absolute=whole.absolute)
+    assert result.right, result
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)

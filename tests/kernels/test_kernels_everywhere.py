@@ -4,6 +4,8 @@ There is no GPU here: a launcher is given tensors that claim to be on one and ho
 it would launch is compiled.
 """
 
+import re
+
 import pytest
 import torch
 import triton
@@ -21,6 +23,7 @@ from kernels import (
     rms_norm,
     rms_norm_backward,
     softmax,
+    softmax_tuned,
     transpose,
     vector_add,
 )
@@ -34,6 +37,7 @@ MODULES = (
     transpose,
     bias_gelu,
     softmax,
+    softmax_tuned,
     rms_norm,
     rms_norm_backward,
     cross_entropy,
@@ -183,6 +187,21 @@ def test_no_kernel_is_forgotten(launched, monkeypatch):
         if "kernel" in name and not name.startswith("_")
     }
     assert kernels - compiled == set()
+
+
+@pytest.mark.parametrize("kernel", [
+    "transpose_kernel_v1", "rms_norm_backward_weight_kernel", "rms_norm_backward_kernel_v2",
+    "softmax_kernel_v8",
+])  # fmt: skip
+def test_a_loop_that_may_step_past_2_31_counts_in_64_bits(kernel, launched, monkeypatch):
+    be(monkeypatch, TARGETS["sm_90"])
+    for _, where, launch in LAUNCHES:
+        if "sm_90" in where:
+            launch()
+    (launch, *_) = (each for each in launched if each[0].__name__ == kernel)
+    function, args, options = launch
+    ttir = lower(function, *args, target="sm_90", **options).ttir
+    assert set(re.findall(r"scf\.for .* : (i\d+) +{", ttir)) == {"i64"}
 
 
 def test_tf32_is_refused_where_there_is_none(launched, monkeypatch):

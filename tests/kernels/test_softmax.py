@@ -9,8 +9,11 @@ from course import DEVICE, MODE, lower
 from course.benching.benchmarks import operation
 from course.verifying.api import verify
 from kernels import softmax as module
+from kernels import softmax_tuned as tuned
 from kernels.device import CPU_MODE
-from kernels.softmax import PLANS, softmax, softmax_plan
+from kernels.softmax import softmax
+from kernels.softmax_launch import DTYPES
+from kernels.softmax_tuned import PLANS, softmax_plan
 from tests.support.devices import needs_free_gib
 from tests.support.refusals import assert_each_is_refused
 
@@ -119,7 +122,7 @@ def test_a_negative_bit_is_seen():
         torch.testing.assert_close(launcher(torch._neg_view(x)), torch.softmax(-x, -1))
 
 
-@pytest.mark.parametrize("dtype", module.DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_the_plan_is_what_softmax_calls(dtype, monkeypatch):
     for columns in (1, 512, 513, 8192, 16_384, 50_257, 300_000):
         plan = softmax_plan(columns, dtype)
@@ -129,11 +132,7 @@ def test_the_plan_is_what_softmax_calls(dtype, monkeypatch):
             called.append(settings)
             return x
 
-        rows = [
-            (most, note if f.__name__ == plan.version else None, settings)
-            for most, f, settings in PLANS[dtype.itemsize]
-        ]
-        monkeypatch.setattr(module, "PLANS", {dtype.itemsize: rows})
+        monkeypatch.setattr(module, "VERSIONS", {plan.version: note})
         softmax(torch.empty(1, columns, dtype=dtype, device=DEVICE))
         assert called == [plan.settings]
         monkeypatch.undo()
@@ -141,13 +140,13 @@ def test_the_plan_is_what_softmax_calls(dtype, monkeypatch):
 
 def test_plans_are_in_order_and_have_an_end():
     for rows in PLANS.values():
-        widest = [most for most, _, _ in rows]
+        widest = [most for most, _ in rows]
         assert widest == sorted(widest)
         assert widest[-1] == math.inf
 
 
 def test_more_parts_than_a_gpu_runs_at_once_are_swept_by_one_program_or_refused(monkeypatch):
-    monkeypatch.setattr(module, "gpu_of", lambda x: CPU_MODE._replace(multiprocessors=3))
+    monkeypatch.setattr(tuned, "gpu_of", lambda x: CPU_MODE._replace(multiprocessors=3))
     x = random(2, 17_000)
     words = "5 programs per row are more than this GPU is sure to run at once; take a larger part_n"
     with pytest.raises(ValueError, match=words):
@@ -163,7 +162,7 @@ def test_more_parts_than_a_gpu_runs_at_once_are_swept_by_one_program_or_refused(
 def test_what_a_program_holds_fits_the_registers(dtype, parts):
     vector = 4 if dtype == "fp32" else 8
     lowered = lower(
-        module.softmax_kernel_v6,
+        tuned.softmax_kernel_v6,
         f"*{dtype}:16", f"*{dtype}:16", "*i64:16", "i32:16", "i32:16", "i32:1",
         ALIGN=vector, VECTOR=vector, RAGGED=False, BLOCK_N=8192, PARTS=parts,
         num_warps=8, target="sm_90",
@@ -176,7 +175,7 @@ def test_what_a_program_holds_fits_the_registers(dtype, parts):
 @pytest.mark.parametrize(("align", "vectors"), [(1, False), (8, True)])
 def test_a_width_that_is_a_multiple_of_a_vector_alone_is_read_by_vectors(align, vectors):
     lowered = lower(
-        module.softmax_kernel_v5, "*bf16:16", "*bf16:16", "i32", "i32",
+        tuned.softmax_kernel_v5, "*bf16:16", "*bf16:16", "i32", "i32",
         ALIGN=align, VECTOR=8, RAGGED=False, BLOCK_N=1024, num_warps=1, target="sm_90",
     )  # fmt: skip
     assert (".v4.b32" in lowered.ptx) == vectors
