@@ -244,6 +244,7 @@ def random_tree(chance, depth=0):
     return f"cdiv({left}, {right})" if kind < 0.4 else f"({left} {sign} {right})"
 
 
+@pytest.mark.compiler
 def test_the_c_of_grids_computes_what_python_does(tmp_path):
     """300 grids at 6 values each, in one program; a step without a result is found."""
     chance = random.Random(7)
@@ -372,6 +373,7 @@ def test_ten_thousand_texts_are_read_or_refused():
     assert 100 < accepted < 10_000
 
 
+@pytest.mark.compiler
 def test_accepted_grids_and_names_compile(tmp_path):
     """A sample, as functions of whole translation units."""
     chance = random.Random(3)

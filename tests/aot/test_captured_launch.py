@@ -53,6 +53,7 @@ def test_a_tensor_is_made_again_as_far_past_a_multiple_of_16_bytes(dtype, start)
     assert again.data_ptr() % 16 == x.data_ptr() % 16
 
 
+@pytest.mark.compiler
 def test_handed_shows_the_variant_the_grid_and_each_arguments_bytes(added):
     x = torch.zeros(4096)
     found = handed(added, x, x, x, 2048)
@@ -64,6 +65,7 @@ def test_handed_shows_the_variant_the_grid_and_each_arguments_bytes(added):
     assert "n_elements     i32    4 bytes  00 08 00 00  2048" in str(found)
 
 
+@pytest.mark.compiler
 def test_handed_names_the_variant_that_an_unaligned_call_takes(added):
     x = torch.zeros(4096)
     found = handed(added, x[1:], x, x, 2048)
@@ -71,6 +73,7 @@ def test_handed_names_the_variant_that_an_unaligned_call_takes(added):
     assert "x_ptr          *fp32  8 bytes  an address, no multiple of 16" in str(found)
 
 
+@pytest.mark.compiler
 def test_handed_says_why_there_is_no_launch(added, tmp_path):
     x = torch.zeros(4096)
     with pytest.raises(CourseError, match="n_elements is a float"):
@@ -82,6 +85,7 @@ def test_handed_says_why_there_is_no_launch(added, tmp_path):
         handed(alone, x[1:], x, x, 2048)
 
 
+@pytest.mark.compiler
 def test_what_cannot_be_handed_over_is_named(added):
     with pytest.raises(CourseError, match=r"There is no library nope\.so"):
         handed("nope.so")
@@ -103,6 +107,7 @@ def test_what_tritons_own_tool_refuses_is_one_sentence(signature, grid, says, tm
         stock.compile(add_kernel, signature, grid, "add", tmp_path / "add")
 
 
+@pytest.mark.compiler
 def test_tritons_own_tool_declares_floats_as_doubles_and_the_kernel_reads_other_numbers(
     multiply, tmp_path
 ):
@@ -116,6 +121,7 @@ def test_tritons_own_tool_declares_floats_as_doubles_and_the_kernel_reads_other_
     assert launch.arguments[1].content == struct.pack("<d", 0.1)[:4]
 
 
+@pytest.mark.compiler
 def test_ours_declares_floats_and_the_kernel_reads_what_was_given(multiply, tmp_path):
     ours = aot.export(multiply, SIGNATURE, GRID, "multiply", tmp_path / "multiply", num_warps=1)
     parameters = "CUdeviceptr x_ptr, float scale, float half, int32_t n_elements"

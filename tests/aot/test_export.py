@@ -171,6 +171,7 @@ def test_the_header_says_what_a_caller_must_know_and_reads_back():
     assert "scale_kernel for sm_90" in str(made)
 
 
+@pytest.mark.compiler
 @pytest.mark.parametrize(
     "compiler", [["gcc", "-std=c99", "-pedantic"], ["g++", "-x", "c++", "-std=c++17"]]
 )
@@ -187,6 +188,7 @@ def test_headers_serve_c_and_c_plus_plus_with_awkward_names(compiler):
     aot.build(linked)
 
 
+@pytest.mark.compiler
 def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
     """Each identifier of the C, as the name of an integer: none hides what the C needs."""
     grid = "cdiv(i32, 3) * u64 - i64 / i8 % 7, i16 + 1"
@@ -523,6 +525,7 @@ def kernel(x_ptr, KIND: tl.constexpr, MODE: tl.constexpr = "fast", TO: tl.conste
 """
 
 
+@pytest.mark.compiler
 @pytest.mark.parametrize("rest", ["", ", 'slow', tl.fp32"], ids=["defaults", "given"])
 def test_strings_and_types_are_constants(home, rest):
     write_kernel(WORDS)
@@ -628,6 +631,7 @@ def kernel(ARGUMENTS, BLOCK: tl.constexpr):
 """
 
 
+@pytest.mark.compiler
 def test_hints_that_make_a_files_name_too_long_are_left_out_of_it(home):
     write_kernel(MANY.replace("ARGUMENTS", ", ".join(f"p{i}" for i in range(95))))
     signature = ", ".join([*["*fp32:16"] * 95, "64"])
@@ -710,6 +714,7 @@ def run(*arguments):
     return CliRunner().invoke(app, ["aot", *arguments])
 
 
+@pytest.mark.compiler
 def test_the_flags_are_those_of_tritons_own_tool(home):
     grid = "(n + 1023) / 1024, 1, 1"
     flags = shlex.split("-n add_kernel -o aot/fp32/add --output-name add -w 4 -ns 1 -g")

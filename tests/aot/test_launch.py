@@ -31,7 +31,10 @@ from tests.support.aot_files import STRICT, cubin_in
 
 # One process can use the stand-in or the real driver: in GPU mode tests/gpu/test_aot.py has it.
 pytestmark = [
-    pytest.mark.skipif(course.MODE.gpu, reason="needs CPU mode: the stand-in is tested in CPU mode")
+    pytest.mark.skipif(
+        course.MODE.gpu, reason="needs CPU mode: the stand-in is tested in CPU mode"
+    ),
+    pytest.mark.compiler,
 ]
 
 TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64"

@@ -60,6 +60,7 @@ def test_tritons_linker_still_takes_argument_10_for_argument_1(tmp_path):
     )
 
 
+@pytest.mark.compiler
 def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_half_of_it(tmp_path):
     name, source = stock_compile(
         "scale_kernel", "*fp32, fp32, i32, 64, 0", "1, 1, 1", tmp_path / "stock"
@@ -82,6 +83,7 @@ def test_tritons_c_still_declares_a_float_argument_double_and_the_kernel_reads_h
     assert {call.result for call in calls} == {0}
 
 
+@pytest.mark.compiler
 @pytest.mark.skipif(
     triton.__version__ < "3.7", reason="needs Triton 3.7: before, names were others"
 )
@@ -108,6 +110,7 @@ def test_tritons_c_still_pastes_the_grid(tmp_path):
     assert "unsigned int gX = 1; n = 7;" in source.read_text()
 
 
+@pytest.mark.compiler
 def test_tritons_c_runs_on_the_stand_in_by_itself(tmp_path):
     """A program of its own, with Triton's C as it stands: modules and not libraries, device 0."""
     name, source = stock_compile(

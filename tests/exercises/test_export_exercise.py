@@ -57,10 +57,12 @@ def test_what_is_no_signature_at_all_is_no_answer_or_wrong(answer):
     assert exercise().judge(answer)[0] == ("wrong" if answer == "" else "no answer")
 
 
+@pytest.mark.compiler
 def test_a_right_signature_is_right():
     assert exercise().judge(ANY) == ("right", "So it is.", "")
 
 
+@pytest.mark.compiler
 def test_a_value_that_its_type_does_not_hold_is_wrong():
     call = Call({**exercise().calls[0].values, "n_elements": 2**31}, (2**21, 1, 1))
     verdict, why, _ = exercise(calls=(call,)).judge(ANY)
@@ -82,6 +84,7 @@ def test_a_value_that_the_kernel_reads_otherwise_is_wrong(packed):
         assert problem.reason.startswith("the kernel reads scale as -1.588")
 
 
+@pytest.mark.compiler
 def test_a_constant_that_is_allowed_must_have_its_value():
     allowing = exercise(may_be_constant={"n_elements": 2048})
     assert allowing.judge(ANY.replace("i32", "2048"))[0] == "right"

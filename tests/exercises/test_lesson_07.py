@@ -4,6 +4,8 @@ import ctypes
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.support.shell import launch_from_cpp, shell
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,7 @@ def in_full(text):
     return text.replace("i32:16, i32:16, …, ", "i32:16, " * 12)
 
 
+@pytest.mark.compiler
 def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
     commands = block("sh")
     commands = in_full(commands).replace("kernels/", f"{ROOT}/kernels/")

@@ -139,6 +139,7 @@ def test_every_flag_of_the_text_is_one_of_ours(folder):
         assert re.search(rf"(?<![\w-]){flag}(?![\w-])", said), flag
 
 
+@pytest.mark.compiler
 def test_the_texts_call_from_cpp_hands_the_driver_what_it_says(exported):
     main = texts.CALLER.replace("CALL", today(texts.CALL, EXPORT))
     (exported / "main.cpp").write_text(main)
@@ -219,6 +220,7 @@ def test_an_argument_is_a_pointer_or_a_constant_and_its_type_comes_with_the_call
     assert [each.type for each in parameters] == [*["*fp32"] * 3, "i32", "constexpr"]
 
 
+@pytest.mark.compiler
 def test_serving_the_machine_code_is_text_in_a_source_that_loads_and_launches_it(tmp_path):
     signature, grid = "*fp32, *fp32, *fp32, i32, 1024", "cdiv(n_elements, BLOCK_SIZE)"
     exported = aot.export(add_kernel(), signature, grid, "add", tmp_path / "add")

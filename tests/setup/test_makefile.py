@@ -6,6 +6,8 @@ import pytest
 
 from tests.support.processes import run
 
+pytestmark = pytest.mark.compiler  # make
+
 
 @pytest.fixture(scope="module")
 def commands():

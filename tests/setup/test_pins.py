@@ -178,6 +178,7 @@ def test_pip_can_read_what_conda_gives_it(tmp_path):
     assert "no-such-package-0.whl" in ended.stderr
 
 
+@pytest.mark.compiler
 @pytest.mark.parametrize(
     ("target", "option"),
     [
@@ -195,6 +196,7 @@ def test_make_sets_up_before_everything_else_with_the_test_tools_where_they_are_
     assert re.match(rf"\S+ course/bootstrap.py{option}\n", recipe(target))
 
 
+@pytest.mark.compiler
 def test_make_tests_the_tritons_that_the_doctor_accepts():
     tested = re.findall(r"triton==(\d+)\.(\d+)", recipe("test-triton-versions"))
     supported = [tuple(map(int, version)) for version in tested] + [

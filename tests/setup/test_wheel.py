@@ -106,6 +106,7 @@ def unpack_again(installed) -> str:
     return installed.run("-c", f"{code}\nprint(*unpack.unpack_if_installed())")
 
 
+@pytest.mark.compiler
 def test_a_lesson_runs_in_that_folder_with_its_own_kernels_whatever_else_has_their_name(
     installed, tmp_path
 ):

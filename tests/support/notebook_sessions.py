@@ -14,12 +14,16 @@ from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbFile
 
 POLL_S = 1.0
+COMPILING = ("07-ahead-of-time.ipynb",)
+"""Notebooks that compile C."""
 LEAST_S = 600
 """How long a session that lives is waited for at least."""
 
 
 def pytest_itemcollected(item):
     """A notebook runs on a GPU too, in one session: its cells stay in one process of xdist."""
+    if item.path.name in COMPILING:
+        item.add_marker(pytest.mark.compiler)
     if item.path.suffix == ".ipynb":
         item.add_marker(pytest.mark.gpu_too)
         item.add_marker(pytest.mark.xdist_group(item.path.name))
