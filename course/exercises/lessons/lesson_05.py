@@ -238,7 +238,7 @@ EXERCISES = (
             lambda x, w, bias: torch.relu(x @ w.reshape(w.T.shape) + bias),
         },
         cases=(
-            _linear(33, 50, 70), _linear(16, 32, 64),
+            _linear(33, 50, 70), _linear(80, 128, 64),
             _linear(5, 70, 40, "left part of a wider one"), _linear(1, 1, 16),
         ),
         absolute=2e-3,  # products of either sign cancel, and the result is rounded to float16
