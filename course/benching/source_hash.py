@@ -66,7 +66,8 @@ def _file(module: str) -> Path:
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise LookupError(f"there is no package {package}")
-    return Path(spec.submodule_search_locations[0], *inside).with_suffix(".py")
+    path = Path(spec.submodule_search_locations[0], *inside)
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _bound_by(node: ast.AST) -> list[str]:
