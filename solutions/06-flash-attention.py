@@ -1817,6 +1817,8 @@ for even in (False, True):
 #     out_ptr, [out_rows, stride_om], [stride_om, 1],
 #     [BLOCK_M, 128 if HEADDIM == 256 else HEADDIM],
 # )
+# descriptors = (q_tiles, k_tiles, v_tiles, out_tiles)
+# strides = (stride_q, stride_k, stride_v, stride_out)
 # scale_log2 = scale * LOG2E
 # ```
 #
@@ -1869,8 +1871,7 @@ for even in (False, True):
 #             backwards = tl.minimum((rounds + 1) * n_programs, n_tiles) - 1 - nth % n_programs
 #             tile = tl.where(rounds % 2 == 0, nth, backwards)
 #         attend_specialized(
-#             tile, q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
-#             stride_q, stride_k, stride_v, stride_out, lengths,
+#             tile, descriptors, strides, lengths, lse_ptr, scale_log2, nheads, n_blocks,
 #             IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=False,
 #         )
 # ```
@@ -1912,9 +1913,8 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # ```python
 # else:
 #     attend_specialized(
-#         tl.program_id(axis=0), q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2,
-#         nheads, n_blocks, stride_q, stride_k, stride_v, stride_out, lengths,
-#         IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=True,
+#         tl.program_id(axis=0), descriptors, strides, lengths, lse_ptr, scale_log2, nheads,
+#         n_blocks, IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=True,
 #     )
 # ```
 #
@@ -1935,6 +1935,8 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # What is done for one tile of queries:
 #
 # ```python
+# q_tiles, k_tiles, v_tiles, out_tiles = descriptors
+# stride_q, stride_k, stride_v, stride_out = strides
 # seqlen_q, seqlen_k = lengths
 # pair = tile // n_blocks
 # batch, head = pair // nheads, pair % nheads

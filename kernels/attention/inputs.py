@@ -17,8 +17,6 @@ MOST_LENGTH = 2**30
 
 Result = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 """The output, or (output, log-sum-exp)."""
-Strides = tuple[int, int, int]
-"""From batch to batch, from head to head and from row to row."""
 
 
 class Launch(NamedTuple):
@@ -40,10 +38,10 @@ class Launch(NamedTuple):
         return self.lse.numel()
 
     @property
-    def strides(self) -> list[Strides]:
-        """Those of q, k, v and out."""
+    def strides(self) -> list[tuple[int, ...]]:
+        """Of q, k, v and out: from batch to batch, from head to head and from row to row."""
         tensors = (self.q, self.k, self.v, as_bhmd(self.out, self.layout))
-        return [(b, h, row) for b, h, row, _ in (x.stride() for x in tensors)]
+        return [x.stride()[:3] for x in tensors]
 
     @property
     def lengths(self) -> tuple[int, int]:
@@ -58,7 +56,7 @@ class Launch(NamedTuple):
     @property
     def block_headdim(self) -> int:
         """head_dim, rounded up to a power of two."""
-        return triton.next_power_of_2(self.q.shape[3])
+        return 1 << (self.q.shape[3] - 1).bit_length()
 
     def grid(self, settings: Settings) -> tuple[int, int, int]:
         """A program for each tile of queries."""
@@ -68,10 +66,11 @@ class Launch(NamedTuple):
     def constants(self, settings: Settings) -> dict[str, Any]:
         """The constants of v2, v3 and v4, and the compiler's options."""
         (seqlen_q, seqlen_k), head_dim = self.lengths, self.q.shape[3]
+        block_headdim = self.block_headdim
         return {
             "EVEN_M": seqlen_q % settings.block_m == 0, "EVEN_N": seqlen_k % settings.block_n == 0,
-            "EVEN_HEADDIM": head_dim == self.block_headdim, "IS_CAUSAL": self.causal,
-            "BLOCK_HEADDIM": self.block_headdim,
+            "EVEN_HEADDIM": head_dim == block_headdim, "IS_CAUSAL": self.causal,
+            "BLOCK_HEADDIM": block_headdim,
             "BLOCK_M": settings.block_m, "BLOCK_N": settings.block_n,
             "HEADS_PER_KEY_HEAD": self.heads_per_key_head, "num_warps": settings.num_warps,
             # A single key has none to load ahead; and ptxas 12.8 crashes at two stages.

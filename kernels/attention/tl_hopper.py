@@ -106,16 +106,18 @@ def first_element(batch, head, stride):
 
 @triton.jit
 def attend_specialized(
-    tile, q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
-    stride_q, stride_k, stride_v, stride_out, lengths,
+    tile, descriptors, strides, lengths, lse_ptr, scale_log2, nheads, n_blocks,
     IS_CAUSAL: tl.constexpr, HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     HEADS_PER_KEY_HEAD: tl.constexpr, SPECIALIZE: tl.constexpr,
 ):
-    """Compute and store one tile: BLOCK_M queries of a head. q_tiles … out_tiles are descriptors.
+    """Compute and store one tile: BLOCK_M queries of a head.
 
+    descriptors, strides: of q, k, v and out.
     No maximum is -inf, which `finite` is for elsewhere: BLOCK_M divides both lengths, so each row
     of a tile that takes any key sees the first key.
     """
+    q_tiles, k_tiles, v_tiles, out_tiles = descriptors
+    stride_q, stride_k, stride_v, stride_out = strides
     seqlen_q, seqlen_k = lengths
     pair = tile // n_blocks
     batch, head = pair // nheads, pair % nheads
@@ -195,6 +197,8 @@ def flash_attention_kernel_v5(
         out_ptr, [out_rows, stride_om], [stride_om, 1],
         [BLOCK_M, 128 if HEADDIM == 256 else HEADDIM],
     )
+    descriptors = (q_tiles, k_tiles, v_tiles, out_tiles)
+    strides = (stride_q, stride_k, stride_v, stride_out)
     scale_log2 = scale * LOG2E
     if PERSISTENT:
         n_programs = tl.num_programs(axis=0)
@@ -205,15 +209,13 @@ def flash_attention_kernel_v5(
                 backwards = tl.minimum((rounds + 1) * n_programs, n_tiles) - 1 - nth % n_programs
                 tile = tl.where(rounds % 2 == 0, nth, backwards)
             attend_specialized(
-                tile, q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
-                stride_q, stride_k, stride_v, stride_out, lengths,
+                tile, descriptors, strides, lengths, lse_ptr, scale_log2, nheads, n_blocks,
                 IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=False,
             )
     else:
         attend_specialized(
-            tl.program_id(axis=0), q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2,
-            nheads, n_blocks, stride_q, stride_k, stride_v, stride_out, lengths,
-            IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=True,
+            tl.program_id(axis=0), descriptors, strides, lengths, lse_ptr, scale_log2, nheads,
+            n_blocks, IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=True,
         )
 
 

@@ -203,7 +203,7 @@ def consume(program, CONSUMER: gl.constexpr):
         own = Consumer(
             q, program.k_ring, program.v_ring, schedule, first_query, program.scale_log2, ROWS, D,
             program.LAZY_RESCALE,
-        )  # fmt: skip
+        )
 
         # The tiles of keys from the last one to the first: a mask on the first `masked` of them.
         if not program.OVERLAP:

@@ -120,7 +120,7 @@ class Plan:
         return (
             _descriptor(q, of_q), _descriptor(k, of_k), _descriptor(v, of_v),
             _descriptor(out, of_out), lse, *self._values,
-        )  # fmt: skip
+        )
 
     def __call__(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
@@ -176,7 +176,7 @@ def plan_of(
             v.shape, v.stride(), v.dtype, v.device, not causal, scale, layout, settings,
             (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16,
             q.is_neg() or k.is_neg() or v.is_neg(),
-        )  # fmt: skip
+        )
         return _plans[key]
     except KeyError:
         pass
