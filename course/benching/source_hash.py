@@ -10,7 +10,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class _Module:
 def _module(name: str) -> _Module:
     statements: dict[str, ast.stmt] = {}
     imported: dict[str, tuple[str, str]] = {}
-    for statement in ast.parse(_file(name).read_text()).body:
+    for statement in _top_level(ast.parse(_file(name).read_text()).body):
         if isinstance(statement, ast.ImportFrom) and statement.module:
             if statement.module.split(".")[0] == PACKAGE and statement.module != UNHASHED:
                 for alias in statement.names:
@@ -58,6 +58,15 @@ def _module(name: str) -> _Module:
         else:
             statements |= dict.fromkeys(_bound_by(statement), statement)
     return _Module(statements, imported)
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of a module. Of a `try`, those that it tries: they are what a GPU has run."""
+    for statement in body:
+        if isinstance(statement, ast.Try):
+            yield from _top_level(statement.body)
+        else:
+            yield statement
 
 
 def _file(module: str) -> Path:

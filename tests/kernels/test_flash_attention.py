@@ -11,7 +11,7 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course import DEVICE, lower
+from course import DEVICE, MODE, lower
 from kernels.attention import (
     flash_attention,
     flash_attention_v1,
@@ -396,6 +396,26 @@ def test_the_exported_kernel_takes_the_arguments_that_callers_in_c_pass():
     assert names[21:25] == ["seqlen_q", "seqlen_k", "seqlen_q_rounded", "head_dim"]
     flags = ["EVEN_M", "EVEN_N", "EVEN_HEADDIM", "IS_CAUSAL"]
     assert names[25:] == [*flags, "BLOCK_HEADDIM", "BLOCK_M", "BLOCK_N"]
+
+
+WITHOUT_GLUON = """
+import torch
+import triton.experimental.gluon.language.nvidia.hopper as hopper
+del hopper.warpgroup_mma
+from kernels.attention import flash_attention
+q = torch.randn(1, 1, 16, 16).half()
+print(flash_attention(q, q, q).shape)
+"""
+
+
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: the same in both modes")
+def test_attention_in_tl_needs_no_name_of_gluon():
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_GLUON],
+        capture_output=True, text=True, timeout=PATIENCE_S,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )  # fmt: skip
+    assert ended.stdout == "torch.Size([1, 1, 16, 16])\n", ended.stderr[-2000:]
 
 
 RUN_TIME_FLAGS = """
