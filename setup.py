@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CONTENT = (
-    "kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
+    "kernels/**/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
     "docs/teaching/**/*.md", "docs/*.png", "*.md", "LICENSE",
 )  # fmt: skip
 

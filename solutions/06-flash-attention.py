@@ -65,8 +65,9 @@
 
 # %%
 from course import DEVICE, check, cost, diagnose, draw, heads, hint, lower, recorded, replay, verify
-from kernels.flash_attention import flash_attention, flash_attention_kernel_v1
-from kernels.flash_attention_specialized import flash_attention_kernel_v5
+from kernels.attention import flash_attention
+from kernels.attention.tl import flash_attention_kernel_v1
+from kernels.attention.tl_hopper import flash_attention_kernel_v5
 import torch
 import triton
 import triton.language as tl
@@ -1129,8 +1130,8 @@ check("06.6", grouped_kernel)
 # %%
 def ask(tool, q, k):
     lse = torch.empty(q.shape[:3], device="meta")
-    strides = [step for x in (q, k, k, q) for step in x.stride()[:3]]
-    sizes = (q.shape[2], k.shape[2], q.shape[3])
+    strides = [x.stride()[:3] for x in (q, k, k, q)]
+    sizes = (q.shape[2], k.shape[2]), q.shape[3]
     args = (q, k, k, q, lse, 0.125, q.shape[1], q.shape[1] // k.shape[1], *strides, *sizes)
     tile = {"IS_CAUSAL": False, "BLOCK_HEADDIM": 64, "BLOCK_M": 16, "BLOCK_N": 64}
     return tool(flash_attention_kernel_v1, (1, q.shape[1], 1), *args, **tile, target="H200")
@@ -1295,9 +1296,9 @@ for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
 # practice that is `@triton.autotune`, with block sizes in its configurations: give it the few tiles
 # that fit, or a function `prune_configs_by={"early_config_prune": ...}` that throws out those that
 # do not, and `cache_results=True`, which keeps the winner on disk. The course wrote its choices
-# down instead: [kernels/flash_attention_settings.py](../kernels/flash_attention_settings.py) has an
-# entry for each amount of shared memory and each head dimension. Those for 227 KB won on an H200;
-# those for smaller GPUs fit and spill nothing, but were not timed.
+# down instead: [kernels/attention/settings.py](../kernels/attention/settings.py) has an entry for
+# each amount of shared memory and each head dimension. Those for 227 KB won on an H200; those for
+# smaller GPUs fit and spill nothing, but were not timed.
 
 # %% [markdown]
 # ## Warps with different jobs
@@ -1333,7 +1334,8 @@ draw.specialized(consumers=2, tiles=5)
 # %%
 tile = {"IS_CAUSAL": False, "HEADDIM": 128, "BLOCK_M": 128, "BLOCK_N": 128}
 tile |= {"HEADS_PER_KEY_HEAD": 1, "PERSISTENT": True, "num_warps": 4, "num_stages": 2}
-args = ["*fp16:16"] * 4 + ["*fp32:16", "fp32"] + ["i32:16"] * 21
+args = ["*fp16:16"] * 4 + ["*fp32:16", "fp32"] + ["i32:16"] * 3
+args += [("i32:16",) * count for count in (3, 3, 3, 3, 4, 2)]  # strides, rows and lengths, as tuples
 s = lower(flash_attention_kernel_v5, *args, **tile, target="sm_90")
 print(s.resources)
 jobs = {"cp.async.bulk.tensor": "tile copies", "wgmma.mma": "dot steps", "ex2.approx": "powers"}
@@ -1429,10 +1431,11 @@ for group in ("4" + first, *others):
 #
 # *Routes: all*
 #
-# Now you read what the course ships, as it stands in `kernels/`: first
-# `flash_attention_kernel`, which is v2, v3 and v4 with other settings, then `_fwd_kernel`, the
-# form that C calls, and at last v5. A few lines at a time, and under each piece a question. Try
-# to answer before you unfold. The names are those of the table above: S, P, m, l, O, alpha.
+# Now you read what the course ships, as it stands in
+# [kernels/attention/tl.py](../kernels/attention/tl.py): first `flash_attention_kernel`, which is v2
+# and v3 with other settings, then `_fwd_kernel`, the form that C calls, what v4 changes, and at
+# last v5. A few lines at a time, and under each piece a question. Try to answer before you unfold.
+# The names are those of the table above: S, P, m, l, O, alpha.
 #
 # If you cannot answer one, that is no failure: this is the hardest reading in the course, and
 # each answer says what the line is for.
@@ -1446,20 +1449,18 @@ for group in ("4" + first, *others):
 # | v5 | specialized warps and persistent programs |
 
 # %% [markdown]
-# The first piece is the head of the kernel. `K` and `V` are pointers or, with `DESCRIPTORS`,
-# descriptors. `head_dim` need not be a power of two, so `BLOCK_HEADDIM` is the next one.
-# `stride_lse` leads from one head's log-sum-exps to the next's. New are also `EVEN_M` and its like.
+# The first piece is the head of the kernel. `head_dim` need not be a power of two, so
+# `BLOCK_HEADDIM` is the next one. `stride_lse` leads from one head's log-sum-exps to the next's.
+# New are also `EVEN_M` and its like.
 #
 # ```python
 # @triton.jit(do_not_specialize=["nheads"])
 # def flash_attention_kernel(
-#     q_ptr, K, V, out_ptr, lse_ptr, scale, nheads,
-#     stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
-#     stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
-#     seqlen_q, seqlen_k, stride_lse, head_dim,
+#     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, nheads,
+#     stride_q, stride_k, stride_v, stride_out, lengths, stride_lse, head_dim,
 #     EVEN_M: tl.constexpr, EVEN_N: tl.constexpr, EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr,
 #     BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-#     HEADS_PER_KEY_HEAD: tl.constexpr, DESCRIPTORS: tl.constexpr,
+#     HEADS_PER_KEY_HEAD: tl.constexpr,
 # ):
 # ```
 #
@@ -1500,9 +1501,13 @@ for even in (False, True):
     print(f"EVEN={even!s:5}: {loads} loads per thread, {wide} of them wide")
 
 # %% [markdown]
-# Which program is this, and which queries are its own?
+# Strides and lengths came as tuples, and are given their names. Then, which program is this, and
+# which queries are its own?
 #
 # ```python
+# (stride_qb, stride_qh, stride_qm), (stride_kb, stride_kh, stride_kn) = stride_q, stride_k
+# (stride_vb, stride_vh, stride_vn), (stride_ob, stride_oh, stride_om) = stride_v, stride_out
+# seqlen_q, seqlen_k = lengths
 # block = tl.program_id(axis=0)
 # if IS_CAUSAL:  # the last queries see most keys: they begin first, short programs fill the end
 #     block = tl.num_programs(axis=0) - 1 - block
@@ -1511,6 +1516,7 @@ for even in (False, True):
 # key_head = head // HEADS_PER_KEY_HEAD
 # first_row = block * BLOCK_M
 # rows = tl.arange(0, BLOCK_M)  # [BLOCK_M], from first_row on
+# cols = tl.arange(0, BLOCK_N)  # [BLOCK_N], from `start` on
 # dims = tl.arange(0, BLOCK_HEADDIM)  # [BLOCK_HEADDIM]
 # ```
 #
@@ -1530,8 +1536,8 @@ for even in (False, True):
 #
 # ```python
 # row_mask = EVEN_M | (rows < seqlen_q - first_row)
-# # [BLOCK_M, BLOCK_HEADDIM]
-# q_mask = row_mask[:, None] & (EVEN_HEADDIM | (dims < head_dim))[None, :]
+# dim_mask = EVEN_HEADDIM | (dims < head_dim)
+# q_mask = row_mask[:, None] & dim_mask[None, :]  # [BLOCK_M, BLOCK_HEADDIM]
 # q_start = q_ptr + batch * stride_qb + head * stride_qh + first_row.to(tl.int64) * stride_qm
 # q_ptrs = q_start + rows[:, None].to(tl.int64) * stride_qm + dims[None, :]
 # q = tl.load(q_ptrs, mask=q_mask, other=0.0)  # [BLOCK_M, BLOCK_HEADDIM]
@@ -1563,11 +1569,11 @@ for even in (False, True):
 #     end = tl.maximum(tl.minimum(first_row_sees + BLOCK_M - 1, seqlen_k), 0)
 # else:
 #     masked = seqlen_k // BLOCK_N * BLOCK_N
-#     end = seqlen_k
+#     end = masked if EVEN_N else seqlen_k
 # scale_log2 = scale * LOG2E  # exp(scale * t) = exp2(scale_log2 * t)
+# O = tl.zeros([BLOCK_M, BLOCK_HEADDIM], tl.float32)
 # m = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of S * scale_log2
 # l = tl.zeros([BLOCK_M], tl.float32)
-# O = tl.zeros([BLOCK_M, BLOCK_HEADDIM], tl.float32)
 # ```
 #
 # **4.** Both lengths are 256, tiles are 64 x 64, and this is the block with `first_row` = 128. What
@@ -1584,28 +1590,114 @@ for even in (False, True):
 # </details>
 #
 # ```python
-# O, m, l = attend(
-#     q, O, m, l, K, V, batch, key_head,
-#     stride_kb, stride_kh, stride_kn, stride_vb, stride_vh, stride_vn,
-#     first_row, 0, masked, seqlen_q, seqlen_k, head_dim, scale_log2,
-#     EVEN_HEADDIM, IS_CAUSAL, DESCRIPTORS, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, MASKED=False,
-# )
-# if IS_CAUSAL or not EVEN_N:
-#     O, m, l = attend(
-#         q, O, m, l, K, V, batch, key_head,
-#         stride_kb, stride_kh, stride_kn, stride_vb, stride_vh, stride_vn,
-#         first_row, masked, end, seqlen_q, seqlen_k, head_dim, scale_log2,
-#         EVEN_HEADDIM, IS_CAUSAL, DESCRIPTORS, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, MASKED=True,
-#     )
+# for MASKED in tl.static_range(2):  # the loop is compiled twice: without a mask, and with one
+#     first_col, end_col = (masked, end) if MASKED else (0, masked)
 # ```
 #
-# **5.** When is the second call not in the compiled kernel at all?
+# **5.** `tl.static_range` goes through its numbers while the kernel is compiled, so `MASKED` is a
+# constant, and what stands below is compiled once for 0 and once for 1. Your `split_kernel` called
+# `attend` twice, to the same end. When is the second loop not in the compiled kernel at all?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# Without a causal mask, and with keys that fill their tiles: then `IS_CAUSAL or not EVEN_N` is
-# false at compile time. No tile needs a mask, so only the loop without one is compiled.
+# Without a causal mask, and with keys that fill their tiles: then `EVEN_N` is true at compile time,
+# and `end` is `masked`. A loop from `masked` to `masked` has no iteration, which the compiler sees,
+# and it leaves the loop out.
+#
+# </details>
+
+# %% [markdown]
+# Now the loop itself. It has the same job as the one in your `attend`. First, the pointers.
+#
+# ```python
+# k_start = k_ptr + batch * stride_kb + key_head * stride_kh
+# k_ptrs = k_start + (first_col + cols[None, :]).to(tl.int64) * stride_kn
+# v_start = v_ptr + batch * stride_vb + key_head * stride_vh
+# v_ptrs = v_start + (first_col + cols[:, None]).to(tl.int64) * stride_vn
+# k_ptrs += dims[:, None]  # [BLOCK_HEADDIM, BLOCK_N]: transposed as it is read
+# v_ptrs += dims[None, :]  # [BLOCK_N, BLOCK_HEADDIM]
+# ```
+#
+# **6.** `k_ptrs` has the shape `[BLOCK_HEADDIM, BLOCK_N]`, and a key's numbers run down its
+# columns. What does that spare? Does it make the loads of k slow?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `tl.trans(k)`: the tile is transposed as it is addressed. The loads stay wide, since the
+# compiler chooses a layout in which a thread's elements are neighbors in memory, and here these
+# run along axis 0.
+#
+# </details>
+#
+# ```python
+# for start in range(first_col, end_col, BLOCK_N):
+#     col_mask = (not MASKED) | (cols < seqlen_k - start)
+#     k = tl.load(k_ptrs, mask=dim_mask[:, None] & col_mask[None, :], other=0.0)
+#     S = tl.dot(q, k)  # [BLOCK_M, BLOCK_N], not yet scaled
+# ```
+#
+# **7.** What is left of the mask of this load in whole tiles? And why is `col_mask` needed for the
+# scores nevertheless, in the other ones?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# In whole tiles all keys are there, and `not MASKED` makes `col_mask` true for every lane. The mask
+# that is left is for a head dimension such as 80, for which `BLOCK_HEADDIM` is 128, and it vanishes
+# with `EVEN_HEADDIM`. In the other tiles, a key past the end comes as 0. But a key of zeros has the
+# score 0, and only -inf counts for nothing.
+#
+# </details>
+
+# %% [markdown]
+# The heart of it: the update of the maximum, the sum and the accumulator. `finite(m_new)` is the
+# `base` of 06.5: it gives 0 where the maximum is -inf.
+#
+# ```python
+# if MASKED:
+#     visible = col_mask[None, :]
+#     if IS_CAUSAL:
+#         last_col = (first_row + rows)[:, None] + (seqlen_k - seqlen_q)
+#         visible = visible & (start + cols[None, :] <= last_col)
+#     S = tl.where(visible, S, -float("inf"))
+# m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
+# base = finite(m_new) if MASKED else m_new  # only a mask makes a row of -inf
+# P = tl.exp2(S * scale_log2 - base[:, None])  # a multiply-add, an exp2
+# alpha = tl.exp2(m - base)  # [BLOCK_M]
+# l = l * alpha + tl.sum(P, axis=1)
+# ```
+#
+# **8.** How often is a score multiplied? And why is `finite` called only under `MASKED`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Once, in the exponent, as in 06.9: `S * scale_log2 - base` is one multiply-add per score. A row's
+# maximum can only be -inf if all keys so far were hidden from it. In whole tiles every row sees
+# every key.
+#
+# </details>
+#
+# ```python
+#     O = O * alpha[:, None]
+#     v = tl.load(v_ptrs, mask=col_mask[:, None] & dim_mask[None, :], other=0.0)
+#     O = tl.dot(P.to(v.dtype), v, O)  # [BLOCK_M, BLOCK_HEADDIM]
+#     m = m_new
+#     k_ptrs += tl.cast(BLOCK_N, tl.int64) * stride_kn
+#     v_ptrs += tl.cast(BLOCK_N, tl.int64) * stride_vn
+# ```
+#
+# **9.** What is rounded here, and what is not? Why does the last step widen `BLOCK_N`?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# P is rounded to the dtype of v, as the dot asks. S, m, l and O stay in float32. The pointers move
+# on by BLOCK_N rows; with 64 bits the step stays right where rows are very far apart. It is the
+# same habit everywhere: an index is widened before it meets a stride. `tl.cast` does
+# what `.to` does, and also takes a number that Triton knows as a constant, as `BLOCK_N` is here.
 #
 # </details>
 
@@ -1624,7 +1716,7 @@ for even in (False, True):
 # tl.store(out_ptrs, out, mask=q_mask)
 # ```
 #
-# **6.** Why `O * (1.0 / l)[:, None]`, and not `O / l[:, None]`? And what is
+# **10.** Why `O * (1.0 / l)[:, None]`, and not `O / l[:, None]`? And what is
 # `out_ptr.dtype.element_ty`?
 #
 # <details>
@@ -1637,132 +1729,10 @@ for even in (False, True):
 # </details>
 
 # %% [markdown]
-# Now the loop itself, in `attend`. It has the same job as yours, and takes either pointers or
-# descriptors, decided by a constexpr. `first_col` and `end_col` are the two borders that the caller
-# passes. v4's descriptors have four axes, as the tensors do, and tiles of `[1, 1, BLOCK_N,
-# BLOCK_HEADDIM]`: `reshape` drops the two axes of length 1, and `.T` is `tl.trans`. Places in a
-# descriptor's load are 32 bits wide, so batch and head are narrowed again. First, the pointers.
-#
-# ```python
-# rows = first_row + tl.arange(0, BLOCK_M)  # [BLOCK_M]
-# cols = tl.arange(0, BLOCK_N)  # [BLOCK_N], from `start` on
-# if not DESCRIPTORS:
-#     dims = tl.arange(0, BLOCK_HEADDIM)  # [BLOCK_HEADDIM]
-#     dim_mask = EVEN_HEADDIM | (dims < head_dim)
-#     k_ptrs = (
-#         K + batch * stride_kb + key_head * stride_kh
-#         + (first_col + cols[None, :]).to(tl.int64) * stride_kn
-#     )
-#     v_ptrs = (
-#         V + batch * stride_vb + key_head * stride_vh
-#         + (first_col + cols[:, None]).to(tl.int64) * stride_vn
-#     )
-#     k_ptrs += dims[:, None]  # [BLOCK_HEADDIM, BLOCK_N]: transposed as it is read
-#     v_ptrs += dims[None, :]  # [BLOCK_N, BLOCK_HEADDIM]
-# ```
-#
-# **7.** `k_ptrs` has the shape `[BLOCK_HEADDIM, BLOCK_N]`, and a key's numbers run down its
-# columns. What does that spare? Does it make the loads of k slow?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# `tl.trans(k)`: the tile is transposed as it is addressed. The loads stay wide, since the
-# compiler chooses a layout in which a thread's elements are neighbors in memory, and here these
-# run along axis 0.
-#
-# </details>
-#
-# ```python
-# for start in range(first_col, end_col, BLOCK_N):
-#     col_mask = cols < seqlen_k - start
-#     if DESCRIPTORS:  # what lies outside the tensor reads as 0
-#         k = K.load([batch.to(tl.int32), key_head.to(tl.int32), start, 0]).reshape(
-#             [BLOCK_N, BLOCK_HEADDIM]
-#         ).T
-#     elif MASKED:
-#         k = tl.load(k_ptrs, mask=dim_mask[:, None] & col_mask[None, :], other=0.0)
-#     else:
-#         k = tl.load(k_ptrs, mask=dim_mask[:, None], other=0.0)
-#     S = tl.dot(q, k)  # [BLOCK_M, BLOCK_N], not yet scaled
-# ```
-#
-# **8.** A descriptor's load has no mask. Why can it do without, and why is `col_mask` needed for
-# the scores nevertheless? Why does the last `else` still have a mask?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# What lies outside the tensor comes as 0 from a descriptor. But a key of zeros has the score 0,
-# and only -inf counts for nothing. In whole tiles all keys are there; the mask that is left is for
-# a head dimension such as 80, for which `BLOCK_HEADDIM` is 128, and it vanishes with
-# `EVEN_HEADDIM`.
-#
-# </details>
-
-# %% [markdown]
-# The heart of it: the update of the maximum, the sum and the accumulator. `finite(m_new)` is the
-# `base` of 06.5: it gives 0 where the maximum is -inf.
-#
-# ```python
-# if MASKED:
-#     visible = col_mask[None, :]
-#     if IS_CAUSAL:
-#         visible = visible & (start + cols[None, :] <= rows[:, None] + (seqlen_k - seqlen_q))
-#     S = tl.where(visible, S, -float("inf"))
-# m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
-# base = finite(m_new) if MASKED else m_new  # only a mask makes a row of -inf
-# P = tl.exp2(S * scale_log2 - base[:, None])  # [BLOCK_M, BLOCK_N]: a multiply-add, an exp2
-# alpha = tl.exp2(m - base)  # [BLOCK_M]
-# l = l * alpha + tl.sum(P, axis=1)
-# O = O * alpha[:, None]
-# ```
-#
-# **9.** How often is a score multiplied? And why is `finite` called only under `MASKED`?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# Once, in the exponent, as in 06.9: `S * scale_log2 - base` is one multiply-add per score. A row's
-# maximum can only be -inf if all keys so far were hidden from it. In whole tiles every row sees
-# every key.
-#
-# </details>
-#
-# ```python
-#     if DESCRIPTORS:
-#         v = V.load([batch.to(tl.int32), key_head.to(tl.int32), start, 0]).reshape(
-#             [BLOCK_N, BLOCK_HEADDIM]
-#         )
-#     elif MASKED:
-#         v = tl.load(v_ptrs, mask=col_mask[:, None] & dim_mask[None, :], other=0.0)
-#     else:
-#         v = tl.load(v_ptrs, mask=dim_mask[None, :], other=0.0)
-#     O = tl.dot(P.to(v.dtype), v, O)  # [BLOCK_M, BLOCK_HEADDIM]
-#     m = m_new
-#     if not DESCRIPTORS:
-#         k_ptrs += BLOCK_N * tl.cast(stride_kn, tl.int64)
-#         v_ptrs += BLOCK_N * tl.cast(stride_vn, tl.int64)
-# return O, m, l
-# ```
-#
-# **10.** What is rounded here, and what is not? Why does the last step widen `stride_kn`?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# P is rounded to the dtype of v, as the dot asks. S, m, l and O stay in float32. The pointers move
-# on by BLOCK_N rows; with 64 bits the step stays right where rows are very far apart. `tl.cast`
-# does what `.to` does, and also takes a number that Triton has made a constant, as it does with a
-# stride of 1.
-#
-# </details>
-
-# %% [markdown]
-# That was v2, v3 and v4. What is exported in lesson 07 is this small kernel around it, in
-# [kernels/flash_attention_export.py](../kernels/flash_attention_export.py), since C cannot pass a
-# descriptor. Callers in C round the rows of lse up to `seqlen_q_rounded`, which is therefore
-# `stride_lse`. (`TMP` and `batch` are not used; callers pass them all the same.)
+# That was v2 and v3. What is exported in lesson 07 is this small kernel around it, in
+# [kernels/attention/export.py](../kernels/attention/export.py), since C cannot pass a tuple. Callers
+# in C round the rows of lse up to `seqlen_q_rounded`, which is therefore `stride_lse`. (`TMP` and
+# `batch` are not used; callers pass them all the same.)
 #
 # ```python
 # @triton.jit(do_not_specialize=["batch", "nheads"])
@@ -1779,32 +1749,61 @@ for even in (False, True):
 # ```python
 # flash_attention_kernel(
 #     Q, K, V, Out, Lse, softmax_scale, nheads,
-#     stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
-#     stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
-#     seqlen_q, seqlen_k, seqlen_q_rounded, head_dim,
-#     EVEN_M, EVEN_N, EVEN_HEADDIM, IS_CAUSAL, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, 1, False,
+#     (stride_qb, stride_qh, stride_qm), (stride_kb, stride_kh, stride_kn),
+#     (stride_vb, stride_vh, stride_vn), (stride_ob, stride_oh, stride_om),
+#     (seqlen_q, seqlen_k), seqlen_q_rounded, head_dim,
+#     EVEN_M, EVEN_N, EVEN_HEADDIM, IS_CAUSAL, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, 1,
 # )
 # ```
 #
-# **11.** Which two parameters does it fix? `EVEN_M` is declared `tl.constexpr`. How can a caller
-# in C give it at run time?
+# **11.** Which parameter does it fix? `EVEN_M` is declared `tl.constexpr`. How can a caller in C
+# give it at run time?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# The last two: one head of queries per key head, and no descriptors. A signature for export says
-# for each parameter whether it is a constant or a type, and may say `i1` for `EVEN_M`. The code
-# is written so that both work: `EVEN_M | (rows < ...)` is an OR of values then, and `not EVEN_N`
-# a branch. Masks cost their time then, since the compiler cannot leave them out.
+# The last one: one head of queries per key head. A signature for export says for each parameter
+# whether it is a constant or a type, and may say `i1` for `EVEN_M`. The code is written so that
+# both work: `EVEN_M | (rows < ...)` is an OR of values then, and `masked if EVEN_N else seqlen_k`
+# a choice at run time. Masks cost their time then, since the compiler cannot leave them out.
 #
 # </details>
 
 # %% [markdown]
-# Now v5, from [kernels/flash_attention_specialized.py](../kernels/flash_attention_specialized.py).
-# It starts with the descriptors. `q_rows` is the number of rows of q, if all of it is read as one
-# matrix whose rows are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of question 19.)
+# v4, in [kernels/attention/tl_hopper.py](../kernels/attention/tl_hopper.py), is the same kernel with
+# k and v by descriptors, so that it computes no pointers for them. The descriptors have four axes,
+# as the tensors do, and tiles of `[1, 1, BLOCK_N, BLOCK_HEADDIM]`: `reshape` drops the two axes of
+# length 1, and `.T` is `tl.trans`. Places in a descriptor's load are 32 bits wide, so `key_batch`
+# and `key_head` are narrow. This is where its loop begins:
 #
 # ```python
+# for start in range(first_col, end_col, BLOCK_N):
+#     k = k_tiles.load([key_batch, key_head, start, 0]).reshape([BLOCK_N, BLOCK_HEADDIM])
+#     S = tl.dot(q, k.T)  # [BLOCK_M, BLOCK_N], not yet scaled
+#     if MASKED:
+#         visible = (cols < seqlen_k - start)[None, :]
+# ```
+#
+# **12.** A descriptor's load has no mask. Why can it do without, and why are the scores masked
+# nevertheless?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# What lies outside the tensor comes as 0 from a descriptor, past the last key as well as past
+# `head_dim`. But a key of zeros has the score 0, and only -inf counts for nothing.
+#
+# </details>
+
+# %% [markdown]
+# Now v5, from the same file. It starts with its descriptors, for which it takes the last stride of
+# each tensor. `q_rows` is the number of rows of q, if all of it is read as one matrix whose rows are
+# `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of question 20.)
+#
+# ```python
+# q_rows, k_rows, v_rows, out_rows = matrix_rows
+# stride_qm, stride_kn = stride_q[2], stride_k[2]
+# stride_vn, stride_om = stride_v[2], stride_out[2]
 # q_tiles = tl.make_tensor_descriptor(
 #     q_ptr, [q_rows, stride_qm], [stride_qm, 1], [BLOCK_M, HEADDIM]
 # )
@@ -1818,10 +1817,12 @@ for even in (False, True):
 #     out_ptr, [out_rows, stride_om], [stride_om, 1],
 #     [BLOCK_M, 128 if HEADDIM == 256 else HEADDIM],
 # )
+# descriptors = (q_tiles, k_tiles, v_tiles, out_tiles)
+# strides = (stride_q, stride_k, stride_v, stride_out)
 # scale_log2 = scale * LOG2E
 # ```
 #
-# **12.** q has four axes, and its descriptor two. What is a row of it? What would go wrong where
+# **13.** q has four axes, and its descriptor two. What is a row of it? What would go wrong where
 # tiles do not divide the length?
 #
 # <details>
@@ -1835,16 +1836,15 @@ for even in (False, True):
 # </details>
 #
 # ```python
-# def first_element(batch, head, stride_b, stride_h, stride_m):
-#     """The row and column where a head begins, in its tensor read as one matrix of rows stride_m
-#     apart."""
-#     return (
-#         batch * (stride_b // stride_m) + head * (stride_h // stride_m),
-#         head * (stride_h % stride_m),
-#     )
+# def first_element(batch, head, stride):
+#     """The row and column where a head begins, in its tensor read as one matrix whose rows are
+#     `stride`'s last apart. A descriptor counts both in 32 bits."""
+#     stride_b, stride_h, stride_m = stride
+#     row = batch * (stride_b // stride_m) + head * (stride_h // stride_m)
+#     return tl.cast(row, tl.int32), tl.cast(head * (stride_h % stride_m), tl.int32)
 # ```
 #
-# **13.** Where does head h begin in `[batch, heads, length, D]`, and where in
+# **14.** Where does head h begin in `[batch, heads, length, D]`, and where in
 # `[batch, length, heads, D]`, both contiguous?
 #
 # <details>
@@ -1871,15 +1871,12 @@ for even in (False, True):
 #             backwards = tl.minimum((rounds + 1) * n_programs, n_tiles) - 1 - nth % n_programs
 #             tile = tl.where(rounds % 2 == 0, nth, backwards)
 #         attend_specialized(
-#             tile, q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2, nheads, n_blocks,
-#             stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
-#             stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
-#             seqlen_q, seqlen_k,
-#             IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, False,
+#             tile, descriptors, strides, lengths, lse_ptr, scale_log2, nheads, n_blocks,
+#             IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=False,
 #         )
 # ```
 #
-# **14.** 4 programs, 8 tiles, and a causal mask. Which tiles does program 0 get, and which does
+# **15.** 4 programs, 8 tiles, and a causal mask. Which tiles does program 0 get, and which does
 # program 3? Why is every other round turned around?
 #
 # <details>
@@ -1892,7 +1889,7 @@ for even in (False, True):
 # </details>
 
 # %% [markdown]
-# You counted three orders, which ended at 85, 82 and 65. This is the fourth. `run_specialized`,
+# You counted three orders, which ended at 85, 82 and 65. This is the fourth. `launch_specialized`,
 # v5's launcher, starts 128 programs for these 16 * 32 = 512 tiles of queries, since 128 share them
 # evenly in four rounds. With 128 programs no order can end before 66.
 
@@ -1916,16 +1913,13 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # ```python
 # else:
 #     attend_specialized(
-#         tl.program_id(axis=0), q_tiles, k_tiles, v_tiles, out_tiles, lse_ptr, scale_log2,
-#         nheads, n_blocks,
-#         stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
-#         stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om, seqlen_q, seqlen_k,
-#         IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, True,
+#         tl.program_id(axis=0), descriptors, strides, lengths, lse_ptr, scale_log2, nheads,
+#         n_blocks, IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=True,
 #     )
 # ```
 #
-# **15.** The very last argument is `SPECIALIZE`: here it is True, and above it was False. Which
-# loop is divided among the warps in each case, and what does that gain at a head dimension of 128?
+# **16.** `SPECIALIZE` is True here, and above it was False. Which loop is divided among the warps in
+# each case, and what does that gain at a head dimension of 128?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1941,13 +1935,17 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # What is done for one tile of queries:
 #
 # ```python
+# q_tiles, k_tiles, v_tiles, out_tiles = descriptors
+# stride_q, stride_k, stride_v, stride_out = strides
+# seqlen_q, seqlen_k = lengths
 # pair = tile // n_blocks
 # batch, head = pair // nheads, pair % nheads
+# key_head = head // HEADS_PER_KEY_HEAD
 # # Under a causal mask the last queries see most keys: they come first.
 # first_row = (n_blocks - 1 - tile % n_blocks) * BLOCK_M
-# q_row, q_col = first_element(batch, head, stride_qb, stride_qh, stride_qm)
-# k_row, k_col = first_element(batch, head // HEADS_PER_KEY_HEAD, stride_kb, stride_kh, stride_kn)
-# v_row, v_col = first_element(batch, head // HEADS_PER_KEY_HEAD, stride_vb, stride_vh, stride_vn)
+# q_row, q_col = first_element(batch, head, stride_q)
+# k_row, k_col = first_element(batch, key_head, stride_k)
+# v_row, v_col = first_element(batch, key_head, stride_v)
 # rows = tl.arange(0, BLOCK_M)  # [BLOCK_M]
 # cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
 # q = q_tiles.load([q_row + first_row, q_col])  # [BLOCK_M, HEADDIM]
@@ -1956,7 +1954,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 #     end = tl.maximum(tl.minimum(first_row + BLOCK_M + (seqlen_k - seqlen_q), seqlen_k), 0)
 # ```
 #
-# **16.** `q_row` and `first_row` are added in the load of q. What is each of them?
+# **17.** `q_row` and `first_row` are added in the load of q. What is each of them?
 #
 # <details>
 # <summary>Answer</summary>
@@ -1978,7 +1976,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 #         S = tl.where(cols[None, :] <= last_visible[:, None], S, -float("inf"))
 # ```
 #
-# **17.** v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of
+# **18.** v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of
 # a causal head. Why?
 #
 # <details>
@@ -2000,7 +1998,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # m = m_new
 # ```
 #
-# **18.** Which of the lines of this loop does the producer run, and which do the consumers? And
+# **19.** Which of the lines of this loop does the producer run, and which do the consumers? And
 # why is there no `finite` here, although rows are masked?
 #
 # <details>
@@ -2020,7 +2018,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # ```python
 # l = tl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
 # tl.store(lse_ptr + pair.to(tl.int64) * seqlen_q + first_row + rows, m * LN2 + tl.log(l))
-# out_row, out_col = first_element(batch, head, stride_ob, stride_oh, stride_om)
+# out_row, out_col = first_element(batch, head, stride_out)
 # out = O * (1.0 / l)[:, None]  # one division for a row
 # if HEADDIM == 256:  # by halves, whose place in shared memory fits beside two stages
 #     left, right = out.reshape(BLOCK_M, 2, HEADDIM // 2).permute(0, 2, 1).split()
@@ -2030,7 +2028,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 #     out_tiles.store([out_row + first_row, out_col], out.to(out_tiles.dtype))
 # ```
 #
-# **19.** A store by descriptor goes through shared memory. What does the branch for 256 do?
+# **20.** A store by descriptor goes through shared memory. What does the branch for 256 do?
 #
 # <details>
 # <summary>Answer</summary>
@@ -2042,7 +2040,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # </details>
 
 # %% [markdown]
-# **20.** v5 runs with `num_stages=2`. The settings file says that three stages "compile and give
+# **21.** v5 runs with `num_stages=2`. The settings file says that three stages "compile and give
 # wrong results". What do you learn from that?
 #
 # <details>
@@ -2429,7 +2427,7 @@ check("06.11", split_keys)
 #
 # ## In practice
 #
-# [kernels/flash_attention.py](../kernels/flash_attention.py) is the finished operation: any
+# [kernels/attention/__init__.py](../kernels/attention/__init__.py) is the finished operation: any
 # lengths, head dimensions from 16 to 256, batches, grouped heads, causal or not, in five versions.
 # v4 and v5 need a GPU that reads descriptors in hardware, and lengths or strides that suit them. On
 # an H100 or H200, `flash_attention` takes the kernels of lesson 09 where they suit; these five alone

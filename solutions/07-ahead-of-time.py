@@ -35,9 +35,9 @@
 # | Triton's own tool | 15 |
 # | Variants | 10 |
 # | Attention from C++ | 10 |
-# | What cannot be exported | 2 |
+# | What cannot be exported | 3 |
 # | What a launch costs | 2 |
-# | **All, an estimate** | 74 |
+# | **All, an estimate** | 75 |
 
 # %% [markdown]
 # **Two questions from lessons 03 and 06.** Answer them before you unfold the answers.
@@ -68,9 +68,8 @@
 # %%
 from course import DEVICE, MODE, CourseError, aot, check, handed, hint, launch_costs, specialise
 from course import stock
-from kernels.flash_attention import flash_attention_kernel
-from kernels.flash_attention_export import _fwd_kernel
-from kernels.flash_attention_specialized import flash_attention_kernel_v5
+from kernels.attention.export import _fwd_kernel
+from kernels.attention.tl_hopper import flash_attention_kernel_v4, flash_attention_kernel_v5
 import os
 import tempfile
 import torch
@@ -338,7 +337,7 @@ print([handed(down_library, x, out, 0.5, n_elements).grid for n_elements in (204
 # %% [markdown]
 # ### Exercise 07.2 · A grid (core)
 #
-# `_fwd_kernel` in [kernels/flash_attention_export.py](../kernels/flash_attention_export.py) is the
+# `_fwd_kernel` in [kernels/attention/export.py](../kernels/attention/export.py) is the
 # attention of lesson 06, for callers in C. Each program owns `BLOCK_M` queries of one head, and
 # `BLOCK_M` is 128. Along x the grid counts blocks of queries, along y all heads of all batches. The
 # arguments that you need are `seqlen_q`, `nheads` and `batch`. (`seqlen_q_rounded`, which is there
@@ -679,7 +678,7 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # machine with a GPU, and would declare the scale as a `double`.
 #
 # ```sh
-# course aot compile kernels/flash_attention_export.py -n _fwd_kernel \
+# course aot compile kernels/attention/export.py -n _fwd_kernel \
 #     -o aot/fp16/fmha_kernel_d64_fp16 --out-name fmha_d64_fp16 -w 8 -ns 3 \
 #     -s "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32, fp32, i32, i32, i32:16, i32:16, …, \
 # i32, i32, i32, i32:16, i1, i1, i1, 1, 64, 128, 64" \
@@ -776,15 +775,28 @@ print(launch.arguments[6])
 # *Routes: all*
 #
 # The exported kernel is `v3` of lesson 06, and that lesson ended with faster ones. Why not export
-# `v4` or `v5`? Let us try. `flash_attention_kernel` is `v4`: its K and V are tensor descriptors.
-# (Its signature is cut short below, since the export stops at the first descriptor.) `v5` makes its
-# descriptors itself.
+# `v4` or `v5`? Let us try. The K and V of `v4` are tensor descriptors. (Its signature is cut short
+# below, since the export stops at the first descriptor.) `v5` makes its descriptors itself, but it
+# takes its strides as tuples, which C does not have. So we write a kernel around it that makes them,
+# for contiguous tensors of one shape.
+
+
+# %%
+@triton.jit
+def v5_kernel(q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, nheads, n_blocks, n_tiles, length):
+    strides, rows = (nheads * length * 128, length * 128, 128), n_tiles * 128
+    flash_attention_kernel_v5(
+        q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, scale, nheads, n_blocks, n_tiles,
+        strides, strides, strides, strides, (rows, rows, rows, rows), (length, length),
+        IS_CAUSAL=False, HEADDIM=128, BLOCK_M=128, BLOCK_N=128, HEADS_PER_KEY_HEAD=1,
+        PERSISTENT=True,
+    )  # fmt: skip
+
 
 # %% tags=["nbval-check-output"]
 v4 = "*fp16:16, tensordesc<fp16[1, 1, 64, 64]>, tensordesc<fp16[1, 1, 64, 64]>, *fp16:16"
-v5 = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32, fp32, i32, i32, i32, " + "i32:16, " * 12
-v5 += "i32, i32, i32, i32, i32, i32, False, 128, 128, 128, 1, True"
-for kernel, each in ((flash_attention_kernel, v4), (flash_attention_kernel_v5, v5)):
+v5 = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32, fp32, i32, i32, i32, i32:16"
+for kernel, each in ((flash_attention_kernel_v4, v4), (v5_kernel, v5)):
     try:
         aot.export(kernel, each, "1", "attention", "aot/attention", num_stages=2, target="sm_90")
     except CourseError as error:

@@ -817,9 +817,9 @@ check("09.5", two_kernel)
 # What follows makes attention of these parts, and then reads the course's fastest kernel.
 
 # %%
-from kernels.flash_attention_hopper_launch import Plan
-from kernels.flash_attention_hopper_settings import STEPS
-from kernels.flash_attention_launch import prepare
+from kernels.attention.gluon.plan import Plan
+from kernels.attention.gluon.settings import STEPS
+from kernels.attention.inputs import prepare
 
 # %% [markdown]
 # ## What attention leaves idle
@@ -1237,7 +1237,7 @@ for length in (512, 1024, 4096):
 # At short lengths small tiles win twice. They compute less that is hidden, and there are more of
 # them, so that every multiprocessor has one. That is why the course's kernel has a second form. It
 # takes it for short sequences, at D = 128 under a causal mask alone, and at D = 64 under a causal
-# mask for all lengths. The form is [one warp group](../kernels/flash_attention_hopper_small.py)
+# mask for all lengths. The form is [one warp group](../kernels/attention/gluon/small.py)
 # with 64 queries that asks for its own copies, with several programs per multiprocessor and no
 # partition at all. While one program computes powers, another one multiplies. Here are four that
 # shared a multiprocessor, with 512 keys.
@@ -1312,11 +1312,11 @@ check("09.7", order_kernel)
 #
 # *Routes: all*
 #
-# [kernels/flash_attention_hopper.py](../kernels/flash_attention_hopper.py) is all of this with the
+# [kernels/attention/gluon/kernel.py](../kernels/attention/gluon/kernel.py) is all of this with the
 # rest: any lengths, heads that share their keys, three head dimensions, a log-sum-exp. Read it in
 # pieces. After each one stands a question; answer it before you unfold the answer. (`@aggregate`
 # bundles values under field names, and its methods get the bundle as `self`; none of that is left
-# at run time.) First the ring, in [its parts](../kernels/flash_attention_hopper_parts.py):
+# at run time.) First [the ring](../kernels/attention/gluon/ring.py):
 #
 # ```python
 # @gluon.jit
@@ -1611,7 +1611,7 @@ check("09.7", order_kernel)
 # </details>
 
 # %% [markdown]
-# The steps of this sitting are [settings](../kernels/flash_attention_hopper_settings.py) of this one
+# The steps of this sitting are [settings](../kernels/attention/gluon/settings.py) of this one
 # kernel, but for the last, which is the small one. `simulate` follows each of them, causal, with 200
 # queries and keys, a length that no tile divides.
 
@@ -1751,7 +1751,7 @@ for (name, n), share in shares.items():
 #
 # What cannot be said in Gluon? Tiles whose sides are no powers of two, and the named barriers of the
 # hardware, with which FlashAttention-3's consumers take their turns; two mbarriers do it here. What
-# has it cost? A kernel for one architecture, in five files, and all the ways to be wrong that you
+# has it cost? A kernel for one architecture, in seven files, and all the ways to be wrong that you
 # have met in this lesson. `tl` is the right choice until a measured gap is worth that.
 #
 # **On other GPUs.** What is recorded is an H200's. On an H100 the kernel is right as well, and takes

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from .options import Variant
 
 if TYPE_CHECKING:
-    from kernels.flash_attention_settings import Settings
+    from kernels.attention.settings import Settings
 
 GRID = "cdiv(seqlen_q, BLOCK_M), nheads, batch"
 """A grid may have 65,535 programs along y, and as many along z: more heads than along y alone."""

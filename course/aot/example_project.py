@@ -140,8 +140,8 @@ def _softmax(target: Target) -> Spec:
 
 def _attention(target: Target) -> Spec:
     """With EVEN_M, EVEN_N and EVEN_HEADDIM at run time, so that one kernel takes every length."""
-    from kernels.flash_attention_export import _fwd_kernel
-    from kernels.flash_attention_settings import settings_for
+    from kernels.attention.export import _fwd_kernel
+    from kernels.attention.settings import settings_for
 
     settings = settings_for(64, target.shared_bytes // 1024)
     flags = ("i1", "i1", "i1", "1")

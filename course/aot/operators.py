@@ -162,8 +162,8 @@ def _build(library: Path, kernels: Kernels, cc: list[str], cxx: list[str]) -> No
 def _export(folder: Path, head_dims: Sequence[int], dtype: str, target: Target) -> Linked:
     """For each head dimension two algorithms, without and with a causal mask, in this order:
     fmha.cpp counts on it, and checks what the signature promises."""
-    from kernels.flash_attention_export import _fwd_kernel
-    from kernels.flash_attention_settings import settings_for
+    from kernels.attention.export import _fwd_kernel
+    from kernels.attention.settings import settings_for
 
     shared_kb = target.shared_bytes // 1024
     flags = [("False", "False", "True", causal) for causal in ("False", "True")]

@@ -10,7 +10,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class _Module:
 def _module(name: str) -> _Module:
     statements: dict[str, ast.stmt] = {}
     imported: dict[str, tuple[str, str]] = {}
-    for statement in ast.parse(_file(name).read_text()).body:
+    for statement in _top_level(ast.parse(_file(name).read_text()).body):
         if isinstance(statement, ast.ImportFrom) and statement.module:
             if statement.module.split(".")[0] == PACKAGE and statement.module != UNHASHED:
                 for alias in statement.names:
@@ -60,13 +60,23 @@ def _module(name: str) -> _Module:
     return _Module(statements, imported)
 
 
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of a module. Of a `try`, those that it tries: they are what a GPU has run."""
+    for statement in body:
+        if isinstance(statement, ast.Try):
+            yield from _top_level(statement.body)
+        else:
+            yield statement
+
+
 def _file(module: str) -> Path:
     """The file of a module, without importing the packages around it."""
     package, *inside = module.split(".")
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise LookupError(f"there is no package {package}")
-    return Path(spec.submodule_search_locations[0], *inside).with_suffix(".py")
+    path = Path(spec.submodule_search_locations[0], *inside)
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _bound_by(node: ast.AST) -> list[str]:

@@ -12,10 +12,10 @@ from .source_hash import code_hash
 BACKWARD = "course.benching.benchmarks.rms_norm_backward"
 
 TIMED: dict[str, tuple[str, ...]] = {
-    "attention_power": ("kernels.flash_attention_hopper.attention_kernel",),
+    "attention_power": ("kernels.attention.gluon.kernel.attention_kernel",),
     "attention_timeline": (
-        "kernels.flash_attention_hopper.attention_kernel",
-        "kernels.flash_attention_hopper_small.small_kernel",
+        "kernels.attention.gluon.kernel.attention_kernel",
+        "kernels.attention.gluon.small.small_kernel",
     ),
     "bias_gelu": ("kernels.bias_gelu.bias_gelu",),
     "cross_entropy": (
@@ -23,10 +23,11 @@ TIMED: dict[str, tuple[str, ...]] = {
         "kernels.cross_entropy.cross_entropy",
     ),
     "flash_attention": (
-        *(f"kernels.flash_attention.flash_attention_v{version}" for version in range(1, 5)),
-        "kernels.flash_attention.flash_attention_tl",
+        *(f"kernels.attention.tl.flash_attention_v{version}" for version in range(1, 4)),
+        "kernels.attention.tl_hopper.flash_attention_v4",
+        "kernels.attention.flash_attention_tl",
     ),
-    "flash_attention_hopper": ("kernels.flash_attention.flash_attention",),
+    "flash_attention_hopper": ("kernels.attention.flash_attention",),
     "matmul": (
         *(f"kernels.matmul.matmul_v{version}" for version in range(1, 6)),
         "kernels.matmul.matmul",

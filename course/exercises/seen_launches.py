@@ -53,8 +53,8 @@ class SeenLaunch:
         """The course's file that the kernel stands in, as "kernels/matmul.py"; empty for another's
         kernel."""
         path = Path(self.file)
-        ours = any(path.parent == folder / "kernels" for folder in (content(), home()))
-        return f"kernels/{path.name}" if ours else ""
+        folders = [folder for folder in (content(), home()) if (folder / "kernels") in path.parents]
+        return path.relative_to(folders[0]).as_posix() if folders else ""
 
 
 def packed(launches: list[SeenLaunch]) -> bytes:

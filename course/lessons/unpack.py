@@ -16,7 +16,7 @@ from course.places import content, home
 from .workspace import hash_of, hashes_in
 
 FILES = (
-    "kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
+    "kernels/**/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
     "docs/teaching/**/*.md", "docs/*.png", "*.md", "LICENSE",
 )  # fmt: skip
 """What is unpacked: all that a wheel has besides the package, as setup.py says it."""

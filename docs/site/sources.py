@@ -15,7 +15,7 @@ from typing import Any
 from . import ROOT, SiteError, reference, routes, speeds
 
 SHOWN = ("kernels", "solutions")
-"""Folders whose Python files have a page each, linked or not."""
+"""Folders whose Python files, and those below them, have a page each, linked or not."""
 LANGUAGES = {
     ".py": "python",
     ".c": "c",
@@ -104,7 +104,9 @@ class Sources:
             self.files[f"pictures/{name}"] = (self.root / path).read_bytes()
             return f"pictures/{name}"
         self.shown.add(path)
-        return f"{path.removesuffix('.py')}.md" if folder in SHOWN else f"files/{path}.md"
+        if path.startswith(tuple(f"{shown}/" for shown in SHOWN)):
+            return f"{path.removesuffix('.py')}.md"
+        return f"files/{path}.md"
 
     def write(self) -> None:
         """Write what differs, and remove what no longer belongs."""
@@ -131,8 +133,8 @@ def lay_out(sources: Sources) -> None:
     sources.add("pages/recorded-speeds.md", speeds.page(records))
     add_front_page(sources)
     for folder in SHOWN:
-        for path in sorted((sources.root / folder).glob("[!_]*.py")):
-            sources.shown.add(f"{folder}/{path.name}")
+        for path in sorted((sources.root / folder).rglob("*.py")):
+            sources.shown.add(path.relative_to(sources.root).as_posix())
     for path in sorted(sources.shown):
         sources.add(sources.page_of(path), file_page(path, (sources.root / path).read_text()))
     add_contents(sources)
@@ -174,7 +176,7 @@ def add_contents(sources: Sources) -> None:
 def _pages_in(sources: Sources, folders: tuple[str, ...]) -> list[str]:
     """Entries of the contents; of a file's page its name alone."""
     return [
-        f"{os.path.basename(page)}.py <{page}>" if folder in ("kernels/", "solutions/") else page
+        f"{page.removeprefix(folder)}.py <{page}>" if folder in ("kernels/", "solutions/") else page
         for folder in folders
         for path in sorted(sources.files)
         if path.endswith((".md", ".ipynb")) and path.startswith(folder)

@@ -17,7 +17,7 @@ from course.aot import fake_driver, operators
 from course.aot.operators import Kernels
 from course.errors import CourseError
 from course.gpus.limits import target_of
-from kernels.flash_attention_settings import settings_for
+from kernels.attention.settings import settings_for
 from tests.support.processes import PATIENCE_S, python_path
 
 SESSION = Path(__file__).parents[1] / "support" / "operator_session.py"

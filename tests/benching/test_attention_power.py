@@ -6,7 +6,7 @@ from course import MODE, CourseError, attention_power
 from course.benching.attention_power import AttentionPower, Load
 from course.benching.record import attention_power as recording
 from course.gpus.recorded import Machine
-from kernels.flash_attention_hopper_settings import LARGE_HEADS, hopper_settings
+from kernels.attention.gluon.settings import LARGE_HEADS, hopper_settings
 
 
 def power_of(**loads):

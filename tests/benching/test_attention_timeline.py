@@ -18,8 +18,7 @@ from course.benching.record import attention_timeline as recording
 from course.benching.record import scopes
 from course.errors import CourseError
 from course.gpus.recorded import Machine
-from course.lessons.source import ROOT
-from kernels.flash_attention_hopper_settings import ROWS
+from kernels.attention.gluon.settings import ROWS
 from tests.support.scoped_attention import machine_code
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02")
@@ -27,7 +26,7 @@ WAITS_OR_RELEASES = r"HGMMA|DEPBAR\.LE gsb|TRYWAIT|SYNCS\.ARRIVE"
 
 
 def scoped_text(name):
-    return scopes.scoped((ROOT / "kernels" / f"{name}.py").read_text())
+    return scopes.scoped(scopes.file_of(name).read_text())
 
 
 @pytest.mark.parametrize("name", scopes.FILES)

@@ -78,7 +78,9 @@ def package(tmp_path, monkeypatch):
         (tmp_path / package).mkdir()
         for name, content in {"__init__": "", "main": text, **others}.items():
             text = textwrap.dedent(content).replace("PACKAGE", package)
-            (tmp_path / package / f"{name}.py").write_text(text)
+            path = tmp_path / package / f"{name}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
         importlib.invalidate_caches()
         return code_hash([f"{package}.main.work"])
 
@@ -107,10 +109,17 @@ def test_a_definition_may_move_to_another_file_under_another_name(package):
     assert moved == package(CODE)
 
 
-def test_code_that_was_moved_still_counts(package):
-    helper = CODE[CODE.index("LIMIT") : CODE.index("def work")].replace("x * scale", "x / scale")
+TRIED = "try:\n    from PACKAGE.tools import helper\nexcept ImportError:\n    helper = None\n"
+
+
+@pytest.mark.parametrize("file", ["tools", "tools/__init__"])
+@pytest.mark.parametrize("imports", ["from PACKAGE.tools import helper\n", TRIED])
+def test_code_that_was_moved_still_counts(package, imports, file):
+    helper = CODE[CODE.index("LIMIT") : CODE.index("def work")]
     rest = CODE[CODE.index("def work") :]
-    assert package("from PACKAGE.tools import helper\n" + rest, tools=helper) != package(CODE)
+    assert package(imports + rest, **{file: helper}) == package(CODE)
+    other = helper.replace("x * scale", "x / scale")
+    assert package(imports + rest, **{file: other}) != package(CODE)
 
 
 def test_checks_of_inputs_do_not_count(package):

@@ -12,8 +12,8 @@ import triton
 from course import aot
 from course.aot.example_project import SPECS
 from course.gpus.limits import target_of
-from kernels.flash_attention_export import _fwd_kernel
-from kernels.flash_attention_settings import settings_for
+from kernels.attention.export import _fwd_kernel
+from kernels.attention.settings import settings_for
 from tests.support.processes import PATIENCE_S
 
 HEAD_DIMS, DTYPES = (64, 128), {torch.float16: "fp16", torch.bfloat16: "bf16"}

@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 
-from kernels.flash_attention import (
+from kernels.attention import (
     flash_attention,
     flash_attention_v1,
     flash_attention_v3,

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from course import MODE
-from kernels import flash_attention_hopper_launch as launching
-from kernels.flash_attention_hopper_settings import FEW_QUERIES, SETTINGS
+from kernels.attention.gluon import plan as launching
+from kernels.attention.gluon.settings import FEW_QUERIES, SETTINGS
 from tests.support.processes import ROOT
 
 pytestmark = [
@@ -41,7 +41,7 @@ def run(function, *arguments):
 
 def right(head_dim, causal):
     """All lengths, heads that share keys or not, both dtypes."""
-    from kernels.flash_attention_hopper_launch import flash_attention_hopper
+    from kernels.attention.gluon.plan import flash_attention_hopper
     from tests.kernels.test_flash_attention import assert_right, inputs
 
     dtypes = itertools.cycle((torch.float16, torch.bfloat16))
@@ -53,8 +53,8 @@ def right(head_dim, causal):
 
 def rows_are_right(head_dim, causal):
     """Every row of the table, whatever the length, over many tiles for each program."""
-    from kernels.flash_attention_hopper_launch import Plan
-    from kernels.flash_attention_launch import prepare
+    from kernels.attention.gluon.plan import Plan
+    from kernels.attention.inputs import prepare
     from tests.kernels.test_flash_attention import assert_right, inputs
 
     rows = {row for (dim, _), table in SETTINGS.items() if dim == head_dim for _, row in table}
@@ -69,7 +69,7 @@ def rows_are_right(head_dim, causal):
 
 
 def layouts(head_dim):
-    from kernels.flash_attention_hopper_launch import flash_attention_hopper
+    from kernels.attention.gluon.plan import flash_attention_hopper
 
     qkv = torch.randn(2, 333, 3, 6, head_dim, device="cuda", dtype=torch.bfloat16)
     q, k, v = qkv.unbind(2)
@@ -82,8 +82,8 @@ def layouts(head_dim):
 
 def same_bits(head_dim, causal):
     """Outputs are allocated anew each time, over what was in the memory before."""
-    from kernels.flash_attention_hopper_launch import Plan
-    from kernels.flash_attention_launch import prepare
+    from kernels.attention.gluon.plan import Plan
+    from kernels.attention.inputs import prepare
     from tests.kernels.test_flash_attention import inputs
 
     rows = {row for _, row in SETTINGS[head_dim, causal]} | {FEW_QUERIES[head_dim]}
@@ -102,7 +102,7 @@ def same_bits(head_dim, causal):
 
 
 def nan_stays(head_dim):
-    from kernels.flash_attention_hopper_launch import flash_attention_hopper
+    from kernels.attention.gluon.plan import flash_attention_hopper
     from tests.kernels.test_flash_attention import inputs
 
     q, k, v = inputs(batch=2, heads=40, queries=500, keys=500, head_dim=head_dim)
@@ -116,7 +116,7 @@ def nan_stays(head_dim):
 
 
 def many_elements():
-    from kernels.flash_attention_hopper_launch import flash_attention_hopper
+    from kernels.attention.gluon.plan import flash_attention_hopper
     from tests.kernels.test_flash_attention import reference
 
     q = torch.randn(9, 64, 65_536, 64, device="cuda", dtype=torch.float16)
@@ -131,7 +131,7 @@ def streams_and_threads():
     """Calls of several threads, each on a stream of its own, do not mix up their addresses."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from kernels.flash_attention_hopper_launch import flash_attention_hopper
+    from kernels.attention.gluon.plan import flash_attention_hopper
     from tests.kernels.test_flash_attention import inputs
 
     def many(number):

@@ -11,19 +11,24 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course import DEVICE, lower
-from kernels import flash_attention_settings as table
-from kernels.flash_attention import (
+from course import DEVICE, MODE, lower
+from kernels.attention import (
     flash_attention,
-    flash_attention_kernel,
-    flash_attention_kernel_v5,
     flash_attention_v1,
     flash_attention_v2,
     flash_attention_v3,
     flash_attention_v4,
     flash_attention_v5,
 )
-from kernels.flash_attention_export import _fwd_kernel
+from kernels.attention import settings as table
+from kernels.attention.export import _fwd_kernel
+from kernels.attention.inputs import Launch
+from kernels.attention.tl import flash_attention_kernel
+from kernels.attention.tl_hopper import (
+    flash_attention_kernel_v4,
+    flash_attention_kernel_v5,
+    specializable,
+)
 from tests.support.devices import dtypes_of, lacking, needs, needs_free_gib
 from tests.support.processes import PATIENCE_S
 from tests.support.refusals import assert_each_is_refused
@@ -200,6 +205,16 @@ def test_what_specialized_warps_do_not_take_is_a_sentence(x):
         flash_attention_v5(x, x, x)
 
 
+def test_what_a_descriptor_cannot_count_in_32_bits_is_left_to_others():
+    def launch(step):
+        x = torch.empty(1, dtype=torch.float16, device="meta")
+        x = x.as_strided((1, 1, 128, 128), (128 * step, 128 * step, step, 1))
+        return Launch(x, x, x, x, x, 0.1, False, "bhmd")
+
+    assert specializable(launch(2**31 - 8))
+    assert not specializable(launch(2**31))
+
+
 @pytest.mark.alone
 @pytest.mark.gpu  # gigabytes, and the interpreter is slow
 def test_rows_further_apart_than_32_bits_count():
@@ -285,7 +300,7 @@ def test_more_batches_than_a_grid_takes_are_a_sentence():
 
 def test_a_gpu_too_small_is_a_sentence():
     with pytest.raises(
-        ValueError, match="this GPU has 48 KB of shared memory for a program, and 64 are needed"
+        ValueError, match="this GPU has 48 KiB of shared memory for a program, and 64 are needed"
     ):
         table.settings_for(64, 48)
 
@@ -296,20 +311,22 @@ def test_cpu_tensors_are_refused_on_a_gpu():
     assert_each_is_refused(LADDER, [(lambda: x, ValueError, "the inputs are on cpu")])
 
 
+STRIDES, LENGTHS = ("i32:16",) * 3, ("i32:16",) * 2
+
+
 def compiled(target, head_dim, causal, settings, even=True, descriptors=False):
-    """`flash_attention_kernel` as v3 launches it, or v4."""
-    keys = ["*fp16:16", "*fp16:16"]
+    """The kernel of v3 as it is launched, or that of v4."""
+    kernel, keys = flash_attention_kernel, ["*fp16:16", "*fp16:16"]
+    rest = [*[STRIDES] * 4, LENGTHS, "i32:16", "i32:16"]
     if descriptors:
         x = torch.empty(4, 16, 4096, head_dim, dtype=torch.float16)
-        keys = [
-            TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, settings.block_n, head_dim])
-        ] * 2
+        tile = [1, 1, settings.block_n, head_dim]
+        keys = [TensorDescriptor(x, list(x.shape), list(x.stride()), tile)] * 2
+        kernel, rest = flash_attention_kernel_v4, [STRIDES, STRIDES, LENGTHS, "i32:16"]
     return lower(
-        flash_attention_kernel,
-        "*fp16:16", *keys, "*fp16:16", "*fp32:16", "fp32", "i32", *["i32:16"] * 16,
+        kernel, "*fp16:16", *keys, "*fp16:16", "*fp32:16", "fp32", "i32", *rest,
         EVEN_M=even, EVEN_N=even, EVEN_HEADDIM=even, IS_CAUSAL=causal, BLOCK_HEADDIM=head_dim,
-        BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
-        HEADS_PER_KEY_HEAD=1, DESCRIPTORS=descriptors,
+        BLOCK_M=settings.block_m, BLOCK_N=settings.block_n, HEADS_PER_KEY_HEAD=1,
         num_warps=settings.num_warps, num_stages=settings.num_stages, target=target,
     )  # fmt: skip
 
@@ -347,7 +364,8 @@ def test_descriptors_are_read_by_hardware_into_tiles_that_fit(head_dim):
 def test_loads_and_halves_of_a_tile_get_warps_of_their_own(head_dim, causal):
     settings = table.SPECIALIZED_SETTINGS[head_dim]
     lowered = lower(
-        flash_attention_kernel_v5, *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 21,
+        flash_attention_kernel_v5, *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 3,
+        *[STRIDES] * 4, ("i32:16",) * 4, LENGTHS,
         IS_CAUSAL=causal, HEADDIM=head_dim, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
         HEADS_PER_KEY_HEAD=1, PERSISTENT=head_dim in table.PERSISTENT,
         num_warps=settings.num_warps, num_stages=settings.num_stages, target="sm_90",
@@ -380,11 +398,31 @@ def test_the_exported_kernel_takes_the_arguments_that_callers_in_c_pass():
     assert names[25:] == [*flags, "BLOCK_HEADDIM", "BLOCK_M", "BLOCK_N"]
 
 
+WITHOUT_GLUON = """
+import torch
+import triton.experimental.gluon.language.nvidia.hopper as hopper
+del hopper.warpgroup_mma
+from kernels.attention import flash_attention
+q = torch.randn(1, 1, 16, 16).half()
+print(flash_attention(q, q, q).shape)
+"""
+
+
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: the same in both modes")
+def test_attention_in_tl_needs_no_name_of_gluon():
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_GLUON],
+        capture_output=True, text=True, timeout=PATIENCE_S,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )  # fmt: skip
+    assert ended.stdout == "torch.Size([1, 1, 16, 16])\n", ended.stderr[-2000:]
+
+
 RUN_TIME_FLAGS = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from kernels.flash_attention_export import _fwd_kernel
+from kernels.attention.export import _fwd_kernel
 
 names = _fwd_kernel.arg_names
 types = ["*fp16"] * 4 + ["*fp32"] * 2 + ["fp32"] + ["i32"] * 18 + ["i1"] * 3 + ["constexpr"] * 4

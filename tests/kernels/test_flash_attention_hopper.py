@@ -11,11 +11,11 @@ import triton
 
 from course import MODE, lower, simulate
 from kernels import device
-from kernels import flash_attention_hopper_launch as launching
-from kernels import flash_attention_hopper_settings as table
-from kernels.flash_attention import flash_attention
-from kernels.flash_attention_hopper_launch import Plan, plan_of, servable
-from kernels.flash_attention_hopper_settings import (
+from kernels.attention import flash_attention
+from kernels.attention.gluon import plan as launching
+from kernels.attention.gluon import settings as table
+from kernels.attention.gluon.plan import Plan, plan_of, servable
+from kernels.attention.gluon.settings import (
     FEW_QUERIES,
     ROWS,
     SETTINGS,
@@ -25,7 +25,7 @@ from kernels.flash_attention_hopper_settings import (
     heads_side_by_side,
     hopper_settings,
 )
-from kernels.flash_attention_launch import as_bhmd, prepare
+from kernels.attention.inputs import as_bhmd, prepare
 from tests.kernels.test_flash_attention import reference
 from tests.kernels.test_kernels_everywhere import OnGpu
 
@@ -157,6 +157,14 @@ def test_heads_come_side_by_side_as_far_as_their_keys_fit_the_l2_cache():
     assert heads_side_by_side(settings._replace(heads_in_l2=False), 32, 512, 128) == 1
 
 
+@pytest.mark.parametrize("change", [{"persistent": False}, {"consumers": 0}])
+def test_a_second_slot_for_q_is_refused_where_the_output_leaves_through_the_first(change):
+    launch = prepare(None, *inputs(1, 1, 1, 64, 64), False, None, "bhmd")
+    with pytest.raises(ValueError, match="query_slots is 2, and must be 1 where a program has one"):
+        Plan(launch, HopperSettings(2, 64, 2, query_slots=2)._replace(**change))
+    assert Plan(launch, HopperSettings(2, 64, 2, query_slots=2)).values["QUERY_SLOTS"] == 2
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_is_right(step):
     q, k, v = inputs(1, 2, 1, 200, 300)
@@ -207,7 +215,8 @@ def compiled(q, k, causal, settings=None):
     launch = prepare(None, q, k, k, causal, None, "bhmd")
     plan = Plan(launch, settings)
     blocks = [tuple(fields["block_shape"]) for fields in plan.descriptors]
-    what = (plan.kernel, q.dtype, *blocks, *plan.constants)
+    constants = [value for name, value in plan.values.items() if name.isupper()]
+    what = (plan.kernel, q.dtype, *blocks, *constants)
     if what not in _compiled:
         _compiled[what] = lower(
             plan.kernel, *plan.arguments(q, k, k, launch.out, launch.lse),
@@ -310,15 +319,13 @@ def test_other_gpus_are_left_to_others(hopper, capability):
 
 
 def test_an_older_triton_the_interpreter_and_the_cpu_are_left_to_others(hopper):
-    q = gpu(1, 1, 64, 64)
-    assert serves(q)
     hopper.setattr(launching, "triton_version", lambda: (3, 8))
-    assert not serves(q)
-    hopper.setattr(launching, "triton_version", lambda: (3, 10))
-    assert serves(q)
+    assert not serves(gpu(1, 1, 64, 64))
     hopper.setattr(triton.knobs.runtime, "interpret", True)
-    assert not serves(q)
+    hopper.setattr(launching, "triton_version", lambda: (3, 10))
+    assert not serves(gpu(1, 1, 64, 64))
     hopper.setattr(triton.knobs.runtime, "interpret", False)
+    assert serves(gpu(1, 1, 64, 64))
     assert plan_of(*inputs(1, 1, 1, 64, 64), False, None, "bhmd") is None
 
 
@@ -398,7 +405,9 @@ def test_a_later_call_launches_what_the_first_has_compiled_on_its_own_tensors(ho
         assert grid == plan.grid
         assert all(each.base is x for each, x in zip(args[:4], [*call, out], strict=True))
         assert args[4] is lse
-        assert args[5:] == (*plan.numbers, *plan.constants)
+        named = dict(zip(launching.small_kernel.arg_names[5:], args[5:], strict=True))
+        assert named == plan.values
+        assert (named["seqlen_k"], named["IS_CAUSAL"], named["SLOTS"]) == (100, True, 2)
     assert [options for _, _, options in [*jitted, *compiled]] == [{"num_warps": 4}, {}, {}]
 
 

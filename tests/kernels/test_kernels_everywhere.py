@@ -14,11 +14,10 @@ import course
 from course import lower
 from course.gpus.limits import MOST_THREADS, TARGETS
 from kernels import (
+    attention,
     bias_gelu,
     cross_entropy,
     device,
-    flash_attention,
-    flash_attention_specialized,
     matmul,
     rms_norm,
     rms_norm_backward,
@@ -27,6 +26,7 @@ from kernels import (
     transpose,
     vector_add,
 )
+from kernels.attention import tl, tl_hopper
 
 pytestmark = pytest.mark.skipif(
     course.MODE.gpu, reason="needs CPU mode: compiling is the same in both modes"
@@ -42,8 +42,9 @@ MODULES = (
     rms_norm_backward,
     cross_entropy,
     matmul,
-    flash_attention,
-    flash_attention_specialized,
+    attention,
+    tl,
+    tl_hopper,
 )
 MULTIPROCESSORS = 40
 """Of the smallest GPU here, a T4: what a row of softmax may be cut into."""
@@ -118,10 +119,10 @@ LAUNCHES = [
     ("matmul without TF32, which RDNA lacks", ("gfx1100",),
      multiply(matmul.matmul, 4096, input_precision="ieee")),
     *((f.__name__, ("sm_90", "gfx942"), attend(f, 64))  # on sm_75 they spill, and compile for long
-      for f in (flash_attention.flash_attention_v1, flash_attention.flash_attention_v2)),
-    ("flash_attention", NVIDIA, attend(flash_attention.flash_attention, 64)),
-    ("flash_attention of 128 dimensions", LARGE, attend(flash_attention.flash_attention, 128)),
-    ("flash_attention_v3", ("gfx942", "gfx1100"), attend(flash_attention.flash_attention_v3, 64)),
+      for f in (attention.flash_attention_v1, attention.flash_attention_v2)),
+    ("flash_attention", NVIDIA, attend(attention.flash_attention, 64)),
+    ("flash_attention of 128 dimensions", LARGE, attend(attention.flash_attention, 128)),
+    ("flash_attention_v3", ("gfx942", "gfx1100"), attend(attention.flash_attention_v3, 64)),
 ]  # fmt: skip
 
 

@@ -9,21 +9,20 @@ from statistics import mean
 import pytest
 import torch
 
-import kernels.flash_attention as attention
-import kernels.flash_attention_specialized as specialized
 from course import cost, diagnose, lower
 from course.benching.result import recorded
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
 from course.lessons.source import NOTEBOOKS
+from kernels import attention
+from kernels.attention import export, settings, tl, tl_hopper
 from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
 LESSON = Lesson("06")
 TEXT, FLAT = LESSON.text, LESSON.flat
 OUTPUTS = (NOTEBOOKS / "06-flash-attention.ipynb").read_text(encoding="utf-8")
 LENGTHS = (1024, 2048, 4096, 8192, 16_384)
-FILES = [Path(module.__file__) for module in (attention, specialized)]
-FILES.append(FILES[0].with_name("flash_attention_export.py"))
+FILES = [Path(module.__file__) for module in (tl, tl_hopper, export)]
 
 
 def test_the_buffers_of_both_loops_take_the_same_place():
@@ -44,11 +43,10 @@ def test_what_the_lesson_quotes_stands_in_the_kernels():
 
 
 @pytest.mark.parametrize(
-    "function",
-    ["flash_attention_kernel", "attend", "attend_specialized", "flash_attention_kernel_v5"],
+    "function", ["flash_attention_kernel", "attend_specialized", "flash_attention_kernel_v5"]
 )
 def test_every_statement_of_a_finished_kernel_is_quoted(function):
-    module = specialized if hasattr(specialized, function) else attention
+    module = tl_hopper if hasattr(tl_hopper, function) else tl
     tree = ast.parse(Path(module.__file__).read_text())
     (definition,) = [node for node in tree.body if getattr(node, "name", "") == function]
     text = Path(module.__file__).read_text().splitlines()
@@ -68,13 +66,14 @@ def test_under_every_piece_stands_a_question_with_a_folded_answer():
 
 
 def test_the_producer_gives_the_registers_back_that_the_consumers_take():
-    settings = attention.SPECIALIZED_SETTINGS[128]
+    v5 = settings.SPECIALIZED_SETTINGS[128]
+    tuples = [("i32:16",) * count for count in (3, 3, 3, 3, 4, 2)]
     lowered = lower(
-        attention.flash_attention_kernel_v5,
-        *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 21,
-        IS_CAUSAL=False, HEADDIM=128, BLOCK_M=settings.block_m, BLOCK_N=settings.block_n,
+        tl_hopper.flash_attention_kernel_v5,
+        *["*fp16:16"] * 4, "*fp32:16", "fp32", *["i32:16"] * 3, *tuples,
+        IS_CAUSAL=False, HEADDIM=128, BLOCK_M=v5.block_m, BLOCK_N=v5.block_n,
         HEADS_PER_KEY_HEAD=1, PERSISTENT=True,
-        num_warps=settings.num_warps, num_stages=settings.num_stages, target="sm_90",
+        num_warps=v5.num_warps, num_stages=v5.num_stages, target="sm_90",
     )  # fmt: skip
     parts = lowered.ptx.split("setmaxnreg.")[1:]
     asked = [(part.split(".")[0], int(part.split(";")[0].split()[-1])) for part in parts]
@@ -210,8 +209,8 @@ def test_what_a_launch_takes_the_cpu_is_what_was_recorded():
 
 def test_v5_is_what_was_recorded_as_flash_attention_at_128_dimensions():
     body = inspect.getsource(attention.flash_attention_tl)
-    assert body.index("run_specialized") < body.index("descriptors=True")
-    assert set(attention.SPECIALIZED_SETTINGS) == {128, 256}
+    assert body.index("launch_specialized") < body.index("launch_described")
+    assert set(settings.SPECIALIZED_SETTINGS) == {128, 256}
 
 
 def test_no_other_dimension_is_nearer_to_cudnn_than_64():
@@ -239,7 +238,7 @@ def test_the_borders_in_the_answer_are_what_the_kernel_computes():
 
 def test_the_packed_launch_is_diagnosed_as_too_few_programs_and_told_to_split_its_loop():
     (cell,) = LESSON.defining("ask")
-    names = {"torch": torch, "flash_attention_kernel_v1": attention.flash_attention_kernel_v1}
+    names = {"torch": torch, "flash_attention_kernel_v1": tl.flash_attention_kernel_v1}
     exec(cell, names)
     q = torch.empty(1, 8, 4, 64, dtype=torch.float16, device="meta")
     k = torch.empty(1, 8, 1024, 64, dtype=torch.float16, device="meta")
@@ -256,5 +255,5 @@ def test_a_question_that_the_lesson_names_by_its_number_is_that_one():
 
 def test_only_the_settings_for_227_kb_are_said_to_have_won():
     assert "Those for 227 KB won on an H200; those for smaller GPUs fit and spill nothing" in FLAT
-    written = FILES[0].with_name("flash_attention_settings.py").read_text()
-    assert "Those of 64 and 99 KB fit and spill nothing; their speed was not measured." in written
+    written = Path(settings.__file__).read_text()
+    assert "Those of 64 and 99 KiB fit and spill nothing; their speed was not measured." in written

@@ -6,11 +6,11 @@ import pytest
 
 from course.benching.result import recorded
 from course.lowering.api import lower_file
-from kernels.flash_attention_settings import Settings, settings_for
+from kernels.attention.settings import Settings, settings_for
 from tests.support.lesson import Lesson
 
 LESSON = Lesson("07")
-KERNEL = "kernels/flash_attention_export.py"
+KERNEL = "kernels/attention/export.py"
 
 
 @pytest.fixture(scope="module")

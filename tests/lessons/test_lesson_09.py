@@ -13,7 +13,7 @@ from course import attention_power, attention_timeline, lower, recorded
 from course.gpus.limits import target_of
 from course.lessons.source import EXERCISE, ROOT
 from course.lessons.source import stub as without_solution
-from kernels.flash_attention_hopper_settings import (
+from kernels.attention.gluon.settings import (
     LARGE_HEADS,
     SETTINGS,
     STEPS,
@@ -45,7 +45,7 @@ def test_every_section_says_what_holds_on_other_gpus():
         assert "**On other GPUs.**" in part, part.splitlines()[0]
 
 
-FILES = sorted((ROOT / "kernels").glob("flash_attention_hopper*.py"))
+FILES = sorted((ROOT / "kernels" / "attention" / "gluon").glob("[!_]*.py"))
 READ = LESSON.text.split("## Read the fastest kernel")[1].split("\n## ")[0]
 QUOTED = re.findall(r"^```python\n(.*?)^```", READ, re.MULTILINE | re.DOTALL)
 
@@ -71,8 +71,8 @@ def test_under_every_piece_stands_a_question_with_a_folded_answer():
 
 
 def test_the_kernel_has_as_many_files_as_the_lesson_says():
-    assert "in five files" in LESSON.flat
-    assert len(FILES) == 5
+    assert "in seven files" in LESSON.flat
+    assert len(FILES) == 7
 
 
 def test_the_registers_of_the_questions_are_those_of_the_settings():

@@ -42,7 +42,7 @@ def add_kernel():
 
 def copied(folder):
     """The folder, with the kernel in a file of the text's name."""
-    shutil.copy(ROOT / "kernels" / "flash_attention_export.py", folder / "fmha_triton.py")
+    shutil.copy(ROOT / "kernels" / "attention" / "export.py", folder / "fmha_triton.py")
     return folder
 
 
@@ -101,7 +101,7 @@ def test_every_deviation_is_of_something_that_a_text_has():
 
 
 def test_the_kernel_is_declared_as_in_the_text():
-    from kernels.flash_attention_export import _fwd_kernel
+    from kernels.attention.export import _fwd_kernel
 
     first, last = (
         re.findall(r"\b[A-Z]\w*|\b[a-z_]\w+\b(?!\.)", part)
@@ -120,7 +120,7 @@ def test_the_texts_commands_give_the_texts_tree_of_files(exported):
 
 
 def test_tritons_own_linker_runs_as_it_was_written_on_what_its_own_compiler_wrote(folder):
-    from kernels.flash_attention_export import _fwd_kernel
+    from kernels.attention.export import _fwd_kernel
 
     signature, grid = export_texts(STOCK)
     out = folder / "aot/fp16/fmha_kernel_d64_fp16"

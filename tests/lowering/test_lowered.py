@@ -9,7 +9,7 @@ from triton.experimental.gluon import language as gl
 from course import explore, lower
 from course.errors import CourseError
 from course.lowering.api import LowerError
-from kernels.flash_attention_settings import triton_version
+from kernels.attention.settings import triton_version
 from tests.support import lower_kernels as kernels
 from tests.support.lower_kernels import ADD
 

@@ -15,7 +15,7 @@ GELU = (
 )
 STRIDES = ", i32:16" * 12
 ATTENTION = (
-    "flash_attention_export.py:_fwd_kernel",
+    "attention/export.py:_fwd_kernel",
     f"*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32, *fp32, fp32, i32, i32{STRIDES}, "
     "i32, i32, i32, i32:16, i1, i1, i1, 1, 64, 64, 64",
 )

@@ -52,7 +52,8 @@ def test_it_holds_one_package_and_every_file_that_the_course_reads(wheel):
     content = {name.removeprefix("course/content/") for name in names if "/content/" in name}
     files = {path.relative_to(ROOT).as_posix() for each in FILES for path in ROOT.glob(each)}
     assert content == files
-    for pattern in ("kernels/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md"):
+    kernels = ("kernels/*.py", "kernels/attention/*.py", "kernels/attention/gluon/*.py")
+    for pattern in (*kernels, "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md"):
         assert len({name for name in content if Path(name).match(pattern)}) > 2
     assert not any("__pycache__" in name or "work/" in name for name in names)
 
@@ -68,7 +69,7 @@ def test_a_wheel_without_the_lessons_is_not_built(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     built = backend("build_wheel('dist')", tmp_path)
-    assert built.returncode != 0 and "has no kernels/*.py, which the wheel must" in built.stderr
+    assert built.returncode != 0 and "has no kernels/**/*.py, which the wheel must" in built.stderr
 
 
 def test_the_lab_unpacks_a_folder_and_serves_it(installed):

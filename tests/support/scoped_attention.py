@@ -15,9 +15,9 @@ from course.lowering.sass import nvidia_tool
 from course.triton_internals.compiler import launches_compiled, own_cache, prepare_compiler
 from course.triton_internals.driver import FixedDriver
 from course.triton_internals.patching import patched
-from kernels import flash_attention_hopper_launch as launching
-from kernels.flash_attention_hopper_settings import STEPS
-from kernels.flash_attention_launch import prepare
+from kernels.attention.gluon import plan as launching
+from kernels.attention.gluon.settings import STEPS
+from kernels.attention.inputs import prepare
 
 SHARED_BYTES = 232_448
 """That a program may have on an H200."""
@@ -46,5 +46,5 @@ def machine_code(step: str, which: str) -> str:
         with patched(launching, **({} if which == "plain" else recording.scoped_kernels())):
             launch = prepare(None, q, q, q, False, None, "bhmd")
             plan = launching.Plan(launch, settings)
-            plan._launch(plan.arguments(q, q, q, launch.out, launch.lse))
+            plan.launch(plan.arguments(q, q, q, launch.out, launch.lse))
     return nvidia_tool("nvdisasm", launches.kernels[0].asm["cubin"], "-c", "-ndf")

@@ -16,7 +16,7 @@ from course.benching.result import recorded
 from course.gpus.measured import recorded_facts
 from course.gpus.peaks import GPUS, gpu_of
 from course.tracing.sample import MOST_SAMPLED, Plan
-from kernels.flash_attention import flash_attention_kernel_v1
+from kernels.attention.tl import flash_attention_kernel_v1
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests.support import trace_kernels as kernels
 
@@ -104,13 +104,12 @@ def test_the_l2_cache_must_answer_every_byte_that_programs_ask_for():
 
 def test_tiles_of_more_queries_cost_attention_less():
     q, lse = halves(1, 4, 512, 64), torch.empty(4 * 512, device="meta")
-    strides = [q.stride(axis) for _ in range(4) for axis in range(3)]
+    strides = [q.stride()[:3]] * 4
     least = []
     for rows in (16, 64, 128):
         counted = cost(
             flash_attention_kernel_v1, (512 // rows, 4, 1), q, q, q, q.clone(), lse, 0.125, 4, 1,
-            *strides, 512, 512, 64,
-            IS_CAUSAL=False, BLOCK_HEADDIM=64, BLOCK_M=rows, BLOCK_N=64,
+            *strides, (512, 512), 64, IS_CAUSAL=False, BLOCK_HEADDIM=64, BLOCK_M=rows, BLOCK_N=64,
         )  # fmt: skip
         keys_and_values = 2 * 4 * (512 // rows) * 512 * 64 * 2
         assert counted.bytes_loaded == keys_and_values + q.nbytes

@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from course.benching.benchmarks import Function, Operation, Series, Study
 from course.verifying.inputs import Case, Input
-from kernels.flash_attention import (
+from kernels.attention import (
     flash_attention_tl,
     flash_attention_v1,
     flash_attention_v2,

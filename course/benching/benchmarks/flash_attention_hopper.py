@@ -9,9 +9,9 @@ from torch.nn.attention import SDPBackend
 
 from course.benching.benchmarks import Function, Operation, Series, Study
 from course.benching.benchmarks import flash_attention as in_tl
-from kernels.flash_attention import flash_attention
-from kernels.flash_attention_hopper_launch import flash_attention_hopper
-from kernels.flash_attention_hopper_settings import STEPS
+from kernels.attention import flash_attention
+from kernels.attention.gluon.plan import flash_attention_hopper
+from kernels.attention.gluon.settings import STEPS
 
 LADDERS = ("flash_attention_hopper_128", "flash_attention_hopper_64_causal")
 """The studies that show what each technique gains."""

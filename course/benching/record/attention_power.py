@@ -24,9 +24,9 @@ from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.gpus.turn import gpu_turn
-from kernels import flash_attention_hopper_launch as launching
-from kernels.flash_attention_hopper_launch import flash_attention_hopper
-from kernels.flash_attention_hopper_settings import LARGE_HEADS
+from kernels.attention.gluon import plan as launching
+from kernels.attention.gluon.plan import flash_attention_hopper
+from kernels.attention.gluon.settings import LARGE_HEADS
 
 from .nsight import counters
 

@@ -32,9 +32,9 @@ from course.gpus.turn import gpu_turn
 from course.isolate.commands import run_command
 from course.triton_internals.patching import patched
 from course.triton_internals.profile_buffer import one_profile_buffer
-from kernels import flash_attention_hopper_launch as launching
-from kernels.flash_attention_hopper_settings import STEPS, HopperSettings
-from kernels.flash_attention_launch import prepare
+from kernels.attention.gluon import plan as launching
+from kernels.attention.gluon.settings import STEPS, HopperSettings
+from kernels.attention.inputs import prepare
 
 from .scopes import COPIES, STATES, write_scoped_kernels
 
@@ -67,8 +67,8 @@ CASES = {
     "the next Q early": Case(128, 1024, 33, 1),
     "small programs": Case(64, 512, 66, 4),
 }
-"""Step of kernels/flash_attention_hopper_settings.py -> what is traced of it. 33 * 1,024 queries in
-tiles of 128 are 264 tiles, two for each of an H200's 132 multiprocessors."""
+"""Step of kernels/attention/gluon/settings.py -> what is traced of it. 33 * 1,024 queries in tiles
+of 128 are 264 tiles, two for each of an H200's 132 multiprocessors."""
 
 
 class Args(msgspec.Struct):
@@ -185,8 +185,8 @@ def scoped_kernels() -> dict[str, Any]:
     """The kernels with scopes, by the names of those without. Their package lies on the path."""
     from importlib import import_module
 
-    big = import_module(f"{COPIES}.flash_attention_hopper")
-    small = import_module(f"{COPIES}.flash_attention_hopper_small")
+    big = import_module(f"{COPIES}.kernel")
+    small = import_module(f"{COPIES}.small")
     return {"attention_kernel": big.attention_kernel, "small_kernel": small.small_kernel}
 
 

@@ -20,7 +20,8 @@ from typing import Any
 
 from course.gpus.limits import target_of
 from course.triton_internals.compiler import compile_for_types
-from kernels import flash_attention_export, matmul, softmax, vector_add
+from kernels import matmul, softmax, vector_add
+from kernels.attention.export import _fwd_kernel
 
 TARGET = "sm_90"
 ROUNDS = 5
@@ -38,7 +39,7 @@ KERNELS: tuple[tuple[Any, str, dict[str, Any], dict[str, int]], ...] = (
         {"num_warps": 8},
     ),
     (
-        flash_attention_export._fwd_kernel,
+        _fwd_kernel,
         "*fp16 *fp16 *fp16 *fp16 *fp32 *fp32 fp32" + 18 * " i32",
         {"EVEN_M": True, "EVEN_N": True, "EVEN_HEADDIM": True, "IS_CAUSAL": True,
          "BLOCK_HEADDIM": 128, "BLOCK_M": 128, "BLOCK_N": 64},

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from course import places
 
-KERNELS = "kernels"
+KERNELS = "kernels.attention.gluon"
 COPIES = "scoped_kernels"
 """The package of the copies."""
-FILES = ("flash_attention_hopper", "flash_attention_hopper_parts", "flash_attention_hopper_small")
+FILES = ("kernel", "consumer", "small")
+"""The modules of KERNELS that are copied. The copies import the others from there."""
 
 STATES = {
     "wait_full": "wait for a tile",
@@ -50,8 +51,13 @@ def write_scoped_kernels(folder: Path) -> None:
     package.mkdir()
     (package / "__init__.py").touch()
     for name in FILES:
-        source = (places.content() / KERNELS / f"{name}.py").read_text()
+        source = file_of(name).read_text()
         (package / f"{name}.py").write_text(scoped(source))
+
+
+def file_of(name: str) -> Path:
+    """The file of a module of KERNELS."""
+    return places.content().joinpath(*KERNELS.split("."), f"{name}.py")
 
 
 def scoped(source: str) -> str:

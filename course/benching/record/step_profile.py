@@ -22,7 +22,7 @@ from course.benching.step_profile import Node, StepProfile
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.isolate.commands import run_command
-from kernels.flash_attention import flash_attention
+from kernels.attention import flash_attention
 from kernels.matmul import matmul
 from kernels.softmax import softmax
 

@@ -62,7 +62,7 @@ EXERCISES = (
     ),
     ExportExercise(
         "07.2",
-        kernel="kernels/flash_attention_export.py:_fwd_kernel",
+        kernel="kernels/attention/export.py:_fwd_kernel",
         asks="grid",
         types=ATTENTION,
         calls=tuple(

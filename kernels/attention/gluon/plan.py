@@ -1,4 +1,4 @@
-"""Launches of attention for compute capability 9.0: what it can serve, and calls that cost little.
+"""Launches of attention in Gluon: what the kernels can serve, and calls that cost little.
 
 On short sequences a kernel takes less time than the checks of its arguments. So whatever follows
 from shapes, strides and options is worked out once, as a Plan, and a further call only allocates
@@ -12,18 +12,18 @@ import triton
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from kernels.device import LOG2E, gpu_of
-from kernels.flash_attention_hopper import attention_kernel
-from kernels.flash_attention_hopper_settings import (
+from kernels.attention.gluon.kernel import attention_kernel
+from kernels.attention.gluon.settings import (
     ROWS,
     HopperSettings,
     heads_per_tile,
     heads_side_by_side,
     hopper_settings,
 )
-from kernels.flash_attention_hopper_small import small_kernel
-from kernels.flash_attention_launch import LAYOUTS, Launch, as_bhmd, describable, prepare
-from kernels.flash_attention_settings import triton_version
+from kernels.attention.gluon.small import small_kernel
+from kernels.attention.inputs import LAYOUTS, Launch, Result, as_bhmd, describable, prepare
+from kernels.attention.settings import triton_version
+from kernels.device import LOG2E, gpu_of
 
 CAPABILITY = (9, 0)
 GLUON_TRITON = (3, 9)
@@ -33,8 +33,6 @@ MOST_TILES = 2**30
 """What 32 bits count, with as many programs added."""
 MOST_PLANS = 4096
 GLUON_DTYPES = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}
-
-Result = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
 
 
 def available(x: torch.Tensor) -> bool:
@@ -51,14 +49,13 @@ def available(x: torch.Tensor) -> bool:
 def servable(launch: Launch) -> bool:
     """Whether the kernels take these inputs: available, with a head_dim of their own, and rows that
     begin at multiples of 16 bytes, as tensor descriptors need."""
-    batch, heads, length, head_dim = launch.q.shape
+    batch, heads, seqlen_q, head_dim = launch.q.shape
     return (
         available(launch.q)
         and head_dim in HEAD_DIMS
         and launch.queries > 0
-        and describable(launch)
-        and describable(launch._replace(k=launch.q))
-        and batch * heads * triton.cdiv(length, ROWS) <= MOST_TILES
+        and describable(launch.q, launch.k, launch.v)
+        and batch * heads * triton.cdiv(seqlen_q, ROWS) <= MOST_TILES
     )
 
 
@@ -66,47 +63,52 @@ class Plan:
     """A launch for all inputs of the same shapes, strides, dtype, device and options.
 
     settings: the fastest of the table where it is None.
+
+    Raises ValueError for settings that the kernels do not have.
     """
 
     def __init__(self, launch: Launch, settings: HopperSettings | None = None) -> None:
         q, k, v, out, lse, scale, causal, layout = launch
-        (batch, heads, length, head_dim), (_, key_heads, seqlen_k, _) = q.shape, k.shape
-        shared = heads // key_heads
+        batch, heads, seqlen_q, head_dim = q.shape
+        seqlen_k, shared = k.shape[2], launch.heads_per_key_head
         if settings is None:
-            settings = hopper_settings(head_dim, causal, length, seqlen_k)
-        together = heads_per_tile(length, shared)
-        queries = settings.queries // together
+            settings = hopper_settings(head_dim, causal, seqlen_q, seqlen_k)
+        if settings.out_in_q and settings.query_slots > 1:
+            raise ValueError(
+                f"flash_attention: query_slots is {settings.query_slots}, and must be 1 where a "
+                "program has one tile of queries: the output leaves through Q's buffer, and no "
+                "further Q comes."
+            )
+        together = heads_per_tile(seqlen_q, shared)
         columns = batch * heads // together
-        tiles = triton.cdiv(length, queries) * columns
-        persistent = settings.persistent and settings.consumers
-        programs = min(tiles, gpu_of(q).multiprocessors) if persistent else tiles
+        tiles = triton.cdiv(seqlen_q, settings.queries // together) * columns
 
-        self.device, self.dtype = q.device, q.dtype
-        self.out_shape, self.lse_shape = out.shape, lse.shape
-        rows, keys = [1, together, ROWS // together, head_dim], [1, 1, settings.block_n, head_dim]
-        out_rows = [*rows[:3], head_dim // 2 if persistent and settings.out_halves else head_dim]
-        tensors = (q, rows), (k, keys), (v, keys), (as_bhmd(out, layout), out_rows)
-        self.descriptors = [_fields(x, block) for x, block in tensors]
-        self.numbers = (
-            length, seqlen_k, heads, batch * heads,
-            heads_side_by_side(settings, columns, seqlen_k, head_dim), scale * LOG2E.value,
-        )  # fmt: skip
-        common = (causal, seqlen_k % settings.block_n == 0, shared)
-        self.kernel: Any = small_kernel
-        key_slots = settings.key_slots or settings.slots
-        self.constants: tuple[Any, ...] = (
-            *common, settings.slots, key_slots, settings.longest_first,
-        )  # fmt: skip
-        if settings.consumers:
-            self.kernel = attention_kernel
-            self.constants = (
-                *common, settings.consumers, settings.persistent,
-                settings.query_slots, settings.slots, key_slots,
-                settings.overlap, settings.in_turns, settings.lazy_rescale, settings.longest_first,
-                *settings.registers,
-            )  # fmt: skip
+        programs = tiles if settings.out_in_q else min(tiles, gpu_of(q).multiprocessors)
+        halves = settings.out_halves and not settings.out_in_q
+
+        self.kernel: Any = attention_kernel if settings.consumers else small_kernel
         self.grid = (programs, 1, 1)
+        rows, keys = [1, together, ROWS // together, head_dim], [1, 1, settings.block_n, head_dim]
+        out_rows = [*rows[:3], head_dim // 2 if halves else head_dim]
+        blocks = (q, rows), (k, keys), (v, keys), (as_bhmd(out, layout), out_rows)
+        self.descriptors = [_fields(x, block) for x, block in blocks]
+        # The names of most constants are those of the settings.
+        values: dict[str, Any] = {name.upper(): each for name, each in settings._asdict().items()}
+        values["CONSUMER_REGISTERS"], values["PRODUCER_REGISTERS"] = settings.registers
+        values |= {
+            "seqlen_q": seqlen_q, "seqlen_k": seqlen_k, "nheads": heads, "pairs": batch * heads,
+            "heads_in_l2": heads_side_by_side(settings, columns, seqlen_k, head_dim),
+            "scale_log2": scale * LOG2E.value,
+            "IS_CAUSAL": causal, "EVEN_N": seqlen_k % settings.block_n == 0,
+            "HEADS_PER_KEY_HEAD": shared, "KEY_SLOTS": settings.key_slots or settings.slots,
+        }
+        # The kernel's arguments behind its four descriptors and lse, in its own order.
+        self.values = {name: values[name] for name in self.kernel.arg_names[5:]}
         self.compiled: Any = None
+        self._values = tuple(self.values.values())
+        self._device = q.device.index
+        # Of one element. Like it, an lse is allocated in half of the time that `empty` takes.
+        self._lse = lse.new_empty(()).expand(lse.shape)
 
     def arguments(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor,
@@ -117,24 +119,24 @@ class Plan:
         of_q, of_k, of_v, of_out = self.descriptors
         return (
             _descriptor(q, of_q), _descriptor(k, of_k), _descriptor(v, of_v),
-            _descriptor(out, of_out), lse, *self.numbers, *self.constants,
-        )  # fmt: skip
+            _descriptor(out, of_out), lse, *self._values,
+        )
 
     def __call__(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The output and the log-sum-exp, as `flash_attention` returns them."""
-        out = torch.empty(self.out_shape, dtype=self.dtype, device=self.device)
-        lse = torch.empty(self.lse_shape, dtype=torch.float32, device=self.device)
+        out = torch.empty_like(q, memory_format=torch.contiguous_format)
+        lse = torch.empty_like(self._lse, memory_format=torch.contiguous_format)
         arguments = self.arguments(q, k, v, out, lse)
-        if torch.cuda.current_device() == self.device.index:
-            self._launch(arguments)
+        if torch.cuda.current_device() == self._device:
+            self.launch(arguments)
         else:
-            with torch.cuda.device(self.device):
-                self._launch(arguments)
+            with torch.cuda.device(self._device):
+                self.launch(arguments)
         return out, lse
 
-    def _launch(self, arguments: tuple[Any, ...]) -> None:
+    def launch(self, arguments: tuple[Any, ...]) -> None:
         if self.compiled is None:
             self.compiled = self.kernel[self.grid](*arguments, num_warps=4)
         else:  # what JITFunction.run would look up again by all arguments
@@ -151,7 +153,7 @@ def _fields(x: torch.Tensor, block: list[int]) -> dict[str, Any]:
 def _descriptor(x: torch.Tensor, fields: dict[str, Any]) -> TensorDescriptor:
     """A descriptor at the address of x. What its __init__ checks was checked for the plan."""
     descriptor: TensorDescriptor = object.__new__(TensorDescriptor)
-    vars(descriptor).update(fields, base=x)
+    descriptor.__dict__ = {**fields, "base": x}
     return descriptor
 
 
@@ -166,28 +168,27 @@ def plan_of(
 
     settings: the fastest of the table where it is None.
 
-    Raises what `prepare` does.
+    Raises what `prepare` and Plan do.
     """
-    if not all(isinstance(x, torch.Tensor) and x.layout is torch.strided for x in (q, k, v)):
-        return None
-    plain = layout in LAYOUTS and type(scale) in (float, int, type(None))
-    if not plain or not available(q):
-        return None
-    key = (
-        q.shape, q.stride(), q.dtype, q.device, k.shape, k.stride(), k.dtype, k.device,
-        v.shape, v.stride(), v.dtype, v.device, bool(causal), scale, layout, settings,
-        (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16, q.is_neg() or k.is_neg() or v.is_neg(),
-    )  # fmt: skip
     try:
+        key = (
+            q.shape, q.stride(), q.dtype, q.device, k.shape, k.stride(), k.dtype, k.device,
+            v.shape, v.stride(), v.dtype, v.device, not causal, scale, layout, settings,
+            (q.data_ptr() | k.data_ptr() | v.data_ptr()) % 16,
+            q.is_neg() or k.is_neg() or v.is_neg(),
+        )
         return _plans[key]
     except KeyError:
         pass
+    except (AttributeError, RuntimeError, TypeError):
+        return None  # no dense tensors, or a scale that is no number: others say so
+    if layout not in LAYOUTS or type(scale) not in (float, int, type(None)) or not available(q):
+        return None
     launch = prepare(attention_kernel, q, k, v, causal, scale, layout)
     copied = any(x.is_neg() for x in (q, k, v))  # for each call, so that its address is no plan's
     if len(_plans) >= MOST_PLANS:
         _plans.clear()
-    plan = None if copied or not servable(launch) else Plan(launch, settings)
-    _plans[key] = plan
+    plan = _plans[key] = None if copied or not servable(launch) else Plan(launch, settings)
     return plan
 
 
@@ -196,10 +197,10 @@ def flash_attention_hopper(
     scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
     settings: HopperSettings | None = None,
 ) -> Result:
-    """`flash_attention` by the kernels for compute capability 9.0 alone.
+    """`flash_attention` by the kernels in Gluon alone, for compute capability 9.0.
 
     settings: the fastest of the table where it is None. Raises ValueError where these kernels do
-    not serve the inputs.
+    not serve the inputs, and for settings that they do not have.
     """
     plan = plan_of(q, k, v, causal, scale, layout, settings)
     if plan is None:
@@ -209,6 +210,6 @@ def flash_attention_hopper(
                 "flash_attention: the kernels for compute capability 9.0 need such a GPU, Triton "
                 "3.9, a head_dim of 64, 128 or 256, and rows that begin at multiples of 16 bytes."
             )
-        return (launch.out, launch.lse) if return_lse else launch.out
+        return launch.result(return_lse)
     out, lse = plan(q, k, v)
     return (out, lse) if return_lse else out

@@ -1,4 +1,4 @@
-"""The settings of attention for compute capability 9.0, and what was measured to choose them."""
+"""The settings of attention in Gluon, and what was measured to choose them."""
 
 import math
 from typing import Any, NamedTuple
@@ -29,13 +29,19 @@ class HopperSettings(NamedTuple):
     in_turns: bool = False
     """Of several consumers with `overlap`, one after the other starts its products."""
     query_slots: int = 1
-    """Tiles of queries in the ring of Q. With 2 the next Q is copied while this one is used."""
+    """Tiles of queries in the ring of Q. With 2 the next Q is copied while this one is used; there
+    is none where the output leaves through Q's buffer, and 2 are refused."""
     lazy_rescale: bool = False
     """O is rescaled only where a maximum has grown far, which saves a multiplication for nearly
     every element of O and tile of keys, and costs a question that all warps of a consumer answer
     together. Not in small_kernel."""
     longest_first: bool = True
     """Of a causal head, the tiles of the last queries come first."""
+
+    @property
+    def out_in_q(self) -> bool:
+        """Whether the output leaves through Q's buffer, as that of a program with one tile does."""
+        return not (self.persistent and self.consumers)
 
     @property
     def queries(self) -> int:
@@ -110,14 +116,15 @@ def _steps() -> dict[str, HopperSettings]:
 
 STEPS = _steps()
 """What each technique adds, for a head_dim of 64 or 128: every step has those above it, but the
-last one, which is another kernel."""
+last one, which is another kernel. What they reach on an H200 with Triton 3.9.0 is recorded:
+`course recorded flash_attention_hopper_128`."""
 
 FEW_QUERIES = {
     64: HopperSettings(0, 128, 2),
     128: HopperSettings(0, 64, 2),
     256: HopperSettings(1, 64, 2, persistent=False),
 }
-"""head_dim -> settings where one warp group takes all queries of a head."""
+"""head_dim -> settings where one warp group takes all queries of a head. An H200, Triton 3.9.0."""
 
 
 def hopper_settings(head_dim: int, causal: bool, seqlen_q: int, seqlen_k: int) -> HopperSettings:

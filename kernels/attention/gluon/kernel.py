@@ -1,9 +1,9 @@
 """Attention for compute capability 9.0, in Gluon: a warp that copies, beside warps that compute.
 
-It computes what kernels/flash_attention.py says. What `tl` decides by itself is written down here:
-which warps do what, when a copy starts, and who waits for it. The producer is one warp, which only
-starts copies by the tensor memory accelerator (TMA). Each consumer is a warp group, 4 warps that
-own 64 rows of a tile of queries. They meet at mbarriers in shared memory:
+It computes what kernels/attention/__init__.py says. What `tl` decides by itself is written down
+here: which warps do what, when a copy starts, and who waits for it. The producer is one warp, which
+only starts copies by the tensor memory accelerator (TMA). Each consumer is a warp group, 4 warps
+that own 64 rows of a tile of queries. They meet at mbarriers in shared memory:
 
     producer:
         for each tile of queries:
@@ -41,9 +41,9 @@ their products, as FlashAttention-3's do (https://arxiv.org/abs/2407.08608, "pin
 For a head dimension of 256 the limit is power, and each instruction that is left out is time. There
 O is not multiplied by alpha as long as m is near enough to the maximum (LAZY_RESCALE).
 
-S, P, m, l, O and alpha are those of kernels/flash_attention.py, but m is the maximum of S before it
-is scaled. TMA and the tensor cores reach shared memory by a way of their own, the async proxy: what
-ordinary stores wrote there is visible to them after fence_async_shared() alone.
+S, P, m, l, O and alpha are those of kernels/attention/__init__.py, but m is the maximum of S before
+it is scaled. TMA and the tensor cores reach shared memory by a way of their own, the async proxy:
+what ordinary stores wrote there is visible to them after fence_async_shared() alone.
 """
 
 from triton.experimental import gluon
@@ -56,16 +56,10 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.language.core import _aggregate as aggregate
 
+from kernels.attention.gluon.consumer import Consumer, lane_sums, row_sums
+from kernels.attention.gluon.ring import Ring, make_ring
+from kernels.attention.gluon.schedule import SIZES, Schedule
 from kernels.device import LN2
-from kernels.flash_attention_hopper_parts import (
-    SIZES,
-    Consumer,
-    Ring,
-    Schedule,
-    lane_sums,
-    make_ring,
-    row_sums,
-)
 
 
 @aggregate
@@ -209,7 +203,7 @@ def consume(program, CONSUMER: gl.constexpr):
         own = Consumer(
             q, program.k_ring, program.v_ring, schedule, first_query, program.scale_log2, ROWS, D,
             program.LAZY_RESCALE,
-        )  # fmt: skip
+        )
 
         # The tiles of keys from the last one to the first: a mask on the first `masked` of them.
         if not program.OVERLAP:

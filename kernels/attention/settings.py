@@ -1,4 +1,4 @@
-"""The settings of every version of flash_attention, and what was measured to choose them."""
+"""The settings of attention in `tl`, v1 to v5, and what was measured to choose them."""
 
 import functools
 from typing import NamedTuple
@@ -19,7 +19,8 @@ class Settings(NamedTuple):
 
 
 PLAIN = Settings(64, 64, 4, 2)
-"""v1 and v2, for every GPU and head dimension: 256 take 160 KB of shared memory."""
+"""v1 and v2, for every GPU and head dimension: 256 take 160 KiB of shared memory. They fit
+everywhere, and were not chosen for speed."""
 
 # Measured on an H200 with Triton 3.7.1 on 2026-11-20, in float16, batch * length = 16,384, heads *
 # head_dim = 2,048, 5 to 10 candidates a head dimension: over lengths of 1,024, 4,096 and 16,384,
@@ -47,13 +48,13 @@ SETTINGS: dict[int, dict[int, Settings]] = {
         256: Settings(128, 64, 8, 2),
     },
 }
-"""KB of shared memory -> BLOCK_HEADDIM, up to which -> Settings of v3.
+"""KiB of shared memory -> BLOCK_HEADDIM, up to which -> Settings of v3.
 
-Those of 64 and 99 KB fit and spill nothing; their speed was not measured.
+Those of 64 and 99 KiB fit and spill nothing; their speed was not measured.
 """
 
-# An H200, Triton 3.7.1, 2026-11-20. What they reach is recorded: `course recorded
-# flash_attention_64` and its like.
+# Measured on an H200 with Triton 3.7.1 on 2026-11-20. What they reach with the pinned Triton is
+# recorded: `course recorded flash_attention_64` and its like.
 DESCRIPTOR_SETTINGS: dict[int, Settings] = {
     64: Settings(64, 128, 4, 2),
     128: Settings(128, 128, 8, 3),
@@ -81,12 +82,12 @@ def up_to(table: dict[int, Settings], head_dim: int) -> Settings:
     return next(table[most] for most in sorted(table) if head_dim <= most)
 
 
-def settings_for(head_dim: int, shared_kb: int) -> Settings:
+def settings_for(head_dim: int, shared_kib: int) -> Settings:
     """The largest settings of v3 for programs that may have so many KiB of shared memory."""
-    fitting = [limit for limit in SETTINGS if limit <= shared_kb]
+    fitting = [limit for limit in SETTINGS if limit <= shared_kib]
     if not fitting:
         raise ValueError(
-            f"flash_attention: this GPU has {shared_kb} KB of shared memory for a program, "
+            f"flash_attention: this GPU has {shared_kib} KiB of shared memory for a program, "
             f"and {min(SETTINGS)} are needed."
         )
     return up_to(SETTINGS[max(fitting)], head_dim)

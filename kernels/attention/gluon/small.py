@@ -28,15 +28,10 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
+from kernels.attention.gluon.consumer import Consumer, lane_sums, row_sums
+from kernels.attention.gluon.ring import make_ring
+from kernels.attention.gluon.schedule import SIZES, Schedule
 from kernels.device import LN2
-from kernels.flash_attention_hopper_parts import (
-    SIZES,
-    Consumer,
-    Schedule,
-    lane_sums,
-    make_ring,
-    row_sums,
-)
 
 
 @gluon.jit

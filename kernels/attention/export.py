@@ -1,9 +1,9 @@
-"""flash_attention for callers in C: the kernel that `course aot` exports."""
+"""Attention for callers in C: the kernel that `course aot` exports."""
 
 import triton
 import triton.language as tl
 
-from kernels.flash_attention import flash_attention_kernel
+from kernels.attention.tl import flash_attention_kernel
 
 
 @triton.jit(do_not_specialize=["batch", "nheads"])
@@ -15,7 +15,7 @@ def _fwd_kernel(
     EVEN_M: tl.constexpr, EVEN_N: tl.constexpr, EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr,
     BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):
-    """flash_attention_kernel with k and v by pointers, and keys of its own for every head of Q.
+    """flash_attention_kernel with keys of its own for every head of Q.
 
     The order is that of this signature in every export: scale, counts, strides, lengths, constants.
     Callers that pass the strides first and the batch last must change.
@@ -26,8 +26,8 @@ def _fwd_kernel(
     """
     flash_attention_kernel(
         Q, K, V, Out, Lse, softmax_scale, nheads,
-        stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
-        stride_vb, stride_vh, stride_vn, stride_ob, stride_oh, stride_om,
-        seqlen_q, seqlen_k, seqlen_q_rounded, head_dim,
-        EVEN_M, EVEN_N, EVEN_HEADDIM, IS_CAUSAL, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, 1, False,
+        (stride_qb, stride_qh, stride_qm), (stride_kb, stride_kh, stride_kn),
+        (stride_vb, stride_vh, stride_vn), (stride_ob, stride_oh, stride_om),
+        (seqlen_q, seqlen_k), seqlen_q_rounded, head_dim,
+        EVEN_M, EVEN_N, EVEN_HEADDIM, IS_CAUSAL, BLOCK_HEADDIM, BLOCK_M, BLOCK_N, 1,
     )
