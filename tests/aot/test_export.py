@@ -248,7 +248,7 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
         ({"variants": "*fp32, i32, 'a */ b'"}, "such as a tuple of pointers, export a"),
         ({"variants": "*fp32, i32, tl.load"}, "'tl.load', is neither a type nor a number"),
         ({"variants": "*fp32, i32, float16"}, "write fp16, or tl.fp16 if the type itself is a con"),
-        ({"variants": "*fp32, i32, (*fp32, 8)"}, "Part 3 of the signature, '(*fp32, 8)', is neither"),
+        ({"variants": "*fp32, i32, (*fp32, 8)"}, "Part 3 of the signature, '(*fp32, 8)', is"),
         ({"target": "gfx942"}, "AMD"),
         ({"target": "hip:gfx942:64"}, "AMD"),
         ({"target": "sm_91"}, "There is no target 'sm_91'"),
