@@ -496,18 +496,18 @@ def test_asserts_are_kept_where_the_kernel_asks_for_them(home):
         assert (b"__assertfail" in cubin_of(made)) is debug
 
 
-TUPLE = """
+NESTED = """
 @triton.jit
-def kernel(x_ptr, n, BLOCK: tl.constexpr, SIZES: tl.constexpr = (1, 2)):
+def kernel(x_ptr, n, BLOCK: tl.constexpr, SIZES: tl.constexpr = (1, (2, 3))):
     tl.store(x_ptr, n)
 """
 
 
 def test_a_constant_that_no_signature_writes_is_named(home):
-    write_kernel(TUPLE)
+    write_kernel(NESTED)
     words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
     assert words.startswith(
-        "kernel has SIZES = (1, 2), and a constant is a number, True, False, None, a word in quotes"
+        "kernel has SIZES = (1, (2, 3)), and a constant is a number, True, False, None, a word in quotes"
     )
 
 
