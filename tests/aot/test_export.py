@@ -507,7 +507,7 @@ def test_a_constant_that_no_signature_writes_is_named(home):
     write_kernel(NESTED)
     words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
     assert words.startswith(
-        "kernel has SIZES = (1, (2, 3)), and a constant is a number, True, False, None, a word in quotes"
+        "kernel has SIZES = (1, (2, 3)), and a constant is a number, True, False, None, a word"
     )
 
 
