@@ -7,6 +7,7 @@ The other names are loaded when they are first asked for, so that the import its
 milliseconds.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -77,7 +78,13 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'course' has no attribute {name!r}")
     home, attribute = _LAZY[name]
-    module = importlib.import_module(home)
+    collects = gc.isenabled()
+    gc.disable()  # what PyTorch makes as it is imported stays, and to look through it takes 0.25 s
+    try:
+        module = importlib.import_module(home)
+    finally:
+        if collects:
+            gc.enable()
     globals()[name] = value = getattr(module, attribute) if attribute else module
     return value
 

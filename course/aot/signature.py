@@ -7,7 +7,7 @@ It is the text that Triton's own tool takes (`triton.tools.compile`), and so is 
 import contextlib
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,8 @@ from .abi import POINTEES, SCALARS, Scalar, scalar_of
 from .options import Options, counted
 
 Constant = bool | int | float | str | None
-"""A constant's value; a string as "'relu'", in quotes, and a type as "tl.fp16"."""
+"""A constant's value; a string as "'relu'", in quotes, a type as "tl.fp16", and a tuple of these as
+"(2, 'relu')"."""
 PYTORCH_NAMES = {
     "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32",
     "float64": "fp64", "double": "fp64", "bool": "i1", "int8": "i8", "int16": "i16",
@@ -28,8 +29,8 @@ PYTORCH_NAMES = {
 }  # fmt: skip
 LITERALS: dict[str, Constant] = {"True": True, "False": False, "None": None}
 WRITABLE = (
-    "a constant is a number, True, False, None, a word in quotes or a type as tl.fp16: for any "
-    "other, such as a tuple, export a kernel that calls this one with it."
+    "a constant is a number, True, False, None, a word in quotes, a type as tl.fp16, or a tuple of "
+    "these: for any other, such as a tuple of pointers, export a kernel that calls this one."
 )
 
 
@@ -116,7 +117,6 @@ def parse_signature(text: str) -> Signature:
             f"The signature {_short(text)} has a tensor descriptor, which export cannot pass on: "
             "give the kernel a pointer and use tl.load."
         )
-    # A tuple is no constant of a signature, but is named whole.
     parts = tuple(part.strip() for part in re.split(r",(?![^()]*\))", text))
     return Signature(parts, tuple(_part(part, place) for place, part in enumerate(parts, start=1)))
 
@@ -167,6 +167,8 @@ def _constant(text: str) -> Constant:
         return LITERALS[text]
     if word := WORD.fullmatch(text):
         return f"'{word[2]}'"
+    if items := _items(text):
+        return _tuple_text(map(_constant, items))
     of_triton = getattr(triton.language, text.removeprefix("tl."), text.removeprefix("tl."))
     if text.startswith("tl.") and (name := str(of_triton)) in POINTEES:
         return f"tl.{name}"
@@ -191,6 +193,8 @@ def value_of(constant: Constant) -> Any:
         return constant
     if WORD.fullmatch(constant):
         return constant[1:-1]
+    if items := _items(constant):
+        return tuple(value_of(_constant(item)) for item in items)
     return triton.language.dtype(constant.removeprefix("tl."))
 
 
@@ -203,7 +207,20 @@ def constants_of(values: Mapping[str, Any]) -> dict[str, Constant]:
     return written
 
 
+def _items(text: str) -> list[str]:
+    """What stands between a tuple's brackets, of which it has one pair; nothing if it is none."""
+    within = re.fullmatch(r"\(([^()]+)\)", text)
+    return [item.strip() for item in within[1].removesuffix(",").split(",")] if within else []
+
+
+def _tuple_text(constants: Iterable[Constant]) -> str:
+    items = [str(each) for each in constants]
+    return f"({', '.join(items)}{',' * (len(items) == 1)})"
+
+
 def _constant_of(value: Any) -> Constant:
+    if isinstance(value, tuple):
+        return _constant(_tuple_text(map(_constant_of, value)))
     if isinstance(value, (str, triton.language.dtype)):
         return _constant(f"tl.{value}" if isinstance(value, triton.language.dtype) else repr(value))
     if value is None or isinstance(value, (bool, int, float)):

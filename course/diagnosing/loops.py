@@ -18,7 +18,8 @@ _DOT = re.compile(r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma|tt\.dot_
 _STAGES = re.compile(r"^\s*\}.*\btt\.num_stages = (\d+)")
 _STEP = re.compile(r"\bstep %c(\d+)_")
 _ONE_EXCHANGE = re.compile(r"\btt\.atomic_(?:cas|rmw exch)\b(?!.*tensor<)")
-_DIVISION = re.compile(r"\barith\.(?:div|rem)[su]i\b")
+_DIVISION = re.compile(r"\barith\.(?:div|rem)[su]i %\w+, (%\w+)")
+_CONSTANT = re.compile(r"^\s*(%\w+) = arith\.constant\b", re.MULTILINE)
 
 
 @dataclass
@@ -39,7 +40,8 @@ class Loop:
     step: int = 0
     """How far each iteration goes, where that is a constant; else 0."""
     divisions: list[SourceLine] = field(default_factory=list)
-    """Lines that divide integers, or take a remainder."""
+    """Lines that divide integers, or take a remainder, by what the compiler does not know: by a
+    constant it multiplies and shifts."""
     exchanges: list[CallSite] = field(default_factory=list)
     """Calls that exchange one element by an atomic: in a `while`, a lock that is waited for."""
 
@@ -53,6 +55,7 @@ def _loops(lowered: Lowered) -> Iterator[Loop]:
     calls = CallSites(lowered.listing)
     chains = dict(lowered.lines.places("ttgir"))
     asked = _stages_asked_for(lowered)
+    constants = set(_CONSTANT.findall(lowered.ttgir))
     opened: list[tuple[int, Loop]] = []
     for number, row in enumerate(lowered.ttgir.split("\n"), start=1):
         indent = len(row) - len(row.lstrip())
@@ -74,8 +77,9 @@ def _loops(lowered: Lowered) -> Iterator[Loop]:
                 (loop.plain if _PLAIN.search(row) else loop.ahead).append(site)
             if number in chains and _ONE_EXCHANGE.search(row):
                 loop.exchanges.append(calls.path(chains[number], "update")[0])
-            if _DIVISION.search(row) and (line := lowered.lines.back("ttgir", number)):
-                loop.divisions.append(line)
+            division = _DIVISION.search(row)
+            if division and division[1] not in constants:
+                loop.divisions += filter(None, [lowered.lines.back("ttgir", number)])
 
 
 def _stages_asked_for(lowered: Lowered) -> dict[tuple[str, int], int]:

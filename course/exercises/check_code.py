@@ -62,8 +62,9 @@ LESS_COMPILING = (
 LATER = (
     "check it again when this machine is less busy, unless it waits for something that never comes"
 )
-FORMS: dict[type[Code], str] = {
+FORMS: dict[type[Code | Registration], str] = {
     Kernel: "a kernel", GluonKernel: "a Gluon kernel", Launcher: "a plain function",
+    Registration: "a plain function",
 }  # fmt: skip
 """What `_form_of` says of an answer to each kind of exercise."""
 SLIPS_SHOW = ("wrong", "does not compile", "race", "reads outside", "writes outside")
@@ -78,7 +79,7 @@ def check_code(exercise: Code, answer: Answer, called: str = "") -> Checked:
 
     called: what the lesson gives to `check`; by default the name of the kernel or launcher.
     """
-    if problem := _form_problem(exercise, answer):
+    if problem := form_problem(exercise, answer):
         return Checked(exercise.id, "no answer", problem)
     try:
         source = source_of(answer, kernels_as_text=True)
@@ -112,7 +113,7 @@ def _stepper(exercise_id: str, source: Source, where: Where, reason: str) -> "Re
     return replay_answer(exercise_id, source, where, reason)
 
 
-def _form_problem(exercise: Code, answer: Answer) -> str:
+def form_problem(exercise: Code | Registration, answer: Answer) -> str:
     """Why an answer is not of the exercise's form: no such function, or other parameters."""
     if (form := _form_of(answer)) != FORMS[type(exercise)]:
         return f"It must be {exercise.form}; this is {form}."

@@ -1,7 +1,6 @@
 """Check an answer that registers an operator: a child process calls it, and never this one."""
 
 import importlib
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from course.isolate.function_source import Source, source_of
 from course.triton_internals.errors import first_words
 from course.type_names import kind_of
 
-from .check_code import tried_once
+from .check_code import form_problem, tried_once
 from .kinds import Answer, Registration
 from .registry import find
 from .result import Checked, Judged, wrong
@@ -29,7 +28,7 @@ TESTS = ("test_schema", "test_autograd_registration")
 
 def check_registration(exercise: Registration, answer: Answer) -> Checked:
     """Judge a function that registers an operator."""
-    if problem := _form_problem(exercise, answer):
+    if problem := form_problem(exercise, answer):
         return Checked(exercise.id, "no answer", problem)
     try:
         source = source_of(answer, kernels_as_text=True)
@@ -43,16 +42,6 @@ def _prepare() -> None:
     """Load what PyTorch would otherwise load in each trial anew."""
     for name in ("torch._dynamo", "torch.testing._internal.optests"):
         importlib.import_module(name)
-
-
-def _form_problem(exercise: Registration, answer: Answer) -> str:
-    """Why an answer is not of the exercise's form; empty if it is."""
-    if not inspect.isfunction(answer):
-        return f"It must be {exercise.form}; this is {kind_of(answer)}."
-    names = tuple(inspect.signature(answer).parameters)
-    takes = f"{answer.__name__} takes ({', '.join(names)})"
-    given = f"and the exercise gives it ({', '.join(exercise.parameters)})"
-    return "" if names == exercise.parameters else f"{takes}, {given}."
 
 
 @runs_in("interpret", prepare=_prepare)

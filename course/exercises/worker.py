@@ -191,8 +191,11 @@ def run_answer(exercise_id: str, source: Source, begun: str = "") -> Trial:
     if lacking := next((outcome.lacking for outcome in outcomes if outcome.lacking), ""):
         return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."), launches=packed(seen))
     right = sum(outcome.verdict == "right" for outcome in outcomes)
+    left = Verified("the answer", outcomes).left()
+    if not right:
+        return Trial(Judged("left to the GPU", "\n".join(left)), launches=packed(seen))
     whole = "all" if right == len(outcomes) else f"{right} of"
-    notes = [*Verified("the answer", outcomes).left(), *filter(None, [untimed])]
+    notes = [*left, *filter(None, [untimed])]
     return Trial(
         Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes, launches=packed(seen)
     )

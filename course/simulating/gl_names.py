@@ -1,5 +1,6 @@
 """`gl` as a simulated kernel sees it."""
 
+import math
 import operator
 from collections.abc import Callable, Sequence, Sized
 from functools import partial
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper.mbarrier import MBarrierLayout
+
+from course.gpus.limits import TARGETS
 
 from .barriers import Barriers
 from .constants import Constant, Layout, SharedLayout, unwrapped
@@ -31,6 +34,7 @@ from .values import (
     undefined,
 )
 
+MOST_SHARED_BYTES = TARGETS["sm_90"].shared_bytes
 LAYOUTS = tuple(name for name in dir(gl) if name.endswith("Layout"))
 TYPES = (
     *("bfloat16", "float16", "float32", "float64", "int1", "int8", "int16", "int32", "int64"),
@@ -158,7 +162,12 @@ class GlNames:
         program = self._program
         if isinstance(layout, MBarrierLayout):
             return Barriers.named(program.assigned_name("a barrier"), int(shape[0]))
-        array = np.full([*map(operator.index, shape)], np.nan if element_ty.is_floating() else 0)
+        sizes = [*map(operator.index, shape)]
+        if (wanted := math.prod(sizes) * element_ty.primitive_bitwidth // 8) > MOST_SHARED_BYTES:
+            raise SimulationError(
+                f"{wanted:,} bytes of shared memory: a program may have {MOST_SHARED_BYTES:,}."
+            )
+        array = np.full(sizes, np.nan if element_ty.is_floating() else 0)
         array = array.astype(NUMPY[element_ty])
         name = program.assigned_name("shared memory")
         written = np.zeros(array.shape, bool)

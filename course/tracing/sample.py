@@ -57,12 +57,15 @@ class Plan:
 
 def _sample(total: int, most: int, sizes: np.ndarray | None) -> list[int]:
     """Numbers of programs: one of each cluster in turn; behind the first of each, those chosen by
-    their sizes."""
+    their sizes, the smallest of which comes before all: it stands for those of no more than itself,
+    wherever the others are cut off, and takes least."""
     clusters = min(CLUSTERS, most // LEAST_TOGETHER)
     length = most // clusters
     starts = [i * (total - length) // (clusters - 1) for i in _spread(clusters)]
     first, *rest = ([start + i for start in starts] for i in _spread(length))
-    return [*first, *_spanning(sizes, most // SIZES), *(n for turn in rest for n in turn)]
+    smallest, *spanning = _spanning(sizes, most // SIZES) or [starts[0]]
+    others = (n for turn in rest for n in turn)
+    return list(dict.fromkeys([smallest, *first, *spanning, *others]))
 
 
 def _spread(count: int) -> list[int]:

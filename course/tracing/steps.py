@@ -2,12 +2,13 @@
 
 import sys
 from dataclasses import dataclass
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from course.triton_internals.interpreter import Access, Program, combines_elements
+from course.triton_internals.interpreter import Access, Program
+from course.triton_internals.own_combines import combines_elements
 from course.type_names import AnyValue, AnyValues, Function
 
 from . import encode
@@ -130,5 +131,6 @@ def _bytes_of(step: Step) -> int:
 
 
 def _is_shown(name: str, value: AnyValue) -> bool:
-    # A constexpr can be called.
-    return not name.startswith("__") and (not callable(value) or hasattr(value, "value"))
+    # A constexpr can be called. A function around the kernel may import modules, `tl` for one.
+    hidden = name.startswith("__") or isinstance(value, ModuleType)
+    return not hidden and (not callable(value) or hasattr(value, "value"))

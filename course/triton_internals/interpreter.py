@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import FrameType
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -22,7 +21,7 @@ from course.type_names import AnyValue, AnyValues, Function, Kernel
 
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
-from .own_combines import generic_reduce, joined_halves
+from .own_combines import generic_reduce
 from .patching import as_method, patched
 from .undefined_lanes import Mask, fill_undefined, lanes_of
 
@@ -344,12 +343,6 @@ def _truth(block: tl.tensor) -> bool:
 
 def _refuse_assignment(*_: Any) -> None:
     raise NotImplementedError("__setitem__ is not supported in triton")  # in the compiler's words
-
-
-def combines_elements(frame: FrameType | None) -> bool:
-    """Whether a frame is what combines elements in a reduction or a scan."""
-    names = ("generic_reduce", "generic_scan", joined_halves.__name__)
-    return frame is not None and frame.f_code.co_name in names
 
 
 def interpreted_array(value: AnyValue) -> np.ndarray | None:

@@ -4,10 +4,11 @@ The interpreter by itself calls that function for each pair of elements.
 """
 
 from collections.abc import Callable
+from types import CodeType, FrameType
 
 import numpy as np
 import triton.language as tl
-from triton.runtime.interpreter import ReduceOps
+from triton.runtime.interpreter import ReduceOps, ScanOps
 
 from course.type_names import AnyValue
 
@@ -50,6 +51,16 @@ def joined_halves(
     combined = reduction.combine_fn.fn(*halves[0], *halves[1])
     results = combined if isinstance(combined, tuple) else (combined,)
     return [_data(result, half) for result, half in zip(results, halves[0], strict=True)]
+
+
+_COMBINING: tuple[CodeType, ...] = tuple(
+    function.__code__ for function in (_own_reduce, ScanOps.generic_scan, joined_halves)
+)
+
+
+def combines_elements(frame: FrameType | None) -> bool:
+    """Whether a frame is what combines elements in a reduction or a scan."""
+    return frame is not None and frame.f_code in _COMBINING
 
 
 def _data(result: AnyValue, like: tl.tensor) -> np.ndarray:

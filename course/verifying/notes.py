@@ -17,14 +17,16 @@ def note_of(out: Tensor, expected: Tensor, held: Tolerance, allowed: Tolerance) 
     beyond = ~close(out, expected, held)
     if allowed.rounding is None or not bool(beyond.any()):
         return ""
-    elements = f"{int(beyond.sum()):,} of {out.numel():,} elements"
+    count = int(beyond.sum())
+    elements = f"{count:,} of {out.numel():,} elements"
+    are = "is" if count == 1 else "are"
     if not out.is_floating_point():
-        return f"{elements} differ as PyTorch's own do, by rounding on the way."
+        return f"{elements} {are} off as PyTorch's own are, by rounding on the way."
     errors = (comparable(out).double() - expected).abs()[beyond]
     errors = errors[errors.isfinite()]
     if not errors.numel():
-        return f"{elements} are infinite or no number: terms overflow as they are added."
-    off = f"{elements} are off by up to {float(errors.max()):.1g}"
+        return f"{elements} {are} infinite or no number: terms overflow as they are added."
+    off = f"{elements} {are} off by up to {float(errors.max()):.1g}"
     if _rounds_again(out, expected) and _rounds_again(allowed.rounding.results[0], expected):
         return f"{off}, rounded to {_name(out)} more than once: so are PyTorch's own."
     return f"{off}, since large terms cancel there: any order of adding them may be as far off."

@@ -48,8 +48,8 @@ def allowance(
     if own.is_floating_point():
         few = runs.after(FEW, times=HOPELESS)
         hopeful = replace(allowed, relative=HOPELESS * allowed.relative, rounding=few)
-        if not suffices(hopeful):
-            return wider
+        if not suffices(hopeful):  # what these few runs explain is not what is named as wrong
+            return replace(allowed, rounding=runs.after(FEW))
     return replace(allowed, rounding=runs.after(ENOUGH))
 
 

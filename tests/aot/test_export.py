@@ -247,10 +247,10 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
         ({"maxnreg": "64"}, "maxnreg is '64'"),
         ({"enable_fp_fusion": "no"}, "enable_fp_fusion is 'no': it must be True or False."),
         ({"name": "_start"}, "means something in C"),
-        ({"variants": "*fp32, i32, 'a */ b'"}, "such as a tuple, export a kernel that calls"),
+        ({"variants": "*fp32, i32, 'a */ b'"}, "such as a tuple of pointers, export a"),
         ({"variants": "*fp32, i32, tl.load"}, "'tl.load', is neither a type nor a number"),
         ({"variants": "*fp32, i32, float16"}, "write fp16, or tl.fp16 if the type itself is a con"),
-        ({"variants": "*fp32, i32, (8, 8)"}, "Part 3 of the signature, '(8, 8)', is neither"),
+        ({"variants": "*fp32, i32, (*fp32, 8)"}, "Part 3 of the signature, '(*fp32, 8)', is"),
         ({"target": "gfx942"}, "AMD"),
         ({"target": "hip:gfx942:64"}, "AMD"),
         ({"target": "sm_91"}, "There is no target 'sm_91'"),
@@ -498,18 +498,18 @@ def test_asserts_are_kept_where_the_kernel_asks_for_them(home):
         assert (b"__assertfail" in cubin_of(made)) is debug
 
 
-TUPLE = """
+NESTED = """
 @triton.jit
-def kernel(x_ptr, n, BLOCK: tl.constexpr, SIZES: tl.constexpr = (1, 2)):
+def kernel(x_ptr, n, BLOCK: tl.constexpr, SIZES: tl.constexpr = (1, (2, 3))):
     tl.store(x_ptr, n)
 """
 
 
 def test_a_constant_that_no_signature_writes_is_named(home):
-    write_kernel(TUPLE)
+    write_kernel(NESTED)
     words = refused("k.py:kernel", "*i32, i32, 16", "1", "k", "k")
     assert words.startswith(
-        "kernel has SIZES = (1, 2), and a constant is a number, True, False, None, a word in quotes"
+        "kernel has SIZES = (1, (2, 3)), and a constant is a number, True, False, None, a word"
     )
 
 
@@ -536,6 +536,30 @@ def test_strings_and_types_are_constants(home, rest):
     assert made.functions[0].constants == constants
     given = ["*fp32:16", "tl.bfloat16", *(["slow", "tl.float32"] if rest else [])]
     assert cubin_of(made) == lower_file("k.py", "kernel", given, target="sm_90").cubin
+    assert not complaints(made.sources[0], "cc", "-std=c99")
+
+
+TUPLE = """
+@triton.jit
+def kernel(x_ptr, TERMS: tl.constexpr, OTHERS: tl.constexpr = (tl.float32, "plus", 3)):
+    x = TERMS[0] * tl.program_id(0) + TERMS[1]
+    if OTHERS[1] == "plus":
+        x += OTHERS[2]
+    tl.store(x_ptr, x.to(OTHERS[0]))
+"""
+
+
+def test_a_tuple_is_a_constant(home):
+    write_kernel(TUPLE)
+    made = aot.export(
+        "k.py:kernel", ["*fp32:16, (2, 5)", "*fp32, (1, 2), ( tl.float16 ,'x', 4)"], "1", "k", "k",
+        target="sm_90",
+    )  # fmt: skip
+    first, second = (function.constants for function in made.functions)
+    assert first == {"TERMS": "(2, 5)", "OTHERS": "(tl.fp32, 'plus', 3)"}
+    assert second == {"TERMS": "(1, 2)", "OTHERS": "(tl.fp16, 'x', 4)"}
+    lowered = lower_file("k.py", "kernel", ["*fp32:16", "(2, 5)"], target="sm_90")
+    assert cubin_of(made) == lowered.cubin
     assert not complaints(made.sources[0], "cc", "-std=c99")
 
 

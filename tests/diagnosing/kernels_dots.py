@@ -30,8 +30,15 @@ def product(dtype: torch.dtype, precision: str, **options: int) -> Launch:
     return Launch(product_kernel, (66, 8), args, options)
 
 
+def tiles(side: int) -> Launch:
+    """A product of 1,024 x 1,024 x 1,024 in square tiles."""
+    args = (*(empty(1024, 1024),) * 3, 1024, side, side, 32, "tf32")
+    return Launch(product_kernel, (1024 // side, 1024 // side), args)
+
+
 FLOAT, HALF = torch.float32, torch.float16
 PAIRS = (
     Pair("tensor cores", product(FLOAT, "ieee"), product(FLOAT, "tf32")),
     Pair("older dot", product(HALF, "tf32", num_warps=2), product(HALF, "tf32", num_warps=4)),
+    Pair("small tiles", tiles(32), tiles(128)),
 )

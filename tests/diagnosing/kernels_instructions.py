@@ -1,5 +1,7 @@
 """Kernels that run too many instructions, each with a twin that does not."""
 
+from dataclasses import replace
+
 import torch
 import triton
 import triton.language as tl
@@ -33,6 +35,21 @@ def noise_by_four_kernel(x_ptr, out_ptr, seed, BLOCK: tl.constexpr):
     r = tl.reshape(tl.join(tl.join(a, b), tl.join(c, d)), (BLOCK,))
     i = first + tl.arange(0, BLOCK)
     tl.store(out_ptr + i, tl.load(x_ptr + i) + r.to(tl.float16))
+
+
+@triton.jit
+def sort_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.sort(tl.load(x_ptr + i)))
+
+
+@triton.jit
+def copy_by_assembly_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.inline_asm_elementwise(
+        "mov.b32 $0, $1;", "=r,r", [tl.load(x_ptr + i)], dtype=tl.float32, is_pure=True, pack=1
+    )
+    tl.store(out_ptr + i, x)
 
 
 @triton.jit
@@ -84,6 +101,9 @@ ELEMENTS = empty(N), empty(N)
 HALVES = empty(N, dtype=HALF), empty(N, dtype=HALF)
 RATE = empty(N), empty(1, dtype=torch.float64), empty(N)
 ROWS = empty(4224, 32768, dtype=HALF), empty(4224, 2), 32768, 1024
+SORT = Launch(sort_kernel, (1024,), (empty(2**18), empty(2**18), 256))
+BY_ASSEMBLY = Launch(copy_by_assembly_kernel, (8192,), (empty(2**21), empty(2**21), 256))
+BY_ASSEMBLY_IN_BLOCKS = replace(BY_ASSEMBLY, grid=(512,), args=(*BY_ASSEMBLY.args[:2], 4096))
 PAIRS = (
     Pair(
         "instructions",

@@ -184,6 +184,17 @@ def test_random_numbers_of_which_three_in_four_are_thrown_away_are_to_be_used():
     assert "tl.rand4x" not in diagnosed(HASHED.slow).findings[0].change
 
 
+def test_a_sort_is_not_told_to_divide_less():
+    first = diagnosed(kernels_instructions.SORT).findings[0]
+    assert first.cause == "instructions" and first.change.startswith("sort less: tl.topk")
+
+
+def test_small_programs_that_cannot_be_followed_are_named_by_their_blocks():
+    said = diagnosed(kernels_instructions.BY_ASSEMBLY)
+    assert said.causes == ["small programs"] and "each of which moves 2,048 bytes" in str(said)
+    assert not diagnosed(kernels_instructions.BY_ASSEMBLY_IN_BLOCKS).causes
+
+
 def test_one_number_in_float64_is_named_and_no_fact_says_it_again():
     said = diagnosed(DECAY.slow)
     (finding,) = said.findings

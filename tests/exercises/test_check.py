@@ -23,7 +23,9 @@ from course.exercises.registry import find
 from course.exercises.result import Judged
 from course.exercises.worker import Compilation, Trial, compile_answer, run_answer
 from course.isolate.ended import Ended
+from course.isolate.function_source import source_of
 from course.isolate.pool import stop_workers
+from course.verifying.result import Outcome
 from kernels.bias_gelu import bias_gelu
 from tests.support.processes import computed_s, python_path, run
 
@@ -414,6 +416,17 @@ def test_an_answer_that_the_compiler_never_saw_is_left_to_the_gpu(monkeypatch):
         "01.2: left to the GPU.\n    Correct in all 8 cases.\n"
         "    Whether it compiles could not be told (AssertionError: no GPU): check it in GPU mode."
     )
+
+
+@cpu_mode
+def test_an_answer_of_which_no_case_could_be_judged_is_left_to_the_gpu(monkeypatch):
+    left = Outcome("8 float32", "float32", "left to the GPU", "it would take long")
+    monkeypatch.setattr("course.exercises.worker._outcomes", lambda *_: ((), (left, left), None))
+    monkeypatch.setattr("course.exercises.worker.refuse_forks", lambda: None)
+    trial = run_answer.here("01.2", source_of(asking, kernels_as_text=True), "")
+    assert trial.judged[:2] == (
+        "left to the GPU", "Left to the GPU, since it would take long: 2 cases."
+    )  # fmt: skip
 
 
 def test_a_kernel_of_the_course_is_nobodys_answer():

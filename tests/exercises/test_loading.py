@@ -38,6 +38,19 @@ def test_importing_check_loads_few_modules_and_no_tool(tmp_path):
     assert tools.union({"pygments", "triton"}).isdisjoint(imported)
 
 
+def test_no_garbage_is_looked_for_while_a_name_is_loaded():
+    program = """
+import course, gc
+seen = []
+gc.callbacks.append(lambda phase, info: seen.append(phase))
+course.verify
+print(len(seen) < 10, gc.isenabled())
+"""
+    environ = {"PYTHONPATH": python_path(), "COURSE_MODE": "cpu"}
+    ended = run(sys.executable, "-c", program, check=True, env=environ)
+    assert ended.stdout.split() == ["True", "True"]
+
+
 CODE = "__import__('tests.support.wrong_answers', fromlist=['']).short_grid"
 
 

@@ -53,34 +53,32 @@ def test_a_wait_needs_the_products_that_it_returns():
 
 
 @gluon.jit
-def typed_kernel(out_ptr, TYPE: gl.constexpr, ACC: gl.constexpr, FIRST: gl.constexpr):
-    """FIRST plus the product of 2048 columns and rows of FIRST, but for a first one of 126."""
+def typed_kernel(
+    out_ptr, TYPE: gl.constexpr, ACC: gl.constexpr, FIRST: gl.constexpr, SIZE: gl.constexpr
+):
+    """FIRST plus the product of SIZE columns and rows of FIRST, but for a first one of 126."""
     layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
     shared: gl.constexpr = gl.NVMMASharedLayout(32, 8, 2)
     blocked: gl.constexpr = gl.BlockedLayout([1, 8], [8, 4], [4, 1], [1, 0])
-    cols = gl.arange(0, 2048, gl.SliceLayout(0, blocked))[None, :]
-    values = gl.where(cols == 0, 126, gl.full([64, 2048], FIRST, gl.int32, blocked))
-    a = gl.allocate_shared_memory(TYPE, [64, 2048], shared, values.to(TYPE))
+    cols = gl.arange(0, SIZE, gl.SliceLayout(0, blocked))[None, :]
+    values = gl.where(cols == 0, 126, gl.full([64, SIZE], FIRST, gl.int32, blocked))
+    a = gl.allocate_shared_memory(TYPE, [64, SIZE], shared, values.to(TYPE))
     fence_async_shared()
     out = warpgroup_mma(a, a.permute((1, 0)), gl.full([64, 64], FIRST, ACC, layout))
     gl.store(out_ptr, gl.max(gl.max(out, 1), 0))
 
 
 @pytest.mark.parametrize(
-    ("kind", "acc", "first", "expected"),
+    ("kind", "acc", "first", "size", "expected"),
     [
-        (gl.int8, gl.int32, 127, 126**2 + 2047 * 127**2 + 127),  # more than float32 can hold
-        (
-            gl.float16,
-            gl.float16,
-            1,
-            17920,
-        ),  # 126² + 2047 + 1 = 17924, which lies between steps of 16
+        (gl.int8, gl.int32, 127, 2048, 126**2 + 2047 * 127**2 + 127),  # more than float32 can hold
+        # 126² + 1023 + 1 = 16900, which lies between steps of 16.
+        (gl.float16, gl.float16, 1, 1024, 16896),
     ],
 )
 def test_a_product_is_computed_and_rounded_in_the_type_of_its_accumulator(
-    kind, acc, first, expected
+    kind, acc, first, size, expected
 ):
     out = torch.zeros(1, dtype=torch.int32 if acc == gl.int32 else torch.float32)
-    simulate(typed_kernel, (1,), out, kind, acc, first)
+    simulate(typed_kernel, (1,), out, kind, acc, first, size)
     assert out.item() == expected

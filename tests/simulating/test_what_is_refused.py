@@ -62,3 +62,16 @@ def test_programs_that_all_write_the_whole_result_are_named():
         HazardError, match=r"Programs 0 and 1 write different values to out_ptr\[0\]"
     ):
         simulate(everybody_kernel, (2,), torch.ones(16), out, 16)
+
+
+@gluon.jit
+def large_kernel(out_ptr, SIZE: gl.constexpr):
+    gl.allocate_shared_memory(gl.float32, [SIZE], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    gl.store(out_ptr, 1.0)
+
+
+def test_more_shared_memory_than_a_program_may_have_is_refused():
+    simulate(large_kernel, 1, torch.zeros(1), 2**15)
+    words = r"262,144 bytes of shared memory: a program may have 232,448\."
+    with pytest.raises(SimulationError, match=words):
+        simulate(large_kernel, 1, torch.zeros(1), 2**16)

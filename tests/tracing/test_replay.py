@@ -139,6 +139,25 @@ def test_a_helper_is_stepped_into():
     assert "y" in shown.steps[-2].sets
 
 
+def build():
+    import triton
+    import triton.language as language
+
+    @triton.jit
+    def built_kernel(x_ptr):
+        language.store(x_ptr, 1.0)
+
+    return built_kernel
+
+
+built_kernel = build()
+
+
+def test_a_module_that_the_function_around_a_kernel_imports_is_no_variable():
+    steps = replay(built_kernel, (1,), torch.zeros(1)).steps
+    assert {name for step in steps for name in step.sets} == {"x_ptr"}
+
+
 def test_the_function_of_a_reduction_is_not_stepped_into():
     shown = replay(kernels.row_max_kernel, (1,), floats(64), floats(1), BLOCK_SIZE=64)
     assert len(shown.steps) == 4

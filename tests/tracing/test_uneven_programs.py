@@ -45,6 +45,13 @@ def test_what_programs_of_known_loops_load_is_right_wherever_the_launch_is_cut_o
     assert f" to 256 times in the {counted.programs} programs followed" in str(counted)
 
 
+def test_the_smallest_programs_are_counted_where_the_launch_is_cut_off_before_the_last(cost):
+    x = meta(PROGRAMS, BLOCK)
+    counted = cost(kernels.falling_kernel, x, most=64, operations=8_000)
+    assert 1 < counted.programs < 16
+    assert counted.bytes_loaded == ROW * PROGRAMS * (PROGRAMS + 1) // 2
+
+
 def test_a_single_heavy_program_is_found_by_its_loop_and_stands_for_itself(cost):
     heavy, many = 1234, 500
     numbers = heavy, many, BLOCK

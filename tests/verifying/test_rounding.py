@@ -170,6 +170,18 @@ def in_a_row(x):
 
 
 MANY = [Case((Input((16, 1000)),))]
+
+
+def test_what_is_named_as_wrong_is_not_what_rounding_explains():
+    def last_is_wrong(x):
+        sums = in_a_row(x)
+        sums[-1, -1] += 1
+        return sums
+
+    said = str(verify(last_is_wrong, lambda x: x.cumsum(1), MANY))
+    assert re.search(r"At \[15, 999\]: .* Wrong: 1 of 16,000\.", said), said
+
+
 THREE = [Case((Input((4000,)),) * 3)]
 
 
@@ -212,6 +224,6 @@ def test_whole_numbers_from_a_rounded_sum_may_be_pytorchs_own():
     quantized = lambda x, y: (x * y * 20).round().to(torch.int8)  # noqa: E731
     result = verify(quantized, quantized, HALVES)
     assert result.right, result
-    assert "elements differ as PyTorch's own do, by rounding on the way." in str(result)
+    assert "elements are off as PyTorch's own are, by rounding on the way." in str(result)
     cut = lambda x, y: (x * y * 20).to(torch.int8)  # noqa: E731
     assert not verify(cut, quantized, HALVES).right

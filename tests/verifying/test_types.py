@@ -91,9 +91,7 @@ def scaled_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, x * 3, mask=offsets < n)
 
 
-@pytest.mark.skipif(
-    MODE.gpu, reason="needs CPU mode: on a GPU, float8 takes compute capability 8.9"
-)
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: on a GPU, float8 takes sm_89 or later")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_a_reference_may_compute_with_float8_though_pytorch_refuses_to(dtype):
     case = Case((Input((300,), EIGHTHS),))

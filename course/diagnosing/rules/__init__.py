@@ -32,6 +32,7 @@ RANKED: tuple[Rule, ...] = (
     instructions.reductions,
     instructions.many,
     sharing.shared_reads,
+    sharing.small_tiles,
     repeats.repeated,
     atomics.fences,
     atomics.locks,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from course.gpus.throughput import OTHER
+from course.lowering.memory_requests import requests_of
 from course.tracing.bounds import WIDEST_BYTES
 
 from ..evidence import Evidence
@@ -16,6 +17,7 @@ LARGER = 8
 SMALL_BYTES = 8192
 """Bytes that a program moves below which it is small."""
 MANY_WAVES = 4
+LARGER_PROGRAMS = "larger blocks, or several blocks or rows for each program, or fewer warps."
 
 
 def too_few(evidence: Evidence) -> Iterator[Finding]:
@@ -107,7 +109,10 @@ def uneven(evidence: Evidence) -> Iterator[Finding]:
 def too_small(evidence: Evidence) -> Iterator[Finding]:
     """Programs that move so little that starting them and waiting once takes longest."""
     work = evidence.work
-    if work is None or work.waves < MANY_WAVES or work.rounds >= MANY_WAVES:
+    if work is None:
+        yield from _small_as_compiled(evidence)
+        return
+    if work.waves < MANY_WAVES or work.rounds >= MANY_WAVES:
         return
     moved = sum(access.bytes for access in evidence.accesses) / evidence.programs
     mended = replace(
@@ -122,8 +127,22 @@ def too_small(evidence: Evidence) -> Iterator[Finding]:
         cause="small programs",
         what=f"{evidence.programs:,} programs, each of which moves {round(moved):,} bytes",
         why=_why_small(evidence, work),
-        change="larger blocks, or several blocks or rows for each program, or fewer warps.",
+        change=LARGER_PROGRAMS,
         mended=mended,
+    )
+
+
+def _small_as_compiled(evidence: Evidence) -> Iterator[Finding]:
+    """The same where the launch was not followed, of a kernel without a loop: its blocks tell."""
+    moved = sum(math.prod(each.shape) * each.itemsize for each in requests_of(evidence.lowered))
+    at_once = evidence.slots * evidence.gpu.multiprocessors
+    if evidence.loops or evidence.programs < 2 * at_once or not 0 < moved <= SMALL_BYTES:
+        return
+    yield Finding(
+        cause="small programs",
+        what=f"{evidence.programs:,} programs, each of which moves {moved:,} bytes at most",
+        why="starting a program and waiting for its loads once takes longer than what it moves.",
+        change=LARGER_PROGRAMS,
     )
 
 

@@ -1,5 +1,6 @@
 """Instructions: more than can be issued while memory delivers, and what most of them are."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,6 +43,11 @@ CHANGES = {
     "conversions": "convert once, before the loop, or compute in the type that is stored.",
     "shuffles": "reduce less often: keep partial results in each lane.",
 }
+SORT = re.compile(r"\b(?:sort|topk)\(")
+OTHER_SORT = (
+    "sort less: tl.topk where the first few are enough, and shorter rows, since each element takes "
+    "part in more comparisons the longer they are; or let radix sort (torch.sort) do long ones."
+)
 OTHER_CHANGE = "compute less for each element, or larger blocks, for fewer instructions around it."
 NUMBERS = 4
 """Random numbers that one evaluation of Philox gives, of which tl.rand keeps one."""
@@ -86,6 +92,8 @@ def many(evidence: Evidence) -> Iterator[Finding]:
             "take all four numbers that one evaluation gives, by tl.rand4x or tl.randint4x on a "
             "quarter of the offsets: tl.rand computes four and keeps one."
             if part
+            else OTHER_SORT
+            if SORT.search(evidence.text(*line))
             else CHANGES.get(kind, OTHER_CHANGE)
         ),
         mended=mended,

@@ -12,9 +12,12 @@ from course.tracing.records import AccessCounts
 
 from ..evidence import Evidence, l2_sectors
 from ..result import LEAST_GAIN, Finding
+from .tensor_cores import tile_of
 
 SEVERAL = 2.0
 """How often the programs ask for a tensor's bytes, from which on it is named."""
+LARGEST_SIDE = 64
+"""Up to which a tile's side is advised to be doubled: from there on wgmma and registers decide."""
 
 
 def shared_reads(evidence: Evidence) -> Iterator[Finding]:
@@ -22,7 +25,7 @@ def shared_reads(evidence: Evidence) -> Iterator[Finding]:
 
     A tensor that fits in L1 is left out: there one program finds what another has loaded. So are
     the loads of a loop around tl.dot, since every tile of a product shares its rows and columns
-    with others: how often is a matter of the tile's size.
+    with others: how often is a matter of the tile's size (`small_tiles`).
     """
     work = evidence.work
     if work is None or work.longest[0] != "L2":
@@ -64,12 +67,56 @@ def shared_reads(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def small_tiles(evidence: Evidence) -> Iterator[Finding]:
+    """Products whose tiles are so small that L2 takes longest to give their operands."""
+    work, tile = evidence.work, tile_of(evidence)
+    loads = [access for access in evidence.accesses if _around_dots(evidence, access)]
+    if work is None or work.longest[0] not in ("L2", "loads and stores") or not (tile and loads):
+        return
+    # A tile of M x N loads a row of one operand for N elements, and a column of the other for M.
+    larger = tuple(max(side, min(2 * side, LARGEST_SIDE)) for side in tile)
+    share = sum(1 / side for side in larger) / sum(1 / side for side in tile)
+    mended = replace(
+        work,
+        l2_sectors=work.l2_sectors - (1 - share) * sum(map(l2_sectors, loads)),
+        l1_sectors=work.l1_sectors - (1 - share) * sum(each.sectors for each in loads),
+        requests=work.requests - (1 - share) * sum(each.requests for each in loads),
+    )
+    if work.us / mended.us < LEAST_GAIN:
+        return
+    most = max(loads, key=l2_sectors)
+    before, after = (" x ".join(map(str, sides)) for sides in (tile, larger))
+    yield Finding(
+        cause="small tiles",
+        what=(
+            f"tiles of {before}: their operands are {round(sum(map(l2_sectors, loads))):,} sectors "
+            f"from L2, {sum(map(l2_sectors, loads)) / work.memory_sectors:,.1f} for each that "
+            "memory moves"
+        ),
+        why=(
+            "the smaller a tile of the result, the more tiles load the same rows and columns, and "
+            "L2 takes longer to answer than memory to deliver."
+        ),
+        change=f"tiles of {after}, which ask for {share:.0%} of that.",
+        mended=mended,
+        line=most.line,
+        text=evidence.text(most.file, most.line),
+    )
+
+
+def _around_dots(evidence: Evidence, access: AccessCounts) -> bool:
+    """Whether an access loads in a loop around tl.dot."""
+    return access.kind == "load" and any(
+        loop.dots and access.call in {*loop.plain, *loop.ahead} for loop in evidence.loops
+    )
+
+
 def _times(evidence: Evidence, access: AccessCounts) -> float:
     """How many programs load each byte of a tensor; 0 if that is of no account."""
     tensor = evidence.launch.arguments().get(evidence.tensor(access))
     if access.kind != "load" or access.block < 2 or not isinstance(tensor, torch.Tensor):
         return 0
-    if any(loop.dots and access.call in {*loop.plain, *loop.ahead} for loop in evidence.loops):
+    if _around_dots(evidence, access):
         return 0
     size = tensor.numel() * tensor.element_size()
     if not size or size <= evidence.target.sm_shared_bytes:

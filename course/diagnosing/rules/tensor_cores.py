@@ -98,10 +98,9 @@ def older_instruction(evidence: Evidence) -> Iterator[Finding]:
     work, dots = evidence.work, dots_of(evidence)
     if evidence.target.dot != "wgmma" or evidence.dot_instruction != "mma" or not dots:
         return
-    line, row = dots[0]
+    line, _ = dots[0]
     warps = evidence.lowered.resources.num_warps
-    result = re.findall(r"tensor<([\dx]+)x\w+", row)
-    rows = int(result[-1].split("x")[-2]) if result else 0  # the first axis may be a batch
+    rows = next(iter(tile_of(evidence)), 0)
     if evidence.gluon:
         why, change = "mma_v2 is mma.sync.", f"{IN_GLUON['wgmma']}, on operands in shared memory."
     elif warps < 4:
@@ -122,6 +121,14 @@ def older_instruction(evidence: Evidence) -> Iterator[Finding]:
         line=line.number if line else 0,
         text=line.text.strip() if line else "",
     )
+
+
+def tile_of(evidence: Evidence) -> tuple[int, ...]:
+    """The rows and columns of the first product's result; none if they are not known."""
+    for _, row in dots_of(evidence)[:1]:
+        for sizes in re.findall(r"tensor<([\dx]+)x\w+", row)[-1:]:
+            return tuple(map(int, sizes.split("x")[-2:]))  # the first axis may be a batch
+    return ()
 
 
 def dots_of(evidence: Evidence) -> list[tuple[SourceLine | None, str]]:

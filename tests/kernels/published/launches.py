@@ -95,6 +95,11 @@ PACKAGES = (
             "xformers/ops/_triton/rmsnorm_kernels.py",
         ),
     ),
+    Package(
+        "mlstm-kernels", "2.0.6",
+        "85eeea2c1867a2fbd451ec2ddd6065a9d29d3a3022b8bb4ffe02c20e27c56df8",
+        ("mlstm_kernels/baselines/flash_linear_attention/gla/chunk_util.py",),
+    ),
 )  # fmt: skip
 """In the order in which they are fetched."""
 
@@ -197,5 +202,12 @@ LAUNCHES = (
         ("fp32[300]", "fp32[300]", "fp32[100]", 1e-5, 100), {"N_COLS": 100, "BLOCK_SIZE": 64,
          "INCLUDE_WEIGHT": True},
         bytes=(3 * 3 * 100 * 4, 3 * 100 * 4), computed=rms_norm,
+    ),
+    Launch(  # 2 heads of 32 tokens of 24, in 2 chunks each: pointers go on row by row
+        "mlstm-kernels", "mlstm_kernels.baselines.flash_linear_attention.gla.chunk_util",
+        "prepare_qg_kg", (1, 2, 2), (*("fp32[1544]",) * 5, 768, 24, 1, 1, 2, 32, 0.125),
+        {"BT": 16, "BK": 32, "DK": 24},
+        # What a chunk's last row decays by is loaded without a mask.
+        bytes=(4 * (32 + 3 * 16 * 24) * 4, 4 * 2 * 16 * 24 * 4),
     ),
 )  # fmt: skip
