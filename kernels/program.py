@@ -69,8 +69,10 @@ def main(
 
 def _chosen(about: str | None, versions: dict[str, Function]) -> dict[str, Function]:
     """The versions that the command line names, by name; all of them where it names none."""
+    file = Path(sys.argv[0])
     parser = argparse.ArgumentParser(
-        prog=f"python -m kernels.{Path(sys.argv[0]).stem}", description=about,
+        prog=f"python -m kernels.{file.parent.name if file.stem == '__main__' else file.stem}",
+        description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("version", nargs="*", help=f"one of {', '.join(versions)}; all by default")
@@ -110,7 +112,7 @@ def _shown(ms: float | None, peer_ms: float | None) -> tuple[str, str]:
 
 
 def _print_row(name: str, result: str, ms: str, share: str) -> None:
-    print(f"{name:18}{result:22}{ms:>9}{share:>12}".rstrip(), flush=True)
+    print(f"{name:20}{result:22}{ms:>9}{share:>12}".rstrip(), flush=True)
 
 
 def _by(sizes: Sequence[int]) -> str:

@@ -13,8 +13,7 @@ import triton.language as tl
 
 from kernels.attention.inputs import Launch, Result, prepare
 from kernels.attention.settings import PLAIN, Settings, settings_on
-from kernels.device import LN2, LOG2E
-from kernels.softmax import finite
+from kernels.device import LN2, LOG2E, finite
 
 
 @triton.jit

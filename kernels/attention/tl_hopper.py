@@ -19,8 +19,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels.attention.inputs import Launch, Result, as_bhmd, describable, prepare
 from kernels.attention.settings import DESCRIPTOR_SETTINGS, PERSISTENT, SPECIALIZED_SETTINGS, up_to
-from kernels.device import LN2, LOG2E, gpu_of
-from kernels.softmax import finite
+from kernels.device import LN2, LOG2E, finite, gpu_of
 
 
 @triton.jit(do_not_specialize=["nheads"])
