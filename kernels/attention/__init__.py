@@ -25,8 +25,8 @@ A call goes this way, and each file can be read by itself:
                                                      of gluon/{ring,schedule,consumer}.py
         elsewhere flash_attention_tl                 __init__.py
             prepare, settings                        inputs.py, settings.py
-            v5 or v4, on compute capability 9.0      tl_hopper.py
-            v3, on every GPU                         tl.py, with v1 and v2
+            v5 or v4, where tensor descriptors are   tl_hopper.py
+            v3, on other GPUs                        tl.py, with v1 and v2
     _fwd_kernel, for callers in C                    export.py
 
 The names are those of the papers (Dao et al., FlashAttention, arXiv 2205.14135; Dao,

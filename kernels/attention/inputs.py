@@ -170,8 +170,8 @@ def _check_strides(**tensors: torch.Tensor) -> None:
 
 
 def describable(*tensors: torch.Tensor) -> bool:
-    """Whether tensor descriptors take these: none is empty, and all rows begin at multiples of 16
-    bytes."""
+    """Whether tensor descriptors take these: none is empty or expanded (with a stride of 0), and
+    all rows begin at multiples of 16 bytes."""
     return all(
         x.numel()
         and x.data_ptr() % 16 == 0

@@ -23,7 +23,8 @@ def flash_attention_kernel_v1(
     IS_CAUSAL: tl.constexpr, BLOCK_HEADDIM: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):
-    """Program (i, h, b) owns queries i * BLOCK_M … of head h of batch b, and reads all its keys."""
+    """Program (i, h, b) computes BLOCK_M queries of head h of batch b, from i * BLOCK_M on, and
+    reads all keys of that head."""
     (stride_qb, stride_qh, stride_qm), (stride_kb, stride_kh, stride_kn) = stride_q, stride_k
     (stride_vb, stride_vh, stride_vn), (stride_ob, stride_oh, stride_om) = stride_v, stride_out
     seqlen_q, seqlen_k = lengths
@@ -47,7 +48,7 @@ def flash_attention_kernel_v1(
         k_ptrs = k_start + cols[:, None] * stride_kn + dims[None, :]
         k = tl.load(k_ptrs, mask=k_mask, other=0.0)  # [BLOCK_N, BLOCK_HEADDIM]
         S = tl.dot(q, tl.trans(k)) * scale  # [BLOCK_M, BLOCK_N]
-        # Keys past the end were read as 0, which would count as a score; -inf counts for nothing.
+        # Keys past the end are read as 0, and 0 is a score like any other; -inf has no weight.
         visible = (cols < seqlen_k)[None, :]
         if IS_CAUSAL:  # the last query sees the last key
             visible = visible & (cols[None, :] <= rows[:, None] + seqlen_k - seqlen_q)
@@ -86,7 +87,7 @@ def flash_attention_kernel(
         stride_lse apart.
     EVEN_M, EVEN_N, EVEN_HEADDIM: whether seqlen_q is a multiple of BLOCK_M, seqlen_k of BLOCK_N,
         and head_dim is BLOCK_HEADDIM. As constants they leave masks out of the code. A caller in C
-        may give them at run time instead.
+        may give them at run time instead, see export.py.
     HEADS_PER_KEY_HEAD: how many heads of q in a row share a head of k and v.
     """
     (stride_qb, stride_qh, stride_qm), (stride_kb, stride_kh, stride_kn) = stride_q, stride_k
@@ -142,7 +143,7 @@ def flash_attention_kernel(
                 S = tl.where(visible, S, -float("inf"))
             m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
             base = finite(m_new) if MASKED else m_new  # only a mask makes a row of -inf
-            P = tl.exp2(S * scale_log2 - base[:, None])  # a multiply-add, an exp2
+            P = tl.exp2(S * scale_log2 - base[:, None])  # for each score a multiply-add and an exp2
             alpha = tl.exp2(m - base)  # [BLOCK_M]
             l = l * alpha + tl.sum(P, axis=1)
             O = O * alpha[:, None]
@@ -208,7 +209,8 @@ def flash_attention_v3(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
     scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
 ) -> Result:
-    """v3 of the ladder: the measured settings. It runs on every GPU and takes all strides."""
+    """v3 of the ladder: the measured settings, of which some fit every GPU with 64 KiB of shared
+    memory."""
     launch = prepare(flash_attention_kernel, q, k, v, causal, scale, layout)
     if launch.queries:
         launch_plain(launch, settings_on(launch.q))

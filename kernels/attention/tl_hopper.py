@@ -1,4 +1,5 @@
-"""v4 and v5 of attention, in `tl` for a GPU of compute capability 9.0: k and v by descriptors.
+"""v4 and v5 of attention, in `tl` for GPUs with tensor descriptors: v4 for compute capability 9.0
+and 10, v5 for 9.0 alone.
 
 A **tensor descriptor** says where a tensor lies, and one thread starts the copy of a tile of it.
 v4 is v2's kernel with such copies. v5 gives loads and both halves of a tile's rows warps of their

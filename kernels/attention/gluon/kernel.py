@@ -9,9 +9,9 @@ that own 64 rows of a tile of queries. They meet at mbarriers in shared memory:
         for each tile of queries:
             for each consumer:
                 wait until a slot for its Q is empty;  start to copy its rows there
-            for each tile j of keys, the last keys first:
+            for each tile j of keys, the last keys first, and V one tile behind K:
                 wait until a slot of K's ring is empty;  start to copy K[j] there
-                wait until a slot of V's ring is empty;  start to copy V[j] there
+                wait until a slot of V's ring is empty;  start to copy V[j - 1] there
 
     each consumer:
         for each tile of queries:

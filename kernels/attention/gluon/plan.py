@@ -32,6 +32,7 @@ HEAD_DIMS = (64, 128, 256)
 MOST_TILES = 2**30
 """What 32 bits count, with as many programs added."""
 MOST_PLANS = 4096
+"""A program of more shapes than that is a rare one: all are worked out again then."""
 GLUON_DTYPES = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}
 
 
@@ -107,7 +108,7 @@ class Plan:
         self.compiled: Any = None
         self._values = tuple(self.values.values())
         self._device = q.device.index
-        # Of one element. Like it, an lse is allocated in half of the time that `empty` takes.
+        # One element, expanded: empty_like of it takes half of the time of torch.empty.
         self._lse = lse.new_empty(()).expand(lse.shape)
 
     def arguments(
@@ -185,7 +186,8 @@ def plan_of(
     if layout not in LAYOUTS or type(scale) not in (float, int, type(None)) or not available(q):
         return None
     launch = prepare(attention_kernel, q, k, v, causal, scale, layout)
-    copied = any(x.is_neg() for x in (q, k, v))  # for each call, so that its address is no plan's
+    # A negated view is copied in each call, and a plan would read the memory that was not.
+    copied = any(x.is_neg() for x in (q, k, v))
     if len(_plans) >= MOST_PLANS:
         _plans.clear()
     plan = _plans[key] = None if copied or not servable(launch) else Plan(launch, settings)
@@ -208,7 +210,7 @@ def flash_attention_hopper(
         if launch.queries:
             raise ValueError(
                 "flash_attention: the kernels for compute capability 9.0 need such a GPU, Triton "
-                "3.9, a head_dim of 64, 128 or 256, and rows that begin at multiples of 16 bytes."
+                "3.9 or later, a head_dim of 64, 128 or 256, and rows that begin at multiples of 16 bytes."
             )
         return launch.result(return_lse)
     out, lse = plan(q, k, v)
