@@ -210,7 +210,8 @@ def flash_attention_hopper(
         if launch.queries:
             raise ValueError(
                 "flash_attention: the kernels for compute capability 9.0 need such a GPU, Triton "
-                "3.9 or later, a head_dim of 64, 128 or 256, and rows that begin at multiples of 16 bytes."
+                "3.9 or later, a head_dim of 64, 128 or 256, and rows that begin at multiples of "
+                "16 bytes."
             )
         return launch.result(return_lse)
     out, lse = plan(q, k, v)
