@@ -5,6 +5,7 @@ import itertools
 import math
 import re
 
+import numpy as np
 import pytest
 import torch
 import triton
@@ -163,6 +164,22 @@ def test_a_second_slot_for_q_is_refused_where_the_output_leaves_through_the_firs
     with pytest.raises(ValueError, match="query_slots is 2, and must be 1 where a program has one"):
         Plan(launch, HopperSettings(2, 64, 2, query_slots=2)._replace(**change))
     assert Plan(launch, HopperSettings(2, 64, 2, query_slots=2)).values["QUERY_SLOTS"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"consumers": 4}, "consumers is 4, and must be 0 to 3"),
+        ({"key_slots": 3}, "key_slots is 3, and must be at most slots, 2"),
+        ({"consumers": 0, "key_slots": 3}, "key_slots is 3"),
+        ({"in_turns": True, "overlap": False}, "in_turns takes two consumers or more, and overlap"),
+        ({"in_turns": True, "consumers": 1}, "in_turns takes two consumers or more"),
+    ],
+)
+def test_settings_under_which_programs_would_wait_without_end_are_refused(change, says):
+    launch = prepare(None, *inputs(1, 1, 1, 64, 64), False, None, "bhmd")
+    with pytest.raises(ValueError, match=says):
+        Plan(launch, HopperSettings(2, 64, 2)._replace(**change))
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -328,6 +345,11 @@ def test_an_older_triton_the_interpreter_and_the_cpu_are_left_to_others(hopper):
     hopper.setattr(triton.knobs.runtime, "interpret", False)
     assert serves(gpu(1, 1, 64, 64))
     assert plan_of(*inputs(1, 1, 1, 64, 64), False, None, "bhmd") is None
+
+
+def test_a_scale_of_numpys_is_a_scale(hopper):
+    q = gpu(1, 1, 64, 64)
+    assert plan_of(q, q, q, False, np.float64(0.5), "bhmd") is not None
 
 
 def test_strides_that_no_descriptor_takes_are_left_to_others(hopper):

@@ -74,12 +74,7 @@ class Plan:
         seqlen_k, shared = k.shape[2], launch.heads_per_key_head
         if settings is None:
             settings = hopper_settings(head_dim, causal, seqlen_q, seqlen_k)
-        if settings.out_in_q and settings.query_slots > 1:
-            raise ValueError(
-                f"flash_attention: query_slots is {settings.query_slots}, and must be 1 where a "
-                "program has one tile of queries: the output leaves through Q's buffer, and no "
-                "further Q comes."
-            )
+        settings.check()
         together = heads_per_tile(seqlen_q, shared)
         columns = batch * heads // together
         tiles = triton.cdiv(seqlen_q, settings.queries // together) * columns
@@ -183,7 +178,7 @@ def plan_of(
         pass
     except (AttributeError, RuntimeError, TypeError):
         return None  # no dense tensors, or a scale that is no number: others say so
-    if layout not in LAYOUTS or type(scale) not in (float, int, type(None)) or not available(q):
+    if layout not in LAYOUTS or not isinstance(scale, float | int | None) or not available(q):
         return None
     launch = prepare(attention_kernel, q, k, v, causal, scale, layout)
     # A negated view is copied in each call, and a plan would read the memory that was not.

@@ -38,6 +38,24 @@ class HopperSettings(NamedTuple):
     longest_first: bool = True
     """Of a causal head, the tiles of the last queries come first."""
 
+    def check(self) -> None:
+        """Raise ValueError for what the kernels do not have: with some of it they never end."""
+        if not 0 <= self.consumers <= 3:
+            raise ValueError(f"flash_attention: consumers is {self.consumers}, and must be 0 to 3.")
+        if (self.key_slots or 1) > self.slots:
+            raise ValueError(
+                f"flash_attention: key_slots is {self.key_slots}, and must be at most slots, "
+                f"{self.slots}."
+            )
+        if self.in_turns and (self.consumers < 2 or not self.overlap):
+            raise ValueError("flash_attention: in_turns takes two consumers or more, and overlap.")
+        if self.out_in_q and self.query_slots > 1:
+            raise ValueError(
+                f"flash_attention: query_slots is {self.query_slots}, and must be 1 where a "
+                "program has one tile of queries: the output leaves through Q's buffer, and no "
+                "further Q comes."
+            )
+
     @property
     def out_in_q(self) -> bool:
         """Whether the output leaves through Q's buffer, as that of a program with one tile does."""
