@@ -5,7 +5,7 @@
 # feature. A kernel for matrices has to settle two questions that vector add never asked. Where in
 # memory is the element in row 7 and column 3? And in which order should the elements be read? The
 # second question decides how fast the kernel is: you will meet two transposes that give the same
-# result, one of which takes 13 times as long as the other.
+# result, one of which takes 12 times as long as the other.
 #
 # **By the end you can**
 #
@@ -527,9 +527,9 @@ assert result.right
 # <details>
 # <summary>Answer</summary>
 #
-# 2 of 9, so 22 %. What was measured on an H200 is less, about 10 % at best and 7 % at the largest
+# 2 of 9, so 22 %. What was measured on an H200 is less, about 11 % at best and 8 % at the largest
 # size: the count of sectors is a limit, and there are other costs on top of it. The transpose by
-# tiles reaches 97 % at the largest size. There it takes 0.52 ms and the one by rows 6.70 ms, 13
+# tiles reaches 97 % at the largest size. There it takes 0.52 ms and the one by rows 6.24 ms, 12
 # times as long. PyTorch's own, one kernel for tensors with any strides, reaches 27 %.
 #
 # </details>

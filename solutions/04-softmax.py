@@ -777,7 +777,7 @@ for num_warps in (4, 8, 16, 32):
 # through device memory (how one waits for another is in
 # [kernels/softmax_tuned.py](../kernels/softmax_tuned.py), and not needed here). So the same number
 # of programs works on far fewer rows. At this width it was recorded at more than 98 % of the copy
-# roof, and the online version at 64 %. And how do the programs put their parts together? By your
+# roof, and the online version at 63 %. And how do the programs put their parts together? By your
 # merge of exercise 04.4.
 
 # %% [markdown]

@@ -23,11 +23,11 @@ def lesson(tmp_path_factory):
     return script_of(tmp_path_factory.mktemp("lesson"), LESSON.code[0], *kernels, *mine)
 
 
-def test_the_transpose_by_tiles_is_thirteen_times_as_fast_as_the_one_by_rows():
+def test_the_transpose_by_tiles_is_twelve_times_as_fast_as_the_one_by_rows():
     speeds = recorded("transpose")
     rows, tiles = (speeds.at(name, LARGEST).ms for name in ("transpose_v1", "transpose"))
-    assert round(rows / tiles) == 13
-    assert (round(rows, 2), round(tiles, 2)) == (6.70, 0.52)
+    assert round(rows / tiles) == 12
+    assert (round(rows, 2), round(tiles, 2)) == (6.24, 0.52)
 
 
 def test_transposes_reach_the_shares_of_the_copy_roof_that_the_lesson_names():
@@ -35,8 +35,8 @@ def test_transposes_reach_the_shares_of_the_copy_roof_that_the_lesson_names():
     assert round(share(speeds, "transpose", LARGEST), 2) == 0.97
     assert round(share(speeds, "torch", LARGEST), 2) == 0.27
     by_rows = [share(speeds, "transpose_v1", each.x) for each in speeds.of("transpose_v1")]
-    assert 0.095 < max(by_rows) < 0.106
-    assert round(share(speeds, "transpose_v1", LARGEST), 2) == 0.07
+    assert 0.105 < max(by_rows) < 0.115
+    assert round(share(speeds, "transpose_v1", LARGEST), 2) == 0.08
     copies = [share(speeds, "copy", each.x) for each in speeds.of("copy")]
     assert max(copies) < 1
 

@@ -66,12 +66,12 @@ def test_one_row_per_program_is_within_5_percent_of_the_best_from_4096_to_16384_
 
 def test_softmax_lies_about_a_percent_above_the_copy_roof_up_to_16384_columns():
     for width in WIDTHS[: WIDTHS.index(16_384) + 1]:
-        assert 1.004 < share(NARROW, "softmax", width) < 1.011
+        assert 1.004 < share(NARROW, "softmax", width) < 1.012
 
 
-def test_the_rows_that_programs_share_reach_98_percent_where_the_online_version_reaches_64():
+def test_the_rows_that_programs_share_reach_98_percent_where_the_online_version_reaches_63():
     assert share(WIDE, "softmax_v7", 65_536) > 0.98 and share(WIDE, "softmax", 65_536) > 0.98
-    assert share(WIDE, "softmax_v3", 65_536) == pytest.approx(0.64, abs=0.005)
+    assert share(WIDE, "softmax_v3", 65_536) == pytest.approx(0.63, abs=0.005)
 
 
 def test_persistent_programs_are_8_to_9_percent_slower_at_every_depth():
