@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import triton
@@ -19,7 +20,7 @@ from triton.testing import do_bench
 
 from kernels.device import finite
 
-Function = Callable[..., torch.Tensor]
+Function = Callable[..., Any]
 ROUNDINGS = 8
 """How many roundings of the largest element a result may be off by."""
 
