@@ -143,7 +143,7 @@ def flash_attention_kernel(
                 S = tl.where(visible, S, -float("inf"))
             m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
             base = finite(m_new) if MASKED else m_new  # only a mask makes a row of -inf
-            P = tl.exp2(S * scale_log2 - base[:, None])  # for each score a multiply-add and an exp2
+            P = tl.exp2(S * scale_log2 - base[:, None])  # a multiply-add, an exp2
             alpha = tl.exp2(m - base)  # [BLOCK_M]
             l = l * alpha + tl.sum(P, axis=1)
             O = O * alpha[:, None]
