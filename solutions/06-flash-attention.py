@@ -2070,7 +2070,7 @@ draw.speeds(speeds, series={"flash_attention": "the course's v5", **peers})
 # %% [markdown]
 # `math` is more than twenty times slower than v5, and not ten times, as our count in steps says:
 # in float32 its scores are twice as large, and its products use no tensor cores. v5 is 1.5 to 1.6
-# times as fast as `flash`, and reaches 0.86 to 0.91 of cuDNN's speed.
+# times as fast as `flash`, and reaches 0.87 to 0.92 of cuDNN's speed.
 #
 # Where do the versions stand under the two roofs? v1 and v2 have tiles of 64 queries, the others of
 # 128; `flash_attention` is v5.
@@ -2080,20 +2080,20 @@ per_byte = {f"flash_attention_v{version}": 64 if version < 3 else 128 for versio
 draw.ladder(speeds, {**per_byte, "flash_attention": 128})
 
 # %% [markdown]
-# None touches the roof of the L2 cache, but v2 is at nearly three quarters of it, and larger tiles
+# None touches the roof of the L2 cache, but v2 is at seven tenths of it, and larger tiles
 # moved that roof out of the way. Between v1 and v2 the roofs are the same: what v2 saves is
 # instructions per score. Between v4 and v5 they are the same too: in v5 one group's softmax runs
 # under the other group's dots, and programs go on to the next tile without a pause.
 #
 # Now the same versions under a causal mask, where the operations counted are half as many.
 #
-# **Predict:** v1 leaves out no tile. It makes 309 TFLOP/s without a mask at 16,384. Where does it
+# **Predict:** v1 leaves out no tile. It makes 310 TFLOP/s without a mask at 16,384. Where does it
 # end up with one?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# At about half, 154, since it does all of the work and half of it counts. It was recorded at 150:
+# At about half, 155, since it does all of the work and half of it counts. It was recorded at 150:
 # the mask itself costs it little.
 #
 # </details>
@@ -2107,7 +2107,7 @@ draw.speeds(recorded("flash_attention_128_causal"), series={"flash_attention": "
 # times as fast as v1. `v3` has larger tiles and more depth; at 512 and 1,024 keys its tiles waste
 # more at the staircase than they gain. `v4` reads k and v by descriptors. `v5` has specialized
 # warps and persistent programs. That gains most where loops are short: a third over v4 at 1,024,
-# one percent at 16,384.
+# four percent at 16,384.
 #
 # And the other head dimensions? v5 is made for 128 and 256; at 64 the course's best is v4. Here is
 # the best one's share of cuDNN's speed.
@@ -2127,7 +2127,7 @@ for head_dim in (64, 128, 256):
 # the two take turns.
 #
 # One more cost is not in these plots, which show the GPU's time. To launch v5, Python takes the CPU
-# 0.13 to 0.2 ms, and cuDNN's call 0.05 to 0.06. In the causal run at 512 keys v5's launch takes
+# 0.12 to 0.16 ms, and cuDNN's call 0.04 to 0.06. In the causal run at 512 keys v5's launch takes
 # longer than the GPU's work.
 # A CUDA graph, in lesson 07, launches without Python. Export is no way out here: v4 takes
 # descriptors and v5 makes them, and lesson 07 shows why neither can be exported.

@@ -813,7 +813,7 @@ for kernel, each in ((flash_attention_kernel_v4, v4), (v5_kernel, v5)):
 # signature; in that case write a small kernel that calls yours with the constant in place.
 #
 # What does it cost to stay with `v3`? On the H200, at D = 128 and with no causal mask (ours, with D
-# = 64, was not measured), `v3` took between 1.13 and 1.40 times as long as `v5`. The difference
+# = 64, was not measured), `v3` took between 1.12 and 1.40 times as long as `v5`. The difference
 # is largest at 512 queries and keys, and smallest at 16,384.
 
 # %% [markdown]

@@ -30,6 +30,10 @@ SUMS = {
 }  # fmt: skip
 
 
+def ladder(name):
+    return operation("flash_attention" if name == "attention" else name).ladder
+
+
 def rows(printed):
     """Version -> what stands behind it, of the tables printed."""
     return dict(re.findall(r"^(\w+) +(right|WRONG|fails: .*)(?:, .*)?$", printed, re.MULTILINE))
@@ -41,8 +45,7 @@ def test_each_program_runs_its_whole_ladder_by_the_interpreter():
     for name in NAMES:
         assert f"ended {name} 0" in ended.stdout, ended.stdout + ended.stderr
     found = rows(ended.stdout)
-    ladders = [operation("flash_attention" if name == "attention" else name) for name in NAMES]
-    assert {version for each in ladders for version in each.ladder} <= found.keys()
+    assert {version for name in NAMES for version in ladder(name)} <= found.keys()
     assert {*found.values()} == {"right"}
 
 
@@ -105,4 +108,4 @@ def test_on_a_gpu_each_version_and_its_peers_are_timed(name):
     ended = run(sys.executable, "-m", f"kernels.{name}")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     timed = re.findall(r"^(\w+) .*?\d+\.\d+ +\d+%$", ended.stdout, re.MULTILINE)
-    assert {*operation(name).ladder, "torch", "copy"} <= {*timed}
+    assert {*ladder(name), "torch", "copy"} <= {*timed}
