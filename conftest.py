@@ -5,7 +5,6 @@ import atexit
 import importlib.util
 import os
 import shutil
-import sys
 import tempfile
 
 import pytest
@@ -16,10 +15,6 @@ from course.isolate import limits
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Several workers share the cores: more threads in each would only wait for one another.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-# nbformat loads jsonschema, which would compile a grammar of addresses for two seconds in each
-# process that runs tests: no schema of notebooks asks for it.
-sys.modules.setdefault("rfc3987_syntax", None)
 
 # The tests' checks are nobody's progress; sessions of notebooks under test inherit this too.
 os.environ["COURSE_DATA"] = DATA = tempfile.mkdtemp(prefix="course-test-data-")
