@@ -85,7 +85,7 @@ def _copy(settings: Settings, name: str) -> Copied:
         as_user = {"user": user, "group": user, "extra_groups": [], "umask": 0o077}
     try:
         ended = subprocess.run(
-            [settings.python, "-P", "-m", "workshop.open_seat"],
+            [settings.python, "-P", "-m", "hub.open_seat"],
             cwd=settings.home(name), env=environ, capture_output=True, timeout=COPY_S, **as_user,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

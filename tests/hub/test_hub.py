@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from hub import ROOT
+from hub.learner import Learner
 from tests.support.processes import PATIENCE_S, python_path
-from workshop import ROOT
-from workshop.learner import Learner
 
-pytestmark = pytest.mark.workshop
+pytestmark = pytest.mark.hub
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from course.errors import CourseError
-from workshop import load, start
-from workshop.learner import Learner
-from workshop.settings import Settings
+from hub import load, start
+from hub.learner import Learner
+from hub.settings import Settings
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`python -m workshop setup|start|codes|fix|load`: what `course workshop` runs."""
+"""`python -m hub setup|start|codes|fix|load`: what `course workshop` runs."""
 
 import argparse
 import math

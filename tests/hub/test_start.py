@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from course.errors import CourseError
-from workshop import seat_user, start, tools
-from workshop.__main__ import parser, settings_of
-from workshop.settings import Settings, codes, read, seat_name, write_private
+from hub import seat_user, start, tools
+from hub.__main__ import parser, settings_of
+from hub.settings import Settings, codes, read, seat_name, write_private
 
 
 @pytest.fixture
