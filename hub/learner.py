@@ -13,22 +13,9 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from course.errors import CourseError
+from course.workshop.session import Ran
 
-CHECKED = "application/vnd.triton-course.checked+json"
 REQUEST_S = 120
-
-
-@dataclass
-class Ran:
-    """What came of a cell."""
-
-    seconds: float = 0.0
-    text: str = ""
-    error: str = ""
-    verdict: str = ""
-    """What a check in it said, if there was one."""
-    died: bool = False
-    """Whether the session ended while it ran."""
 
 
 @dataclass
@@ -125,7 +112,7 @@ class Learner:
         await self.socket.write_message(json.dumps(_request(ident, cell)))
         interrupt_at = begin + interrupt_after_s if interrupt_after_s else float("inf")
         idle = replied = False
-        while not (idle and replied) and not ran.died:
+        while ran.ended and not (idle and replied):
             now = time.monotonic()
             if now >= interrupt_at:
                 await self.fetch("POST", f"{self.server}/api/kernels/{self.kernel}/interrupt", "")
@@ -137,12 +124,12 @@ class Learner:
                 continue
             kind, content = message["header"]["msg_type"], message["content"]
             if kind == "status" and content["execution_state"] in ("restarting", "dead"):
-                ran.died = True
+                ran.ended = False
             if message.get("parent_header", {}).get("msg_id") != ident:
                 continue
             idle |= kind == "status" and content["execution_state"] == "idle"
             replied |= kind == "execute_reply"
-            _note(ran, kind, content)
+            ran.note(kind, content)
         ran.seconds = time.monotonic() - begin
         return ran
 
@@ -215,14 +202,3 @@ def _request(ident: str, code: str) -> dict[str, Any]:
                "allow_stdin": False, "stop_on_error": False}  # fmt: skip
     return {"header": header, "parent_header": {}, "metadata": {}, "content": content,
             "channel": "shell", "buffers": []}  # fmt: skip
-
-
-def _note(ran: Ran, kind: str, content: dict[str, Any]) -> None:
-    if kind == "stream":
-        ran.text += content["text"]
-    elif kind == "error":
-        ran.error = content["ename"]
-        ran.text += f"{content['ename']}: {content['evalue']}\n"
-    elif kind in ("execute_result", "display_data"):
-        ran.text += content["data"].get("text/plain", "")
-        ran.verdict = content["data"].get(CHECKED, {}).get("verdict", ran.verdict)

@@ -22,7 +22,7 @@ from course.lessons.source import EXERCISE, NOTEBOOKS
 from course.workshop.answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, solved_cells
 
 from . import cgroups, seat_user
-from .learner import Learner, Ran
+from .learner import Learner
 from .settings import Settings, codes
 
 CELL_S = 900
@@ -282,17 +282,17 @@ async def _greedy(learner: Learner, seat: Seat) -> str:
     await learner.run(IMPORTS, CELL_S)
     checked = await learner.run(GREEDY, CELL_S)
     ran = await learner.run(GREEDY_CELL, CELL_S)
-    if checked.verdict != "stopped" or not (ran.died or ran.error):
+    if checked.verdict != "stopped" or not (ran.error or not ran.ended):
         seat.errors.append(f"30 GB gave {checked.verdict!r} and {ran.error or 'an answer'!r}")
-    how = "its session was ended; it has a new session" if ran.died else f"{ran.error}"
-    if ran.died:
+    how = "its session was ended; it has a new session" if not ran.ended else ran.error
+    if not ran.ended:
         await learner.reconnect()
     return f"30 GB: {checked.verdict} in a check; in a cell, {how}"
 
 
 async def _crash(learner: Learner, seat: Seat) -> str:
     ran = await learner.run(CRASH, CELL_S)
-    if not ran.died:
+    if ran.ended:
         seat.errors.append("a crash did not end the session")
     await learner.reconnect()
     return "a crash: it has a new session"
@@ -316,7 +316,7 @@ async def _go_through(
             continue  # it was checked
         ran = await learner.run(cell, CELL_S)
         seat.cells += 1
-        if ran.died or ran.error:
+        if ran.error or not ran.ended:
             seat.errors.append(f"{name}: {ran.error or 'died'}: {cell.splitlines()[0][:60]}")
     await learner.close_session()
     learner.kernel = before  # it goes on, and is asked again at the end
@@ -329,7 +329,7 @@ async def _answer(learner: Learner, seat: Seat, exercise: str, solution: str, na
     wrong_name = name if is_code else repr(mistake.answer)
     for text, called, verdict in ((wrong, wrong_name, mistake.verdict), (solution, name, "right")):
         await learner.run(text, CELL_S)
-        ran: Ran = await learner.run(f'check("{exercise}", {called})', CELL_S)
+        ran = await learner.run(f'check("{exercise}", {called})', CELL_S)
         seat.answers_s.append(ran.seconds)
         seat.cells += 2
         if ran.verdict != verdict:

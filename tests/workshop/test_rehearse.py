@@ -67,13 +67,13 @@ def test_sessions_take_turns_and_one_that_is_killed_lets_the_next_one_on():
 
 
 def test_sessions_that_do_not_take_turns_are_red(monkeypatch):
-    monkeypatch.setattr(rehearse, "HOLDS", "print('begun', flush=True); import time; time.sleep(9)")
+    monkeypatch.setattr(rehearse, "MEASURES", "print('measures', flush=True)")
     (queue,) = outcomes(rehearse.gpu_queue)
     assert not queue.green and "chmod 1777" in queue.helps
 
 
 def test_a_session_that_never_begins_to_measure_is_red(monkeypatch):
-    monkeypatch.setattr(rehearse, "HOLDS", "import time; time.sleep(600)")
+    monkeypatch.setattr(rehearse, "MEASURES", "import time; time.sleep(600)")
     monkeypatch.setattr(rehearse, "PATIENT_S", 0.5)
     assert not outcomes(rehearse.gpu_queue)[0].green
 
