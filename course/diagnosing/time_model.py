@@ -12,7 +12,7 @@ not go on beside one another.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from course.gpus.limits import target_of
@@ -80,6 +80,11 @@ class Work:
     """The part of the tensor cores' rate that the chosen instruction can reach."""
     even: bool = False
     """Whether every multiprocessor has as much to do as any other."""
+
+    def less(self, **amounts: float) -> "Work":
+        """This work with so much less of some of its fields."""
+        fields = {name: getattr(self, name) - amount for name, amount in amounts.items()}
+        return replace(self, **fields)
 
     @cached_property
     def parts(self) -> dict[str, float]:

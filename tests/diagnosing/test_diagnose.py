@@ -90,7 +90,7 @@ def test_a_time_that_the_estimate_does_not_explain_is_said_not_to_be_known(monke
 
 
 def test_where_no_rule_finds_a_cause_none_is_numbered():
-    said = Diagnosis("copy_kernel", "H200", programs=1, ranked=())
+    said = Diagnosis("copy_kernel", "H200", programs=1, findings=())
     assert said.to_html().endswith("for H200</p><p>No rule found a cause.</p></div>")
 
 

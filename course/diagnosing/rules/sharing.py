@@ -3,15 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-import torch
-
-from course.lowering.call_sites import CallSites
 from course.lowering.memory_requests import SECTOR_BYTES
-from course.lowering.ttir_values import Value, Values
 from course.tracing.records import AccessCounts
 
 from ..evidence import Evidence, l2_sectors
-from ..result import LEAST_GAIN, Finding
+from ..gathers import values_behind
+from ..result import Finding
+from ..time_model import Work
 from .tensor_cores import tile_of
 
 SEVERAL = 2.0
@@ -20,156 +18,104 @@ LARGEST_SIDE = 64
 """Up to which a tile's side is advised to be doubled: from there on wgmma and registers decide."""
 
 
-def shared_reads(evidence: Evidence) -> Iterator[Finding]:
+def shared_reads(evidence: Evidence, work: Work) -> Iterator[Finding]:
     """Loads of what other programs load too, where L2 takes longest, and for their sake.
 
     A tensor that fits in L1 is left out: there one program finds what another has loaded. So are
     the loads of a loop around tl.dot, since every tile of a product shares its rows and columns
     with others: how often is a matter of the tile's size (`small_tiles`).
     """
-    work = evidence.work
-    if work is None or work.longest[0] != "L2":
+    if work.longest[0] != "L2":
         return
-    shared = {
-        id(access): (access, times)
-        for access in evidence.accesses
-        if (times := _times(evidence, access)) >= SEVERAL
-    }
+    times = [(access, _times(evidence, access)) for access in evidence.accesses]
+    shared = [(access, often) for access, often in times if often >= SEVERAL]
     if not shared:
         return
-    loads = [access for access, _ in shared.values()]
-    saved = {key: 1 - 1 / times for key, (_, times) in shared.items()}
-    mended = replace(
-        work,
-        l2_sectors=work.l2_sectors - sum(saved[id(each)] * l2_sectors(each) for each in loads),
-        l1_sectors=work.l1_sectors - sum(saved[id(each)] * each.sectors for each in loads),
-        requests=work.requests - sum(saved[id(each)] * each.requests for each in loads),
-        instructions=_instructions(evidence, loads, min(times for _, times in shared.values())),
-    )
-    if work.us / mended.us < LEAST_GAIN:
-        return
-    most, times = max(shared.values(), key=lambda each: l2_sectors(each[0]))
-    names = " and ".join(dict.fromkeys(evidence.tensor(access) for access in loads))
+    loads = [access for access, _ in shared]
+    lines = {(access.file, access.line) for access in loads}
+    fewest = min(often for _, often in shared)
+    instructions = evidence.instructions_without(lambda run: run.line in lines, 1 - 1 / fewest)
+    mended = work
+    for access, often in shared:
+        mended = _without_loads(mended, [access], 1 - 1 / often)
+    most, often = max(shared, key=lambda pair: l2_sectors(pair[0]))
     yield Finding(
-        cause="shared reads",
-        what=(
-            f"load {names}: each byte is loaded by {times:,.1f} programs on average, from the L2 "
-            f"cache {round(sum(map(l2_sectors, loads))):,} sectors in all"
-        ),
-        why=f"{_who(evidence, most)}, and L2 takes longer to answer than memory to deliver.",
-        change=(
-            "let one program serve several of them: a block that spans what they differ in (rows, "
-            "heads), so that what it loads once is used for all of it."
-        ),
-        mended=mended,
-        line=most.line,
-        text=evidence.text(most.file, most.line),
+        "shared reads",
+        f"load {evidence.tensors(loads)}: each byte is loaded by {often:,.1f} programs on average, "
+        f"from the L2 cache {round(sum(map(l2_sectors, loads))):,} sectors in all",
+        f"{_who(evidence, most)}, and L2 takes longer to answer than memory to deliver.",
+        "let one program serve several of them: a block that spans what they differ in (rows, "
+        "heads), so that what it loads once is used for all of it.",
+        mended=replace(mended, instructions=instructions),
+        place=evidence.place(most),
     )
 
 
-def small_tiles(evidence: Evidence) -> Iterator[Finding]:
+def small_tiles(evidence: Evidence, work: Work) -> Iterator[Finding]:
     """Products whose tiles are so small that L2 takes longest to give their operands."""
-    work, tile = evidence.work, tile_of(evidence)
+    if work.longest[0] not in ("L2", "loads and stores"):
+        return
+    tile = tile_of(evidence)
     loads = [access for access in evidence.accesses if _around_dots(evidence, access)]
-    if work is None or work.longest[0] not in ("L2", "loads and stores") or not (tile and loads):
+    if not (tile and loads):
         return
     # A tile of M x N loads a row of one operand for N elements, and a column of the other for M.
     larger = tuple(max(side, min(2 * side, LARGEST_SIDE)) for side in tile)
     share = sum(1 / side for side in larger) / sum(1 / side for side in tile)
-    mended = replace(
-        work,
-        l2_sectors=work.l2_sectors - (1 - share) * sum(map(l2_sectors, loads)),
-        l1_sectors=work.l1_sectors - (1 - share) * sum(each.sectors for each in loads),
-        requests=work.requests - (1 - share) * sum(each.requests for each in loads),
-    )
-    if work.us / mended.us < LEAST_GAIN:
-        return
-    most = max(loads, key=l2_sectors)
+    sectors = sum(map(l2_sectors, loads))
     before, after = (" x ".join(map(str, sides)) for sides in (tile, larger))
     yield Finding(
-        cause="small tiles",
-        what=(
-            f"tiles of {before}: their operands are {round(sum(map(l2_sectors, loads))):,} sectors "
-            f"from L2, {sum(map(l2_sectors, loads)) / work.memory_sectors:,.1f} for each that "
-            "memory moves"
-        ),
-        why=(
-            "the smaller a tile of the result, the more tiles load the same rows and columns, and "
-            "L2 takes longer to answer than memory to deliver."
-        ),
-        change=f"tiles of {after}, which ask for {share:.0%} of that.",
-        mended=mended,
-        line=most.line,
-        text=evidence.text(most.file, most.line),
+        "small tiles",
+        f"tiles of {before}: their operands are {round(sectors):,} sectors from L2, "
+        f"{sectors / work.memory_sectors:,.1f} for each that memory moves",
+        "the smaller a tile of the result, the more tiles load the same rows and columns, and L2 "
+        "takes longer to answer than memory to deliver.",
+        f"tiles of {after}, which ask for {share:.0%} of that.",
+        mended=_without_loads(work, loads, 1 - share),
+        place=evidence.place(max(loads, key=l2_sectors)),
+    )
+
+
+def _without_loads(work: Work, loads: list[AccessCounts], part: float) -> Work:
+    """The launch's work without a part of what these loads ask for."""
+    return work.less(
+        l2_sectors=part * sum(map(l2_sectors, loads)),
+        l1_sectors=part * sum(each.sectors for each in loads),
+        requests=part * sum(each.requests for each in loads),
     )
 
 
 def _around_dots(evidence: Evidence, access: AccessCounts) -> bool:
     """Whether an access loads in a loop around tl.dot."""
     return access.kind == "load" and any(
-        loop.dots and access.call in {*loop.plain, *loop.ahead} for loop in evidence.loops
+        loop.dots and access.call in loop.loads for loop in evidence.loops
     )
 
 
 def _times(evidence: Evidence, access: AccessCounts) -> float:
     """How many programs load each byte of a tensor; 0 if that is of no account."""
-    tensor = evidence.launch.arguments().get(evidence.tensor(access))
-    if access.kind != "load" or access.block < 2 or not isinstance(tensor, torch.Tensor):
-        return 0
-    if _around_dots(evidence, access):
+    tensor = evidence.argument(access)
+    if access.kind != "load" or access.block < 2 or tensor is None:
         return 0
     size = tensor.numel() * tensor.element_size()
-    if not size or size <= evidence.target.sm_shared_bytes:
+    if not size or size <= evidence.target.sm_shared_bytes or _around_dots(evidence, access):
         return 0
     # Where a program uses a part of each sector alone, others ask for the rest, and another rule
     # names it.
     return min(access.bytes, access.touched * SECTOR_BYTES) / size
 
 
-def _instructions(evidence: Evidence, loads: list[AccessCounts], times: float) -> dict[str, float]:
-    """The launch's instructions once the lines that load run fewer times."""
-    executed, work = evidence.executed, evidence.work
-    assert work is not None
-    if executed is None:
-        return work.instructions
-    lines = {(access.file, access.line) for access in loads}
-    return evidence.instructions_without(
-        lambda instruction, _: executed.line(instruction) in lines, 1 - 1 / times
-    )
-
-
 def _who(evidence: Evidence, access: AccessCounts) -> str:
     """Which programs load the same, as the beginning of a sentence."""
-    free = [
-        f"axis {axis}"
-        for axis, size in enumerate(evidence.launch.grid)
-        if size > 1 and axis not in _axes(evidence, access)
-    ]
+    operations = evidence.touches.get((access.call, access.kind), [])
+    used = {
+        "xyz".index(value.text.split()[0])
+        for operation in operations
+        for value in values_behind(operation, beyond_loads=True)
+        if value.operation == "tt.get_program_id"
+    }
+    sizes = enumerate(evidence.launch.grid)
+    free = [f"axis {axis}" for axis, size in sizes if size > 1 and axis not in used]
     if free:
         return f"the address does not depend on {' and '.join(free)} of the grid"
     return "programs whose numbers differ come to the same addresses"
-
-
-def _axes(evidence: Evidence, access: AccessCounts) -> set[int]:
-    """The axes of the grid that an access's addresses are computed from."""
-    lowered = evidence.lowered
-    calls, chains = CallSites(lowered.listing), dict(lowered.lines.places("ttir"))
-    axes: set[int] = set()
-    for row, value in Values(lowered.ttir).accesses:
-        if row in chains and calls.path(chains[row], access.kind)[0] == access.call:
-            axes |= _program_ids(value.operands[0])
-    return axes
-
-
-def _program_ids(value: Value) -> set[int]:
-    """The axes of the program numbers behind a value."""
-    axes, seen, left = set(), {id(value)}, [value]
-    while left:
-        each = left.pop()
-        if each.operation == "tt.get_program_id":
-            axes.add("xyz".index(each.text.split()[0]))
-        for operand in each.operands:
-            if id(operand) not in seen:
-                seen.add(id(operand))
-                left.append(operand)
-    return axes
