@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+import math
+import re
+import ssl
 import time
 import uuid
-from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
 from typing import Any
-from urllib.parse import urlencode, urljoin, urlparse
+from urllib.parse import urlencode
 
-from tornado.httpclient import AsyncHTTPClient, HTTPRequest, HTTPResponse
+import httpx
+from jupyter_client.session import Session as Messages
+from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from course.errors import CourseError
@@ -18,35 +21,27 @@ from course.workshop.session import Ran
 REQUEST_S = 120
 
 
-@dataclass
 class Learner:
     """One seat, with its cookies and its session."""
 
-    url: str
-    name: str
-    code: str
-    cookies: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(path, name) -> value."""
-    kernel: str = ""
+    kernel = ""
     socket: WebSocketClientConnection | None = None
-    _pending: asyncio.Future[Any] | None = None
-    """The wait for the next message of the socket."""
 
-    @property
-    def server(self) -> str:
-        return f"{self.url}/user/{self.name}"
+    def __init__(self, url: str, name: str, code: str) -> None:
+        self.url, self.name, self.code = url, name, code
+        self.server = f"{url}/user/{name}"
+        # The system's certificates, and no proxy: the room is on this host or in its network.
+        self.browser = httpx.AsyncClient(
+            timeout=REQUEST_S, trust_env=False, verify=ssl.create_default_context()
+        )
 
     async def log_in(self) -> bool:
         """Log in with the code; whether the hub let us in."""
-        await self.fetch("GET", f"{self.url}/hub/login")
-        form = {
-            "username": self.name,
-            "password": self.code,
-            "_xsrf": self.cookies["/hub/", "_xsrf"],
-        }
-        login, body = f"{self.url}/hub/login", urlencode(form)
-        answer = await self.fetch("POST", login, body, follow=False, check=False)
-        return answer.code == 302
+        login = f"{self.url}/hub/login"
+        await self.fetch("GET", login)
+        form = {"username": self.name, "password": self.code, "_xsrf": self._token(login)}
+        answer = await self.fetch("POST", login, urlencode(form), follow=False, check=False)
+        return answer.status_code == 302
 
     async def open_server(self) -> float:
         """Have the server started and log in there; seconds until it answers.
@@ -57,10 +52,10 @@ class Learner:
         await self.fetch("GET", f"{self.url}/hub/spawn")
         while time.monotonic() - begin < 3 * REQUEST_S:
             answer = await self.fetch("GET", f"{self.server}/api/status", check=False)
-            if answer.code == 200:
+            if answer.status_code == 200:
                 await self.fetch("GET", f"{self.server}/lab/tree/work/00-start-here.ipynb")
                 return time.monotonic() - begin
-            if answer.code in (403, 401):
+            if answer.status_code in (403, 401):
                 await self.fetch("GET", f"{self.server}/lab", check=False)  # logs in there
             await asyncio.sleep(0.5)
         raise CourseError(f"The server of {self.name} did not come up.")
@@ -68,7 +63,7 @@ class Learner:
     async def notebook(self, name: str) -> list[str]:
         """The code cells of a notebook in the work folder."""
         answer = await self.fetch("GET", f"{self.server}/api/contents/work/{name}")
-        cells = json.loads(answer.body)["content"]["cells"]
+        cells = answer.json()["content"]["cells"]
         return [cell["source"] for cell in cells if cell["cell_type"] == "code"]
 
     async def open_session(self, name: str) -> None:
@@ -76,7 +71,7 @@ class Learner:
         request = {"path": f"work/{name}", "type": "notebook", "name": name,
                    "kernel": {"name": "python3"}}  # fmt: skip
         answer = await self.fetch("POST", f"{self.server}/api/sessions", json.dumps(request))
-        self.kernel = json.loads(answer.body)["kernel"]["id"]
+        self.kernel = answer.json()["kernel"]["id"]
         await self._connect()
 
     async def reconnect(self) -> None:
@@ -85,7 +80,7 @@ class Learner:
             self.socket.close()
         while True:
             answer = await self.fetch("GET", f"{self.server}/api/kernels/{self.kernel}")
-            if json.loads(answer.body)["execution_state"] not in ("restarting", "dead"):
+            if answer.json()["execution_state"] not in ("restarting", "dead"):
                 break
             await asyncio.sleep(0.2)
         await self._connect()
@@ -102,103 +97,82 @@ class Learner:
             self.socket = None
         await self.fetch("DELETE", f"{self.server}/api/kernels/{self.kernel}")
 
-    async def run(self, cell: str, limit_s: float, interrupt_after_s: float = 0) -> Ran:
+    async def run(self, cell: str, limit_s: float, interrupt_after_s: float = math.inf) -> Ran:
         """Run a cell; interrupt it after so many seconds if they are given.
 
         Raises CourseError where it does not end within `limit_s`.
         """
         assert self.socket is not None
-        ran, begin, ident = Ran(), time.monotonic(), uuid.uuid4().hex
-        await self.socket.write_message(json.dumps(_request(ident, cell)))
-        interrupt_at = begin + interrupt_after_s if interrupt_after_s else float("inf")
-        idle = replied = False
-        while ran.ended and not (idle and replied):
-            now = time.monotonic()
-            if now >= interrupt_at:
-                await self.fetch("POST", f"{self.server}/api/kernels/{self.kernel}/interrupt", "")
-                interrupt_at = float("inf")
-            if now - begin > limit_s:
-                raise CourseError(f"{self.name}: a cell did not end within {limit_s:.0f} s.")
-            message = await self._next()
-            if message is None:
-                continue
-            kind, content = message["header"]["msg_type"], message["content"]
-            if kind == "status" and content["execution_state"] in ("restarting", "dead"):
-                ran.ended = False
-            if message.get("parent_header", {}).get("msg_id") != ident:
-                continue
-            idle |= kind == "status" and content["execution_state"] == "idle"
-            replied |= kind == "execute_reply"
-            ran.note(kind, content)
+        ran, begin = Ran(), time.monotonic()
+        content = {"code": cell, "silent": False, "stop_on_error": False}
+        request = {**Messages().msg("execute_request", content), "channel": "shell", "buffers": []}
+        await self.socket.write_message(json.dumps(request, default=str))
+        interrupting = asyncio.ensure_future(self._interrupt(interrupt_after_s))
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._listen(ran, request["msg_id"])
+        except TimeoutError as error:
+            raise CourseError(f"{self.name}: a cell did not end within {limit_s:.0f} s.") from error
+        finally:
+            interrupting.cancel()
         ran.seconds = time.monotonic() - begin
         return ran
 
-    async def fetch(
-        self, method: str, url: str, body: str | None = None, *, follow: bool = True,
-        check: bool = True,
-    ) -> HTTPResponse:  # fmt: skip
-        """A request with our cookies, which keeps those that come back, as a browser does."""
-        for _ in range(12):
-            request = HTTPRequest(
-                url, method, self._headers(url), body=body, follow_redirects=False,
-                request_timeout=REQUEST_S,
-            )  # fmt: skip
-            try:
-                answer = await AsyncHTTPClient().fetch(request, raise_error=False)
-            except OSError as error:
-                raise CourseError(f"{url} cannot be reached ({error}).") from error
-            for line in answer.headers.get_list("Set-Cookie"):
-                for name, morsel in SimpleCookie(line).items():
-                    self.cookies[morsel["path"] or "/", name] = morsel.value
-            if not (follow and answer.code in (302, 303)):
-                break
-            url, method, body = urljoin(url, answer.headers["Location"]), "GET", None
-        if check and answer.code >= 400:
-            raise CourseError(f"{method} {url}: {answer.code} {answer.reason}")
-        return answer
+    async def _interrupt(self, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        await self.fetch("POST", f"{self.server}/api/kernels/{self.kernel}/interrupt", "")
 
-    def _headers(self, url: str) -> dict[str, str]:
-        """Our cookies for an address; of two of one name that of the longer path."""
-        path = urlparse(url).path
-        sent = {
-            name: value
-            for (below, name), value in sorted(self.cookies.items(), key=lambda item: item[0])
-            if path.startswith(below.rstrip("/"))
-        }
-        cookies = "; ".join(f"{name}={value}" for name, value in sent.items())
-        return {"Cookie": cookies, "X-XSRFToken": sent.get("_xsrf", "")}
-
-    async def _connect(self) -> None:
-        address = f"{self.server}/api/kernels/{self.kernel}/channels?session_id={uuid.uuid4().hex}"
-        request = HTTPRequest(
-            address.replace("http", "ws", 1), headers=self._headers(address),
-            connect_timeout=REQUEST_S, request_timeout=REQUEST_S,
-        )  # fmt: skip
-        self.socket = await websocket_connect(request, max_message_size=2**30)
-        self._pending = None
-
-    async def _next(self) -> dict[str, Any] | None:
-        """The next message; None if none comes within a second.
+    async def _listen(self, ran: Ran, request: str) -> None:
+        """Note what the session says of a request, until it has ended.
 
         Raises CourseError where the server has closed the connection.
         """
         assert self.socket is not None
-        if self._pending is None:
-            self._pending = asyncio.ensure_future(self.socket.read_message())
-        done, _ = await asyncio.wait({self._pending}, timeout=1)
-        if not done:
-            return None  # the same wait goes on with the next call
-        text, self._pending = self._pending.result(), None
-        if text is None:
-            raise CourseError(f"{self.name}: its server closed the connection.")
-        message: dict[str, Any] = json.loads(text)
-        return message
+        idle = replied = False
+        while ran.ended and not (idle and replied):
+            text = await self.socket.read_message()
+            if text is None:
+                raise CourseError(f"{self.name}: its server closed the connection.")
+            message: dict[str, Any] = json.loads(text)
+            kind, content = message["header"]["msg_type"], message["content"]
+            state = content["execution_state"] if kind == "status" else ""
+            ran.ended = state not in ("restarting", "dead")
+            if message.get("parent_header", {}).get("msg_id") == request:
+                idle |= state == "idle"
+                replied |= kind == "execute_reply"
+                ran.note(kind, content)
 
+    async def fetch(
+        self, method: str, url: str, body: str | None = None, *, follow: bool = True,
+        check: bool = True,
+    ) -> httpx.Response:  # fmt: skip
+        """A request with our cookies, which keeps those that come back, as a browser does."""
+        headers = {"X-XSRFToken": self._token(url)}
+        if method == "POST":
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        request = self.browser.build_request(method, url, content=body, headers=headers)
+        try:
+            answer = await self.browser.send(request, follow_redirects=follow)
+        except httpx.HTTPError as error:
+            raise CourseError(f"{url} cannot be reached ({error}).") from error
+        if check and answer.status_code >= 400:
+            raise CourseError(f"{method} {url}: {answer.status_code} {answer.reason_phrase}")
+        return answer
 
-def _request(ident: str, code: str) -> dict[str, Any]:
-    header = {"msg_id": ident, "msg_type": "execute_request", "username": "", "session": ident,
-              "date": "", "version": "5.3"}  # fmt: skip
-    content = {"code": code, "silent": False, "store_history": True, "user_expressions": {},
-               "allow_stdin": False, "stop_on_error": False}  # fmt: skip
-    return {"header": header, "parent_header": {}, "metadata": {}, "content": content,
-            "channel": "shell", "buffers": []}  # fmt: skip
+    def _cookies(self, url: str) -> str:
+        """The cookies for an address, those of the longest path first."""
+        return self.browser.build_request("GET", url).headers.get("Cookie", "")
+
+    def _token(self, url: str) -> str:
+        """What the hub and the servers want to be given back with each request."""
+        token = re.search(r"_xsrf=([^;]*)", self._cookies(url))
+        return token[1] if token else ""
+
+    async def _connect(self) -> None:
+        address = f"{self.server}/api/kernels/{self.kernel}/channels?session_id={uuid.uuid4().hex}"
+        headers = {"Cookie": self._cookies(address), "X-XSRFToken": self._token(address)}
+        request = HTTPRequest(
+            address.replace("http", "ws", 1), headers=headers,
+            connect_timeout=REQUEST_S, request_timeout=REQUEST_S,
+        )  # fmt: skip
+        self.socket = await websocket_connect(request, max_message_size=2**30)

@@ -244,10 +244,10 @@ async def _look_at_neighbors(settings: Settings, learners: list[Learner]) -> lis
         ran = await learner.run(look, CELL_S)
         reached += [f"{learner.name} {line}" for line in (ran.text + ran.error).splitlines()]
         answer = await learner.fetch("GET", f"{neighbor.server}/api/contents", check=False)
-        if answer.code == 200 and b'"content"' in answer.body:
+        if answer.status_code == 200 and '"content"' in answer.text:
             reached.append(f"{learner.name} lists the files of {neighbor.name} by its browser")
         board = await learner.fetch("GET", f"{learner.url}/services/board/data", check=False)
-        if board.code == 200 and b'"room"' in board.body:
+        if board.status_code == 200 and '"room"' in board.text:
             reached.append(f"{learner.name} sees the leader's board")
     return reached
 
