@@ -164,7 +164,7 @@ class Learner:
         return self.browser.build_request("GET", url).headers.get("Cookie", "")
 
     def _token(self, url: str) -> str:
-        """What the hub and the servers want to be given back with each request."""
+        """The token that the hub and the servers want to be given back with each request."""
         token = re.search(r"_xsrf=([^;]*)", self._cookies(url))
         return token[1] if token else ""
 

@@ -51,7 +51,7 @@ class Answers:
 
 
 def lesson_answers() -> list[Answers]:
-    """For each lesson an exercise solved, and with its first usual mistake: the first exercise that
+    """An exercise of each lesson, solved and with its first usual mistake: the first exercise that
     asks for code, or else the first."""
     by_lesson: dict[str, Answers] = {}
     for exercise, (solution, name) in solved_cells().items():
@@ -70,7 +70,7 @@ def lesson_answers() -> list[Answers]:
 
 
 def solved_cells() -> dict[str, tuple[str, str]]:
-    """For each exercise its solved cell, and the name that its check is given."""
+    """exercise -> its solved cell, and the name that its check is given."""
     by_exercise = {}
     for source in lesson_sources():
         for cell, after in itertools.pairwise(solved(source).cells):

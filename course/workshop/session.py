@@ -22,7 +22,7 @@ class Ran:
     """What came of a cell."""
 
     seconds: float = 0.0
-    """By the clock, as a learner waits."""
+    """Seconds by the clock, as a learner waits."""
     text: str = ""
     """All that it printed and showed, and the name of what it raised with its message."""
     error: str = ""

@@ -107,6 +107,9 @@ async def a_morning(url, codes):
     assert await leader.log_in()
     page = await leader.fetch("GET", f"{url}/services/board/")
     assert "<h1>The room</h1>" in page.text
+    for name, kind in (("board.js", "javascript"), ("board.css", "css")):
+        file = await leader.fetch("GET", f"{url}/services/board/{name}")
+        assert kind in file.headers["Content-Type"] and len(file.text) > 500
     board = (await leader.fetch("GET", f"{url}/services/board/data")).json()
     first = next(row for row in board["room"]["exercises"] if row["id"] == "00.1")
     assert first["right"] == 1 and first["mistakes"] == {"a program stops by itself": 1}
