@@ -26,7 +26,7 @@ from .rules import FACTS, findings_of
 from .time_model import Work
 
 FOLLOWED = Plan(most=64, operations=50_000)
-"""Of a larger grid a sample of so many programs is followed."""
+"""How much of a launch is followed: a sample of so many programs of a larger grid."""
 FOLLOWED_S = 20
 """Seconds of computing after which programs are followed no further, whatever they do."""
 
@@ -114,7 +114,7 @@ def ranked(findings: list[Finding], work: Work | None) -> tuple[Finding, ...]:
 
 
 def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | None, list[str]]:
-    """What the launch's programs touch, and what is to be said of that.
+    """The counts of what the launch's programs touch, and notes on them.
 
     None if the interpreter cannot follow them. Raises CourseError if the kernel itself fails.
     """
@@ -133,7 +133,7 @@ def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | N
 
 
 def _counts(launch: LaunchRequest, lowered: Lowered, plan: Plan) -> LaunchCounts | str:
-    """What programs touch; if the interpreter cannot follow them, why not."""
+    """The counts of what programs touch, or the reason why the interpreter cannot follow them."""
     try:
         with packed(launch) as packed_launch:
             requests = requests_of(lowered)

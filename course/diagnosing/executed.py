@@ -52,7 +52,7 @@ def lines_of(runs: Iterable[Run]) -> dict[Frame, float]:
 def executed(
     code: MachineCode, counts: LaunchCounts, requests: list[Requests], own: Collection[Frame]
 ) -> list[Run]:
-    """What a warp runs of a kernel, by what the trace of a launch counted.
+    """The instructions that a warp runs, by the counts of a launch's trace.
 
     requests: what its accesses became. own: the lines of the kernel and of what it calls.
     """
@@ -73,7 +73,7 @@ def executed(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the accesses of one line ask for."""
+    """How often one line touches memory."""
 
     executions: float
     """How often a program runs the line."""

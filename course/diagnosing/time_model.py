@@ -23,7 +23,7 @@ from course.lowering.memory_requests import SECTOR_BYTES
 REACHED = 0.88
 """The part of the published bandwidth that a large copy reaches (4.25 of 4.8 TB/s)."""
 L1_BYTES_A_CLOCK = 64
-"""What a multiprocessor takes from L2 in a clock (NVIDIA's whitepapers)."""
+"""Bytes that a multiprocessor takes from L2 in a clock (NVIDIA's whitepapers)."""
 L2_REACHED = 0.65
 """The part of that rate at which all multiprocessors together read L2 (9.7 TB/s)."""
 STORED_LINE = 5.5
@@ -33,12 +33,13 @@ REQUEST_CLOCKS = 6
 """Clocks of a multiprocessor for each request of a warp, with its address and its mask (matmul_v1
 at 4,097 rows, where an instruction loads 2 bytes of each thread)."""
 LATENCY_US = 0.55
-"""From a load to the use of its value (with START_US: vector add by 8 and 16 warps, whose programs
-last 0.65 us each)."""
+"""The time from a load to the use of its value (with START_US: vector add by 8 and 16 warps, whose
+programs last 0.65 us each)."""
 START_US = 0.1
-"""For a program to start, and for its last stores to leave it."""
+"""The time that a program takes to start, and its last stores to leave it."""
 PROGRAM_NS = 0.6
-"""Between the starts of two programs on the whole GPU (vector add in blocks of 32 and of 64)."""
+"""The time between the starts of two programs on the whole GPU (vector add in blocks of 32 and of
+64)."""
 CLOCK_MHZ = 1500
 """The clock where none is published."""
 

@@ -71,7 +71,7 @@ def test_the_command_says_what_the_call_says(column):
 
 @pytest.mark.parametrize(
     "grid, signature, words",
-    [("4x", "*fp32[4]", "The grid must be one to three"), ("4", "*fp32:16", "no tensor that can")],
+    [("4x", "*fp32[4]", "The grid must be one to three"), ("4", "*fp32:16", "not a tensor that")],
 )
 def test_the_command_refuses_what_says_no_launch(grid, signature, words):
     kernel = f"{kernels_sectors.__file__}:copy_column_kernel"

@@ -15,7 +15,6 @@ from . import (
     registers,
     repeats,
     sectors,
-    sharing,
     tensor_cores,
     widths,
 )
@@ -23,8 +22,8 @@ from . import (
 COUNTED: tuple[Callable[[Evidence, Work], Iterator[Finding]], ...] = (
     sectors.wasted,
     widths.narrow,
-    sharing.shared_reads,
-    sharing.small_tiles,
+    repeats.shared_reads,
+    repeats.small_tiles,
     repeats.repeated,
     atomics.locks,
     grid.ragged,
@@ -52,7 +51,7 @@ COMPILED: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
 
 
 def findings_of(evidence: Evidence) -> Iterator[Finding]:
-    """What the rules find, in no order that says anything."""
+    """The findings of all rules, not yet ranked."""
     work, executed = evidence.work, evidence.executed
     if work is not None:
         for counted in COUNTED:
@@ -73,4 +72,4 @@ FACTS: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     facts.banks,
     facts.launch,
 )
-"""What is worth knowing of a launch and claims no gain: sentences."""
+"""Functions that yield sentences worth knowing about a launch, which claim no gain."""

@@ -33,7 +33,7 @@ def divisions(evidence: Evidence) -> Iterator[str]:
 
 
 def float64(evidence: Evidence) -> Iterator[str]:
-    """Arithmetic in float64, where it is no cause by itself."""
+    """Arithmetic in float64, unless a rule has named it as a cause."""
     work = evidence.work
     if work and (count := work.simple.get("fp64")):
         times = evidence.gpu.vector_rate("fp32") / evidence.gpu.vector_rate("fp64")

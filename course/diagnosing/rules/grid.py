@@ -127,7 +127,7 @@ def _largest_block(evidence: Evidence) -> int:
 
 
 def _why_small(evidence: Evidence, work: Work) -> str:
-    """What small programs spend their time on, as a sentence."""
+    """A sentence that says what small programs spend their time on."""
     reasons = []
     if work.longest[0] in ("starting programs", "waiting for loads"):
         reasons.append(MOSTLY_STARTING)

@@ -98,7 +98,7 @@ def many(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Findin
 
 
 def _why_long(evidence: Evidence, work: Work) -> str:
-    """What the instructions of a launch wait for, as a sentence."""
+    """A sentence that says what the instructions of a launch wait for."""
     _, busiest = work.issue
     if busiest == "issue":
         return (

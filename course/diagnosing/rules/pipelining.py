@@ -15,7 +15,7 @@ from .widths import LEAST_COPIED, is_narrow
 FEWEST_ROUNDS = 4
 """Iterations below which a pipeline is not worth its beginning and its end."""
 DEPTH = 3
-"""Triton's own depth of pipelines, to be tried where there is none."""
+"""Triton's own depth of pipelines, to be tried in a loop without one."""
 
 
 def unpipelined(evidence: Evidence) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def _range(loop: Loop) -> str:
 
 
 def _loads(evidence: Evidence, loop: Loop) -> list[AccessCounts]:
-    """What the loads of a loop do that wait; none if nothing was counted."""
+    """The counts of a loop's waiting loads; an empty list if nothing was counted."""
     return [access for access in evidence.accesses if access.call in loop.plain]
 
 

@@ -36,7 +36,7 @@ def spilled(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _without_spills(evidence: Evidence) -> str:
-    """What to do: twice the warps where that has been seen to help, else smaller blocks."""
+    """The change to try: twice the warps if fewer bytes spill with them, else smaller blocks."""
     resources = evidence.lowered.resources
     twice = 2 * resources.num_warps
     if twice <= min(16, resources.most_warps):
@@ -74,7 +74,7 @@ def occupancy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _with_registers(evidence: Evidence, enough: int) -> str:
-    """What to do for so many registers per thread; maxnreg where nothing more spills with it."""
+    """The change to try for so many registers per thread; maxnreg if no more spills with it."""
     change = "take smaller blocks, or more warps for the same blocks"
     spilled = evidence.lowered.resources.spill_bytes
     if evidence.target.nvidia:

@@ -17,7 +17,7 @@ IN_GLUON = {"mma": "mma_v2", "wgmma": "hopper.warpgroup_mma", "tcgen05": "blackw
 _OPERANDS = re.compile(r"tensor<[\dx]*x(\w+)")
 TENSOR_TYPE = {"f32": "tf32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
 ONE_BY_ONE = (unit.FLOAT16, unit.FLOAT32, unit.FLOAT64, unit.SHARED)
-"""What computes products outside the tensor cores."""
+"""The units that compute products outside the tensor cores."""
 
 
 def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:

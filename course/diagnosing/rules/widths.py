@@ -154,7 +154,7 @@ def _blaming(kinds: dict[str, str]) -> tuple[str, str]:
             "not"
         )
     if numbers:
-        # A launch promises what is a multiple of 16, so what it does not promise is none.
+        # A launch promises what is a multiple of 16, so a number without a promise is not one.
         changes.append(f"make {numbers} a multiple of 16 by padding the tensor")
     return (
         f"the compiler does not know that {names} {'is' if len(kinds) == 1 else 'are'} divisible "
