@@ -16,10 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from course.errors import CourseError
-from course.exercises.answers import changed, mistakes
 from course.files import write_whole
 from course.lessons.source import EXERCISE, NOTEBOOKS
-from course.workshop.answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, solved_cells
+from course.workshop.answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, all_answers
 
 from . import cgroups, seat_user
 from .learner import Learner
@@ -37,9 +36,6 @@ SESSION = "load.ipynb"
 """No lesson: a session of its own, beside those of the lessons."""
 GONE_S = 60
 
-Solved = dict[str, tuple[str, str]]
-"""exercise -> its solved cell, and the name that its check is given."""
-
 
 @dataclass
 class Seat:
@@ -49,7 +45,7 @@ class Seat:
     server_s: float = 0.0
     """Seconds from logging in until the server answered."""
     answers_s: list[float] = field(default_factory=list)
-    """Seconds from running a check's cell until its verdict."""
+    """Seconds from running an answer's cell, with its check, until its verdict."""
     cells: int = 0
     errors: list[str] = field(default_factory=list)
     """Cells of lessons that failed, in a few words."""
@@ -131,12 +127,12 @@ def refuse_unknown(lessons: list[str]) -> None:
 
 async def _load(settings: Settings, lessons: list[str]) -> Load:
     # Read once and first: while it is read, no connection is answered.
-    solved, known = solved_cells(), codes(settings)
+    answers, known = all_answers(), codes(settings)
     begin = time.monotonic()
     learners = [Participant(settings.own_url, name, known[name]) for name in settings.names]
     groups = cgroups.Groups(settings.room)
     try:
-        reached = await _morning(settings, groups, learners, lessons, solved)
+        reached = await _morning(settings, groups, learners, lessons, answers)
     finally:
         running = await _end_servers(learners)
     gb = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)
@@ -157,14 +153,14 @@ async def _morning(
     groups: cgroups.Groups,
     learners: list["Participant"],
     lessons: list[str],
-    solved: Solved,
+    answers: dict[str, Answers],
 ) -> list[str]:
     """Let the learners do all that they do; sentences about what reached one from another."""
     reached = await _log_in(learners)
     await asyncio.gather(*(learner.open() for learner in learners))
     reached += await _look_at_neighbors(settings, learners)
     await asyncio.gather(
-        *(learner.take_part(lessons, number, solved) for number, learner in enumerate(learners))
+        *(learner.take_part(lessons, number, answers) for number, learner in enumerate(learners))
     )
     for learner in learners:
         learner.seat.peak_bytes = groups.peak_bytes(learner.name)
@@ -259,14 +255,14 @@ class Participant(Learner):
         await self.open_session(SESSION)
         await self.run(f"whose = {self.name!r}", CELL_S)
 
-    async def take_part(self, lessons: list[str], number: int, solved: Solved) -> None:
+    async def take_part(self, lessons: list[str], number: int, answers: dict[str, Answers]) -> None:
         """Go through the lessons; the first three learners misbehave first."""
         begin = time.monotonic()
         acts = (self._endless, self._greedy, self._crash)
         if number < len(acts):
             self.seat.misbehaved = await acts[number]()
         for lesson in lessons:
-            await self._go_through(lesson, solved)
+            await self._go_through(lesson, answers)
             print(
                 f"{self.name}: lesson {lesson} after {time.monotonic() - begin:.0f} s", flush=True
             )
@@ -297,7 +293,7 @@ class Participant(Learner):
         await self.reconnect()
         return "a crash: it has a new session"
 
-    async def _go_through(self, lesson: str, solved: Solved) -> None:
+    async def _go_through(self, lesson: str, answers: dict[str, Answers]) -> None:
         """Run a lesson's cells in a session of its own; exercises first wrong, then right."""
         (name,) = [path.name for path in NOTEBOOKS.glob(f"{lesson}-*.ipynb")]
         before = self.kernel
@@ -307,7 +303,7 @@ class Participant(Learner):
         for cell in cells:
             if marker := EXERCISE.match(cell.split("\n")[0]):
                 exercise = marker[1]
-                await self._answer(exercise, *solved[exercise])
+                await self._answer(answers[exercise])
             elif not (exercise and cell.startswith(f'check("{exercise}"')):  # else it was checked
                 ran = await self.run(cell, CELL_S)
                 self.seat.cells += 1
@@ -317,18 +313,13 @@ class Participant(Learner):
         await self.close_session()
         self.kernel = before  # it goes on, and is asked again at the end
 
-    async def _answer(self, exercise: str, solution: str, name: str) -> None:
-        mistake = mistakes(exercise)[0]
-        wrong, called = "", repr(mistake.answer)
-        if isinstance(mistake.answer, dict):
-            wrong, called = changed(solution, mistake.answer), name
-        for text, given, verdict in ((wrong, called, mistake.verdict), (solution, name, "right")):
-            await self.run(text, CELL_S)
-            ran = await self.run(f'check("{exercise}", {given})', CELL_S)
+    async def _answer(self, answers: Answers) -> None:
+        for cell, verdict in ((answers.wrong, answers.wrong_verdict), (answers.right, "right")):
+            ran = await self.run(cell, CELL_S)
             self.seat.answers_s.append(ran.seconds)
-            self.seat.cells += 2
+            self.seat.cells += 1
             if ran.verdict != verdict:
-                what = f"{exercise}: {ran.verdict!r} in place of {verdict!r}"
+                what = f"{answers.exercise}: {ran.verdict!r} in place of {verdict!r}"
                 self.seat.wrong_verdicts.append(what)
 
 

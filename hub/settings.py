@@ -85,7 +85,7 @@ class Settings:
 
     @property
     def public_url(self) -> str:
-        """The address that learners type: by this host's name if the proxy listens at all of them."""
+        """The address that learners type: by this host's name if all are listened at."""
         return self._url(socket.getfqdn() if self.address in EVERYWHERE else self.address)
 
     @property

@@ -258,22 +258,25 @@ def gpu_queue(stage: Stage) -> Iterator[Outcome]:
 
 
 @contextlib.contextmanager
-def _measuring(environ: dict[str, str], seat: str, seconds: int) -> Iterator[subprocess.Popen[str]]:
+def _measuring(
+    environ: dict[str, str], seat: str, seconds: int
+) -> Iterator[subprocess.Popen[bytes]]:
     """A seat's session that measures for so many seconds; it is killed at the end of the block."""
     environ = {**environ, "COURSE_SEAT": seat}
     command = [sys.executable, "-c", MEASURES, str(seconds)]
-    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
+    # Unbuffered: a line that was read with the one before it would not wake _line.
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, bufsize=0) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def _line(process: subprocess.Popen[str]) -> str:
+def _line(process: subprocess.Popen[bytes]) -> str:
     """The next line that a process prints; empty if none comes in time, or it has ended."""
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], PATIENT_S)
-    return process.stdout.readline().strip() if ready else ""
+    return process.stdout.readline().decode().strip() if ready else ""
 
 
 def offline(stage: Stage) -> Iterator[Outcome]:

@@ -4,10 +4,9 @@ import subprocess
 
 import pytest
 
-from course.exercises.answers import mistakes
 from course.lessons.source import lesson_sources
 from course.workshop import rehearse
-from course.workshop.answers import Answers, lesson_answers, solved_cells
+from course.workshop.answers import Answers, all_answers, lesson_answers
 from course.workshop.session import Session
 
 
@@ -20,15 +19,14 @@ def outcomes(*acts, seats=1, answers=()):
 
 
 def question(right, wrong):
-    return Answers("03", "03.1", right, wrong, "a wrong letter", "wrong", is_code=False)
+    return Answers("03.1", right, wrong, "a wrong letter", "wrong", is_code=False)
 
 
 @pytest.fixture(scope="module")
 def letter():
     """The right answer to a question of lesson 03, and a wrong one: judged in no time."""
-    solution, name = solved_cells()["03.1"]
-    usual = mistakes("03.1")[0]
-    return question(f'{solution}\ncheck("03.1", {name})', f'check("03.1", {usual.answer!r})')
+    answers = all_answers()["03.1"]
+    return question(answers.right, answers.wrong)
 
 
 def test_every_lesson_has_a_right_and_a_wrong_answer_to_rehearse():
