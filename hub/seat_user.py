@@ -67,27 +67,14 @@ def refuse_accounts(settings: Settings) -> None:
 
     Each number is asked for by itself: a directory service may answer that and list nobody.
     """
+    asked = (("account", pwd.getpwuid, "pw_name"), ("group", grp.getgrgid, "gr_name"))
     for number in range(FIRST_USER, FIRST_USER + settings.seats + 1):
-        for what, find in (("account", _account), ("group", _group)):
-            if name := find(number):
+        for what, find, name in asked:
+            with contextlib.suppress(KeyError):
                 raise CourseError(
-                    f"The {what} {name} has the id {number}, which would be a seat's: change that"
-                    f" {what}'s id, or lead the workshop from another host."
+                    f"The {what} {getattr(find(number), name)} has the id {number}, which would be"
+                    f" a seat's: change that {what}'s id, or lead the workshop from another host."
                 )
-
-
-def _account(number: int) -> str:
-    """The account of a user id; empty where there is none."""
-    with contextlib.suppress(KeyError):
-        return pwd.getpwuid(number).pw_name
-    return ""
-
-
-def _group(number: int) -> str:
-    """The group of a group id; empty where there is none."""
-    with contextlib.suppress(KeyError):
-        return grp.getgrgid(number).gr_name
-    return ""
 
 
 def refuse_unreadable(settings: Settings) -> None:

@@ -119,8 +119,6 @@ class Work:
     def issue(self) -> tuple[float, str]:
         """The clocks that one multiprocessor would take for all instructions, and the unit that
         takes them, or "issue"."""
-        if not self.instructions:
-            return 0, "issue"
         return clocks(self.instructions, self.gpu, target_of(self.gpu.target))
 
     @property
