@@ -15,7 +15,7 @@
 # TEST="…"      options for pytest, as TEST="-k mode"
 # PART="…"      what to test, as PART=tests/gpu or PART="notebooks/0[0-3]*": notebooks and tests by default
 # JOBS=…        processes of test-gpu that compile side by side; as many as there are cores by default
-# REQUIRE=…     browser,compiler,gpu,site,workshop: what must be there; without it, tests that need it are skipped
+# REQUIRE=…     browser,compiler,gpu,hub,site: what must be there; without it, tests that need it are skipped
 
 PYTHON ?= python3
 TORCH ?=
@@ -100,7 +100,7 @@ lock: setup-dev
 	$(VENV) -m uv pip compile -q pyproject.toml -o requirements.lock
 	$(VENV) -m uv pip compile -q pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
 	$(VENV) -m uv pip compile -q docs/site/requirements.in -o requirements-site.lock
-	$(VENV) -m uv pip compile -q workshop/requirements.in -c requirements.lock -o requirements-workshop.lock
+	$(VENV) -m uv pip compile -q hub/requirements.in -c requirements.lock -o requirements-workshop.lock
 
 clean:
 	rm -rf .venv build *.egg-info

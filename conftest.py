@@ -24,8 +24,8 @@ MARKS = {
     "browser": "Chromium",
     "compiler": "make, a C compiler and a C++ compiler",
     "gpu": "an NVIDIA GPU and GPU mode",
+    "hub": "the tools that serve a room",
     "site": "the tools that build the site",
-    "workshop": "the tools that serve a room",
 }
 """name -> what the tests with this mark need; what REQUIRE can name."""
 WORKER_BYTES = 3 * 2**30
@@ -80,8 +80,8 @@ def missing(mark: str) -> str | None:
         from docs.site import tools
 
         return None if tools.ready() else "needs the site's tools: make site"
-    if mark == "workshop":
-        from workshop import tools
+    if mark == "hub":
+        from hub import tools
 
         return None if tools.ready() else "needs the tools of a room: course workshop setup"
     if mark == "compiler":

@@ -1,11 +1,12 @@
 """The command line: `course COMMAND`. Each command calls the module that does the work."""
 
+import inspect
 import json
 import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -39,9 +40,8 @@ Kernel = Annotated[
     str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
-Folder = Annotated[
-    Path | None, typer.Option(help="A folder to write to in place of the course's own.")
-]
+NumWarps = Annotated[int | None, typer.Option("--num-warps", "-w")]
+NumStages = Annotated[int | None, typer.Option("--num-stages", "-ns", help="Pipeline depth.")]
 
 
 def option(text: str, *names: str) -> Any:
@@ -66,14 +66,10 @@ def reset(lesson: Lesson) -> None:
     print(f"{fresh} is fresh." + (f" Your old copy is {kept.name}, beside it." if kept else ""))
 
 
-CHECK_HELP = (
-    "Run your copy of a lesson and show what its checks say; "
-    "exit 1 unless every core exercise of it is right."
-)
-
-
-@app.command(help=CHECK_HELP)
+@app.command()
 def check(lessons: Notebooks, as_json: Json = False) -> None:
+    """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise of
+    it is right."""
     from course.exercises.grade_notebook import all_right, grade
     from course.exercises.result import printable, sign_and_colour
 
@@ -84,8 +80,7 @@ def check(lessons: Notebooks, as_json: Json = False) -> None:
         if as_json:  # a line for each, since the next notebook may end this process
             print(json.dumps({"notebook": path, "checks": list(map(asdict, rows))}), flush=True)
         else:
-            signs = [sign_and_colour(row.verdict)[0] for row in rows]
-            texts = [f"{sign} {row.text}" for sign, row in zip(signs, rows, strict=True)]
+            texts = [f"{sign_and_colour(row.verdict)[0]} {row.text}" for row in rows]
             texts = texts or ["no exercise was checked."]
             print(*map(printable, [f"{path}:", *texts]), sep="\n", flush=True)
     raise typer.Exit(0 if all_are_right else 1)
@@ -94,20 +89,18 @@ def check(lessons: Notebooks, as_json: Json = False) -> None:
 SIGNATURE_HELP = (
     'As "*fp32:16, *fp32:16, i32, 1024"; also NAME=1024, and a tuple as "(*fp32, i32)".'
 )
+TARGET_HELP = "As sm_90 or gfx942; this machine's GPU, or sm_90."
+STAGES_HELP = "A folder: a file for each stage, and metadata.json."
 
 
 @app.command()
 def lower(
     kernel: Kernel,
     signature: Annotated[str, option(SIGNATURE_HELP, "--signature", "-s")],
-    target: Annotated[
-        str | None, option("As sm_90 or gfx942; this machine's GPU, or sm_90.")
-    ] = None,
-    num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
-    num_stages: Annotated[int | None, option("Pipeline depth.", "--num-stages", "-ns")] = None,
-    out: Annotated[
-        Path | None, option("A folder: a file for each stage, and metadata.json.")
-    ] = None,
+    target: Annotated[str | None, option(TARGET_HELP)] = None,
+    num_warps: NumWarps = None,
+    num_stages: NumStages = None,
+    out: Annotated[Path | None, option(STAGES_HELP)] = None,
     as_json: Json = False,
 ) -> None:
     """Compile a kernel of any file through all stages, for any GPU."""
@@ -136,8 +129,8 @@ def diagnose(
     grid: Annotated[str, option('As "4096" or "64, 64".', "--grid", "-g")],
     signature: Annotated[str, option(SIZES_HELP, "--signature", "-s")],
     target: Annotated[str | None, option("As H200 or A100; this machine's GPU, or H200.")] = None,
-    num_warps: Annotated[int | None, typer.Option("--num-warps", "-w")] = None,
-    num_stages: Annotated[int | None, option("Pipeline depth.", "--num-stages", "-ns")] = None,
+    num_warps: NumWarps = None,
+    num_stages: NumStages = None,
     as_json: Json = False,
 ) -> None:
     """Say what limits a launch of a kernel of any file, the largest estimated gain first."""
@@ -187,7 +180,7 @@ SEAT = "What the report calls you, as a seat's number; nothing if you give nothi
 
 
 @app.command()
-def report(seat: Annotated[str, option(SEAT, "--seat")] = "") -> None:
+def report(seat: Annotated[str, option(SEAT)] = "") -> None:
     """Write what you may hand over after a workshop: times and tries, no name and no code."""
     from course.exercises.report import report, write
 
@@ -202,21 +195,17 @@ def doctor(
 ) -> None:
     """Look at this machine: what works, what does not, and the command that mends it."""
     if measure:
-        _measure(as_json)
+        from course.gpus.own_gpu import measure_own_gpu, own_file
+
+        facts = measure_own_gpu()
+        kept = f"Kept in {own_file()}; plots and cost show it from now on."
+        print(facts.to_json() if as_json else f"{facts}\n{kept}")
         return
     from course import doctor
 
     findings = doctor.examine()
     print(doctor.as_json(findings) if as_json else doctor.as_text(findings))
     raise typer.Exit(1 if any(finding.level == "problem" for finding in findings) else 0)
-
-
-def _measure(as_json: bool) -> None:
-    from course.gpus.own_gpu import measure_own_gpu, own_file
-
-    facts = measure_own_gpu()
-    kept = f"Kept in {own_file()}; plots and cost show it from now on."
-    print(facts.to_json() if as_json else f"{facts}\n{kept}")
 
 
 @app.command()
@@ -259,40 +248,43 @@ def recorded(names: Names = None) -> None:
 
 
 RECORDS = "Operations, studies or others, as softmax or launches; by default what is outdated."
+OUT_HELP = "A folder to write to in place of the course's own."
+DEBTS_HELP = "Measure nothing; exit 1 where a record is outdated."
 
 
 @app.command()
 def record(
     names: Annotated[list[str] | None, typer.Argument(help=RECORDS)] = None,
-    out: Folder = None,
+    out: Annotated[Path | None, option(OUT_HELP)] = None,
     everything: Annotated[bool, option("Record what is up to date too.", "--all")] = False,
-    check: Annotated[
-        bool, option("Measure nothing; exit 1 where a record is outdated.", "--check")
-    ] = False,
+    check: Annotated[bool, option(DEBTS_HELP, "--check")] = False,
 ) -> None:
     """On a GPU: measure anew what the lessons show as recorded and is outdated. Called again, it
     goes on where it stopped."""
     from course.benching import record as recording
 
     if check:
-        problems = recording.debts()
-        print("\n".join(problems) or "No record is outdated.")
-    else:
-        problems = recording.record(names or [], out, everything)
+        _exit_with(recording.debts(), "No record is outdated.")
+    if recording.record(names or [], out, everything):
+        raise typer.Exit(1)
+
+
+def _exit_with(problems: list[str], none: str) -> NoReturn:
+    """Print problems, or that there are none, and exit with 1 or 0."""
+    print("\n".join(problems) or none)
     raise typer.Exit(1 if problems else 0)
+
+
+COMPARE_HELP = "Compare only, run nothing; exit 1 where they differ."
+MINUTES_HELP = "Print the table of minutes for the head of these lessons."
+LESSONS_HELP = "Lessons, as 01; all where none is named."
 
 
 @app.command()
 def notebooks(
-    check: Annotated[
-        bool, option("Compare only, run nothing; exit 1 where they differ.", "--check")
-    ] = False,
-    minutes: Annotated[
-        bool, option("Print the table of minutes for the head of these lessons.", "--minutes")
-    ] = False,
-    lessons: Annotated[
-        list[str] | None, typer.Argument(help="Lessons, as 01; all where none is named.")
-    ] = None,
+    check: Annotated[bool, option(COMPARE_HELP, "--check")] = False,
+    minutes: Annotated[bool, option(MINUTES_HELP, "--minutes")] = False,
+    lessons: Annotated[list[str] | None, typer.Argument(help=LESSONS_HELP)] = None,
 ) -> None:
     """Derive notebooks/ from solutions/ and run them in CPU mode."""
     from course.lessons import notebooks
@@ -304,9 +296,7 @@ def notebooks(
         return
     notebooks.sources_of(lessons or [])  # a number that is no lesson's is refused
     if check:
-        problems = notebooks.out_of_sync()
-        print("\n".join(problems) or "notebooks/ agrees with solutions/.")
-        raise typer.Exit(1 if problems else 0)
+        _exit_with(notebooks.out_of_sync(), "notebooks/ agrees with solutions/.")
     need_checkout("course notebooks")
     for path in notebooks.build(lessons or []):
         print(path)
@@ -321,10 +311,13 @@ def teaching(
 
     need_checkout("course teaching")
     if check:
-        problems = teaching.problems()
-        print("\n".join(problems) or "docs/teaching/ agrees with the lessons.")
-        raise typer.Exit(1 if problems else 0)
+        _exit_with(teaching.problems(), "docs/teaching/ agrees with the lessons.")
     print(*teaching.write(), *teaching.lost_notes(), sep="\n")
+
+
+# A docstring's lines are for its file: help is wrapped anew, as wide as the terminal is.
+for command in (*app.registered_commands, *cli_aot.app.registered_commands):
+    command.help = " ".join((inspect.getdoc(command.callback) or "").split())
 
 
 def main() -> None:

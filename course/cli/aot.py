@@ -10,21 +10,6 @@ app = typer.Typer(
     help="Export kernels to C ahead of time, link variants, build libraries.", no_args_is_help=True
 )
 
-COMPILE = (
-    "Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. "
-    "Needs no GPU."
-)
-BUILD = (
-    "Compile linked C, or that of one kernel, into a shared library. "
-    "Needs a C compiler: cc, gcc or clang, or $CC."
-)
-SAMPLE = (
-    "Write a complete program in C, and one in C++, around a kernel of the course. Needs no GPU."
-)
-STANDIN = (
-    "Print the path of a stand-in for NVIDIA's driver library, which records launches and computes "
-    "nothing."
-)
 FILE = "A Python file with the kernel. It is executed as Python, all of it."
 SIGNATURE = (
     'A type or a constant for each argument, as "*fp32:16, *fp32, i32:16, 1024": :16 promises a '
@@ -49,7 +34,7 @@ Force = Annotated[
 ]
 
 
-@app.command(name="compile", help=COMPILE)
+@app.command(name="compile")
 def compile_kernel(
     file: Annotated[str, typer.Argument(help=FILE)],
     kernel: Annotated[str, typer.Option("--kernel-name", "-n", help="The kernel in it.")],
@@ -64,6 +49,8 @@ def compile_kernel(
     maxnreg: Annotated[int | None, MaxRegisters] = None,
     no_fp_fusion: Annotated[bool, typer.Option("--no-fp-fusion", help=NO_FUSION)] = False,
 ) -> None:
+    """Compile a kernel to C that holds, loads and launches it. Executes FILE as Python. Needs no
+    GPU."""
     from course import aot
 
     out_name = kernel if name is None else name
@@ -85,18 +72,20 @@ def link(
     print(aot.link(headers, out, force=force))
 
 
-@app.command(help=BUILD)
+@app.command()
 def build(
     header: Annotated[Path, Header],
     out: Annotated[str | None, Library] = None,
     force: Force = False,
 ) -> None:
+    """Compile linked C, or that of one kernel, into a shared library. Needs a C compiler: cc, gcc
+    or clang, or $CC."""
     from course import aot
 
     print(aot.build(header, out, force=force))
 
 
-@app.command(help=SAMPLE)
+@app.command()
 def sample(
     name: Annotated[str, typer.Argument(help="vector_add, softmax or attention.")],
     folder: Annotated[str, Folder],
@@ -105,13 +94,17 @@ def sample(
     ] = "sm_90",
     force: Annotated[bool, Changed] = False,
 ) -> None:
+    """Write a complete program in C, and one in C++, around a kernel of the course. Needs no
+    GPU."""
     from course import aot
 
     print(aot.sample(name, folder, target=target, force=force))
 
 
-@app.command(help=STANDIN)
+@app.command()
 def standin() -> None:
+    """Print the path of a stand-in for NVIDIA's driver library, which records launches and computes
+    nothing."""
     from course import aot
 
     print(aot.fake_driver.path())

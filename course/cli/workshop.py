@@ -48,21 +48,21 @@ COMMANDS = {
     "fix": "Give every seat the lessons as they are now; what a learner has begun stays.",
     "load": "Try a running room with learners that log in, run lessons and misbehave.",
 }
-"""The commands of workshop/, to which what was typed is passed on."""
+"""The commands of hub/, to which what was typed is passed on."""
 
 
 def _become(context: typer.Context) -> None:
-    """Run a command of workshop/, which lies beside course/ in a checkout."""
+    """Run a command of hub/, which lies beside course/ in a checkout."""
     from course.lessons.source import ROOT
 
     command = context.command.name
-    if not (ROOT / "workshop" / "__main__.py").is_file():
+    if not (ROOT / "hub" / "__main__.py").is_file():
         raise CourseError(
             f"`course workshop {command}` needs a checkout of the course: clone its repository and"
             " run `make setup` there."
         )
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    arguments = [sys.executable, "-m", "workshop", f"{command}", *context.args]
+    arguments = [sys.executable, "-m", "hub", f"{command}", *context.args]
     os.execve(sys.executable, arguments, environ)
 
 

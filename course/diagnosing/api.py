@@ -1,6 +1,7 @@
 """diagnose: what limits a launch, in order of estimated effect."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from course.errors import CourseError
@@ -20,12 +21,12 @@ from course.type_names import AnyValue, Kernel
 
 from .evidence import Evidence
 from .machine_code import disassembled, machine_code_of
-from .result import Diagnosis, Finding, Ranked
-from .rules import FACTS, RANKED
+from .result import LEAST_GAIN, Diagnosis, Finding
+from .rules import FACTS, findings_of
 from .time_model import Work
 
 FOLLOWED = Plan(most=64, operations=50_000)
-"""Of a larger grid a sample of so many programs is followed."""
+"""How much of a launch is followed: a sample of so many programs of a larger grid."""
 FOLLOWED_S = 20
 """Seconds of computing after which programs are followed no further, whatever they do."""
 
@@ -45,8 +46,8 @@ def diagnose(
     is asked for, the launch is timed too. A kernel that the interpreter cannot follow, and one in
     Gluon, is judged by what the compiler made of it, without estimates.
 
-    Raises CourseError if the launch is none, fails, or does not fit the GPU; LowerError if the
-    kernel does not compile.
+    Raises CourseError if the arguments are no launch, or the launch fails or does not fit the GPU;
+    LowerError if the kernel does not compile.
     """
     gpu = gpu_of(target) if target is not None else this_gpu(own_gpu())
     launch = requested("diagnose", kernel, grid, args, kwargs)
@@ -65,12 +66,11 @@ def diagnose(
             f"On the device 'meta' {' and '.join(unreal)} held zeros, and places are computed from "
             "them: pass real indices."
         )
-    findings = [finding for rule in RANKED for finding in rule(evidence)]
     return Diagnosis(
         kernel=launch.name,
         target=gpu.name,
         programs=evidence.programs,
-        ranked=ranked(findings, evidence.work),
+        findings=ranked([*findings_of(evidence)], evidence.work),
         facts=tuple(fact for rule in FACTS for fact in rule(evidence)),
         work=evidence.work,
         measured_us=measured_us(launch, gpu),
@@ -79,25 +79,23 @@ def diagnose(
 
 
 def _refuse_what_does_not_fit(lowered: Lowered, kernel: str, gpu: str) -> None:
-    """Raises CourseError for a kernel that the GPU cannot launch: no time can be estimated."""
+    """Raise CourseError for a kernel that the GPU cannot launch: no time can be estimated."""
     resources = lowered.resources
-    if resources.fits:
-        return
-    what, change = (
-        f"{resources.num_warps} warps, and may have {resources.most_warps}",
-        f"give num_warps={resources.most_warps} or fewer",
-    )
     if resources.shared_bytes > resources.most_shared_bytes:
-        what, change = (
-            f"{resources.shared_bytes:,} bytes of shared memory, and may have "
-            f"{resources.most_shared_bytes:,}",
-            "take smaller blocks, or a smaller num_stages",
+        has = f"{resources.shared_bytes:,} bytes of shared memory"
+        most, change = resources.most_shared_bytes, "take smaller blocks, or a smaller num_stages"
+    else:
+        has, most = f"{resources.num_warps} warps", resources.most_warps
+        change = f"give num_warps={most} or fewer"
+    if not resources.fits:
+        raise CourseError(
+            f"{kernel} cannot be launched on {gpu}: a program has {has}, and may have {most:,}: "
+            f"{change}."
         )
-    raise CourseError(f"{kernel} cannot be launched on {gpu}: a program has {what}: {change}.")
 
 
-def ranked(findings: list[Finding], work: Work | None) -> tuple[Ranked, ...]:
-    """Findings by their estimated gain, the largest first.
+def ranked(findings: list[Finding], work: Work | None) -> tuple[Finding, ...]:
+    """Findings with their estimated gains, the largest first, without those that gain nothing.
 
     Of equal gains the one comes first that takes more off the parts which do not bind yet; without
     an estimate they stay in the order of the rules.
@@ -109,41 +107,50 @@ def ranked(findings: list[Finding], work: Work | None) -> tuple[Ranked, ...]:
         return max(1, work.us / finding.mended.us), work.sum_us - finding.mended.sum_us
 
     ordered = sorted(findings, key=gains, reverse=True)
-    return tuple(Ranked(finding, gains(finding)[0]) for finding in ordered)
+    named = [replace(finding, gain=gains(finding)[0]) for finding in ordered]
+    return tuple(
+        each for each in named if each.always or each.mended is None or each.gain >= LEAST_GAIN
+    )
 
 
 def _followed(launch: LaunchRequest, lowered: Lowered) -> tuple[LaunchCounts | None, list[str]]:
-    """What the launch's programs touch, and what is to be said of that.
+    """The counts of what the launch's programs touch, and notes on them.
 
     None if the interpreter cannot follow them. Raises CourseError if the kernel itself fails.
     """
+    clusters = lowered.metadata["options"].get("num_ctas", 1)
     if is_gluon(launch.kernel):
-        return None, [_compiled_alone("what a Gluon kernel touches is not counted")]
-    if (clusters := lowered.metadata["options"].get("num_ctas", 1)) > 1:
-        return None, [_compiled_alone(f"num_ctas={clusters} joins programs")]
+        counts: LaunchCounts | str = "what a Gluon kernel touches is not counted"
+    elif clusters > 1:
+        counts = f"num_ctas={clusters} joins programs"
+    else:
+        plan = planned(FOLLOWED, launch, lowered)
+        counts = _counts(launch, lowered, plan)
+    if isinstance(counts, LaunchCounts):
+        return counts, [*_cut_off(counts), *notes_of(counts, plan)]
+    alone = "The launch could not be followed, so that only its compiled code was judged"
+    return None, [f"{alone}: {counts.rstrip('.')}."]
+
+
+def _counts(launch: LaunchRequest, lowered: Lowered, plan: Plan) -> LaunchCounts | str:
+    """The counts of what programs touch, or the reason why the interpreter cannot follow them."""
     try:
         with packed(launch) as packed_launch:
-            plan = planned(FOLLOWED, launch, lowered)
             requests = requests_of(lowered)
             ended = worker.survey.ended(packed_launch, requests, plan, FOLLOWED_S, False)
+        if ended.error is None:
+            counts = value_of(ended)
+            return counts if counts.programs else counts.stopped
     except CourseError as error:  # the tensors are too large to be copied, or the disk is full
-        return None, [_compiled_alone(str(error))]
+        return str(error)
     if isinstance(ended.error, worker.LackingError):
         reason, line = ended.error.args
-        return None, [_compiled_alone(f"{reason}, in line {line}")]
-    if ended.error is not None:
-        raise ended.error
-    try:
-        counts = value_of(ended)
-    except CourseError as error:
-        return None, [_compiled_alone(str(error))]
-    if not counts.programs:
-        return None, [_compiled_alone(counts.stopped)]
-    return counts, [*_cut_off(counts), *notes_of(counts, plan)]
+        return f"{reason}, in line {line}"
+    raise ended.error
 
 
 def _cut_off(counts: LaunchCounts) -> list[str]:
-    """That fewer programs were followed than a sample has, if so."""
+    """A sentence saying that fewer programs were followed than a sample has; none if not so."""
     if counts.programs >= min(counts.all_programs, FOLLOWED.most):
         return []
     limit = f"{FOLLOWED.operations:,} operations of the interpreter"
@@ -151,10 +158,3 @@ def _cut_off(counts: LaunchCounts) -> list[str]:
         limit = f"{FOLLOWED_S} s of computing"
     followed = f"{counts.programs:,} program{'s were' if counts.programs > 1 else ' was'}"
     return [f"{followed} followed, as many as {limit} allow; the others are taken to be like them."]
-
-
-def _compiled_alone(why: str) -> str:
-    return (
-        f"The launch could not be followed, so that only its compiled code was judged: "
-        f"{why.rstrip('.')}."
-    )

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,19 +12,20 @@ from course.gpus.limits import Target, target_of
 from course.gpus.peaks import Gpu
 from course.gpus.throughput import LOCAL
 from course.lowering.instruction_counts import count
+from course.lowering.locations import Frame
 from course.lowering.memory_requests import SECTOR_BYTES, requests_of
 from course.lowering.result import Lowered
+from course.lowering.source_map import SourceLine
 from course.tracing.launch import LaunchRequest
 from course.tracing.records import AccessCounts, LaunchCounts
 from course.triton_internals.jit_functions import is_gluon
-from course.type_names import AnyValue
 
-from .executed import Executed, executed
-from .gathers import Gathers, gathers_of
+from .executed import Run, executed, units_of
+from .gathers import Gathers, Touches, gathers_of, touches_of
 from .iterations import Iterations, iterations_of
 from .locks import Lock, locks_of
 from .loops import Loop, loops_of
-from .machine_code import Instruction, MachineCode
+from .machine_code import MachineCode
 from .time_model import STORED_LINE, Work
 
 WARPS_WITHOUT_A_LIMIT = 32
@@ -49,7 +50,7 @@ class Evidence:
     """None if the launch could not be followed."""
     gpu: Gpu
     code: MachineCode | None = None
-    """None if it was not read: of AMD's GPUs, and where the disassembler fails."""
+    """None if it was not read: for AMD's GPUs, and where the disassembler fails."""
 
     @property
     def target(self) -> Target:
@@ -64,6 +65,11 @@ class Evidence:
     def programs(self) -> int:
         """Programs of the grid."""
         return math.prod(self.launch.grid)
+
+    @property
+    def warps(self) -> int:
+        """Warps of all programs."""
+        return self.programs * self.lowered.resources.num_warps
 
     @property
     def threads(self) -> int:
@@ -88,23 +94,41 @@ class Evidence:
         assert self.counts is not None
         return "memory" if access.tensor is None else self.counts.tensors[access.tensor].name
 
-    def text(self, file: str, line: int) -> str:
-        """The text of one of the kernel's lines."""
-        return self._texts.get((file, line), "")
+    def tensors(self, accesses: Iterable[AccessCounts]) -> str:
+        """The names of the tensors that accesses go to, each once: "x_ptr and y_ptr"."""
+        return " and ".join(dict.fromkeys(map(self.tensor, accesses)))
+
+    def argument(self, access: AccessCounts) -> torch.Tensor | None:
+        """The argument that an access goes to, if it is a tensor."""
+        value = self.launch.arguments().get(self.tensor(access))
+        return value if isinstance(value, torch.Tensor) else None
+
+    def line(self, frame: Frame) -> SourceLine:
+        """One of the kernel's lines; without a text if it is not among them."""
+        return self._lines.get(frame, SourceLine(*frame, ""))
+
+    def place(self, access: AccessCounts) -> SourceLine:
+        """The line of an access."""
+        return self.line((access.file, access.line))
 
     @cached_property
-    def _texts(self) -> dict[tuple[str, int], str]:
-        return {line.frame: line.text.strip() for line in self.lowered.source_lines()}
+    def _lines(self) -> dict[Frame, SourceLine]:
+        return {line.frame: line for line in self.lowered.source_lines()}
 
     @cached_property
     def loops(self) -> list[Loop]:
         """The kernel's loops, an inner one before the one around it."""
-        return loops_of(self.lowered)
+        return list(loops_of(self.lowered))
+
+    @cached_property
+    def touches(self) -> Touches:
+        """(call, kind of access) -> its operations in the TTIR."""
+        return touches_of(self.lowered)
 
     @cached_property
     def gathers(self) -> Gathers:
         """The accesses whose addresses the kernel computes from blocks that it has loaded."""
-        return gathers_of(self.lowered)
+        return gathers_of(self.touches)
 
     @cached_property
     def locks(self) -> list[Lock]:
@@ -133,21 +157,22 @@ class Evidence:
         calls = {call for calls in self.gathers.values() for call in calls}
         loaded = {self.tensor(access) for access in self.accesses if access.call in calls}
         arguments = self.launch.arguments().items()
-        return [name for name, value in arguments if name in loaded and is_meta(value)]
-
-    @cached_property
-    def stages(self) -> int:
-        """The depth of pipelines that was asked for, for the whole kernel."""
-        return int(self.lowered.metadata["options"].get("num_stages", 1))
+        tensors = [name for name, value in arguments if getattr(value, "is_meta", False)]
+        return [name for name in tensors if name in loaded]
 
     def stages_of(self, loop: Loop) -> int:
-        """The depth of a loop's pipeline that was asked for; 1 is none.
+        """The pipeline stages requested for a loop; 1 means no pipeline.
 
-        Without tl.dot in it, a loop has one only if it asks for it itself.
+        A loop without tl.dot has a pipeline only if it asks for it itself.
         """
         if loop.stages is not None:
             return loop.stages
-        return self.stages if loop.dots else 1
+        has_one = loop.dots or loop.ahead
+        return int(self.lowered.metadata["options"].get("num_stages", 1)) if has_one else 1
+
+    def ahead(self, loop: Loop) -> int:
+        """The iterations of a pipelined loop whose loads are under way together."""
+        return max(1, self.stages_of(loop) - 1)
 
     @cached_property
     def instructions(self) -> dict[str, int]:
@@ -157,7 +182,7 @@ class Evidence:
 
     @property
     def dot_instruction(self) -> str:
-        """The tensor-core instruction that tl.dot became; empty if there is none."""
+        """The tensor-core instruction that tl.dot became; empty if it became none."""
         return next((name for name in TENSOR_CORES if self.instructions.get(name)), "")
 
     @cached_property
@@ -167,62 +192,44 @@ class Evidence:
         Loads that stand in one loop are asked for together, iteration by iteration; those of a
         pipelined loop so many iterations ahead; those in no loop all at once.
         """
-        if self.counts is None:
-            return 1
         groups: dict[int, float] = defaultdict(float)
         for access in self.accesses:
             if access.kind == "store":
                 continue
-            times = access.executions / self.programs
-            for number, loop in enumerate(self.loops, start=1):
-                if access.call in loop.plain:
-                    groups[number] = max(groups[number], times)
-                    break
-                if access.call in loop.ahead:
-                    stages = self.stages if loop.stages is None else loop.stages
-                    groups[number] = max(groups[number], times / max(1, stages - 1))
-                    break
-            else:
+            loop = next((loop for loop in self.loops if access.call in loop.loads), None)
+            if loop is None:
                 groups[0] = 1
+            else:
+                times = access.executions / self.programs
+                times /= 1 if access.call in loop.plain else self.ahead(loop)
+                groups[id(loop)] = max(groups[id(loop)], times)
         return max(1, sum(groups.values()))
 
     @cached_property
-    def executed(self) -> Executed | None:
-        """The instructions that a warp runs; None if the launch was not followed, or its machine
+    def executed(self) -> list[Run]:
+        """The instructions that a warp runs; none if the launch was not followed, or its machine
         code not read."""
         if self.code is None or self.counts is None:
-            return None
-        own = frozenset(line.frame for line in self.lowered.source_lines())
-        return executed(self.code, self.counts, requests_of(self.lowered), own)
-
-    @property
-    def warps(self) -> int:
-        """Warps of all programs."""
-        return self.programs * self.lowered.resources.num_warps
+            return []
+        return executed(self.code, self.counts, requests_of(self.lowered), self._lines)
 
     def instructions_without(
-        self, holds: Callable[[Instruction, bool], bool], part: float = 1
+        self, holds: Callable[[Run], bool], part: float = 1
     ) -> dict[str, float]:
         """The launch's instructions by unit, without those for which `holds`, or a part of them."""
-        assert self.work is not None and self.executed is not None
-        gone = self.executed.units_where(holds)
+        assert self.work is not None
+        gone = units_of(filter(holds, self.executed))
         return {
             unit: count - part * gone.get(unit, 0) * self.warps
             for unit, count in self.work.instructions.items()
         }
-
-    @property
-    def elements(self) -> float:
-        """Elements that the line moves which moves most of them; 1 at least."""
-        moved = (access.bytes / max(1, access.itemsize) for access in self.accesses)
-        return max(1, max(moved, default=0))
 
     @cached_property
     def work(self) -> Work | None:
         """What the launch asks of the GPU; None if nothing was counted."""
         if self.counts is None:
             return None
-        counts = self.counts
+        counts, spilled = self.counts, self.spilled
         simple: dict[str, float] = {**counts.simple}
         dot: dict[str, float] = {**counts.dot}
         if not self.dot_instruction:
@@ -230,42 +237,42 @@ class Evidence:
                 name = kind if kind in self.gpu.vector else "fp32"
                 simple[name] = simple.get(name, 0) + number
             dot = {}
-        hopper = self.target.capability // 10 == 9
-        units = self.executed.units if self.executed else {}
-        spilled = self.spilled
+        mma_on_hopper = self.target.capability // 10 == 9 and self.dot_instruction == "mma"
         return Work(
             gpu=self.gpu,
             programs=self.programs,
             slots=self.slots,
-            memory_sectors=self._memory[0] + spilled.memory,
-            l2_sectors=sum(map(l2_sectors, counts.accesses)) + spilled.l2,
-            l1_sectors=sum(access.sectors for access in counts.accesses) + spilled.l1,
+            memory_sectors=self._memory[0] + spilled["memory_sectors"],
+            l2_sectors=sum(map(l2_sectors, counts.accesses)) + spilled["l2_sectors"],
+            l1_sectors=sum(each.sectors for each in counts.accesses) + spilled["l1_sectors"],
             requests=sum(access.requests for access in counts.accesses),
             rounds=self.rounds,
             longest_rounds=max((each.rounds * each.most for each in self.uneven), default=0),
             lock_trips=max((lock.turns * lock.trips for lock in self.locks), default=0),
-            fences=self.executed.fences() if self.executed else 0,
+            fences=sum(run.times for run in self.executed if run.instruction.fences),
             simple=simple,
             special=sum(counts.special.values()),
             dot=dot,
-            instructions={unit: times * self.warps for unit, times in units.items()},
-            dot_share=MMA_ON_HOPPER if hopper and self.dot_instruction == "mma" else 1,
+            instructions={
+                unit: times * self.warps for unit, times in units_of(self.executed).items()
+            },
+            dot_share=MMA_ON_HOPPER if mma_on_hopper else 1,
         )
 
     @cached_property
-    def spilled(self) -> "Spilled":
-        """Sectors that move what found no register, by how far they go.
+    def spilled(self) -> dict[str, float]:
+        """A field of Work -> the sectors of it that move what found no register.
 
         They stay in L1 as long as what the programs of a multiprocessor spill fits beside their
         shared memory, and in L2 as long as that of all programs which are there fits.
         """
         resources = self.lowered.resources
         if not resources.spill_bytes:
-            return Spilled()
-        if self.executed:
-            moves = (each for each in self.executed.times if each[0].unit == LOCAL)
+            sectors = 0.0
+        elif self.executed:
+            moves = (run for run in self.executed if run.instruction.unit == LOCAL)
             # An instruction of a warp moves a sector for each byte of a thread.
-            sectors = sum(each.bytes * times for each, times, _ in moves) * self.warps
+            sectors = sum(run.instruction.bytes * run.times for run in moves) * self.warps
         else:
             bytes = 2 * resources.spill_bytes * self.threads
             sectors = bytes / SECTOR_BYTES * self.rounds * self.programs
@@ -274,7 +281,11 @@ class Evidence:
         room = self.target.sm_shared_bytes - there * resources.shared_bytes
         past_l1 = bool(self.target.sm_shared_bytes) and kept > room
         past_l2 = past_l1 and 0 < self.gpu.l2_mb * 1e6 < kept * self.gpu.multiprocessors
-        return Spilled(sectors, sectors * past_l1, sectors * past_l2)
+        return {
+            "l1_sectors": sectors,
+            "l2_sectors": sectors * past_l1,
+            "memory_sectors": sectors * past_l2,
+        }
 
     @property
     def unused_sectors(self) -> float:
@@ -288,20 +299,6 @@ class Evidence:
         storages = self.counts.storages if self.counts else []
         parts = [part for storage in storages for part in (storage.loaded, storage.stored)]
         return sum(part.sectors for part in parts), sum(part.bytes for part in parts)
-
-
-@dataclass(frozen=True)
-class Spilled:
-    """Sectors that move what found no register."""
-
-    l1: float = 0
-    l2: float = 0
-    memory: float = 0
-
-
-def is_meta(value: AnyValue) -> bool:
-    """Whether an argument is a tensor without values, which hold zeros in a trace."""
-    return isinstance(value, torch.Tensor) and value.is_meta
 
 
 def l2_sectors(access: AccessCounts) -> float:

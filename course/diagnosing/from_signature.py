@@ -56,7 +56,7 @@ def _argument(text: Any) -> AnyValue:
     match = POINTER.fullmatch(text.strip())
     if not match or match[1] not in DTYPES:
         raise CourseError(
-            f"{text!r} is no tensor that can be followed: write its type and its sizes, as "
+            f"{text!r} is not a tensor that can be followed: write its type and its sizes, as "
             "*fp32[1024, 1024]."
         )
     sizes = [int(size) for size in match[2].split(",") if size.strip()]

@@ -42,7 +42,7 @@ def iterations_of(evidence: Evidence) -> list[Iterations]:
     for counted in given.loops:
         line = evidence.lowered.lines.back("ttir", counted.row)
         loop = loops.get(line.frame) if line else None
-        if loop is None or not (loop.plain or loop.ahead):
+        if loop is None or not loop.loads:
             continue
         each = given.iterations(counted)
         if each is not None:
@@ -59,4 +59,4 @@ def _rounds(evidence: Evidence, loop: Loop) -> float:
 
     if loop.plain:
         return max(depth(call, frozenset([call])) for call in loop.plain)
-    return 1 / max(1, evidence.stages_of(loop) - 1)
+    return 1 / evidence.ahead(loop)

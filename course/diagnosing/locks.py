@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
-
 from course.tracing.records import AccessCounts
 
 if TYPE_CHECKING:
@@ -30,13 +28,12 @@ class Lock:
 def locks_of(evidence: Evidence) -> list[Lock]:
     """The locks of a kernel, as far as the trace has counted what is done with them."""
     waited = {call for loop in evidence.loops if loop.kind == "while" for call in loop.exchanges}
-    arguments = evidence.launch.arguments()
     locks = []
     for place, access in enumerate(evidence.accesses):
-        tensor = arguments.get(evidence.tensor(access))
-        if access.call in waited and isinstance(tensor, torch.Tensor) and tensor.numel():
-            turns = access.executions / tensor.numel()
-            locks.append(Lock(access, tensor.numel(), turns, _trips(evidence, place)))
+        tensor = evidence.argument(access)
+        if access.call in waited and tensor is not None and (number := tensor.numel()):
+            turns = access.executions / number
+            locks.append(Lock(access, number, turns, _trips(evidence, place)))
     return locks
 
 

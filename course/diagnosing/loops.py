@@ -45,13 +45,14 @@ class Loop:
     exchanges: list[CallSite] = field(default_factory=list)
     """Calls that exchange one element by an atomic: in a `while`, a lock that is waited for."""
 
+    @property
+    def loads(self) -> list[CallSite]:
+        """All calls that load."""
+        return [*self.plain, *self.ahead]
 
-def loops_of(lowered: Lowered) -> list[Loop]:
+
+def loops_of(lowered: Lowered) -> Iterator[Loop]:
     """The loops of a kernel, an inner one before the one around it."""
-    return list(_loops(lowered))
-
-
-def _loops(lowered: Lowered) -> Iterator[Loop]:
     calls = CallSites(lowered.listing)
     chains = dict(lowered.lines.places("ttgir"))
     asked = _stages_asked_for(lowered)
@@ -83,12 +84,12 @@ def _loops(lowered: Lowered) -> Iterator[Loop]:
 
 
 def _stages_asked_for(lowered: Lowered) -> dict[tuple[str, int], int]:
-    """The num_stages of each tl.range that has them, by its line.
+    """The line of a tl.range that asks for a pipeline -> its num_stages.
 
     From TTIR: once the compiler has pipelined a loop, or has not, TTGIR does not say it any more.
     """
     stages: dict[tuple[str, int], int] = {}
-    if "ttir" not in lowered.texts:  # of Gluon, where loops have no pipelines
+    if "ttir" not in lowered.texts:  # in Gluon loops have no pipelines
         return stages
     for number, row in enumerate(lowered.ttir.split("\n"), start=1):
         if (match := _STAGES.search(row)) and (line := lowered.lines.back("ttir", number)):

@@ -132,13 +132,26 @@ class MachineCode:
     blocks: list[Block]
 
     @cached_property
+    def reached(self) -> list[int]:
+        """The blocks that can be reached from the first one, in an order of discovery."""
+        return _reached(0, [block.after for block in self.blocks])
+
+    @cached_property
     def loops(self) -> list[CodeLoop]:
         """The loops, an inner one before the one around it."""
+        after = [block.after for block in self.blocks]
+        before: list[list[int]] = [[] for _ in self.blocks]
+        for number in self.reached:
+            for following in after[number]:
+                before[following].append(number)
+        found = {number: place for place, number in enumerate(self.reached)}
         bodies: dict[int, set[int]] = {}
-        for number, dominators in self.dominators.items():
-            for header in self.blocks[number].after:
-                if header in dominators:
-                    bodies.setdefault(header, {header}).update(self._reaching(number, header))
+        for number, place in found.items():
+            for header in after[number]:
+                # A way back to a block through which every way to here leads closes a loop.
+                if found[header] <= place and number not in _reached(0, after, around=header):
+                    body = _reached(number, before, around=header)
+                    bodies.setdefault(header, {header}).update(body)
         loops = [CodeLoop(header, frozenset(body)) for header, body in bodies.items()]
         return sorted(loops, key=lambda loop: len(loop.blocks))
 
@@ -146,51 +159,17 @@ class MachineCode:
         """The innermost loop around a block."""
         return next((loop for loop in self.loops if number in loop.blocks), None)
 
-    @cached_property
-    def dominators(self) -> dict[int, set[int]]:
-        """For each block that can be reached those through which every way to it leads."""
-        reached = self._reached()
-        known = {number: set(reached) for number in reached}
-        known[0] = {0}
-        before = self._before
-        changed = True
-        while changed:
-            changed = False
-            for number in reached[1:]:
-                ways = [known[each] for each in before[number] if each in known]
-                new = {number} | set.intersection(*ways)
-                if new != known[number]:
-                    known[number], changed = new, True
-        return known
 
-    @cached_property
-    def _before(self) -> dict[int, list[int]]:
-        before: dict[int, list[int]] = {number: [] for number in range(len(self.blocks))}
-        for number, block in enumerate(self.blocks):
-            for following in block.after:
-                before[following].append(number)
-        return before
-
-    def _reached(self) -> list[int]:
-        """The blocks that can be reached from the first one, in an order of discovery."""
-        order: dict[int, None] = {}
-        left = [0]
-        while left:
-            number = left.pop()
-            if number not in order:
-                order[number] = None
-                left += reversed(self.blocks[number].after)
-        return list(order)
-
-    def _reaching(self, number: int, header: int) -> set[int]:
-        """The blocks from which one is reached without passing the header."""
-        body, left = {header}, [number]
-        while left:
-            each = left.pop()
-            if each not in body and each in self.dominators:
-                body.add(each)
-                left += self._before[each]
-        return body
+def _reached(start: int, ways: list[list[int]], around: int | None = None) -> list[int]:
+    """The blocks that some ways lead to from one, itself among them, without passing `around`."""
+    order: dict[int, None] = {}
+    left = [start]
+    while left:
+        number = left.pop()
+        if number not in order and number != around:
+            order[number] = None
+            left += reversed(ways[number])
+    return list(order)
 
 
 def disassembled(lowered: Lowered) -> str:
@@ -209,7 +188,7 @@ def machine_code_of(lowered: Lowered, listing: str) -> MachineCode | None:
 
 
 _Accesses = dict[tuple[str, Frame], tuple[Frame, ...]]
-"""For a kind of access and the line that the assembler was told, where it comes from."""
+"""(kind of access, the line that the assembler was told) -> the lines that it comes from."""
 
 
 def _accesses_of(lowered: Lowered) -> _Accesses:
@@ -218,18 +197,16 @@ def _accesses_of(lowered: Lowered) -> _Accesses:
     Triton writes them as inline assembly, whose lines LLVM counts on, so that the assembler is told
     a line some lines below the call's. PTX shows which ones these are.
     """
-    calls, rows = CallSites(lowered.listing), lowered.ptx.split("\n")
+    calls, chains = CallSites(lowered.listing), dict(lowered.lines.places("ptx"))
     kinds = {"ld": "load", "cp": "load", "st": "store"}
     accesses: _Accesses = {}
     told = 0
-    chains = dict(lowered.lines.places("ptx"))
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(lowered.ptx.split("\n"), start=1):
         if loc := _LOC.search(row):
             told = int(loc[1])
         elif number in chains and (match := _IN_PTX.search(row)):
             kind = kinds.get(match[1] or match[2], "update")
-            path = calls.path(chains[number], kind)
-            frames = tuple(call[:2] for call in path)
+            frames = tuple(call[:2] for call in calls.path(chains[number], kind))
             accesses[kind, (frames[0][0], told)] = frames
     return accesses
 
@@ -239,10 +216,10 @@ def parsed(listing: str, accesses: _Accesses | None = None) -> MachineCode | Non
     blocks = list(_blocks(listing, accesses or {}))
     numbers = {block.label: number for number, block in enumerate(blocks) if block.label}
     for number, block in enumerate(blocks):
-        last = block.instructions[-1] if block.instructions else Instruction("NOP")
-        if last.operation == "BRA" and ".DIV" not in last.name and last.target in numbers:
-            block.after.append(numbers[last.target])
+        last = block.instructions[-1]
         ends = last.operation in _ENDS and ".DIV" not in last.name
+        if ends and last.operation == "BRA" and last.target in numbers:
+            block.after.append(numbers[last.target])
         if (not ends or last.guarded) and number + 1 < len(blocks):
             block.after.append(number + 1)
     return MachineCode(blocks) if blocks else None
@@ -254,35 +231,33 @@ def _blocks(listing: str, accesses: _Accesses) -> Iterator[Block]:
     fresh = True
     for row in listing.split("\n"):
         if match := _LINE.search(row):
-            frames = frames if not fresh else []
+            frames = [] if fresh else frames
             path = base(match[1]) if "/<" in match[1] else match[1]  # a cell is put in a folder
             frames.append((path, int(match[2])))
             fresh = False
-        elif match := _LABEL.match(row):
-            if block.instructions:
-                yield block
-                block = Block()
-            block.label = match[1]
-        elif match := _INSTRUCTION.match(row):
-            fresh = True
-            if match["name"] == "NOP":
-                continue
-            target = _TARGET.search(match["rest"])
-            # `@P0 BRA P1, …` and `BRA P1, …` are conditional, and so is `BRA.DIV`.
-            condition = re.match(r"\s*!?U?P\w*,", match["rest"])
-            instruction = Instruction(
-                match["name"],
-                tuple(frames),
-                target[1] if target else "",
-                bool(match["guard"] or condition),
-            )
-            # A fence is one of the instructions that an atomic becomes.
-            kind = "update" if instruction.fences else _ACCESSES.get(instruction.operation, "")
-            if frames and (comes_from := accesses.get((kind, frames[0]))):
-                instruction = replace(instruction, frames=comes_from)
-            block.instructions.append(instruction)
-            if instruction.operation in _ENDS:
-                yield block
-                block = Block()
+            continue
+        label, match = _LABEL.match(row), _INSTRUCTION.match(row)
+        fresh = fresh or match is not None
+        if match and match["name"] != "NOP":
+            block.instructions.append(_instruction(match, frames, accesses))
+        ended = block.instructions and block.instructions[-1].operation in _ENDS
+        if block.instructions and (label or ended):
+            yield block
+            block = Block()
+        if label:
+            block.label = label[1]
     if block.instructions:
         yield block
+
+
+def _instruction(match: re.Match[str], frames: list[Frame], accesses: _Accesses) -> Instruction:
+    target = _TARGET.search(match["rest"])
+    # `@P0 BRA P1, …` and `BRA P1, …` are conditional, and so is `BRA.DIV`.
+    condition = re.match(r"\s*!?U?P\w*,", match["rest"])
+    instruction = Instruction(
+        match["name"], tuple(frames), target[1] if target else "", bool(match["guard"] or condition)
+    )
+    # A fence is one of the instructions that an atomic becomes.
+    kind = "update" if instruction.fences else _ACCESSES.get(instruction.operation, "")
+    comes_from = accesses.get((kind, frames[0])) if frames else None
+    return replace(instruction, frames=comes_from) if comes_from else instruction

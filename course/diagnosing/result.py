@@ -4,9 +4,15 @@ import html
 from dataclasses import dataclass, field
 from typing import Any
 
+from course.lowering.source_map import SourceLine
 from course.tracing.result import time_text
 
 from .time_model import Work
+
+LEAST_GAIN = 1.05
+"""Below this, a gain is within what the estimate does not know."""
+EXPLAINED = 0.7
+"""The part of a measured time that the estimate must reach to be said to explain it."""
 
 
 @dataclass(frozen=True)
@@ -23,43 +29,42 @@ class Finding:
     """The change to try, as a sentence."""
     mended: Work | None = None
     """The work of the launch once this is mended; None if the gain is not estimated."""
-    line: int = 0
-    """The kernel's line; 0 if it is no one line's."""
-    text: str = ""
-    """The text of that line."""
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """A finding with its estimated gain."""
-
-    finding: Finding
-    gain: float
+    place: SourceLine | None = None
+    """The kernel's line; None if the cause has no line of its own."""
+    always: bool = False
+    """Whether it is named although mending it by itself gains nothing."""
+    gain: float = 1
     """The estimated time now over the estimated time once it is mended; at least 1."""
 
+    @property
+    def line(self) -> int:
+        """The number of the kernel's line; 0 if the cause has no line of its own."""
+        return self.place.number if self.place else 0
+
+    @property
+    def text(self) -> str:
+        """The text of that line."""
+        return self.place.text.strip() if self.place else ""
+
+    @property
+    def reasons(self) -> tuple[str, str, str]:
+        """The rows that follow the finding and its line."""
+        gain = f"about {self.gain:.1f} times, estimated"
+        if self.mended is None:
+            gain = "not estimated, since the launch was not followed"
+        elif self.gain < LEAST_GAIN:
+            gain = "none by itself, while something else takes longer"
+        return f"why: {self.why}", f"try: {self.change}", f"gain: {gain}"
+
     def __str__(self) -> str:
-        finding = self.finding
-        place = [f"line {finding.line}: {finding.text}"] if finding.line else []
-        return "\n".join([finding.what, *place, *self.rows])
+        place = [f"line {self.line}: {self.text}"] if self.place else []
+        return "\n".join([self.what, *place, *self.reasons])
 
-    @property
-    def rows(self) -> tuple[str, str, str]:
-        """What follows the finding and its line."""
-        return f"why: {self.finding.why}", f"try: {self.finding.change}", self._gain
-
-    @property
-    def _gain(self) -> str:
-        if self.finding.mended is None:
-            return "gain: not estimated, since the launch was not followed"
-        if self.gain < LEAST_GAIN:
-            return "gain: none by itself, while something else takes longer"
-        return f"gain: about {self.gain:.1f} times, estimated"
-
-
-LEAST_GAIN = 1.05
-"""Below this, a gain is within what the estimate does not know."""
-EXPLAINED = 0.7
-"""The part of a measured time that the estimate must reach to be said to explain it."""
+    def to_html(self) -> str:
+        """The same as HTML: what was counted in bold, and the line as code."""
+        place = f"line {self.line}: <code>{html.escape(self.text)}</code>"
+        rows = [f"<b>{html.escape(self.what)}</b>", *([place] if self.place else [])]
+        return "<br>".join([*rows, *map(html.escape, self.reasons)])
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,8 @@ class Diagnosis:
     target: str
     """The GPU that it is estimated for."""
     programs: int
-    ranked: tuple[Ranked, ...]
+    findings: tuple[Finding, ...]
+    """The causes, the one with the largest estimated gain first."""
     facts: tuple[str, ...] = ()
     """What else was seen: sentences that claim no gain."""
     work: Work | None = field(default=None, repr=False)
@@ -80,13 +86,8 @@ class Diagnosis:
     notes: tuple[str, ...] = ()
 
     @property
-    def findings(self) -> list[Finding]:
-        """The causes, the one with the largest estimated gain first."""
-        return [each.finding for each in self.ranked]
-
-    @property
     def causes(self) -> list[str]:
-        """The names of the causes, in the same order."""
+        """The names of the causes, in the order of the findings."""
         return [finding.cause for finding in self.findings]
 
     @property
@@ -103,22 +104,16 @@ class Diagnosis:
 
     def summary(self) -> dict[str, Any]:
         """All of it as JSON: the causes with their gains, the facts, the times in microseconds."""
-        rows = [
-            {
-                "cause": each.finding.cause,
-                "what": each.finding.what,
-                "line": each.finding.line,
-                "why": each.finding.why,
-                "change": each.finding.change,
-                "gain": None if each.finding.mended is None else each.gain,
-            }
-            for each in self.ranked
-        ]
+        fields = ("cause", "what", "line", "why", "change")
         return {
             "kernel": self.kernel,
             "target": self.target,
             "programs": self.programs,
-            "findings": rows,
+            "findings": [
+                {name: getattr(each, name) for name in fields}
+                | {"gain": None if each.mended is None else each.gain}
+                for each in self.findings
+            ],
             "facts": list(self.facts),
             "estimated_us": self.estimated_us,
             "measured_us": self.measured_us,
@@ -126,56 +121,49 @@ class Diagnosis:
         }
 
     def __str__(self) -> str:
-        programs = f"{self.programs:,} program{'s' if self.programs != 1 else ''}"
-        rows = [f"{self.kernel}, {programs}, for {self.target}"]
-        for number, each in enumerate(self.ranked, start=1):
-            first, *rest = str(each).split("\n")
-            rows += [f"{number:3}. {first}", *(f"     {row}" for row in rest)]
-        if not self.ranked:
-            rows.append("     No rule found a cause.")
-        rows += [f"     also: {fact}" for fact in self.facts]
-        rows += [f"     {row}" for row in self._times()]
-        return "\n".join([*rows, *(f"     {note}" for note in self.notes)])
+        causes = [
+            f"{number:3}. " + str(finding).replace("\n", "\n     ")
+            for number, finding in enumerate(self.findings, start=1)
+        ]
+        rows = [] if causes else ["No rule found a cause."]
+        rows += self._rest()
+        head = f"{self.kernel}{self._launch}"
+        return "\n".join([head, *causes, *(f"     {row}" for row in rows)])
 
     __repr__ = __str__
-
-    def _times(self) -> list[str]:
-        """The estimate, and beside it what was measured."""
-        rows = []
-        if self.work is not None:
-            part, us = self.work.longest
-            rows.append(f"estimated {time_text(self.work.us)}, of which {part} {time_text(us)}")
-        if self.measured_us is not None:
-            rows.append(f"measured {time_text(self.measured_us)}")
-        if self.explained is not None:
-            if self.explained < EXPLAINED:
-                rows.append(
-                    f"The estimate explains {self.explained:.0%} of the measured time: what takes "
-                    "the rest is not known here. Profile the kernel before you change it."
-                )
-            elif self.explained > 1 / EXPLAINED:
-                rows.append(
-                    f"The estimate is {self.explained:.1f} times the measured time: take the gains "
-                    "for an order, and no more."
-                )
-        return rows
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self.to_html()}
 
     def to_html(self) -> str:
         """The same as HTML: a list, each finding with its line as code."""
-        items = f"<ol>{''.join(map(_item, self.ranked))}</ol>"
-        causes = items if self.ranked else "<p>No rule found a cause.</p>"
-        facts = "".join(f"<p>also: {html.escape(fact)}</p>" for fact in self.facts)
-        rest = "".join(f"<p>{html.escape(row)}</p>" for row in (*self._times(), *self.notes))
-        programs = f"{self.programs:,} program{'s' if self.programs != 1 else ''}"
-        head = f"<b>{html.escape(self.kernel)}</b>, {programs}, for {html.escape(self.target)}"
-        return f"<div><p>{head}</p>{causes}{facts}{rest}</div>"
+        items = "".join(f"<li>{finding.to_html()}</li>" for finding in self.findings)
+        causes = f"<ol>{items}</ol>" if items else "<p>No rule found a cause.</p>"
+        rest = "".join(f"<p>{html.escape(row)}</p>" for row in self._rest())
+        head = f"<b>{html.escape(self.kernel)}</b>{html.escape(self._launch)}"
+        return f"<div><p>{head}</p>{causes}{rest}</div>"
 
+    @property
+    def _launch(self) -> str:
+        """What follows the kernel's name: the size of the launch, and the GPU."""
+        return f", {self.programs:,} program{'s' if self.programs != 1 else ''}, for {self.target}"
 
-def _item(ranked: Ranked) -> str:
-    finding = ranked.finding
-    place = f"line {finding.line}: <code>{html.escape(finding.text)}</code>"
-    rows = [f"<b>{html.escape(finding.what)}</b>", *([place] if finding.line else [])]
-    return f"<li>{'<br>'.join([*rows, *map(html.escape, ranked.rows)])}</li>"
+    def _rest(self) -> list[str]:
+        """What follows the causes: facts, the estimate beside what was measured, and notes."""
+        rows = [f"also: {fact}" for fact in self.facts]
+        if self.work is not None:
+            part, us = self.work.longest
+            rows.append(f"estimated {time_text(self.work.us)}, of which {part} {time_text(us)}")
+        if self.measured_us is not None:
+            rows.append(f"measured {time_text(self.measured_us)}")
+        if self.explained is not None and self.explained < EXPLAINED:
+            rows.append(
+                f"The estimate explains {self.explained:.0%} of the measured time: what takes the "
+                "rest is not known here. Profile the kernel before you change it."
+            )
+        elif self.explained is not None and self.explained > 1 / EXPLAINED:
+            rows.append(
+                f"The estimate is {self.explained:.1f} times the measured time: trust the order of "
+                "the gains, and no more than that."
+            )
+        return [*rows, *self.notes]

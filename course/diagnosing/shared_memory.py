@@ -47,37 +47,32 @@ def conflicts_of(lowered: Lowered) -> Iterator[Conflict]:
         if (match := _MOVE.search(rows[row - 1]))
     ]
     for row, chain, kind in moves:
-        layouts = _layouts(lowered, block_types(rows[row - 1]))
+        types = block_types(rows[row - 1])
+        memory, registers = (_layout(lowered, types, shared) for shared in (True, False))
         line = lowered.lines.back("ttgir", row)
-        if layouts is None or line is None or [each for _, each, _ in moves].count(chain) > 1:
+        if not (memory and registers and line) or memory.shape != registers.shape:
             continue
-        request = access(*layouts)
-        registers, bits = layouts[1].elements_per_thread, layouts[0].element_bits
-        instructions = registers * bits // 8 // request.bytes_per_thread
+        if [each for _, each, _ in moves].count(chain) > 1:
+            continue
+        request = access(memory, registers)
+        bytes = registers.elements_per_thread * memory.element_bits // 8
+        instructions = bytes // request.bytes_per_thread
         expected = [(DIRECTIONS[kind], request.bytes_per_thread)] * instructions
         if request.cycles > 1 and widths[chain] == expected:
             yield Conflict(kind, line, request.cycles)
 
 
-def _layouts(lowered: Lowered, types: list[BlockType]) -> tuple[Layout, Layout] | None:
-    """The layouts in shared memory and in registers that a move is between, if both are known."""
-    sides = []
-    for shared in (True, False):
-        known = [
-            layout
-            for type in types
-            if type.shared == shared
-            for layout in lowered.layouts.all(type.layout)
-            if layout.shape == type.shape and layout.shared == shared and layout.bases
-        ]
-        if not known:
-            return None
-        sides.append(known[0])
-    return (sides[0], sides[1]) if sides[0].shape == sides[1].shape else None
+def _layout(lowered: Lowered, types: list[BlockType], shared: bool) -> Layout | None:
+    """The layout that a move's block has in shared memory, or in registers, if it is known."""
+    for type in types:
+        for layout in lowered.layouts.all(type.layout) if type.shared == shared else ():
+            if layout.shape == type.shape and layout.shared == shared and layout.bases:
+                return layout
+    return None
 
 
 def _widths(lowered: Lowered) -> dict[Chain, list[tuple[str, int]]]:
-    """The instructions that touch shared memory by where they come from: what each does, and the
+    """A place in the kernel -> its instructions that touch shared memory: what each does, and the
     bytes of each thread that it moves; 0 where it is another one."""
     rows = lowered.ptx.split("\n")
     widths: dict[Chain, list[tuple[str, int]]] = defaultdict(list)

@@ -12,7 +12,7 @@ not go on beside one another.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from course.gpus.limits import target_of
@@ -23,7 +23,7 @@ from course.lowering.memory_requests import SECTOR_BYTES
 REACHED = 0.88
 """The part of the published bandwidth that a large copy reaches (4.25 of 4.8 TB/s)."""
 L1_BYTES_A_CLOCK = 64
-"""What a multiprocessor takes from L2 in a clock (NVIDIA's whitepapers)."""
+"""Bytes that a multiprocessor takes from L2 in a clock (NVIDIA's whitepapers)."""
 L2_REACHED = 0.65
 """The part of that rate at which all multiprocessors together read L2 (9.7 TB/s)."""
 STORED_LINE = 5.5
@@ -33,12 +33,13 @@ REQUEST_CLOCKS = 6
 """Clocks of a multiprocessor for each request of a warp, with its address and its mask (matmul_v1
 at 4,097 rows, where an instruction loads 2 bytes of each thread)."""
 LATENCY_US = 0.55
-"""From a load to the use of its value (with START_US: vector add by 8 and 16 warps, whose programs
-last 0.65 us each)."""
+"""The time from a load to the use of its value (with START_US: vector add by 8 and 16 warps, whose
+programs last 0.65 us each)."""
 START_US = 0.1
-"""For a program to start, and for its last stores to leave it."""
+"""The time that a program takes to start, and its last stores to leave it."""
 PROGRAM_NS = 0.6
-"""Between the starts of two programs on the whole GPU (vector add in blocks of 32 and of 64)."""
+"""The time between the starts of two programs on the whole GPU (vector add in blocks of 32 and of
+64)."""
 CLOCK_MHZ = 1500
 """The clock where none is published."""
 
@@ -81,6 +82,11 @@ class Work:
     even: bool = False
     """Whether every multiprocessor has as much to do as any other."""
 
+    def less(self, **amounts: float) -> "Work":
+        """This work with so much less of some of its fields."""
+        fields = {name: getattr(self, name) - amount for name, amount in amounts.items()}
+        return replace(self, **fields)
+
     @cached_property
     def parts(self) -> dict[str, float]:
         """Microseconds by what takes them."""
@@ -113,8 +119,6 @@ class Work:
     def issue(self) -> tuple[float, str]:
         """The clocks that one multiprocessor would take for all instructions, and the unit that
         takes them, or "issue"."""
-        if not self.instructions:
-            return 0, "issue"
         return clocks(self.instructions, self.gpu, target_of(self.gpu.target))
 
     @property

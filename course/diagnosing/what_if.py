@@ -1,5 +1,6 @@
 """The same kernel compiled with a change: whether the change does what a finding says."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from course.lowering.api import Lowered, LowerError, Request, lower_again
@@ -25,20 +26,23 @@ def not_divisible(lowered: Lowered) -> dict[str, str]:
     }
 
 
-def with_divisible(lowered: Lowered, names: list[str]) -> Request:
-    """What was compiled, with these arguments divisible by 16."""
-    request = lowered.request
+def with_divisible(lowered: Lowered, names: Collection[str]) -> Lowered | None:
+    """The kernel compiled with these arguments divisible by 16; None if it does not compile."""
+    request, signature = lowered.request, lowered.metadata["signature"]
     assert request is not None
-    signature: dict[str, str] = lowered.metadata["signature"]
-    order = list(signature)
     texts: dict[str, Described] = {name: Text(f"{signature[name]}:16") for name in names}
-    args = [texts.get(order[place], value) for place, value in enumerate(request.args)]
+    args = [texts.get(name, value) for name, value in zip(signature, request.args, strict=False)]
     kwargs = {name: texts.get(name, value) for name, value in request.kwargs.items()}
-    return replace(request, args=args, kwargs=kwargs)
+    return _recompiled(lowered, replace(request, args=args, kwargs=kwargs))
 
 
-def recompiled(lowered: Lowered, request: Request) -> Lowered | None:
-    """The kernel compiled for another request; None if it does not compile."""
+def with_options(lowered: Lowered, **options: int) -> Lowered | None:
+    """The kernel compiled with other options of the compiler; None if it does not compile."""
+    assert lowered.request is not None
+    return _recompiled(lowered, lowered.request.with_options(**options))
+
+
+def _recompiled(lowered: Lowered, request: Request) -> Lowered | None:
     try:
         return lower_again(request, lowered.target.name)
     except LowerError:
@@ -46,6 +50,6 @@ def recompiled(lowered: Lowered, request: Request) -> Lowered | None:
 
 
 def widths(lowered: Lowered) -> dict[tuple[CallSite, str], int]:
-    """For each call and kind of access the bytes of a thread that one instruction moves."""
+    """(call, kind of access) -> the bytes of a thread that one instruction moves."""
     requests = sorted(requests_of(lowered), key=lambda each: -each.bytes_per_thread)
     return {(each.path[0], each.kind): each.bytes_per_thread for each in requests}

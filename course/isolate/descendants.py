@@ -23,14 +23,14 @@ class Descendants:
 
     def __init__(self) -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-        self._before = set(_children(os.getpid()))
+        self._before = set(children(os.getpid()))
         self._computed_before_s = _reaped_s()
 
     def pids(self) -> list[int]:
         """Their process ids, parents before their children."""
-        pids = [pid for pid in _children(os.getpid()) if pid not in self._before]
+        pids = [pid for pid in children(os.getpid()) if pid not in self._before]
         for pid in pids:  # grows on the way
-            pids += _children(pid)
+            pids += children(pid)
         return pids
 
     def computed_s(self, pids: list[int]) -> float:
@@ -46,7 +46,7 @@ class Descendants:
         `limit`."""
         # Shared pages count for each process here; the exact figure takes milliseconds a process.
         resident = sum(map(_resident_bytes, pids))
-        return resident if resident <= limit else sum(map(_proportional_bytes, pids))
+        return resident if resident <= limit else sum(map(proportional_bytes, pids))
 
     def kill(self) -> None:
         """Kill all of them, and wait until they have ended."""
@@ -62,12 +62,13 @@ class Descendants:
             time.sleep(0.002)
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that live; none where it has ended."""
     pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as children:
-                pids += map(int, children.read().split())
+            with open(f"/proc/{pid}/task/{thread}/children") as started:
+                pids += map(int, started.read().split())
     return pids
 
 
@@ -102,7 +103,8 @@ def _resident_bytes(pid: int) -> int:
         return 0
 
 
-def _proportional_bytes(pid: int) -> int:
+def proportional_bytes(pid: int) -> int:
+    """The memory of a process, with its part of the pages that it shares; 0 where it has ended."""
     try:
         with open(f"/proc/{pid}/smaps_rollup") as rollup:
             return next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:"))

@@ -39,9 +39,8 @@ CRASH = "import ctypes; ctypes.string_at(0)"
 
 @dataclass(frozen=True)
 class Answers:
-    """A lesson's answers, as cells that end in their check."""
+    """An exercise's right answer and its first usual mistake, as cells that end in their check."""
 
-    lesson: str
     exercise: str
     right: str
     wrong: str
@@ -49,33 +48,37 @@ class Answers:
     wrong_verdict: str
     is_code: bool = True
 
+    @property
+    def lesson(self) -> str:
+        return self.exercise[:2]
+
 
 def lesson_answers() -> list[Answers]:
-    """For each lesson an exercise solved, and with its first usual mistake: the first exercise that
-    asks for code, or else the first."""
+    """The answers to one exercise of each lesson: the first that asks for code, or else the
+    first."""
     by_lesson: dict[str, Answers] = {}
-    for exercise, (solution, name) in solved_cells().items():
-        lesson, mistake = exercise[:2], mistakes(exercise)[0]
-        is_code = isinstance(mistake.answer, dict)
-        if lesson in by_lesson and not (is_code and not by_lesson[lesson].is_code):
-            continue
-        wrong = f'check("{exercise}", {mistake.answer!r})'
-        if isinstance(mistake.answer, dict):
-            wrong = f'{changed(solution, mistake.answer)}\n\ncheck("{exercise}", {name})'
-        right = f'{solution}\n\ncheck("{exercise}", {name})'
-        by_lesson[lesson] = Answers(
-            lesson, exercise, right, wrong, mistake.name, mistake.verdict, is_code
-        )
+    for each in all_answers().values():
+        first = by_lesson.setdefault(each.lesson, each)
+        if each.is_code and not first.is_code:
+            by_lesson[each.lesson] = each
     return [by_lesson[lesson] for lesson in sorted(by_lesson)]
 
 
-def solved_cells() -> dict[str, tuple[str, str]]:
-    """For each exercise its solved cell, and the name that its check is given."""
-    by_exercise = {}
+def all_answers() -> dict[str, Answers]:
+    """exercise -> its answers, for every exercise of the lessons."""
+    answers = {}
     for source in lesson_sources():
         for cell, after in itertools.pairwise(solved(source).cells):
             marker = EXERCISE.match(cell.source.split("\n")[0])
-            checked = re.fullmatch(r'check\("[\d.]+", (\w+)\)', after.source)
-            if marker and checked:
-                by_exercise[marker[1]] = cell.source, checked[1]
-    return by_exercise
+            if marker and re.fullmatch(r'check\("[\d.]+", \w+\)', after.source):
+                answers[marker[1]] = _answers(marker[1], cell.source, after.source)
+    return answers
+
+
+def _answers(exercise: str, solution: str, check: str) -> Answers:
+    mistake = mistakes(exercise)[0]
+    wrong, is_code = f'check("{exercise}", {mistake.answer!r})', False
+    if isinstance(mistake.answer, dict):
+        wrong, is_code = f"{changed(solution, mistake.answer)}\n\n{check}", True
+    right = f"{solution}\n\n{check}"
+    return Answers(exercise, right, wrong, mistake.name, mistake.verdict, is_code)

@@ -4,31 +4,28 @@ Each act is something that happens in a workshop. It is green, or it is red with
 helps. All of it happens in a temporary work folder, with caches and progress of its own.
 """
 
+import contextlib
 import json
 import os
+import select
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from course.errors import CourseError
-from course.exercises.result import MIME
 from course.files import scratch
-from course.gpus.turn import gpu_turn
 from course.isolate.limits import free_memory_bytes
 from course.lessons.source import NOTEBOOKS, ROOT
 from course.lessons.workspace import copy_lessons
 
 from .answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, lesson_answers
-from .memory import peak_of, tree_bytes
-from .session import Ran, Session, session
+from .session import Ran, Session
 
 CELL_S = 300
 """After this long, an answer counts as never given."""
@@ -77,6 +74,10 @@ class Stage:
     @property
     def work(self) -> Path:
         return self.folder / "work"
+
+    def session(self) -> contextlib.closing[Session]:
+        """A learner's session, which ends with the block that it is opened for."""
+        return contextlib.closing(Session(self.work, self.environ()))
 
     def environ(self) -> dict[str, str]:
         """A learner's environment: nothing is shared with who rehearses."""
@@ -146,14 +147,14 @@ def disk(stage: Stage) -> Iterator[Outcome]:
 def lessons(stage: Stage) -> Iterator[Outcome]:
     """A session per lesson: a right answer must be right, and a usual mistake be told."""
     for lesson in stage.answers:
-        with session(stage.work, **stage.environ()) as running, peak_of(running.pid) as peak:
+        with stage.session() as running:
             begin = time.monotonic()
             running.run(IMPORTS, CELL_S)
             right = running.run(lesson.right, CELL_S)
             wrong = running.run(lesson.wrong, CELL_S)
             seconds = time.monotonic() - begin
         stage.waits_s += [right.seconds, wrong.seconds]
-        stage.peak_bytes = max(stage.peak_bytes, peak.bytes)
+        stage.peak_bytes = max(stage.peak_bytes, running.peak_bytes)
         yield _lesson_outcome(lesson, right, wrong, seconds)
 
 
@@ -164,61 +165,46 @@ def _lesson_outcome(lesson: Answers, right: Ran, wrong: Ran, seconds: float) -> 
         (right, "right", "the right answer"),
         (wrong, lesson.wrong_verdict, f"a wrong answer ({lesson.wrong_name})"),
     ):
-        verdict = verdict_of(ran)
-        if verdict != expected:
-            says = f"{lesson.exercise}: {which} gave {verdict!r} and not {expected!r}"
-            return Outcome(name, False, says, _reason(ran) or helps, seconds)
+        if ran.outcome != expected:
+            says = f"{lesson.exercise}: {which} gave {ran.outcome!r} and not {expected!r}"
+            printed = " ".join(ran.text.split())[-300:]
+            return Outcome(name, False, says, printed or helps, seconds)
     answered = f"right and wrong told apart, after {right.seconds:.1f} and {wrong.seconds:.1f} s"
     return Outcome(name, True, f"{lesson.exercise}: {answered}", seconds=seconds)
 
 
-def verdict_of(ran: Ran) -> str:
-    """The verdict that a cell showed, or how else it ended."""
-    for data in ran.shown:
-        if isinstance(row := data.get(MIME), dict):
-            return str(row["verdict"])
-    return ran.error or ("nothing" if ran.ended else "no answer in time, or a dead session")
-
-
-def _reason(ran: Ran) -> str:
-    """The end of what a cell printed, on one line."""
-    return " ".join(ran.text.split())[-300:]
-
-
 def endless_loop(stage: Stage) -> Iterator[Outcome]:
     """An answer without end is stopped; a cell without end is interrupted; the session lives."""
-    with session(stage.work, **stage.environ()) as running:
+    with stage.session() as running:
         running.run(IMPORTS, CELL_S)
         checked = running.run(WITHOUT_END, CELL_S)
         cell = running.run("while True: pass", CELL_S, interrupt_after_s=2)
         alive = lives(running)
-    verdict = verdict_of(checked)
-    green = verdict == "stopped" and cell.error == "KeyboardInterrupt" and alive
+    green = checked.outcome == "stopped" and cell.error == "KeyboardInterrupt" and alive
     says = f"the check was stopped after {checked.seconds:.0f} s, the cell by the stop button"
     if not green:
-        says = f"the check gave {verdict!r}, the stop button {cell.error or 'nothing'!r}"
-    helps = "show learners Kernel > Restart, and tell us: this should not be"
+        says = f"the check gave {checked.outcome!r}, the stop button {cell.error or 'nothing'!r}"
+    helps = "show learners Kernel > Restart, and report this: it should not happen"
     yield Outcome("endless loop", green, says, helps, checked.seconds + cell.seconds)
 
 
 def big_allocation(stage: Stage) -> Iterator[Outcome]:
     """An answer that asks for 30 GB is stopped, and the session lives."""
-    with session(stage.work, **stage.environ()) as running:
+    with stage.session() as running:
         running.run(IMPORTS, CELL_S)
         checked = running.run(GREEDY, CELL_S)
         alive = lives(running)
-    verdict = verdict_of(checked)
-    green = verdict in ("stopped", "crashed") and alive
+    green = checked.outcome in ("stopped", "crashed") and alive
     lived = ", and the session lives" if green else f"; the session {'lives' if alive else 'died'}"
-    says = f"30 GB in a check: {verdict}{lived}"
-    helps = "give each seat a memory limit (workshop/README.md)"
+    says = f"30 GB in a check: {checked.outcome}{lived}"
+    helps = "give each seat a memory limit (hub/README.md)"
     yield Outcome("big allocation", green, says, helps, checked.seconds)
 
 
 def crash(stage: Stage) -> Iterator[Outcome]:
     """A session that dies ends alone: its neighbor goes on."""
-    with session(stage.work, **stage.environ()) as other:
-        with session(stage.work, **stage.environ()) as running:
+    with stage.session() as other:
+        with stage.session() as running:
             died = running.run(CRASH, CELL_S)
         alive = lives(other)
     green = not died.ended and alive
@@ -234,13 +220,18 @@ def lives(running: Session) -> bool:
     return "42" in running.run("print(6 * 7)", PATIENT_S).text
 
 
-HOLDS = """
+MEASURES = """
+import sys, time
+from course.errors import CourseError
 from course.gpus.turn import gpu_turn
-import time
-with gpu_turn("a rehearsal", say=lambda text: None):
-    print("begun", flush=True)
-    time.sleep(600)
+try:
+    with gpu_turn("a rehearsal", say=lambda text: print(text, flush=True)):
+        print("measures", flush=True)
+        time.sleep(int(sys.argv[1]))
+except CourseError as error:
+    print(error)
 """
+"""A session that measures for so many seconds, and says before whom it waits for."""
 
 
 def gpu_queue(stage: Stage) -> Iterator[Outcome]:
@@ -249,25 +240,16 @@ def gpu_queue(stage: Stage) -> Iterator[Outcome]:
     folder = Path(os.environ.get("COURSE_GPU_QUEUE") or stage.folder / "queue")
     folder.mkdir(exist_ok=True)
     environ = {**os.environ, **stage.environ(), "COURSE_GPU_QUEUE": str(folder)}
-    environ["COURSE_SEAT"] = "the first seat"
-    command = [sys.executable, "-c", HOLDS]
-    first = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
-    assert first.stdout is not None
-    told: list[str] = []
-    try:
-        begun = _first_line(first.stdout)
-        second = threading.Thread(target=_measure_second, args=(folder, told), daemon=True)
-        second.start()
-        end = time.monotonic() + PATIENT_S
-        while not told and second.is_alive() and time.monotonic() < end:
-            time.sleep(0.05)
-        waited = bool(begun) and any("the first seat has measured" in line for line in told)
-    finally:
-        first.kill()  # a learner whose server is ended in the middle of a timing
-        first.wait()
-        first.stdout.close()
-    second.join(PATIENT_S)
-    green = waited and told[-1:] == ["measured"]
+    told, waited = [], False
+    with _measuring(environ, "the first seat", 600) as first:
+        begun = _line(first)
+        with _measuring(environ, "the second seat", 0) as second:
+            while line := _line(second):
+                told.append(line)
+                if "the first seat has measured" in line:
+                    waited = bool(begun)
+                    first.kill()  # a learner whose server is ended in the middle of a timing
+    green = waited and told[-1] == "measures"
     says = "the second waits, reads for whom, and comes on when the first is ended"
     if not green:
         says = "two sessions did not take turns" + (f": {told[-1]}" if told else "")
@@ -275,27 +257,26 @@ def gpu_queue(stage: Stage) -> Iterator[Outcome]:
     yield Outcome("GPU queue", green, says, helps)
 
 
-def _first_line(stream: IO[str]) -> str:
-    """The first line of a process; empty if none comes in time, or the process ends before."""
-    told: list[str] = []
-    reads = threading.Thread(target=lambda: told.append(stream.readline()), daemon=True)
-    reads.start()
-    reads.join(PATIENT_S)
-    return told[0] if told else ""
+@contextlib.contextmanager
+def _measuring(
+    environ: dict[str, str], seat: str, seconds: int
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A seat's session that measures for so many seconds; it is killed at the end of the block."""
+    environ = {**environ, "COURSE_SEAT": seat}
+    command = [sys.executable, "-c", MEASURES, str(seconds)]
+    # Unbuffered: a line that was read with the one before it would not wake _line.
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, bufsize=0) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def _measure_second(folder: Path, told: list[str]) -> None:
-    before = os.environ.get("COURSE_GPU_QUEUE")
-    os.environ["COURSE_GPU_QUEUE"] = str(folder)
-    try:
-        with gpu_turn("a rehearsal", say=told.append):
-            told.append("measured")
-    except CourseError as error:
-        told.append(str(error))
-    finally:
-        os.environ.pop("COURSE_GPU_QUEUE")
-        if before is not None:
-            os.environ["COURSE_GPU_QUEUE"] = before
+def _line(process: subprocess.Popen[bytes]) -> str:
+    """The next line that a process prints; empty if none comes in time, or it has ended."""
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], PATIENT_S)
+    return process.stdout.readline().decode().strip() if ready else ""
 
 
 def offline(stage: Stage) -> Iterator[Outcome]:
@@ -318,7 +299,7 @@ def offline(stage: Stage) -> Iterator[Outcome]:
     says = "a check is answered with the network cut off"
     if not green:
         says = f"a check failed with the network cut off: {(ended.stderr or ended.stdout)[-200:]}"
-    helps = "keep the host connected, and tell us what it asked for"
+    helps = "keep the host connected, and report what it asked for"
     yield Outcome("offline", green, says, helps, time.monotonic() - begin)
 
 
@@ -338,9 +319,9 @@ def memory(stage: Stage) -> Iterator[Outcome]:
     if not stage.peak_bytes:
         return
     cores = len(os.sched_getaffinity(0))
-    with session(stage.work, **stage.environ()) as running:
+    with stage.session() as running:
         running.run(IMPORTS, CELL_S)
-        idle = tree_bytes(running.pid)
+        idle = running.memory_bytes()
     at_once = min(stage.seats, 2 * cores)  # more checks than that wait for a core anyway
     needed = stage.seats * idle + at_once * (stage.peak_bytes - idle)
     free = free_memory_bytes()

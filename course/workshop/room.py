@@ -19,7 +19,7 @@ from course.exercises.result import Verdict
 from course.lessons.statements import statements
 
 MOST_BYTES = 10**6
-"""A progress file is some kilobytes; what is larger is none."""
+"""A progress file has some kilobytes; a larger file is not one."""
 STUCK_TRIES = 3
 """So many tries without a right answer, and somebody should look."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,13 +1,16 @@
 """A learner's session: a Jupyter kernel of its own, as the lab starts it."""
 
-import contextlib
+import math
 import os
 import queue
 import subprocess
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from course.exercises.result import MIME
+from course.isolate.descendants import children, proportional_bytes
 
 POLL_S = 0.2
 START_S = 120
@@ -19,19 +22,40 @@ class Ran:
     """What came of a cell."""
 
     seconds: float = 0.0
-    """By the clock, as a learner waits."""
+    """Seconds by the clock, as a learner waits."""
     text: str = ""
     """All that it printed and showed, and the name of what it raised with its message."""
     error: str = ""
     """The name of what it raised, as "KeyboardInterrupt"; empty if it ran to its end."""
+    verdict: str = ""
+    """What a check in it said, if there was one."""
     ended: bool = True
     """False where the session died, or the cell was still running at its limit."""
-    shown: list[dict[str, object]] = field(default_factory=list)
-    """What it showed, by mime type."""
+
+    @property
+    def outcome(self) -> str:
+        """The verdict that it showed, or how else it ended."""
+        other = "nothing" if self.ended else "no answer in time, or a dead session"
+        return self.verdict or self.error or other
+
+    def note(self, kind: str, content: dict[str, Any]) -> None:
+        """Add what a message of the session tells."""
+        if kind == "stream":
+            self.text += content["text"]
+        elif kind == "error":
+            self.error = content["ename"]
+            self.text += f"{content['ename']}: {content['evalue']}\n"
+        elif kind in ("execute_result", "display_data"):
+            self.text += f"{content['data'].get('text/plain', '')}\n"
+            self.verdict = content["data"].get(MIME, {}).get("verdict", self.verdict)
 
 
 class Session:
-    """A session that runs cells one after the other."""
+    """A session that runs cells one after the other, with these variables set beside this process's
+    own."""
+
+    peak_bytes = 0
+    """The most memory that it was seen to take while cells ran, with all that it has started."""
 
     def __init__(self, folder: Path, environ: dict[str, str]) -> None:
         from jupyter_client.manager import start_new_kernel
@@ -40,70 +64,47 @@ class Session:
             startup_timeout=START_S,
             kernel_name="python3",
             cwd=str(folder),
-            env=environ,
+            env={**os.environ, **environ},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
 
-    @property
-    def pid(self) -> int:
-        """The process id of its kernel."""
-        process: subprocess.Popen[bytes] = getattr(self.manager.provisioner, "process")  # noqa: B009
-        return process.pid
+    def memory_bytes(self) -> int:
+        """The memory that it takes, with all that it has started; a page that several processes
+        share counts once."""
+        kernel: subprocess.Popen[bytes] = getattr(self.manager.provisioner, "process")  # noqa: B009
+        pids = [kernel.pid]
+        for pid in pids:  # grows on the way
+            pids += children(pid)
+        return sum(map(proportional_bytes, pids))
 
-    def run(self, cell: str, limit_s: float, interrupt_after_s: float | None = None) -> Ran:
+    def run(self, cell: str, limit_s: float, interrupt_after_s: float = math.inf) -> Ran:
         """Run a cell. It is interrupted `interrupt_after_s` seconds after it began, as by the
         lab's stop button, and given up at `limit_s`."""
         ran, begin = Ran(), time.monotonic()
         request = self.client.execute(cell)
-        interrupt_at = begin + interrupt_after_s if interrupt_after_s is not None else None
         while True:
-            if time.monotonic() - begin > limit_s:  # a cell may print without end
-                ran.ended = False
-                break
-            if interrupt_at is not None and time.monotonic() >= interrupt_at:
+            ran.seconds = time.monotonic() - begin
+            if ran.seconds >= interrupt_after_s:
                 self.manager.interrupt_kernel()
-                interrupt_at = None
+                interrupt_after_s = math.inf
+            # A cell may print without end.
+            if ran.seconds > limit_s or not self.manager.is_alive():
+                ran.ended = False
+                return ran
             try:
                 message = self.client.get_iopub_msg(timeout=POLL_S)
             except queue.Empty:
-                if not self.manager.is_alive():
-                    ran.ended = False
-                    break
+                self.peak_bytes = max(self.peak_bytes, self.memory_bytes())
                 continue
             if message["parent_header"].get("msg_id") != request:
                 continue
             kind, content = message["msg_type"], message["content"]
             if kind == "status" and content["execution_state"] == "idle":
-                break
-            _note(ran, kind, content)
-        ran.seconds = time.monotonic() - begin
-        return ran
+                return ran
+            ran.note(kind, content)
 
     def close(self) -> None:
         """End the session and all that it started."""
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
-
-
-def _note(ran: Ran, kind: str, content: dict[str, object]) -> None:
-    if kind == "stream":
-        ran.text += str(content["text"])
-    elif kind == "error":
-        ran.error = str(content["ename"])
-        ran.text += f"{content['ename']}: {content['evalue']}\n"
-    elif kind in ("execute_result", "display_data"):
-        data = content["data"]
-        assert isinstance(data, dict)
-        ran.shown.append(data)
-        ran.text += str(data.get("text/plain", "")) + "\n"
-
-
-@contextlib.contextmanager
-def session(folder: Path, **environ: str) -> Iterator[Session]:
-    """A session in a folder, with these variables set beside this process's own."""
-    running = Session(folder, {**os.environ, **environ})
-    try:
-        yield running
-    finally:
-        running.close()

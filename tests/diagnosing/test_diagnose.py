@@ -71,7 +71,7 @@ def test_the_command_says_what_the_call_says(column):
 
 @pytest.mark.parametrize(
     "grid, signature, words",
-    [("4x", "*fp32[4]", "The grid must be one to three"), ("4", "*fp32:16", "no tensor that can")],
+    [("4x", "*fp32[4]", "The grid must be one to three"), ("4", "*fp32:16", "not a tensor that")],
 )
 def test_the_command_refuses_what_says_no_launch(grid, signature, words):
     kernel = f"{kernels_sectors.__file__}:copy_column_kernel"
@@ -90,7 +90,7 @@ def test_a_time_that_the_estimate_does_not_explain_is_said_not_to_be_known(monke
 
 
 def test_where_no_rule_finds_a_cause_none_is_numbered():
-    said = Diagnosis("copy_kernel", "H200", programs=1, ranked=())
+    said = Diagnosis("copy_kernel", "H200", programs=1, findings=())
     assert said.to_html().endswith("for H200</p><p>No rule found a cause.</p></div>")
 
 

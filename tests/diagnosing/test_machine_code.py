@@ -45,7 +45,7 @@ $__internal_0_$__cuda_sm20_div:
 def reached(code):
     """The instructions that a program can reach without a call."""
     return [
-        each.name for number in sorted(code.dominators) for each in code.blocks[number].instructions
+        each.name for number in sorted(code.reached) for each in code.blocks[number].instructions
     ]
 
 
@@ -86,7 +86,7 @@ def test_what_prepares_a_call_for_a_special_case_is_not_counted():
 
     counts = LaunchCounts("kernel", 1, [], [], [], {}, {}, {})
     ran = executed(parsed(LISTING), counts, [], frozenset({("kernel.py", 7)}))
-    assert "CALL" not in [each.operation for each, _, _ in ran.times]
+    assert "CALL" not in [run.instruction.operation for run in ran]
 
 
 def evidence_of(launch, monkeypatch):
@@ -111,7 +111,7 @@ def test_additions_are_counted_once_for_each_element_however_often_the_body_is_c
     slow = kernels_loops.PAIRS[2].slow
     launch = type(slow)(slow.kernel, slow.grid, (empty(132, n), empty(132), n, 512))
     ran = evidence_of(launch, monkeypatch).executed
-    additions = sum(times for each, times, _ in ran.times if each.operation == "FADD")
+    additions = sum(run.times for run in ran if run.instruction.operation == "FADD")
     # A warp has a quarter of a row; then each thread adds its 4, and lanes and warps reduce.
     assert n / 4 / 32 <= additions <= n / 4 / 32 + 4 + 5 + 2
 

@@ -301,11 +301,11 @@ def test_maxnreg_is_advised_only_where_nothing_spills_with_it(monkeypatch):
     (spills,) = registers.occupancy(evidence)
     assert "maxnreg" not in spills.change
 
-    def spills_nothing(lowered, request):
-        asked.append(request.kwargs["maxnreg"].python)
+    def spills_nothing(lowered, maxnreg):
+        asked.append(maxnreg)
         return lowered
 
-    monkeypatch.setattr(registers, "recompiled", spills_nothing)
+    monkeypatch.setattr(registers, "with_options", spills_nothing)
     (fits,) = registers.occupancy(evidence)
     assert f"or maxnreg={asked[0]}, with which nothing spills" in fits.change
     assert f"at {asked[0]} it would hold" in fits.what

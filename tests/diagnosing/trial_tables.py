@@ -48,7 +48,7 @@ def _rows(pattern):
 def assert_the_row_of_today_is_what_it_names(row, said, within=0.02):
     """within: the part by which estimates may differ."""
     _, estimated, first, gain, _ = row
-    assert first == (said.ranked[0].finding.what if said.ranked else "none")
+    assert first == (said.findings[0].what if said.findings else "none")
     if said.estimated_us is None:
         assert estimated == gain == "-"
         return
@@ -57,7 +57,7 @@ def assert_the_row_of_today_is_what_it_names(row, said, within=0.02):
         said.estimated_us, rel=within, abs=0.5
     )
     assert gain == "-" or float(gain) == pytest.approx(
-        said.ranked[0].gain, rel=within + 0.01, abs=0.05
+        said.findings[0].gain, rel=within + 0.01, abs=0.05
     )
 
 

@@ -41,7 +41,7 @@ def test_a_softmax_down_the_columns_wastes_sectors_twice_and_its_store_counts_mo
         "store out_ptr",
         "load x_ptr",
     ]
-    assert [f"{each.gain:.1f}" for each in told.ranked] == ["5.5", "1.2"]
+    assert [f"{each.gain:.1f}" for each in told.findings] == ["5.5", "1.2"]
 
 
 def test_behind_the_sectors_stand_spills_and_eight_warps_mend_them(lesson):
@@ -65,7 +65,7 @@ def product(kernel):
 def test_of_two_findings_in_the_first_product_the_spills_gain_nothing(lesson):
     told = product(lesson.slow_product_kernel)
     assert told.causes == ["tensor cores", "spills"]
-    assert told.ranked[0].gain > 2 and told.ranked[1].gain < 1.05
+    assert told.findings[0].gain > 2 and told.findings[1].gain < 1.05
     assert product(lesson.product_kernel).causes == []
 
 
@@ -93,7 +93,7 @@ def test_a_long_sum_has_two_findings_and_few_programs_comes_first(lesson):
     x = empty(2**20)
     told = diagnose(lesson.slow_dot_kernel, (1,), x, x, x, 2**20, BLOCK_SIZE=1024, target="H200")
     assert told.causes == ["few programs", "pipelining"]
-    few, loop = told.ranked
+    few, loop = told.findings
     assert few.gain > 100 and round(loop.gain) == 2
 
 

@@ -8,12 +8,12 @@ import sys
 from course.errors import CourseError
 from docs.site import SiteError
 from docs.site import tools as site
-from workshop import tools as workshop
+from hub import tools as hub
 
 
 def main() -> None:
     """Make each set of tools that is not whole."""
-    for tools in (site, workshop):
+    for tools in (site, hub):
         try:
             if not tools.ready():
                 tools.make()

@@ -4,10 +4,9 @@ import subprocess
 
 import pytest
 
-from course.exercises.answers import mistakes
 from course.lessons.source import lesson_sources
 from course.workshop import rehearse
-from course.workshop.answers import Answers, lesson_answers, solved_cells
+from course.workshop.answers import Answers, all_answers, lesson_answers
 from course.workshop.session import Session
 
 
@@ -20,15 +19,14 @@ def outcomes(*acts, seats=1, answers=()):
 
 
 def question(right, wrong):
-    return Answers("03", "03.1", right, wrong, "a wrong letter", "wrong", is_code=False)
+    return Answers("03.1", right, wrong, "a wrong letter", "wrong", is_code=False)
 
 
 @pytest.fixture(scope="module")
 def letter():
     """The right answer to a question of lesson 03, and a wrong one: judged in no time."""
-    solution, name = solved_cells()["03.1"]
-    usual = mistakes("03.1")[0]
-    return question(f'{solution}\ncheck("03.1", {name})', f'check("03.1", {usual.answer!r})')
+    answers = all_answers()["03.1"]
+    return question(answers.right, answers.wrong)
 
 
 def test_every_lesson_has_a_right_and_a_wrong_answer_to_rehearse():
@@ -67,13 +65,13 @@ def test_sessions_take_turns_and_one_that_is_killed_lets_the_next_one_on():
 
 
 def test_sessions_that_do_not_take_turns_are_red(monkeypatch):
-    monkeypatch.setattr(rehearse, "HOLDS", "print('begun', flush=True); import time; time.sleep(9)")
+    monkeypatch.setattr(rehearse, "MEASURES", "print('measures', flush=True)")
     (queue,) = outcomes(rehearse.gpu_queue)
     assert not queue.green and "chmod 1777" in queue.helps
 
 
 def test_a_session_that_never_begins_to_measure_is_red(monkeypatch):
-    monkeypatch.setattr(rehearse, "HOLDS", "import time; time.sleep(600)")
+    monkeypatch.setattr(rehearse, "MEASURES", "import time; time.sleep(600)")
     monkeypatch.setattr(rehearse, "PATIENT_S", 0.5)
     assert not outcomes(rehearse.gpu_queue)[0].green
 

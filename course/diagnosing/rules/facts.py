@@ -4,10 +4,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
-import torch
-
 from course.lowering.memory_requests import requests_of
 from course.tracing.bounds import WIDEST_BYTES
+from course.tracing.records import AccessCounts
 from course.type_names import with_article
 
 from ..evidence import Evidence
@@ -26,8 +25,7 @@ MASKED = 0.25
 
 def divisions(evidence: Evidence) -> Iterator[str]:
     """Integer divisions in a loop, which take tens of instructions each."""
-    lines = {line.frame: line for loop in evidence.loops for line in loop.divisions}
-    for line in lines.values():
+    for line in dict.fromkeys(line for loop in evidence.loops for line in loop.divisions):
         yield (
             f"line {line.number} divides integers, or takes a remainder, inside a loop: "
             f"{line.text.strip()}"
@@ -35,29 +33,29 @@ def divisions(evidence: Evidence) -> Iterator[str]:
 
 
 def float64(evidence: Evidence) -> Iterator[str]:
-    """Arithmetic in float64, where it is no cause by itself."""
+    """Arithmetic in float64, unless a rule has named it as a cause."""
     work = evidence.work
-    if work is None or not (count := work.simple.get("fp64")) or any(by_accident(evidence)):
-        return
-    times = evidence.gpu.vector_rate("fp32") / evidence.gpu.vector_rate("fp64")
-    yield (
-        f"{round(count):,} operations are in float64, which is {times:.0f} times slower than "
-        f"float32 on {evidence.gpu.name}."
-    )
+    if work and (count := work.simple.get("fp64")):
+        times = evidence.gpu.vector_rate("fp32") / evidence.gpu.vector_rate("fp64")
+        if not any(by_accident(evidence, work, evidence.executed)):
+            yield (
+                f"{round(count):,} operations are in float64, which is {times:.0f} times slower "
+                f"than float32 on {evidence.gpu.name}."
+            )
 
 
 def l2(evidence: Evidence) -> Iterator[str]:
     """How often a sector is asked for, by one program or by several, for once that memory moves
     it."""
-    work = evidence.work
-    if work is None or not work.memory_sectors:
-        return
-    moved = sum(min(each.touched, each.sectors) for each in evidence.accesses)
-    if (times := moved / work.memory_sectors) >= OFTEN:
-        most = max(evidence.accesses, key=lambda each: min(each.touched, each.sectors))
+
+    def asked(access: AccessCounts) -> int:
+        return min(access.touched, access.sectors)
+
+    moved = evidence.work.memory_sectors if evidence.work else 0
+    if moved and (times := sum(map(asked, evidence.accesses)) / moved) >= OFTEN:
         yield (
             f"each sector that memory moves once is asked of L1 or L2 {times:.1f} times, most "
-            f"often in line {most.line}."
+            f"often in line {max(evidence.accesses, key=asked).line}."
         )
 
 
@@ -75,13 +73,11 @@ def masked(evidence: Evidence) -> Iterator[str]:
 
 def updates(evidence: Evidence) -> Iterator[str]:
     """Atomics that go to each element many times."""
-    arguments = evidence.launch.arguments()
     for access in evidence.accesses:
-        tensor = arguments.get(evidence.tensor(access))
-        if access.kind != "update" or not isinstance(tensor, torch.Tensor):
+        tensor = evidence.argument(access)
+        if access.kind != "update" or tensor is None:
             continue
-        size = tensor.numel() * tensor.element_size()
-        if (times := access.bytes / size) >= MANY_UPDATES:
+        if (times := access.bytes / (tensor.numel() * tensor.element_size())) >= MANY_UPDATES:
             yield (
                 f"line {access.line} updates each element of {evidence.tensor(access)} "
                 f"{times:,.0f} times: let a program add up more before it does."
@@ -91,9 +87,7 @@ def updates(evidence: Evidence) -> Iterator[str]:
 def widths(evidence: Evidence) -> Iterator[str]:
     """Accesses that are narrower than what a thread holds of their block, where nothing is known of
     their addresses."""
-    if evidence.counts is not None:
-        return
-    for each in requests_of(evidence.lowered):
+    for each in requests_of(evidence.lowered) if evidence.counts is None else ():
         held = math.prod(each.shape) * each.itemsize // evidence.threads
         possible = min(WIDEST_BYTES, held)
         if each.bytes_per_thread and possible >= 2 * each.bytes_per_thread:
@@ -117,6 +111,5 @@ def banks(evidence: Evidence) -> Iterator[str]:
 
 def launch(evidence: Evidence) -> Iterator[str]:
     """A launch that is shorter than what it takes the CPU to start it."""
-    work = evidence.work
-    if work is not None and work.us < SHORT_US:
+    if evidence.work is not None and evidence.work.us < SHORT_US:
         yield "it is so short that launching it takes the CPU longer: join launches where you can."

@@ -5,13 +5,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+import torch
+
 from course.gpus import throughput as unit
 from course.lowering.locations import Frame
 
 from ..evidence import Evidence
-from ..executed import Executed
-from ..machine_code import Instruction
-from ..result import LEAST_GAIN, Finding
+from ..executed import Run, lines_of, units_of
+from ..result import Finding
+from ..time_model import Work
 from .tensor_cores import dots_of
 
 KINDS = {
@@ -48,58 +50,72 @@ OTHER_SORT = (
     "sort less: tl.topk where the first few are enough, and shorter rows, since each element takes "
     "part in more comparisons the longer they are; or let radix sort (torch.sort) do long ones."
 )
+ALL_NUMBERS = (
+    "take all four numbers that one evaluation gives, by tl.rand4x or tl.randint4x on a quarter of "
+    "the offsets: tl.rand computes four and keeps one."
+)
 OTHER_CHANGE = "compute less for each element, or larger blocks, for fewer instructions around it."
 NUMBERS = 4
 """Random numbers that one evaluation of Philox gives, of which tl.rand keeps one."""
 
 
-def many(evidence: Evidence) -> Iterator[Finding]:
+def many(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Finding]:
     """Instructions that take longer to issue than anything else takes."""
-    work, executed = evidence.work, evidence.executed
-    if work is None or executed is None or work.longest[0] != "instructions":
+    lines = lines_of(executed)
+    if work.longest[0] != "instructions" or not lines:
         return
-    line, kind, times = _most(executed)
-    if line is None or line in _multiplied_one_by_one(evidence):
+    line = max(lines, key=lambda each: lines[each])
+    if line in _multiplied_one_by_one(evidence):
         return
-
-    def is_meant(instruction: Instruction, _: bool) -> bool:
-        return executed.line(instruction) == line and _kind(instruction) == kind
-
-    part = _philox(executed, line)
-    mended = replace(work, instructions=evidence.instructions_without(is_meant, part or 1))
-    if work.us / mended.us < LEAST_GAIN:
-        return
-    total = sum(executed.units.values())
-    each = total * evidence.warps * unit.WARP / evidence.elements
-    own = sum(number for (at, _), number in times.items() if at == line)
-    _, busiest = work.issue
-    most = f", {times[line, kind] / total:.0%} for its {kind}" if kind in CHANGES else ""
+    kinds: dict[str, float] = defaultdict(float)
+    for run in executed:
+        if run.line == line:
+            kinds[_kind(run)] += run.times
+    kind = max(kinds, key=lambda each: kinds[each])
+    total = sum(units_of(executed).values())
+    each = total * evidence.warps * unit.WARP / _elements(evidence)
+    most = f", {kinds[kind] / total:.0%} for its {kind}" if kind in CHANGES else ""
+    drawn = any(run.line == line and run.instruction.file == "random.py" for run in executed)
+    change = CHANGES.get(kind, OTHER_CHANGE)
+    if SORT.search(evidence.line(line).text):
+        change = OTHER_SORT
+    if drawn:
+        change = ALL_NUMBERS
     yield Finding(
-        cause="instructions",
-        what=(
-            f"{each:,.0f} instructions of a thread for each element, of which {own / total:.0%} "
-            f"come from one line{most}"
+        "instructions",
+        f"{each:,.0f} instructions of a thread for each element, of which {lines[line] / total:.0%}"
+        f" come from one line{most}",
+        _why_long(evidence, work),
+        change,
+        mended=replace(
+            work,
+            instructions=evidence.instructions_without(
+                lambda run: run.line == line and _kind(run) == kind, 1 - 1 / NUMBERS if drawn else 1
+            ),
         ),
-        why=(
+        place=evidence.line(line),
+    )
+
+
+def _why_long(evidence: Evidence, work: Work) -> str:
+    """A sentence that says what the instructions of a launch wait for."""
+    _, busiest = work.issue
+    if busiest == "issue":
+        return (
             "a multiprocessor issues four instructions of a warp in a clock, and all of them take "
             "longer than memory does."
-            if busiest == "issue"
-            else f"the unit for {busiest} gives "
-            f"{unit.results_a_clock(busiest, work.gpu, evidence.target):.0f} results in a clock of "
-            "a multiprocessor, and its instructions take longer than memory does."
-        ),
-        change=(
-            "take all four numbers that one evaluation gives, by tl.rand4x or tl.randint4x on a "
-            "quarter of the offsets: tl.rand computes four and keeps one."
-            if part
-            else OTHER_SORT
-            if SORT.search(evidence.text(*line))
-            else CHANGES.get(kind, OTHER_CHANGE)
-        ),
-        mended=mended,
-        line=line[1],
-        text=evidence.text(*line),
+        )
+    results = unit.results_a_clock(busiest, work.gpu, evidence.target)
+    return (
+        f"the unit for {busiest} gives {results:.0f} results in a clock of a multiprocessor, and "
+        "its instructions take longer than memory does."
     )
+
+
+def _elements(evidence: Evidence) -> float:
+    """Elements that the line moves which moves most of them; 1 at least."""
+    moved = (access.bytes / max(1, access.itemsize) for access in evidence.accesses)
+    return max(1, max(moved, default=0))
 
 
 def _multiplied_one_by_one(evidence: Evidence) -> set[Frame]:
@@ -109,141 +125,79 @@ def _multiplied_one_by_one(evidence: Evidence) -> set[Frame]:
     return {line.frame for line, _ in dots_of(evidence) if line}
 
 
-def _kind(instruction: Instruction) -> str:
-    return KINDS.get(instruction.unit, "other instructions")
+def _kind(run: Run) -> str:
+    return KINDS.get(run.instruction.unit, "other instructions")
 
 
-def _most(executed: Executed) -> tuple[Frame | None, str, dict[tuple[Frame, str], float]]:
-    """The line that most instructions come from, what most of these are, and the instructions of a
-    warp by line and by what they are."""
-    times: dict[tuple[Frame, str], float] = defaultdict(float)
-    lines: dict[Frame, float] = defaultdict(float)
-    for instruction, number, _ in executed.times:
-        if line := executed.line(instruction):
-            times[line, _kind(instruction)] += number
-            lines[line] += number
-    if not lines:
-        return None, "", times
-    most = max(lines, key=lambda line: lines[line])
-    kinds = {kind: number for (line, kind), number in times.items() if line == most}
-    return most, max(kinds, key=lambda kind: kinds[kind]), times
-
-
-def _philox(executed: Executed, line: Frame) -> float:
-    """The part of a line's instructions that taking all random numbers would save; 0 if it draws
-    none, or takes all."""
-    drawn = any(
-        instruction.file == "random.py"
-        for instruction, _, _ in executed.times
-        if executed.line(instruction) == line
-    )
-    return 1 - 1 / NUMBERS if drawn else 0
-
-
-def reductions(evidence: Evidence) -> Iterator[Finding]:
+def reductions(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Finding]:
     """Reductions across the lanes and warps of a program in each iteration of a loop."""
-    work, executed = evidence.work, evidence.executed
-    if work is None or executed is None:
-        return
-    shuffles: dict[Frame, float] = defaultdict(float)
-    barriers, most = 0.0, 0.0
-    for instruction, times, in_loop in executed.times:
-        line = executed.line(instruction)
-        if in_loop and line and instruction.unit == unit.SHUFFLE:
-            shuffles[line] += times
-            most = max(most, times)
+    in_loops = [run for run in executed if run.in_loop]
+    shuffles = [run for run in in_loops if run.line and run.instruction.unit == unit.SHUFFLE]
     if not shuffles:
         return
-    for instruction, times, in_loop in executed.times:
-        if in_loop and instruction.operation == "BAR" and executed.line(instruction) in shuffles:
-            barriers += times
+    lines = lines_of(shuffles)
+    number, iterations = sum(lines.values()), max(run.times for run in shuffles)
+    meetings = (run for run in in_loops if run.line in lines and run.instruction.operation == "BAR")
+    barriers = sum(run.times for run in meetings)
 
-    def across_lanes(instruction: Instruction, in_loop: bool) -> bool:
+    def across_lanes(run: Run) -> bool:
+        instruction = run.instruction
         moves = instruction.unit in (unit.SHUFFLE, unit.SHARED) or instruction.operation == "BAR"
-        return in_loop and moves and executed.line(instruction) in shuffles
+        return run.in_loop and moves and run.line in lines
 
     instructions = evidence.instructions_without(across_lanes)
     # Each shuffle is followed by one instruction that joins what it brought with what was there.
-    joined = sum(shuffles.values()) * evidence.warps
+    joined = number * evidence.warps
     instructions[unit.FLOAT32] = max(0, instructions.get(unit.FLOAT32, 0) - joined)
-    mended = replace(work, instructions=instructions)
-    if work.us / mended.us < LEAST_GAIN:
-        return
-    line = max(shuffles, key=lambda each: shuffles[each])
-    count = round(sum(shuffles.values()) / most)
+    and_barriers = f" and {barriers / iterations:.0f} barriers" if barriers else ""
     yield Finding(
-        cause="reductions",
-        what=(
-            f"reductions in each of {most:,.0f} iterations: {count:,} shuffles"
-            + (f" and {barriers / most:.0f} barriers" if barriers else "")
-            + f" of each of {evidence.lowered.resources.num_warps} warps"
+        "reductions",
+        f"reductions in each of {iterations:,.0f} iterations: {round(number / iterations):,} "
+        f"shuffles{and_barriers} of each of {evidence.lowered.resources.num_warps} warps",
+        "to reduce a block, the lanes of a warp exchange values step by step, and "
+        + (
+            "its warps meet at barriers and exchange theirs through shared memory."
+            if barriers
+            else "those steps take longer than memory does."
         ),
-        why=(
-            "to reduce a block, the lanes of a warp exchange values step by step"
-            + (
-                ", and its warps meet at barriers and exchange theirs through shared memory."
-                if barriers
-                else ", and those steps take longer than memory does."
-            )
-        ),
-        change=(
-            "keep partial results for each element of the block in the loop, and reduce them once "
-            "after it; or larger blocks, for fewer iterations; or fewer warps."
-        ),
-        mended=mended,
-        line=line[1],
-        text=evidence.text(*line),
+        "keep partial results for each element of the block in the loop, and reduce them once "
+        "after it; or larger blocks, for fewer iterations; or fewer warps.",
+        mended=replace(work, instructions=instructions),
+        place=evidence.line(max(lines, key=lambda each: lines[each])),
     )
 
 
-def float64(evidence: Evidence) -> Iterator[Finding]:
+def float64(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Finding]:
     """Arithmetic in float64 on elements that are not: a scalar or a constant has made it so."""
-    work, executed, counts = evidence.work, evidence.executed, evidence.counts
-    if work is None or executed is None or counts is None or not work.simple.get("fp64"):
+    lines = lines_of(run for run in executed if run.instruction.unit == unit.FLOAT64)
+    operations = work.simple.get("fp64", 0)
+    if not (lines and operations) or _has_float64_blocks(evidence):
         return
-    arguments = evidence.launch.arguments()
-    for access in evidence.accesses:
-        dtype = getattr(arguments.get(evidence.tensor(access)), "dtype", None)
-        if access.block > 1 and str(dtype) == "torch.float64":
-            return
-    lines: dict[Frame, float] = defaultdict(float)
-    for instruction, times, _ in executed.times:
-        line = executed.line(instruction)
-        if line and instruction.unit == unit.FLOAT64:
-            lines[line] += times
-    if not lines:
-        return
-    operations = work.simple["fp64"]
-    special = counts.special.get("fp64", 0)
-    instructions = evidence.instructions_without(
-        lambda instruction, _: executed.line(instruction) in lines
-    )
+    assert evidence.counts is not None
+    special = evidence.counts.special.get("fp64", 0)
+    instructions = evidence.instructions_without(lambda run: run.line in lines)
     instructions[unit.FLOAT32] = instructions.get(unit.FLOAT32, 0) + operations / unit.WARP
     instructions[unit.SPECIAL] = instructions.get(unit.SPECIAL, 0) + special / unit.WARP
-    simple = {kind: count for kind, count in work.simple.items() if kind != "fp64"}
-    simple["fp32"] = simple.get("fp32", 0) + operations
-    line = max(lines, key=lambda each: lines[each])
-    scalars = [
-        evidence.tensor(access)
-        for access in evidence.accesses
-        if access.block <= 1 and access.itemsize == 8
-    ]
-    names = " and ".join(dict.fromkeys(scalars))
-    yield Finding(
-        cause="float64",
-        what=(
-            f"{round(operations + special):,} operations in float64, by "
-            f"{sum(lines.values()):,.0f} instructions of each warp on its float64 unit"
-        ),
-        why=(
-            "no block is loaded or stored in float64: one number of that type makes the whole "
-            "formula float64, whose divisions and roots are tens of instructions each."
-        ),
-        change=(
-            f"make {names or 'that number'} float32 before it meets a block, by .to(tl.float32), "
-            "or pass it so."
-        ),
-        mended=replace(work, simple=simple, instructions=instructions),
-        line=line[1],
-        text=evidence.text(*line),
+    simple = {"fp32": 0.0, **work.simple}
+    simple["fp32"] += simple.pop("fp64")
+    names = evidence.tensors(
+        access for access in evidence.accesses if access.block <= 1 and access.itemsize == 8
     )
+    yield Finding(
+        "float64",
+        f"{round(operations + special):,} operations in float64, by {sum(lines.values()):,.0f} "
+        "instructions of each warp on its float64 unit",
+        "no block is loaded or stored in float64: one number of that type makes the whole formula "
+        "float64, whose divisions and roots are tens of instructions each.",
+        f"make {names or 'that number'} float32 before it meets a block, by .to(tl.float32), or "
+        "pass it so.",
+        mended=replace(work, simple=simple, instructions=instructions),
+        place=evidence.line(max(lines, key=lambda each: lines[each])),
+        always=True,
+    )
+
+
+def _has_float64_blocks(evidence: Evidence) -> bool:
+    """Whether blocks are loaded or stored in float64."""
+    tensors = [evidence.argument(access) for access in evidence.accesses if access.block > 1]
+    return any(tensor is not None and tensor.dtype == torch.float64 for tensor in tensors)

@@ -8,16 +8,27 @@ from course.tracing.records import AccessCounts
 
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors, sectors_of
 from ..result import Finding
+from ..time_model import Work
 from .widths import is_narrow
 
 WASTEFUL = 1.2
 """Sectors over the least from which on a line is named."""
 APART = 1.5
 """Sectors of a whole block over the least from which on its addresses lie apart."""
-
-
 ONE_OF_TWO = 2.2
 """Sectors of a whole block over the least up to which it may take one element of each pair."""
+
+MISALIGNED = (
+    "what a warp asks for lies together but begins in the middle of a sector of 32 bytes, so that "
+    "it ends in the middle of one more.",
+    "align the tensor, or pad its rows: let it begin at a multiple of 32 bytes, as views such as "
+    "x[1:] do not, and let each row be a multiple of 32 bytes long.",
+)
+"""Why a line asks for more sectors than it needs, and the change to try."""
+LYING_APART = (
+    "neighbors in the block lie apart in memory, so that each sector of 32 bytes serves few of "
+    "them."
+)
 APART_CHANGE = (
     "let the last index of the block go along the axis whose stride is 1, or store the tensor so "
     "that what is read together lies together."
@@ -27,55 +38,55 @@ MOVE_PAIRS = (
     "tl.split or put them together by tl.join; or store the tensor so that what is read together "
     "lies together."
 )
+NO_NEIGHBORS = (
+    "the block lies together in memory, but the threads of one warp do not get neighbors of it.",
+    "swap the axes of the block, load it along the axis whose stride is 1 and use tl.trans, or "
+    "pass that stride as a constant so that the compiler sees it.",
+)
 
 
-def wasted(evidence: Evidence) -> Iterator[Finding]:
+def wasted(evidence: Evidence, work: Work) -> Iterator[Finding]:
     """Lines whose warps ask for more sectors than the bytes that they move take."""
     for access in evidence.accesses:
         if access.by_descriptor or access.block < 2 or not access.bytes:
             continue
         needed = max(sectors_of(access.bytes), access.executions)
-        wasteful = access.sectors >= WASTEFUL * access.least
-        if evidence.is_gather(access):
-            # What lies together by chance would be no better with other code.
-            if access.touched >= APART * needed or (wasteful and access.kind == "update"):
-                yield _finding(evidence, access, needed, *_of_gather(evidence, access))
-        elif is_misaligned(evidence, access):
-            yield _finding(
-                evidence,
-                access,
-                needed,
-                "what a warp asks for lies together but begins in the middle of a sector of 32 "
-                "bytes, so that it ends in the middle of one more.",
-                "align the tensor, or pad its rows: let it begin at a multiple of 32 bytes, as "
-                "views such as x[1:] do not, and let each row be a multiple of 32 bytes long.",
+        sectors = max(access.sectors, access.touched)
+        if reason := _reason(evidence, access, needed):
+            yield Finding(
+                "sectors",
+                f"{access.kind} {evidence.tensor(access)}: {sectors:,} sectors asked for, "
+                f"{needed:,} needed, {sectors / needed:.1f} times as many",
+                *reason,
+                mended=_mended(evidence, work, access, needed),
+                place=evidence.place(access),
+                always=True,
             )
-        elif access.touched >= APART * needed:
-            yield _finding(
-                evidence,
-                access,
-                needed,
-                "neighbors in the block lie apart in memory, so that each sector of 32 bytes "
-                "serves few of them.",
-                MOVE_PAIRS if access.touched / needed < ONE_OF_TWO else APART_CHANGE,
-            )
-        elif (
-            wasteful
-            # Lanes of one request that ask for the same are served by the same sector.
-            and access.sectors > needed
-            # Of what a thread takes by several instructions as wide as can be, each skips the rest.
-            and 0 < access.bytes_per_thread < WIDEST_BYTES
-            and not is_narrow(evidence, access)
-        ):
-            yield _finding(
-                evidence,
-                access,
-                needed,
-                "the block lies together in memory, but the threads of one warp do not get "
-                "neighbors of it.",
-                "swap the axes of the block, load it along the axis whose stride is 1 and "
-                "use tl.trans, or pass that stride as a constant so that the compiler sees it.",
-            )
+
+
+def _reason(evidence: Evidence, access: AccessCounts, needed: int) -> tuple[str, str] | None:
+    """Why an access asks for more sectors than it needs, and the change to try; None if it does
+    not."""
+    wasteful = access.sectors >= WASTEFUL * access.least
+    if evidence.is_gather(access):
+        # What lies together by chance would be no better with other code.
+        apart = access.touched >= APART * needed or (wasteful and access.kind == "update")
+        return _of_gather(evidence, access) if apart else None
+    if is_misaligned(evidence, access):
+        return MISALIGNED
+    if access.touched >= APART * needed:
+        pairs = access.touched / needed < ONE_OF_TWO
+        return LYING_APART, MOVE_PAIRS if pairs else APART_CHANGE
+    if (
+        wasteful
+        # Lanes of one request that ask for the same are served by the same sector.
+        and access.sectors > needed
+        # Of what a thread takes by several instructions as wide as can be, each skips the rest.
+        and 0 < access.bytes_per_thread < WIDEST_BYTES
+        and not is_narrow(evidence, access)
+    ):
+        return NO_NEIGHBORS
+    return None
 
 
 def _of_gather(evidence: Evidence, access: AccessCounts) -> tuple[str, str]:
@@ -105,30 +116,13 @@ def is_misaligned(evidence: Evidence, access: AccessCounts) -> bool:
     )
 
 
-def _finding(
-    evidence: Evidence, access: AccessCounts, needed: int, why: str, change: str
-) -> Finding:
-    work = evidence.work
-    assert work is not None
-    sectors = max(access.sectors, access.touched)
-    apart = [(each.touched - sectors_of(each.bytes)) for each in evidence.accesses]
+def _mended(evidence: Evidence, work: Work, access: AccessCounts, needed: int) -> Work:
+    """The launch's work once an access asks for no more sectors than it needs."""
+    apart = [each.touched - sectors_of(each.bytes) for each in evidence.accesses]
     share = (access.touched - needed) / max(1, sum(number for number in apart if number > 0))
     once = replace(access, sectors=needed, touched=needed, lines=-(-needed // LINE_SECTORS))
-    mended = replace(
-        work,
-        l1_sectors=work.l1_sectors - (sectors - needed),
-        l2_sectors=work.l2_sectors - max(0, l2_sectors(access) - l2_sectors(once)),
-        memory_sectors=work.memory_sectors - min(1, share) * evidence.unused_sectors,
-    )
-    return Finding(
-        cause="sectors",
-        what=(
-            f"{access.kind} {evidence.tensor(access)}: {sectors:,} sectors asked "
-            f"for, {needed:,} needed, {sectors / needed:.1f} times as many"
-        ),
-        why=why,
-        change=change,
-        mended=mended,
-        line=access.line,
-        text=evidence.text(access.file, access.line),
+    return work.less(
+        l1_sectors=max(access.sectors, access.touched) - needed,
+        l2_sectors=max(0, l2_sectors(access) - l2_sectors(once)),
+        memory_sectors=min(1, share) * evidence.unused_sectors,
     )

@@ -9,65 +9,56 @@ from course.lowering.source_map import SourceLine
 
 from ..evidence import Evidence
 from ..result import Finding
+from ..time_model import Work
 
 _DOT = re.compile(r"\btt\.dot\b")
 IN_GLUON = {"mma": "mma_v2", "wgmma": "hopper.warpgroup_mma", "tcgen05": "blackwell.tcgen05_mma"}
 """The functions of gluon.language.nvidia by which the tensor cores multiply."""
 _OPERANDS = re.compile(r"tensor<[\dx]*x(\w+)")
 TENSOR_TYPE = {"f32": "tf32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
+ONE_BY_ONE = (unit.FLOAT16, unit.FLOAT32, unit.FLOAT64, unit.SHARED)
+"""The units that compute products outside the tensor cores."""
 
 
 def no_tensor_core(evidence: Evidence) -> Iterator[Finding]:
     """Products that multiply-adds do, one by one."""
-    dots = dots_of(evidence)
+    dots, work = dots_of(evidence), evidence.work
     if not dots or evidence.dot_instruction or not evidence.gpu.dot:
         return
     line, row = dots[0]
     if "xf64" in row:
         return  # wgmma has no float64
-    types = _OPERANDS.findall(row)
-    kind = types[0] if types else ""
-    work, counts = evidence.work, evidence.counts
-    mended = None
-    if work is not None and counts is not None:
-        operations = sum(counts.dot.values())
-        simple = dict(work.simple)
-        for operand, number_of in counts.dot.items():
-            key = operand if operand in evidence.gpu.vector else "fp32"
-            simple[key] -= number_of
-        mended = replace(
-            work,
-            simple=simple,
-            dot={TENSOR_TYPE.get(kind, "fp16"): operations},
-            instructions=_without_products(evidence, {line for line, _ in dots}),
-        )
-    why, change = _reason(evidence, kind, row)
+    kind = next(iter(_OPERANDS.findall(row)), "")
     number = f"{len(dots)} tl.dot, " if len(dots) > 1 else ""
     yield Finding(
-        cause="tensor cores",
-        what=f"{number}no tensor-core instruction: the products are done by multiply-adds",
-        why=why,
-        change=change,
-        mended=mended,
-        line=line.number if line else 0,
-        text=line.text.strip() if line else "",
+        "tensor cores",
+        f"{number}no tensor-core instruction: the products are done by multiply-adds",
+        *_reason(evidence, kind, row),
+        mended=None if work is None else _in_tensor_cores(evidence, work, kind),
+        place=line,
+        always=True,
     )
 
 
-def _without_products(evidence: Evidence, lines: set[SourceLine | None]) -> dict[str, float]:
-    """The launch's instructions without what tl.dot's lines compute outside the tensor cores."""
-    executed, work = evidence.executed, evidence.work
-    assert work is not None
-    if executed is None:
-        return work.instructions
-    frames = {line.frame for line in lines if line}
-    units = (unit.FLOAT16, unit.FLOAT32, unit.FLOAT64, unit.SHARED)
-    return evidence.instructions_without(
-        lambda each, _: each.unit in units and executed.line(each) in frames
+def _in_tensor_cores(evidence: Evidence, work: Work, kind: str) -> Work:
+    """The launch's work once tensor cores do the products, of operands of this kind."""
+    assert evidence.counts is not None
+    simple = dict(work.simple)
+    for operand, number in evidence.counts.dot.items():
+        simple[operand if operand in evidence.gpu.vector else "fp32"] -= number
+    lines = {line.frame for line, _ in dots_of(evidence) if line}
+    return replace(
+        work,
+        simple=simple,
+        dot={TENSOR_TYPE.get(kind, "fp16"): sum(evidence.counts.dot.values())},
+        instructions=evidence.instructions_without(
+            lambda run: run.instruction.unit in ONE_BY_ONE and run.line in lines
+        ),
     )
 
 
 def _reason(evidence: Evidence, kind: str, row: str) -> tuple[str, str]:
+    """Why a product became no tensor-core instruction, and the change to try."""
     name = evidence.target.name
     if evidence.gluon:
         return (
@@ -98,7 +89,6 @@ def older_instruction(evidence: Evidence) -> Iterator[Finding]:
     work, dots = evidence.work, dots_of(evidence)
     if evidence.target.dot != "wgmma" or evidence.dot_instruction != "mma" or not dots:
         return
-    line, _ = dots[0]
     warps = evidence.lowered.resources.num_warps
     rows = next(iter(tile_of(evidence)), 0)
     if evidence.gluon:
@@ -113,13 +103,13 @@ def older_instruction(evidence: Evidence) -> Iterator[Finding]:
         why = "the compiler did not choose it for these types and this order of the operands."
         change = "16 bits for both operands, and load each as it is multiplied."
     yield Finding(
-        cause="older dot",
-        what="tl.dot became mma.sync, which reaches about 62% of what wgmma does",
-        why=why,
-        change=change,
+        "older dot",
+        "tl.dot became mma.sync, which reaches about 62% of what wgmma does",
+        why,
+        change,
         mended=None if work is None else replace(work, dot_share=1),
-        line=line.number if line else 0,
-        text=line.text.strip() if line else "",
+        place=dots[0][0],
+        always=True,
     )
 
 

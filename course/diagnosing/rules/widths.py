@@ -1,15 +1,18 @@
 """Loads and stores that move fewer bytes of a thread than they could, and the argument to blame."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from course.lowering.call_sites import CallSite
+from course.lowering.result import Lowered
 from course.tracing.bounds import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors
 from ..result import Finding
-from ..what_if import not_divisible, recompiled, widths, with_divisible
+from ..time_model import Work
+from ..what_if import not_divisible, widths, with_divisible
 
 TOGETHER = 0.9
 """The part of a block's bytes that lie in runs of 16 or more from which on it could be wide."""
@@ -41,26 +44,27 @@ def is_narrow(evidence: Evidence, access: AccessCounts) -> bool:
     return together and times > 1 and access.sectors <= STRAY * times * access.least
 
 
-def narrow(evidence: Evidence) -> Iterator[Finding]:
+def narrow(evidence: Evidence, work: Work) -> Iterator[Finding]:
     """Accesses that are narrower than their type and their block allow."""
     accesses = [access for access in evidence.accesses if is_narrow(evidence, access)]
     if not accesses:
         return
+    suspects = not_divisible(evidence.lowered)
+    culprits = _culprits(evidence.lowered, tuple(suspects))
     blamed: dict[tuple[str, ...], list[AccessCounts]] = {}
-    trial = _Trial(evidence)
     for access in accesses:
-        blamed.setdefault(trial.culprits(access), []).append(access)
+        blamed.setdefault(culprits(access), []).append(access)
     # A gather's places may lie together in these data, and nobody can promise that they always do.
     own = [access for access in blamed.pop((), []) if not evidence.is_gather(access)]
     if blamed:  # loads of one loop are wide together or not at all, so they are mended together
-        names = dict.fromkeys(name for group in blamed for name in group)
+        kinds = {name: suspects[name] for names in blamed for name in names}
         together = [access for group in blamed.values() for access in group]
-        yield _finding(evidence, together, [(name, trial.suspects[name]) for name in names])
-    seen = [access for access in own if access.begin_wide >= TOGETHER * access.together]
-    if seen:
-        yield _finding(evidence, seen, [], UNSEEN)
-    if shifted := [access for access in own if access not in seen]:
-        yield _finding(evidence, shifted, [], SHIFTED)
+        yield _finding(evidence, work, together, _blaming(kinds))
+    unseen = [access for access in own if access.begin_wide >= TOGETHER * access.together]
+    shifted = [access for access in own if access not in unseen]
+    for group, reason in ((unseen, UNSEEN), (shifted, SHIFTED)):
+        if group:
+            yield _finding(evidence, work, group, reason)
 
 
 UNSEEN = (
@@ -79,49 +83,42 @@ SHIFTED = (
 """The same where no promise would be true."""
 
 
-class _Trial:
-    """Compiles the kernel as if arguments were divisible by 16, each set of them once."""
+def _culprits(
+    lowered: Lowered, suspects: tuple[str, ...]
+) -> Callable[[AccessCounts], tuple[str, ...]]:
+    """What tells the fewest arguments with which an access is wider; none if all together do not
+    help. For that the kernel is compiled as if arguments were divisible by 16, each set once."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self.suspects = not_divisible(evidence.lowered)
-        self._lowered = evidence.lowered
-        self._widths: dict[tuple[str, ...], dict[tuple[CallSite, str], int]] = {}
+    @cache
+    def widths_with(names: tuple[str, ...]) -> dict[tuple[CallSite, str], int]:
+        wider = with_divisible(lowered, names)
+        return widths(wider) if wider else {}
 
-    def culprits(self, access: AccessCounts) -> tuple[str, ...]:
-        """The fewest arguments with which an access is wider; none if all together do not help."""
-        names = tuple(self.suspects)
-        best = self._width(names, access)
+    def culprits(access: AccessCounts) -> tuple[str, ...]:
+        def width(names: tuple[str, ...]) -> int:
+            own = {(access.call, access.kind): access.bytes_per_thread}
+            return (widths_with(names) if names else own).get((access.call, access.kind), 0)
+
+        names, best = suspects, width(suspects)
         if best <= access.bytes_per_thread:
             return ()
-        for name in names if len(names) <= MOST_TRIED else ():
+        for name in suspects if len(suspects) <= MOST_TRIED else ():
             fewer = tuple(each for each in names if each != name)
-            if self._width(fewer, access) >= best:
+            if width(fewer) >= best:
                 names = fewer
         return names
 
-    def _width(self, names: tuple[str, ...], access: AccessCounts) -> int:
-        if not names:
-            return access.bytes_per_thread
-        if names not in self._widths:
-            lowered = recompiled(self._lowered, with_divisible(self._lowered, [*names]))
-            self._widths[names] = widths(lowered) if lowered else {}
-        return self._widths[names].get((access.call, access.kind), 0)
+    return culprits
 
 
 def _finding(
-    evidence: Evidence,
-    accesses: list[AccessCounts],
-    suspects: list[tuple[str, str]],
-    without: tuple[str, str] = UNSEEN,
+    evidence: Evidence, work: Work, accesses: list[AccessCounts], reason: tuple[str, str]
 ) -> Finding:
     """The finding for accesses that are mended together.
 
-    suspects: the arguments to blame, each with its type. without: why and what to do if none is.
+    reason: why they are narrow, and the change to try.
     """
-    work = evidence.work
-    assert work is not None
     first = max(accesses, key=lambda access: access.bytes)
-    possible = possible_bytes(evidence, first)
     fewer_requests = fewer_sectors = fewer_l2 = 0.0
     for access in accesses:
         times = possible_bytes(evidence, access) / access.bytes_per_thread
@@ -129,54 +126,45 @@ def _finding(
         fewer_sectors += max(0, access.sectors - access.touched)
         wide = replace(access, lines=min(access.lines, -(-access.touched // LINE_SECTORS)))
         fewer_l2 += l2_sectors(access) - l2_sectors(wide)
-    mended = replace(
-        work,
-        requests=work.requests - fewer_requests,
-        l1_sectors=work.l1_sectors - fewer_sectors,
-        l2_sectors=work.l2_sectors - fewer_l2,
-        rounds=_rounds_once_wide(evidence, accesses),
-    )
+    less = work.less(requests=fewer_requests, l1_sectors=fewer_sectors, l2_sectors=fewer_l2)
     calls = dict.fromkeys(f"{access.kind} {evidence.tensor(access)}" for access in accesses)
-    names = " and ".join(name for name, _ in suspects)
     return Finding(
-        cause="narrow",
-        what=(
-            f"{', '.join(calls)}: {first.bytes_per_thread} bytes of a thread in one instruction, "
-            f"{possible} possible"
-        ),
-        why=(
-            f"the compiler does not know that {names} {'is' if len(suspects) == 1 else 'are'} "
-            "divisible by 16; compiled as if so, the accesses are wider."
-            if suspects
-            else without[0]
-        ),
-        change=_change(suspects) if suspects else without[1],
-        mended=mended,
-        line=first.line,
-        text=evidence.text(first.file, first.line),
+        "narrow",
+        f"{', '.join(calls)}: {first.bytes_per_thread} bytes of a thread in one instruction, "
+        f"{possible_bytes(evidence, first)} possible",
+        *reason,
+        mended=replace(less, rounds=_rounds_once_wide(evidence, accesses)),
+        place=evidence.place(first),
+        always=True,
     )
 
 
-def _change(suspects: list[tuple[str, str]]) -> str:
-    pointers = [name for name, kind in suspects if kind.startswith("*")]
-    numbers = [name for name, kind in suspects if not kind.startswith("*")]
+def _blaming(kinds: dict[str, str]) -> tuple[str, str]:
+    """Why accesses are narrow, and the change to try, where arguments are to blame.
+
+    kinds: argument -> its type.
+    """
+    names = " and ".join(kinds)
+    pointers = " and ".join(name for name, kind in kinds.items() if kind.startswith("*"))
+    numbers = " and ".join(name for name, kind in kinds.items() if not kind.startswith("*"))
     changes = []
     if pointers:
         changes.append(
-            f"pass tensors for {' and '.join(pointers)} that begin at a multiple of 16 bytes, as "
-            "views often do not"
+            f"pass tensors for {pointers} that begin at a multiple of 16 bytes, as views often do "
+            "not"
         )
     if numbers:
-        # A launch promises what is a multiple of 16, so what it does not promise is none.
-        changes.append(f"make {' and '.join(numbers)} a multiple of 16 by padding the tensor")
-    return "; ".join(changes) + "."
+        # A launch promises what is a multiple of 16, so a number without a promise is not one.
+        changes.append(f"make {numbers} a multiple of 16 by padding the tensor")
+    return (
+        f"the compiler does not know that {names} {'is' if len(kinds) == 1 else 'are'} divisible "
+        "by 16; compiled as if so, the accesses are wider.",
+        "; ".join(changes) + ".",
+    )
 
 
 def _rounds_once_wide(evidence: Evidence, accesses: list[AccessCounts]) -> float:
     """The rounds of loads once these are wide enough for asynchronous copies."""
     sites = {access.call for access in accesses if access.bytes_per_thread < LEAST_COPIED}
-    for loop in evidence.loops:
-        stages = evidence.stages_of(loop)
-        if sites & {*loop.plain} and stages > 2:
-            return max(1, evidence.rounds / (stages - 1))
-    return evidence.rounds
+    depths = [evidence.ahead(loop) for loop in evidence.loops if sites & {*loop.plain}]
+    return max(1, evidence.rounds / max(depths, default=1))

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from workshop import cgroups
-from workshop.cgroups import Groups
+from hub import cgroups
+from hub.cgroups import Groups
 
 PARENT = "room"
 

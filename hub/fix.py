@@ -3,7 +3,6 @@
 import os
 import subprocess
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -28,7 +27,7 @@ class Copied(msgspec.Struct):
 
 @dataclass
 class Fixed:
-    """What became of each lesson, by its file's name: seats."""
+    """The seats in which each lesson was renewed or kept: file name -> seats."""
 
     renewed: dict[str, list[str]] = field(default_factory=dict)
     behind: dict[str, list[str]] = field(default_factory=dict)
@@ -71,23 +70,17 @@ def fix(settings: Settings) -> Fixed:
 
 
 def printable(text: str) -> str:
-    """What a seat has said, so that it cannot steer the leader's terminal."""
+    """A seat's text without characters that could steer the leader's terminal."""
     shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
     return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 
 
 def _copy(settings: Settings, name: str) -> Copied:
-    user = settings.user(name)
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "COURSE_MODE": "cpu"}
+    environ = {"PYTHONPATH": str(ROOT), "COURSE_MODE": "cpu"}
     environ |= seat_user.environment(settings, name)
-    as_user: dict[str, Any] = {}
-    if settings.apart:
-        as_user = {"user": user, "group": user, "extra_groups": [], "umask": 0o077}
+    command = [settings.python, "-P", "-m", "hub.open_seat"]
     try:
-        ended = subprocess.run(
-            [settings.python, "-P", "-m", "workshop.open_seat"],
-            cwd=settings.home(name), env=environ, capture_output=True, timeout=COPY_S, **as_user,
-        )  # fmt: skip
+        ended = seat_user.run_as(settings, name, command, settings.home(name), environ, COPY_S)
     except subprocess.TimeoutExpired:
         return Copied(problem=f"its lessons were not copied within {COPY_S} s")
     except OSError as error:
@@ -95,6 +88,6 @@ def _copy(settings: Settings, name: str) -> Copied:
     try:
         return msgspec.json.decode(ended.stdout.splitlines()[-1], type=Copied)
     except (ValueError, RecursionError, IndexError):
-        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        said = ended.stderr.strip().splitlines()
         last = said[-1] if said else "it did not say what it did"
         return Copied(problem=f"its lessons could not be copied ({last})")

@@ -53,15 +53,6 @@ class Page(Handler):
         self.write(page.replace("TOKEN", escape.xhtml_escape(self.xsrf_token)))
 
 
-class File(web.RequestHandler):
-    """The page's script and style, which tell nothing of the room."""
-
-    def get(self, name: str) -> None:
-        kind = "text/javascript" if name.endswith(".js") else "text/css"
-        self.set_header("Content-Type", f"{kind}; charset=utf-8")
-        self.write((HERE / name).read_text(encoding="utf-8"))
-
-
 class Data(Handler):
     @web.authenticated
     async def get(self) -> None:
@@ -123,7 +114,8 @@ def main() -> None:
         (url_path_join(prefix, "oauth_callback"), HubOAuthCallbackHandler),
         (url_path_join(prefix, "data"), Data),
         (url_path_join(prefix, "end"), End),
-        (url_path_join(prefix, r"(board\.js|board\.css)"), File),
+        # The page's script and style, which tell nothing of the room.
+        (url_path_join(prefix, r"(board\.js|board\.css)"), web.StaticFileHandler, {"path": HERE}),
     ]
     application = web.Application(
         routes, cookie_secret=os.urandom(32), xsrf_cookies=True, workshop=settings

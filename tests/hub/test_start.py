@@ -4,6 +4,7 @@ import grp
 import json
 import os
 import pwd
+import re
 import socket
 import stat
 from dataclasses import replace
@@ -11,11 +12,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from course.errors import CourseError
-from workshop import seat_user, start, tools
-from workshop.__main__ import parser, settings_of
-from workshop.settings import Settings, codes, read, seat_name, write_private
+from hub import seat_user, start, tools
+from hub.__main__ import app
+from hub.settings import Settings, codes, read, seat_name, write_private
 
 
 @pytest.fixture
@@ -164,9 +166,9 @@ def test_a_port_that_is_taken_is_named():
     ],
 )
 def test_a_number_that_no_room_can_have_is_refused_first(option, words):
-    options = parser().parse_args(["start", "--seats=3", "--one-account", option])
-    with pytest.raises(CourseError, match=words):
-        settings_of(options)
+    ended = CliRunner().invoke(app, ["start", "--seats=3", "--one-account", option])
+    assert isinstance(ended.exception, CourseError)
+    assert re.search(words, str(ended.exception))
 
 
 def test_an_account_or_a_group_with_the_number_of_a_seat_is_named(settings, monkeypatch):

@@ -17,7 +17,7 @@ from . import ROOT, cgroups, seat_user, tools
 from .settings import LEADER, VARIABLE, Settings, codes
 
 LEAST_SEAT_BYTES = 2 * 2**30
-"""With less, a check does not fit beside its session and server (workshop/README.md)."""
+"""With less, a check does not fit beside its session and server (hub/README.md)."""
 MOST_SEAT_BYTES = 3 * 2**30
 LONGEST_SOCKET = 107
 """Bytes of a path that the system takes for a socket."""
@@ -51,7 +51,7 @@ def start(settings: Settings) -> None:
         "PATH": f"{tools.VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
     }
     os.chdir(settings.hub_folder)
-    config = ROOT / "workshop" / "jupyterhub_config.py"
+    config = ROOT / "hub" / "jupyterhub_config.py"
     command = [str(tools.PYTHON), "-m", "jupyterhub", "-f", str(config)]
     os.execve(command[0], command, environ)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from course.errors import CourseError
-from workshop import load, start
-from workshop.learner import Learner
-from workshop.settings import Settings
+from hub import load, start
+from hub.learner import Learner
+from hub.settings import Settings
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_servers_are_ended_whatever_goes_wrong(settings, monkeypatch, error):
         ended.append((learner.url, learner.name))
         raise CourseError("it was never started")
 
-    monkeypatch.setattr(load, "solved_cells", dict)
+    monkeypatch.setattr(load, "all_answers", dict)
     monkeypatch.setattr(load, "_morning", goes_wrong)
     monkeypatch.setattr(Learner, "end_server", end_server)
     with pytest.raises(type(error)):
@@ -67,7 +67,7 @@ def test_a_server_that_could_not_be_ended_is_left_over(settings, monkeypatch):
         if learner.name == "seat-02":
             raise CourseError("502 Bad Gateway")
 
-    monkeypatch.setattr(load, "solved_cells", dict)
+    monkeypatch.setattr(load, "all_answers", dict)
     monkeypatch.setattr(load, "_morning", nothing)
     monkeypatch.setattr(Learner, "end_server", end_server)
     outcome = load.load(settings, ["00"])

@@ -36,7 +36,7 @@ def make_home(settings: Settings, name: str) -> Path:
     home.parent.mkdir(mode=0o711, exist_ok=True)
     home.parent.chmod(0o711)  # whatever the umask was
     home.mkdir(mode=0o700, exist_ok=True)
-    opened = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)  # a link is none of ours
+    opened = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)  # not a link
     try:
         if settings.apart:
             os.fchown(opened, user, user)
@@ -67,27 +67,14 @@ def refuse_accounts(settings: Settings) -> None:
 
     Each number is asked for by itself: a directory service may answer that and list nobody.
     """
+    asked = (("account", pwd.getpwuid, "pw_name"), ("group", grp.getgrgid, "gr_name"))
     for number in range(FIRST_USER, FIRST_USER + settings.seats + 1):
-        for what, find in (("account", _account), ("group", _group)):
-            if name := find(number):
+        for what, find, name in asked:
+            with contextlib.suppress(KeyError):
                 raise CourseError(
-                    f"The {what} {name} has the id {number}, which would be a seat's: change that"
-                    f" {what}'s id, or lead the workshop from another host."
+                    f"The {what} {getattr(find(number), name)} has the id {number}, which would be"
+                    f" a seat's: change that {what}'s id, or lead the workshop from another host."
                 )
-
-
-def _account(number: int) -> str:
-    """The account of a user id; empty where there is none."""
-    with contextlib.suppress(KeyError):
-        return pwd.getpwuid(number).pw_name
-    return ""
-
-
-def _group(number: int) -> str:
-    """The group of a group id; empty where there is none."""
-    with contextlib.suppress(KeyError):
-        return grp.getgrgid(number).gr_name
-    return ""
 
 
 def refuse_unreadable(settings: Settings) -> None:
@@ -115,17 +102,26 @@ def refuse_unreadable_tools(settings: Settings) -> None:
         )
 
 
-def _problem(settings: Settings, command: list[str], folder: Path, environ: dict[str, str]) -> str:
-    """Why a command fails as a seat's user, in its last words; empty if it does not."""
+def run_as(
+    settings: Settings, name: str, command: list[str], folder: Path, environ: dict[str, str],
+    limit_s: float,
+) -> "subprocess.CompletedProcess[str]":  # fmt: skip
+    """Run a command as a seat's user. Raises OSError and subprocess.TimeoutExpired."""
     as_seat: dict[str, Any] = {}
     if settings.apart:
-        user = settings.user(LEADER)
-        as_seat = {"user": user, "group": user, "extra_groups": []}
+        user = settings.user(name)
+        as_seat = {"user": user, "group": user, "extra_groups": [], "umask": 0o077}
+    environ = {"PATH": os.environ["PATH"], **environ}
+    return subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, encoding="utf-8", errors="replace",
+        timeout=limit_s, **as_seat,
+    )  # fmt: skip
+
+
+def _problem(settings: Settings, command: list[str], folder: Path, environ: dict[str, str]) -> str:
+    """Why a command fails as a seat's user, in its last words; empty if it does not."""
     try:
-        ended = subprocess.run(
-            command, cwd=folder, env={"PATH": os.environ["PATH"]} | environ, text=True,
-            capture_output=True, timeout=START_S, **as_seat,
-        )  # fmt: skip
+        ended = run_as(settings, LEADER, command, folder, environ, START_S)
     except subprocess.TimeoutExpired:
         return f"it does not answer within {START_S} s"
     except OSError as error:

@@ -18,10 +18,10 @@ FIRST_USER = 60600
 """User ids from here on are the seats' own. Systems leave 60578 to 61183 to nobody."""
 MOST_SEATS = 400
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
-"""What stands for every address of this host, and the one of them that it has for itself."""
+"""Every address of this host -> the one that it has for itself."""
 LEADER = "leader"
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Of a code: none that is read as another."""
+"""Characters of a code, without those that look alike (0 and o, 1, i and l)."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Settings:
     """The proxy's; the three after it are the hub's, the proxy's own and the board's, on this host
     alone."""
     memory_bytes: int = 3 * 2**30
-    """For each seat: its server, its sessions, and their checks."""
+    """A seat's limit: for its server, its sessions, and their checks."""
     cores: float = 1.0
-    """For each seat, where the host can hold it."""
+    """A seat's limit, where the host can hold it."""
     idle_s: int = 3600
     """After so long without a sign of life a seat's server is ended; its work stays."""
     python: str = ""
@@ -58,7 +58,7 @@ class Settings:
 
     @property
     def hub_folder(self) -> Path:
-        """What is the hub's alone: database and secrets."""
+        """The folder that only the hub reads: database and secrets."""
         return self.folder / "hub"
 
     @property
@@ -67,7 +67,7 @@ class Settings:
 
     @property
     def exercises_file(self) -> Path:
-        """What the board knows of the exercises."""
+        """The file from which the board knows the exercises."""
         return self.hub_folder / "exercises.json"
 
     @property
@@ -80,12 +80,12 @@ class Settings:
 
     @property
     def url(self) -> str:
-        """What the proxy listens at."""
+        """The address that the proxy listens at."""
         return self._url(self.address)
 
     @property
     def public_url(self) -> str:
-        """What learners type: where all addresses are listened at, this host's name."""
+        """The address that learners type: by this host's name if all are listened at."""
         return self._url(socket.getfqdn() if self.address in EVERYWHERE else self.address)
 
     @property
@@ -172,7 +172,7 @@ def _known_codes(file: Path) -> dict[str, str]:
 
 
 def not_yours(path: Path) -> CourseError:
-    """What is said to somebody who did not start the workshop."""
+    """The error for somebody who did not start the workshop."""
     return CourseError(
         f"{path} belongs to another user: run this as who started the workshop, with sudo if that"
         " was root."

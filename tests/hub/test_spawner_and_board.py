@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from workshop import gpu, seat_user, start
-from workshop.settings import VARIABLE, Settings
+from hub import gpu, seat_user, start
+from hub.settings import VARIABLE, Settings
 
 
 class Local:
@@ -59,8 +59,8 @@ def imported(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
 
     def bring(name):
-        monkeypatch.delitem(sys.modules, f"workshop.{name}", raising=False)
-        module = importlib.import_module(f"workshop.{name}")
+        monkeypatch.delitem(sys.modules, f"hub.{name}", raising=False)
+        module = importlib.import_module(f"hub.{name}")
         monkeypatch.delitem(sys.modules, module.__name__)  # with the stand-ins it goes again
         return module
 

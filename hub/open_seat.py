@@ -1,6 +1,6 @@
 """What a seat's user runs first: copy the lessons to its work folder, then become its server.
 
-`python -m workshop.open_seat COMMAND…`, or without a command to copy only: prints what was done.
+`python -m hub.open_seat COMMAND…`, or without a command to copy only: prints what was done.
 """
 
 import json

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from workshop import gpu
-from workshop.settings import Settings
+from hub import gpu
+from hub.settings import Settings
 
 pytestmark = pytest.mark.skipif(
     os.getuid() != 0, reason="needs root: only it has processes of other users"

@@ -4,10 +4,10 @@ import os
 import sys
 from pathlib import Path
 
-from workshop import ROOT, tools
-from workshop.authenticator import CodeAuthenticator
-from workshop.settings import LEADER, MOST_SEATS, VARIABLE, read
-from workshop.spawner import SeatSpawner
+from hub import ROOT, tools
+from hub.authenticator import CodeAuthenticator
+from hub.settings import LEADER, MOST_SEATS, VARIABLE, read
+from hub.spawner import SeatSpawner
 
 settings = read(Path(os.environ[VARIABLE]))
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
@@ -47,7 +47,7 @@ c.Spawner.args = [
 ]
 
 culler = [sys.executable, "-m", "jupyterhub_idle_culler", f"--timeout={settings.idle_s}"]
-board = [sys.executable, "-m", "workshop.board"]
+board = [sys.executable, "-m", "hub.board"]
 c.JupyterHub.services = [
     {"name": "culler", "command": culler},
     {

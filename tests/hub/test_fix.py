@@ -10,8 +10,8 @@ import pytest
 from course.errors import CourseError
 from course.lessons.source import NOTEBOOKS
 from course.lessons.workspace import copy_lessons
-from workshop import fix, start
-from workshop.settings import Settings
+from hub import fix, start
+from hub.settings import Settings
 
 LESSON = "00-start-here.ipynb"
 

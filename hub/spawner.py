@@ -55,7 +55,7 @@ class SeatSpawner(LocalProcessSpawner):
             GROUPS.create(self.user.name, SETTINGS.memory_bytes, SETTINGS.cores)
         # -P: a learner's own json.py in the folder must not be taken for Python's.
         server = [str(tools.PYTHON), "-P", "-m", "jupyterhub.singleuser"]
-        self.cmd = [SETTINGS.python, "-P", "-m", "workshop.open_seat", *server]
+        self.cmd = [SETTINGS.python, "-P", "-m", "hub.open_seat", *server]
         return await super().start()
 
     async def stop(self, now: bool = False) -> None:

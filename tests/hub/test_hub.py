@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from hub import ROOT
+from hub.learner import Learner
 from tests.support.processes import PATIENCE_S, python_path
-from workshop import ROOT
-from workshop.learner import Learner
 
-pytestmark = pytest.mark.workshop
+pytestmark = pytest.mark.hub
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +106,16 @@ async def a_morning(url, codes):
     leader = Learner(url, "leader", codes["leader"])
     assert await leader.log_in()
     page = await leader.fetch("GET", f"{url}/services/board/")
-    assert b"<h1>The room</h1>" in page.body
-    board = json.loads((await leader.fetch("GET", f"{url}/services/board/data")).body)
+    assert "<h1>The room</h1>" in page.text
+    for name, kind in (("board.js", "javascript"), ("board.css", "css")):
+        file = await leader.fetch("GET", f"{url}/services/board/{name}")
+        assert kind in file.headers["Content-Type"] and len(file.text) > 500
+    board = (await leader.fetch("GET", f"{url}/services/board/data")).json()
     first = next(row for row in board["room"]["exercises"] if row["id"] == "00.1")
     assert first["right"] == 1 and first["mistakes"] == {"a program stops by itself": 1}
     assert board["serving"] == ["seat-01"]
 
     refused = await learner.fetch("GET", f"{url}/services/board/data", check=False)
-    assert refused.code == 403
+    assert refused.status_code == 403
     other = await leader.fetch("GET", f"{learner.server}/api/contents", check=False)
-    assert b'"content"' not in other.body
+    assert '"content"' not in other.text

@@ -1,7 +1,7 @@
-"""The environment that serves a room, apart from the course's: build/workshop.
+"""The environment that serves a room, apart from the course's: build/hub.
 
 Made as `course/bootstrap.py` makes .venv, by its functions, from requirements-workshop.lock; the
-proxy by npm, from workshop/proxy/package-lock.json. Once it is made, nothing is asked of the
+proxy by npm, from hub/proxy/package-lock.json. Once it is made, nothing is asked of the
 network.
 """
 
@@ -23,7 +23,7 @@ PYTHON = VENV / "bin" / "python"
 PROXY_FOLDER = BUILD / "proxy"
 PROXY = PROXY_FOLDER / "node_modules" / ".bin" / "configurable-http-proxy"
 LOCK = ROOT / "requirements-workshop.lock"
-PROXY_LOCK = ROOT / "workshop" / "proxy" / "package-lock.json"
+PROXY_LOCK = ROOT / "hub" / "proxy" / "package-lock.json"
 MADE = BUILD / "made.json"
 OLDEST_NODE = 18
 INSTALL_S = 600
@@ -62,7 +62,7 @@ def make() -> None:
     if problem := missing():
         raise CourseError(problem)
     bootstrap.VENV = str(VENV)
-    bootstrap.say("Making build/workshop")
+    bootstrap.say("Making build/hub")
     try:
         bootstrap.check([sys.executable, "-m", "venv", "--clear", str(VENV)])
         bootstrap.install_uv()

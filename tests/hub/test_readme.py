@@ -1,12 +1,12 @@
-"""What workshop/README.md says of the load run is what was recorded."""
+"""What hub/README.md says of the load run is what was recorded."""
 
 import json
 import statistics
 
-from workshop import ROOT
+from hub import ROOT
 
-README = (ROOT / "workshop" / "README.md").read_text()
-LOAD = json.loads((ROOT / "workshop" / "recorded" / "load.json").read_text())
+README = (ROOT / "hub" / "README.md").read_text()
+LOAD = json.loads((ROOT / "hub" / "recorded" / "load.json").read_text())
 SEATS = LOAD["seats"]
 
 

@@ -16,13 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from course.errors import CourseError
-from course.exercises.answers import changed, mistakes
 from course.files import write_whole
 from course.lessons.source import EXERCISE, NOTEBOOKS
-from course.workshop.answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, solved_cells
+from course.workshop.answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, all_answers
 
 from . import cgroups, seat_user
-from .learner import Learner, Ran
+from .learner import Learner
 from .settings import Settings, codes
 
 CELL_S = 900
@@ -46,7 +45,7 @@ class Seat:
     server_s: float = 0.0
     """Seconds from logging in until the server answered."""
     answers_s: list[float] = field(default_factory=list)
-    """Seconds from running a check's cell until its verdict."""
+    """Seconds from running an answer's cell, with its check, until its verdict."""
     cells: int = 0
     errors: list[str] = field(default_factory=list)
     """Cells of lessons that failed, in a few words."""
@@ -68,9 +67,9 @@ class Load:
     seconds: float
     seats: list[Seat]
     reached_another: list[str]
-    """What of one seat reached another: must be empty."""
+    """Sentences about what reached one seat from another: must be empty."""
     left_over: list[str]
-    """What was still there once all servers were ended: must be empty."""
+    """Processes and groups that outlived their servers: must be empty."""
 
     @property
     def answers_s(self) -> list[float]:
@@ -105,8 +104,8 @@ class Load:
 def load(settings: Settings, lessons: list[str], out: Path | None = None) -> Load:
     """Run all seats of a workshop that is running.
 
-    Raises CourseError where a lesson is none, or a seat cannot log in. The servers are ended then
-    too.
+    Raises CourseError where a lesson does not exist, or a seat cannot log in. The servers are ended
+    then too.
     """
     refuse_unknown(lessons)
     outcome = asyncio.run(_load(settings, lessons))
@@ -128,22 +127,22 @@ def refuse_unknown(lessons: list[str]) -> None:
 
 async def _load(settings: Settings, lessons: list[str]) -> Load:
     # Read once and first: while it is read, no connection is answered.
-    solved, known = solved_cells(), codes(settings)
+    answers, known = all_answers(), codes(settings)
     begin = time.monotonic()
-    learners = [Learner(settings.own_url, name, known[name]) for name in settings.names]
-    seats = [Seat(name) for name in settings.names]
+    learners = [Participant(settings.own_url, name, known[name]) for name in settings.names]
     groups = cgroups.Groups(settings.room)
     try:
-        reached = await _morning(settings, groups, learners, seats, lessons, solved)
+        reached = await _morning(settings, groups, learners, lessons, answers)
     finally:
         running = await _end_servers(learners)
+    gb = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)
     return Load(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=f"{len(os.sched_getaffinity(0))} cores of {platform.machine()}, {_memory_gb()} GB",
-        learners=len(seats),
+        machine=f"{len(os.sched_getaffinity(0))} cores of {platform.machine()}, {gb} GB",
+        learners=len(learners),
         lessons=lessons,
         seconds=time.monotonic() - begin,
-        seats=seats,
+        seats=[learner.seat for learner in learners],
         reached_another=reached,
         left_over=running + await _left_over(settings, groups),
     )
@@ -152,30 +151,27 @@ async def _load(settings: Settings, lessons: list[str]) -> Load:
 async def _morning(
     settings: Settings,
     groups: cgroups.Groups,
-    learners: list[Learner],
-    seats: list[Seat],
+    learners: list["Participant"],
     lessons: list[str],
-    solved: dict[str, tuple[str, str]],
+    answers: dict[str, Answers],
 ) -> list[str]:
-    """All that the learners do; what of one seat reached another."""
-    both = list(zip(learners, seats, strict=True))
+    """Let the learners do all that they do; sentences about what reached one from another."""
     reached = await _log_in(learners)
-    await asyncio.gather(*(_open(learner, seat) for learner, seat in both))
+    await asyncio.gather(*(learner.open() for learner in learners))
     reached += await _look_at_neighbors(settings, learners)
     await asyncio.gather(
-        *(_take_part(*each, lessons, number, solved) for number, each in enumerate(both))
+        *(learner.take_part(lessons, number, answers) for number, learner in enumerate(learners))
     )
-    for learner, seat in both:
-        seat.peak_bytes = groups.peak_bytes(learner.name)
+    for learner in learners:
+        learner.seat.peak_bytes = groups.peak_bytes(learner.name)
         await learner.reconnect()  # its connection has idled, and may have been closed
-        said = await learner.run("print(whose, end='')", CELL_S)
-        whose = said.text
-        if whose != learner.name and not seat.misbehaved.endswith("new session"):
+        whose = (await learner.run("print(whose, end='')", CELL_S)).text
+        if whose != learner.name and not learner.seat.misbehaved.endswith("new session"):
             reached.append(f"{learner.name}: its session was lost, or is {whose!r}'s")
     return reached
 
 
-async def _end_servers(learners: list[Learner]) -> list[str]:
+async def _end_servers(learners: list["Participant"]) -> list[str]:
     """End every learner's server, whatever went wrong; the servers that could not be ended."""
     ended = await asyncio.gather(
         *(learner.end_server() for learner in learners), return_exceptions=True
@@ -187,7 +183,7 @@ async def _end_servers(learners: list[Learner]) -> list[str]:
     ]
 
 
-async def _log_in(learners: list[Learner]) -> list[str]:
+async def _log_in(learners: list["Participant"]) -> list[str]:
     """Log all in, and try each one's neighbor's code first, which must be refused."""
     reached = []
     for learner, neighbor in zip(learners, [*learners[1:], learners[0]], strict=True):
@@ -197,12 +193,6 @@ async def _log_in(learners: list[Learner]) -> list[str]:
         if not await learner.log_in():
             raise CourseError(f"{learner.name} cannot log in with its code.")
     return reached
-
-
-async def _open(learner: Learner, seat: Seat) -> None:
-    seat.server_s = await learner.open_server()
-    await learner.open_session(SESSION)
-    await learner.run(f"whose = {learner.name!r}", CELL_S)
 
 
 LOOK = """
@@ -230,7 +220,7 @@ except OSError:
 """
 
 
-async def _look_at_neighbors(settings: Settings, learners: list[Learner]) -> list[str]:
+async def _look_at_neighbors(settings: Settings, learners: list["Participant"]) -> list[str]:
     """Each tries to read and to end what is its neighbor's, from its session and by its browser."""
     reached = []
     for learner, neighbor in zip(learners, [*learners[1:], learners[0]], strict=True):
@@ -244,96 +234,93 @@ async def _look_at_neighbors(settings: Settings, learners: list[Learner]) -> lis
         ran = await learner.run(look, CELL_S)
         reached += [f"{learner.name} {line}" for line in (ran.text + ran.error).splitlines()]
         answer = await learner.fetch("GET", f"{neighbor.server}/api/contents", check=False)
-        if answer.code == 200 and b'"content"' in answer.body:
+        if answer.status_code == 200 and '"content"' in answer.text:
             reached.append(f"{learner.name} lists the files of {neighbor.name} by its browser")
         board = await learner.fetch("GET", f"{learner.url}/services/board/data", check=False)
-        if board.code == 200 and b'"room"' in board.body:
+        if board.status_code == 200 and '"room"' in board.text:
             reached.append(f"{learner.name} sees the leader's board")
     return reached
 
 
-async def _take_part(
-    learner: Learner,
-    seat: Seat,
-    lessons: list[str],
-    number: int,
-    solved: dict[str, tuple[str, str]],
-) -> None:
-    """Go through the lessons; the first three learners misbehave first."""
-    begin = time.monotonic()
-    acts = (_endless, _greedy, _crash)
-    if number < len(acts):
-        seat.misbehaved = await acts[number](learner, seat)
-    for lesson in lessons:
-        await _go_through(learner, seat, lesson, solved)
-        print(f"{seat.name}: lesson {lesson} after {time.monotonic() - begin:.0f} s", flush=True)
+class Participant(Learner):
+    """A learner that goes through lessons, and notes what it sees."""
 
+    def __init__(self, url: str, name: str, code: str) -> None:
+        super().__init__(url, name, code)
+        self.seat = Seat(name)
 
-async def _endless(learner: Learner, seat: Seat) -> str:
-    ran = await learner.run("while True: pass", CELL_S, interrupt_after_s=5)
-    await learner.run(IMPORTS, CELL_S)
-    checked = await learner.run(WITHOUT_END, CELL_S)
-    if ran.error != "KeyboardInterrupt" or checked.verdict != "stopped":
-        seat.errors.append(f"an endless loop gave {ran.error!r} and {checked.verdict!r}")
-    return f"an endless loop: interrupted; in a check stopped after {checked.seconds:.0f} s"
+    async def open(self) -> None:
+        """Have the server started, and a session of its own beside those of the lessons."""
+        self.seat.server_s = await self.open_server()
+        await self.open_session(SESSION)
+        await self.run(f"whose = {self.name!r}", CELL_S)
 
+    async def take_part(self, lessons: list[str], number: int, answers: dict[str, Answers]) -> None:
+        """Go through the lessons; the first three learners misbehave first."""
+        begin = time.monotonic()
+        acts = (self._endless, self._greedy, self._crash)
+        if number < len(acts):
+            self.seat.misbehaved = await acts[number]()
+        for lesson in lessons:
+            await self._go_through(lesson, answers)
+            print(
+                f"{self.name}: lesson {lesson} after {time.monotonic() - begin:.0f} s", flush=True
+            )
 
-async def _greedy(learner: Learner, seat: Seat) -> str:
-    await learner.run(IMPORTS, CELL_S)
-    checked = await learner.run(GREEDY, CELL_S)
-    ran = await learner.run(GREEDY_CELL, CELL_S)
-    if checked.verdict != "stopped" or not (ran.died or ran.error):
-        seat.errors.append(f"30 GB gave {checked.verdict!r} and {ran.error or 'an answer'!r}")
-    how = "its session was ended; it has a new session" if ran.died else f"{ran.error}"
-    if ran.died:
-        await learner.reconnect()
-    return f"30 GB: {checked.verdict} in a check; in a cell, {how}"
+    async def _endless(self) -> str:
+        ran = await self.run("while True: pass", CELL_S, interrupt_after_s=5)
+        await self.run(IMPORTS, CELL_S)
+        checked = await self.run(WITHOUT_END, CELL_S)
+        if ran.error != "KeyboardInterrupt" or checked.verdict != "stopped":
+            self.seat.errors.append(f"an endless loop gave {ran.error!r} and {checked.verdict!r}")
+        return f"an endless loop: interrupted; in a check stopped after {checked.seconds:.0f} s"
 
+    async def _greedy(self) -> str:
+        await self.run(IMPORTS, CELL_S)
+        checked = await self.run(GREEDY, CELL_S)
+        ran = await self.run(GREEDY_CELL, CELL_S)
+        how = ran.error
+        if not ran.ended:
+            await self.reconnect()
+            how = "its session was ended; it has a new session"
+        if checked.verdict != "stopped" or not how:
+            self.seat.errors.append(f"30 GB gave {checked.verdict!r} and {how or 'an answer'!r}")
+        return f"30 GB: {checked.verdict} in a check; in a cell, {how}"
 
-async def _crash(learner: Learner, seat: Seat) -> str:
-    ran = await learner.run(CRASH, CELL_S)
-    if not ran.died:
-        seat.errors.append("a crash did not end the session")
-    await learner.reconnect()
-    return "a crash: it has a new session"
+    async def _crash(self) -> str:
+        if (await self.run(CRASH, CELL_S)).ended:
+            self.seat.errors.append("a crash did not end the session")
+        await self.reconnect()
+        return "a crash: it has a new session"
 
+    async def _go_through(self, lesson: str, answers: dict[str, Answers]) -> None:
+        """Run a lesson's cells in a session of its own; exercises first wrong, then right."""
+        (name,) = [path.name for path in NOTEBOOKS.glob(f"{lesson}-*.ipynb")]
+        before = self.kernel
+        cells = await self.notebook(name)
+        await self.open_session(name)
+        exercise = ""
+        for cell in cells:
+            if marker := EXERCISE.match(cell.split("\n")[0]):
+                exercise = marker[1]
+                await self._answer(answers[exercise])
+            elif not (exercise and cell.startswith(f'check("{exercise}"')):  # else it was checked
+                ran = await self.run(cell, CELL_S)
+                self.seat.cells += 1
+                if ran.error or not ran.ended:
+                    what = f"{name}: {ran.error or 'died'}: {cell.splitlines()[0][:60]}"
+                    self.seat.errors.append(what)
+        await self.close_session()
+        self.kernel = before  # it goes on, and is asked again at the end
 
-async def _go_through(
-    learner: Learner, seat: Seat, lesson: str, solved: dict[str, tuple[str, str]]
-) -> None:
-    """Run a lesson's cells in a session of its own; exercises first wrong, then right."""
-    (name,) = [path.name for path in NOTEBOOKS.glob(f"{lesson}-*.ipynb")]
-    before = learner.kernel
-    cells = await learner.notebook(name)
-    await learner.open_session(name)
-    exercise = ""
-    for cell in cells:
-        if marker := EXERCISE.match(cell.split("\n")[0]):
-            exercise = marker[1]
-            await _answer(learner, seat, exercise, *solved[exercise])
-            continue
-        if exercise and cell.startswith(f'check("{exercise}"'):
-            continue  # it was checked
-        ran = await learner.run(cell, CELL_S)
-        seat.cells += 1
-        if ran.died or ran.error:
-            seat.errors.append(f"{name}: {ran.error or 'died'}: {cell.splitlines()[0][:60]}")
-    await learner.close_session()
-    learner.kernel = before  # it goes on, and is asked again at the end
-
-
-async def _answer(learner: Learner, seat: Seat, exercise: str, solution: str, name: str) -> None:
-    mistake = mistakes(exercise)[0]
-    is_code = isinstance(mistake.answer, dict)
-    wrong = changed(solution, mistake.answer) if isinstance(mistake.answer, dict) else ""
-    wrong_name = name if is_code else repr(mistake.answer)
-    for text, called, verdict in ((wrong, wrong_name, mistake.verdict), (solution, name, "right")):
-        await learner.run(text, CELL_S)
-        ran: Ran = await learner.run(f'check("{exercise}", {called})', CELL_S)
-        seat.answers_s.append(ran.seconds)
-        seat.cells += 2
-        if ran.verdict != verdict:
-            seat.wrong_verdicts.append(f"{exercise}: {ran.verdict!r} in place of {verdict!r}")
+    async def _answer(self, answers: Answers) -> None:
+        for cell, verdict in ((answers.wrong, answers.wrong_verdict), (answers.right, "right")):
+            ran = await self.run(cell, CELL_S)
+            self.seat.answers_s.append(ran.seconds)
+            self.seat.cells += 1
+            if ran.verdict != verdict:
+                what = f"{answers.exercise}: {ran.verdict!r} in place of {verdict!r}"
+                self.seat.wrong_verdicts.append(what)
 
 
 async def _left_over(settings: Settings, groups: cgroups.Groups) -> list[str]:
@@ -349,7 +336,3 @@ async def _left_over(settings: Settings, groups: cgroups.Groups) -> list[str]:
         if not left or time.monotonic() > end:
             return left
         await asyncio.sleep(0.5)
-
-
-def _memory_gb() -> int:
-    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)
