@@ -21,9 +21,9 @@ BUILD = (
 SAMPLE = (
     "Write a complete program in C, and one in C++, around a kernel of the course. Needs no GPU."
 )
-STANDIN = (
-    "Print the path of a stand-in for NVIDIA's driver library, which records launches and computes "
-    "nothing."
+FAKE_DRIVER = (
+    "Print the path of a library in the place of NVIDIA's driver, which records launches and "
+    "computes nothing."
 )
 FILE = "A Python file with the kernel. It is executed as Python, all of it."
 SIGNATURE = (
@@ -110,8 +110,8 @@ def sample(
     print(aot.sample(name, folder, target=target, force=force))
 
 
-@app.command(help=STANDIN)
-def standin() -> None:
+@app.command(help=FAKE_DRIVER)
+def fake_driver() -> None:
     from course import aot
 
     print(aot.fake_driver.path())

@@ -5,15 +5,15 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from .colours import DARK, GREY, ink
+from .colors import DARK, GRAY, ink
 
 
 def box(
-    axes: Axes, x: float, y: float, width: float, height: float, colour: str, **style: Any
+    axes: Axes, x: float, y: float, width: float, height: float, color: str, **style: Any
 ) -> None:
     """A filled rectangle, without an edge unless `style` has one. x, y: its lower left corner."""
     style = {"edgecolor": "none", **style}
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, **style))
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=color, **style))
 
 
 def frame(axes: Axes, x: float, y: float, width: float, height: float, **style: Any) -> None:
@@ -30,22 +30,22 @@ def cell(
     axes: Axes,
     x: float,
     y: float,
-    colour: str,
+    color: str,
     text: str = "",
     width: float = 1,
     size: float = 8,
     height: float = 1,
 ) -> None:
-    """An element as a rectangle, with its text in a colour that can be read on it."""
-    box(axes, x, y, width, height, colour, edgecolor="white", lw=0.8)
+    """An element as a rectangle, with its text in a color that can be read on it."""
+    box(axes, x, y, width, height, color, edgecolor="white", lw=0.8)
     if text:
-        label(axes, x + width / 2, y + height / 2, text, color=ink(colour), fontsize=size)
+        label(axes, x + width / 2, y + height / 2, text, color=ink(color), fontsize=size)
 
 
 def masked_cell(axes: Axes, x: float, y: float, text: str = "") -> None:
     """A lane that a mask keeps out: hatched, and its text on white."""
     box(axes, x, y, 1, 1, "white", edgecolor="#BBBBBB", hatch="////", lw=0)
-    frame(axes, x, y, 1, 1, edgecolor=GREY, lw=0.8)
+    frame(axes, x, y, 1, 1, edgecolor=GRAY, lw=0.8)
     if text:
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
         label(axes, x + 0.5, y + 0.5, text, color=DARK, bbox=paper)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from course.display.colours import BLUE, GREEN, ORANGE
+from course.display.colors import BLUE, GREEN, ORANGE
 from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, label
 from course.errors import CourseError
@@ -55,9 +55,7 @@ def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Pict
         f"row's element j. Its first row is {_listed([products[0] + col for col in cols])}, its "
         f"last {_listed([products[-1] + col for col in cols])}."
     )
-    return Picture.of_sketch(
-        axes, (-1.1, tile + width + 0.3), (-height - 0.8, 0.8), alt, colours=24
-    )
+    return Picture.of_sketch(axes, (-1.1, tile + width + 0.3), (-height - 0.8, 0.8), alt, colors=24)
 
 
 def _listed(numbers: Sequence[int]) -> str:

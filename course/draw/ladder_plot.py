@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from course.benching.result import Speeds
-from course.display.colours import DARK, GREY
+from course.display.colors import DARK, GRAY
 from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 from course.gpus.measured import gpu_facts, recorded_facts
@@ -53,7 +53,7 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     if peak:
         across = np.sort(np.append(across, peak / l2))  # the corner, sharp
     roof = np.minimum(across * l2, peak or np.inf)
-    axes.plot(across, roof, color=GREY, lw=1.5)
+    axes.plot(across, roof, color=GRAY, lw=1.5)
     slope = f"L2 cache: {l2:.2f} TB/s, measured"
     axes.annotate(slope, (across[40], across[40] * l2), xytext=(-6, 4), ha="right", fontsize=9,
                   color=DARK, textcoords="offset points")  # fmt: skip
@@ -65,7 +65,7 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     for point in points:
         bound = min(point.per_byte * l2, peak or np.inf)
         draw_point(axes, point)
-        axes.plot([point.per_byte] * 2, [point.speed, bound], color=point.style.colour, lw=0.8,
+        axes.plot([point.per_byte] * 2, [point.speed, bound], color=point.style.color, lw=0.8,
                   ls=":")  # fmt: skip
         sentences.append(
             f"{point.name}: {point.per_byte:.3g} operations per byte, so at most {bound:.0f}; "
@@ -119,7 +119,7 @@ def draw_point(axes: Axes, point: Point) -> None:
     """A version's mark, with its words for the legend."""
     words = f"{legend_text(point.name, point.style)}, {point.speed:.0f} TFLOP/s"
     (dot,) = axes.plot([point.per_byte], [point.speed], point.style.marker,
-                       color=point.style.colour, ms=9, label=words)  # fmt: skip
+                       color=point.style.color, ms=9, label=words)  # fmt: skip
     if point.style.hollow:
         dot.set_markerfacecolor("none")
 

@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from course.display.colours import PALETTE, ink
+from course.display.colors import PALETTE, ink
 from course.display.picture import Picture, new_axes
 from course.display.shapes import label
 from course.gpus.measured import GpuFacts, gpu_facts, recorded_facts
@@ -36,8 +36,8 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     for left, number in ((0, 0), (34, 1), (72, facts.multiprocessors - 1)):
         _box(axes, left, 54, 28, 46, "white", "", edge="black")
         label(axes, left + 14, 96, f"multiprocessor {number}", fontsize=9)
-        for bottom, colour, text in parts:
-            _box(axes, left + 2, bottom, 24, 10, colour, text, size=8)
+        for bottom, color, text in parts:
+            _box(axes, left + 2, bottom, 24, 10, color, text, size=8)
     label(axes, 67, 77, "…", fontsize=18)
     speeds = f"speeds {'recorded' if facts.recorded else 'measured now'} on {facts.machine.date}"
     axes.set_title(f"{facts.machine.gpu}: sizes from the driver, {speeds}", fontsize=9)
@@ -76,7 +76,7 @@ def _box(
     bottom: float,
     width: float,
     height: float,
-    colour: str,
+    color: str,
     text: str,
     edge: str = "none",
     size: int = 10,
@@ -85,10 +85,10 @@ def _box(
     style = "round,pad=0,rounding_size=1.5"
     corner = (left, bottom)
     axes.add_patch(
-        FancyBboxPatch(corner, width, height, boxstyle=style, facecolor=colour, edgecolor=edge)
+        FancyBboxPatch(corner, width, height, boxstyle=style, facecolor=color, edgecolor=edge)
     )
-    text_colour = "black" if colour == "white" else ink(colour)
-    label(axes, left + width / 2, bottom + height / 2, text, color=text_colour, fontsize=size)
+    text_color = "black" if color == "white" else ink(color)
+    label(axes, left + width / 2, bottom + height / 2, text, color=text_color, fontsize=size)
 
 
 def _arrow(axes: Axes, x: float, start: float, end: float, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from matplotlib.axes import Axes
 
-from course.display.colours import DARK, LIGHT, PROGRAMS, VERMILION
+from course.display.colors import DARK, LIGHT, PROGRAMS, VERMILION
 from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, label
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Patch
 
-from course.display.colours import GREY, WORK, ink, paler
+from course.display.colors import GRAY, WORK, ink, paler
 from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
 
@@ -73,27 +73,27 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
     rows = ["producer", *(f"buffer {slot}" for slot in range(slots)), "consumer"]
     axes = new_axes(9, 0.46 * len(rows) + 1.0)
 
-    def bar(row: str, start: float, stop: float, colour: str, text: str) -> None:
+    def bar(row: str, start: float, stop: float, color: str, text: str) -> None:
         stop = min(stop, now)
         if stop <= start:
             return
         y = -rows.index(row)
-        box(axes, start, y + 0.07, stop - start, 0.86, colour, edgecolor="white", lw=0.8)
+        box(axes, start, y + 0.07, stop - start, 0.86, color, edgecolor="white", lw=0.8)
         inches = (stop - start) / end * (9 - SIDE)
         for words in (text, text.replace(" ", "\n")):
             if max(map(len, words.split("\n"))) * LETTER < inches:
-                label(axes, (start + stop) / 2, y + 0.5, words, color=ink(colour))
+                label(axes, (start + stop) / 2, y + 0.5, words, color=ink(color))
                 break
 
     load, work = WORK["load"], WORK["softmax"]
     for tile in steps:
         name = f"buffer {tile.slot}"
-        bar("producer", tile.asked, tile.issued, GREY, f"empty[{tile.slot}]")
+        bar("producer", tile.asked, tile.issued, GRAY, f"empty[{tile.slot}]")
         bar("producer", tile.issued, tile.issued + ISSUE, load, f"{tile.number}")
         bar(name, tile.issued, tile.arrived, load, f"copy {tile.number}")
         bar(name, tile.arrived, tile.begun, paler(load, 0.6), f"{tile.number}")
         bar(name, tile.begun, tile.freed, work, f"read {tile.number}")
-        bar("consumer", tile.wanted, tile.begun, GREY, f"full[{tile.slot}]")
+        bar("consumer", tile.wanted, tile.begun, GRAY, f"full[{tile.slot}]")
         bar("consumer", tile.begun, tile.freed, work, f"phase {tile.phase}")
     for number, name in enumerate(rows):
         label(axes, -0.01 * end, -number + 0.5, name, ha="right", fontsize=9)
@@ -101,9 +101,9 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
         "a copy is issued, and under way": load,
         "the tile has come": paler(load, 0.6),
         "it is read": work,
-        "waits for a barrier": GREY,
+        "waits for a barrier": GRAY,
     }
-    handles = [Patch(color=colour, label=name) for name, colour in names.items()]
+    handles = [Patch(color=color, label=name) for name, color in names.items()]
     axes.figure.legend(
         handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False
     )
@@ -111,7 +111,7 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
     sketch = "a sketch; the durations are made up, not measured"
     axes.set_title(f"A ring of {buffers}: {sketch}", fontsize=9.5, loc="left")
     across, up = (-SIDE / (9 - SIDE) * end, end * 1.01), (0.9 - len(rows), 1.05)
-    return Picture.of_sketch(axes, across, up, _words(steps, buffers, now), colours=32)
+    return Picture.of_sketch(axes, across, up, _words(steps, buffers, now), colors=32)
 
 
 def _words(steps: list[Tile], buffers: str, now: float) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from course.benching.result import Speeds
-from course.display.colours import DARK, LIGHT, ink
+from course.display.colors import DARK, LIGHT, ink
 from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
 from course.errors import CourseError
@@ -45,14 +45,14 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
         style = style_of(name, row)
         least = timing.bytes / result.copy_tb_s / 1e9  # milliseconds
         box(axes, 0, -row + 0.1, timing.ms, 0.8, LIGHT)
-        box(axes, 0, -row + 0.1, min(least, timing.ms), 0.8, style.colour)
+        box(axes, 0, -row + 0.1, min(least, timing.ms), 0.8, style.color)
         share = f"{least / timing.ms:.0%} of the roof"
         text = f"{timing.ms * 1e3:,.1f} µs, {timing.speed:.2f} TB/s: {share}"
         label(axes, timing.ms + longest * 0.01, -row + 0.5, text, ha="left")
         if least > longest * 0.12:
             inside = f"{timing.bytes / 1e6:,.0f} MB"
-            colour = ink(style.colour)
-            label(axes, min(least, timing.ms) / 2, -row + 0.5, inside, color=colour)
+            color = ink(style.color)
+            label(axes, min(least, timing.ms) / 2, -row + 0.5, inside, color=color)
         words = legend_text(name, style)
         label(axes, -longest * 0.01, -row + 0.5, words, ha="right", fontsize=9)
         sentences.append(f"{name} takes {text}")

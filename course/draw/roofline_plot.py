@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course.benching.result import Speeds
-from course.display.colours import BLACK, DARK, GREY, PALETTE
+from course.display.colors import BLACK, DARK, GRAY, PALETTE
 from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 from course.gpus.peaks import Gpu, gpu_of
@@ -77,8 +77,8 @@ def roofline(
     if own and not gpu.measured:
         sentences += _draw_own_roofs(axes, own, left, right)
     for number, (name, cost) in enumerate(named):
-        colour = PALETTE[number % len(PALETTE)]
-        sentences.append(_draw_kernel(axes, name, cost, colour, left, right))
+        color = PALETTE[number % len(PALETTE)]
+        sentences.append(_draw_kernel(axes, name, cost, color, left, right))
     for point in points:
         draw_point(axes, point)
         sentences.append(f"{point.name}: {point.per_byte:.3g} operations per byte asked of the "
@@ -129,7 +129,7 @@ def _draw_roofs(
     top, steepest = max(levels, default=math.inf), gpu.l2 or gpu.memory
     words = []
     for rate, name in levels.items():
-        axes.plot([rate / steepest, right], [rate] * 2, color=GREY, lw=1.2)
+        axes.plot([rate / steepest, right], [rate] * 2, color=GRAY, lw=1.2)
         words.append(f"{name}: {rate:.4g} TFLOP/s")
         write(words[-1], (right, rate), xytext=(0, 3), ha="right")
     for text, tb_s in reversed(_slopes(gpu)):
@@ -163,9 +163,7 @@ def _draw_own_roofs(axes: "Axes", own: Gpu, left: float, right: float) -> list[s
     return sentences
 
 
-def _draw_kernel(
-    axes: "Axes", name: str, cost: Cost, colour: str, left: float, right: float
-) -> str:
+def _draw_kernel(axes: "Axes", name: str, cost: Cost, color: str, left: float, right: float) -> str:
     """A kernel's marks; a sentence on it."""
     measured = cost.measured_us is not None
     us = cost.least_us if cost.measured_us is None else cost.measured_us
@@ -173,14 +171,14 @@ def _draw_kernel(
     speed = f"{time_text(us)} {'measured' if measured else bound}"
     text = f"{name}: {speed}, bound by {cost.bound}"
     if not cost.flops:
-        axes.plot([], [], "s", color=colour, label=f"{text}; it computes nothing")
+        axes.plot([], [], "s", color=color, label=f"{text}; it computes nothing")
         return f"{text}; no floating-point operations."
     y = cost.flops / us / 1e6
-    style: dict[str, Any] = {"color": colour, "markeredgewidth": 2, "ls": "", "zorder": 4,
-             "markerfacecolor": colour if measured else "white"}  # fmt: skip
+    style: dict[str, Any] = {"color": color, "markeredgewidth": 2, "ls": "", "zorder": 4,
+             "markerfacecolor": color if measured else "white"}  # fmt: skip
     places = [min(max(each, left), right) for each in (cost.intensity, cost.l2_intensity)]
     if cost.gpu.l2:
-        axes.plot(places, [y, y], color=colour, lw=0.8, ls=":")
+        axes.plot(places, [y, y], color=color, lw=0.8, ls=":")
         axes.plot(places[1], y, "D", ms=7, **style)
     axes.plot(places[0], y, "o", ms=8, label=text, **style)
     return (

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from course.display.colours import DARK, GREEN, GREY, LIGHT, PALETTE, PINK, ink, paler
+from course.display.colors import DARK, GRAY, GREEN, LIGHT, PALETTE, PINK, ink, paler
 from course.display.picture import WIDTH, Picture, new_axes
 from course.display.shapes import box, frame, label
 from course.errors import CourseError
@@ -75,18 +75,18 @@ def room(lowered: Lowered, *values: str) -> Picture:
         at += count
     rest = max(0, used.registers - at)
     words = "all else" if registers else "used"
-    _segment(axes, 0, at, rest, MOST_REGISTERS, f"{words} {rest}", paler(GREY, 0.3), inch)
+    _segment(axes, 0, at, rest, MOST_REGISTERS, f"{words} {rest}", paler(GRAY, 0.3), inch)
     free = max(0, MOST_REGISTERS - at - rest)
     _segment(axes, 0, at + rest, free, MOST_REGISTERS, f"free {free}", LIGHT, inch)
     most = used.most_shared_bytes
     rows = rows_of(buffers)
     names = list(dict.fromkeys(buffer.name for buffer in buffers))
     for buffer, row in zip(buffers, rows, strict=True):
-        colour = PALETTE[(0, 1, 5, 4, 6)[names.index(buffer.name) % 5]]
+        color = PALETTE[(0, 1, 5, 4, 6)[names.index(buffer.name) % 5]]
         for copy in range(buffer.copies):
             text = f"{buffer.name} {_kib(buffer.each)}"
             start = buffer.start + copy * buffer.each
-            _segment(axes, -1.2 - row, start, buffer.each, most, text, colour, inch)
+            _segment(axes, -1.2 - row, start, buffer.each, most, text, color, inch)
     end = max([used.shared_bytes, *(buffer.end for buffer in buffers)])
     left = max(0, most - end)
     _segment(axes, -1.2, end, left, most, f"free {_kib(left)}", LIGHT, inch)
@@ -97,7 +97,7 @@ def room(lowered: Lowered, *values: str) -> Picture:
     if scratch:
         largest = max(scratch)
         bottom = -2.0 - max(rows, default=0)
-        box(axes, 0, bottom, largest / most, 0.5, paler(GREY, 0.3), edgecolor="white", lw=0.8)
+        box(axes, 0, bottom, largest / most, 0.5, paler(GRAY, 0.3), edgecolor="white", lw=0.8)
         text = f"scratch, at other times: at most {_kib(largest)}"
         label(axes, largest / most + 0.01, bottom + 0.25, text, ha="left", color=DARK)
     spilled = f", and {used.spill_bytes:,} bytes are spilled" if used.spill_bytes else ""
@@ -108,7 +108,7 @@ def room(lowered: Lowered, *values: str) -> Picture:
     )
     axes.set_title(head, fontsize=9.5, loc="left")
     alt = _alt(head, registers, rest, buffers, scratch)
-    return Picture.of_sketch(axes, (-SIDE / inch, 1.005), (-1.25 - height, 0.9), alt, colours=48)
+    return Picture.of_sketch(axes, (-SIDE / inch, 1.005), (-1.25 - height, 0.9), alt, colors=48)
 
 
 def shared_memory(lowered: Lowered) -> tuple[list[Buffer], list[int]]:
@@ -146,17 +146,17 @@ def _registers(lowered: Lowered, name: str) -> int:
 
 
 def _segment(
-    axes: "Axes", y: float, start: float, length: float, most: float, text: str, colour: str,
+    axes: "Axes", y: float, start: float, length: float, most: float, text: str, color: str,
     inch: float,
 ) -> None:  # fmt: skip
     """A part of a bar, with its words where they fit. inch: inches of the whole bar."""
     if not length:
         return
-    box(axes, start / most, y, length / most, 0.8, colour, edgecolor="white", lw=0.8)
-    frame(axes, 0, y, 1, 0.8, edgecolor=GREY, lw=0.8)
+    box(axes, start / most, y, length / most, 0.8, color, edgecolor="white", lw=0.8)
+    frame(axes, 0, y, 1, 0.8, edgecolor=GRAY, lw=0.8)
     for words in (text, text.replace(" ", "\n", 1)):
         if max(map(len, words.split("\n"))) * LETTER < length / most * inch:
-            label(axes, (start + length / 2) / most, y + 0.4, words, color=ink(colour))
+            label(axes, (start + length / 2) / most, y + 0.4, words, color=ink(color))
             return
 
 

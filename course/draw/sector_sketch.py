@@ -1,6 +1,6 @@
 """The 32 threads of a warp and the sectors that they touch, for elements at equal distances."""
 
-from course.display.colours import WORK
+from course.display.colors import WORK
 from course.display.lane_arrows import SECTOR_BYTES, draw_lane_arrows, lane_legend
 from course.display.picture import Picture, new_figure
 from course.errors import CourseError
@@ -42,4 +42,4 @@ def sectors(*strides: int, start: int = 0, itemsize: int = 4) -> Picture:
     legend = lane_legend({"load": WORK["load"]})
     figure.legend(handles=legend, loc="outside lower right", ncols=2, fontsize=8, frameon=False)
     what = f"Each thread reads one element of {itemsize} byte{'s' if itemsize > 1 else ''}."
-    return Picture.of(figure, " ".join([what, *sentences]), colours=32)
+    return Picture.of(figure, " ".join([what, *sentences]), colors=32)

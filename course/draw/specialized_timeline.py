@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Patch
 
-from course.display.colours import GREY, WORK, ink
+from course.display.colors import GRAY, WORK, ink
 from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
 
@@ -48,17 +48,17 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     rows = ["producer", *(f"consumer {number}" for number in range(consumers)), "tensor cores"]
     axes = new_axes(9, 0.42 * len(rows) + 1.0)
     for bar in bars:
-        colour, y = WORK[bar.kind], -rows.index(bar.row)
-        box(axes, bar.start, y + 0.07, bar.end - bar.start, 0.86, colour, edgecolor="white", lw=0.8)
+        color, y = WORK[bar.kind], -rows.index(bar.row)
+        box(axes, bar.start, y + 0.07, bar.end - bar.start, 0.86, color, edgecolor="white", lw=0.8)
         text = f"{bar.what}{bar.tile}"
         if bar.row == "tensor cores":
             text = f"{bar.consumer}: {bar.tile}"
-        label(axes, (bar.start + bar.end) / 2, y + 0.5, text, color=ink(colour))
+        label(axes, (bar.start + bar.end) / 2, y + 0.5, text, color=ink(color))
     for number, name in enumerate(rows):
         text = f"{name}\nconsumer: tile" if name == "tensor cores" else name
         label(axes, -0.01 * shown, -number + 0.5, text, ha="right", fontsize=9)
     line = 1 - len(rows) + 1.02
-    axes.plot([0, end], [line, line], color=GREY, lw=0.8)
+    axes.plot([0, end], [line, line], color=GRAY, lw=0.8)
     names = {"load": "load k or v of a tile", "dot": "dot (the number is the tile's)",
              "softmax": "softmax"}  # fmt: skip
     handles = [Patch(color=WORK[kind], label=name) for kind, name in names.items()]
@@ -80,7 +80,7 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
         + "."
     )
     across, up = (-SIDE / (9 - SIDE) * shown, shown * 1.01), (0.9 - len(rows), 1.05)
-    return Picture.of_sketch(axes, across, up, alt, colours=32)
+    return Picture.of_sketch(axes, across, up, alt, colors=32)
 
 
 def _groups(consumers: int) -> str:

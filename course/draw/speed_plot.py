@@ -7,7 +7,7 @@ from dataclasses import replace
 from matplotlib.axes import Axes
 
 from course.benching.result import Speeds, Timing
-from course.display.colours import DARK, GREY
+from course.display.colors import DARK, GRAY
 from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
@@ -67,7 +67,7 @@ def speeds(
     for rank, name in enumerate(names):
         _draw_line(axes, result, name, rank, words.get(name), relative_to)
     if relative_to:
-        axes.axhline(1, color=GREY, ls="--", lw=1.2)
+        axes.axhline(1, color=GRAY, ls="--", lw=1.2)
         axes.set_ylabel(f"times the speed of {relative_to}")
         own = None
     else:
@@ -103,10 +103,10 @@ def _draw_line(
         slow = [timing.work / timing.ms_high / 1e9 for timing in timings]
         fast = [timing.work / timing.ms_low / 1e9 for timing in timings]
         xs = [timing.x for timing in timings]
-        axes.fill_between(xs, slow, fast, color=style.colour, alpha=0.15, lw=0)
+        axes.fill_between(xs, slow, fast, color=style.color, alpha=0.15, lw=0)
     (line,) = axes.plot(
         *zip(*points, strict=True), marker=style.marker, ls=style.dash, lw=style.width,
-        ms=6 if style.hollow else 5, color=style.colour, label=words or legend_text(name, style),
+        ms=6 if style.hollow else 5, color=style.color, label=words or legend_text(name, style),
     )  # fmt: skip
     if style.hollow:
         line.set_markerfacecolor("none")
@@ -128,7 +128,7 @@ def _lies_on_zero(result: Speeds, names: list[str]) -> bool:
 def _draw_roofs(axes: Axes, result: Speeds, log: bool) -> Gpu | None:
     """The copy roof, and that of the reader's own GPU, which is returned if it is another."""
     if result.unit == "TB/s":
-        axes.axhline(result.copy_tb_s, color=GREY, ls="--", lw=1.2)
+        axes.axhline(result.copy_tb_s, color=GRAY, ls="--", lw=1.2)
         above = 1.03 * result.copy_tb_s  # above the lines that touch the roof
         across = axes.get_yaxis_transform()
         roof = f"copy roof {result.copy_tb_s:.2f} TB/s"

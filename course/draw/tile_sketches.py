@@ -3,7 +3,7 @@
 import math
 from itertools import product
 
-from course.display.colours import LIGHT, PALETTE, PROGRAMS
+from course.display.colors import LIGHT, PALETTE, PROGRAMS
 from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, frame, label, masked_cell
 from course.errors import CourseError
@@ -22,7 +22,7 @@ def tiles(
     stride_m: int | None = None,
     stride_n: int = 1,
 ) -> Picture:
-    """A matrix in tiles of block_m x block_n: one colour a program, lanes past the edge hatched.
+    """A matrix in tiles of block_m x block_n: one color a program, lanes past the edge hatched.
 
     Each element shows its offset, row * stride_m + column * stride_n, in elements; stride_m is
     n_cols by default. Each tile shows its program's ids.
@@ -100,7 +100,7 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
         f"{programs} programs own tiles in {len(rows)} rows and {len(cols)} columns: they read "
         f"{len(rows)} rows of tiles of a and {len(cols)} columns of b."
     )
-    return Picture.of_sketch(axes, (-2.4, tiles_n + 0.1), (-tiles_m - 0.2, 3.4), alt, colours=24)
+    return Picture.of_sketch(axes, (-2.4, tiles_n + 0.1), (-tiles_m - 0.2, 3.4), alt, colors=24)
 
 
 def _place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:

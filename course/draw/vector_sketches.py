@@ -4,7 +4,7 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from course.display.colours import PROGRAMS, SKY
+from course.display.colors import PROGRAMS, SKY
 from course.display.picture import Picture, new_axes, new_figure
 from course.display.shapes import cell, label, masked_cell
 from course.errors import CourseError
@@ -20,7 +20,7 @@ MOST_NAMED = 5
 
 
 def programs(n_elements: int, block_size: int) -> Picture:
-    """A vector in blocks: one colour a program, the masked tail of the last one hatched.
+    """A vector in blocks: one color a program, the masked tail of the last one hatched.
 
     Under each block stands the expression that gives its elements, where there is room for it.
     """
@@ -134,4 +134,4 @@ def online(values: Sequence[float], block: int) -> Picture:
         scaled = f", the old total times {scale:.3f}" if tile else ""
         sentences.append(f"after tile {tile} m = {maximum:g} and total = {total:.3f}{scaled}")
     alt = f"{len(row)} numbers in tiles of {block}: {'; '.join(sentences)}."
-    return Picture.of_sketch(axes, (-0.1, len(row) + 0.1), (-1.6, 1.1), alt, colours=24)
+    return Picture.of_sketch(axes, (-0.1, len(row) + 0.1), (-1.6, 1.1), alt, colors=24)

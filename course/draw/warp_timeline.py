@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from course.display.colours import DARK, GREY, LIGHT, SKY, WORK, YELLOW, paler
+from course.display.colors import DARK, GRAY, LIGHT, SKY, WORK, YELLOW, paler
 from course.display.picture import Picture, new_axes
 from course.errors import CourseError
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from course.benching.attention_timeline import LaunchTimeline, Span
 
-# What a warp does has its colour; waiting for another's work has that work's, paler.
-COLOURS = {
+# What a warp does has its color; waiting for another's work has that work's, paler.
+COLORS = {
     "start a copy": WORK["load"],
     "wait for a tile": paler(WORK["load"], 0.6),
     "wait for a slot": LIGHT,
@@ -63,9 +63,9 @@ def timeline(
     rows = _rows(launch, warps == "all")
     axes = new_axes(9, ROW * (len(rows) + 1) + ABOVE_AND_BELOW)
     for place, spans in enumerate(rows.values()):
-        for state, colour in COLOURS.items():
+        for state, color in COLORS.items():
             bars = [span for span in spans if span.state == state]
-            _bars(axes, place, [(span.start, span.end) for span in bars], colour)
+            _bars(axes, place, [(span.start, span.end) for span in bars], color)
     _bars(axes, len(rows), launch.with_product, WORK["dot"])
     names = [*rows, PRODUCTS]
     axes.set_yticks(range(len(names)), names, fontsize=9)
@@ -77,9 +77,9 @@ def timeline(
     axes.set_xlabel("cycles", fontsize=9)
     for side in ("top", "left", "right"):
         axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(GREY)
+    axes.spines["bottom"].set_color(GRAY)
     shown = {span.state for spans in rows.values() for span in spans}
-    handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items() if name in shown]
+    handles = [Patch(color=color, label=name) for name, color in COLORS.items() if name in shown]
     axes.figure.legend(
         handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False
     )
@@ -92,7 +92,7 @@ def timeline(
     )  # fmt: skip
     figure = axes.get_figure(root=True)
     assert figure is not None
-    return Picture.of(figure, _words(launch, first, last), colours=64)
+    return Picture.of(figure, _words(launch, first, last), colors=64)
 
 
 def _rows(launch: "LaunchTimeline", each: bool) -> dict[str, "list[Span]"]:
@@ -115,9 +115,9 @@ def _rows(launch: "LaunchTimeline", each: bool) -> dict[str, "list[Span]"]:
     return rows
 
 
-def _bars(axes: "Axes", row: int, intervals: Sequence[tuple[int, int]], colour: str) -> None:
+def _bars(axes: "Axes", row: int, intervals: Sequence[tuple[int, int]], color: str) -> None:
     lengths = [(start, end - start) for start, end in intervals]
-    axes.broken_barh(lengths, (row - HEIGHT / 2, HEIGHT), facecolors=colour, linewidth=0)
+    axes.broken_barh(lengths, (row - HEIGHT / 2, HEIGHT), facecolors=color, linewidth=0)
 
 
 def _words(launch: "LaunchTimeline", first: int, last: int) -> str:

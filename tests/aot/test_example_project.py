@@ -1,4 +1,4 @@
-"""The samples: complete programs in C and C++ on the stand-in driver, and their comparison with
+"""The samples: complete programs in C and C++ on the fake driver, and their comparison with
 plain loops."""
 
 import json
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.compiler
 
 @dataclass
 class Ended:
-    """How a program ended, and what the stand-in was told meanwhile."""
+    """How a program ended, and what the fake driver was told meanwhile."""
 
     status: int
     out: str
@@ -59,7 +59,7 @@ def make(folder: Path, *words: str) -> str:
 
 
 def run(folder: Path, program: str, log: Path, **settings: str) -> Ended:
-    own = {"LD_LIBRARY_PATH": str(fake_driver.path().parent), "COURSE_STANDIN_LOG": str(log)}
+    own = {"LD_LIBRARY_PATH": str(fake_driver.path().parent), "COURSE_FAKE_DRIVER_LOG": str(log)}
     environ, command = {**os.environ, **own, **settings}, [folder / "build" / program]
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     return Ended(ended.returncode, ended.stdout + ended.stderr, fake_driver.calls_in(log))
@@ -156,7 +156,7 @@ def test_an_error_of_the_driver_ends_a_sample_with_one_sentence(
     samples, tmp_path, name, language, call
 ):
     # What a program had allocated goes with the process: leaks are looked for where runs succeed.
-    settings = {"COURSE_STANDIN_FAIL": f"{call}=719", "ASAN_OPTIONS": "detect_leaks=0"}
+    settings = {"COURSE_FAKE_DRIVER_FAIL": f"{call}=719", "ASAN_OPTIONS": "detect_leaks=0"}
     ended = run(samples[name], f"{name}_{language}", tmp_path / "log", **settings)
     assert ended.status == FAILED
     said = ended.out.strip().splitlines()[-1]
@@ -164,8 +164,8 @@ def test_an_error_of_the_driver_ends_a_sample_with_one_sentence(
     assert call in said or call in ("cuLibraryLoadData", "cuLaunchKernel")
 
 
-# What the exported functions would compute, on the host, whose memory is the stand-in's too. Each
-# is wrong where WRONG says.
+# What the exported functions would compute, on the host, whose memory is the fake driver's too.
+# Each is wrong where WRONG says.
 COMPUTED = {
     "vector_add": r"""
 CUresult vector_add_default(CUstream s, CUdeviceptr px, CUdeviceptr py, CUdeviceptr po, int32_t n) {
@@ -270,8 +270,8 @@ def test_make_run_runs_both_programs_though_the_first_one_fails(samples):
     command = ["make", "-s", "-C", samples["softmax"], "run", f"CUDA_LIB={fake_driver.path()}"]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode != 0
-    assert "Softmax in C on Stand-in 0" in ended.stdout
-    assert "Softmax in C++ on Stand-in 0" in ended.stdout
+    assert "Softmax in C on Fake GPU 0" in ended.stdout
+    assert "Softmax in C++ on Fake GPU 0" in ended.stdout
 
 
 def test_make_without_a_driver_says_what_to_give(samples):
@@ -315,11 +315,11 @@ def test_a_sample_that_there_is_not_is_named(tmp_path):
         aot.sample("matmul", tmp_path / "matmul")
 
 
-def test_the_command_line_writes_a_sample_and_names_the_stand_in(tmp_path, monkeypatch):
+def test_the_command_line_writes_a_sample_and_names_the_fake_driver(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["aot", "sample", "softmax", "work/softmax", "--target", "sm_80"]
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 0 and "make -C work/softmax run" in ended.stdout
     assert (tmp_path / "work/softmax/softmax.h").exists()
-    ended = CliRunner().invoke(app, ["aot", "standin"])
+    ended = CliRunner().invoke(app, ["aot", "fake-driver"])
     assert Path(ended.stdout.strip()) == fake_driver.path()

@@ -1,4 +1,4 @@
-"""torch.ops.course.fmha: registered, traced, checked, and its launches as the stand-in driver is
+"""torch.ops.course.fmha: registered, traced, checked, and its launches as the fake driver is
 told them."""
 
 import json
@@ -225,6 +225,6 @@ def test_a_library_in_the_cache_that_was_cut_off_is_built_again(tmp_path, monkey
     assert operators.build_operator(target="sm_90").read_bytes() == whole
 
 
-def test_the_stand_in_and_the_operator_agree_on_what_a_stand_in_is():
+def test_the_fake_driver_and_the_operator_agree_on_what_a_fake_driver_is():
     assert '"told_to_fail"' in (operators.FOLDER / "driver.c").read_text()
-    assert "told_to_fail" in (fake_driver.FOLDER / "standin.h").read_text()
+    assert "told_to_fail" in (fake_driver.FOLDER / "fake_driver.h").read_text()

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from course import benching, draw, lower, recorded
-from course.display.colours import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, ink, rgb
+from course.display.colors import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, ink, rgb
 from course.display.picture import Picture
 from course.draw.room_map import Buffer, rows_of, shared_memory
 from course.draw.series_style import legend_text, style_of
@@ -175,23 +175,23 @@ def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_ea
     assert letters() >= SMALLEST
 
 
-@pytest.mark.parametrize("colours", [PROGRAMS, WARPS, BANKS])
-def test_no_two_colours_of_one_kind_are_alike(colours):
+@pytest.mark.parametrize("colors", [PROGRAMS, WARPS, BANKS])
+def test_no_two_colors_of_one_kind_are_alike(colors):
     apart = (
         sum(abs(one - other) for one, other in zip(rgb(a), rgb(b), strict=True))
-        for a, b in itertools.combinations(colours, 2)
+        for a, b in itertools.combinations(colors, 2)
     )
     assert min(apart) > 45
 
 
-@pytest.mark.parametrize("colour", [*PALETTE, *PROGRAMS, *WARPS, *BANKS, *WORK.values(), LIGHT])
-def test_a_text_stands_out_from_the_colour_it_is_written_on(colour):
+@pytest.mark.parametrize("color", [*PALETTE, *PROGRAMS, *WARPS, *BANKS, *WORK.values(), LIGHT])
+def test_a_text_stands_out_from_the_color_it_is_written_on(color):
     def luminance(parts):
         linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    paper = luminance([part / 255 for part in rgb(colour)])
-    contrast = (paper + 0.05) / 0.05 if ink(colour) == "black" else 1.05 / (paper + 0.05)
+    paper = luminance([part / 255 for part in rgb(color)])
+    contrast = (paper + 0.05) / 0.05 if ink(color) == "black" else 1.05 / (paper + 0.05)
     assert contrast >= 4.5  # what the W3C asks of a text
 
 
@@ -217,7 +217,7 @@ def test_a_series_looks_the_same_in_every_plot_and_like_no_other_beside_it():
         result = recorded(name)
         styles = {series: style_of(series, rank) for rank, series in enumerate(result.series)}
         assert all(style_of(series, 3) == style for series, style in styles.items())
-        looks = {(style.colour, style.marker, style.dash) for style in styles.values()}
+        looks = {(style.color, style.marker, style.dash) for style in styles.values()}
         assert len(looks) == len(styles)
 
 

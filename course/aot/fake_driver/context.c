@@ -1,5 +1,5 @@
-/* Devices, as many as COURSE_STANDIN_DEVICES says and of the capabilities in COURSE_STANDIN_CAPABILITIES ("90,80"), and contexts. */
-#include "standin.h"
+/* Devices, as many as COURSE_FAKE_DRIVER_DEVICES says and of the capabilities in COURSE_FAKE_DRIVER_CAPABILITIES ("90,80"), and contexts. */
+#include "fake_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static CUcontext context_of(CUdevice device) { return (CUcontext)(void *)&contex
 static int known(CUdevice device) { return device >= 0 && device < device_count(); }
 
 int device_count(void) {
-    int count = number_from_environment("COURSE_STANDIN_DEVICES", 0, 1);
+    int count = number_from_environment("COURSE_FAKE_DRIVER_DEVICES", 0, 1);
     return count < 0 ? 0 : count > MOST_DEVICES ? MOST_DEVICES : count;
 }
 
@@ -50,7 +50,7 @@ CUresult cuDeviceGet(CUdevice *device, int index) {
 
 CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
     if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(name, (size_t)length, "Stand-in %d", device);
+    snprintf(name, (size_t)length, "Fake GPU %d", device);
     return CUDA_SUCCESS;
 }
 
@@ -62,7 +62,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
 
 /* An H100's where the capability is 9.0, and plausible elsewhere. */
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    int capability = number_from_environment("COURSE_STANDIN_CAPABILITIES", device, 90);
+    int capability = number_from_environment("COURSE_FAKE_DRIVER_CAPABILITIES", device, 90);
     CUresult result = told_to_fail("cuDeviceGetAttribute");
     if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
     switch ((int)attribute) {

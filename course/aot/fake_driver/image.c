@@ -1,5 +1,5 @@
 /* The kernels in a cubin, and the parameters that each takes: from the sections .nv.info.NAME of an ELF file. */
-#include "standin.h"
+#include "fake_driver.h"
 
 #include <elf.h>
 #include <stdlib.h>

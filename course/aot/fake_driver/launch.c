@@ -1,5 +1,5 @@
 /* Images, kernels, their attributes, and launches: checked as the driver would, and recorded. */
-#include "standin.h"
+#include "fake_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 #define PLAIN_SHARED_BYTES 49152
 
-/* As long as COURSE_STANDIN_LOAD_MS says, so that threads meet here. */
+/* As long as COURSE_FAKE_DRIVER_LOAD_MS says, so that threads meet here. */
 static CUresult loaded(const char *call, struct image **image, const void *code) {
     CUresult result = told_to_fail(call);
-    usleep(1000 * (useconds_t)number_from_environment("COURSE_STANDIN_LOAD_MS", 0, 0));
+    usleep(1000 * (useconds_t)number_from_environment("COURSE_FAKE_DRIVER_LOAD_MS", 0, 0));
     if (result == CUDA_SUCCESS) {
         *image = image_of(code);
         if (*image == NULL) result = CUDA_ERROR_INVALID_IMAGE;

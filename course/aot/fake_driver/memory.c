@@ -1,5 +1,5 @@
 /* Memory, which is the host's; streams and events, which have nothing to wait for; and the names of errors. */
-#include "standin.h"
+#include "fake_driver.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What was called, written down; and calls that are to fail. */
-#include "standin.h"
+#include "fake_driver.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -10,10 +10,10 @@
 
 #define LONGEST (1 << 16)
 
-const int course_standin = 1;
+const int course_fake_driver = 1;
 
 static const char *log_path(void) {
-    const char *path = getenv("COURSE_STANDIN_LOG");
+    const char *path = getenv("COURSE_FAKE_DRIVER_LOG");
     return path != NULL && path[0] != 0 ? path : NULL;
 }
 
@@ -43,7 +43,7 @@ CUresult record(const char *call, CUresult result, const char *more, ...) {
 }
 
 CUresult told_to_fail(const char *call) {
-    const char *at = getenv("COURSE_STANDIN_FAIL");
+    const char *at = getenv("COURSE_FAKE_DRIVER_FAIL");
     size_t length = strlen(call);
     while (at != NULL && at[0] != 0) {
         if (strncmp(at, call, length) == 0 && at[length] == '=') return (CUresult)atoi(at + length + 1);

@@ -42,13 +42,13 @@ static void copy_symbol(void *to, size_t bytes, void *library, const char *name)
     memcpy(to, &found, bytes);
 }
 
-#define NAME "libcuda.so.1" /* a stand-in's too: one that was loaded before is found by it */
+#define NAME "libcuda.so.1" /* a fake driver's too: one that was loaded before is found by it */
 
-static int is_standin(void *library) { return dlsym(library, "told_to_fail") != NULL; }
+static int is_fake_driver(void *library) { return dlsym(library, "told_to_fail") != NULL; }
 
-int standin_is_loaded(void) {
+int fake_driver_is_loaded(void) {
     void *library = dlopen(NAME, RTLD_NOW | RTLD_NOLOAD);
-    int found = library != NULL && is_standin(library);
+    int found = library != NULL && is_fake_driver(library);
     if (library != NULL) dlclose(library);
     return found;
 }
@@ -59,7 +59,7 @@ static void find(void) {
     void *library = dlopen(NAME, RTLD_NOW);
     if (library == NULL) return;
     FUNCTIONS(FIND)
-    driver = is_standin(library) ? STANDIN_DRIVER : NVIDIA_DRIVER;
+    driver = is_fake_driver(library) ? FAKE_DRIVER : NVIDIA_DRIVER;
 }
 
 enum driver open_driver(void) {

@@ -8,14 +8,14 @@
 extern "C" {
 #endif
 
-enum driver { NO_DRIVER, NVIDIA_DRIVER, STANDIN_DRIVER };
+enum driver { NO_DRIVER, NVIDIA_DRIVER, FAKE_DRIVER };
 
 /* Looks for libcuda.so.1 until there is one, and says what was found. Before that every call returns
  * CUDA_ERROR_NOT_INITIALIZED. */
 enum driver open_driver(void);
 
-/* Whether the driver library that this process has loaded by now is a stand-in. Loads none. */
-int standin_is_loaded(void);
+/* Whether the driver library that this process has loaded by now is a fake driver. Loads none. */
+int fake_driver_is_loaded(void);
 
 #ifdef __cplusplus
 }

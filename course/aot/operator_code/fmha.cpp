@@ -75,7 +75,7 @@ int64_t step(const Tensor &x, int64_t axis) { return x.size(axis) == 1 ? 0 : x.s
 
 // What must hold of each input by itself.
 void check(const char *name, const Tensor &x) {
-    if (!x.is_cuda() && !(x.is_cpu() && standin_is_loaded()))
+    if (!x.is_cuda() && !(x.is_cpu() && fake_driver_is_loaded()))
         refuse(name, x.is_cpu() ? " is on the CPU" : " is on no CUDA device", ", and must be on a CUDA device: call .cuda().");
     if (x.dim() != 4) refuse(name, " has ", x.dim(), " dimensions, and must have 4: batch, heads, length, head_dim.");
     if (x.stride(3) != 1)
@@ -154,11 +154,11 @@ public:
         const std::vector<int64_t> sizes{batch, heads, queries, head_dim}, rows{batch, heads, queries};
         const Tensor out = torch::stable::new_empty(q, sizes);
         const Tensor lse = torch::stable::new_empty(q, rows, ScalarType::Float);
-        const bool standin = open_driver() == STANDIN_DRIVER;
-        const int32_t device = standin ? 0 : q.get_device_index();
+        const bool fake_driver = open_driver() == FAKE_DRIVER;
+        const int32_t device = fake_driver ? 0 : q.get_device_index();
         const Context context(device);
         must("the launch",
-             variant.launch(standin ? nullptr : current_stream(device), at(q), at(k), at(v), at(out), at(lse), 0,
+             variant.launch(fake_driver ? nullptr : current_stream(device), at(q), at(k), at(v), at(out), at(lse), 0,
                             static_cast<float>(scale), static_cast<int32_t>(batch), static_cast<int32_t>(heads),
                             step(q, 0), step(q, 1), step(q, 2), step(k, 0), step(k, 1), step(k, 2),
                             step(v, 0), step(v, 1), step(v, 2), step(out, 0), step(out, 1), step(out, 2),
@@ -194,5 +194,5 @@ STABLE_TORCH_LIBRARY_FRAGMENT(course, library) {
 
 STABLE_TORCH_LIBRARY_IMPL(course, CUDA, library) { library.impl("fmha", TORCH_BOX(&fmha)); }
 
-// For the stand-in driver, and so that tensors on the CPU are refused in one sentence.
+// For the fake driver, and so that tensors on the CPU are refused in one sentence.
 STABLE_TORCH_LIBRARY_IMPL(course, CPU, library) { library.impl("fmha", TORCH_BOX(&fmha)); }

@@ -22,7 +22,7 @@ from course.type_names import Kernel
 
 from .abi import Value
 from .c_compiler import compile_library
-from .captured_launch import CapturedLaunch, captured_c_launch, plain
+from .handed import CapturedLaunch, captured_c_launch, plain
 from .signature import parse_signature
 
 
