@@ -20,7 +20,7 @@ from .output_files import check_out
 
 FOLDER = Path(__file__).parent / "examples"
 SHARED = ("Makefile", "gpu.h", "gpu.hpp")
-OWN = ("main.c", "main.cpp")
+OWN = ("main.c", "main.cpp", "problem.h")
 SETTINGS = "settings.mk"
 SETTINGS_MARK = "# Written by course aot sample."
 

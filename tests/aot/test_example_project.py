@@ -299,7 +299,7 @@ def test_a_program_that_was_changed_is_not_written_over(tmp_path):
         aot.sample("vector_add", folder)
     assert (folder / "main.c").read_text() == "int main(void) { return 0; }\n"
     aot.sample("vector_add", folder, force=True)
-    assert "add_default" in (folder / "main.c").read_text()
+    assert "vector_add_default" in (folder / "main.c").read_text()
 
 
 def test_settings_that_somebody_else_wrote_are_not_written_over(tmp_path):
