@@ -117,7 +117,7 @@ def export(
         if not force:
             _refuse_another(header, function)
         contents[header] = kernel_c.header(function)
-        contents[source] = kernel_c.source(function, result.grid, cubin, header.name)
+        contents[source] = kernel_c.source(function, cubin, header.name)
         functions.append(function)
         headers.append(header)
         warnings += _warnings(function, result.narrow)

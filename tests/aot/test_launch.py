@@ -23,7 +23,6 @@ from course.aot.c import kernel as code
 from course.aot.c.templates import BITS
 from course.aot.c_compiler import compile_library
 from course.aot.cubin import read_cubin
-from course.aot.grid import parse_grid
 from course.errors import CourseError
 from course.isolate.commands import run_source
 from tests.support import aot_kernels as kernels
@@ -367,8 +366,7 @@ def test_a_grid_that_cannot_be_launched_is_an_error_and_an_empty_one_is_not(
     function = replace(add.functions[1], grid=grid)
     cubin = read_cubin(cubin_in(add.sources[1]), "add_kernel")
     header.write_text(code.header(function))
-    parsed = parse_grid(grid, function.arguments)
-    header.with_suffix(".c").write_text(code.source(function, parsed, cubin, "add.h"))
+    header.with_suffix(".c").write_text(code.source(function, cubin, "add.h"))
     launch = aot.load(aot.build(header), driver=fake_driver).add
     with fake_driver.recorded() as calls:
         if result == 1:

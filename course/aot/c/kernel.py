@@ -1,7 +1,7 @@
 """The C of one exported function: its header and its source."""
 
 from course.aot.cubin import SCRATCH, Cubin
-from course.aot.grid import Grid
+from course.aot.grid import Grid, parse_grid
 from course.aot.manifest import Function, Manifest
 from course.aot.output_files import MARK
 from course.aot.signature import Argument
@@ -28,12 +28,13 @@ def header(function: Function) -> str:
     )
 
 
-def source(function: Function, grid: Grid, cubin: Cubin, header_name: str) -> str:
+def source(function: Function, cubin: Cubin, header_name: str) -> str:
     """What loads and launches the kernel, and its machine code."""
     names = function.c_names
     scalars = [argument.scalar for argument in function.passed]
     converted = sorted({scalar.name for scalar in scalars if scalar.bits_c})
-    sizes = " ".join(grid.c(names))
+    grid = parse_grid(function.grid, function.arguments)
+    sizes = " ".join(size.c for size in grid)
     helpers = [text for name, text in sorted(GRID.items()) if f"{name}(" in sizes]
     helpers += [BITS[name] for name in converted]
     code = "".join(
@@ -111,7 +112,6 @@ def _loading(function: Function, symbol: str) -> str:
 
 
 def _launch(function: Function, grid: Grid, scratch: tuple[str, ...], names: dict[str, str]) -> str:
-    x, y, z = grid.c(names)
     most_x, most_y, most_z = MOST_GRID
     hinted = [argument for argument in function.passed if argument.hint]
     broken = " || ".join(holds(argument, names, "!=") for argument in hinted)
@@ -127,7 +127,8 @@ def _launch(function: Function, grid: Grid, scratch: tuple[str, ...], names: dic
         for name in scratch
     ]
     return LAUNCH.format(
-        prototype=function.prototype, grid=comment(str(grid)), x=x, y=y, z=z,
+        prototype=function.prototype, grid=comment(str(grid)),
+        x=grid.x.c, y=grid.y.c, z=grid.z.c,
         hints=f"    if ({broken}) return CUDA_ERROR_INVALID_VALUE;\n" if broken else "",
         bits=bits, scratch="".join(zeros),
         pointers=", ".join([*pointers, *(f"&{name}" for name in scratch)]),
