@@ -147,7 +147,8 @@ def _hash(kernels: Kernels, compiler: list[str]) -> str:
     import kernels as kernels_package
 
     folders = (Path(__file__).parent, Path(kernels_package.__path__[0]))
-    texts = [path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py"))]
+    files = sorted(path for folder in folders for path in folder.rglob("*.*"))
+    texts = [path.read_bytes() for path in files if path.suffix in (".py", ".c", ".h")]
     versions = repr((kernels, compiler, triton.__version__))
     return hashlib.sha256(b"\0".join([*texts, versions.encode()])).hexdigest()[:16]
 

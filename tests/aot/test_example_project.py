@@ -121,7 +121,7 @@ def test_the_export_of_a_sample_has_nothing_to_warn_of(tmp_path, name):
 def test_attention_loads_16_bytes_at_a_time_and_keeps_nothing_on_the_stack(samples):
     functions = read_header(samples["attention"] / "attention.h").functions
     wide = next(function for function in functions if promises_of(function.runtime))
-    assert wide.load_bytes == (16,) and wide.stack_bytes == 0 and wide.num_warps == 8
+    assert wide.load_bytes == (16,) and wide.stack_bytes == 0 and wide.options.num_warps == 8
 
 
 def test_attention_is_told_every_argument(samples, tmp_path):

@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -678,10 +678,10 @@ def test_a_header_of_another_version_is_refused(home):
     text = made.headers[0].read_text()
     manifest = read_header(made.headers[0])
     assert manifest.line in text
-    content = manifest.to_json()["function"]
+    (content,) = asdict(manifest)["functions"]
     without_grid = {name: value for name, value in content.items() if name != "grid"}
     for function in (without_grid, {**content, "arguments": None}, {**content, "more": 1}, None):
-        other = json.dumps({"function": function})
+        other = json.dumps({"functions": [function], "linked": "", "sources": []})
         digest = hashlib.sha256(other.encode()).hexdigest()[:16]
         made.headers[0].write_text(text.replace(manifest.line, f"{JSON_LINE}{digest} {other}"))
         said = (

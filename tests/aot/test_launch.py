@@ -320,7 +320,7 @@ def test_headers_that_do_not_go_together_are_named(add, folder):
 def test_what_is_no_header_of_ours_is_refused(add, library, folder, monkeypatch):
     header = add.headers[0].read_text()
     (folder / "x.h").write_text("int x;\n")
-    (folder / "y.h").write_text(header.replace('"function"', "function", 1))
+    (folder / "y.h").write_text(header.replace('"functions"', "functions", 1))
     (folder / "changed.h").write_text(header.replace('"hint": 16', '"hint": null', 1))
     others = [folder / name for name in ("x.h", "y.h", "changed.h")]
     said = "is no header that `course aot` wrote, or was changed: export the kernel again"

@@ -17,7 +17,7 @@ struct kernel {
     struct kernel *next;
     char *name;
     int count;
-    struct { int offset, size; } parameters[MOST_PARAMETERS];
+    int sizes[MOST_PARAMETERS]; /* bytes of each parameter */
     int shared_bytes[MOST_DEVICES]; /* what was allowed beyond the 48 KB that need no asking */
 };
 
