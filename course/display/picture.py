@@ -53,9 +53,13 @@ class Picture:
 
         across, up: what is shown, from where to where. colors: as `of` takes them.
         """
-        axes.set_xlim(*across)
-        axes.set_ylim(*up)
+        axes.set(xlim=across, ylim=up)
         axes.axis("off")
+        return cls.of_axes(axes, alt, colors)
+
+    @classmethod
+    def of_axes(cls, axes: "Axes", alt: str, colors: int = 64) -> "Picture":
+        """Render the figure that axes are in, as `of` does."""
         figure = axes.get_figure(root=True)
         assert figure is not None
         return cls.of(figure, alt, colors)

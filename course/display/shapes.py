@@ -1,11 +1,13 @@
 """Rectangles and labels, of which most pictures are made."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from .colors import DARK, GRAY, ink
+from .picture import Span
 
 
 def box(
@@ -40,6 +42,22 @@ def cell(
     box(axes, x, y, width, height, color, edgecolor="white", lw=0.8)
     if text:
         label(axes, x + width / 2, y + height / 2, text, color=ink(color), fontsize=size)
+
+
+def cells(
+    axes: Axes, x: float, y: float, color: str, texts: Iterable[object], size: float = 8
+) -> None:
+    """Elements side by side, the first with its lower left corner at (x, y)."""
+    for place, text in enumerate(texts):
+        cell(axes, x + place, y, color, str(text), size=size)
+
+
+def arrow(
+    axes: Axes, start: Span, end: Span, color: str = "black", lw: float = 1.5, style: str = "->"
+) -> None:
+    """An arrow from one point to another, also outside of the axes."""
+    look = {"arrowstyle": style, "color": color, "lw": lw}
+    axes.annotate("", end, start, arrowprops=look, annotation_clip=False)
 
 
 def masked_cell(axes: Axes, x: float, y: float, text: str = "") -> None:

@@ -10,8 +10,10 @@ from matplotlib.patches import Rectangle
 
 from course.display.colors import GRAY, LIGHT, PALETTE, ink, paler
 from course.display.picture import Picture, new_figure
-from course.display.shapes import box, frame, label
+from course.display.shapes import arrow, box, frame, label
 from course.errors import CourseError
+
+from .arguments import check_index, check_whole
 
 MOST = 256
 """Queries, keys and elements of a block."""
@@ -133,30 +135,19 @@ def attention(
 def _check(scores: _Scores, program: int | None) -> None:
     """Raise CourseError for what cannot be drawn."""
     names = ("n_queries", "n_keys", "block_m", "block_n")
-    sizes = {name: getattr(scores, name) for name in names}
-    optional = {"window": scores.window, "program": program}
-    for name, size in (sizes | optional).items():
-        if type(size) is not int and (size is not None or name in sizes):
-            raise CourseError(f"draw.attention takes whole numbers: {name} is {size!r}.")
+    check_whole("attention", MOST, **{name: getattr(scores, name) for name in names})
     if not isinstance(scores.causal, bool):
         raise CourseError(f"draw.attention: causal must be True or False; it is {scores.causal!r}.")
-    if min(sizes.values()) < 1:
-        raise CourseError("draw.attention takes queries, keys and blocks of 1 or more.")
-    if max(sizes.values()) > MOST:
-        raise CourseError(
-            f"draw.attention shows 1 to {MOST} queries and keys: take smaller numbers."
-        )
     if max(scores.tiles_m, scores.tiles_n) > MOST_TILES:
         raise CourseError(
             f"draw.attention shows up to {MOST_TILES} x {MOST_TILES} tiles: take larger blocks."
         )
-    if scores.window is not None and (not scores.causal or scores.window < 1):
-        raise CourseError("draw.attention takes a window of 1 or more, and with causal=True alone.")
-    if program is not None and not 0 <= program < scores.tiles_m:
-        raise CourseError(
-            f"There is no program {program!r}: there are {scores.tiles_m} query tiles, "
-            "counted from 0."
-        )
+    if scores.window is not None:
+        check_whole("attention", window=scores.window)
+        if not scores.causal:
+            raise CourseError("draw.attention takes a window with causal=True alone.")
+    if program is not None:
+        check_index("program", program, scores.tiles_m)
 
 
 def _draw_strips(axes: Axes, scores: _Scores, program: int | None, inch: float) -> None:
@@ -176,8 +167,7 @@ def _draw_strips(axes: Axes, scores: _Scores, program: int | None, inch: float) 
     above = -2 * thick - 4 * gap
     if program is not None and taken:
         start, end = min(taken) * scores.block_n, (max(taken) + 1) * scores.block_n
-        arrow = {"arrowstyle": "->", "color": "black", "lw": 1.2}
-        axes.annotate("", (end, above), (start, above), arrowprops=arrow, annotation_clip=False)
+        arrow(axes, (start, above), (end, above), lw=1.2)
     title = "tiles of keys and values"
     label(axes, scores.width / 2, above - gap, title, va="bottom", fontsize=9)
     left = -thick - 4.2 * gap

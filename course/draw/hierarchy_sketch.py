@@ -7,6 +7,8 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import box, cell, label
 from course.errors import CourseError
 
+from .arguments import check_index, check_whole
+
 THREADS = 32
 MOST_REGISTERS = 32
 VECTOR = 4
@@ -66,28 +68,18 @@ def hierarchy(
 
 def _check(block_size: int, num_warps: int, program: int, warp: int, thread: int) -> None:
     """Raise CourseError for what cannot be drawn."""
-    numbers = {
-        "block_size": block_size, "num_warps": num_warps, "program": program, "warp": warp,
-        "thread": thread,
-    }  # fmt: skip
-    for name, number in numbers.items():
-        if type(number) is not int:
-            raise CourseError(f"draw.hierarchy takes whole numbers: {name} is {number!r}.")
+    check_whole("hierarchy", block_size=block_size)
     if num_warps not in (1, 2, 4, 8):
-        raise CourseError(f"draw.hierarchy shows 1, 2, 4 or 8 warps; num_warps is {num_warps}.")
+        raise CourseError(f"draw.hierarchy shows 1, 2, 4 or 8 warps; num_warps is {num_warps!r}.")
     least, most = THREADS * num_warps, THREADS * num_warps * MOST_REGISTERS
     if not least <= block_size <= most or block_size & (block_size - 1):
         raise CourseError(
             f"draw.hierarchy shows blocks of {least:,} to {most:,} elements, a power of two, for "
             f"num_warps={num_warps}; block_size is {block_size:,}."
         )
-    for name, number, count in (("warp", warp, num_warps), ("thread", thread, THREADS)):
-        if not 0 <= number < count:
-            raise CourseError(f"There is no {name} {number}: there are {count}, counted from 0.")
-    if not 0 <= program < PROGRAMS_SHOWN:
-        raise CourseError(
-            f"draw.hierarchy shows programs 0 to {PROGRAMS_SHOWN - 1}; program is {program}."
-        )
+    check_index("warp", warp, num_warps)
+    check_index("thread", thread, THREADS)
+    check_index("program", program, PROGRAMS_SHOWN)
 
 
 Span = tuple[float, float]

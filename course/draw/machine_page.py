@@ -5,11 +5,11 @@ from matplotlib.patches import FancyBboxPatch
 
 from course.display.colors import PALETTE, ink
 from course.display.picture import Picture, new_axes
-from course.display.shapes import label
+from course.display.shapes import arrow, label
 from course.gpus.measured import GpuFacts, gpu_facts, recorded_facts
 from course.gpus.own_gpu import measured_gpu, own_gpu
 
-from .of_kind import check_kind
+from .arguments import check_kind
 
 
 def machine(facts: GpuFacts | None = None) -> Picture:
@@ -31,8 +31,9 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     axes = new_axes(8, 4.2)
     _box(axes, 0, 0, 100, 16, PALETTE[0], memory)
     _box(axes, 0, 28, 100, 14, PALETTE[2], l2)
-    _arrow(axes, 50, 16, 28, f"{facts.memory_tb_s:.1f} TB/s")
-    _arrow(axes, 50, 42, 54, f"{facts.l2_tb_s:.1f} TB/s")
+    for bottom, top, tb_s in ((16, 28, facts.memory_tb_s), (42, 54, facts.l2_tb_s)):
+        arrow(axes, (50, bottom), (50, top), style="<->")
+        label(axes, 52, (bottom + top) / 2, f"{tb_s:.1f} TB/s", ha="left", fontsize=10)
     for left, number in ((0, 0), (34, 1), (72, facts.multiprocessors - 1)):
         _box(axes, left, 54, 28, 46, "white", "", edge="black")
         label(axes, left + 14, 96, f"multiprocessor {number}", fontsize=9)
@@ -89,8 +90,3 @@ def _box(
     )
     text_color = "black" if color == "white" else ink(color)
     label(axes, left + width / 2, bottom + height / 2, text, color=text_color, fontsize=size)
-
-
-def _arrow(axes: Axes, x: float, start: float, end: float, text: str) -> None:
-    axes.annotate("", xy=(x, end), xytext=(x, start), arrowprops={"arrowstyle": "<->", "lw": 1.5})
-    label(axes, x + 2, (start + end) / 2, text, ha="left", fontsize=10)

@@ -8,7 +8,7 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
 from course.errors import CourseError
 
-from .of_kind import SPEEDS, check_kind
+from .arguments import check_series
 from .series_style import legend_text, style_of
 
 ROOM = 0.42
@@ -22,13 +22,8 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
     all that were measured there. x: the size, by default the largest that all of them have.
     The full part of a bar is the time in which a copy moves as many bytes; the rest is gray.
     """
-    check_kind("roof", result, Speeds, SPEEDS)
+    check_series("roof", result, series or ())
     names = list(series or result.series)
-    if missing := [name for name in names if name not in result.series]:
-        raise CourseError(
-            f"There is no series {missing[0]!r} in {result.name}: there is "
-            f"{', '.join(result.series)}."
-        )
     if result.unit != "TB/s":
         raise CourseError(f"draw.roof counts bytes; {result.name} was timed by its operations.")
     shared = set.intersection(*({timing.x for timing in result.of(name)} for name in names))

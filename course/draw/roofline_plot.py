@@ -5,19 +5,19 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from course.benching.result import Speeds
 from course.display.colors import BLACK, DARK, GRAY, PALETTE
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture
 from course.errors import CourseError
 from course.gpus.peaks import Gpu, gpu_of
 from course.tracing.result import Cost, time_text
 
 from .ladder_plot import draw_point, ladder_points
+from .plot import new_plot, plot_picture, write_beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,8 +67,7 @@ def roofline(
     ridge = max(levels, default=1.0) / gpu.memory
     left = max(LEAST, min([*across, ridge]) / BESIDE)
     right = min(MOST, max([*across, ridge]) * BESIDE)
-    figure = new_figure(9, 4.8)
-    axes = figure.subplots()
+    axes = new_plot(4.8)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(left, right)
@@ -92,11 +91,7 @@ def roofline(
     marks = f":  ○ that memory must move   {beside}asked" if named else " asked"
     axes.set_xlabel(f"floating-point operations per byte{marks} of the L2 cache")
     axes.set_ylabel("TFLOP/s")
-    axes.grid(alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, frameon=False)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return Picture.of(figure, f"The roofs of an {gpu.name}: " + " ".join(sentences))
+    return plot_picture(axes, f"The roofs of an {gpu.name}: " + " ".join(sentences))
 
 
 def _named(costs: tuple[Any, ...]) -> list[tuple[str, Cost]]:
@@ -125,27 +120,24 @@ def _draw_roofs(
     axes: "Axes", gpu: Gpu, levels: Mapping[float, str], left: float, right: float
 ) -> str:
     """The roofs of a GPU; what they are, as a sentence. levels: those of its arithmetic."""
-    write = partial(axes.annotate, fontsize=8.5, color=DARK, textcoords="offset points")
     top, steepest = max(levels, default=math.inf), gpu.l2 or gpu.memory
     words = []
     for rate, name in levels.items():
         axes.plot([rate / steepest, right], [rate] * 2, color=GRAY, lw=1.2)
         words.append(f"{name}: {rate:.4g} TFLOP/s")
-        write(words[-1], (right, rate), xytext=(0, 3), ha="right")
+        write_beside(axes, words[-1], (right, rate), (0, 3), "right", 8.5)
     for text, tb_s in reversed(_slopes(gpu)):
         end = min(top / tb_s, right)
         axes.plot([left, end], [left * tb_s, end * tb_s], color=DARK, lw=1.4)
-        side: dict[str, Any] = {"xytext": (6, -4), "ha": "left", "va": "top"}
-        share = 0.45
+        share, offset, side, va = 0.45, (6, -4), "left", "top"
         for rate in levels:  # a text on a level roof's line would seem to be its name
             crossed = math.log(rate / tb_s / left) / math.log(end / left)
             if abs(share - 0.05 - crossed) < 0.06:
                 share = crossed - 0.03
         if tb_s > gpu.memory:
-            share = 0.62
-            side = {"xytext": (-4, 4), "ha": "right", "va": "bottom"}
+            share, offset, side, va = 0.62, (-4, 4), "right", "bottom"
         at = left * (end / left) ** share
-        write(text, (at, at * tb_s), **side)
+        write_beside(axes, text, (at, at * tb_s), offset, side, 8.5, va)
         words.insert(0, text)
     return f"{', '.join(words)}."
 

@@ -11,7 +11,9 @@ from course.display.shapes import box, frame, label
 from course.errors import CourseError
 from course.lowering.passes import without_locations
 from course.lowering.result import Lowered
-from course.type_names import kind_of
+
+from .arguments import check_kind
+from .lanes import fitting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +59,7 @@ def room(lowered: Lowered, *values: str) -> Picture:
     only needs to move a block from one layout to another stands in a row of its own: that reuses
     the place of buffers whose time is over.
     """
-    if not isinstance(lowered, Lowered):
-        raise CourseError(f"draw.room takes a kernel from lower; this is {kind_of(lowered)}.")
+    check_kind("room", lowered, Lowered, "a kernel from lower")
     if len(values) > MOST_VALUES or len({*values}) < len(values):
         raise CourseError(f"draw.room shows up to {MOST_VALUES} different values.")
     used = lowered.resources
@@ -67,17 +68,14 @@ def room(lowered: Lowered, *values: str) -> Picture:
     height = max(rows_of(buffers), default=0) + (0.8 if scratch else 0)
     axes = new_axes(WIDTH, 1.6 + 0.5 * height)
     inch = WIDTH - SIDE - 0.15
+    rest = max(0, used.registers - sum(count for _, count in registers))
+    shares = [*registers, ("all else" if registers else "used", rest)]
+    free = max(0, MOST_REGISTERS - sum(count for _, count in shares))
+    colors = [*(GREEN, PINK, GREEN, PINK)[: len(registers)], paler(GRAY, 0.3), LIGHT]
     at = 0
-    for rank, (name, count) in enumerate(registers):
-        _segment(
-            axes, 0, at, count, MOST_REGISTERS, f"{name} {count}", (GREEN, PINK)[rank % 2], inch
-        )
+    for (name, count), color in zip([*shares, ("free", free)], colors, strict=True):
+        _segment(axes, 0, at, count, MOST_REGISTERS, f"{name} {count}", color, inch)
         at += count
-    rest = max(0, used.registers - at)
-    words = "all else" if registers else "used"
-    _segment(axes, 0, at, rest, MOST_REGISTERS, f"{words} {rest}", paler(GRAY, 0.3), inch)
-    free = max(0, MOST_REGISTERS - at - rest)
-    _segment(axes, 0, at + rest, free, MOST_REGISTERS, f"free {free}", LIGHT, inch)
     most = used.most_shared_bytes
     rows = rows_of(buffers)
     names = list(dict.fromkeys(buffer.name for buffer in buffers))
@@ -154,10 +152,8 @@ def _segment(
         return
     box(axes, start / most, y, length / most, 0.8, color, edgecolor="white", lw=0.8)
     frame(axes, 0, y, 1, 0.8, edgecolor=GRAY, lw=0.8)
-    for words in (text, text.replace(" ", "\n", 1)):
-        if max(map(len, words.split("\n"))) * LETTER < length / most * inch:
-            label(axes, (start + length / 2) / most, y + 0.4, words, color=ink(color))
-            return
+    words = fitting(text, length / most * inch, LETTER)
+    label(axes, (start + length / 2) / most, y + 0.4, words, color=ink(color))
 
 
 def _kib(count: int) -> str:

@@ -8,12 +8,13 @@ from matplotlib.axes import Axes
 
 from course.benching.result import Speeds, Timing
 from course.display.colors import DARK, GRAY
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture
 from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import Gpu
 
-from .of_kind import SPEEDS, check_kind
+from .arguments import check_series
+from .plot import new_plot, plot_picture
 from .series_style import legend_text, style_of
 
 MOST_COUNTED = 16
@@ -47,22 +48,15 @@ def speeds(
     """
     if series is not None and not isinstance(series, (list, tuple, Mapping)):
         raise CourseError(f"draw.speeds takes a list of names, as ['torch']; series is {series!r}.")
-    check_kind("speeds", result, Speeds, SPEEDS)
+    check_series("speeds", result, [*(series or ()), *([relative_to] if relative_to else [])])
     names = list(series or result.series)
-    for name in [*names, relative_to or names[0]]:
-        if name not in result.series:
-            raise CourseError(
-                f"There is no series {name!r} in {result.name}: "
-                f"there is {', '.join(result.series)}."
-            )
     if xs is not None:
         result = _at(result, xs)
     if relative_to:
         names = [name for name in names if name != relative_to]
     if log is None:
         log = not relative_to and _lies_on_zero(result, names)
-    figure = new_figure(9, 4.4)
-    axes = figure.subplots()
+    axes = new_plot()
     words = series if isinstance(series, Mapping) else {}
     for rank, name in enumerate(names):
         _draw_line(axes, result, name, rank, words.get(name), relative_to)
@@ -75,17 +69,13 @@ def speeds(
         axes.set_ylabel(f"{result.unit}, logarithmic" if log else result.unit)
     _number_sizes(axes, sorted({timing.x for timing in result.timings}))
     axes.set_xlabel(result.x_name)
-    axes.grid(alpha=0.25)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     labels = axes.get_legend_handles_labels()[1]
     most = max(1, min(5, LEGEND // (max(map(len, labels)) + 8)))
     columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # rows of equal length
-    figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5, frameon=False)
     gpu, _, versions = str(result.machine).partition(", ")
     axes.set_title(f"{result.name}: {result.origin(gpu)}\n{versions}", fontsize=9)
     dotted = f" Dotted: {_own_text(own, result.unit)}." if own else ""
-    return Picture.of(figure, _alt(result, names, relative_to) + dotted)
+    return plot_picture(axes, _alt(result, names, relative_to) + dotted, columns)
 
 
 def _draw_line(

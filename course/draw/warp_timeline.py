@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from course.display.colors import DARK, GRAY, LIGHT, SKY, WORK, YELLOW, paler
 from course.display.picture import Picture, new_axes
 from course.errors import CourseError
 
-from .of_kind import check_kind
+from .arguments import check_kind
+from .lanes import legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,24 +75,16 @@ def timeline(
     axes.tick_params(labelsize=8.5, length=0)
     axes.tick_params(axis="x", length=3, colors=DARK)
     axes.set_xlabel("cycles", fontsize=9)
-    for side in ("top", "left", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "left", "right"]].set_visible(False)
     axes.spines["bottom"].set_color(GRAY)
     shown = {span.state for spans in rows.values() for span in spans}
-    handles = [Patch(color=color, label=name) for name, color in COLORS.items() if name in shown]
-    axes.figure.legend(
-        handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False
-    )
+    legend_below(axes, {name: color for name, color in COLORS.items() if name in shown}, 4)
     record = launch.record
     origin = record.origin(record.machine.gpu)
     settings = f"D = {launch.launch.head_dim}, {launch.launch.length:,} keys"
-    axes.set_title(
-        f"{launch.name}, {settings}: one multiprocessor, {origin}",
-        fontsize=9.5, loc="left",
-    )  # fmt: skip
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    return Picture.of(figure, _words(launch, first, last), colors=64)
+    head = f"{launch.name}, {settings}: one multiprocessor, {origin}"
+    axes.set_title(head, fontsize=9.5, loc="left")
+    return Picture.of_axes(axes, _words(launch, first, last))
 
 
 def _rows(launch: "LaunchTimeline", each: bool) -> dict[str, "list[Span]"]:
