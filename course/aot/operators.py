@@ -45,14 +45,11 @@ class Kernels:
             raise CourseError(
                 "There is nothing to build: give at least one head dimension and one dtype."
             )
-        for dtype in self.dtypes:
-            if dtype not in SUPPORTED:
-                raise CourseError(
-                    f"There is no attention for {dtype!r}: there is {', '.join(SUPPORTED)}."
-                )
-        for head_dim in self.head_dims:
-            if head_dim not in HEAD_DIMS:
-                raise CourseError(f"head_dim is {head_dim}, and must be 16, 32, 64, 128 or 256.")
+        for dtype in set(self.dtypes) - set(SUPPORTED):
+            there = ", ".join(SUPPORTED)
+            raise CourseError(f"There is no attention for {dtype!r}: there is {there}.")
+        for head_dim in set(self.head_dims) - set(HEAD_DIMS):
+            raise CourseError(f"head_dim is {head_dim}, and must be 16, 32, 64, 128 or 256.")
         return self
 
 

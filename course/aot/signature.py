@@ -208,7 +208,7 @@ def constants_of(values: Mapping[str, Any]) -> dict[str, Constant]:
 
 
 def _items(text: str) -> list[str]:
-    """What stands between a tuple's brackets, of which it has one pair; nothing if it is none."""
+    """The items of a tuple, which has one pair of brackets; nothing if the text is no tuple."""
     within = re.fullmatch(r"\(([^()]+)\)", text)
     return [item.strip() for item in within[1].removesuffix(",").split(",")] if within else []
 

@@ -15,7 +15,7 @@ VECTOR = 4
 """float32 elements side by side that one thread moves at once: 16 bytes."""
 PROGRAMS_SHOWN = 4
 WIDTH = 32.0
-"""Of the picture, in threads."""
+"""Width of the picture, in threads."""
 LEVEL = 2.6
 """From one level of the picture to the next."""
 
@@ -38,12 +38,10 @@ def hierarchy(
     rounds = per_thread // vector
     axes = new_axes(9, 5.5)
     first = program * block_size
-    color = PROGRAMS[program % len(PROGRAMS)]
-    pale = WARPS[warp % len(WARPS)]
-    lefts = _draw_grid(axes, block_size, program)
-    _draw_zoom(axes, 0, lefts, color)
-    lefts = _draw_block(axes, first, block_size, num_warps, warp, vector)
-    _draw_zoom(axes, 1, lefts, pale)
+    pale = WARPS[warp]
+    _draw_zoom(axes, 0, _draw_grid(axes, block_size, program), PROGRAMS[program])
+    opened = _draw_block(axes, first, block_size, num_warps, warp, vector)
+    _draw_zoom(axes, 1, opened, pale)
     span = _span(first, (warp * THREADS) * vector, THREADS * vector)
     _draw_threads(axes, span, thread, pale, vector)
     held = [
@@ -100,13 +98,12 @@ def _draw_grid(axes: Axes, block_size: int, opened: int) -> Span:
     """The programs of the grid; returns where the one that is opened lies."""
     _draw_name(axes, 0, "grid", "of programs")
     width = WIDTH / (PROGRAMS_SHOWN + 0.4)
-    for program in range(PROGRAMS_SHOWN):
-        color = PROGRAMS[program % len(PROGRAMS)]
+    for program, color in enumerate(PROGRAMS[:PROGRAMS_SHOWN]):
         color = color if program == opened else paler(color, 0.65)
-        x = program * width
-        cell(axes, x, 0, color, f"program {program}", width=width, size=10)
+        cell(axes, program * width, 0, color, f"program {program}", width=width, size=10)
         first, last = _span(program * block_size, 0, block_size)
-        label(axes, x + width / 2, 1.3, f"elements {first:,} to {last:,}", color=DARK)
+        middle = (program + 0.5) * width
+        label(axes, middle, 1.3, f"elements {first:,} to {last:,}", color=DARK)
     label(axes, WIDTH - 0.2 * width, 0.5, "…", fontsize=14)
     return opened * width, (opened + 1) * width
 
@@ -121,8 +118,7 @@ def _draw_block(
     width = WIDTH / count
     for number in range(count):
         warp = number % num_warps
-        color = WARPS[warp % len(WARPS)]
-        color = color if warp == opened else paler(color, 0.6)
+        color = WARPS[warp] if warp == opened else paler(WARPS[warp], 0.6)
         x, y = number * width, -LEVEL
         text = f"warp {warp}" if width > 3 else str(warp)
         cell(axes, x, y, color, text if width > 0.8 else "", width=width, size=9)

@@ -24,7 +24,7 @@ class Tile:
     number: int
     slot: int
     phase: int
-    """Of `full`, for which the consumer waits: 0 and 1 in turn, round by round."""
+    """The phase of `full` that the consumer waits for: 0 and 1 in turn, round by round."""
     asked: float
     """The producer begins to wait for `empty`."""
     issued: float

@@ -12,7 +12,7 @@ from .arguments import check_series
 from .series_style import legend_text, style_of
 
 ROOM = 0.42
-"""Of the longest bar: to its right, for the words."""
+"""Room for words to the right of the longest bar, as a part of its length."""
 
 
 def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = None) -> Picture:

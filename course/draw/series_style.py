@@ -38,7 +38,7 @@ STEPS = (
     "one consumer", "two consumers", "scores a tile ahead", "consumers take turns",
     "longest tiles first", "persistent", "the next Q early", "heads share the L2 cache",
 )  # fmt: skip
-"""Of attention for compute capability 9.0, each with those before it."""
+"""Steps of attention for compute capability 9.0, each with those before it."""
 
 OTHERS = {
     **dict(zip(STEPS, VERSIONS.values(), strict=True)),

@@ -20,7 +20,7 @@ from .series_style import legend_text, style_of
 MOST_COUNTED = 16
 """Sizes up to this are counted, one after the other; larger ones stand on a logarithmic axis."""
 ON_ZERO = 1 / 100
-"""Of the fastest line: one that stays below this seems to lie on zero."""
+"""Fraction of the fastest line's maximum below which a line looks like zero."""
 LEGEND = 125
 """Letters that fit side by side in a legend; a line's sample takes the room of eight."""
 TICKS = 7

@@ -34,7 +34,7 @@ PRODUCTS = "products"
 ROW, ABOVE_AND_BELOW = 0.34, 1.35
 """Inches of a row, and of what stands around the rows."""
 HEIGHT = 0.8
-"""Of a bar, where a row has 1."""
+"""Height of a bar, where a row has 1."""
 
 
 def timeline(

@@ -74,7 +74,7 @@ EACH = pytest.mark.parametrize("name", NAMES)
 def test_without_a_gpu_a_sample_launches_frees_all_and_says_that_nothing_agrees(
     samples, tmp_path, name, language
 ):
-    # And no sanitizer speaks: no leak, no undefined behaviour.
+    # And no sanitizer speaks: no leak, no undefined behavior.
     ended = run(samples[name], f"{name}_{language}", tmp_path / "log")
     assert ended.status == DIFFERS, ended.out
     assert "does not agree" in ended.out

@@ -26,7 +26,7 @@ struct image {
     struct kernel *kernels;
 };
 
-/* image.c: the kernels of a cubin, or NULL where it is none. */
+/* image.c: the kernels of a cubin, or NULL where the code is no cubin. */
 struct image *image_of(const void *code);
 void free_image(struct image *image);
 struct kernel *kernel_named(struct image *image, const char *name);

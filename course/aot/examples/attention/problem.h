@@ -18,7 +18,7 @@ static const float SCALE = 0.125f;              /* HEAD_DIM ** -0.5 */
 
 /* Every weight and every result is rounded to float16, by 2^-11 of itself at most, and |v| < 1: twice 2^-11, at the worst. */
 static const double TOLERANCE = 1e-3;
-/* Of the logarithm of the sum: tensor cores add the products of a score in float32, and cut bits off where they do. */
+/* For the logarithm of the sum: tensor cores add the products of a score in float32, and cut bits off where they do. */
 static const double LSE_TOLERANCE = 1e-4;
 
 /* On the GPU. */
@@ -32,7 +32,7 @@ struct result {
     const float *lse;
 };
 
-/* Of a number that float16 holds exactly and that is at least 2^-14. */
+/* The bits of a number that float16 holds exactly and that is at least 2^-14. */
 static inline uint16_t half_bits(float number) {
     uint32_t bits;
     memcpy(&bits, &number, sizeof bits);

@@ -7,7 +7,7 @@
 #include "softmax.h"
 
 enum { ROWS = 1823, COLUMNS = 781, STRIDE = 800 }; /* rows lie apart: STRIDE elements from one to the next */
-/* Of the exact value: exp2 of up to 16 * log2(e), rounded to 24 bits, is off by 1e-6 of itself, and the sum by less. */
+/* As a part of the exact value: exp2 of up to 16 * log2(e), rounded to 24 bits, is off by 1e-6 of itself, and the sum by less. */
 static const double TOLERANCE = 1e-5;
 
 /* On the GPU. */
@@ -26,7 +26,7 @@ static inline CUresult launch(CUstream stream, const void *given) {
     return softmax_default(stream, at->x, at->out, ROWS, COLUMNS, STRIDE);
 }
 
-/* As a part of the value. */
+/* The largest error, as a part of the value. */
 static inline double largest_error(const float *x, const float *out) {
     double largest = 0.0;
     int row, column;

@@ -10,7 +10,7 @@
 #include "vector_add.h"
 
 enum { COUNT = 1000000 };
-/* Of the exact sum: half a unit in the last place of float32's 24 bits, since it is rounded once. */
+/* As a part of the exact sum: half a unit in the last place of float32's 24 bits, since it is rounded once. */
 static const double TOLERANCE = 1.0 / (1 << 24);
 
 /* On the GPU, and from which element on they are added. */
