@@ -157,9 +157,7 @@ class _Reader:
             why = f"the kernel has no argument of that name; {known}"
             self.refuse_node(node, why, "unknown name")
         if not _integer(argument):
-            self.refuse_node(
-                node, "a grid is computed from integers, and this is no integer"
-            )
+            self.refuse_node(node, "a grid is computed from integers, and this is no integer")
         c_name = self.c_names[name]
         if not (argument.type and argument.passed):
             number = _number(int(argument.value or 0))

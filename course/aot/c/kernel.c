@@ -31,7 +31,8 @@ static CUresult allow_shared(CUkernel allowed) {
         if (result == CUDA_SUCCESS)
             result = cuDeviceGetAttribute(
                 &most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
-        if (result == CUDA_SUCCESS && major == {{ capability // 10 }} && minor >= {{ capability % 10 }} && most >= {{ function.shared_bytes }})
+        if (result == CUDA_SUCCESS && major == {{ capability // 10 }} && minor >= {{ capability % 10 }} &&
+            most >= {{ function.shared_bytes }})
             result = cuKernelSetAttribute(
                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, {{ function.shared_bytes }}, allowed, device);
     }
