@@ -47,7 +47,7 @@ _LAZY = {
     "explore": ("course.lowering.explorer", "explore"),
     "gpu_facts": ("course.gpus.measured", "gpu_facts"),
     "gpu_limits": ("course.gpus.peaks", "gpu_limits"),
-    "handed": ("course.aot.captured_launch", "handed"),
+    "handed": ("course.aot.handed", "handed"),
     "heads": ("course.verifying.inputs", "heads"),
     "gpu_report": ("course.benching.gpu_reports", "gpu_report"),
     "hint": ("course.exercises.api", "hint"),
@@ -64,7 +64,7 @@ _LAZY = {
     "simulate": ("course.simulating.api", "simulate"),
     "specialise": ("course.lowering.specialisation", "specialise"),
     "step_profile": ("course.benching.step_profile", "step_profile"),
-    "stock": ("course.aot.upstream_tool", None),
+    "stock": ("course.aot.stock", None),
     "vectors": ("course.verifying.inputs", "vectors"),
     "verify": ("course.verifying.api", "verify"),
 }

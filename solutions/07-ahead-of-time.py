@@ -158,7 +158,7 @@ print(text[text.index("/* Grid") :])
 # this machine's C compiler. `aot.load` makes its functions callable with tensors and numbers, under
 # the name that you gave, so that we can try them from here. (In C this function has its full name,
 # with the hash. A name without it comes with `aot.link`, below.) On a GPU they launch. On a machine
-# without one a **stand-in** takes the place of the driver: a library with the same functions, which
+# without one a **fake driver** takes its place: a library with the same functions, which
 # writes down what it is handed and launches nothing. Your C runs in full there, up to the launch
 # itself.
 
@@ -168,11 +168,11 @@ multiply = aot.load(library, driver=None if MODE.gpu else aot.fake_driver).multi
 x = torch.randn(98433, device=DEVICE)
 out = torch.empty_like(x)
 multiply(x, out, 0.5, 98432)
-print(torch.equal(out[:98432], x[:98432] * 0.5) if MODE.gpu else "handed to the stand-in")
+print(torch.equal(out[:98432], x[:98432] * 0.5) if MODE.gpu else "handed to the fake driver")
 
 # %% [markdown]
 # On a GPU this prints True. To look at the call itself, use `handed`: it makes the call on the
-# stand-in, on every machine, and shows what came in.
+# fake driver, on every machine, and shows what came in.
 
 # %% tags=["nbval-check-output"]
 handed(library, x, out, 0.5, 98432)
@@ -761,13 +761,13 @@ print(launch.arguments[6])
 # ```bash
 # course aot sample attention build/attention
 # make -C build/attention run
-# make -C build/attention run CUDA_LIB="$(course aot standin)"
+# make -C build/attention run CUDA_LIB="$(course aot fake-driver)"
 # ```
 #
-# A model in PyTorch can call the same kernel as an operator, without Triton in the process.
-# `aot.operator()` builds it, and then `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)`
-# calls it. `torch.compile` and `torch.export` take it, because it also says what shapes its results
-# have; `torch.library.opcheck` tests such claims of any operator. It has no gradient.
+# A model in PyTorch can call the same kernel as an operator. `aot.operator()` builds it, and then
+# `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)` launches it by the exported C.
+# `torch.compile` and `torch.export` take it, because it also says what shapes its results have;
+# `torch.library.opcheck` tests such claims of any operator. It has no gradient.
 
 # %% [markdown]
 # ## What cannot be exported

@@ -18,8 +18,7 @@ class Algorithm:
 
     def __str__(self) -> str:
         first = self.functions[0]
-        constants = ", ".join(f"{name} = {value}" for name, value in first.constants.items())
-        return f"{constants or 'no constants'}; {first.options}"
+        return f"{first.constants_text or 'no constants'}; {first.options}"
 
 
 def algorithms_of(functions: Sequence[Function]) -> tuple[Algorithm, ...]:
@@ -40,11 +39,10 @@ def algorithms_of(functions: Sequence[Function]) -> tuple[Algorithm, ...]:
                     "export both with one grid."
                 )
     # sorted() keeps the order among equals.
-    return tuple(Algorithm(tuple(sorted(group, key=_generality))) for group in groups.values())
-
-
-def _generality(function: Function) -> int:
-    return -sum(argument.hint is not None for argument in function.runtime)
+    return tuple(
+        Algorithm(tuple(sorted(group, key=lambda function: -len(function.hinted))))
+        for group in groups.values()
+    )
 
 
 def check_alike(variants: Sequence[tuple[Path, Function]]) -> None:

@@ -107,7 +107,7 @@ def export(
             target=gpu.name, triton=triton.__version__, arguments=result.arguments,
             grid=" ".join(grid.split()), threads=result.threads, registers=cubin.registers,
             stack_bytes=cubin.stack_bytes, load_bytes=result.load_bytes,
-            shared_bytes=result.shared_bytes, **asdict(options),
+            shared_bytes=result.shared_bytes, options=options,
         )  # fmt: skip
         header, source = (hash_in_name(path, hash_and_hints, suffix) for suffix in (".h", ".c"))
         if header in contents:
@@ -117,7 +117,7 @@ def export(
         if not force:
             _refuse_another(header, function)
         contents[header] = kernel_c.header(function)
-        contents[source] = kernel_c.source(function, result.grid, cubin, header.name)
+        contents[source] = kernel_c.source(function, cubin, header.name)
         functions.append(function)
         headers.append(header)
         warnings += _warnings(function, result.narrow)
@@ -200,10 +200,8 @@ def link(exported: Headers | Iterable[Headers], out: str | Path, force: bool = F
         raise CourseError(f"{missing[0]} is not there, beside its header: export it again.")
     here = path.parent.resolve()  # and not as it is written: folders may be links
     relative = [os.path.relpath(each.resolve(), here) for each in sources]
-    contents = {
-        header: dispatch.header(algorithms, relative),
-        source: dispatch.source(algorithms, header.name),
-    }
+    texts = dispatch.files(algorithms, relative, header.name)
+    contents = dict(zip((header, source), texts, strict=True))
     refuse_others_files(list(contents), force)
     write_together(contents)
     return Linked(variants[0][1].out_name, algorithms, header, sources)
@@ -246,7 +244,7 @@ def build(
     if library.resolve() in [path.resolve() for path in (*headers, *sources)]:
         raise CourseError(f"{library} is one of the files to build from: name another output.")
     refuse_others_files([library], force)
-    manifests = [read_header(header).to_json() for header in headers]
+    manifests = [asdict(read_header(header)) for header in headers]
     if missing := [source for source in sources if not source.is_file()]:
         raise CourseError(f"{missing[0]} is not there: export it again, and link again.")
     numbers = ",".join(str(byte) for byte in json.dumps(manifests).encode())

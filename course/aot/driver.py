@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from course.errors import CourseError
 
-MARKER = "course_standin"
+MARKER = "course_fake_driver"
 """A symbol that the fake driver alone has."""
 
 
@@ -31,7 +31,7 @@ class Driver:
             self.library = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
             if fake:
-                problem = f"The stand-in for NVIDIA's library could not be loaded: {error}."
+                problem = f"The fake driver could not be loaded: {error}."
             else:
                 problem = (
                     "NVIDIA's driver library libcuda.so.1 is not on this machine: load with "
@@ -46,7 +46,7 @@ class Driver:
         if hasattr(everyones, MARKER) if fake is None else not same:
             raise CourseError(
                 "Another CUDA driver library was loaded in this process before (one is the "
-                "stand-in): start a new process."
+                "fake driver): start a new process."
             )
         self.check("cuInit", self.library.cuInit(0))
 

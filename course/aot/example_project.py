@@ -20,7 +20,7 @@ from .output_files import check_out
 
 FOLDER = Path(__file__).parent / "examples"
 SHARED = ("Makefile", "gpu.h", "gpu.hpp")
-OWN = ("main.c", "main.cpp")
+OWN = ("main.c", "main.cpp", "problem.h")
 SETTINGS = "settings.mk"
 SETTINGS_MARK = "# Written by course aot sample."
 
@@ -35,7 +35,7 @@ class Sample:
 
     def __str__(self) -> str:
         make = f"make -C {shlex.quote(str(self.folder))} run"
-        fake = f'{make} CUDA_LIB="$(course aot standin)"'
+        fake = f'{make} CUDA_LIB="$(course aot fake-driver)"'
         what = f"{self.name} for {self.target}, in C (main.c) and in C++ (main.cpp)"
         return (
             f"{self.folder}: {what}\n"

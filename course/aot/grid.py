@@ -1,4 +1,4 @@
-"""The text of a grid, as "cdiv(n, BLOCK), batch * heads": read into a tree, and written as C.
+"""The text of a grid, as "cdiv(n, BLOCK), batch * heads": read, and written as C.
 
 Up to three sums, with commas between them, of whole numbers, of the kernel's integers and of what
 + - * / % ( ) and cdiv(a, b) make of these. Nothing of the text itself goes into the C.
@@ -8,15 +8,13 @@ import ast
 import itertools
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
-
-import msgspec
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
 
 from course.errors import CourseError
 from course.gpus.limits import MOST_GRID
 
+from .identifiers import parameter_names
 from .signature import Argument
 
 MOST_DEEP = 50
@@ -24,58 +22,54 @@ MOST_DEEP = 50
 MOST_CHARACTERS = 400
 """So that neither Python nor a C compiler meets more brackets than it can read."""
 LARGEST = 2**63 - 1
+
+
+def _towards_zero(a: int, b: int) -> int:
+    """a / b as C has it."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
 SIGNS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%"
 }  # fmt: skip
-FUNCTIONS = {
-    "+": "grid_add", "-": "grid_subtract", "*": "grid_multiply",
-    "/": "grid_divide", "%": "grid_modulo", "cdiv": "grid_cdiv",
-}  # fmt: skip
-"""Sign -> the C function that computes it."""
-UNSIGNED = "grid_unsigned"
-"""The C function that 64 bits without a sign go through."""
+OPERATIONS: dict[str, tuple[str, Callable[[int, int], int]]] = {
+    "+": ("grid_add", operator.add),
+    "-": ("grid_subtract", operator.sub),
+    "*": ("grid_multiply", operator.mul),
+    "/": ("grid_divide", _towards_zero),
+    "%": ("grid_modulo", lambda a, b: a - b * _towards_zero(a, b)),
+    "cdiv": ("grid_cdiv", lambda a, b: -(-a // b)),
+}
+"""Sign -> the C function that computes it, and what it computes."""
 
 
-class Number(msgspec.Struct, frozen=True, tag=True):
-    value: int
-    name: str = ""
-    """The constant that it comes from."""
+class Size(NamedTuple):
+    """The number of programs along an axis, or a part of its formula."""
 
-
-class Name(msgspec.Struct, frozen=True, tag=True):
-    """An argument of run time."""
-
-    name: str
-    scalar: str
-    """Triton's name of its type."""
-
-
-class Operation(msgspec.Struct, frozen=True, tag=True):
-    sign: str
-    """+ - * / % or cdiv, which divides and rounds up."""
-    left: "Tree"
-    right: "Tree"
-
-
-Tree = Number | Name | Operation
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The number of programs along x, y and z. Prints as its text."""
-
-    sizes: tuple[Tree, Tree, Tree]
-
-    def c(self, names: Mapping[str, str]) -> tuple[str, str, str]:
-        """Three C expressions; a step that has no result sets `bad`.
-
-        names: argument -> its name in C.
-        """
-        x, y, z = (_c(size, names) for size in self.sizes)
-        return x, y, z
+    text: str
+    c: str
+    """A C expression; a step that has no result sets `bad`."""
+    value: int | None = None
+    """The number, if it depends on no argument of run time."""
+    problem: str = ""
+    """Why the C refuses it, whatever it is called with."""
 
     def __str__(self) -> str:
-        return ", ".join(_text(size) for size in self.sizes)
+        return self.text
+
+
+class Grid(NamedTuple):
+    """The number of programs along x, y and z. Prints as its text."""
+
+    x: Size
+    y: Size
+    z: Size
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self))
+
+
+ONE = Size("1", "1", 1)
 
 
 def parse_grid(text: str, arguments: Sequence[Argument]) -> Grid:
@@ -85,13 +79,12 @@ def parse_grid(text: str, arguments: Sequence[Argument]) -> Grid:
             f"The grid has {len(text)} characters, and may have {MOST_CHARACTERS}: "
             "compute it in the caller."
         )
-    sizes = _Reader(text, {argument.name: argument for argument in arguments}).sizes()
+    sizes = _Reader(text, arguments).sizes()
     if len(sizes) > 3:
         raise CourseError(
             f"The grid has {len(sizes)} parts, and a grid has at most three: x, y, z."
         )
-    x, y, z = (*sizes, Number(1), Number(1))[:3]
-    return Grid((x, y, z))
+    return Grid(*[*sizes, ONE, ONE][:3])
 
 
 FOREIGN = re.compile(
@@ -106,14 +99,16 @@ REASONS = {"module": ONLY_CDIV, "floor": "write / alone, which rounds down here"
 
 
 class _Reader:
-    """Takes Python's tree of a text, node by node, for a grid's: other nodes are refused."""
+    """Takes Python's tree of a text, node by node, for a size: other nodes are refused."""
 
-    def __init__(self, text: str, arguments: Mapping[str, Argument]) -> None:
+    def __init__(self, text: str, arguments: Sequence[Argument]) -> None:
         # Python takes no space first, and a line's end only within brackets. Places stay.
-        self.text, self.arguments = re.sub(r"\s", " ", text), arguments
+        self.text = re.sub(r"\s", " ", text)
         self.indent = len(self.text) - len(self.text.lstrip())
+        self.arguments = {argument.name: argument for argument in arguments}
+        self.c_names = parameter_names([*self.arguments])
 
-    def sizes(self) -> list[Tree]:
+    def sizes(self) -> list[Size]:
         if foreign := FOREIGN.search(self.text):
             kind = str(foreign.lastgroup)
             self.refuse(foreign.start(kind), REASONS.get(kind, ONLY_SIGNS), kind)
@@ -129,20 +124,20 @@ class _Reader:
         nodes = root.elts if isinstance(root, ast.Tuple) else [root]
         if not nodes or self.text.rstrip().endswith(","):
             self.refuse(len(self.text), EXPECTED)
-        return [self.tree(node) for node in nodes]
+        return [self.size(node) for node in nodes]
 
-    def tree(self, node: ast.expr) -> Tree:
+    def size(self, node: ast.expr) -> Size:
         match node:
             case ast.Constant(int(value)) if not isinstance(value, bool):
                 if value > LARGEST:
                     self.refuse_node(node, "the number is larger than 64 bits hold")
-                return Number(value)
+                return _number(value)
             case ast.Name(name):
                 return self.named(node, name)
             case ast.BinOp(left, sign, right) if type(sign) in SIGNS:
-                return Operation(SIGNS[type(sign)], self.tree(left), self.tree(right))
+                return _operation(SIGNS[type(sign)], self.size(left), self.size(right))
             case ast.Call(ast.Name("cdiv"), [left, right], []):
-                return Operation("cdiv", self.tree(left), self.tree(right))
+                return _operation("cdiv", self.size(left), self.size(right))
             case ast.Call(ast.Name("cdiv"), _, []):
                 self.refuse_node(node, "cdiv takes two numbers, as in cdiv(n, 128)")
             case ast.Call():
@@ -151,7 +146,7 @@ class _Reader:
                 self.refuse_node(node, "no sign stands before a number: write 0 - n", "negative")
         self.refuse_node(node, ONLY_SIGNS)
 
-    def named(self, node: ast.expr, name: str) -> Tree:
+    def named(self, node: ast.expr, name: str) -> Size:
         argument = self.arguments.get(name)
         if argument is None and name == "cdiv":
             self.refuse_node(node, "'(' was expected, as in cdiv(n, 128)")
@@ -162,10 +157,16 @@ class _Reader:
             why = f"the kernel has no argument of that name; {known}"
             self.refuse_node(node, why, "unknown name")
         if not _integer(argument):
-            self.refuse_node(node, "a grid is computed from integers, and this argument is none")
-        if argument.type and argument.passed:
-            return Name(name, argument.type)
-        return Number(int(argument.value or 0), name)
+            self.refuse_node(node, "a grid is computed from integers, and this is no integer")
+        c_name = self.c_names[name]
+        if not (argument.type and argument.passed):
+            number = _number(int(argument.value or 0))
+            return number._replace(text=name, c=f"{number.c} /* {c_name} */")
+        # The kernel reads whether a bool of C's, whichever number it is, is 0.
+        by_type = {"u64": f"grid_unsigned({c_name}, &bad)"} | dict.fromkeys(
+            ("i1", "u1"), f"({c_name} != 0)"
+        )
+        return Size(name, by_type.get(argument.type, c_name))
 
     def refuse_syntax(self, error: SyntaxError) -> NoReturn:
         if "was never closed" in error.msg:
@@ -190,78 +191,39 @@ def _integer(argument: Argument) -> bool:
     return argument.scalar.integer
 
 
-def check_launchable(grid: Grid) -> None:
-    """Raise CourseError if the grid launches nothing, whatever it is called with."""
-    for axis, most, size in zip("xyz", MOST_GRID, grid.sizes, strict=True):
-        known = _known(size)
-        if known is not None and not 1 <= known <= most:
-            raise CourseError(
-                f"The grid has {known:,} programs along {axis}, whatever it is called with, "
-                f"and must have 1 to {most:,}."
-            )
+def _number(value: int) -> Size:
+    c = str(value) if abs(value) < 2**31 else f"INT64_C({value})"
+    return Size(str(value), "INT64_MIN" if value < -LARGEST else c, value)
 
 
-def _known(tree: Tree) -> int | None:
-    """Its value, if it depends on no run-time argument.
-
-    Raises CourseError for a step that the C refuses each time.
-    """
-    if isinstance(tree, Number):
-        return tree.value
-    if isinstance(tree, Name):
-        return None
-    a, b = _known(tree.left), _known(tree.right)
-    value = None
-    if tree.sign in ("/", "%", "cdiv") and b == 0:
+def _operation(sign: str, left: Size, right: Size) -> Size:
+    c_function, compute = OPERATIONS[sign]
+    operands = f"{left}, {right}" if sign == "cdiv" else f"{left} {sign} {right}"
+    text = f"cdiv({operands})" if sign == "cdiv" else f"({operands})"
+    c = f"{c_function}({left.c}, {right.c}, &bad)"
+    a, b, problem = left.value, right.value, ""
+    if left.problem or right.problem:
+        return Size(text, c, problem=left.problem or right.problem)
+    if sign in ("/", "%", "cdiv") and b == 0:
         problem = "divides by 0"
-    elif tree.sign == "cdiv" and min(a or 0, b or 0) < 0:
+    elif sign == "cdiv" and min(a or 0, b or 0) < 0:
         problem = "rounds up a negative number"
-    elif a is None or b is None or abs(value := KNOWN[tree.sign](a, b)) <= LARGEST:
-        return value
+    elif a is None or b is None:
+        return Size(text, c)
+    elif abs(value := compute(a, b)) <= LARGEST:
+        return Size(text, c, value)
     else:
         problem = "goes beyond 64 bits"
-    raise CourseError(f"The grid {problem} in {_text(tree)}, whatever it is called with.")
+    return Size(text, c, problem=f"{problem} in {text}")
 
 
-def _towards_zero(a: int, b: int) -> int:
-    """a / b as C has it."""
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-KNOWN: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _towards_zero,
-    "%": lambda a, b: a - b * _towards_zero(a, b),
-    "cdiv": lambda a, b: -(-a // b),
-}
-
-
-def _c(tree: Tree, names: Mapping[str, str]) -> str:
-    match tree:
-        case Number(value, name):
-            number = str(value) if abs(value) < 2**31 else f"INT64_C({value})"
-            if value < -LARGEST:
-                number = "INT64_MIN"
-            return f"{number} /* {names[name]} */" if name else number
-        case Name(name, "u64"):
-            return f"{UNSIGNED}({names[name]}, &bad)"
-        case Name(name, "i1" | "u1"):  # the kernel reads whether C's number, whichever, is 0
-            return f"({names[name]} != 0)"
-        case Name(name):
-            return names[name]
-        case Operation(sign, left, right):
-            return f"{FUNCTIONS[sign]}({_c(left, names)}, {_c(right, names)}, &bad)"
-
-
-def _text(tree: Tree) -> str:
-    match tree:
-        case Number(value, name):
-            return name or str(value)
-        case Name(name):
-            return name
-        case Operation("cdiv", left, right):
-            return f"cdiv({_text(left)}, {_text(right)})"
-        case Operation(sign, left, right):
-            return f"({_text(left)} {sign} {_text(right)})"
+def check_launchable(grid: Grid) -> None:
+    """Raise CourseError if the grid launches nothing, whatever it is called with."""
+    for axis, most, size in zip("xyz", MOST_GRID, grid, strict=True):
+        if size.problem:
+            raise CourseError(f"The grid {size.problem}, whatever it is called with.")
+        if size.value is not None and not 1 <= size.value <= most:
+            raise CourseError(
+                f"The grid has {size.value:,} programs along {axis}, whatever it is called with, "
+                f"and must have 1 to {most:,}."
+            )

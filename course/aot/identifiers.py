@@ -1,6 +1,5 @@
 """What exported functions and their parameters may be called in C."""
 
-import contextlib
 import ctypes
 import re
 
@@ -40,6 +39,8 @@ RESERVED = re.compile(
 PROGRAM = ("main", "_start", "_init", "_fini", "_end", "_edata", "_etext")
 """What each program has from its author, the compiler or the linker."""
 
+C_LIBRARY = "libm.so.6"
+"""C's mathematics, which brings the rest of C's library with it."""
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST = 100
 
@@ -55,23 +56,14 @@ def check_name(name: str) -> str:
         raise CourseError(
             f"The name {name[:20]}… has {len(name)} characters: take at most {LONGEST}."
         )
-    if name in PROGRAM or _reserved(name) or _in_c_library(name):
+    # A function called read or exp would take the place of C's own in every program.
+    if name in PROGRAM or _reserved(name) or hasattr(ctypes.CDLL(C_LIBRARY), name):
         raise CourseError(f"{name!r} means something in C, C++ or CUDA already: take another name.")
     return name
 
 
 def _reserved(name: str) -> bool:
     return name in KEYWORDS or RESERVED.fullmatch(name) is not None
-
-
-def _in_c_library(name: str) -> bool:
-    """Whether C's own libraries have a function of that name, as read or exp: one of ours would
-    take its place in every program."""
-    for library in ("libc.so.6", "libm.so.6"):
-        with contextlib.suppress(OSError):
-            if hasattr(ctypes.CDLL(library), name):
-                return True
-    return False
 
 
 def parameter_names(names: list[str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from course.errors import CourseError
@@ -154,7 +155,7 @@ def manifests_in(library: ctypes.CDLL) -> list[Manifest]:
     """
     index = ctypes.c_char.in_dll(library, INDEX)
     listed = json.loads(ctypes.string_at(ctypes.addressof(index)))
-    return [Manifest.from_json(content) for content in listed]
+    return msgspec.convert(listed, list[Manifest])
 
 
 def functions_of(library: ctypes.CDLL, driver: Driver) -> Iterator[LoadedFunction]:

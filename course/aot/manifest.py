@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from course.errors import CourseError
 
@@ -32,11 +33,10 @@ class Function:
     arguments: tuple[Argument, ...]
     """All of the kernel's, with its constants."""
     grid: str
-    num_warps: int
-    """Warps per program, as export was told."""
+    options: Options
+    """What the compiler was told besides the signature."""
     threads: int
-    """Threads per program at a launch: a compiler that specialises warps may add some."""
-    num_stages: int
+    """Threads per program at a launch: a compiler that specializes warps may add some."""
     shared_bytes: int
     registers: int
     """Registers per thread."""
@@ -44,13 +44,6 @@ class Function:
     """Bytes of memory per thread for values that find no register."""
     load_bytes: tuple[int, ...] = ()
     """Bytes that a thread's load instructions move from global memory, each number once."""
-    maxnreg: int | None = None
-    enable_fp_fusion: bool | None = None
-
-    @property
-    def options(self) -> Options:
-        """What the compiler was told besides the signature."""
-        return Options(self.num_warps, self.num_stages, self.maxnreg, self.enable_fp_fusion)
 
     @property
     def runtime(self) -> tuple[Argument, ...]:
@@ -63,8 +56,18 @@ class Function:
         return tuple(argument for argument in self.arguments if argument.passed)
 
     @property
+    def hinted(self) -> list[Argument]:
+        """The arguments of run time of which something is promised."""
+        return [argument for argument in self.runtime if argument.hint]
+
+    @property
     def constants(self) -> dict[str, Constant]:
         return {argument.name: argument.value for argument in self.arguments if argument.constant}
+
+    @property
+    def constants_text(self) -> str:
+        """As "BLOCK = 1024"; empty if there are none."""
+        return ", ".join(f"{name} = {value}" for name, value in self.constants.items())
 
     @cached_property
     def c_names(self) -> dict[str, str]:
@@ -80,6 +83,14 @@ class Function:
         typed = [f"{argument.scalar.c} {self.c_names[argument.name]}" for argument in arguments]
         return ", ".join(["CUstream stream", *typed])
 
+    def conditions(self, sign: str, between: str, arguments: Sequence[Argument]) -> str:
+        """The C condition under which hints of these arguments hold ("==", " && ") or one of them
+        does not ("!=", " || "); empty if there are none."""
+        names = [(self.c_names[each.name], each.hint) for each in arguments if each.hint]
+        return between.join(
+            f"{name} % 16 {sign} 0" if hint == 16 else f"{name} {sign} 1" for name, hint in names
+        )
+
     @property
     def needs(self) -> str:
         """As "20 registers per thread, 0 bytes of stack, 0 bytes of shared memory per program;
@@ -94,12 +105,6 @@ class Function:
     @property
     def prototype(self) -> str:
         return f"CUresult {self.name}({self.parameters(self.passed)})"
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Function":
-        arguments = tuple(Argument(**argument) for argument in content["arguments"])
-        widths = tuple(content.get("load_bytes", ()))
-        return cls(**{**content, "arguments": arguments, "load_bytes": widths})
 
 
 def promises_of(arguments: Sequence[Argument]) -> str:
@@ -117,23 +122,10 @@ class Manifest:
     sources: tuple[str, ...] = ()
     """Where the variants' sources are, seen from a linked header."""
 
-    def to_json(self) -> dict[str, Any]:
-        functions = [asdict(function) for function in self.functions]
-        if not self.linked:
-            return {"function": functions[0]}
-        return {"linked": self.linked, "functions": functions, "sources": self.sources}
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Manifest":
-        linked = content.get("linked", "")
-        listed = content["functions"] if linked else [content["function"]]
-        functions = tuple(Function.from_json(function) for function in listed)
-        return cls(functions, linked, tuple(content.get("sources", ())))
-
     @property
     def line(self) -> str:
         """The header's line, with a hash by which a change by hand is noticed."""
-        text = json.dumps(self.to_json())
+        text = json.dumps(asdict(self))
         return f"{JSON_LINE}{_digest(text)} {text}"
 
 
@@ -150,11 +142,14 @@ def read_header(path: Path) -> Manifest:
             f"{path} is no header that `course aot` wrote, or was changed: export the kernel again."
         )
     try:
-        return Manifest.from_json(json.loads(text))
-    except (KeyError, TypeError, AttributeError) as error:
+        manifest = msgspec.convert(json.loads(text), Manifest)
+    except msgspec.ValidationError:
+        manifest = None
+    if manifest is None or json.dumps(asdict(manifest)) != text:
         raise CourseError(
             f"{path} is not what this version of `course aot` writes: export the kernel again."
-        ) from error
+        )
+    return manifest
 
 
 def _digest(text: str) -> str:

@@ -16,17 +16,15 @@ import triton
 
 from course.errors import CourseError
 
-from .abi import POINTEES, SCALARS, Scalar, scalar_of
+from .abi import DTYPES, POINTEES, SCALARS, Scalar, scalar_of
 from .options import Options, counted
 
 Constant = bool | int | float | str | None
 """A constant's value; a string as "'relu'", in quotes, a type as "tl.fp16", and a tuple of these as
 "(2, 'relu')"."""
-PYTORCH_NAMES = {
-    "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32",
-    "float64": "fp64", "double": "fp64", "bool": "i1", "int8": "i8", "int16": "i16",
-    "int32": "i32", "int": "i32", "int64": "i64", "uint8": "u8",
-}  # fmt: skip
+PYTORCH_NAMES = {str(dtype).removeprefix("torch."): name for name, dtype in DTYPES.items()}
+PYTORCH_NAMES |= {"half": "fp16", "float": "fp32", "double": "fp64", "int": "i32"}
+"""PyTorch's name of a type -> Triton's."""
 LITERALS: dict[str, Constant] = {"True": True, "False": False, "None": None}
 WRITABLE = (
     "a constant is a number, True, False, None, a word in quotes, a type as tl.fp16, or a tuple of "
@@ -208,7 +206,7 @@ def constants_of(values: Mapping[str, Any]) -> dict[str, Constant]:
 
 
 def _items(text: str) -> list[str]:
-    """What stands between a tuple's brackets, of which it has one pair; nothing if it is none."""
+    """The items of a tuple, which has one pair of brackets; nothing if the text is no tuple."""
     within = re.fullmatch(r"\(([^()]+)\)", text)
     return [item.strip() for item in within[1].removesuffix(",").split(",")] if within else []
 

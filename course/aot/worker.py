@@ -17,7 +17,7 @@ from course.triton_internals.errors import CompileError
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import Kernel
 
-from .grid import Grid, check_launchable, parse_grid
+from .grid import check_launchable, parse_grid
 from .options import Options
 from .signature import WRITABLE, Argument, Constant, Signature, constants_of, value_of
 
@@ -30,7 +30,6 @@ class CompiledVariant:
     """A kernel's machine code for one signature."""
 
     arguments: tuple[Argument, ...]
-    grid: Grid
     code: bytes
     """The cubin."""
     symbol: str
@@ -67,16 +66,14 @@ def compile_variants(
     for signature, _ in variants:
         _refuse_unwritable(kernel, len(signature.arguments), defaults)
         bound.append(signature.bind(kernel.arg_names, name, defaults))
-    grids = [parse_grid(grid, arguments) for arguments in bound]
-    for parsed in grids:
-        check_launchable(parsed)
+    for arguments in bound:
+        check_launchable(parse_grid(grid, arguments))
     try:
         with own_cache("course-aot-"):
-            fallbacks = _fallbacks(bound, variants)
-            bound_variants = zip(variants, bound, grids, fallbacks, strict=True)
+            bound_variants = zip(variants, bound, _fallbacks(bound, variants), strict=True)
             return name, [
-                _compile(kernel, arguments, grid, options, gpu, fallback)
-                for (_, options), arguments, grid, fallback in bound_variants
+                _compile(kernel, arguments, options, gpu, fallback)
+                for (_, options), arguments, fallback in bound_variants
             ]
     except CompileError as error:
         raise compile_error(error, listing_of(kernel), _typed_constants(kernel, bound)) from error
@@ -150,7 +147,6 @@ def _fallbacks(
 def _compile(
     kernel: Kernel,
     arguments: tuple[Argument, ...],
-    grid: Grid,
     options: Options,
     target: Target,
     fallback: tuple[Promises, ...] = (),
@@ -177,7 +173,7 @@ def _compile(
     code, symbol, shared_bytes = compiled.asm["cubin"], metadata["name"], metadata["shared"]
     narrow = _narrow_loads(arguments, fallback, compiled, machine_code)
     load_bytes = tuple(sorted(set(load_widths(compiled.asm["ptx"]))))
-    return CompiledVariant(arguments, grid, code, symbol, threads, shared_bytes, load_bytes, narrow)
+    return CompiledVariant(arguments, code, symbol, threads, shared_bytes, load_bytes, narrow)
 
 
 def _narrow_loads(

@@ -102,9 +102,9 @@ def sample(
 
 
 @app.command()
-def standin() -> None:
-    """Print the path of a stand-in for NVIDIA's driver library, which records launches and computes
-    nothing."""
+def fake_driver() -> None:
+    """Print the path of a library in the place of NVIDIA's driver, which records launches and
+    computes nothing."""
     from course import aot
 
     print(aot.fake_driver.path())

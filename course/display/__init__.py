@@ -1,1 +1,1 @@
-"""How anything is shown: pictures and their shapes, widgets, coloured code. It knows no tool."""
+"""How anything is shown: pictures and their shapes, widgets, colored code. It knows no tool."""

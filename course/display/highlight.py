@@ -1,4 +1,4 @@
-"""The text of every stage in colour: tokens of a few classes, line by line.
+"""The text of every stage in color: tokens of a few classes, line by line.
 
 Pygments does the work; the lexers for MLIR and SASS, which it lacks, are here.
 """
@@ -106,17 +106,17 @@ def _class(kind: _TokenType) -> str:
 
 
 def lines(text: str, stage: str) -> list[Line]:
-    """The text of a stage ("source" is Python) in colour. Its lines, joined, are the text."""
-    coloured: list[Line] = [[]]
+    """The text of a stage ("source" is Python) in color. Its lines, joined, are the text."""
+    colored: list[Line] = [[]]
     for kind, piece in _lexer(stage).get_tokens(text):
         name = _class(kind)
         for number, part in enumerate(piece.split("\n")):
             if number:
-                coloured.append([])
-            line = coloured[-1]
+                colored.append([])
+            line = colored[-1]
             if part and line and line[-1][0] == name:
                 line[-1] = (name, line[-1][1] + part)
             elif part:
                 line.append((name, part))
     count = text.count("\n") + 1  # lexers may add or drop a line at the end
-    return coloured[:count] + [[] for _ in range(count - len(coloured))]
+    return colored[:count] + [[] for _ in range(count - len(colored))]

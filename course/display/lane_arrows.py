@@ -6,7 +6,7 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from .colours import DARK, GREY, LIGHT
+from .colors import DARK, GRAY, LIGHT
 from .shapes import box, cell, frame, label
 
 SECTOR_BYTES = 32
@@ -22,10 +22,10 @@ Lanes = Sequence[tuple[int, int]]
 nothing."""
 
 
-def draw_lane_arrows(axes: Axes, lanes: Lanes, colour: str) -> list[int]:
+def draw_lane_arrows(axes: Axes, lanes: Lanes, color: str) -> list[int]:
     """Draw which sectors of 32 bytes the lanes of a warp touch in one request; return those.
 
-    The part of a sector that somebody asked for has the colour, the rest of it is grey. All
+    The part of a sector that somebody asked for has the color, the rest of it is gray. All
     pictures have one scale: neighbors in memory touch, and between others there is one gap, as
     far apart as they may lie.
     """
@@ -39,14 +39,14 @@ def draw_lane_arrows(axes: Axes, lanes: Lanes, colour: str) -> list[int]:
         box(axes, shift + places[sector], 0, 1, 1, LIGHT)
     for lane, (begin, end) in enumerate(lanes):
         x = across + lane * LANE
-        cell(axes, x, LANES_Y, colour if begin < end else LIGHT, str(lane), width=LANE)
+        cell(axes, x, LANES_Y, color if begin < end else LIGHT, str(lane), width=LANE)
         for sector in _sectors(begin, end):
             start = max(begin - sector * SECTOR_BYTES, 0) / SECTOR_BYTES
             stop = min(end - sector * SECTOR_BYTES, SECTOR_BYTES) / SECTOR_BYTES
             left = shift + places[sector]
-            box(axes, left + start, 0, stop - start, 1, colour)
+            box(axes, left + start, 0, stop - start, 1, color)
             tip = left + (start + stop) / 2, 1.03
-            arrow = {"arrowstyle": "-|>", "mutation_scale": 6, "color": colour, "lw": 0.8}
+            arrow = {"arrowstyle": "-|>", "mutation_scale": 6, "color": color, "lw": 0.8}
             arrow |= {"shrinkA": 0, "shrinkB": 0}
             axes.annotate("", tip, (x + LANE / 2, LANES_Y - 0.03), arrowprops=arrow)
     for sector in touched:
@@ -60,14 +60,13 @@ def draw_lane_arrows(axes: Axes, lanes: Lanes, colour: str) -> list[int]:
     return touched
 
 
-def lane_legend(colours: dict[str, str]) -> list[Patch]:
-    """What the colours of lanes and sectors mean, for a figure's legend.
+def lane_legend(colors: dict[str, str]) -> list[Patch]:
+    """What the colors of lanes and sectors mean, for a figure's legend.
 
-    colours: of what is done, as {"load": "#0072B2"}.
+    colors: of what is done, as {"load": "#0072B2"}.
     """
     asked = [
-        Patch(color=colour, label=f"bytes that a {what} asks for")
-        for what, colour in colours.items()
+        Patch(color=color, label=f"bytes that a {what} asks for") for what, color in colors.items()
     ]
     return [
         *asked,
@@ -107,7 +106,7 @@ def _step(touched: list[int]) -> int:
 def _label_bytes(axes: Axes, touched: list[int], lefts: dict[int, float]) -> None:
     """Below the sectors: at which bytes they lie, and how far apart if that is always the same."""
     if not touched:
-        label(axes, 16 * LANE, 0.5, "no thread asks for anything", color=GREY, fontsize=9)
+        label(axes, 16 * LANE, 0.5, "no thread asks for anything", color=GRAY, fontsize=9)
         return
     first, last = touched[0], touched[-1]
     left, right = lefts[first], lefts[last] + 1

@@ -30,10 +30,10 @@ class Picture:
         """In CSS pixels; the PNG holds twice as many, for sharp screens and projectors."""
 
     @classmethod
-    def of(cls, figure: "Figure", alt: str, colours: int = 64) -> "Picture":
+    def of(cls, figure: "Figure", alt: str, colors: int = 64) -> "Picture":
         """Render a matplotlib figure. The bytes depend on the figure alone: no date, no version.
 
-        colours: a palette of 64 looks the same in a third of the bytes; of 24, if all is flat, in
+        colors: a palette of 64 looks the same in a third of the bytes; of 24, if all is flat, in
             a fourth.
         """
         from PIL import Image
@@ -41,24 +41,28 @@ class Picture:
         rendered, small = io.BytesIO(), io.BytesIO()
         plain = {"Software": None}
         figure.savefig(rendered, format="png", dpi=200, facecolor="white", metadata=plain)
-        image = Image.open(rendered).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+        image = Image.open(rendered).convert("RGB").quantize(colors, dither=Image.Dither.NONE)
         image.save(small, format="png", optimize=True)
         return cls(small.getvalue(), alt, width=round(figure.get_figwidth() * 100))
 
     @classmethod
     def of_sketch(
-        cls, axes: "Axes", across: Span, up: Span, alt: str, colours: int = 64
+        cls, axes: "Axes", across: Span, up: Span, alt: str, colors: int = 64
     ) -> "Picture":
         """Render what was drawn in `new_axes`, without the axes.
 
-        across, up: what is shown, from where to where. colours: as `of` takes them.
+        across, up: what is shown, from where to where. colors: as `of` takes them.
         """
-        axes.set_xlim(*across)
-        axes.set_ylim(*up)
+        axes.set(xlim=across, ylim=up)
         axes.axis("off")
+        return cls.of_axes(axes, alt, colors)
+
+    @classmethod
+    def of_axes(cls, axes: "Axes", alt: str, colors: int = 64) -> "Picture":
+        """Render the figure that axes are in, as `of` does."""
         figure = axes.get_figure(root=True)
         assert figure is not None
-        return cls.of(figure, alt, colours)
+        return cls.of(figure, alt, colors)
 
     def save(self, path: str | Path) -> None:
         """Write the PNG. Raises CourseError if it cannot be written."""

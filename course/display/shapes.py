@@ -1,19 +1,21 @@
 """Rectangles and labels, of which most pictures are made."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from .colours import DARK, GREY, ink
+from .colors import DARK, GRAY, ink
+from .picture import Span
 
 
 def box(
-    axes: Axes, x: float, y: float, width: float, height: float, colour: str, **style: Any
+    axes: Axes, x: float, y: float, width: float, height: float, color: str, **style: Any
 ) -> None:
     """A filled rectangle, without an edge unless `style` has one. x, y: its lower left corner."""
     style = {"edgecolor": "none", **style}
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, **style))
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=color, **style))
 
 
 def frame(axes: Axes, x: float, y: float, width: float, height: float, **style: Any) -> None:
@@ -30,22 +32,38 @@ def cell(
     axes: Axes,
     x: float,
     y: float,
-    colour: str,
+    color: str,
     text: str = "",
     width: float = 1,
     size: float = 8,
     height: float = 1,
 ) -> None:
-    """An element as a rectangle, with its text in a colour that can be read on it."""
-    box(axes, x, y, width, height, colour, edgecolor="white", lw=0.8)
+    """An element as a rectangle, with its text in a color that can be read on it."""
+    box(axes, x, y, width, height, color, edgecolor="white", lw=0.8)
     if text:
-        label(axes, x + width / 2, y + height / 2, text, color=ink(colour), fontsize=size)
+        label(axes, x + width / 2, y + height / 2, text, color=ink(color), fontsize=size)
+
+
+def cells(
+    axes: Axes, x: float, y: float, color: str, texts: Iterable[object], size: float = 8
+) -> None:
+    """Elements side by side, the first with its lower left corner at (x, y)."""
+    for place, text in enumerate(texts):
+        cell(axes, x + place, y, color, str(text), size=size)
+
+
+def arrow(
+    axes: Axes, start: Span, end: Span, color: str = "black", lw: float = 1.5, style: str = "->"
+) -> None:
+    """An arrow from one point to another, also outside of the axes."""
+    look = {"arrowstyle": style, "color": color, "lw": lw}
+    axes.annotate("", end, start, arrowprops=look, annotation_clip=False)
 
 
 def masked_cell(axes: Axes, x: float, y: float, text: str = "") -> None:
     """A lane that a mask keeps out: hatched, and its text on white."""
     box(axes, x, y, 1, 1, "white", edgecolor="#BBBBBB", hatch="////", lw=0)
-    frame(axes, x, y, 1, 1, edgecolor=GREY, lw=0.8)
+    frame(axes, x, y, 1, 1, edgecolor=GRAY, lw=0.8)
     if text:
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
         label(axes, x + 0.5, y + 0.5, text, color=DARK, bbox=paper)

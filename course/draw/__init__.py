@@ -2,15 +2,15 @@
 
 Each is loaded when it is first asked for, so that one picture does not load every tool.
 
-One thing has one colour in all of them (`course/display/colours.py`):
+One thing has one color in all of them (`course/display/colors.py`):
 
     programs 0, 1, 2, …       blue, orange, green, pink, sky blue, yellow, and again, as in `replay`
-    warps 0, 1, 2, …          eight pale colours with black words, and again
+    warps 0, 1, 2, …          eight pale colors with black words, and again
     banks of shared memory    dark to light, in eight groups of four neighbors
     what a program does       load blue, dot green, store orange, other arithmetic pink; waiting
                               for a load or a dot the same, paler
     a lane that is masked     hatched
-    what is not concerned     light grey
+    what is not concerned     light gray
     lines of a speed plot     the function of the lesson blue, PyTorch orange, torch.compile
                               vermilion, a copy black; the versions of a ladder each their own
 """

@@ -8,10 +8,12 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from course.display.colours import GREY, LIGHT, PALETTE, ink, paler
+from course.display.colors import GRAY, LIGHT, PALETTE, ink, paler
 from course.display.picture import Picture, new_figure
-from course.display.shapes import box, frame, label
+from course.display.shapes import arrow, box, frame, label
 from course.errors import CourseError
+
+from .arguments import check_index, check_whole
 
 MOST = 256
 """Queries, keys and elements of a block."""
@@ -22,7 +24,7 @@ LEGEND = 5.1
 """Inches that the legend's words need, less the room at the left."""
 
 Kind = Literal["skipped", "computed whole", "computed with a mask"]
-COLOURS: dict[Kind, str] = {
+COLORS: dict[Kind, str] = {
     "skipped": LIGHT,
     "computed whole": PALETTE[5],
     "computed with a mask": PALETTE[1],
@@ -112,8 +114,8 @@ def attention(
         _draw_staircase(axes, scores)
     if program is not None:
         _draw_iterations(axes, scores, program)
-    kinds = [kind for kind in COLOURS if kind in scores.kinds.values()]
-    legend = {str(kind): _swatch(COLOURS[kind]) for kind in kinds}
+    kinds = [kind for kind in COLORS if kind in scores.kinds.values()]
+    legend = {str(kind): _swatch(COLORS[kind]) for kind in kinds}
     if (scores.width, scores.height) != (n_keys, n_queries):
         _draw_padding(axes, scores)
         legend["past the end"] = _swatch("white", hatch="////")
@@ -133,30 +135,19 @@ def attention(
 def _check(scores: _Scores, program: int | None) -> None:
     """Raise CourseError for what cannot be drawn."""
     names = ("n_queries", "n_keys", "block_m", "block_n")
-    sizes = {name: getattr(scores, name) for name in names}
-    optional = {"window": scores.window, "program": program}
-    for name, size in (sizes | optional).items():
-        if type(size) is not int and (size is not None or name in sizes):
-            raise CourseError(f"draw.attention takes whole numbers: {name} is {size!r}.")
+    check_whole("attention", MOST, **{name: getattr(scores, name) for name in names})
     if not isinstance(scores.causal, bool):
         raise CourseError(f"draw.attention: causal must be True or False; it is {scores.causal!r}.")
-    if min(sizes.values()) < 1:
-        raise CourseError("draw.attention takes queries, keys and blocks of 1 or more.")
-    if max(sizes.values()) > MOST:
-        raise CourseError(
-            f"draw.attention shows 1 to {MOST} queries and keys: take smaller numbers."
-        )
     if max(scores.tiles_m, scores.tiles_n) > MOST_TILES:
         raise CourseError(
             f"draw.attention shows up to {MOST_TILES} x {MOST_TILES} tiles: take larger blocks."
         )
-    if scores.window is not None and (not scores.causal or scores.window < 1):
-        raise CourseError("draw.attention takes a window of 1 or more, and with causal=True alone.")
-    if program is not None and not 0 <= program < scores.tiles_m:
-        raise CourseError(
-            f"There is no program {program!r}: there are {scores.tiles_m} query tiles, "
-            "counted from 0."
-        )
+    if scores.window is not None:
+        check_whole("attention", window=scores.window)
+        if not scores.causal:
+            raise CourseError("draw.attention takes a window with causal=True alone.")
+    if program is not None:
+        check_index("program", program, scores.tiles_m)
 
 
 def _draw_strips(axes: Axes, scores: _Scores, program: int | None, inch: float) -> None:
@@ -167,26 +158,25 @@ def _draw_strips(axes: Axes, scores: _Scores, program: int | None, inch: float) 
     taken = set(range(scores.tiles_n)) if program is None else set(scores.iterations(program))
     for name, y in (("k", -2 * thick - 2 * gap), ("v", -thick - gap)):
         for j in range(scores.tiles_n):
-            colour = KEYS if j in taken else LIGHT
-            box(axes, j * scores.block_n, y, scores.block_n, thick, colour, **edge)
+            color = KEYS if j in taken else LIGHT
+            box(axes, j * scores.block_n, y, scores.block_n, thick, color, **edge)
             if scores.block_n * inch > 0.2:
                 middle = (j + 0.5) * scores.block_n
-                label(axes, middle, y + thick / 2, str(j), color=ink(colour))
+                label(axes, middle, y + thick / 2, str(j), color=ink(color))
         label(axes, -gap, y + thick / 2, name, ha="right", fontsize=9)
     above = -2 * thick - 4 * gap
     if program is not None and taken:
         start, end = min(taken) * scores.block_n, (max(taken) + 1) * scores.block_n
-        arrow = {"arrowstyle": "->", "color": "black", "lw": 1.2}
-        axes.annotate("", (end, above), (start, above), arrowprops=arrow, annotation_clip=False)
+        arrow(axes, (start, above), (end, above), lw=1.2)
     title = "tiles of keys and values"
     label(axes, scores.width / 2, above - gap, title, va="bottom", fontsize=9)
     left = -thick - 4.2 * gap
     for i in range(scores.tiles_m):
-        colour = QUERY if program in (None, i) else LIGHT
-        box(axes, left, i * scores.block_m, thick, scores.block_m, colour, **edge)
+        color = QUERY if program in (None, i) else LIGHT
+        box(axes, left, i * scores.block_m, thick, scores.block_m, color, **edge)
         if scores.block_m * inch > 0.14:
             middle = (i + 0.5) * scores.block_m
-            label(axes, left + thick / 2, middle, str(i), color=ink(colour))
+            label(axes, left + thick / 2, middle, str(i), color=ink(color))
     title = "tiles of queries" if scores.height * inch > 1.2 else "queries"
     label(axes, left - gap, scores.height / 2, title, ha="right", fontsize=9, rotation=90)
     axes.set_xlim(left - 0.3 * unit, scores.width + 0.1 * unit)
@@ -197,10 +187,10 @@ def _draw_tile(axes: Axes, scores: _Scores, i: int, j: int, faint: bool) -> None
     kind = scores.kinds[i, j]
     width, height = scores.block_n, scores.block_m
     x, y = j * width, i * height
-    colour = paler(COLOURS[kind], 0.6) if faint else COLOURS[kind]
-    box(axes, x, y, width, height, colour)
+    color = paler(COLORS[kind], 0.6) if faint else COLORS[kind]
+    box(axes, x, y, width, height, color)
     if kind == "computed with a mask":
-        pale = paler(colour, 0.62)
+        pale = paler(color, 0.62)
         for query in range(y, y + height):
             first, end = scores.seen(query) if query < scores.n_queries else (0, 0)
             first, end = max(first, x), min(end, x + width, scores.n_keys)
@@ -234,14 +224,14 @@ def _draw_iterations(axes: Axes, scores: _Scores, program: int) -> None:
 
 def _draw_padding(axes: Axes, scores: _Scores) -> None:
     """The lanes past the last query and past the last key."""
-    style = {"edgecolor": GREY, "hatch": "////", "lw": 0, "zorder": 3}
+    style = {"edgecolor": GRAY, "hatch": "////", "lw": 0, "zorder": 3}
     below, beside = scores.height - scores.n_queries, scores.width - scores.n_keys
     box(axes, 0, scores.n_queries, scores.width, below, "#FFFFFF99", **style)
     box(axes, scores.n_keys, 0, beside, scores.n_queries, "#FFFFFF99", **style)
 
 
-def _swatch(colour: str, hatch: str | None = None) -> Rectangle:
-    return Rectangle((0, 0), 1, 1, facecolor=colour, edgecolor=GREY, hatch=hatch, lw=0.8)
+def _swatch(color: str, hatch: str | None = None) -> Rectangle:
+    return Rectangle((0, 0), 1, 1, facecolor=color, edgecolor=GRAY, hatch=hatch, lw=0.8)
 
 
 def _alt(scores: _Scores, program: int | None) -> str:
@@ -255,7 +245,7 @@ def _alt(scores: _Scores, program: int | None) -> str:
         window = f"the last {scores.window} of " if scores.window else ""
         sentences.append(f"Query m sees {window}the keys up to {last}.")
     kinds = [*scores.kinds.values()]
-    sentences.append("Tiles " + ", ".join(f"{kind}: {kinds.count(kind)}" for kind in COLOURS) + ".")
+    sentences.append("Tiles " + ", ".join(f"{kind}: {kinds.count(kind)}" for kind in COLORS) + ".")
     if program is not None:
         first = program * scores.block_m
         last_query = min(first + scores.block_m, scores.n_queries) - 1

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from course.display.colours import BLUE, GREEN, ORANGE
+from course.display.colors import BLUE, GREEN, ORANGE
 from course.display.picture import Picture, new_axes
-from course.display.shapes import cell, label
+from course.display.shapes import cells, label
 from course.errors import CourseError
 
 MOST = 8
@@ -30,13 +30,10 @@ def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Pict
     across, tile = 3.2, 3.2 + width + 2.2  # where the row and the tile begin
     axes = new_axes(0.6 * (tile + width) + 0.3, 0.42 * height + 1.0)
     middle = -height / 2
-    for i, number in enumerate(products):
-        cell(axes, 0, -i - 1, BLUE, str(number), size=10)
-    for j, number in enumerate(cols):
-        cell(axes, across + j, middle - 0.5, ORANGE, str(number), size=10)
+    cells(axes, across, middle - 0.5, ORANGE, cols, size=10)
     for i, row in enumerate(products):
-        for j, col in enumerate(cols):
-            cell(axes, tile + j, -i - 1, GREEN, str(row + col), size=10)
+        cells(axes, 0, -i - 1, BLUE, [row], size=10)
+        cells(axes, tile, -i - 1, GREEN, [row + col for col in cols], size=10)
     times = f" * {stride}" if stride != 1 else ""
     parts = (
         (0.5, f"rows[:, None]{times}", f"[{height}, 1]"),
@@ -55,9 +52,7 @@ def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Pict
         f"row's element j. Its first row is {_listed([products[0] + col for col in cols])}, its "
         f"last {_listed([products[-1] + col for col in cols])}."
     )
-    return Picture.of_sketch(
-        axes, (-1.1, tile + width + 0.3), (-height - 0.8, 0.8), alt, colours=24
-    )
+    return Picture.of_sketch(axes, (-1.1, tile + width + 0.3), (-height - 0.8, 0.8), alt, colors=24)
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -2,10 +2,12 @@
 
 from matplotlib.axes import Axes
 
-from course.display.colours import DARK, LIGHT, PROGRAMS, WARPS, ink, paler
+from course.display.colors import DARK, LIGHT, PROGRAMS, WARPS, ink, paler
 from course.display.picture import Picture, new_axes
 from course.display.shapes import box, cell, label
 from course.errors import CourseError
+
+from .arguments import check_index, check_whole
 
 THREADS = 32
 MOST_REGISTERS = 32
@@ -13,7 +15,7 @@ VECTOR = 4
 """float32 elements side by side that one thread moves at once: 16 bytes."""
 PROGRAMS_SHOWN = 4
 WIDTH = 32.0
-"""Of the picture, in threads."""
+"""Width of the picture, in threads."""
 LEVEL = 2.6
 """From one level of the picture to the next."""
 
@@ -36,12 +38,10 @@ def hierarchy(
     rounds = per_thread // vector
     axes = new_axes(9, 5.5)
     first = program * block_size
-    colour = PROGRAMS[program % len(PROGRAMS)]
-    pale = WARPS[warp % len(WARPS)]
-    lefts = _draw_grid(axes, block_size, program)
-    _draw_zoom(axes, 0, lefts, colour)
-    lefts = _draw_block(axes, first, block_size, num_warps, warp, vector)
-    _draw_zoom(axes, 1, lefts, pale)
+    pale = WARPS[warp]
+    _draw_zoom(axes, 0, _draw_grid(axes, block_size, program), PROGRAMS[program])
+    opened = _draw_block(axes, first, block_size, num_warps, warp, vector)
+    _draw_zoom(axes, 1, opened, pale)
     span = _span(first, (warp * THREADS) * vector, THREADS * vector)
     _draw_threads(axes, span, thread, pale, vector)
     held = [
@@ -61,33 +61,23 @@ def hierarchy(
         f"Thread {thread} of warp {warp} holds {_listed(held)}: {per_thread} in "
         f"{per_thread} register{'s' if per_thread > 1 else ''}."
     )
-    return Picture.of_sketch(axes, (-4.6, WIDTH + 0.2), (-3 * LEVEL - 0.9, 1.7), alt, colours=32)
+    return Picture.of_sketch(axes, (-4.6, WIDTH + 0.2), (-3 * LEVEL - 0.9, 1.7), alt, colors=32)
 
 
 def _check(block_size: int, num_warps: int, program: int, warp: int, thread: int) -> None:
     """Raise CourseError for what cannot be drawn."""
-    numbers = {
-        "block_size": block_size, "num_warps": num_warps, "program": program, "warp": warp,
-        "thread": thread,
-    }  # fmt: skip
-    for name, number in numbers.items():
-        if type(number) is not int:
-            raise CourseError(f"draw.hierarchy takes whole numbers: {name} is {number!r}.")
+    check_whole("hierarchy", block_size=block_size)
     if num_warps not in (1, 2, 4, 8):
-        raise CourseError(f"draw.hierarchy shows 1, 2, 4 or 8 warps; num_warps is {num_warps}.")
+        raise CourseError(f"draw.hierarchy shows 1, 2, 4 or 8 warps; num_warps is {num_warps!r}.")
     least, most = THREADS * num_warps, THREADS * num_warps * MOST_REGISTERS
     if not least <= block_size <= most or block_size & (block_size - 1):
         raise CourseError(
             f"draw.hierarchy shows blocks of {least:,} to {most:,} elements, a power of two, for "
             f"num_warps={num_warps}; block_size is {block_size:,}."
         )
-    for name, number, count in (("warp", warp, num_warps), ("thread", thread, THREADS)):
-        if not 0 <= number < count:
-            raise CourseError(f"There is no {name} {number}: there are {count}, counted from 0.")
-    if not 0 <= program < PROGRAMS_SHOWN:
-        raise CourseError(
-            f"draw.hierarchy shows programs 0 to {PROGRAMS_SHOWN - 1}; program is {program}."
-        )
+    check_index("warp", warp, num_warps)
+    check_index("thread", thread, THREADS)
+    check_index("program", program, PROGRAMS_SHOWN)
 
 
 Span = tuple[float, float]
@@ -108,13 +98,12 @@ def _draw_grid(axes: Axes, block_size: int, opened: int) -> Span:
     """The programs of the grid; returns where the one that is opened lies."""
     _draw_name(axes, 0, "grid", "of programs")
     width = WIDTH / (PROGRAMS_SHOWN + 0.4)
-    for program in range(PROGRAMS_SHOWN):
-        colour = PROGRAMS[program % len(PROGRAMS)]
-        colour = colour if program == opened else paler(colour, 0.65)
-        x = program * width
-        cell(axes, x, 0, colour, f"program {program}", width=width, size=10)
+    for program, color in enumerate(PROGRAMS[:PROGRAMS_SHOWN]):
+        color = color if program == opened else paler(color, 0.65)
+        cell(axes, program * width, 0, color, f"program {program}", width=width, size=10)
         first, last = _span(program * block_size, 0, block_size)
-        label(axes, x + width / 2, 1.3, f"elements {first:,} to {last:,}", color=DARK)
+        middle = (program + 0.5) * width
+        label(axes, middle, 1.3, f"elements {first:,} to {last:,}", color=DARK)
     label(axes, WIDTH - 0.2 * width, 0.5, "…", fontsize=14)
     return opened * width, (opened + 1) * width
 
@@ -129,21 +118,20 @@ def _draw_block(
     width = WIDTH / count
     for number in range(count):
         warp = number % num_warps
-        colour = WARPS[warp % len(WARPS)]
-        colour = colour if warp == opened else paler(colour, 0.6)
+        color = WARPS[warp] if warp == opened else paler(WARPS[warp], 0.6)
         x, y = number * width, -LEVEL
         text = f"warp {warp}" if width > 3 else str(warp)
-        cell(axes, x, y, colour, text if width > 0.8 else "", width=width, size=9)
+        cell(axes, x, y, color, text if width > 0.8 else "", width=width, size=9)
         if width > 3.9 or (warp == 0 and number % num_warps == 0 and width * num_warps > 3):
             label(axes, x, y - 0.3, f"{first + number * piece:,}", ha="left", color=DARK)
     return opened * width, (opened + 1) * width
 
 
-def _draw_threads(axes: Axes, span: tuple[int, int], opened: int, colour: str, vector: int) -> None:
+def _draw_threads(axes: Axes, span: tuple[int, int], opened: int, color: str, vector: int) -> None:
     """The 32 threads of a warp."""
     _draw_name(axes, 2, "warp", f"{THREADS} threads")
     for thread in range(THREADS):
-        shade = colour if thread == opened else paler(colour, 0.6)
+        shade = color if thread == opened else paler(color, 0.6)
         cell(axes, thread, -2 * LEVEL, shade, str(thread), size=8)
     begins, ends = span
     each = f"{vector} side by side in each thread" if vector > 1 else "one in each thread"
@@ -152,7 +140,7 @@ def _draw_threads(axes: Axes, span: tuple[int, int], opened: int, colour: str, v
     label(axes, x, -2 * LEVEL - 0.35, elements, ha=side, color=DARK)
 
 
-def _draw_registers(axes: Axes, held: list[int], colour: str, vector: int) -> float:
+def _draw_registers(axes: Axes, held: list[int], color: str, vector: int) -> float:
     """The elements that one thread holds, register by register; returns where they end."""
     _draw_name(axes, 3, "thread", f"{len(held)} register{'s' if len(held) > 1 else ''}")
     width = min(2.6, WIDTH / len(held) * 0.97)
@@ -160,20 +148,20 @@ def _draw_registers(axes: Axes, held: list[int], colour: str, vector: int) -> fl
     for register, element in enumerate(held):
         x = register * width + 0.25 * (register // vector) * (len(held) <= 16)
         if width > 1.5:
-            cell(axes, x, y, colour, f"{element:,}", width=width, size=9)
+            cell(axes, x, y, color, f"{element:,}", width=width, size=9)
             label(axes, x + width / 2, y - 0.3, f"register {register}", color=DARK)
         else:  # too narrow for a number to lie down
-            box(axes, x, y, width, 1, colour, edgecolor="white", lw=0.8)
+            box(axes, x, y, width, 1, color, edgecolor="white", lw=0.8)
             middle = x + width / 2
-            label(axes, middle, y + 0.5, str(element), rotation=90, color=ink(colour), fontsize=7)
+            label(axes, middle, y + 0.5, str(element), rotation=90, color=ink(color), fontsize=7)
     return x + width
 
 
-def _draw_zoom(axes: Axes, level: int, opened: Span, colour: str, width: float = WIDTH) -> None:
+def _draw_zoom(axes: Axes, level: int, opened: Span, color: str, width: float = WIDTH) -> None:
     """A wedge from what is opened on a level to the whole of the next, which is so wide."""
     top, bottom = -level * LEVEL, -(level + 1) * LEVEL + 1
     xs = [opened[0], opened[1], width, 0]
-    axes.fill(xs, [top, top, bottom, bottom], color=paler(colour, 0.78), lw=0, zorder=0)
+    axes.fill(xs, [top, top, bottom, bottom], color=paler(color, 0.78), lw=0, zorder=0)
     for x, end in zip(opened, (0, width), strict=True):
         axes.plot([x, end], [top, bottom], color=LIGHT, lw=0.8, zorder=0.5)
 

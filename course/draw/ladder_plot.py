@@ -7,13 +7,14 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from course.benching.result import Speeds
-from course.display.colours import DARK, GREY
-from course.display.picture import Picture, new_figure
+from course.display.colors import GRAY
+from course.display.picture import Picture
 from course.errors import CourseError
 from course.gpus.measured import gpu_facts, recorded_facts
 from course.gpus.peaks import GPUS
 
-from .of_kind import SPEEDS, check_kind
+from .arguments import SPEEDS, check_kind
+from .plot import new_plot, plot_picture, write_beside
 from .series_style import Style, legend_text, style_of
 
 
@@ -47,25 +48,20 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     peak = next(
         (gpu.dot["fp16"] for gpu in GPUS.values() if result.machine.gpu in gpu.device_names), None
     )
-    figure = new_figure(9, 4.4)
-    axes = figure.subplots()
+    axes = new_plot()
     across = np.geomspace(min(per_byte.values()) / 2, max(per_byte.values()) * 3, 100)
     if peak:
         across = np.sort(np.append(across, peak / l2))  # the corner, sharp
-    roof = np.minimum(across * l2, peak or np.inf)
-    axes.plot(across, roof, color=GREY, lw=1.5)
-    slope = f"L2 cache: {l2:.2f} TB/s, measured"
-    axes.annotate(slope, (across[40], across[40] * l2), xytext=(-6, 4), ha="right", fontsize=9,
-                  color=DARK, textcoords="offset points")  # fmt: skip
-    if peak:
         text = f"tensor cores: {peak:,.0f} TFLOP/s, published"
-        axes.annotate(text, (across[-1], peak), xytext=(0, 4), textcoords="offset points",
-                      fontsize=9, color=DARK, ha="right")  # fmt: skip
+        write_beside(axes, text, (across[-1], peak), (0, 4), "right")
+    axes.plot(across, np.minimum(across * l2, peak or np.inf), color=GRAY, lw=1.5)
+    slope = f"L2 cache: {l2:.2f} TB/s, measured"
+    write_beside(axes, slope, (across[40], across[40] * l2), (-6, 4), "right")
     sentences = []
     for point in points:
         bound = min(point.per_byte * l2, peak or np.inf)
         draw_point(axes, point)
-        axes.plot([point.per_byte] * 2, [point.speed, bound], color=point.style.colour, lw=0.8,
+        axes.plot([point.per_byte] * 2, [point.speed, bound], color=point.style.color, lw=0.8,
                   ls=":")  # fmt: skip
         sentences.append(
             f"{point.name}: {point.per_byte:.3g} operations per byte, so at most {bound:.0f}; "
@@ -76,16 +72,12 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.set(xlabel="operations per byte asked of the L2 cache", ylabel="TFLOP/s")
-    axes.grid(alpha=0.25)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, frameon=False)
     head = f"{result.name} at {result.x_name} {x:,}, {result.origin(result.machine.gpu)}"
     axes.set_title(head, fontsize=9.5)
     roofs = f"The L2 roof is {l2:.2f} TB/s" + (
         f", that of the tensor cores {peak:,.0f} TFLOP/s (published)" if peak else ""
     )
-    return Picture.of(figure, f"{head}. {roofs}. In TFLOP/s: {'; '.join(sentences)}.")
+    return plot_picture(axes, f"{head}. {roofs}. In TFLOP/s: {'; '.join(sentences)}.")
 
 
 def ladder_points(
@@ -119,7 +111,7 @@ def draw_point(axes: Axes, point: Point) -> None:
     """A version's mark, with its words for the legend."""
     words = f"{legend_text(point.name, point.style)}, {point.speed:.0f} TFLOP/s"
     (dot,) = axes.plot([point.per_byte], [point.speed], point.style.marker,
-                       color=point.style.colour, ms=9, label=words)  # fmt: skip
+                       color=point.style.color, ms=9, label=words)  # fmt: skip
     if point.style.hollow:
         dot.set_markerfacecolor("none")
 

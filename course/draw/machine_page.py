@@ -3,13 +3,13 @@
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from course.display.colours import PALETTE, ink
+from course.display.colors import PALETTE, ink
 from course.display.picture import Picture, new_axes
-from course.display.shapes import label
+from course.display.shapes import arrow, label
 from course.gpus.measured import GpuFacts, gpu_facts, recorded_facts
 from course.gpus.own_gpu import measured_gpu, own_gpu
 
-from .of_kind import check_kind
+from .arguments import check_kind
 
 
 def machine(facts: GpuFacts | None = None) -> Picture:
@@ -31,13 +31,14 @@ def machine(facts: GpuFacts | None = None) -> Picture:
     axes = new_axes(8, 4.2)
     _box(axes, 0, 0, 100, 16, PALETTE[0], memory)
     _box(axes, 0, 28, 100, 14, PALETTE[2], l2)
-    _arrow(axes, 50, 16, 28, f"{facts.memory_tb_s:.1f} TB/s")
-    _arrow(axes, 50, 42, 54, f"{facts.l2_tb_s:.1f} TB/s")
+    for bottom, top, tb_s in ((16, 28, facts.memory_tb_s), (42, 54, facts.l2_tb_s)):
+        arrow(axes, (50, bottom), (50, top), style="<->")
+        label(axes, 52, (bottom + top) / 2, f"{tb_s:.1f} TB/s", ha="left", fontsize=10)
     for left, number in ((0, 0), (34, 1), (72, facts.multiprocessors - 1)):
         _box(axes, left, 54, 28, 46, "white", "", edge="black")
         label(axes, left + 14, 96, f"multiprocessor {number}", fontsize=9)
-        for bottom, colour, text in parts:
-            _box(axes, left + 2, bottom, 24, 10, colour, text, size=8)
+        for bottom, color, text in parts:
+            _box(axes, left + 2, bottom, 24, 10, color, text, size=8)
     label(axes, 67, 77, "…", fontsize=18)
     speeds = f"speeds {'recorded' if facts.recorded else 'measured now'} on {facts.machine.date}"
     axes.set_title(f"{facts.machine.gpu}: sizes from the driver, {speeds}", fontsize=9)
@@ -76,7 +77,7 @@ def _box(
     bottom: float,
     width: float,
     height: float,
-    colour: str,
+    color: str,
     text: str,
     edge: str = "none",
     size: int = 10,
@@ -85,12 +86,7 @@ def _box(
     style = "round,pad=0,rounding_size=1.5"
     corner = (left, bottom)
     axes.add_patch(
-        FancyBboxPatch(corner, width, height, boxstyle=style, facecolor=colour, edgecolor=edge)
+        FancyBboxPatch(corner, width, height, boxstyle=style, facecolor=color, edgecolor=edge)
     )
-    text_colour = "black" if colour == "white" else ink(colour)
-    label(axes, left + width / 2, bottom + height / 2, text, color=text_colour, fontsize=size)
-
-
-def _arrow(axes: Axes, x: float, start: float, end: float, text: str) -> None:
-    axes.annotate("", xy=(x, end), xytext=(x, start), arrowprops={"arrowstyle": "<->", "lw": 1.5})
-    label(axes, x + 2, (start + end) / 2, text, ha="left", fontsize=10)
+    text_color = "black" if color == "white" else ink(color)
+    label(axes, left + width / 2, bottom + height / 2, text, color=text_color, fontsize=size)

@@ -1,10 +1,8 @@
 """Two programs that add to one place in memory, side by side in time."""
 
-from matplotlib.axes import Axes
-
-from course.display.colours import DARK, LIGHT, PROGRAMS, VERMILION
+from course.display.colors import DARK, LIGHT, PROGRAMS, VERMILION
 from course.display.picture import Picture, new_axes
-from course.display.shapes import cell, label
+from course.display.shapes import arrow, cell, label
 
 START, ADDED = 5, 1
 """What lies in memory at first, and what each program adds."""
@@ -18,7 +16,7 @@ def race(atomic: bool = False) -> Picture:
     # Each step: its program, when it begins, how many units it lasts, its text.
     if atomic:
         steps = [(0, 0, 3, f"atomic_add: {START} → 6"), (1, 3, 3, "atomic_add: 6 → 7")]
-        memory = [(0, 3, "5"), (3, 6, "6"), (6, 7, "7")]
+        memory = [(0, 3, "5"), (3, 6, "6"), (6, 7, "7")]  # from when to when it holds what
     else:
         steps = [
             (0, 0, 1, "load: 5"), (1, 1, 1, "load: 5"), (0, 2, 1, "add: 6"),
@@ -29,21 +27,16 @@ def race(atomic: bool = False) -> Picture:
     for program, start, units, text in steps:
         x, y = 2 * start, 1.3 - 1.3 * program
         cell(axes, x + 0.1, y, PROGRAMS[program], text, width=2 * units - 0.2, size=9)
-    _draw_memory(axes, memory)
+    for start, stop, value in memory:
+        cell(axes, 2 * start, -1.3, LIGHT, value, width=2 * (stop - start), size=10, height=0.8)
     for y, text in ((1.8, "program 0"), (0.5, "program 1"), (-0.9, "in memory")):
         label(axes, -0.2, y, text, ha="right", fontsize=9)
     wanted = START + 2 * ADDED
     end = "7: both additions are there" if atomic else f"{wanted} was due: one addition is lost"
     label(axes, 14.15, -0.9, end, ha="left", color=DARK if atomic else VERMILION, fontsize=9)
-    axes.annotate("", (14, -1.7), (0, -1.7), arrowprops={"arrowstyle": "->", "color": DARK})
+    arrow(axes, (0, -1.7), (14, -1.7), DARK, lw=1)
     label(axes, 7, -2.05, "time", color=DARK)
     return Picture.of_sketch(axes, (-2.4, 19.6), (-2.4, 2.5), _alt(atomic))
-
-
-def _draw_memory(axes: Axes, values: list[tuple[int, int, str]]) -> None:
-    """What the place holds, from one unit of time to another."""
-    for start, end, value in values:
-        cell(axes, 2 * start, -1.3, LIGHT, value, width=2 * (end - start), size=10, height=0.8)
 
 
 def _alt(atomic: bool) -> str:

@@ -3,11 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-
-from course.display.colours import DARK, GREEN, PINK, SKY, VERMILION, paler
+from course.display.colors import DARK, GREEN, PINK, SKY, VERMILION, paler
 from course.display.picture import Picture, new_axes
-from course.display.shapes import cell, label
+from course.display.shapes import arrow, cells, label
 from course.errors import CourseError
 
 MOST_KEYS, MOST_WIDTH, MOST_TILES = 12, 3, 4
@@ -61,21 +59,26 @@ def rescale(
         kept = [each * factor for each in acc]
         acc = [old + new for old, new in zip(kept, added, strict=True)]
         label(axes, x, 1.45, f"tile {tile}", ha="left", fontsize=9, weight="bold")
-        _draw_cells(axes, x, ROWS["scores"], [f"{score:g}" for score in part], SKY)
-        _draw_cells(axes, x, ROWS["exp(scores - m)"], [f"{each:.3f}" for each in p], PINK)
-        colour = VERMILION if tile and factor < 1 else DARK
+        cells(axes, x, ROWS["scores"], SKY, [f"{score:g}" for score in part])
+        cells(axes, x, ROWS["exp(scores - m)"], PINK, [f"{each:.3f}" for each in p])
+        color = VERMILION if tile and factor < 1 else DARK
         write = {"ha": "left", "fontsize": 9}
         label(axes, x, ROWS["m"] + 0.5, f"{maximum:g}", **write)
         text = f"{factor:.3f}" if tile else "—"
-        label(axes, x, ROWS["alpha"] + 0.5, text, color=colour, **write)
+        label(axes, x, ROWS["alpha"] + 0.5, text, color=color, **write)
         grown = f"{total:.3f} · {factor:.3f} + {sum(p):.3f} = " if tile else ""
         total = total * factor + sum(p)
         label(axes, x, ROWS["total"] + 0.5, f"{grown}{total:.3f}", **write)
         if tile:
             shade = paler(GREEN, 0.7) if factor < 1 else GREEN
-            _draw_cells(axes, x, ROWS["acc · alpha"], [f"{each:.3f}" for each in kept], shade)
-            _draw_arrow(axes, x - pitch + width, x, f"· {factor:.3f}", colour)
-        _draw_cells(axes, x, ROWS["acc"], [f"{each:.3f}" for each in acc], GREEN)
+            cells(axes, x, ROWS["acc · alpha"], shade, [f"{each:.3f}" for each in kept])
+            # From the accumulator after a tile to what the next tile keeps of it.
+            before_x = x - pitch + width
+            top, bottom = ROWS["acc · alpha"] + 0.5, ROWS["acc"] + 0.5
+            arrow(axes, (before_x, bottom), (x, top), color, 1.2, "-|>")
+            middle = (before_x + x) / 2 - 0.2, (top + bottom) / 2 + 0.45
+            label(axes, *middle, f"· {factor:.3f}", color=color)
+        cells(axes, x, ROWS["acc"], GREEN, [f"{each:.3f}" for each in acc])
         terms = _terms(p, table[start:])
         if len(terms) * LETTER > (pitch - 0.6) * inch:
             terms = "exp(scores - m) @ values"
@@ -96,21 +99,8 @@ def rescale(
         f"the end: {out}."
     )
     return Picture.of_sketch(
-        axes, (-3.1, pitch * tiles), (ROWS["acc / total"], 1.9), alt, colours=32
+        axes, (-3.1, pitch * tiles), (ROWS["acc / total"], 1.9), alt, colors=32
     )
-
-
-def _draw_cells(axes: Axes, x: float, y: float, texts: list[str], colour: str) -> None:
-    for place, text in enumerate(texts):
-        cell(axes, x + place, y, colour, text)
-
-
-def _draw_arrow(axes: Axes, start: float, end: float, text: str, colour: str) -> None:
-    """From the accumulator after a tile to what the next tile keeps of it."""
-    style = {"arrowstyle": "-|>", "color": colour, "lw": 1.2, "shrinkA": 2, "shrinkB": 2}
-    top, bottom = ROWS["acc · alpha"] + 0.5, ROWS["acc"] + 0.5
-    axes.annotate("", (end, top), (start, bottom), arrowprops=style)
-    label(axes, (start + end) / 2 - 0.2, (top + bottom) / 2 + 0.45, text, color=colour)
 
 
 def _terms(p: list[float], values: list[list[float]]) -> str:

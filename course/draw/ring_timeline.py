@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from matplotlib.patches import Patch
+from course.display.colors import GRAY, WORK, paler
+from course.display.picture import Picture
 
-from course.display.colours import GREY, WORK, ink, paler
-from course.display.picture import Picture, new_axes
-from course.display.shapes import box, label
-
-from .whole_number import check_whole
+from .arguments import check_whole
+from .lanes import Lanes, fitting
 
 MOST_TILES, MOST_SLOTS = 8, 4
 ISSUE, COPY, USE = 0.3, 2.0, 1.0
@@ -26,7 +24,7 @@ class Tile:
     number: int
     slot: int
     phase: int
-    """Of `full`, for which the consumer waits: 0 and 1 in turn, round by round."""
+    """The phase of `full` that the consumer waits for: 0 and 1 in turn, round by round."""
     asked: float
     """The producer begins to wait for `empty`."""
     issued: float
@@ -64,54 +62,38 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
     Who waits for whom is as in a kernel where each buffer has a barrier `full` and a barrier
     `empty`. How long each takes is made up and not measured.
     """
-    check_whole("ring", "tiles", tiles, MOST_TILES)
-    check_whole("ring", "slots", slots, MOST_SLOTS)
-    check_whole("ring", "until", tiles if until is None else until, MOST_TILES)
+    check_whole("ring", MOST_TILES, tiles=tiles, until=tiles if until is None else until)
+    check_whole("ring", MOST_SLOTS, slots=slots)
     steps = tiles_in_time(tiles, slots)
     end = steps[-1].freed
     now = end if until is None or until >= tiles else steps[until - 1].freed
     rows = ["producer", *(f"buffer {slot}" for slot in range(slots)), "consumer"]
-    axes = new_axes(9, 0.46 * len(rows) + 1.0)
+    lanes = Lanes(dict(zip(rows, rows, strict=True)), end, SIDE, 0.46)
 
-    def bar(row: str, start: float, stop: float, colour: str, text: str) -> None:
+    def bar(row: str, start: float, stop: float, color: str, text: str) -> None:
         stop = min(stop, now)
-        if stop <= start:
-            return
-        y = -rows.index(row)
-        box(axes, start, y + 0.07, stop - start, 0.86, colour, edgecolor="white", lw=0.8)
-        inches = (stop - start) / end * (9 - SIDE)
-        for words in (text, text.replace(" ", "\n")):
-            if max(map(len, words.split("\n"))) * LETTER < inches:
-                label(axes, (start + stop) / 2, y + 0.5, words, color=ink(colour))
-                break
+        if stop > start:
+            lanes.bar(row, start, stop, color, fitting(text, (stop - start) * lanes.inch, LETTER))
 
     load, work = WORK["load"], WORK["softmax"]
     for tile in steps:
         name = f"buffer {tile.slot}"
-        bar("producer", tile.asked, tile.issued, GREY, f"empty[{tile.slot}]")
+        bar("producer", tile.asked, tile.issued, GRAY, f"empty[{tile.slot}]")
         bar("producer", tile.issued, tile.issued + ISSUE, load, f"{tile.number}")
         bar(name, tile.issued, tile.arrived, load, f"copy {tile.number}")
         bar(name, tile.arrived, tile.begun, paler(load, 0.6), f"{tile.number}")
         bar(name, tile.begun, tile.freed, work, f"read {tile.number}")
-        bar("consumer", tile.wanted, tile.begun, GREY, f"full[{tile.slot}]")
+        bar("consumer", tile.wanted, tile.begun, GRAY, f"full[{tile.slot}]")
         bar("consumer", tile.begun, tile.freed, work, f"phase {tile.phase}")
-    for number, name in enumerate(rows):
-        label(axes, -0.01 * end, -number + 0.5, name, ha="right", fontsize=9)
-    names = {
+    colors = {
         "a copy is issued, and under way": load,
         "the tile has come": paler(load, 0.6),
         "it is read": work,
-        "waits for a barrier": GREY,
+        "waits for a barrier": GRAY,
     }
-    handles = [Patch(color=colour, label=name) for name, colour in names.items()]
-    axes.figure.legend(
-        handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False
-    )
     buffers = f"{slots} buffer{'s' if slots > 1 else ''}"
-    sketch = "a sketch; the durations are made up, not measured"
-    axes.set_title(f"A ring of {buffers}: {sketch}", fontsize=9.5, loc="left")
-    across, up = (-SIDE / (9 - SIDE) * end, end * 1.01), (0.9 - len(rows), 1.05)
-    return Picture.of_sketch(axes, across, up, _words(steps, buffers, now), colours=32)
+    what = f"A ring of {buffers}: a sketch; the durations are made up, not measured"
+    return lanes.picture(what, colors, 4, _words(steps, buffers, now))
 
 
 def _words(steps: list[Tile], buffers: str, now: float) -> str:

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from course.benching.result import Speeds
-from course.display.colours import DARK, LIGHT, ink
+from course.display.colors import DARK, LIGHT, ink
 from course.display.picture import Picture, new_axes
 from course.display.shapes import box, label
 from course.errors import CourseError
 
-from .of_kind import SPEEDS, check_kind
+from .arguments import check_series
 from .series_style import legend_text, style_of
 
 ROOM = 0.42
-"""Of the longest bar: to its right, for the words."""
+"""Room for words to the right of the longest bar, as a part of its length."""
 
 
 def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = None) -> Picture:
@@ -22,13 +22,8 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
     all that were measured there. x: the size, by default the largest that all of them have.
     The full part of a bar is the time in which a copy moves as many bytes; the rest is gray.
     """
-    check_kind("roof", result, Speeds, SPEEDS)
+    check_series("roof", result, series or ())
     names = list(series or result.series)
-    if missing := [name for name in names if name not in result.series]:
-        raise CourseError(
-            f"There is no series {missing[0]!r} in {result.name}: there is "
-            f"{', '.join(result.series)}."
-        )
     if result.unit != "TB/s":
         raise CourseError(f"draw.roof counts bytes; {result.name} was timed by its operations.")
     shared = set.intersection(*({timing.x for timing in result.of(name)} for name in names))
@@ -45,14 +40,14 @@ def roof(result: Speeds, series: Sequence[str] | None = None, x: int | None = No
         style = style_of(name, row)
         least = timing.bytes / result.copy_tb_s / 1e9  # milliseconds
         box(axes, 0, -row + 0.1, timing.ms, 0.8, LIGHT)
-        box(axes, 0, -row + 0.1, min(least, timing.ms), 0.8, style.colour)
+        box(axes, 0, -row + 0.1, min(least, timing.ms), 0.8, style.color)
         share = f"{least / timing.ms:.0%} of the roof"
         text = f"{timing.ms * 1e3:,.1f} µs, {timing.speed:.2f} TB/s: {share}"
         label(axes, timing.ms + longest * 0.01, -row + 0.5, text, ha="left")
         if least > longest * 0.12:
             inside = f"{timing.bytes / 1e6:,.0f} MB"
-            colour = ink(style.colour)
-            label(axes, min(least, timing.ms) / 2, -row + 0.5, inside, color=colour)
+            color = ink(style.color)
+            label(axes, min(least, timing.ms) / 2, -row + 0.5, inside, color=color)
         words = legend_text(name, style)
         label(axes, -longest * 0.01, -row + 0.5, words, ha="right", fontsize=9)
         sentences.append(f"{name} takes {text}")

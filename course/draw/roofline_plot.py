@@ -5,19 +5,19 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from course.benching.result import Speeds
-from course.display.colours import BLACK, DARK, GREY, PALETTE
-from course.display.picture import Picture, new_figure
+from course.display.colors import BLACK, DARK, GRAY, PALETTE
+from course.display.picture import Picture
 from course.errors import CourseError
 from course.gpus.peaks import Gpu, gpu_of
 from course.tracing.result import Cost, time_text
 
 from .ladder_plot import draw_point, ladder_points
+from .plot import new_plot, plot_picture, write_beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,8 +67,7 @@ def roofline(
     ridge = max(levels, default=1.0) / gpu.memory
     left = max(LEAST, min([*across, ridge]) / BESIDE)
     right = min(MOST, max([*across, ridge]) * BESIDE)
-    figure = new_figure(9, 4.8)
-    axes = figure.subplots()
+    axes = new_plot(4.8)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(left, right)
@@ -77,8 +76,8 @@ def roofline(
     if own and not gpu.measured:
         sentences += _draw_own_roofs(axes, own, left, right)
     for number, (name, cost) in enumerate(named):
-        colour = PALETTE[number % len(PALETTE)]
-        sentences.append(_draw_kernel(axes, name, cost, colour, left, right))
+        color = PALETTE[number % len(PALETTE)]
+        sentences.append(_draw_kernel(axes, name, cost, color, left, right))
     for point in points:
         draw_point(axes, point)
         sentences.append(f"{point.name}: {point.per_byte:.3g} operations per byte asked of the "
@@ -92,11 +91,7 @@ def roofline(
     marks = f":  ○ that memory must move   {beside}asked" if named else " asked"
     axes.set_xlabel(f"floating-point operations per byte{marks} of the L2 cache")
     axes.set_ylabel("TFLOP/s")
-    axes.grid(alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8.5, frameon=False)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return Picture.of(figure, f"The roofs of an {gpu.name}: " + " ".join(sentences))
+    return plot_picture(axes, f"The roofs of an {gpu.name}: " + " ".join(sentences))
 
 
 def _named(costs: tuple[Any, ...]) -> list[tuple[str, Cost]]:
@@ -125,27 +120,24 @@ def _draw_roofs(
     axes: "Axes", gpu: Gpu, levels: Mapping[float, str], left: float, right: float
 ) -> str:
     """The roofs of a GPU; what they are, as a sentence. levels: those of its arithmetic."""
-    write = partial(axes.annotate, fontsize=8.5, color=DARK, textcoords="offset points")
     top, steepest = max(levels, default=math.inf), gpu.l2 or gpu.memory
     words = []
     for rate, name in levels.items():
-        axes.plot([rate / steepest, right], [rate] * 2, color=GREY, lw=1.2)
+        axes.plot([rate / steepest, right], [rate] * 2, color=GRAY, lw=1.2)
         words.append(f"{name}: {rate:.4g} TFLOP/s")
-        write(words[-1], (right, rate), xytext=(0, 3), ha="right")
+        write_beside(axes, words[-1], (right, rate), (0, 3), "right", 8.5)
     for text, tb_s in reversed(_slopes(gpu)):
         end = min(top / tb_s, right)
         axes.plot([left, end], [left * tb_s, end * tb_s], color=DARK, lw=1.4)
-        side: dict[str, Any] = {"xytext": (6, -4), "ha": "left", "va": "top"}
-        share = 0.45
+        share, offset, side, va = 0.45, (6, -4), "left", "top"
         for rate in levels:  # a text on a level roof's line would seem to be its name
             crossed = math.log(rate / tb_s / left) / math.log(end / left)
             if abs(share - 0.05 - crossed) < 0.06:
                 share = crossed - 0.03
         if tb_s > gpu.memory:
-            share = 0.62
-            side = {"xytext": (-4, 4), "ha": "right", "va": "bottom"}
+            share, offset, side, va = 0.62, (-4, 4), "right", "bottom"
         at = left * (end / left) ** share
-        write(text, (at, at * tb_s), **side)
+        write_beside(axes, text, (at, at * tb_s), offset, side, 8.5, va)
         words.insert(0, text)
     return f"{', '.join(words)}."
 
@@ -163,9 +155,7 @@ def _draw_own_roofs(axes: "Axes", own: Gpu, left: float, right: float) -> list[s
     return sentences
 
 
-def _draw_kernel(
-    axes: "Axes", name: str, cost: Cost, colour: str, left: float, right: float
-) -> str:
+def _draw_kernel(axes: "Axes", name: str, cost: Cost, color: str, left: float, right: float) -> str:
     """A kernel's marks; a sentence on it."""
     measured = cost.measured_us is not None
     us = cost.least_us if cost.measured_us is None else cost.measured_us
@@ -173,14 +163,14 @@ def _draw_kernel(
     speed = f"{time_text(us)} {'measured' if measured else bound}"
     text = f"{name}: {speed}, bound by {cost.bound}"
     if not cost.flops:
-        axes.plot([], [], "s", color=colour, label=f"{text}; it computes nothing")
+        axes.plot([], [], "s", color=color, label=f"{text}; it computes nothing")
         return f"{text}; no floating-point operations."
     y = cost.flops / us / 1e6
-    style: dict[str, Any] = {"color": colour, "markeredgewidth": 2, "ls": "", "zorder": 4,
-             "markerfacecolor": colour if measured else "white"}  # fmt: skip
+    style: dict[str, Any] = {"color": color, "markeredgewidth": 2, "ls": "", "zorder": 4,
+             "markerfacecolor": color if measured else "white"}  # fmt: skip
     places = [min(max(each, left), right) for each in (cost.intensity, cost.l2_intensity)]
     if cost.gpu.l2:
-        axes.plot(places, [y, y], color=colour, lw=0.8, ls=":")
+        axes.plot(places, [y, y], color=color, lw=0.8, ls=":")
         axes.plot(places[1], y, "D", ms=7, **style)
     axes.plot(places[0], y, "o", ms=8, label=text, **style)
     return (

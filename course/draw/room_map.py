@@ -5,13 +5,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from course.display.colours import DARK, GREEN, GREY, LIGHT, PALETTE, PINK, ink, paler
+from course.display.colors import DARK, GRAY, GREEN, LIGHT, PALETTE, PINK, ink, paler
 from course.display.picture import WIDTH, Picture, new_axes
 from course.display.shapes import box, frame, label
 from course.errors import CourseError
 from course.lowering.passes import without_locations
 from course.lowering.result import Lowered
-from course.type_names import kind_of
+
+from .arguments import check_kind
+from .lanes import fitting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +59,7 @@ def room(lowered: Lowered, *values: str) -> Picture:
     only needs to move a block from one layout to another stands in a row of its own: that reuses
     the place of buffers whose time is over.
     """
-    if not isinstance(lowered, Lowered):
-        raise CourseError(f"draw.room takes a kernel from lower; this is {kind_of(lowered)}.")
+    check_kind("room", lowered, Lowered, "a kernel from lower")
     if len(values) > MOST_VALUES or len({*values}) < len(values):
         raise CourseError(f"draw.room shows up to {MOST_VALUES} different values.")
     used = lowered.resources
@@ -67,26 +68,23 @@ def room(lowered: Lowered, *values: str) -> Picture:
     height = max(rows_of(buffers), default=0) + (0.8 if scratch else 0)
     axes = new_axes(WIDTH, 1.6 + 0.5 * height)
     inch = WIDTH - SIDE - 0.15
+    rest = max(0, used.registers - sum(count for _, count in registers))
+    shares = [*registers, ("all else" if registers else "used", rest)]
+    free = max(0, MOST_REGISTERS - sum(count for _, count in shares))
+    colors = [*(GREEN, PINK, GREEN, PINK)[: len(registers)], paler(GRAY, 0.3), LIGHT]
     at = 0
-    for rank, (name, count) in enumerate(registers):
-        _segment(
-            axes, 0, at, count, MOST_REGISTERS, f"{name} {count}", (GREEN, PINK)[rank % 2], inch
-        )
+    for (name, count), color in zip([*shares, ("free", free)], colors, strict=True):
+        _segment(axes, 0, at, count, MOST_REGISTERS, f"{name} {count}", color, inch)
         at += count
-    rest = max(0, used.registers - at)
-    words = "all else" if registers else "used"
-    _segment(axes, 0, at, rest, MOST_REGISTERS, f"{words} {rest}", paler(GREY, 0.3), inch)
-    free = max(0, MOST_REGISTERS - at - rest)
-    _segment(axes, 0, at + rest, free, MOST_REGISTERS, f"free {free}", LIGHT, inch)
     most = used.most_shared_bytes
     rows = rows_of(buffers)
     names = list(dict.fromkeys(buffer.name for buffer in buffers))
     for buffer, row in zip(buffers, rows, strict=True):
-        colour = PALETTE[(0, 1, 5, 4, 6)[names.index(buffer.name) % 5]]
+        color = PALETTE[(0, 1, 5, 4, 6)[names.index(buffer.name) % 5]]
         for copy in range(buffer.copies):
             text = f"{buffer.name} {_kib(buffer.each)}"
             start = buffer.start + copy * buffer.each
-            _segment(axes, -1.2 - row, start, buffer.each, most, text, colour, inch)
+            _segment(axes, -1.2 - row, start, buffer.each, most, text, color, inch)
     end = max([used.shared_bytes, *(buffer.end for buffer in buffers)])
     left = max(0, most - end)
     _segment(axes, -1.2, end, left, most, f"free {_kib(left)}", LIGHT, inch)
@@ -97,7 +95,7 @@ def room(lowered: Lowered, *values: str) -> Picture:
     if scratch:
         largest = max(scratch)
         bottom = -2.0 - max(rows, default=0)
-        box(axes, 0, bottom, largest / most, 0.5, paler(GREY, 0.3), edgecolor="white", lw=0.8)
+        box(axes, 0, bottom, largest / most, 0.5, paler(GRAY, 0.3), edgecolor="white", lw=0.8)
         text = f"scratch, at other times: at most {_kib(largest)}"
         label(axes, largest / most + 0.01, bottom + 0.25, text, ha="left", color=DARK)
     spilled = f", and {used.spill_bytes:,} bytes are spilled" if used.spill_bytes else ""
@@ -108,7 +106,7 @@ def room(lowered: Lowered, *values: str) -> Picture:
     )
     axes.set_title(head, fontsize=9.5, loc="left")
     alt = _alt(head, registers, rest, buffers, scratch)
-    return Picture.of_sketch(axes, (-SIDE / inch, 1.005), (-1.25 - height, 0.9), alt, colours=48)
+    return Picture.of_sketch(axes, (-SIDE / inch, 1.005), (-1.25 - height, 0.9), alt, colors=48)
 
 
 def shared_memory(lowered: Lowered) -> tuple[list[Buffer], list[int]]:
@@ -146,18 +144,16 @@ def _registers(lowered: Lowered, name: str) -> int:
 
 
 def _segment(
-    axes: "Axes", y: float, start: float, length: float, most: float, text: str, colour: str,
+    axes: "Axes", y: float, start: float, length: float, most: float, text: str, color: str,
     inch: float,
 ) -> None:  # fmt: skip
     """A part of a bar, with its words where they fit. inch: inches of the whole bar."""
     if not length:
         return
-    box(axes, start / most, y, length / most, 0.8, colour, edgecolor="white", lw=0.8)
-    frame(axes, 0, y, 1, 0.8, edgecolor=GREY, lw=0.8)
-    for words in (text, text.replace(" ", "\n", 1)):
-        if max(map(len, words.split("\n"))) * LETTER < length / most * inch:
-            label(axes, (start + length / 2) / most, y + 0.4, words, color=ink(colour))
-            return
+    box(axes, start / most, y, length / most, 0.8, color, edgecolor="white", lw=0.8)
+    frame(axes, 0, y, 1, 0.8, edgecolor=GRAY, lw=0.8)
+    words = fitting(text, length / most * inch, LETTER)
+    label(axes, (start + length / 2) / most, y + 0.4, words, color=ink(color))
 
 
 def _kib(count: int) -> str:

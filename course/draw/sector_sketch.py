@@ -1,11 +1,14 @@
 """The 32 threads of a warp and the sectors that they touch, for elements at equal distances."""
 
-from course.display.colours import WORK
+from course.display.colors import WORK
 from course.display.lane_arrows import SECTOR_BYTES, draw_lane_arrows, lane_legend
 from course.display.picture import Picture, new_figure
 from course.errors import CourseError
 
+from .arguments import check_whole
+
 LANES = 32
+MOST = 2**20
 ITEM_BYTES = (1, 2, 4, 8)
 
 
@@ -19,11 +22,8 @@ def sectors(*strides: int, start: int = 0, itemsize: int = 4) -> Picture:
     strides = strides or (1,)
     if len(strides) > 4:
         raise CourseError(f"draw.sectors shows up to 4 strides; these are {len(strides)}.")
-    for name, number in [("start", start), *(("a stride", stride) for stride in strides)]:
-        if type(number) is not int or not 0 <= number <= 2**20:
-            raise CourseError(
-                f"draw.sectors takes whole numbers of 0 to {2**20:,}: {name} is {number!r}."
-            )
+    for stride in strides:
+        check_whole("sectors", MOST, 0, start=start, stride=stride)
     if itemsize not in ITEM_BYTES:
         raise CourseError(f"draw.sectors: itemsize is {itemsize!r}, and must be 1, 2, 4 or 8.")
     figure = new_figure(9, 1.72 * len(strides) + 0.3)
@@ -42,4 +42,4 @@ def sectors(*strides: int, start: int = 0, itemsize: int = 4) -> Picture:
     legend = lane_legend({"load": WORK["load"]})
     figure.legend(handles=legend, loc="outside lower right", ncols=2, fontsize=8, frameon=False)
     what = f"Each thread reads one element of {itemsize} byte{'s' if itemsize > 1 else ''}."
-    return Picture.of(figure, " ".join([what, *sentences]), colours=32)
+    return Picture.of(figure, " ".join([what, *sentences]), colors=32)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from course.display.colours import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, SKY, VERMILION
+from course.display.colors import BLACK, BLUE, GRAY, GREEN, ORANGE, PINK, SKY, VERMILION
 
 WINE, OLIVE, TEAL, PURPLE = "#882255", "#999933", "#44AA99", "#AA4499"
 
@@ -11,7 +11,7 @@ WINE, OLIVE, TEAL, PURPLE = "#882255", "#999933", "#44AA99", "#AA4499"
 class Style:
     """A line. Hollow markers and broken lines let another line be seen under them."""
 
-    colour: str
+    color: str
     marker: str
     dash: str = "-"
     hollow: bool = False
@@ -31,14 +31,14 @@ VERSIONS = {
     "v5": Style(OLIVE, "<", "--"),
     "v6": Style(TEAL, ">", "-."),
     "v7": Style(PURPLE, "h", "-."),
-    "v8": Style(GREY, "d", "--", hollow=True),
+    "v8": Style(GRAY, "d", "--", hollow=True),
 }
 
 STEPS = (
     "one consumer", "two consumers", "scores a tile ahead", "consumers take turns",
     "longest tiles first", "persistent", "the next Q early", "heads share the L2 cache",
 )  # fmt: skip
-"""Of attention for compute capability 9.0, each with those before it."""
+"""Steps of attention for compute capability 9.0, each with those before it."""
 
 OTHERS = {
     **dict(zip(STEPS, VERSIONS.values(), strict=True)),
@@ -53,8 +53,8 @@ OTHERS = {
     "torch, flash": Style(ORANGE, "s", "--", hollow=True),
     "torch, cuDNN": Style(VERMILION, "D", "-.", hollow=True),
     "torch, efficient": Style(OLIVE, "v", "--", hollow=True),
-    "torch, math": Style(GREY, "P", ":"),
-    "torch, in steps": Style(GREY, "P", ":"),
+    "torch, math": Style(GRAY, "P", ":"),
+    "torch, in steps": Style(GRAY, "P", ":"),
     "a row a program": Style(GREEN, "v", "--", hollow=True, words="one row per program"),
     "num_warps=1": Style(SKY, "^", "--", hollow=True),
     "num_warps=2": Style(PINK, "v", "-."),
@@ -96,7 +96,7 @@ WORDS = {
 }
 """The versions of the ladders, as `kernels/` describes them."""
 
-SPARE = (PURPLE, TEAL, WINE, GREY, PINK, SKY)
+SPARE = (PURPLE, TEAL, WINE, GRAY, PINK, SKY)
 MARKERS = "hd<>PX"
 
 

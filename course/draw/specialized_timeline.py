@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 
-from matplotlib.patches import Patch
+from course.display.colors import GRAY, WORK
+from course.display.picture import Picture
 
-from course.display.colours import GREY, WORK, ink
-from course.display.picture import Picture, new_axes
-from course.display.shapes import box, label
-
-from .whole_number import check_whole
+from .arguments import check_whole
+from .lanes import Lanes
 
 MOST_CONSUMERS, MOST_TILES = 3, 8
 LOAD, DOT, SOFTMAX = 0.5, 1.0, 1.4
 """Made-up durations; a load is that of k or v."""
 BUFFERS = 2
 """Tiles of k, and of v, that shared memory holds."""
+CORES = "tensor cores"
 SIDE = 1.05
 """Inches for the names of rows."""
 
@@ -40,33 +39,21 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     for a buffer that all consumers are done with. How long each takes is made up and not measured.
     Pictures of as many tiles have one scale, for one consumer and for two.
     """
-    check_whole("specialized", "consumers", consumers, MOST_CONSUMERS)
-    check_whole("specialized", "tiles", tiles, MOST_TILES)
+    check_whole("specialized", MOST_CONSUMERS, consumers=consumers)
+    check_whole("specialized", MOST_TILES, tiles=tiles)
     bars = _simulated(consumers, tiles)
     end = max(bar.end for bar in bars)
     shown = max(end, *(bar.end for bar in _simulated(2, tiles)))
-    rows = ["producer", *(f"consumer {number}" for number in range(consumers)), "tensor cores"]
-    axes = new_axes(9, 0.42 * len(rows) + 1.0)
+    rows = {name: name for name in ("producer", *(f"consumer {c}" for c in range(consumers)))}
+    lanes = Lanes(rows | {CORES: f"{CORES}\nconsumer: tile"}, shown, SIDE, 0.42)
     for bar in bars:
-        colour, y = WORK[bar.kind], -rows.index(bar.row)
-        box(axes, bar.start, y + 0.07, bar.end - bar.start, 0.86, colour, edgecolor="white", lw=0.8)
-        text = f"{bar.what}{bar.tile}"
-        if bar.row == "tensor cores":
-            text = f"{bar.consumer}: {bar.tile}"
-        label(axes, (bar.start + bar.end) / 2, y + 0.5, text, color=ink(colour))
-    for number, name in enumerate(rows):
-        text = f"{name}\nconsumer: tile" if name == "tensor cores" else name
-        label(axes, -0.01 * shown, -number + 0.5, text, ha="right", fontsize=9)
-    line = 1 - len(rows) + 1.02
-    axes.plot([0, end], [line, line], color=GREY, lw=0.8)
-    names = {"load": "load k or v of a tile", "dot": "dot (the number is the tile's)",
+        text = f"{bar.consumer}: {bar.tile}" if bar.row == CORES else f"{bar.what}{bar.tile}"
+        lanes.bar(bar.row, bar.start, bar.end, WORK[bar.kind], text)
+    line = 1.02 - len(rows)
+    lanes.axes.plot([0, end], [line, line], color=GRAY, lw=0.8)
+    names = {"load k or v of a tile": "load", "dot (the number is the tile's)": "dot",
              "softmax": "softmax"}  # fmt: skip
-    handles = [Patch(color=WORK[kind], label=name) for kind, name in names.items()]
-    axes.figure.legend(
-        handles=handles, loc="outside lower left", ncols=3, fontsize=8.5, frameon=False
-    )
-    sketch = "a sketch from the kernel's structure; the durations are made up, not measured"
-    axes.set_title(f"{_groups(consumers)}: {sketch}", fontsize=9.5, loc="left")
+    colors = {words: WORK[kind] for words, kind in names.items()}
     alt = (
         f"A sketch of {_groups(consumers)} and {tiles} tiles of keys and values, with durations "
         f"that are made up. The producer loads k and v ahead, up to {BUFFERS} tiles of each. Each "
@@ -79,8 +66,8 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
         )
         + "."
     )
-    across, up = (-SIDE / (9 - SIDE) * shown, shown * 1.01), (0.9 - len(rows), 1.05)
-    return Picture.of_sketch(axes, across, up, alt, colours=32)
+    sketch = "a sketch from the kernel's structure; the durations are made up, not measured"
+    return lanes.picture(f"{_groups(consumers)}: {sketch}", colors, 3, alt)
 
 
 def _groups(consumers: int) -> str:
@@ -121,7 +108,7 @@ def _simulated(consumers: int, tiles: int) -> list[_Bar]:
         bars.append(_Bar(f"consumer {c}", kind, tile, start, stop))
         if kind == "dot":
             cores = stop
-            bars.append(_Bar("tensor cores", "dot", tile, start, stop, c))
+            bars.append(_Bar(CORES, "dot", tile, start, stop, c))
             freed[tile, "v" if operation == 2 else "k"].append(stop)
         free_from[c] = stop
         at[c] += 1

@@ -7,19 +7,20 @@ from dataclasses import replace
 from matplotlib.axes import Axes
 
 from course.benching.result import Speeds, Timing
-from course.display.colours import DARK, GREY
-from course.display.picture import Picture, new_figure
+from course.display.colors import DARK, GRAY
+from course.display.picture import Picture
 from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import Gpu
 
-from .of_kind import SPEEDS, check_kind
+from .arguments import check_series
+from .plot import new_plot, plot_picture
 from .series_style import legend_text, style_of
 
 MOST_COUNTED = 16
 """Sizes up to this are counted, one after the other; larger ones stand on a logarithmic axis."""
 ON_ZERO = 1 / 100
-"""Of the fastest line: one that stays below this seems to lie on zero."""
+"""Fraction of the fastest line's maximum below which a line looks like zero."""
 LEGEND = 125
 """Letters that fit side by side in a legend; a line's sample takes the room of eight."""
 TICKS = 7
@@ -47,27 +48,20 @@ def speeds(
     """
     if series is not None and not isinstance(series, (list, tuple, Mapping)):
         raise CourseError(f"draw.speeds takes a list of names, as ['torch']; series is {series!r}.")
-    check_kind("speeds", result, Speeds, SPEEDS)
+    check_series("speeds", result, [*(series or ()), *([relative_to] if relative_to else [])])
     names = list(series or result.series)
-    for name in [*names, relative_to or names[0]]:
-        if name not in result.series:
-            raise CourseError(
-                f"There is no series {name!r} in {result.name}: "
-                f"there is {', '.join(result.series)}."
-            )
     if xs is not None:
         result = _at(result, xs)
     if relative_to:
         names = [name for name in names if name != relative_to]
     if log is None:
         log = not relative_to and _lies_on_zero(result, names)
-    figure = new_figure(9, 4.4)
-    axes = figure.subplots()
+    axes = new_plot()
     words = series if isinstance(series, Mapping) else {}
     for rank, name in enumerate(names):
         _draw_line(axes, result, name, rank, words.get(name), relative_to)
     if relative_to:
-        axes.axhline(1, color=GREY, ls="--", lw=1.2)
+        axes.axhline(1, color=GRAY, ls="--", lw=1.2)
         axes.set_ylabel(f"times the speed of {relative_to}")
         own = None
     else:
@@ -75,17 +69,13 @@ def speeds(
         axes.set_ylabel(f"{result.unit}, logarithmic" if log else result.unit)
     _number_sizes(axes, sorted({timing.x for timing in result.timings}))
     axes.set_xlabel(result.x_name)
-    axes.grid(alpha=0.25)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     labels = axes.get_legend_handles_labels()[1]
     most = max(1, min(5, LEGEND // (max(map(len, labels)) + 8)))
     columns = math.ceil(len(labels) / math.ceil(len(labels) / most))  # rows of equal length
-    figure.legend(loc="outside lower center", ncols=columns, fontsize=8.5, frameon=False)
     gpu, _, versions = str(result.machine).partition(", ")
     axes.set_title(f"{result.name}: {result.origin(gpu)}\n{versions}", fontsize=9)
     dotted = f" Dotted: {_own_text(own, result.unit)}." if own else ""
-    return Picture.of(figure, _alt(result, names, relative_to) + dotted)
+    return plot_picture(axes, _alt(result, names, relative_to) + dotted, columns)
 
 
 def _draw_line(
@@ -103,10 +93,10 @@ def _draw_line(
         slow = [timing.work / timing.ms_high / 1e9 for timing in timings]
         fast = [timing.work / timing.ms_low / 1e9 for timing in timings]
         xs = [timing.x for timing in timings]
-        axes.fill_between(xs, slow, fast, color=style.colour, alpha=0.15, lw=0)
+        axes.fill_between(xs, slow, fast, color=style.color, alpha=0.15, lw=0)
     (line,) = axes.plot(
         *zip(*points, strict=True), marker=style.marker, ls=style.dash, lw=style.width,
-        ms=6 if style.hollow else 5, color=style.colour, label=words or legend_text(name, style),
+        ms=6 if style.hollow else 5, color=style.color, label=words or legend_text(name, style),
     )  # fmt: skip
     if style.hollow:
         line.set_markerfacecolor("none")
@@ -128,7 +118,7 @@ def _lies_on_zero(result: Speeds, names: list[str]) -> bool:
 def _draw_roofs(axes: Axes, result: Speeds, log: bool) -> Gpu | None:
     """The copy roof, and that of the reader's own GPU, which is returned if it is another."""
     if result.unit == "TB/s":
-        axes.axhline(result.copy_tb_s, color=GREY, ls="--", lw=1.2)
+        axes.axhline(result.copy_tb_s, color=GRAY, ls="--", lw=1.2)
         above = 1.03 * result.copy_tb_s  # above the lines that touch the roof
         across = axes.get_yaxis_transform()
         roof = f"copy roof {result.copy_tb_s:.2f} TB/s"

@@ -3,12 +3,11 @@
 import math
 from itertools import product
 
-from course.display.colours import LIGHT, PALETTE, PROGRAMS
+from course.display.colors import LIGHT, PALETTE, PROGRAMS
 from course.display.picture import Picture, new_axes
 from course.display.shapes import cell, frame, label, masked_cell
-from course.errors import CourseError
 
-from .whole_number import check_whole
+from .arguments import check_whole
 
 MOST_TILES = 16
 """Rows and columns, of elements or of tiles."""
@@ -22,17 +21,12 @@ def tiles(
     stride_m: int | None = None,
     stride_n: int = 1,
 ) -> Picture:
-    """A matrix in tiles of block_m x block_n: one colour a program, lanes past the edge hatched.
+    """A matrix in tiles of block_m x block_n: one color a program, lanes past the edge hatched.
 
     Each element shows its offset, row * stride_m + column * stride_n, in elements; stride_m is
     n_cols by default. Each tile shows its program's ids.
     """
-    sizes = (n_rows, n_cols, block_m, block_n)
-    if min(sizes) < 1 or max(sizes) > MOST_TILES:
-        raise CourseError(
-            f"draw.tiles shows up to {MOST_TILES} rows and columns, and blocks of 1 to "
-            f"{MOST_TILES}: take smaller numbers."
-        )
+    check_whole("tiles", MOST_TILES, n_rows=n_rows, n_cols=n_cols, block_m=block_m, block_n=block_n)
     stride_m = n_cols if stride_m is None else stride_m
     tiles_m, tiles_n = math.ceil(n_rows / block_m), math.ceil(n_cols / block_n)
     height, width = tiles_m * block_m, tiles_n * block_n
@@ -78,10 +72,9 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
     are counted down the columns of a group, group after group. 1 counts row after row.
     At the left stand the rows of tiles of a, at the top the columns of tiles of b.
     """
-    check_whole("order", "tiles_m", tiles_m, MOST_TILES)
-    check_whole("order", "tiles_n", tiles_n, MOST_TILES)
-    check_whole("order", "group_m", group_m, None)
-    check_whole("order", "programs", programs, tiles_m * tiles_n)
+    check_whole("order", MOST_TILES, tiles_m=tiles_m, tiles_n=tiles_n)
+    check_whole("order", group_m=group_m)
+    check_whole("order", tiles_m * tiles_n, programs=programs)
     places = [_place(program, tiles_m, tiles_n, group_m) for program in range(tiles_m * tiles_n)]
     rows, cols = ({*axis} for axis in zip(*places[:programs], strict=True))
     axes = new_axes(max(0.44 * (tiles_n + 3), 4.2), 0.36 * (tiles_m + 2.5))
@@ -100,7 +93,7 @@ def order(tiles_m: int, tiles_n: int, group_m: int = 1, programs: int = 1) -> Pi
         f"{programs} programs own tiles in {len(rows)} rows and {len(cols)} columns: they read "
         f"{len(rows)} rows of tiles of a and {len(cols)} columns of b."
     )
-    return Picture.of_sketch(axes, (-2.4, tiles_n + 0.1), (-tiles_m - 0.2, 3.4), alt, colours=24)
+    return Picture.of_sketch(axes, (-2.4, tiles_n + 0.1), (-tiles_m - 0.2, 3.4), alt, colors=24)
 
 
 def _place(program: int, tiles_m: int, tiles_n: int, group_m: int) -> tuple[int, int]:

@@ -4,10 +4,12 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from course.display.colours import PROGRAMS, SKY
-from course.display.picture import Picture, new_axes, new_figure
-from course.display.shapes import cell, label, masked_cell
+from course.display.colors import PROGRAMS, SKY
+from course.display.picture import Picture, new_axes
+from course.display.shapes import arrow, cell, cells, label, masked_cell
 from course.errors import CourseError
+
+from .arguments import check_whole
 
 MOST_ELEMENTS = 64
 MOST_PROGRAMS = 64
@@ -20,15 +22,12 @@ MOST_NAMED = 5
 
 
 def programs(n_elements: int, block_size: int) -> Picture:
-    """A vector in blocks: one colour a program, the masked tail of the last one hatched.
+    """A vector in blocks: one color a program, the masked tail of the last one hatched.
 
     Under each block stands the expression that gives its elements, where there is room for it.
     """
-    if n_elements < 1 or block_size < 1 or n_elements > MOST_ELEMENTS:
-        raise CourseError(
-            f"draw.programs shows 1 to {MOST_ELEMENTS} elements and a block of at least 1: "
-            "take smaller numbers."
-        )
+    check_whole("programs", MOST_ELEMENTS, n_elements=n_elements)
+    check_whole("programs", block_size=block_size)
     count = math.ceil(n_elements / block_size)
     cells = count * block_size
     roomy, narrow = block_size / cells > 0.19, block_size / cells < 0.11
@@ -68,15 +67,10 @@ def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
 
     Durations are made up: on a real GPU a multiprocessor holds several programs at a time.
     """
-    fits = 1 <= n_programs <= MOST_PROGRAMS and 1 <= multiprocessors <= MOST_MULTIPROCESSORS
-    if not fits:
-        raise CourseError(
-            f"draw.queue shows 1 to {MOST_PROGRAMS} programs on 1 to {MOST_MULTIPROCESSORS} "
-            "multiprocessors: take smaller numbers."
-        )
+    check_whole("queue", MOST_PROGRAMS, n_programs=n_programs)
+    check_whole("queue", MOST_MULTIPROCESSORS, multiprocessors=multiprocessors)
     free = [(0.0, row) for row in range(multiprocessors)]
-    figure = new_figure(8, 0.42 * multiprocessors + 0.75)
-    axes = figure.subplots()
+    axes = new_axes(8, 0.42 * multiprocessors + 0.75)
     end = 0.0
     for program in range(n_programs):
         start, row = heapq.heappop(free)
@@ -88,19 +82,15 @@ def queue(n_programs: int, multiprocessors: int = 4) -> Picture:
         end = max(end, start + duration)
     for row in range(multiprocessors):
         label(axes, -0.02 * end, -row + 0.5, f"multiprocessor {row}", ha="right", fontsize=9)
-    axes.set_xlim(-0.19 * end, end * 1.02)
-    axes.set_ylim(-multiprocessors + 0.8, 1.1)
-    axes.set_yticks([])
-    axes.set_xticks([])
-    axes.set_xlabel("time → (a sketch)")
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.set(xlim=(-0.19 * end, end * 1.02), ylim=(-multiprocessors + 0.8, 1.1))
+    axes.set(xticks=[], yticks=[], xlabel="time → (a sketch)")
+    axes.spines[["top", "right", "left"]].set_visible(False)
     alt = (
         f"A sketch of {n_programs} programs on {multiprocessors} multiprocessors: each takes the "
         "next program in line when it has finished one, so programs whose elements lie side by "
         "side run at different times and places."
     )
-    return Picture.of(figure, alt)
+    return Picture.of_axes(axes, alt)
 
 
 def online(values: Sequence[float], block: int) -> Picture:
@@ -123,15 +113,13 @@ def online(values: Sequence[float], block: int) -> Picture:
         scale = math.exp(maximum - new_maximum)
         added = sum(math.exp(x - new_maximum) for x in part)
         total, maximum = total * scale + added, new_maximum
-        for offset, x in enumerate(part):
-            cell(axes, start + offset, 0, PROGRAMS[tile % 4], f"{x:g}", size=9)
+        cells(axes, start, 0, PROGRAMS[tile % 4], [f"{x:g}" for x in part], size=9)
         sum_text = f"total · {scale:.3f} + {added:.3f}\n= {total:.3f}"
         text = f"m = {maximum:g}\n" + (sum_text if tile else f"total = {total:.3f}")
         label(axes, start + len(part) / 2, -0.35, text, va="top", fontsize=9)
         if tile:  # both numbers go on to this tile
-            ends = ((start + 0.15 * block, -0.6), (start - 0.15 * block, -0.6))
-            axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "lw": 1.2})
+            arrow(axes, (start - 0.15 * block, -0.6), (start + 0.15 * block, -0.6), lw=1.2)
         scaled = f", the old total times {scale:.3f}" if tile else ""
         sentences.append(f"after tile {tile} m = {maximum:g} and total = {total:.3f}{scaled}")
     alt = f"{len(row)} numbers in tiles of {block}: {'; '.join(sentences)}."
-    return Picture.of_sketch(axes, (-0.1, len(row) + 0.1), (-1.6, 1.1), alt, colours=24)
+    return Picture.of_sketch(axes, (-0.1, len(row) + 0.1), (-1.6, 1.1), alt, colors=24)

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from course.display.colours import DARK, GREY, LIGHT, SKY, WORK, YELLOW, paler
+from course.display.colors import DARK, GRAY, LIGHT, SKY, WORK, YELLOW, paler
 from course.display.picture import Picture, new_axes
 from course.errors import CourseError
 
-from .of_kind import check_kind
+from .arguments import check_kind
+from .lanes import legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from course.benching.attention_timeline import LaunchTimeline, Span
 
-# What a warp does has its colour; waiting for another's work has that work's, paler.
-COLOURS = {
+# What a warp does has its color; waiting for another's work has that work's, paler.
+COLORS = {
     "start a copy": WORK["load"],
     "wait for a tile": paler(WORK["load"], 0.6),
     "wait for a slot": LIGHT,
@@ -34,7 +34,7 @@ PRODUCTS = "products"
 ROW, ABOVE_AND_BELOW = 0.34, 1.35
 """Inches of a row, and of what stands around the rows."""
 HEIGHT = 0.8
-"""Of a bar, where a row has 1."""
+"""Height of a bar, where a row has 1."""
 
 
 def timeline(
@@ -63,9 +63,9 @@ def timeline(
     rows = _rows(launch, warps == "all")
     axes = new_axes(9, ROW * (len(rows) + 1) + ABOVE_AND_BELOW)
     for place, spans in enumerate(rows.values()):
-        for state, colour in COLOURS.items():
+        for state, color in COLORS.items():
             bars = [span for span in spans if span.state == state]
-            _bars(axes, place, [(span.start, span.end) for span in bars], colour)
+            _bars(axes, place, [(span.start, span.end) for span in bars], color)
     _bars(axes, len(rows), launch.with_product, WORK["dot"])
     names = [*rows, PRODUCTS]
     axes.set_yticks(range(len(names)), names, fontsize=9)
@@ -75,24 +75,16 @@ def timeline(
     axes.tick_params(labelsize=8.5, length=0)
     axes.tick_params(axis="x", length=3, colors=DARK)
     axes.set_xlabel("cycles", fontsize=9)
-    for side in ("top", "left", "right"):
-        axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(GREY)
+    axes.spines[["top", "left", "right"]].set_visible(False)
+    axes.spines["bottom"].set_color(GRAY)
     shown = {span.state for spans in rows.values() for span in spans}
-    handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items() if name in shown]
-    axes.figure.legend(
-        handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False
-    )
+    legend_below(axes, {name: color for name, color in COLORS.items() if name in shown}, 4)
     record = launch.record
     origin = record.origin(record.machine.gpu)
     settings = f"D = {launch.launch.head_dim}, {launch.launch.length:,} keys"
-    axes.set_title(
-        f"{launch.name}, {settings}: one multiprocessor, {origin}",
-        fontsize=9.5, loc="left",
-    )  # fmt: skip
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    return Picture.of(figure, _words(launch, first, last), colours=64)
+    head = f"{launch.name}, {settings}: one multiprocessor, {origin}"
+    axes.set_title(head, fontsize=9.5, loc="left")
+    return Picture.of_axes(axes, _words(launch, first, last))
 
 
 def _rows(launch: "LaunchTimeline", each: bool) -> dict[str, "list[Span]"]:
@@ -115,9 +107,9 @@ def _rows(launch: "LaunchTimeline", each: bool) -> dict[str, "list[Span]"]:
     return rows
 
 
-def _bars(axes: "Axes", row: int, intervals: Sequence[tuple[int, int]], colour: str) -> None:
+def _bars(axes: "Axes", row: int, intervals: Sequence[tuple[int, int]], color: str) -> None:
     lengths = [(start, end - start) for start, end in intervals]
-    axes.broken_barh(lengths, (row - HEIGHT / 2, HEIGHT), facecolors=colour, linewidth=0)
+    axes.broken_barh(lengths, (row - HEIGHT / 2, HEIGHT), facecolors=color, linewidth=0)
 
 
 def _words(launch: "LaunchTimeline", first: int, last: int) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from course import aot
 from course.aot.abi import scalar_of
-from course.aot.captured_launch import CapturedLaunch, PlainValue, TensorPlace, captured_launch
+from course.aot.handed import CapturedLaunch, PlainValue, TensorPlace, captured_launch
 from course.aot.manifest import Function
 from course.aot.signature import Argument
 from course.errors import CourseError

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from course.display.colours import BANKS, LIGHT, WARPS
+from course.display.colors import BANKS, LIGHT, WARPS
 
 from .layouts import Holder, Index, Layout
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.patches import Patch
 
-from course.display.colours import BANKS, WARPS, ink, paler
+from course.display.colors import BANKS, WARPS, ink, paler
 from course.display.picture import WIDTH, Picture, new_figure
 from course.display.shapes import box, frame, label
 from course.errors import CourseError

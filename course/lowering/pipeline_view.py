@@ -5,7 +5,7 @@ import itertools
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from course.display.colours import DARK, GREY, WORK, ink
+from course.display.colors import DARK, GRAY, WORK, ink
 from course.display.picture import WIDTH, Picture, new_figure
 from course.display.shapes import box, label
 from course.errors import CourseError
@@ -108,7 +108,7 @@ def _draw_bar(
 def _draw_tensor_cores(axes: Axes, dots: list[Bar], end: float, inch: float) -> None:
     """A row of its own below: when the tensor cores work, and on which iteration."""
     y = -ITERATIONS - 0.9
-    axes.plot([0, end], [y + 1.05] * 2, color=GREY, lw=0.8)
+    axes.plot([0, end], [y + 1.05] * 2, color=GRAY, lw=0.8)
     label(axes, -0.1 / inch, y + 0.5, "tensor cores", ha="right", fontsize=9, color=DARK)
     for bar in dots:
         box(axes, bar.start, y + 0.07, bar.end - bar.start, 0.86, WORK["dot"], edgecolor="white")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from course.display.colours import DARK, LIGHT, PROGRAMS, WORK, YELLOW, rgb
+from course.display.colors import DARK, LIGHT, PROGRAMS, WORK, YELLOW, rgb
 from course.display.lane_arrows import draw_lane_arrows, lane_legend, sectors_text
 from course.display.picture import WIDTH, Picture, new_figure
 from course.display.shapes import frame
@@ -88,7 +88,7 @@ def access(
     figure.legend(handles=handles, loc="outside lower right", ncols=3, fontsize=8, frameon=False)
     if (more := len(counts.accesses) - MOST_ACCESSES) > 0:
         sentences.append(f"{more} more are not drawn.")
-    return Picture.of(figure, " ".join([*sentences, *surveyed.notes]), colours=48)
+    return Picture.of(figure, " ".join([*sentences, *surveyed.notes]), colors=48)
 
 
 def _requests_text(counts: AccessCounts) -> str:

@@ -129,9 +129,9 @@ def test_a_grid_is_arithmetic_over_integers(text, means):
         ("", "not understood at the end: a number, a name or a bracket was expected"),
         ("n,", "at the end"),
         ("m", "no argument of that name; its integers are n, huge, BLOCK, one, größe"),
-        ("x", "this argument is none"),
-        ("scale", "this argument is none"),
-        ("half", "this argument is none"),
+        ("x", "this is no integer"),
+        ("scale", "this is no integer"),
+        ("half", "this is no integer"),
         ("n +", "at the end"),
         ("-1", "'-' at character 1"),
         ("(n", "')' was expected"),
@@ -191,7 +191,7 @@ def test_a_grid_that_may_launch_is_not(text):
 
 def test_a_longest_grid_is_read_and_written():
     text = "+".join(["1"] * (MOST_CHARACTERS // 2))
-    assert parse_grid(text, ARGUMENTS).c({})[0].count("grid_add") == MOST_CHARACTERS // 2 - 1
+    assert parse_grid(text, ARGUMENTS).x.c.count("grid_add") == MOST_CHARACTERS // 2 - 1
 
 
 def python_value(text, values):
@@ -250,11 +250,10 @@ def test_the_c_of_grids_computes_what_python_does(tmp_path):
     chance = random.Random(7)
     trees = (random_tree(chance) for _ in range(500))
     texts = [text for text in trees if len(text) <= MOST_CHARACTERS][:300]
-    names = {each.name: each.name for each in ARGUMENTS}
     functions, calls = [], []
     values = [(0, 0), (1, 1), (-5, 2**63), (2**31 - 1, 2**64 - 1), (-(2**31), 7), (98432, 2**62)]
     for number, text in enumerate(texts):
-        expression = parse_grid(text, ARGUMENTS).c(names)[0]
+        expression = parse_grid(text, ARGUMENTS).x.c
         functions.append(
             f"static void g{number}(int32_t n, uint64_t huge) {{\n"
             f"int bad = 0; int64_t size = {expression}; (void)n; (void)huge;\n"
@@ -386,9 +385,8 @@ def test_accepted_grids_and_names_compile(tmp_path):
     others = ("asm_", "grid_sample", "grid_min", "I", "cu", "near", "small", "min", "max", "x86")
     for number, name in enumerate(sorted({*names, *others})):
         grid = parse_grid(random_tree(chance), (Argument("n", ARGUMENTS[1].type), *ARGUMENTS[2:4]))
-        parameters = parameter_names(["n", "huge", "BLOCK"])
         rows.append(f"int64_t {name}(int32_t n, uint64_t huge);")
-        size = grid.c(parameters)[0]
+        size = grid.x.c
         body = f"int bad = 0; (void)n; (void)huge; return {size} + bad + {number};"
         rows.append(f"int64_t {name}(int32_t n, uint64_t huge) {{ {body} }}")
     (tmp_path / "names.c").write_text("\n".join(rows))
@@ -451,5 +449,5 @@ def test_what_headers_define_names_no_parameter(name):
 
 def test_in_a_grid_a_bool_is_0_or_1_and_the_least_integer_is_written_so_that_c_takes_it():
     arguments = [Argument("flag", "i1"), Argument("LO", value=-(2**63))]
-    x, y, _ = parse_grid("flag * 2 + 1, LO + 1", arguments).c({"flag": "flag", "LO": "LO"})
-    assert "(flag != 0)" in x and "INT64_MIN" in y
+    grid = parse_grid("flag * 2 + 1, LO + 1", arguments)
+    assert "(flag != 0)" in grid.x.c and "INT64_MIN" in grid.y.c

@@ -1,4 +1,4 @@
-"""The samples: complete programs in C and C++ on the stand-in driver, and their comparison with
+"""The samples: complete programs in C and C++ on the fake driver, and their comparison with
 plain loops."""
 
 import json
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.compiler
 
 @dataclass
 class Ended:
-    """How a program ended, and what the stand-in was told meanwhile."""
+    """How a program ended, and what the fake driver was told meanwhile."""
 
     status: int
     out: str
@@ -59,7 +59,7 @@ def make(folder: Path, *words: str) -> str:
 
 
 def run(folder: Path, program: str, log: Path, **settings: str) -> Ended:
-    own = {"LD_LIBRARY_PATH": str(fake_driver.path().parent), "COURSE_STANDIN_LOG": str(log)}
+    own = {"LD_LIBRARY_PATH": str(fake_driver.path().parent), "COURSE_FAKE_DRIVER_LOG": str(log)}
     environ, command = {**os.environ, **own, **settings}, [folder / "build" / program]
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     return Ended(ended.returncode, ended.stdout + ended.stderr, fake_driver.calls_in(log))
@@ -74,7 +74,7 @@ EACH = pytest.mark.parametrize("name", NAMES)
 def test_without_a_gpu_a_sample_launches_frees_all_and_says_that_nothing_agrees(
     samples, tmp_path, name, language
 ):
-    # And no sanitizer speaks: no leak, no undefined behaviour.
+    # And no sanitizer speaks: no leak, no undefined behavior.
     ended = run(samples[name], f"{name}_{language}", tmp_path / "log")
     assert ended.status == DIFFERS, ended.out
     assert "does not agree" in ended.out
@@ -121,7 +121,7 @@ def test_the_export_of_a_sample_has_nothing_to_warn_of(tmp_path, name):
 def test_attention_loads_16_bytes_at_a_time_and_keeps_nothing_on_the_stack(samples):
     functions = read_header(samples["attention"] / "attention.h").functions
     wide = next(function for function in functions if promises_of(function.runtime))
-    assert wide.load_bytes == (16,) and wide.stack_bytes == 0 and wide.num_warps == 8
+    assert wide.load_bytes == (16,) and wide.stack_bytes == 0 and wide.options.num_warps == 8
 
 
 def test_attention_is_told_every_argument(samples, tmp_path):
@@ -156,7 +156,7 @@ def test_an_error_of_the_driver_ends_a_sample_with_one_sentence(
     samples, tmp_path, name, language, call
 ):
     # What a program had allocated goes with the process: leaks are looked for where runs succeed.
-    settings = {"COURSE_STANDIN_FAIL": f"{call}=719", "ASAN_OPTIONS": "detect_leaks=0"}
+    settings = {"COURSE_FAKE_DRIVER_FAIL": f"{call}=719", "ASAN_OPTIONS": "detect_leaks=0"}
     ended = run(samples[name], f"{name}_{language}", tmp_path / "log", **settings)
     assert ended.status == FAILED
     said = ended.out.strip().splitlines()[-1]
@@ -164,8 +164,8 @@ def test_an_error_of_the_driver_ends_a_sample_with_one_sentence(
     assert call in said or call in ("cuLibraryLoadData", "cuLaunchKernel")
 
 
-# What the exported functions would compute, on the host, whose memory is the stand-in's too. Each
-# is wrong where WRONG says.
+# What the exported functions would compute, on the host, whose memory is the fake driver's too.
+# Each is wrong where WRONG says.
 COMPUTED = {
     "vector_add": r"""
 CUresult vector_add_default(CUstream s, CUdeviceptr px, CUdeviceptr py, CUdeviceptr po, int32_t n) {
@@ -270,8 +270,8 @@ def test_make_run_runs_both_programs_though_the_first_one_fails(samples):
     command = ["make", "-s", "-C", samples["softmax"], "run", f"CUDA_LIB={fake_driver.path()}"]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode != 0
-    assert "Softmax in C on Stand-in 0" in ended.stdout
-    assert "Softmax in C++ on Stand-in 0" in ended.stdout
+    assert "Softmax in C on Fake GPU 0" in ended.stdout
+    assert "Softmax in C++ on Fake GPU 0" in ended.stdout
 
 
 def test_make_without_a_driver_says_what_to_give(samples):
@@ -299,7 +299,7 @@ def test_a_program_that_was_changed_is_not_written_over(tmp_path):
         aot.sample("vector_add", folder)
     assert (folder / "main.c").read_text() == "int main(void) { return 0; }\n"
     aot.sample("vector_add", folder, force=True)
-    assert "add_default" in (folder / "main.c").read_text()
+    assert "vector_add_default" in (folder / "main.c").read_text()
 
 
 def test_settings_that_somebody_else_wrote_are_not_written_over(tmp_path):
@@ -315,11 +315,11 @@ def test_a_sample_that_there_is_not_is_named(tmp_path):
         aot.sample("matmul", tmp_path / "matmul")
 
 
-def test_the_command_line_writes_a_sample_and_names_the_stand_in(tmp_path, monkeypatch):
+def test_the_command_line_writes_a_sample_and_names_the_fake_driver(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["aot", "sample", "softmax", "work/softmax", "--target", "sm_80"]
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 0 and "make -C work/softmax run" in ended.stdout
     assert (tmp_path / "work/softmax/softmax.h").exists()
-    ended = CliRunner().invoke(app, ["aot", "standin"])
+    ended = CliRunner().invoke(app, ["aot", "fake-driver"])
     assert Path(ended.stdout.strip()) == fake_driver.path()

@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,6 @@ from course.aot import worker
 from course.aot.abi import SCALARS, Scalar
 from course.aot.c import kernel as code
 from course.aot.cubin import Cubin, check_parameters, read_cubin
-from course.aot.grid import Grid, parse_grid
 from course.aot.manifest import JSON_LINE, Manifest, read_header
 from course.aot.options import Options, nvidia_target
 from course.aot.signature import parse_signature
@@ -195,7 +194,7 @@ def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
     made = aot.export(kernels.types_kernel, TYPES, grid, "types", "out/types")
     plain = made.functions[0]
     cubin = Cubin(b"\x7f", "types_kernel", read_cubin(cubin_of(made), "types_kernel").sizes, 8)
-    text = code.source(plain, parse_grid(plain.grid, plain.arguments), cubin, "h")
+    text = code.source(plain, cubin, "h")
     words = set(re.findall(r"\b[A-Za-z_]\w*", text.replace("0x", "")))
     names = sorted(words - {"i8", "i16", "i32", "i64", "u64"})
     for start in range(0, len(names), 9):
@@ -207,8 +206,7 @@ def test_every_name_that_the_c_uses_may_be_an_arguments_name(tmp_path):
         )
         function = replace(plain, arguments=arguments)
         (tmp_path / "h.h").write_text(code.header(function))
-        grid = parse_grid(function.grid, arguments)
-        (tmp_path / "h.c").write_text(code.source(function, grid, cubin, "h.h"))
+        (tmp_path / "h.c").write_text(code.source(function, cubin, "h.h"))
         assert complaints(tmp_path / "h.c", "gcc", "-std=gnu99") == "", chosen
 
 
@@ -315,7 +313,7 @@ def test_clusters_are_refused(monkeypatch):
 
     monkeypatch.setattr(worker, "compile_for_types", lambda *_: Compiled)
     with pytest.raises(CourseError, match="clusters of programs"):
-        worker._compile(kernels.add_kernel, (), Grid(()), Options(4, 3), nvidia_target("sm_90"))
+        worker._compile(kernels.add_kernel, (), Options(4, 3), nvidia_target("sm_90"))
 
 
 def test_a_type_of_another_size_than_the_kernels_is_refused():
@@ -680,10 +678,10 @@ def test_a_header_of_another_version_is_refused(home):
     text = made.headers[0].read_text()
     manifest = read_header(made.headers[0])
     assert manifest.line in text
-    content = manifest.to_json()["function"]
+    (content,) = asdict(manifest)["functions"]
     without_grid = {name: value for name, value in content.items() if name != "grid"}
     for function in (without_grid, {**content, "arguments": None}, {**content, "more": 1}, None):
-        other = json.dumps({"function": function})
+        other = json.dumps({"functions": [function], "linked": "", "sources": []})
         digest = hashlib.sha256(other.encode()).hexdigest()[:16]
         made.headers[0].write_text(text.replace(manifest.line, f"{JSON_LINE}{digest} {other}"))
         said = (

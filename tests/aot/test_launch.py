@@ -23,16 +23,15 @@ from course.aot.c import kernel as code
 from course.aot.c.templates import BITS
 from course.aot.c_compiler import compile_library
 from course.aot.cubin import read_cubin
-from course.aot.grid import parse_grid
 from course.errors import CourseError
 from course.isolate.commands import run_source
 from tests.support import aot_kernels as kernels
 from tests.support.aot_files import STRICT, cubin_in
 
-# One process can use the stand-in or the real driver: in GPU mode tests/gpu/test_aot.py has it.
+# One process can use the fake driver or the real driver: in GPU mode tests/gpu/test_aot.py has it.
 pytestmark = [
     pytest.mark.skipif(
-        course.MODE.gpu, reason="needs CPU mode: the stand-in is tested in CPU mode"
+        course.MODE.gpu, reason="needs CPU mode: the fake driver is tested in CPU mode"
     ),
     pytest.mark.compiler,
 ]
@@ -44,9 +43,9 @@ X16 = "*fp32:16, *fp32, *fp32, i32, 1024"
 
 
 @pytest.fixture(autouse=True)
-def _standin_settings(monkeypatch):
+def _fake_driver_settings(monkeypatch):
     for name in ("LOG", "FAIL", "DEVICES", "CAPABILITIES", "LOAD_MS"):
-        monkeypatch.delenv(f"COURSE_STANDIN_{name}", raising=False)
+        monkeypatch.delenv(f"COURSE_FAKE_DRIVER_{name}", raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -321,7 +320,7 @@ def test_headers_that_do_not_go_together_are_named(add, folder):
 def test_what_is_no_header_of_ours_is_refused(add, library, folder, monkeypatch):
     header = add.headers[0].read_text()
     (folder / "x.h").write_text("int x;\n")
-    (folder / "y.h").write_text(header.replace('"function"', "function", 1))
+    (folder / "y.h").write_text(header.replace('"functions"', "functions", 1))
     (folder / "changed.h").write_text(header.replace('"hint": 16', '"hint": null', 1))
     others = [folder / name for name in ("x.h", "y.h", "changed.h")]
     said = "is no header that `course aot` wrote, or was changed: export the kernel again"
@@ -367,8 +366,7 @@ def test_a_grid_that_cannot_be_launched_is_an_error_and_an_empty_one_is_not(
     function = replace(add.functions[1], grid=grid)
     cubin = read_cubin(cubin_in(add.sources[1]), "add_kernel")
     header.write_text(code.header(function))
-    parsed = parse_grid(grid, function.arguments)
-    header.with_suffix(".c").write_text(code.source(function, parsed, cubin, "add.h"))
+    header.with_suffix(".c").write_text(code.source(function, cubin, "add.h"))
     launch = aot.load(aot.build(header), driver=fake_driver).add
     with fake_driver.recorded() as calls:
         if result == 1:
@@ -395,7 +393,7 @@ def test_a_grid_that_cannot_be_launched_is_an_error_and_an_empty_one_is_not(
 def test_the_drivers_errors_come_back_and_nothing_stays_half_loaded(
     loaded, monkeypatch, call, code, name
 ):
-    monkeypatch.setenv("COURSE_STANDIN_FAIL", f"{call}={code}")
+    monkeypatch.setenv("COURSE_FAKE_DRIVER_FAIL", f"{call}={code}")
     with (
         fake_driver.recorded() as calls,
         pytest.raises(CourseError, match=rf"add returned {name}\."),
@@ -403,7 +401,7 @@ def test_the_drivers_errors_come_back_and_nothing_stays_half_loaded(
         loaded.add(X, X, X, 16)
     assert calls[-1 if call != "cuLibraryGetKernel" else -2].result == code
     assert names(calls).count("cuLibraryUnload") == (call == "cuLibraryGetKernel")
-    monkeypatch.delenv("COURSE_STANDIN_FAIL")
+    monkeypatch.delenv("COURSE_FAKE_DRIVER_FAIL")
     loaded.add(X, X, X, 16)
 
 
@@ -419,7 +417,7 @@ def test_loading_and_unloading_may_come_in_any_order(loaded):
 
 def test_unload_returns_an_error_and_goes_on(loaded, monkeypatch):
     loaded._library.load_add()
-    monkeypatch.setenv("COURSE_STANDIN_FAIL", "cuLibraryUnload=999")
+    monkeypatch.setenv("COURSE_FAKE_DRIVER_FAIL", "cuLibraryUnload=999")
     said = "unload_add returned CUDA_ERROR_UNKNOWN"
     with fake_driver.recorded() as calls, pytest.raises(CourseError, match=said):
         loaded.unload()
@@ -427,7 +425,7 @@ def test_unload_returns_an_error_and_goes_on(loaded, monkeypatch):
 
 
 def test_eight_threads_that_call_first_load_it_once(loaded, monkeypatch):
-    monkeypatch.setenv("COURSE_STANDIN_LOAD_MS", "50")
+    monkeypatch.setenv("COURSE_FAKE_DRIVER_LOAD_MS", "50")
     barrier = Barrier(8)
 
     def launch(_):
@@ -449,15 +447,15 @@ def test_more_than_48_kb_of_shared_memory_is_allowed_on_each_device_that_can_run
     shared = made.functions[0].shared_bytes
     assert shared > 48 * 1024
     function = aot.load(aot.build(made), driver=fake_driver).large
-    monkeypatch.setenv("COURSE_STANDIN_DEVICES", "4")
-    monkeypatch.setenv("COURSE_STANDIN_CAPABILITIES", "90,80,90,100")
+    monkeypatch.setenv("COURSE_FAKE_DRIVER_DEVICES", "4")
+    monkeypatch.setenv("COURSE_FAKE_DRIVER_CAPABILITIES", "90,80,90,100")
     with fake_driver.recorded() as calls:
         function(X.half(), X.half(), X, 128)
     allowed = [call.details for call in calls if call.name == "cuKernelSetAttribute"]
     assert [(each["device"], each["value"]) for each in allowed] == [(0, shared), (2, shared)]
     assert launches(calls)[0].details["shared"] == shared
     assert launches(calls)[0].result == 0
-    monkeypatch.setenv("COURSE_STANDIN_FAIL", "cuKernelSetAttribute=1")
+    monkeypatch.setenv("COURSE_FAKE_DRIVER_FAIL", "cuKernelSetAttribute=1")
     again = aot.load(aot.build(made), driver=fake_driver).large
     with pytest.raises(CourseError, match="INVALID_VALUE"):
         again(X.half(), X.half(), X, 128)
@@ -592,7 +590,7 @@ def test_a_library_that_was_cut_off_or_changed_is_not_loaded(folder, library):
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", None])
-def test_a_damaged_stand_in_is_built_again(tmp_path, monkeypatch, damage):
+def test_a_damaged_fake_driver_is_built_again(tmp_path, monkeypatch, damage):
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
     first = fake_driver.path()
     whole = first.read_bytes()
@@ -600,14 +598,14 @@ def test_a_damaged_stand_in_is_built_again(tmp_path, monkeypatch, damage):
     assert fake_driver.path() == first and first.read_bytes() == whole
 
 
-def test_a_stand_in_that_does_not_load_is_said_to(library, tmp_path):
+def test_a_fake_driver_that_does_not_load_is_said_to(library, tmp_path):
     class Damaged:
         @staticmethod
         def path():
             (tmp_path / "libcuda.so.1").write_text("text")
             return tmp_path / "libcuda.so.1"
 
-    said = r"The stand-in for NVIDIA's library could not be loaded: .*file too short"
+    said = r"The fake driver could not be loaded: .*file too short"
     with pytest.raises(CourseError, match=said):
         aot.load(library, driver=Damaged)
     said = r"The driver is 'fake', and must be course\.aot\.fake_driver, or None"
@@ -637,7 +635,7 @@ def test_a_function_that_is_not_there_is_named(loaded):
     assert "add(x_ptr: *fp32, y_ptr: *fp32, out_ptr: *fp32, n: i32), 3 algorithms" in str(loaded)
 
 
-def test_once_the_stand_in_is_there_its_name_does_not_pass_for_the_real_one(library, loaded):
+def test_once_the_fake_driver_is_there_its_name_does_not_pass_for_the_real_one(library, loaded):
     with pytest.raises(CourseError, match="start a new process"):
         aot.load(library)
 
@@ -655,7 +653,7 @@ for driver in (None, aot.fake_driver):
 """
 
 
-def test_a_real_driver_that_is_there_before_is_not_mixed_with_the_stand_in(library, folder):
+def test_a_real_driver_that_is_there_before_is_not_mixed_with_the_fake_driver(library, folder):
     other = "int cuLaunchKernel(void); int cuLaunchKernel(void) { return 0; }\n"
     (folder / "other.c").write_text(other)
     compile_library([folder / "other.c"], folder / "other.so")
@@ -691,7 +689,7 @@ int main(void) {
 """
 
 
-def test_a_c_program_runs_on_the_stand_in(library, folder):
+def test_a_c_program_runs_on_the_fake_driver(library, folder):
     (folder / "sample.c").write_text(SAMPLE)
     program = str(folder / "sample")
     driver = fake_driver.path()
@@ -700,13 +698,13 @@ def test_a_c_program_runs_on_the_stand_in(library, folder):
     subprocess.run(["gcc", "-std=c99", *STRICT, *files, *linker], check=True)
     environ = {**os.environ, "LD_LIBRARY_PATH": str(driver.parent)}
     with fake_driver.recorded() as calls:
-        environ["COURSE_STANDIN_LOG"] = os.environ["COURSE_STANDIN_LOG"]
+        environ["COURSE_FAKE_DRIVER_LOG"] = os.environ["COURSE_FAKE_DRIVER_LOG"]
         ended = subprocess.run([program], env=environ, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, "7 1\n")
     *loading, last = names(calls)
     assert loading == ["cuLibraryLoadData", "cuLibraryGetKernel", "cuLaunchKernel"]
     assert last == "cuLibraryUnload"
-    environ["COURSE_STANDIN_FAIL"] = "cuInit=100"
+    environ["COURSE_FAKE_DRIVER_FAIL"] = "cuInit=100"
     ended = subprocess.run([program], env=environ, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (1, "cuInit(0): 100\n")
 

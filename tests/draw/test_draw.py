@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from course import benching, draw, lower, recorded
-from course.display.colours import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, ink, rgb
+from course.display.colors import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, ink, rgb
 from course.display.picture import Picture
 from course.draw.room_map import Buffer, rows_of, shared_memory
 from course.draw.series_style import legend_text, style_of
@@ -175,23 +175,23 @@ def test_a_picture_is_a_png_with_a_text_that_says_the_same_and_the_same_bytes_ea
     assert letters() >= SMALLEST
 
 
-@pytest.mark.parametrize("colours", [PROGRAMS, WARPS, BANKS])
-def test_no_two_colours_of_one_kind_are_alike(colours):
+@pytest.mark.parametrize("colors", [PROGRAMS, WARPS, BANKS])
+def test_no_two_colors_of_one_kind_are_alike(colors):
     apart = (
         sum(abs(one - other) for one, other in zip(rgb(a), rgb(b), strict=True))
-        for a, b in itertools.combinations(colours, 2)
+        for a, b in itertools.combinations(colors, 2)
     )
     assert min(apart) > 45
 
 
-@pytest.mark.parametrize("colour", [*PALETTE, *PROGRAMS, *WARPS, *BANKS, *WORK.values(), LIGHT])
-def test_a_text_stands_out_from_the_colour_it_is_written_on(colour):
+@pytest.mark.parametrize("color", [*PALETTE, *PROGRAMS, *WARPS, *BANKS, *WORK.values(), LIGHT])
+def test_a_text_stands_out_from_the_color_it_is_written_on(color):
     def luminance(parts):
         linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    paper = luminance([part / 255 for part in rgb(colour)])
-    contrast = (paper + 0.05) / 0.05 if ink(colour) == "black" else 1.05 / (paper + 0.05)
+    paper = luminance([part / 255 for part in rgb(color)])
+    contrast = (paper + 0.05) / 0.05 if ink(color) == "black" else 1.05 / (paper + 0.05)
     assert contrast >= 4.5  # what the W3C asks of a text
 
 
@@ -217,7 +217,7 @@ def test_a_series_looks_the_same_in_every_plot_and_like_no_other_beside_it():
         result = recorded(name)
         styles = {series: style_of(series, rank) for rank, series in enumerate(result.series)}
         assert all(style_of(series, 3) == style for series, style in styles.items())
-        looks = {(style.colour, style.marker, style.dash) for style in styles.values()}
+        looks = {(style.color, style.marker, style.dash) for style in styles.values()}
         assert len(looks) == len(styles)
 
 
@@ -397,11 +397,11 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.hierarchy(1024, 3), "shows 1, 2, 4 or 8 warps; num_warps is 3"),
         (lambda: draw.hierarchy(1024, 4, warp=4), "no warp 4: there are 4, counted from 0"),
         (lambda: draw.hierarchy(1024, 4, thread=32), "no thread 32: there are 32, counted from 0"),
-        (lambda: draw.hierarchy(1024, 4, program=4), "programs 0 to 3; program is 4"),
-        (lambda: draw.hierarchy("1024"), "takes whole numbers: block_size is '1024'"),
+        (lambda: draw.hierarchy(1024, 4, program=4), "no program 4: there are 4, counted from 0"),
+        (lambda: draw.hierarchy("1024"), "block_size is '1024', and must be a whole"),
         (lambda: draw.broadcast([], [1]), "takes 1 to 8 whole numbers as rows"),
         (lambda: draw.broadcast([1], [0.5]), "takes 1 to 8 whole numbers as cols"),
-        (lambda: draw.sectors(-1), "takes whole numbers of 0 to 1,048,576: a stride is -1"),
+        (lambda: draw.sectors(-1), "stride is -1, and must be a whole number of 0 to 1,048,576"),
         (lambda: draw.sectors(1, start=0.5), "start is 0.5"),
         (lambda: draw.sectors(1, 2, 3, 4, 5), "shows up to 4 strides; these are 5"),
         (lambda: draw.rescale([1, 2], [[1]], 1), "for each a value of 1 to 3 numbers"),
@@ -423,22 +423,23 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.order(2, 2, 0), "group_m is 0, and must be a whole number of 1 or more"),
         (lambda: draw.order(2, 2, None), "group_m is None"),
         (lambda: draw.order(2, 2, 1, 5), "programs is 5, and must be a whole number of 1 to 4"),
-        (lambda: draw.programs(0, 4), "take smaller numbers"),
-        (lambda: draw.programs(10, 0), "take smaller numbers"),
-        (lambda: draw.programs(65, 4), "take smaller numbers"),
-        (lambda: draw.queue(0), "take smaller numbers"),
-        (lambda: draw.queue(4, 9), "take smaller numbers"),
-        (lambda: draw.tiles(17, 2, 2, 2), "take smaller numbers"),
-        (lambda: draw.tiles(2, 2, 0, 2), "take smaller numbers"),
-        (lambda: draw.attention(257, 16, 64, 16), "take smaller numbers"),
-        (lambda: draw.attention(16, 16, 4, 4, window=4), "a window of 1 or more, and with causal="),
+        (lambda: draw.programs(0, 4), "n_elements is 0, and must be a whole number of 1 to 64"),
+        (lambda: draw.programs(10, 0), "block_size is 0, and must be a whole number of 1 or more"),
+        (lambda: draw.programs(65, 4), "n_elements is 65"),
+        (lambda: draw.queue(0), "n_programs is 0, and must be a whole number of 1 to 64"),
+        (lambda: draw.queue(4, 9), "multiprocessors is 9, and must be a whole number of 1 to 8"),
+        (lambda: draw.tiles(17, 2, 2, 2), "n_rows is 17, and must be a whole number of 1 to 16"),
+        (lambda: draw.tiles(2, 2, 0, 2), "block_m is 0"),
+        (lambda: draw.attention(257, 16, 64, 16), "n_queries is 257, and must be a whole"),
+        (lambda: draw.attention(16, 16, 4, 4, window=4), "takes a window with causal=True alone"),
         (lambda: draw.attention(16, 17, 4, 1), "up to 16 x 16 tiles: take larger blocks"),
-        (lambda: draw.attention(16, 16, 0, 4), "blocks of 1 or more"),
-        (lambda: draw.attention(16, 16, 4, 4, program="2"), "takes whole numbers: program is '2'"),
-        (lambda: draw.attention(True, 16, 4, 4), "takes whole numbers: n_queries is True"),
+        (lambda: draw.attention(16, 16, 4, 4, True, 0), "window is 0, and must be a whole"),
+        (lambda: draw.attention(16, 16, 0, 4), "block_m is 0, and must be a whole number of 1"),
+        (lambda: draw.attention(16, 16, 4, 4, program="2"), "no program '2': there are 4"),
+        (lambda: draw.attention(True, 16, 4, 4), "n_queries is True, and must be a whole"),
         (lambda: draw.attention(16, 16, 4, 4, causal="no"), "must be True or False; it is 'no'"),
         (lambda: draw.attention(16, 16, 4, 4, program=4),
-         "There is no program 4: there are 4 query tiles, counted from 0"),
+         "There is no program 4: there are 4, counted from 0"),
         (lambda: draw.speeds(recorded("matmul"), ["torch"], xs=[3, 1024]),
          "matmul has no N of float16 3: there is 1,024, 2,048"),
         (lambda: draw.speeds(recorded("matmul"), xs=1024), "draw.speeds takes a list of sizes"),

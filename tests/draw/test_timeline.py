@@ -7,13 +7,13 @@ from PIL import Image
 
 from course import draw
 from course.benching.attention_timeline import AttentionTimeline, Launch, Program, Warp
-from course.display.colours import WORK
-from course.draw.warp_timeline import COLOURS
+from course.display.colors import WORK
+from course.draw.warp_timeline import COLORS
 from course.errors import CourseError
 from course.gpus.recorded import Machine
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02")
-STATES = tuple(COLOURS)
+STATES = tuple(COLORS)
 
 
 def warp(number, role, *spans):
@@ -66,7 +66,7 @@ def test_programs_share_rows_where_they_follow_one_another_and_not_where_they_ov
     assert names[2:4] == ["program 0: producer", "program 1: consumer 0"] and len(names) == 7
 
 
-def test_a_bar_lies_where_its_span_lies_in_the_colour_of_its_state(drawn_figure):
+def test_a_bar_lies_where_its_span_lies_in_the_color_of_its_state(drawn_figure):
     draw.timeline(launch(0))
     (axes,) = drawn_figure().axes
     softmax = [bars for bars in axes.collections if hex_of(bars) == WORK["softmax"].lower()]
@@ -77,12 +77,12 @@ def test_a_bar_lies_where_its_span_lies_in_the_colour_of_its_state(drawn_figure)
 
 
 def hex_of(bars):
-    colours = bars.get_facecolor()
-    return "#" + "".join(f"{round(255 * part):02x}" for part in colours[0][:3])
+    colors = bars.get_facecolor()
+    return "#" + "".join(f"{round(255 * part):02x}" for part in colors[0][:3])
 
 
-def test_every_state_has_a_colour_of_its_own():
-    assert len(set(COLOURS.values())) == len(COLOURS)
+def test_every_state_has_a_color_of_its_own():
+    assert len(set(COLORS.values())) == len(COLORS)
 
 
 def test_the_picture_is_the_same_each_time_and_its_text_says_the_shares():

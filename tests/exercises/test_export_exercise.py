@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from course.aot.captured_launch import CapturedArgument, CapturedLaunch
+from course.aot.handed import CapturedArgument, CapturedLaunch
 from course.aot.signature import Argument
 from course.exercises.export_exercise import Call, ExportExercise, holds, tensor
 

@@ -12,7 +12,7 @@ import torch
 
 import course
 from course import aot, cost, lower, replay
-from course.aot import fake_driver as standin
+from course.aot import fake_driver
 from course.lowering.arguments import DTYPES
 from course.triton_internals.jit_functions import inner_kernel, plain_function
 from tests.kernels.published.fetch import NotFetchedError, unpack, wheel
@@ -23,7 +23,7 @@ from tests.kernels.published.launches import LAUNCHES, PACKAGES, Launch
 pytestmark = [
     pytest.mark.skipif(
         course.MODE.gpu,
-        reason="needs CPU mode: kernels of others are interpreted, and called on the stand-in",
+        reason="needs CPU mode: kernels of others are interpreted, and called on the fake driver",
     ),
     pytest.mark.filterwarnings(
         "ignore:Triton is not supported on current platform"
@@ -161,11 +161,11 @@ def test_its_c_is_built_and_called(launch, kernel, tmp_path):
         kernel, signatures, grid, "published", tmp_path / "k", target="sm_90", **launch.options
     )
     function = aot.load(
-        aot.build(aot.link(exported, tmp_path / "linked")), driver=standin
+        aot.build(aot.link(exported, tmp_path / "linked")), driver=fake_driver
     ).published
     for offset in (0, 1):
         values = [each for each in arguments(launch, offset) if each is not None]
-        with standin.recorded() as calls:
+        with fake_driver.recorded() as calls:
             function(*values)
         call = calls[-1]
         assert call.details["kernel"] == launch.kernel and call.grid == (*launch.grid, 1, 1)[:3]

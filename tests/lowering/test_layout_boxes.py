@@ -1,6 +1,6 @@
 """What the boxes of a layout's picture say."""
 
-from course.display.colours import BANKS, LIGHT, WARPS
+from course.display.colors import BANKS, LIGHT, WARPS
 from course.lowering.layout_boxes import (
     bank_boxes,
     boxes_of_one,

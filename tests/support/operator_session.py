@@ -1,4 +1,4 @@
-"""A process of its own that loads the operator with the stand-in driver, calls it, and prints as
+"""A process of its own that loads the operator with the fake driver, calls it, and prints as
 JSON what came of it.
 
 One process has one driver library and one operator, so the tests' own process takes no part in it.
@@ -59,18 +59,18 @@ class Attend(torch.nn.Module):
 q, k, v = tensor(2, 3, 200, 64), tensor(2, 3, 333, 64), tensor(2, 3, 333, 64)
 
 # With no driver. What follows may look for a GPU, and would find the machine's own driver: it comes
-# after the stand-in.
+# after the fake driver.
 fmha = aot.operator(HEAD_DIMS, DTYPES, target="sm_90")
 found["schema"] = str(fmha.default._schema)
 found["no driver"] = said(lambda: fmha(q, k, v, 0.125, False))
 found["other kernels"] = said(lambda: aot.operator((64,), DTYPES, target="sm_90"))
 found["same again"] = aot.operator(HEAD_DIMS, DTYPES, target="sm_90") is fmha
 
-# With the stand-in. The first call loads the kernels: when that fails, the next one tries again.
+# With the fake driver. The first call loads the kernels: when that fails, the next one tries again.
 aot.operator(HEAD_DIMS, DTYPES, target="sm_90", driver=fake_driver)
-os.environ["COURSE_STANDIN_FAIL"] = "cuLibraryLoadData=209"
+os.environ["COURSE_FAKE_DRIVER_FAIL"] = "cuLibraryLoadData=209"
 found["not loaded"] = said(lambda: fmha(q, k, v, 0.125, False))
-del os.environ["COURSE_STANDIN_FAIL"]
+del os.environ["COURSE_FAKE_DRIVER_FAIL"]
 found["first"] = recorded(lambda: fmha(q, k, v, 0.125, False))
 found["inputs"] = [x.data_ptr() for x in (q, k, v)]
 rows = [
@@ -113,9 +113,9 @@ thread.start()
 thread.join()
 found["thread"] = in_thread[0]["launches"][0]["result"] if in_thread else "it failed"
 
-os.environ["COURSE_STANDIN_FAIL"] = "cuLaunchKernel=719"
+os.environ["COURSE_FAKE_DRIVER_FAIL"] = "cuLaunchKernel=719"
 found["launch fails"] = said(lambda: fmha(q, k, v, 0.125, False))
-del os.environ["COURSE_STANDIN_FAIL"]
+del os.environ["COURSE_FAKE_DRIVER_FAIL"]
 
 wide = torch.ones(2, 3, 200, 128, dtype=torch.float16)
 shifted = torch.ones(2 * 3 * 200 * 64 + 1, dtype=torch.float16)[1:].view(2, 3, 200, 64)

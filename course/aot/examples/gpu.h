@@ -1,4 +1,7 @@
-/* What the samples in C share: a GPU opened, memory on it, numbers to compute with, a time, and every CUresult checked. */
+/*
+ * What the samples share, in what C and C++ have in common: a GPU opened, memory on it, numbers to compute with, a time,
+ * and every CUresult checked.
+ */
 #ifndef GPU_H
 #define GPU_H
 
@@ -8,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { AGREES = 0, FAILED = 1, DIFFERS = 2 }; /* how a sample ends */
-enum { RUNS = 21 };                           /* launches that are timed; the middle one counts */
+enum ending { AGREES = 0, FAILED = 1, DIFFERS = 2 }; /* how a sample ends */
+enum { RUNS = 21 };                                  /* launches that are timed; the middle one counts */
 
 /* Ends the program with one sentence where a call did not succeed. What it had allocated goes with the process. */
 static inline void must(const char *call, CUresult result) {
@@ -20,15 +23,6 @@ static inline void must(const char *call, CUresult result) {
     fprintf(stderr, "%s returned %s: %s.\n", call, name ? name : "an unknown error",
             words ? words : "the driver has no words for it");
     exit(FAILED);
-}
-
-static inline void *host_memory(size_t bytes) {
-    void *memory = malloc(bytes);
-    if (memory == NULL) {
-        fprintf(stderr, "There are no %zu bytes of memory left.\n", bytes);
-        exit(FAILED);
-    }
-    return memory;
 }
 
 struct gpu {
@@ -79,19 +73,9 @@ static inline CUdeviceptr poisoned(size_t bytes) {
     return memory;
 }
 
-static inline void download(struct gpu *gpu, void *to, CUdeviceptr from, size_t bytes) {
+static inline void download(const struct gpu *gpu, void *to, CUdeviceptr from, size_t bytes) {
     must("cuStreamSynchronize", cuStreamSynchronize(gpu->stream));
     must("cuMemcpyDtoH", cuMemcpyDtoH(to, from, bytes));
-}
-
-static inline void start_timer(struct gpu *gpu) { must("cuEventRecord", cuEventRecord(gpu->from, gpu->stream)); }
-
-static inline float stop_timer(struct gpu *gpu) {
-    float ms;
-    must("cuEventRecord", cuEventRecord(gpu->to, gpu->stream));
-    must("cuEventSynchronize", cuEventSynchronize(gpu->to));
-    must("cuEventElapsedTime", cuEventElapsedTime(&ms, gpu->from, gpu->to));
-    return ms;
 }
 
 static inline int compare_floats(const void *a, const void *b) {
@@ -99,9 +83,19 @@ static inline int compare_floats(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static inline float median(float *times, size_t count) {
-    qsort(times, count, sizeof *times, compare_floats);
-    return times[count / 2];
+/* The time of a launch in milliseconds: the middle one of some. arrays: what `launch` is given. */
+static inline float median_ms(const struct gpu *gpu, CUresult (*launch)(CUstream, const void *), const void *arrays) {
+    float times[RUNS];
+    int run;
+    for (run = 0; run < RUNS; run++) {
+        must("cuEventRecord", cuEventRecord(gpu->from, gpu->stream));
+        must("the launch", launch(gpu->stream, arrays));
+        must("cuEventRecord", cuEventRecord(gpu->to, gpu->stream));
+        must("cuEventSynchronize", cuEventSynchronize(gpu->to));
+        must("cuEventElapsedTime", cuEventElapsedTime(&times[run], gpu->from, gpu->to));
+    }
+    qsort(times, RUNS, sizeof *times, compare_floats);
+    return times[RUNS / 2];
 }
 
 /* The next of a fixed sequence of odd numbers between -2^(bits - 1) and 2^(bits - 1): none is 0. */
@@ -114,7 +108,7 @@ static inline int32_t next_odd(uint32_t *state, int bits) {
 static inline double worse(double largest, double error) { return isnan(largest) || error <= largest ? largest : error; }
 
 /* Prints one line, and says how the program should end. */
-static inline int report(const char *what, double largest, double tolerance, float ms) {
+static inline enum ending report(const char *what, double largest, double tolerance, float ms) {
     int agrees = largest <= tolerance;
     printf("    %s: largest error %.3g, at most %.3g is right; %.4f ms a launch\n", what, largest, tolerance, (double)ms);
     if (!agrees)

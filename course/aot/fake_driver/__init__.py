@@ -8,9 +8,9 @@ LD_LIBRARY_PATH.
         aot.load(library, driver=aot.fake_driver).add(x, y, out, n)
     calls[-1].arguments     # every argument's bytes, as the kernel would read them
 
-COURSE_STANDIN_LOG names a file for a line of JSON per call; COURSE_STANDIN_FAIL has calls fail
-("cuLaunchKernel=719"); COURSE_STANDIN_DEVICES and COURSE_STANDIN_CAPABILITIES ("90,80") say what
-devices there are; COURSE_STANDIN_LOAD_MS how long a library takes to load.
+Variables of the environment, each after COURSE_FAKE_DRIVER_: LOG names a file for a line of JSON
+per call; FAIL has calls fail ("cuLaunchKernel=719"); DEVICES and CAPABILITIES ("90,80") say what
+devices there are; LOAD_MS how long a library takes to load.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from course.aot.c_compiler import compile_library, include_folder
 from course.aot.sealing import cached_library
 
 FOLDER = Path(__file__).parent
-LOG = "COURSE_STANDIN_LOG"
+LOG = "COURSE_FAKE_DRIVER_LOG"
 FLAGS = ("-D_GNU_SOURCE", "-Wl,-soname,libcuda.so.1", "-lpthread")
 
 
@@ -71,11 +71,11 @@ def path() -> Path:
     def build(library: Path) -> None:
         compile_library(sources, library, *FLAGS)
 
-    return cached_library(Path("standin") / name / "libcuda.so.1", build)
+    return cached_library(Path("fake-driver") / name / "libcuda.so.1", build)
 
 
 def calls_in(log: Path) -> list[Call]:
-    """The calls in a file that COURSE_STANDIN_LOG named."""
+    """The calls in a file that COURSE_FAKE_DRIVER_LOG named."""
     lines = log.read_text().splitlines() if log.exists() else []
     return [Call(each.pop("call"), each.pop("result"), each) for each in map(json.loads, lines)]
 
@@ -86,7 +86,7 @@ def recorded() -> Iterator[list[Call]]:
     made meanwhile."""
     calls: list[Call] = []
     before = os.environ.get(LOG)
-    with tempfile.TemporaryDirectory(prefix="course-standin-") as folder:
+    with tempfile.TemporaryDirectory(prefix="course-fake-driver-") as folder:
         log = Path(folder) / "calls"
         os.environ[LOG] = str(log)
         try:

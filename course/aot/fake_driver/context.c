@@ -1,5 +1,5 @@
-/* Devices, as many as COURSE_STANDIN_DEVICES says and of the capabilities in COURSE_STANDIN_CAPABILITIES ("90,80"), and contexts. */
-#include "standin.h"
+/* Devices, as many as COURSE_FAKE_DRIVER_DEVICES says and of the capabilities in COURSE_FAKE_DRIVER_CAPABILITIES ("90,80"), and contexts. */
+#include "fake_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 static char contexts[MOST_DEVICES];
 static __thread CUcontext stack[DEEPEST];
 static __thread int depth = 0;
-static int initialised = 0;
+static int initialized = 0;
 
 static CUcontext context_of(CUdevice device) { return (CUcontext)(void *)&contexts[device]; }
 static int known(CUdevice device) { return device >= 0 && device < device_count(); }
 
 int device_count(void) {
-    int count = number_from_environment("COURSE_STANDIN_DEVICES", 0, 1);
+    int count = number_from_environment("COURSE_FAKE_DRIVER_DEVICES", 0, 1);
     return count < 0 ? 0 : count > MOST_DEVICES ? MOST_DEVICES : count;
 }
 
@@ -26,7 +26,7 @@ int current_device(void) { return depth > 0 && stack[depth - 1] != NULL ? (int)(
 CUresult cuInit(unsigned int flags) {
     CUresult result = told_to_fail("cuInit");
     (void)flags;
-    if (result == CUDA_SUCCESS) initialised = 1;
+    if (result == CUDA_SUCCESS) initialized = 1;
     return result;
 }
 
@@ -36,13 +36,13 @@ CUresult cuDriverGetVersion(int *version) {
 }
 
 CUresult cuDeviceGetCount(int *count) {
-    if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
+    if (!initialized) return CUDA_ERROR_NOT_INITIALIZED;
     *count = device_count();
     return told_to_fail("cuDeviceGetCount");
 }
 
 CUresult cuDeviceGet(CUdevice *device, int index) {
-    if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
+    if (!initialized) return CUDA_ERROR_NOT_INITIALIZED;
     if (!known(index)) return CUDA_ERROR_INVALID_DEVICE;
     *device = index;
     return told_to_fail("cuDeviceGet");
@@ -50,19 +50,13 @@ CUresult cuDeviceGet(CUdevice *device, int index) {
 
 CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
     if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(name, (size_t)length, "Stand-in %d", device);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
-    if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
-    *bytes = (size_t)1 << 33;
+    snprintf(name, (size_t)length, "Fake GPU %d", device);
     return CUDA_SUCCESS;
 }
 
 /* An H100's where the capability is 9.0, and plausible elsewhere. */
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    int capability = number_from_environment("COURSE_STANDIN_CAPABILITIES", device, 90);
+    int capability = number_from_environment("COURSE_FAKE_DRIVER_CAPABILITIES", device, 90);
     CUresult result = told_to_fail("cuDeviceGetAttribute");
     if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
     switch ((int)attribute) {
@@ -79,7 +73,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
-    if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
+    if (!initialized) return CUDA_ERROR_NOT_INITIALIZED;
     if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
     *context = context_of(device);
     return told_to_fail("cuDevicePrimaryCtxRetain");

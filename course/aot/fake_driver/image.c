@@ -1,5 +1,5 @@
 /* The kernels in a cubin, and the parameters that each takes: from the sections .nv.info.NAME of an ELF file. */
-#include "standin.h"
+#include "fake_driver.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 static void read_parameters(struct kernel *kernel, const unsigned char *at, const unsigned char *end) {
     while (at + 4 <= end) {
-        uint16_t length, ordinal, offset;
+        uint16_t length, ordinal;
         uint32_t flags;
         int form = at[0], attribute = at[1];
         memcpy(&length, at + 2, 2);
@@ -19,11 +19,9 @@ static void read_parameters(struct kernel *kernel, const unsigned char *at, cons
         if (form != SIZED) continue;
         if (attribute == PARAMETER && length >= 12 && at + 12 <= end) {
             memcpy(&ordinal, at + 4, 2);
-            memcpy(&offset, at + 6, 2);
             memcpy(&flags, at + 8, 4);
             if (ordinal < MOST_PARAMETERS) {
-                kernel->parameters[ordinal].offset = offset;
-                kernel->parameters[ordinal].size = (int)(flags >> 18);
+                kernel->sizes[ordinal] = (int)(flags >> 18);
                 if (ordinal >= kernel->count) kernel->count = ordinal + 1;
             }
         }

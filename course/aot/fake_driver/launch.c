@@ -1,5 +1,5 @@
 /* Images, kernels, their attributes, and launches: checked as the driver would, and recorded. */
-#include "standin.h"
+#include "fake_driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 
 #define PLAIN_SHARED_BYTES 49152
 
-/* As long as COURSE_STANDIN_LOAD_MS says, so that threads meet here. */
+/* As long as COURSE_FAKE_DRIVER_LOAD_MS says, so that threads meet here. */
 static CUresult loaded(const char *call, struct image **image, const void *code) {
     CUresult result = told_to_fail(call);
-    usleep(1000 * (useconds_t)number_from_environment("COURSE_STANDIN_LOAD_MS", 0, 0));
+    usleep(1000 * (useconds_t)number_from_environment("COURSE_FAKE_DRIVER_LOAD_MS", 0, 0));
     if (result == CUDA_SUCCESS) {
         *image = image_of(code);
         if (*image == NULL) result = CUDA_ERROR_INVALID_IMAGE;
@@ -54,11 +54,6 @@ CUresult cuModuleLoadData(CUmodule *module, const void *code) {
     return loaded("cuModuleLoadData", (struct image **)module, code);
 }
 
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *code, unsigned int count, CUjit_option *options, void **values) {
-    (void)count, (void)options, (void)values;
-    return cuModuleLoadData(module, code);
-}
-
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     return found("cuModuleGetFunction", (struct kernel **)function, (struct image *)module, name);
 }
@@ -88,11 +83,6 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 
 CUresult cuLibraryUnload(CUlibrary library) { return unloaded("cuLibraryUnload", (struct image *)library); }
 
-CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
-    *function = (CUfunction)kernel;
-    return told_to_fail("cuKernelGetFunction");
-}
-
 CUresult cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
     return attribute("cuKernelSetAttribute", (struct kernel *)kernel, which, value, device);
 }
@@ -121,7 +111,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     for (index = 0; arguments != NULL && index < kernel->count; index++) {
         const unsigned char *bytes = arguments[index];
         length += (size_t)snprintf(text + length, sizeof text - length, index ? ", \"" : "\"");
-        for (at = 0; at < kernel->parameters[index].size && length + 8 < sizeof text; at++)
+        for (at = 0; at < kernel->sizes[index] && length + 8 < sizeof text; at++)
             length += (size_t)snprintf(text + length, sizeof text - length, "%02x", bytes[at]);
         length += (size_t)snprintf(text + length, sizeof text - length, "\"");
     }

@@ -1,6 +1,6 @@
 """The exercises of lesson 07."""
 
-from course.aot.captured_launch import PlainValue
+from course.aot.handed import PlainValue
 from course.exercises.export_exercise import Call, ExportExercise, tensor
 from course.exercises.kinds import Choice
 

@@ -7,7 +7,7 @@ import torch
 import triton
 
 from course import aot, handed, stock
-from course.aot.captured_launch import CapturedArgument, plain, remade
+from course.aot.handed import CapturedArgument, plain, remade
 from course.errors import CourseError
 from kernels.vector_add import add_kernel
 

@@ -9,6 +9,7 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import triton
 
@@ -22,7 +23,7 @@ from course.type_names import Kernel
 
 from .abi import Value
 from .c_compiler import compile_library
-from .captured_launch import CapturedLaunch, captured_c_launch, plain
+from .handed import CapturedLaunch, captured_c_launch, plain
 from .signature import parse_signature
 
 
@@ -79,20 +80,20 @@ def compile(
     """
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     reference = reference_of_text(kernel, "stock.compile")
-    return _compile(reference, signature, grid, name, str(out), num_warps, num_stages, target)
+    options = {
+        "signature": signature, "grid": grid, "out_name": name,
+        "num_warps": num_warps, "num_stages": num_stages,
+    }  # fmt: skip
+    function, header = _compile(reference, options, str(out), target)
+    types = [str(each.type) for each in parse_signature(signature).arguments if each.passed]
+    return Compiled(function, header, tuple(types))
 
 
 @runs_in("compile")
 def _compile(
-    reference: KernelReference,
-    signature: str,
-    grid: str,
-    name: str,
-    out: str,
-    num_warps: int,
-    num_stages: int,
-    target: str,
-) -> Compiled:
+    reference: KernelReference, options: dict[str, Any], out: str, target: str
+) -> tuple[str, str]:
+    """The C function's name, and the path of its header."""
     from triton.tools.compile import CompileArgs, compile_kernel
 
     gpu = target_of(target).triton
@@ -103,10 +104,8 @@ def _compile(
         path, source = Path(f"{out}.py"), reference.source
         texts = [*source.imports, *source.constants, *(each.alone for each in source.definitions)]
         path.write_text("\n\n".join(texts) + "\n")
-    arguments = CompileArgs(
-        path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid,
-        num_warps=num_warps, num_stages=num_stages, out_name=name, out_path=Path(out),
-    )  # fmt: skip
+    own: dict[str, Any] = {"path": str(path), "kernel_name": kernel.__name__}
+    arguments = CompileArgs(**own, **options, out_path=Path(out))
     with tempfile.TemporaryDirectory(prefix="course-stock-") as cache:
         os.environ["TRITON_CACHE_DIR"] = cache
         try:
@@ -114,6 +113,4 @@ def _compile(
         except (Exception, SystemExit) as error:
             said = " ".join(f"{type(error).__name__}: {error}".split())[:200].rstrip(": ")
             raise CourseError(f"Triton's own tool refuses ({said}).") from error
-    header = next(str(file) for file in files if file.suffix == ".h")
-    types = [str(each.type) for each in parse_signature(signature).arguments if each.passed]
-    return Compiled(function, header, tuple(types))
+    return function, next(str(file) for file in files if file.suffix == ".h")

@@ -24,9 +24,9 @@ from course.isolate.pool import call
 from tests.support import aot_kernels as kernels
 from tests.support import aot_tasks
 
-# One process can use the stand-in or the real driver: in GPU mode tests/gpu/test_aot.py has it.
+# One process can use the fake driver or the real driver: in GPU mode tests/gpu/test_aot.py has it.
 pytestmark = pytest.mark.skipif(
-    course.MODE.gpu, reason="needs CPU mode: the stand-in is tested in CPU mode"
+    course.MODE.gpu, reason="needs CPU mode: the fake driver is tested in CPU mode"
 )
 
 FILE = str(Path(kernels.__file__))
@@ -111,7 +111,7 @@ def test_tritons_c_still_pastes_the_grid(tmp_path):
 
 
 @pytest.mark.compiler
-def test_tritons_c_runs_on_the_stand_in_by_itself(tmp_path):
+def test_tritons_c_runs_on_the_fake_driver_by_itself(tmp_path):
     """A program of its own, with Triton's C as it stands: modules and not libraries, device 0."""
     name, source = stock_compile(
         "add_kernel", "*fp32:16, *fp32:16, *fp32:16, i32, 1024", "n, 1, 1", tmp_path / "stock"

@@ -1,13 +1,13 @@
-/* A stand-in for NVIDIA's driver library: what its files share. It runs no kernels; it checks and records launches. */
-#ifndef STANDIN_H
-#define STANDIN_H
+/* A library in the place of NVIDIA's driver: what its files share. It runs no kernels; it checks and records launches. */
+#ifndef FAKE_DRIVER_H
+#define FAKE_DRIVER_H
 
 #include <cuda.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* By which a process knows that the stand-in is loaded. */
-extern const int course_standin;
+/* By which a process knows that the fake driver is loaded. */
+extern const int course_fake_driver;
 
 #define MOST_DEVICES 8
 #define MOST_PARAMETERS 512
@@ -17,7 +17,7 @@ struct kernel {
     struct kernel *next;
     char *name;
     int count;
-    struct { int offset, size; } parameters[MOST_PARAMETERS];
+    int sizes[MOST_PARAMETERS]; /* bytes of each parameter */
     int shared_bytes[MOST_DEVICES]; /* what was allowed beyond the 48 KB that need no asking */
 };
 
@@ -26,15 +26,15 @@ struct image {
     struct kernel *kernels;
 };
 
-/* image.c: the kernels of a cubin, or NULL where it is none. */
+/* image.c: the kernels of a cubin, or NULL where the code is no cubin. */
 struct image *image_of(const void *code);
 void free_image(struct image *image);
 struct kernel *kernel_named(struct image *image, const char *name);
 
-/* record.c: one line of JSON to the file that COURSE_STANDIN_LOG names, as {"call": name, "result": n, more}. */
+/* record.c: one line of JSON to the file that COURSE_FAKE_DRIVER_LOG names, as {"call": name, "result": n, more}. */
 CUresult record(const char *call, CUresult result, const char *more, ...);
 int recording(void);
-/* What COURSE_STANDIN_FAIL ("cuLaunchKernel=719,cuInit=100") has this call return; else CUDA_SUCCESS. */
+/* What COURSE_FAKE_DRIVER_FAIL ("cuLaunchKernel=719,cuInit=100") has this call return; else CUDA_SUCCESS. */
 CUresult told_to_fail(const char *call);
 int number_from_environment(const char *name, int index, int otherwise);
 
