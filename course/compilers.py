@@ -1,4 +1,4 @@
-"""Finding a C compiler on this machine."""
+"""Finding a C or C++ compiler on this machine."""
 
 import os
 import shlex
@@ -6,27 +6,31 @@ import shutil
 
 from .errors import CourseError
 
-PROGRAMS = ("cc", "gcc", "clang")
+PROGRAMS = {"C": ("cc", "gcc", "clang"), "C++": ("g++", "c++", "clang++")}
+VARIABLES = {"C": "CC", "C++": "CXX"}
+PACKAGES = {"C": "gcc", "C++": "g++"}
 
 
-def compiler_command() -> list[str]:
-    """The command that compiles C: $CC, else the first usual program on PATH.
+def compiler_command(language: str = "C") -> list[str]:
+    """The command that compiles C or "C++": $CC or $CXX, else the first usual program on PATH.
 
     Raises CourseError if the variable is no command or names no program, or if there is no program.
     """
-    text = os.environ.get("CC", "")
+    variable, programs = VARIABLES[language], PROGRAMS[language]
+    text = os.environ.get(variable, "")
     try:
         command = shlex.split(text)
     except ValueError as error:
-        raise CourseError(f"$CC is {text!r}, which is no command: {error}.") from error
+        raise CourseError(f"${variable} is {text!r}, which is no command: {error}.") from error
     if command and shutil.which(command[0]) is None:
         raise CourseError(
-            f"$CC names {command[0]}, which is not found: unset it, or set it to a C compiler."
+            f"${variable} names {command[0]}, which is not found: "
+            f"unset it, or set it to a {language} compiler."
         )
-    installed = command or [program for program in PROGRAMS if shutil.which(program)][:1]
+    installed = command or [program for program in programs if shutil.which(program)][:1]
     if not installed:
         raise CourseError(
-            f"There is no C compiler ({', '.join(PROGRAMS[:-1])} or {PROGRAMS[-1]}): install one, "
-            "as with `apt-get install gcc`, or set $CC."
+            f"There is no {language} compiler ({', '.join(programs[:-1])} or {programs[-1]}): "
+            f"install one, as with `apt-get install {PACKAGES[language]}`, or set ${variable}."
         )
     return installed

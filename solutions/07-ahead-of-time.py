@@ -764,10 +764,10 @@ print(launch.arguments[6])
 # make -C build/attention run CUDA_LIB="$(course aot fake-driver)"
 # ```
 #
-# A model in PyTorch can call the same kernel as an operator. `aot.operator()` builds it, and then
-# `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)` launches it by the exported C.
-# `torch.compile` and `torch.export` take it, because it also says what shapes its results have;
-# `torch.library.opcheck` tests such claims of any operator. It has no gradient.
+# A model in PyTorch can call the same kernel as an operator, without Triton in the process.
+# `aot.operator()` builds it, and then `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)`
+# calls it. `torch.compile` and `torch.export` take it, because it also says what shapes its results
+# have; `torch.library.opcheck` tests such claims of any operator. It has no gradient.
 
 # %% [markdown]
 # ## What cannot be exported

@@ -14,11 +14,11 @@ from . import fake_driver
 from .api import build, export, link, load
 from .example_project import Sample, sample
 from .loaded import Loaded
-from .operators import operator
+from .operators import build_operator, operator
 from .options import Variant
 from .result import Exported, Linked
 
 __all__ = [
     "Exported", "Linked", "Loaded", "Sample", "Variant",
-    "build", "export", "fake_driver", "link", "load", "operator", "sample",
+    "build", "build_operator", "export", "fake_driver", "link", "load", "operator", "sample",
 ]  # fmt: skip

@@ -24,8 +24,14 @@ def compile_library(sources: list[Path], out: Path, *flags: str) -> None:
     paths = [str(source.absolute()) for source in sources]  # none is taken for an option
     # -Bsymbolic: a library calls its own functions, even in a process that has others of that name.
     shared = ["-shared", "-Wl,-Bsymbolic", "-isystem", str(include_folder())]
-    command = [*compiler, *FLAGS, *shared, "-o", str(out), *flags, *paths]
-    who = f"The compiler {compiler[0]}"
+    run_compiler([*compiler, *FLAGS, *shared, "-o", str(out), *flags, *paths])
+    if not out.exists():
+        raise CourseError(f"The compiler {compiler[0]} wrote no library: is $CC a C compiler?")
+
+
+def run_compiler(command: list[str]) -> None:
+    """Run a compiler's command. Raises CourseError with its first error."""
+    who = f"The compiler {command[0]}"
     try:
         ended = run_command(command, TIMEOUT_S)
     except OSError as error:
@@ -34,5 +40,3 @@ def compile_library(sources: list[Path], out: Path, *flags: str) -> None:
         errors = [line for line in ended.stderr.splitlines() if "error" in line]
         words = (errors or [ended.stderr])[0].strip()[:300]
         raise CourseError(f"{ended.sentence(who)}{f'; it said: {words}' if words else ''}.")
-    if not out.exists():
-        raise CourseError(f"{who} wrote no library: is $CC a C compiler?")

@@ -1,76 +1,46 @@
 """operator: attention as an operator of PyTorch's, torch.ops.course.fmha, over exported kernels."""
 
 import hashlib
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import triton
-from torch import Tensor
 
 from course.compilers import compiler_command
 from course.errors import CourseError
-from course.gpus.limits import MOST_GRID, Target
+from course.gpus.limits import Target
 from course.places import refuse_other_kernels
 
-from .abi import DTYPES, ROUNDED
-from .api import build, export, link, load
+from .api import export, link
 from .attention import GRID, attention_variant
+from .c_compiler import FLAGS, include_folder, run_compiler
 from .driver import Driver, DriverLibrary
-from .loaded import LoadedFunction
 from .options import nvidia_target
+from .result import Linked
 from .sealing import cached_library
 
+FOLDER = Path(__file__).parent / "operator_code"
+CXX_FLAGS = ("-std=c++17", *FLAGS[1:], "-fvisibility=hidden")
+OLDEST_TORCH = "0x020a000000000000"
+"""2.10, as PyTorch's headers write a version: they then offer nothing that it lacks, and the
+library runs there too."""
+DTYPES = {"fp16": ("Half", "float16"), "bf16": ("BFloat16", "bfloat16")}
+"""Triton's name -> the names in PyTorch's C++ and in Python."""
 HEAD_DIMS = (16, 32, 64, 128, 256)
-SUPPORTED = ("fp16", "bf16")
-MOST_LENGTH = 2**30
-"""Beyond, the kernel's lengths of 32 bits could overflow."""
-VECTOR_ELEMENTS = 16
-"""Rows begin at multiples of so many: the kernels load 16 bytes at once."""
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(NamedTuple):
     """Which kernels an operator has."""
 
     head_dims: tuple[int, ...]
     dtypes: tuple[str, ...]
     target: Target
 
-    def checked(self) -> "Kernels":
-        """These kernels. Raises CourseError for a dtype or head dimension that attention lacks."""
-        if not self.head_dims or not self.dtypes:
-            raise CourseError(
-                "There is nothing to build: give at least one head dimension and one dtype."
-            )
-        for dtype in set(self.dtypes) - set(SUPPORTED):
-            there = ", ".join(SUPPORTED)
-            raise CourseError(f"There is no attention for {dtype!r}: there is {there}.")
-        for head_dim in set(self.head_dims) - set(HEAD_DIMS):
-            raise CourseError(f"head_dim is {head_dim}, and must be 16, 32, 64, 128 or 256.")
-        return self
 
-
-@dataclass
-class _Registered:
-    """What torch.ops.course.fmha launches in this process: it can be registered only once."""
-
-    kernels: Kernels
-    libraries: dict[torch.dtype, Path]
-    driver: DriverLibrary | None = None
-    functions: dict[torch.dtype, LoadedFunction] = field(default_factory=dict)
-
-    def function(self, dtype: torch.dtype) -> LoadedFunction:
-        """The function for a dtype, from a library that is loaded when it is first needed."""
-        if dtype not in self.functions:
-            library = load(self.libraries[dtype], self.driver)
-            self.functions[dtype] = next(f for f in library.functions.values() if f.algorithms)
-        return self.functions[dtype]
-
-
-_registered: list[_Registered] = []
+_loaded: list[Kernels] = []
+"""What this process has loaded: an operator can be registered only once."""
 
 
 def operator(
@@ -78,8 +48,8 @@ def operator(
     dtypes: Sequence[str] = ("fp16", "bf16"),
     target: str | None = None,
     driver: DriverLibrary | None = None,
-) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Export attention and register it with PyTorch:
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+    """Export attention, build the operator's library and load it:
     torch.ops.course.fmha(q, k, v, scale, causal) -> (out, lse).
 
     q: [batch, heads, M, head_dim]; k, v: [batch, heads, N, head_dim], on one CUDA device, with a
@@ -92,147 +62,135 @@ def operator(
     driver: `aot.fake_driver` records the launches of tensors on the CPU, and computes nothing.
 
     torch.compile and torch.export take it. No gradient flows through it. The first call takes some
-    seconds per kernel, and leaves the libraries in the course's cache.
+    seconds per kernel, and leaves the library in the course's cache.
 
-    Raises CourseError if it cannot be built, or if this process has registered another one.
+    Raises CourseError if it cannot be built, or if this process has loaded another one.
     """
-    kernels = Kernels(tuple(head_dims), tuple(dtypes), nvidia_target(target)).checked()
-    if _registered and _registered[0].kernels != kernels:
+    kernels = Kernels(tuple(head_dims), tuple(dtypes), nvidia_target(target))
+    if _loaded not in ([], [kernels]):
         raise CourseError(
             "This process has loaded the operator with other kernels: start a new process."
         )
     if driver is not None:
         Driver(driver)
-    if not _registered:
-        libraries = {DTYPES[dtype]: _library(kernels, dtype) for dtype in kernels.dtypes}
-        torch.library.custom_op("course::fmha", _fmha, mutates_args=()).register_fake(_fake)
-        _registered.append(_Registered(kernels, libraries))
-    _registered[0].driver = driver or _registered[0].driver
-    fmha: Callable[..., tuple[Tensor, Tensor]] = torch.ops.course.fmha
+    if not _loaded:
+        library = build_operator(head_dims, dtypes, target)
+        try:
+            torch.ops.load_library(library)
+        except OSError as error:
+            raise CourseError(f"{library} could not be loaded: {error}.") from error
+        torch.library.register_fake("course::fmha", _fake)
+        _loaded.append(kernels)
+    fmha: Callable[..., tuple[torch.Tensor, torch.Tensor]] = torch.ops.course.fmha
     return fmha
 
 
-def _library(kernels: Kernels, dtype: str) -> Path:
-    """The library for a dtype, built if the cache has none of the same parts.
-
-    For each head dimension it has two algorithms, without and with a causal mask, in this order.
-    """
-    refuse_other_kernels()
-    from kernels.attention.export import _fwd_kernel
-    from kernels.attention.settings import settings_for
-
-    def written(library: Path) -> None:
-        shared_kb = kernels.target.shared_bytes // 1024
-        variants = [
-            attention_variant(
-                dtype, dim, settings_for(dim, shared_kb), ("False", "False", "True", causal)
-            )
-            for dim in kernels.head_dims
-            for causal in ("False", "True")
-        ]
-        path = library.with_name(f"course_fmha_{dtype}")
-        target = kernels.target.name
-        exported = export(_fwd_kernel, variants, GRID, path.name, path, target=target)
-        build(link(exported, path), library)
-
-    place = Path("operator") / _hash(kernels, compiler_command()) / f"{dtype}.so"
-    return cached_library(place, written)
-
-
-def _hash(kernels: Kernels, compiler: list[str]) -> str:
-    """A hash of all that goes into the libraries."""
-    import kernels as kernels_package
-
-    folders = (Path(__file__).parent, Path(kernels_package.__path__[0]))
-    files = sorted(path for folder in folders for path in folder.rglob("*.*"))
-    texts = [path.read_bytes() for path in files if path.suffix in (".py", ".c", ".h")]
-    versions = repr((kernels, compiler, triton.__version__))
-    return hashlib.sha256(b"\0".join([*texts, versions.encode()])).hexdigest()[:16]
-
-
-def _fmha(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
-    """Launch the kernel for these inputs on PyTorch's current stream."""
-    registered = _registered[0]
-    if problem := next(_problems(registered, {"q": q, "k": k, "v": v}, scale), ""):
-        raise CourseError(f"fmha: {problem}")
-    out, lse = _results(q)
-    unused = lse.new_empty(0)
-    batch, heads, queries, head_dim = q.shape
-    strides = [step for x in (q, k, v, out) for step in _steps(x)]
-    registered.function(q.dtype)(
-        q, k, v, out, lse, unused, scale, batch, heads, *strides,
-        queries, k.shape[2], queries, head_dim,
-        algo=2 * registered.kernels.head_dims.index(head_dim) + causal,
-    )  # fmt: skip
-    return out, lse
-
-
-def _fake(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> tuple[Tensor, Tensor]:
+def _fake(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The shapes and dtypes of a call's results, for what traces it without any data."""
     for name, x in (("q", q), ("k", k), ("v", v)):
-        if x.dim() != 4:
-            raise CourseError(f"fmha: {_dimensions_problem(name, x)}")
-    return _results(q)
-
-
-def _results(q: Tensor) -> tuple[Tensor, Tensor]:
+        _check_dimensions(name, x)
     return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 
-def _steps(x: Tensor) -> list[int]:
-    """How far one index of an axis is from the next, but for the last axis; 0 where there is no
-    next, and the stride may be any number."""
-    sizes_and_strides = zip(x.shape[:3], x.stride()[:3], strict=True)
-    return [0 if size == 1 else stride for size, stride in sizes_and_strides]
+def _check_dimensions(name: str, x: torch.Tensor) -> None:
+    torch._check(x.dim() == 4, lambda: f"fmha: {name} has {x.dim()} dimensions, and must have 4.")
 
 
-def _problems(registered: _Registered, inputs: dict[str, Tensor], scale: float) -> Iterator[str]:
-    """What the kernels do not take of a call, each as a sentence that begins with its subject."""
-    for name, x in inputs.items():
-        yield from _own_problems(name, x, "cpu" if registered.driver else "cuda")
-    for name, other, axes in (("q", "k", (0, 1, 3)), ("k", "v", range(4))):
-        if inputs[name].dtype != inputs[other].dtype:
-            yield f"{name} and {other} have different dtypes."
-        for axis in axes:
-            here, there = inputs[name].shape[axis], inputs[other].shape[axis]
-            if here != there:
-                yield (
-                    f"{name} has a size of {here} along dimension {axis} and {other} of {there}; "
-                    "both must have the same."
-                )
-    q, kernels = inputs["q"], registered.kernels
-    if q.dtype not in registered.libraries:
-        names = " and ".join(str(dtype).removeprefix("torch.") for dtype in registered.libraries)
-        yield f"q has a dtype that this build has no kernel for; it was built for {names}."
-    if q.shape[3] not in kernels.head_dims:
-        built = " and ".join(map(str, kernels.head_dims))
-        yield f"q has a head_dim of {q.shape[3]}, and this build has kernels for {built}."
-    batch, heads = q.shape[:2]
-    if max(batch, heads) > MOST_GRID[1]:
-        most = f"at most {MOST_GRID[1]} of each are possible"
-        yield f"q has {batch} batches of {heads} heads, and {most}."
-    if not 0 < ROUNDED["fp32"](scale) < math.inf:  # what the kernel is handed
-        yield f"scale is {scale:g}, and must be positive and finite."
+def build_operator(
+    head_dims: Sequence[int] = (64, 128),
+    dtypes: Sequence[str] = ("fp16", "bf16"),
+    target: str | None = None,
+) -> Path:
+    """The operator's library, built if the cache has none of the same parts. It loads with any
+    PyTorch from 2.10 on.
+
+    Raises CourseError if there is no compiler for C and C++, and for a dtype or head dimension that
+    the kernel lacks.
+    """
+    gpu = nvidia_target(target)
+    if not head_dims or not dtypes:
+        raise CourseError(
+            "There is nothing to build: give at least one head dimension and one dtype."
+        )
+    for dtype in dtypes:
+        if dtype not in DTYPES:
+            raise CourseError(f"There is no attention for {dtype!r}: there is {', '.join(DTYPES)}.")
+    for head_dim in head_dims:
+        if head_dim not in HEAD_DIMS:
+            raise CourseError(f"head_dim is {head_dim}, and must be 16, 32, 64, 128 or 256.")
+    refuse_other_kernels()
+    kernels = Kernels(tuple(head_dims), tuple(dtypes), gpu)
+    cc, cxx = compiler_command(), compiler_command("C++")
+    place = Path("operator") / _hash(kernels, cc, cxx) / "fmha.so"
+    return cached_library(place, lambda library: _build(library, kernels, cc, cxx))
 
 
-def _own_problems(name: str, x: Tensor, device: str) -> Iterator[str]:
-    """What must hold of each input by itself, and does not."""
-    if x.device.type != device:
-        where = "on the CPU" if x.is_cpu else "on no CUDA device"
-        yield f"{name} is {where}, and must be on a CUDA device: call .cuda()."
-    if x.dim() != 4:
-        yield _dimensions_problem(name, x)
-    if x.stride(3) != 1:
-        yield f"{name} has a last stride of {x.stride(3)}, and must have 1: call .contiguous()."
-    for step in _steps(x):
-        if step % VECTOR_ELEMENTS:
-            multiples = f"must have multiples of {VECTOR_ELEMENTS}"
-            yield f"{name} has a stride of {step}, and {multiples}: call .contiguous()."
-    if x.data_ptr() % 16:
-        yield f"{name} begins at an address that is no multiple of 16: call .clone()."
-    if x.shape[2] > MOST_LENGTH:
-        yield f"{name} has a length of {x.shape[2]}, and at most {MOST_LENGTH} is possible."
+def _hash(kernels: Kernels, *commands: list[str]) -> str:
+    """A hash of all that goes into the library."""
+    import kernels as kernels_package
+
+    folders = (FOLDER, FOLDER.parent, FOLDER.parent / "c")
+    files = sorted(path for folder in folders for path in folder.iterdir() if path.is_file())
+    files += sorted(Path(kernels_package.__path__[0]).rglob("*.py"))
+    texts = [path.read_bytes() for path in files]
+    versions = repr((kernels, commands, triton.__version__, torch.__version__))
+    return hashlib.sha256(b"\0".join([*texts, versions.encode()])).hexdigest()[:16]
 
 
-def _dimensions_problem(name: str, x: Tensor) -> str:
-    return f"{name} has {x.dim()} dimensions, and must have 4: batch, heads, length, head_dim."
+def _build(library: Path, kernels: Kernels, cc: list[str], cxx: list[str]) -> None:
+    folder = library.parent
+    linked = [_export(folder, kernels.head_dims, dtype, kernels.target) for dtype in kernels.dtypes]
+    (folder / "variants.h").write_text(_variants(kernels.head_dims, kernels.dtypes))
+    includes = ["-I", str(folder), "-I", str(FOLDER), "-isystem", str(include_folder())]
+    objects = []
+    for source in (FOLDER / "driver.c", *(path for code in linked for path in code.sources)):
+        objects.append(str(folder / f"{source.name}.o"))
+        run_compiler([*cc, *FLAGS, *includes, "-c", "-o", objects[-1], str(source)])
+    torch_folder = Path(torch.__file__).parent
+    run_compiler(
+        [
+            *cxx, *CXX_FLAGS, f"-DTORCH_TARGET_VERSION={OLDEST_TORCH}", *includes,
+            "-isystem", str(torch_folder / "include"),
+            "-shared", "-o", str(library), str(FOLDER / "fmha.cpp"), *objects,
+            # Its own functions first, whatever else has their names; and no symbol may stay open.
+            "-Wl,-Bsymbolic", "-Wl,-z,defs", f"-L{torch_folder / 'lib'}", "-ltorch_cpu", "-ldl",
+        ]
+    )  # fmt: skip
+
+
+def _export(folder: Path, head_dims: Sequence[int], dtype: str, target: Target) -> Linked:
+    """For each head dimension two algorithms, without and with a causal mask, in this order:
+    fmha.cpp counts on it, and checks what the signature promises."""
+    from kernels.attention.export import _fwd_kernel
+    from kernels.attention.settings import settings_for
+
+    shared_kb = target.shared_bytes // 1024
+    flags = [("False", "False", "True", causal) for causal in ("False", "True")]
+    variants = [
+        attention_variant(dtype, head_dim, settings_for(head_dim, shared_kb), each)
+        for head_dim in head_dims
+        for each in flags
+    ]
+    name = f"course_fmha_{dtype}"
+    exported = export(_fwd_kernel, variants, GRID, name, folder / name, target=target.name)
+    return link(exported, folder / name)
+
+
+def _variants(head_dims: Sequence[int], dtypes: Sequence[str]) -> str:
+    """variants.h: which kernels there are, for fmha.cpp."""
+    names = [f"course_fmha_{dtype}" for dtype in dtypes]
+    includes = "".join(f'#include "{name}.h"\n' for name in names)
+    rows = [
+        f"{{ScalarType::{DTYPES[dtype][0]}, {head_dim}, {2 * number}, course_fmha_{dtype}}}"
+        for dtype in dtypes
+        for number, head_dim in enumerate(head_dims)
+    ]
+    loads = " ".join(f'call("load_{name}", load_{name}());' for name in names)
+    return f"""\
+{includes}#define FMHA_FIRST {names[0]}
+#define FMHA_VARIANTS {", ".join(rows)}
+#define FMHA_LOAD(call) {loads}
+#define FMHA_DTYPES "{" and ".join(DTYPES[dtype][1] for dtype in dtypes)}"
+"""

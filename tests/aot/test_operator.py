@@ -4,6 +4,7 @@ told them."""
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from course import MODE
-from course.aot import operators
+from course import MODE, compilers
+from course.aot import fake_driver, operators
 from course.aot.operators import Kernels
 from course.errors import CourseError
 from course.gpus.limits import target_of
@@ -39,7 +40,9 @@ def session(tmp_path_factory):
     command = [sys.executable, SESSION]
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+    found = json.loads(ended.stdout)
+    found["library"] = next(Path(environ["COURSE_CACHE"]).glob("operator/*/fmha.so"))
+    return found
 
 
 def launch_of(found):
@@ -70,7 +73,7 @@ def test_export_and_compile_take_it_and_know_its_shapes(session):
     assert out == [[2, 3, 200, 64], "torch.bfloat16", "cpu"]
     assert lse == [[2, 3, 200], "torch.float32", "cpu"]
     assert session["compiled"] == [2, 3, 200, 64]
-    assert "fmha: q has 3 dimensions, and must have 4: batch," in session["fake dimensions"]
+    assert "fmha: q has 3 dimensions, and must have 4." in session["fake dimensions"]
 
 
 def test_a_call_launches_with_every_argument_as_the_kernel_reads_it(session):
@@ -105,27 +108,24 @@ def test_each_head_dimension_has_its_kernel(session):
     assert other["shared"] < first["shared"] and numbers("<i", arguments[21:25]) == [5, 5, 5, 32]
 
 
-def test_the_algorithms_are_in_the_order_that_a_call_counts_on(tmp_path, monkeypatch):
-    linked = []
-
-    def build(made, library):
-        linked.append(made)
-        library.write_bytes(b"a library")
-
-    monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(operators, "build", build)
-    operators._library(Kernels((16, 32), ("bf16",), target_of("sm_90")), "bf16")
-    constants = [each.functions[0].constants for each in linked[0].algorithms]
-    sizes_and_masks = [(each["BLOCK_HEADDIM"], each["IS_CAUSAL"]) for each in constants]
-    assert sizes_and_masks == [(16, False), (16, True), (32, False), (32, True)]
+def test_the_algorithms_are_in_the_order_that_the_cpp_counts_on(tmp_path):
+    linked = operators._export(tmp_path, (16,), "bf16", target_of("sm_90"))
+    assert [each.functions[0].constants["IS_CAUSAL"] for each in linked.algorithms] == [False, True]
+    header = operators._variants((64, 128), ("fp16", "bf16"))
+    assert re.findall(r"\{ScalarType::(\w+), (\d+), (\d+), (\w+)\}", header) == [
+        (dtype, head_dim, plain, f"course_fmha_{name}")
+        for dtype, name in (("Half", "fp16"), ("BFloat16", "bf16"))
+        for head_dim, plain in (("64", "0"), ("128", "2"))
+    ]
+    source = (operators.FOLDER / "fmha.cpp").read_text()
+    assert "variant.plain + (causal ? 1 : 0)" in source
 
 
 def test_kernels_are_loaded_by_the_first_call_and_again_where_that_failed(session):
-    said = "course_fmha_fp16 returned CUDA_ERROR_NO_BINARY_FOR_GPU."
+    said = "fmha: load_course_fmha_fp16 returned CUDA_ERROR_NO_BINARY_FOR_GPU."
     assert session["not loaded"] == said
-    assert session["first"]["loads"] == 1
-    assert session["rows"]["loads"] == 1  # the one under a causal mask
-    assert session["no keys"]["loads"] == 0
+    assert session["first"]["loads"] == 2 * len(HEAD_DIMS) * len(DTYPES)
+    assert session["rows"]["loads"] == 0
 
 
 def test_a_thread_without_a_context_may_call_it(session):
@@ -139,7 +139,7 @@ def test_nothing_to_compute_launches_nothing_and_no_keys_are_no_error(session):
 
 
 def test_an_error_of_the_driver_is_one_sentence(session):
-    assert session["launch fails"] == "course_fmha_fp16 returned CUDA_ERROR_LAUNCH_FAILED."
+    assert session["launch fails"] == "fmha: the launch returned CUDA_ERROR_LAUNCH_FAILED."
 
 
 REFUSED = {
@@ -169,6 +169,18 @@ def test_what_is_refused_was_never_launched(session):
     assert session["launches of refused calls"] == 0
 
 
+def test_the_library_needs_only_functions_of_c_from_pytorch_and_none_of_the_driver(session):
+    """So that it loads with other versions of PyTorch, and where there is no driver."""
+    if shutil.which("nm") is None:
+        pytest.skip("needs nm")
+    command = ["nm", "-D", "--undefined-only", session["library"]]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    names = [line.split()[-1] for line in listed.stdout.splitlines()]
+    assert any(name.startswith("aoti_torch_") for name in names)
+    mangled = [name for name in names if re.match(r"_ZN?K?\d*(2at|3c10|5torch)", name)]
+    assert mangled == [] and [name for name in names if re.match(r"cu[A-Z]", name)] == []
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -180,37 +192,39 @@ def test_what_is_refused_was_never_launched(session):
 )
 def test_what_there_are_no_kernels_for_is_named_before_anything_is_built(asked, said):
     with pytest.raises(CourseError, match=re.escape(said)):
-        operators.operator(**asked)
+        operators.build_operator(**asked)
 
 
-def test_a_compiler_that_is_not_there_is_named_before_anything_is_exported(monkeypatch):
-    monkeypatch.setenv("CC", "no-such-compiler")
-    monkeypatch.setattr(operators, "export", None)
-    with pytest.raises(CourseError, match=r"\$CC names no-such-compiler, which is not found"):
-        operators.operator(target="sm_90")
+def test_a_compiler_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(CourseError, match=r"\$CXX names no-such-compiler, which is not found"):
+        operators.build_operator(target="sm_90")
+    monkeypatch.delenv("CXX")
+    without = compilers.PROGRAMS["C++"]
+    monkeypatch.setattr(shutil, "which", lambda name: None if name in without else name)
+    with pytest.raises(CourseError, match=r"There is no C\+\+ compiler"):
+        operators.build_operator(target="sm_90")
 
 
 def test_the_cache_goes_by_all_that_goes_into_the_library(monkeypatch):
-    def name(head_dim=64, target="sm_90", compiler="gcc"):
-        kernels = Kernels((head_dim,), ("fp16",), target_of(target))
-        return operators._hash(kernels, [compiler])
+    def name(head_dim=64, target="sm_90", cxx="g++"):
+        return operators._hash(Kernels((head_dim,), ("fp16",), target_of(target)), ["cc"], [cxx])
 
     first = name()
     assert first == name()
-    assert len({first, name(head_dim=128), name(target="sm_80"), name(compiler="clang")}) == 4
-    read = Path.read_bytes
-    attention = Path("attention", "export.py").parts
-    edited = lambda path: read(path) + b"#" * (path.parts[-2:] == attention)  # noqa: E731
-    monkeypatch.setattr(Path, "read_bytes", edited)
+    assert len({first, name(head_dim=128), name(target="sm_80"), name(cxx="clang++")}) == 4
+    monkeypatch.setattr(operators.torch, "__version__", "9.9")
     assert name() != first
 
 
 def test_a_library_in_the_cache_that_was_cut_off_is_built_again(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(operators, "export", lambda *_, **__: None)
-    monkeypatch.setattr(operators, "link", lambda *_: None)
-    monkeypatch.setattr(operators, "build", lambda _, path: path.write_bytes(b"a library"))
-    kernels = Kernels((64,), ("fp16",), target_of("sm_90"))
-    whole = operators._library(kernels, "fp16").read_bytes()
-    operators._library(kernels, "fp16").write_bytes(whole[:4])
-    assert operators._library(kernels, "fp16").read_bytes() == whole
+    monkeypatch.setattr(operators, "_build", lambda path, *_: path.write_bytes(b"a library"))
+    whole = operators.build_operator(target="sm_90").read_bytes()
+    operators.build_operator(target="sm_90").write_bytes(whole[:4])
+    assert operators.build_operator(target="sm_90").read_bytes() == whole
+
+
+def test_the_fake_driver_and_the_operator_agree_on_what_a_fake_driver_is():
+    assert '"told_to_fail"' in (operators.FOLDER / "driver.c").read_text()
+    assert "told_to_fail" in (fake_driver.FOLDER / "fake_driver.h").read_text()

@@ -11,7 +11,6 @@ import triton
 
 from course import aot
 from course.aot.example_project import SPECS
-from course.errors import CourseError
 from course.gpus.limits import target_of
 from kernels.attention.export import _fwd_kernel
 from kernels.attention.settings import settings_for
@@ -162,7 +161,7 @@ def test_it_is_captured_into_a_graph(fmha):
 def test_a_tensor_on_the_cpu_is_refused_in_one_sentence(fmha):
     q, k, v = inputs(torch.float16, 64)
     with pytest.raises(
-        CourseError,
+        RuntimeError,
         match=r"^fmha: k is on the CPU, and must be on a CUDA device: call \.cuda\(\)\.$",
     ):
         fmha(q, k.cpu(), v, 0.125, False)

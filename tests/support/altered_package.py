@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("aot", "exercises", "isolate", "lowering", "simulating", "tracing", "verifying")
 BESIDE = ("cache", "doctor", "files", "mode")
 """Files beside the rooms."""
-DATA = ("answers", "c", "examples", "fake_driver")
+DATA = ("answers", "c", "examples", "fake_driver", "operator_code")
 """Folders whose texts are no sentences: code, and what learners write."""
 SENTENCE = re.compile(
     r"([A-Za-z][\w'-]*[,;:.]? ){3}[A-Za-z]|^[A-Z][a-z]* [a-z]+ [a-z]+|[a-z]+ [a-z]+[.:;](\s|$)"
