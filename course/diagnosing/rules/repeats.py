@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.gpus.limits import SECTOR_BYTES
 from course.lowering.locations import Frame
-from course.lowering.memory_requests import SECTOR_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import Evidence

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import torch
 
+from course.gpus.limits import SECTOR_BYTES
 from course.lowering.call_sites import CallSites
-from course.lowering.memory_requests import SECTOR_BYTES
 from course.lowering.ttir_values import Value, Values
 from course.tracing.records import AccessCounts
 
