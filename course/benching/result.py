@@ -3,13 +3,18 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from course.errors import CourseError
 from course.gpus.recorded import Recorded
+from course.table import numbers
 
 from .timed_code import has_changed
 
 FOLDER = Path(__file__).parent / "recorded"
+OBSERVED = FOLDER / "observed"
+"""What is recorded of something else than speeds, a file each."""
+Observation = TypeVar("Observation", bound=Recorded)
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,12 @@ class Timing:
 
     @property
     def tb_s(self) -> float:
-        """Terabytes (10^12 bytes) a second."""
+        """Terabytes (10^12 bytes) per second."""
         return self.bytes / self.ms / 1e9
 
     @property
     def tflop_s(self) -> float:
-        """Teraflops: 10^12 additions and multiplications a second."""
+        """Teraflops: 10^12 additions and multiplications per second."""
         return self.operations / self.ms / 1e9
 
     @property
@@ -48,7 +53,7 @@ class Timing:
 
     @property
     def speed(self) -> float:
-        """Terabytes or teraflops a second: see `Speeds.unit`."""
+        """Terabytes or teraflops per second: see `Speeds.unit`."""
         return self.work / self.ms / 1e9
 
 
@@ -93,18 +98,11 @@ class Speeds(Recorded):
         roof = self.copy_tb_s if self.unit == "TB/s" else None
         share = f" (share of the copy roof, {roof:.2f} TB/s)" if roof else ""
         cells = {(t.series, t.x): self._cell(t, roof) for t in self.timings}
-        xs = sorted({timing.x for timing in self.timings})
-        rows = [(self.x_name, self.series)]
-        rows += [(f"{x:,}", [cells.get((name, x), "") for name in self.series]) for x in xs]
-        width = max(len(first) for first, _ in rows)
-        widths = [max(len(name), 12) for name in self.series]
-        return "\n".join(
-            [
-                f"{self.name}: {self.unit}{share}",
-                *("  ".join([x.rjust(width), *map(str.rjust, row, widths)]) for x, row in rows),
-                self.source,
-            ]
-        )
+        rows = [[self.x_name, *self.series]]
+        for x in sorted({timing.x for timing in self.timings}):
+            rows.append([f"{x:,}", *(cells.get((name, x), "") for name in self.series)])
+        table = numbers(rows, least=12, label=str.rjust)
+        return f"{self.name}: {self.unit}{share}\n{table}\n{self.source}"
 
     @staticmethod
     def _cell(timing: Timing, roof: float | None) -> str:
@@ -130,6 +128,17 @@ def recorded(name: str) -> Speeds:
             f"Nothing is recorded under {name!r}: there is {', '.join(names()) or 'nothing yet'}."
         )
     return Speeds.from_json(path.read_text())
+
+
+def observation(kind: type[Observation], name: str) -> Observation:
+    """What OBSERVED has under a name, such as observation(KernelMetrics, "ncu").
+
+    Raises CourseError where nothing is recorded under it.
+    """
+    path = OBSERVED / f"{name}.json"
+    if not path.is_file():
+        raise CourseError(f"No {name} is recorded: `make record` does so on a GPU.")
+    return kind.from_json(path.read_text())
 
 
 def names() -> list[str]:

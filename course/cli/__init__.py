@@ -39,9 +39,6 @@ Kernel = Annotated[
     str, typer.Argument(help="A file and a kernel in it, as kernels/vector_add.py:add_kernel.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
-Folder = Annotated[
-    Path | None, typer.Option(help="A folder to write to in place of the course's own.")
-]
 
 
 def option(text: str, *names: str) -> Any:
@@ -256,30 +253,6 @@ def recorded(names: Names = None) -> None:
 
     for name in names or records.names():
         print(records.recorded(name), end="\n\n")
-
-
-RECORDS = "Operations, studies or others, as softmax or launches; by default what is outdated."
-
-
-@app.command()
-def record(
-    names: Annotated[list[str] | None, typer.Argument(help=RECORDS)] = None,
-    out: Folder = None,
-    everything: Annotated[bool, option("Record what is up to date too.", "--all")] = False,
-    check: Annotated[
-        bool, option("Measure nothing; exit 1 where a record is outdated.", "--check")
-    ] = False,
-) -> None:
-    """On a GPU: measure anew what the lessons show as recorded and is outdated. Called again, it
-    goes on where it stopped."""
-    from course.benching import record as recording
-
-    if check:
-        problems = recording.debts()
-        print("\n".join(problems) or "No record is outdated.")
-    else:
-        problems = recording.record(names or [], out, everything)
-    raise typer.Exit(1 if problems else 0)
 
 
 @app.command()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course import MODE
-from course.benching import api, record, run_study
+from course.benching import api, run_study
 from course.benching.api import bench
 from course.benching.benchmarks import Study, operation
 from course.benching.result import Speeds, Timing
@@ -14,6 +14,7 @@ from course.errors import CourseError
 from course.gpus import timing
 from course.gpus.recorded import Machine
 from kernels.vector_add import add
+from tools import record
 
 MACHINE = Machine("A GPU", "1", "2", "3", "2026-01-02")
 needs_cpu_mode = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: about refusing without a GPU")

@@ -5,10 +5,11 @@ lowers its clock, so a kernel that takes fewer cycles may take no less time. The
 are read while launches follow each other without a gap.
 """
 
+import re
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import mean
 from typing import cast
@@ -18,7 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from course.benching.api import require_gpu
-from course.benching.attention_power import AttentionPower, Load
+from course.benching.profiles import AttentionPower, Load
 from course.benching.source_hash import code_hash
 from course.benching.timed_code import TIMED
 from course.errors import CourseError
@@ -30,13 +31,13 @@ from kernels.attention.gluon.settings import LARGE_HEADS
 
 from .nsight import counters
 
-MODULE = "course.benching.record.attention_power"
 BATCH, HEADS, LENGTH, HEAD_DIM = 2, 8, 8192, 256
-METRICS = {
-    "cycles": "gpc__cycles_elapsed.max",
-    "instructions": "sm__inst_executed.sum",
-    "tensor_percent": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
-}
+METRICS = (
+    "gpc__cycles_elapsed.max",
+    "sm__inst_executed.sum",
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+)
+"""The first three fields of a `Load`."""
 ROUNDS, ROUND_S, WARM_S = 3, 1.5, 0.5
 """Each way runs for so many seconds, and in turn with the others. The first of them are for the
 clock to settle."""
@@ -85,7 +86,7 @@ def measure() -> AttentionPower:
         error = (attention(q, k, v).float() - right).norm() / right.norm()
         if not error < MOST_ERROR:  # also where it is NaN
             raise CourseError(f"Attention by {name!r} is wrong, so nothing was recorded.")
-    table = counters(MODULE, list(METRICS.values()), len(WAYS))
+    table = counters(__name__, METRICS, len(WAYS))
     runs = defaultdict(list)
     with gpu_turn("the power of attention", say=lambda _: None):
         for _ in range(ROUNDS):
@@ -94,12 +95,8 @@ def measure() -> AttentionPower:
     loads = {}
     for (name, run), values in zip(runs.items(), table, strict=True):
         ms, mhz, watts = map(mean, zip(*run, strict=True))
-        loads[name] = Load(
-            cycles=int(values[METRICS["cycles"]]),
-            instructions=int(values[METRICS["instructions"]]),
-            tensor_percent=values[METRICS["tensor_percent"]],
-            ms=ms, mhz=mhz, watts=watts,
-        )  # fmt: skip
+        cycles, instructions, tensor_percent = (values[metric] for metric in METRICS)
+        loads[name] = Load(int(cycles), int(instructions), tensor_percent, ms, mhz, watts)
     return AttentionPower(
         machine=this_machine(),
         source_hash=code_hash(TIMED["attention_power"]),
@@ -147,30 +144,14 @@ def samples(said: str) -> tuple[float, float]:
 
     Raises CourseError where there is no whole line of numbers.
     """
-    rows = []
-    for line in said.splitlines():
-        try:
-            mhz, watts = map(float, line.split(","))
-        except ValueError:  # the last line may be cut off; "[N/A]" on a card that has no sensor
-            continue
-        rows.append((mhz, watts))
+    # The last line may be cut off; "[N/A]" stands there on a card that has no sensor.
+    rows = re.findall(r"^([\d.]+), *([\d.]+)$", said, re.MULTILINE)
     if not rows:
         raise CourseError("nvidia-smi says neither clock nor power of this GPU.")
-    mhz, watts = map(mean, zip(*rows, strict=True))
+    mhz, watts = (mean(map(float, column)) for column in zip(*rows, strict=True))
     return mhz, watts
 
 
-def _launch_all() -> None:
-    """Launch each once, compiled before, under the profiler's eyes."""
-    q, k, v = _inputs()
-    for attention in WAYS.values():
-        attention(q, k, v)
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStart()
-        attention(q, k, v)
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStop()
-
-
-if __name__ == "__main__":  # under the profiler
-    _launch_all()
+def launches() -> Iterator[Callable[[], torch.Tensor]]:
+    """Every way, to be profiled."""
+    return (partial(attention, *_inputs()) for attention in WAYS.values())
