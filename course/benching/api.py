@@ -8,7 +8,7 @@ import torch
 from course import MODE
 from course.errors import CourseError
 
-from .benchmarks import Function, Series, Study, study
+from .benchmarks import Function, Series, Study, at_every_size, study
 from .result import Speeds
 from .run_study import run_study
 
@@ -56,12 +56,8 @@ def _series(functions: Sequence[Function], taken: Collection[str] = ()) -> Serie
         while name in series or name in taken:
             count += 1
             name = f"{_name(function)} ({count})"
-        series[name] = _at_every_size(function)
+        series[name] = at_every_size(function)
     return series
-
-
-def _at_every_size(function: Function) -> Callable[[int], Function]:
-    return lambda x: function
 
 
 def _name(function: Function) -> str:
