@@ -3,7 +3,6 @@
 The times are cycles of a multiprocessor's own clock, read by the warps themselves.
 """
 
-import json
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -111,11 +110,6 @@ class AttentionTimeline(Recorded):
     @property
     def outdated(self) -> bool:
         return self.recorded and has_changed("attention_timeline", self.source_hash)
-
-    def to_json(self) -> str:
-        """JSON with a line for each warp."""
-        text = json.dumps(self._content(), separators=(",", ":"))
-        return text.replace('{"number":', '\n{"number":') + "\n"
 
     def of(self, name: str) -> "LaunchTimeline":
         """One launch. Raises CourseError, naming all, where there is no such one."""

@@ -1,6 +1,5 @@
 """Measured speeds: what `bench` returns, what `make record` writes, what lessons show."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -107,14 +106,6 @@ class Speeds(Recorded):
     @staticmethod
     def _cell(timing: Timing, roof: float | None) -> str:
         return f"{timing.speed:.2f} ({timing.speed / roof:.0%})" if roof else f"{timing.speed:.0f}"
-
-    def to_json(self) -> str:
-        """As JSON text, a timing a line."""
-        content = self._content()
-        del content["timings"]
-        timings = ",\n".join(f"    {json.dumps(vars(timing))}" for timing in self.timings)
-        head = json.dumps(content, indent=2).removesuffix("\n}")
-        return f'{head},\n  "timings": [\n{timings}\n  ]\n}}\n'
 
 
 def recorded(name: str) -> Speeds:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import torch
 import triton
 import triton.language as tl
@@ -17,6 +18,9 @@ from .timing import copy_tb_s
 
 FOLDER = Path(__file__).parent / "recorded"
 SHOWN_WITHOUT_GPU = "NVIDIA H200"
+
+
+Speed = Annotated[float, msgspec.Meta(gt=0)]
 
 
 def file_name(gpu: str) -> str:
@@ -37,13 +41,13 @@ class GpuFacts(Recorded):
     """Registers of one multiprocessor."""
     warps: int
     """The most warps that one multiprocessor holds at a time."""
-    memory_tb_s: float
+    memory_tb_s: Speed
     """A large copy: bytes read and written."""
-    l2_tb_s: float
+    l2_tb_s: Speed
     """Many programs reading the same 8 MiB again and again, or the half of a smaller L2 cache."""
-    matmul_tflop_s: float
+    matmul_tflop_s: Speed
     """8,192 x 8,192 x 8,192 in float16, by PyTorch's library."""
-    bf16_matmul_tflop_s: float | None = None
+    bf16_matmul_tflop_s: Speed | None = None
     """The same in bfloat16; None where the GPU lacks it, and in older records."""
 
     def __str__(self) -> str:

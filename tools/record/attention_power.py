@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import mean
-from typing import cast
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -25,6 +24,7 @@ from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.gpus.turn import gpu_turn
+from course.type_names import Function
 from kernels.attention.gluon import plan as launching
 from kernels.attention.gluon.plan import flash_attention_hopper
 from kernels.attention.gluon.settings import LARGE_HEADS
@@ -41,10 +41,13 @@ METRICS = (
 ROUNDS, ROUND_S, WARM_S = 3, 1.5, 0.5
 """Each way runs for so many seconds, and in turn with the others. The first of them are for the
 clock to settle."""
+SMI = (
+    "nvidia-smi", "--query-gpu=clocks.sm,power.draw.instant", "--format=csv,noheader,nounits",
+    "--id=0", "--loop-ms=25",
+)  # fmt: skip
+"""Prints the clock and the power of the first GPU, a line for each sample."""
 MOST_ERROR = 1e-3
 """Of float16, relative to the norm of what float32 gives."""
-
-Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def _cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -52,13 +55,11 @@ def _cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return scaled_dot_product_attention(q, k, v)
 
 
-SETTINGS = {
-    "rescaled always": LARGE_HEADS._replace(lazy_rescale=False),
-    "rescaled where needed": LARGE_HEADS,
-}
-WAYS: dict[str, Attention] = {"cuDNN": _cudnn} | {
-    name: cast(Attention, partial(flash_attention_hopper, settings=settings))
-    for name, settings in SETTINGS.items()
+ALWAYS = LARGE_HEADS._replace(lazy_rescale=False)
+WAYS: dict[str, Function] = {
+    "cuDNN": _cudnn,
+    "rescaled always": partial(flash_attention_hopper, settings=ALWAYS),
+    "rescaled where needed": partial(flash_attention_hopper, settings=LARGE_HEADS),
 }
 
 
@@ -108,12 +109,8 @@ def measure() -> AttentionPower:
 def _in_a_row(launch: Callable[[], object]) -> tuple[float, float, float]:
     """Milliseconds of a launch, MHz and watts, while launches follow each other without a gap."""
     _launch_for(WARM_S, launch)
-    query = ["--query-gpu=clocks.sm,power.draw.instant", "--format=csv,noheader,nounits"]
     try:
-        smi = subprocess.Popen(
-            ["nvidia-smi", f"--id={torch.cuda.current_device()}", *query, "--loop-ms=25"],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        smi = subprocess.Popen(SMI, stdout=subprocess.PIPE, text=True)
     except FileNotFoundError as error:
         raise CourseError("nvidia-smi is not on the path: it reads clock and power.") from error
     try:
@@ -126,17 +123,13 @@ def _in_a_row(launch: Callable[[], object]) -> tuple[float, float, float]:
 
 def _launch_for(seconds: float, launch: Callable[[], object]) -> float:
     """Milliseconds of a launch, of those that begin within so many seconds."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begun, launches = time.monotonic(), 0
-    start.record()
-    while time.monotonic() - begun < seconds:
+    while (passed := time.monotonic() - begun) < seconds:
         for _ in range(20):
             launch()
         launches += 20
         torch.cuda.synchronize()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) / launches
+    return passed * 1e3 / launches
 
 
 def samples(said: str) -> tuple[float, float]:

@@ -210,17 +210,18 @@ def programs_of(events: Iterable[Event], most: int, consumers: int) -> tuple[Pro
         launches[_number("CTA", event.pid)][event.args.begins].append(event)
     cores: dict[int, list[tuple[int, int, list[Event]]]] = defaultdict(list)
     for number, by_begin in launches.items():
-        begins = max(by_begin)  # in the last launch
-        cores[_number("Core", by_begin[begins][0].pid)].append((begins, number, by_begin[begins]))
+        begins, those = max(by_begin.items(), key=lambda launch: launch[0])  # the last launch
+        cores[_number("Core", those[0].pid)].append((begins, number, those))
     full = [core for core, programs in cores.items() if len(programs) >= most]
     if not full:
         raise CourseError(f"No multiprocessor has run {most} programs.")
     kept = sorted(cores[min(full)], key=lambda program: program[:2])[:most]
+    first, _, _ = kept[0]
     return tuple(
         Program(
             number,
-            begins - kept[0][0],
-            max(event.args.ends for event in those) - begins,
+            begins - first,
+            max(each.args.ends for each in those) - begins,
             _warps(those, consumers),
         )
         for begins, number, those in kept
@@ -234,13 +235,13 @@ def _warps(events: list[Event], consumers: int) -> tuple[Warp, ...]:
     for event in sorted(events, key=lambda event: event.ts):
         by_warp[_number("warp ", event.tid)].append(event)
     warps = []
-    for number in sorted(by_warp):
+    for number, spans in sorted(by_warp.items()):
         steps, now = [], 0
-        for event in by_warp[number]:
-            start, cycles = round((event.ts - first) * 1000), round(event.dur * 1000)
-            steps.append((NAMES.index(event.name), start - now, cycles))
+        for span in spans:
+            start, cycles = round((span.ts - first) * 1000), round(span.dur * 1000)
+            steps.append((NAMES.index(span.name), start - now, cycles))
             now = start + cycles
-        warps.append(Warp(number, _role(number, by_warp[number], consumers), tuple(steps)))
+        warps.append(Warp(number, _role(number, spans, consumers), tuple(steps)))
     return tuple(warps)
 
 

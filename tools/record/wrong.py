@@ -92,70 +92,63 @@ def race_kernel(x_ptr, out_ptr, BLOCK_SIZE: gl.constexpr, WAIT: gl.constexpr):
     gl.store(out_ptr + gl.arange(0, BLOCK_SIZE, layout=back), x)
 
 
-def _outside() -> None:
-    x, out = (torch.ones(1000, device="cuda") for _ in range(2))
+def outside() -> None:
+    x, out = torch.ones(1000, device="cuda"), torch.ones(1000, device="cuda")
     no_mask_kernel[(triton.cdiv(1000, BLOCK),)](x, out, BLOCK_SIZE=BLOCK)
-    torch.cuda.synchronize()
     print("no error; out has", int((out == 2).sum()), "right elements of 1000")
 
 
-def _illegal() -> None:
-    x, out = (torch.ones(BLOCK, device="cuda") for _ in range(2))
+def illegal() -> None:
+    x, out = torch.ones(2, BLOCK, device="cuda")
     far_kernel[(1,)](x, out, 2**36, BLOCK_SIZE=BLOCK)
-    attempts: dict[str, Callable[[], object]] = {
-        "torch.cuda.synchronize()": torch.cuda.synchronize,
-        "torch.zeros(1, device='cuda')": lambda: torch.zeros(1, device="cuda"),
-        "x.cpu()": x.cpu,
-    }
-    for what, attempt in attempts.items():
-        print(f"{what}: {outcome(attempt)}")
+    print("torch.cuda.synchronize():", outcome(torch.cuda.synchronize))
+    print("torch.zeros(1, device='cuda'):", outcome(lambda: torch.zeros(1, device="cuda")))
+    print("x.cpu():", outcome(x.cpu))
     print("on the CPU:", torch.ones(3).sum().item())
 
 
-def _asserted() -> None:
-    x, out = (torch.ones(BLOCK, device="cuda") for _ in range(2))
+def asserted() -> None:
+    x, out = torch.ones(2, BLOCK, device="cuda")
     index = torch.arange(BLOCK, device="cuda")
     index[5] = 1_000_000
     gather_kernel[(1,)](x, index, out, len(x), BLOCK_SIZE=BLOCK)
     print(outcome(torch.cuda.synchronize))
 
 
-def _printed() -> None:
+def printed() -> None:
     print_kernel[(2,)](torch.arange(6.0, device="cuda"), 6, BLOCK_SIZE=4, num_warps=1)
     torch.cuda.synchronize()
 
 
-def _raced(wait: bool) -> None:
+def raced(wait: bool = False) -> None:
     x, out = torch.arange(128.0, device="cuda"), torch.zeros(128, device="cuda")
     race_kernel[(1,)](x, out, BLOCK_SIZE=128, WAIT=wait, num_warps=4)
-    torch.cuda.synchronize()
     print("right elements:", int((out == x).sum()), "of 128")
 
 
-def _hung() -> None:
+def waited() -> None:
+    raced(wait=True)
+
+
+def hung() -> None:
     wait_kernel[(1,)](torch.zeros(1, dtype=torch.int32, device="cuda"))
     print("launched", flush=True)
     torch.cuda.synchronize()
     print("this line is never reached")
 
 
-def _healthy() -> None:
+def healthy() -> None:
     x = torch.ones(1024, device="cuda")
     out = torch.empty_like(x)
     no_mask_kernel[(8,)](x, out, BLOCK_SIZE=BLOCK)
     print("right elements:", int((out == 2).sum()), "of 1024")
 
 
-PROGRAMS: dict[str, Callable[[], None]] = {
-    "outside": _outside,
-    "illegal": _illegal,
-    "asserted": _asserted,
-    "printed": _printed,
-    "raced": lambda: _raced(wait=False),
-    "waited": lambda: _raced(wait=True),
-    "hung": _hung,
-    "healthy": _healthy,
+PROGRAMS = {
+    program.__name__: program
+    for program in (outside, illegal, asserted, printed, raced, waited, hung, healthy)
 }
+
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]]()
