@@ -1,9 +1,7 @@
 """The machine a kernel runs on: sizes as the driver reports them, speeds as measured."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any
 
 import msgspec
@@ -14,7 +12,7 @@ import triton.language as tl
 from course import MODE
 
 from .recorded import Recorded, this_machine
-from .timing import copy_tb_s
+from .timing import copy_tb_s, repeated_ms
 
 FOLDER = Path(__file__).parent / "recorded"
 SHOWN_WITHOUT_GPU = "NVIDIA H200"
@@ -95,10 +93,6 @@ def measure_gpu() -> GpuFacts:
     )
 
 
-def _milliseconds(call: Callable[[], object]) -> float:
-    return median(triton.testing.do_bench(call, warmup=20, rep=100, return_mode="all"))
-
-
 @triton.jit
 def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE: tl.constexpr):
     """Each program reads BLOCKS_READ blocks of x, in an order of its own; their sum is stored.
@@ -127,10 +121,10 @@ def _l2_tb_s(multiprocessors: int, l2_bytes: int) -> float:
         n_blocks = x.numel() // block_size
         sweep_kernel[(programs,)](x, out, n_blocks, blocks_read, block_size, num_warps=4)
 
-    return programs * blocks_read * block_size * x.element_size() / _milliseconds(call) / 1e9
+    return programs * blocks_read * block_size * x.element_size() / repeated_ms(call) / 1e9
 
 
 def _matmul_tflop_s(dtype: torch.dtype) -> float:
     n = 8192
     a, b = (torch.randn(n, n, dtype=dtype, device="cuda") for _ in range(2))
-    return 2 * n**3 / _milliseconds(lambda: a @ b) / 1e9
+    return 2 * n**3 / repeated_ms(lambda: a @ b) / 1e9

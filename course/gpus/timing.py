@@ -82,7 +82,12 @@ def copy_tb_s() -> float:
     """
     free, _ = torch.cuda.mem_get_info()
     moved = min(ROOF_BYTES, free // 4 // 8 * 8)
-    return moved / median(do_bench(copy_of(moved), warmup=20, rep=150, return_mode="all")) / 1e9
+    return moved / repeated_ms(copy_of(moved), rep=150) / 1e9
+
+
+def repeated_ms(call: Callable[[], object], rep: int = 100) -> float:
+    """The median milliseconds of a call that is repeated for `rep` milliseconds."""
+    return median(do_bench(call, warmup=20, rep=rep, return_mode="all"))
 
 
 def copy_of(moved_bytes: int) -> Callable[..., torch.Tensor]:

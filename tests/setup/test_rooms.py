@@ -1,6 +1,7 @@
 """The rooms of course/: imports go one way, and no room hides a public name."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def test_a_room_imports_from_those_below_it(room):
 def test_the_files_beside_the_rooms_import_from_none():
     for name in FILES - ON_TOP:
         assert not imports(ROOT / "course" / f"{name}.py") & set(ORDER), name
+
+
+def test_neither_the_course_nor_kernels_know_anything_of_the_tools():
+    for path in [*(ROOT / "course").rglob("*.py"), *(ROOT / "kernels").rglob("*.py")]:
+        words = re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+        assert "tools" not in words, path
 
 
 def test_kernels_know_nothing_of_the_course():
