@@ -8,9 +8,10 @@ import torch
 from course import MODE
 from course.errors import CourseError
 
-from .benchmarks import Function, Series, Study, at_every_size, study
+from .benchmarks import Function, Series, Study, study
 from .result import Speeds
 from .run_study import run_study
+from .series import at_every_size
 
 
 def bench(

@@ -51,7 +51,7 @@ def own_gpu() -> Gpu | None:
         own = measured_gpu(GpuFacts.from_json(own_file().read_text()))
     except OSError:  # the usual case: nothing was measured
         return None
-    except msgspec.DecodeError as error:
+    except (ValueError, msgspec.DecodeError) as error:
         raise CourseError(
             f"{own_file()} is damaged ({error}): run `course doctor --measure` again, or delete "
             "that file."

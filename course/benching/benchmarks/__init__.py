@@ -1,14 +1,12 @@
 """What is verified and timed: the cases, reference, peers and sizes of each operation."""
 
 import importlib
-import math
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.places import refuse_other_kernels
 from course.verifying.inputs import Case
@@ -56,27 +54,6 @@ class Operation:
     first_call: str = ""
     """Python that defines `call`, the first call in a fresh process, timed with an empty cache and
     with a filled one."""
-
-
-def versions_of(name: str) -> dict[str, Function]:
-    """The versions of an operation's ladder, by their functions' names."""
-    places = (path.rpartition(".") for path in TIMED[name])
-    return {version: getattr(importlib.import_module(home), version) for home, _, version in places}
-
-
-def at_every_size(function: Function, most: float = math.inf) -> Callable[[int], Function | None]:
-    """A function that is the same at every size, left out where x is larger than `most`."""
-    return lambda x: function if x <= most else None
-
-
-def series_of(versions: Mapping[str, Function], most: Mapping[str, int] | None = None) -> Series:
-    """Series of the versions of a ladder, the public one first. most: as in `at_every_size`."""
-    *ladder, public = versions
-    widest = most or {}
-    return {
-        name: at_every_size(versions[name], widest.get(name, math.inf))
-        for name in (public, *ladder)
-    }
 
 
 def operation_names() -> list[str]:

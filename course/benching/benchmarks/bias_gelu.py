@@ -3,8 +3,8 @@
 import torch
 from torch.nn.functional import gelu
 
-from course.benching.benchmarks import Operation, Study, at_every_size
-from course.benching.row_studies import text_of
+from course.benching.benchmarks import Operation, Study
+from course.benching.series import at_every_size, text_of
 from course.gpus.timing import copy_of
 from course.verifying.inputs import matrices
 from kernels.bias_gelu import bias_gelu, bias_gelu_v1

@@ -3,8 +3,8 @@
 import torch
 from torch.nn.functional import cross_entropy as torchs_cross_entropy
 
-from course.benching.benchmarks import Operation, Study, at_every_size, series_of, versions_of
-from course.benching.row_studies import compiled, matrices_copied, row_study
+from course.benching.benchmarks import Operation, Study
+from course.benching.series import peers, row_study, series_of, versions_of
 from course.verifying.inputs import FLOATS, Case, Input
 
 VERSIONS = versions_of("cross_entropy")
@@ -59,12 +59,7 @@ def _study(name: str, dtype: torch.dtype) -> Study:
         WIDTHS,
         inputs,
         _bytes,
-        series={
-            **series_of(VERSIONS),
-            "torch": at_every_size(_by_torch),
-            "torch.compile": lambda n: compiled(_in_float32),
-            "copy": matrices_copied(1, dtype),
-        },
+        series=series_of(VERSIONS) | peers(_by_torch, _in_float32, copies=1, dtype=dtype),
     )
 
 

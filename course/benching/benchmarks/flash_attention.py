@@ -9,7 +9,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from course.benching.benchmarks import Function, Operation, Series, Study, versions_of
+from course.benching.benchmarks import Function, Operation, Series, Study
+from course.benching.series import versions_of
 from course.verifying.inputs import Case, Input
 
 TOKENS = 2**14

@@ -8,8 +8,9 @@ from typing import cast
 import torch
 from torch.nn.attention import SDPBackend
 
-from course.benching.benchmarks import Function, Series, Study, versions_of
+from course.benching.benchmarks import Function, Series, Study
 from course.benching.benchmarks import flash_attention as in_tl
+from course.benching.series import versions_of
 from kernels.attention.gluon.plan import flash_attention_hopper
 from kernels.attention.gluon.settings import STEPS
 

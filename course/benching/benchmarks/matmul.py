@@ -4,15 +4,8 @@ from functools import wraps
 
 import torch
 
-from course.benching.benchmarks import (
-    Function,
-    Operation,
-    Study,
-    at_every_size,
-    series_of,
-    versions_of,
-)
-from course.benching.row_studies import text_of
+from course.benching.benchmarks import Function, Operation, Study
+from course.benching.series import at_every_size, series_of, text_of, versions_of
 from course.verifying.inputs import FLOATS, Case, matrix_pair
 
 VERSIONS = versions_of("matmul")

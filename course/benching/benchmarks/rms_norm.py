@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 from torch.nn.functional import rms_norm as torchs_rms_norm
 
-from course.benching.benchmarks import Operation, Study, at_every_size, series_of, versions_of
-from course.benching.row_studies import compiled, matrices_copied, row_study
+from course.benching.benchmarks import Operation, Study
+from course.benching.series import at_every_size, peers, row_study, series_of, versions_of
 from course.verifying.inputs import FLOATS, Case, Input, matrices
 from kernels.rms_norm import EPS
 
@@ -58,8 +58,7 @@ def _study(name: str, dtype: torch.dtype) -> Study:
             **series_of(VERSIONS, most={"rms_norm_v3": 2**11}),  # a row fills the tile
             "torch": at_every_size(by_torch),
             "torch, in steps": at_every_size(in_steps),
-            "torch.compile": lambda n: compiled(in_steps),
-            "copy": matrices_copied(2, dtype),
+            **peers(by_torch, in_steps, copies=2, dtype=dtype),
         },
     )
 

@@ -7,10 +7,10 @@ from typing import cast
 
 import torch
 
-from course.benching.benchmarks import Function, Operation, Study, at_every_size
+from course.benching.benchmarks import Function, Operation, Study
 from course.benching.benchmarks.rms_norm import WIDTHS, by_torch, in_steps
 from course.benching.benchmarks.rms_norm import reference as formula
-from course.benching.row_studies import compiled, matrices_copied, row_study
+from course.benching.series import at_every_size, compiled, matrices_copied, row_study
 from course.verifying.inputs import FLOATS, Case, Input
 from kernels.rms_norm import EPS
 from kernels.rms_norm_backward import rms_norm_backward, rms_norm_backward_v1, rms_norm_backward_v2

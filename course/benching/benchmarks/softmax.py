@@ -4,15 +4,8 @@ from functools import partial
 
 import torch
 
-from course.benching.benchmarks import (
-    Function,
-    Operation,
-    Study,
-    at_every_size,
-    series_of,
-    versions_of,
-)
-from course.benching.row_studies import X_BYTES, compiled, matrices_copied, row_study
+from course.benching.benchmarks import Function, Operation, Study
+from course.benching.series import X_BYTES, at_every_size, peers, row_study, series_of, versions_of
 from course.gpus.timing import copy_of
 from course.verifying.inputs import FLOATS, Case, Input, matrices
 
@@ -49,9 +42,7 @@ def _study(name: str, dtype: torch.dtype) -> Study:
         bytes=lambda x: 2 * x.nbytes,  # read once, written once
         series={
             **series_of(versions, most),
-            "torch": at_every_size(_by_torch),
-            "torch.compile": lambda n: compiled(_by_torch),
-            "copy": matrices_copied(2, dtype),
+            **peers(_by_torch, _by_torch, copies=2, dtype=dtype),
             "softmax_v7": lambda n: v7 if 2**13 <= n <= 2**18 else None,
         },
     )

@@ -2,7 +2,8 @@
 
 import torch
 
-from course.benching.benchmarks import Operation, Study, at_every_size, series_of, versions_of
+from course.benching.benchmarks import Operation, Study
+from course.benching.series import at_every_size, series_of, versions_of
 from course.gpus.timing import copy_of
 from course.verifying.inputs import matrices
 

@@ -5,7 +5,8 @@ from functools import partial
 
 import torch
 
-from course.benching.benchmarks import Function, Operation, Study, at_every_size, versions_of
+from course.benching.benchmarks import Function, Operation, Study
+from course.benching.series import at_every_size, versions_of
 from course.gpus.timing import copy_of
 from course.verifying.inputs import vectors
 

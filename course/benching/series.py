@@ -1,15 +1,39 @@
-"""What the studies of operations on the rows of a matrix share."""
+"""What studies share: the versions of a ladder, sizes at which they run, matrices of rows."""
 
-from collections.abc import Callable, Sequence
+import importlib
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
 from course.gpus.timing import copy_of
 
 from .benchmarks import Function, Series, Study
+from .timed_code import TIMED
 
 X_BYTES = 2**30
 """The matrix that is timed, whatever its width: many times what the L2 cache holds."""
+
+
+def versions_of(name: str) -> dict[str, Function]:
+    """The versions of an operation's ladder, by their functions' names."""
+    places = (path.rpartition(".") for path in TIMED[name])
+    return {version: getattr(importlib.import_module(home), version) for home, _, version in places}
+
+
+def at_every_size(function: Function, most: float = math.inf) -> Callable[[int], Function | None]:
+    """A function that is the same at every size, left out where x is larger than `most`."""
+    return lambda x: function if x <= most else None
+
+
+def series_of(versions: Mapping[str, Function], most: Mapping[str, int] | None = None) -> Series:
+    """Series of the versions of a ladder, the public one first. most: as in `at_every_size`."""
+    *ladder, public = versions
+    widest = most or {}
+    return {
+        name: at_every_size(versions[name], widest.get(name, math.inf))
+        for name in (public, *ladder)
+    }
 
 
 def row_study(
@@ -45,6 +69,15 @@ def compiled(function: Function) -> Function:
     torch._dynamo.reset()
     faster: Function = torch.compile(function, dynamic=False)
     return faster
+
+
+def peers(torchs: Function, steps: Function, copies: int, dtype: torch.dtype) -> Series:
+    """PyTorch's own function, what torch.compile makes of its steps, and a copy of the matrix."""
+    return {
+        "torch": at_every_size(torchs),
+        "torch.compile": lambda columns: compiled(steps),
+        "copy": matrices_copied(copies, dtype),
+    }
 
 
 def text_of(dtype: torch.dtype) -> str:
