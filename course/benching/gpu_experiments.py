@@ -33,8 +33,8 @@ class Observed(Recorded):
     softmax_by_compile: str
     """The Triton kernel that torch.compile writes for a softmax in bfloat16."""
     dot_errors: dict[str, float]
-    """What tl.dot multiplies, and in what it adds up -> the error of a product of PRODUCT x PRODUCT
-    normal numbers: the root of the sum of its squares over that of the result's."""
+    """How tl.dot multiplies and adds up -> the error of a product of two PRODUCT x PRODUCT matrices
+    of normal numbers: the root of the sum of its squares over that of the result's."""
 
     @property
     def race(self) -> str:

@@ -80,15 +80,15 @@ class Load:
     cycles: int
     """From the first program's start to the last one's end, in one launch by itself."""
     instructions: int
-    """Of all warps, in that launch."""
+    """Instructions that all warps of that launch execute."""
     tensor_percent: float
-    """Of the cycles in which a multiprocessor works, those in which its tensor cores do."""
+    """Percent of the cycles of a working multiprocessor in which its tensor cores work."""
     ms: float
-    """Time of a launch, one after the other, for a second and more."""
+    """Milliseconds per launch, while launches follow each other for a second and more."""
     mhz: float
-    """The multiprocessors' clock meanwhile."""
+    """Clock of the multiprocessors during these launches."""
     watts: float
-    """The card's power meanwhile."""
+    """Power of the card during these launches."""
 
 
 LOAD_ROWS = {

@@ -12,7 +12,7 @@ from .timed_code import has_changed
 
 FOLDER = Path(__file__).parent / "recorded"
 OBSERVED = FOLDER / "observed"
-"""What is recorded of something else than speeds, a file each."""
+"""The folder of all records that are not speeds, one file for each."""
 Observation = TypeVar("Observation", bound=Recorded)
 
 
@@ -66,7 +66,7 @@ class Speeds(Recorded):
     copy_tb_s: float
     """The copy roof: bytes read and written by a large copy on the device in the same run."""
     launch_us: dict[str, float]
-    """Microseconds the CPU spends on a call, by function; and named first calls, which compile."""
+    """Function -> microseconds that a call of it takes the CPU; and first calls, which compile."""
     source_hash: str = ""
     """`code_hash` of the operation's functions."""
 
@@ -122,7 +122,7 @@ def recorded(name: str) -> Speeds:
 
 
 def observation(kind: type[Observation], name: str) -> Observation:
-    """What OBSERVED has under a name, such as observation(KernelMetrics, "ncu").
+    """The record of this name in OBSERVED, as observation(KernelMetrics, "ncu").
 
     Raises CourseError where nothing is recorded under it.
     """

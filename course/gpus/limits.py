@@ -9,7 +9,7 @@ from course.errors import CourseError
 
 KIB = 1024
 SECTOR_BYTES = 32
-"""What an NVIDIA GPU moves at least, aligned (Nsight Compute, profiling guide)."""
+"""The least memory that an NVIDIA GPU moves, aligned (Nsight Compute, profiling guide)."""
 MOST_THREADS = 1024
 """The most threads of a program, on every GPU."""
 MOST_GRID = (2**31 - 1, 65_535, 65_535)

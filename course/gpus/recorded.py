@@ -12,7 +12,7 @@ import msgspec
 from course import pins
 
 EARLIER = "measured on an earlier form of this kernel"
-"""What everything says that shows a record whose kernel has changed since."""
+"""Said by everything that shows a record whose kernel has changed since."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Recorded:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The result that `to_json` wrote. Raises msgspec.DecodeError where it is none."""
+        """The result that `to_json` wrote. Raises msgspec.DecodeError for any other text."""
         return replace(msgspec.json.decode(text, type=cls), recorded=True)
 
 

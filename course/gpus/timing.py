@@ -76,7 +76,7 @@ def launch_us(call: Callable[[], object], at_most: int = 200) -> float:
 
 
 def copy_tb_s() -> float:
-    """The copy roof of this GPU: bytes read and written in a second, in 10^12.
+    """The copy roof of this GPU: bytes read and written per second, in 10^12.
 
     Takes at most a quarter of the free memory.
     """

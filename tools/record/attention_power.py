@@ -47,7 +47,7 @@ SMI = (
 )  # fmt: skip
 """Prints the clock and the power of the first GPU, a line for each sample."""
 MOST_ERROR = 1e-3
-"""Of float16, relative to the norm of what float32 gives."""
+"""The largest error that float16 may have, relative to the norm of the result in float32."""
 
 
 def _cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

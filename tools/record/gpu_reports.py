@@ -1,4 +1,4 @@
-"""What is said on a GPU of the programs of `wrong.py`; some need compute-sanitizer."""
+"""Runs the programs of `wrong.py` on a GPU and keeps what is said; some need compute-sanitizer."""
 
 import re
 import shutil

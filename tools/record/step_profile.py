@@ -28,7 +28,7 @@ from kernels.softmax import softmax
 
 TOKENS, WIDTH, HEADS, VOCABULARY = 4096, 1024, 16, 32_000
 RATE = 1e-3
-"""What the gradient is multiplied by before it is subtracted from the weights."""
+"""The factor of the gradient that is subtracted from the weights."""
 STEPS = 10
 """Steps that are profiled; the times are theirs on average."""
 LONGEST_NAME = 48
