@@ -12,8 +12,8 @@ Dense rates, a fused multiply-add counted as two operations. Sources:
                         bandwidth to 0.3 TB/s)
     MI300X              AMD CDNA 3 white paper and MI300X data sheet
 The size of the L2 cache: the same papers; of the H200 it is the H100's.
-Special functions: 16 results per clock and multiprocessor (NVIDIA, CUDA programming guide, throughput
-of native arithmetic instructions) at the boost clock; AMD publishes none.
+Special functions: 16 results per clock and multiprocessor (NVIDIA, CUDA programming guide,
+throughput of native arithmetic instructions) at the boost clock; AMD publishes none.
 The L2 cache's speed is published for none of them: it is the recorded one, where there is a record.
 """
 
