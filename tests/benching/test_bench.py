@@ -131,6 +131,8 @@ def test_peers_are_timed_in_turns(monkeypatch):
         return lambda *inputs: order.append(name)
 
     monkeypatch.setattr(run_study, "times_ms", one_call)
-    times = run_study._times({"a": timed("a"), "b": timed("b")}, ())
+    series = {name: lambda x, name=name: timed(name) for name in "ab"}
+    study = Study("turns", "elements", [1], lambda x: (), lambda: 0, series)
+    timings = run_study._timings_at(study, 1)
     assert order == ["a", "b"] * run_study.ROUNDS
-    assert times == {"a": [1.0] * 3, "b": [1.0] * 3}
+    assert [(timing.series, timing.ms) for timing in timings] == [("a", 1.0), ("b", 1.0)]
