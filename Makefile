@@ -70,13 +70,13 @@ test-triton-%: setup-dev
 	PYTHONPATH=$(CURDIR)/build/triton-$* COURSE_MODE=cpu $(VENV) -m pytest -q -n auto --dist loadfile $(TESTS) $(TEST)
 
 record:
-	COURSE_MODE=gpu $(ANY) -m course record
+	COURSE_MODE=gpu $(ANY) -m tools.record
 
 gpu-debts:
 	$(MAKE) test-gpu || failed=1; $(MAKE) record || failed=1; exit $${failed:-0}
 
 release-check: setup-dev
-	$(VENV) -m course record --check
+	$(VENV) -m tools.record --check
 	$(MAKE) lint test
 
 lint: setup-dev

@@ -1195,7 +1195,8 @@ display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 31_000)))
 #
 # **On other GPUs.** The picture is an H200's. Proton's scopes work in any Gluon kernel, so on your
 # own GPU you can see your own warps; on one of compute capability 9.0,
-# `course record attention_timeline` records them anew for this picture.
+# `python -m tools.record attention_timeline` in a checkout of the course records them anew for this
+# picture.
 
 # %% [markdown]
 # ## Which tile next

@@ -11,6 +11,7 @@ from course.errors import CourseError
 from .benchmarks import Function, Series, Study, study
 from .result import Speeds
 from .run_study import run_study
+from .series import at_every_size
 
 
 def bench(
@@ -56,12 +57,8 @@ def _series(functions: Sequence[Function], taken: Collection[str] = ()) -> Serie
         while name in series or name in taken:
             count += 1
             name = f"{_name(function)} ({count})"
-        series[name] = _at_every_size(function)
+        series[name] = at_every_size(function)
     return series
-
-
-def _at_every_size(function: Function) -> Callable[[int], Function]:
-    return lambda x: function
 
 
 def _name(function: Function) -> str:

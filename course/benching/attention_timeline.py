@@ -3,20 +3,20 @@
 The times are cycles of a multiprocessor's own clock, read by the warps themselves.
 """
 
-import json
-from collections import defaultdict
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
+
 from course.errors import CourseError
 from course.gpus.recorded import Recorded
 
-from .result import FOLDER
+from .result import observation
 from .timed_code import has_changed
-
-FILE = FOLDER / "observed" / "attention_timeline.json"
 
 OTHER = "other"
 """What a warp does between two states: loop counters, releases of slots, P rounded to 16 bits."""
@@ -24,9 +24,6 @@ ENDED = "has ended"
 """A warp has left its last state, and others of its program have not."""
 START, WAIT, SOFTMAX = "start a product", "wait for a product", "softmax"
 WARP_GROUP = 4
-OPERATIONS_PER_CYCLE = 4096
-"""Additions and multiplications that the tensor cores of one multiprocessor do per cycle, in
-float16, on GPUs of compute capability 9.0."""
 
 Interval = tuple[int, int]
 """Begin and end in cycles."""
@@ -47,18 +44,24 @@ class Warp:
 
     number: int
     role: str
-    """Of its warp group: "producer", "consumer", "consumer 0", "consumer 1", or "warp group" where
-    one does all."""
+    """What its warp group does: "producer", "consumer", "consumer 0", "consumer 1", or "warp group"
+    where one does all."""
     steps: tuple[tuple[int, int, int], ...]
     """The spans in order: the state's number, the cycles since the span before it, its own."""
 
-    def spans(self, states: tuple[str, ...]) -> list[Span]:
-        """When the warp is in which state. states: their names by number."""
-        spans, now = [], 0
+    def spans(self, states: tuple[str, ...], begin: int = 0) -> list[Span]:
+        """When the warp is in which state. states: their names by number. begin: when its program
+        began."""
+        spans, now = [], begin
         for state, gap, cycles in self.steps:
             spans.append(Span(states[state], now + gap, now + gap + cycles))
             now += gap + cycles
         return spans
+
+    @property
+    def end(self) -> int:
+        """The last clock that the warp reads."""
+        return sum(gap + cycles for _, gap, cycles in self.steps)
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,14 @@ class Program:
 
     number: int
     begins_ns: int
-    """Since the first of the recorded programs of this launch began."""
+    """Nanoseconds since the first of the recorded programs of this launch began."""
     lasts_ns: int
     warps: tuple[Warp, ...]
+
+    @property
+    def end(self) -> int:
+        """The last clock that any of its warps reads."""
+        return max(warp.end for warp in self.warps)
 
 
 @dataclass(frozen=True)
@@ -95,18 +103,13 @@ class AttentionTimeline(Recorded):
     """
 
     source_hash: str
-    """Of the kernels that were run; see `course.benching.source_hash`."""
+    """The hash of the kernels that were run; see `course.benching.source_hash`."""
     states: tuple[str, ...]
     launches: dict[str, Launch]
 
     @property
     def outdated(self) -> bool:
         return self.recorded and has_changed("attention_timeline", self.source_hash)
-
-    def to_json(self) -> str:
-        """JSON with a line for each warp."""
-        text = json.dumps(self._content(), separators=(",", ":"))
-        return text.replace('{"number":', '\n{"number":') + "\n"
 
     def of(self, name: str) -> "LaunchTimeline":
         """One launch. Raises CourseError, naming all, where there is no such one."""
@@ -132,32 +135,21 @@ class LaunchTimeline:
         """(place of the program, number of the warp) -> its spans, in cycles since the first of
         the programs began."""
         return {
-            (place, warp.number): [
-                Span(span.state, span.start + shift, span.end + shift)
-                for span in warp.spans(self.record.states)
-            ]
-            for place, (program, shift) in enumerate(
-                zip(self.launch.programs, self._shifts, strict=True)
-            )
+            (place, warp.number): warp.spans(self.record.states, self.extent(place)[0])
+            for place, program in enumerate(self.launch.programs)
             for warp in program.warps
         }
 
-    @cached_property
-    def _shifts(self) -> list[int]:
-        """Cycles from the beginning of the first program to that of each.
+    def extent(self, place: int) -> Interval:
+        """When the program at a place began and ended.
 
         The GPU's nanoseconds say when a program begins, and its own cycles what lies in it; how
         many cycles a nanosecond has is what the programs themselves took of both.
         """
         programs = self.launch.programs
-        cycles = sum(_end(program.warps) for program in programs)
-        rate = cycles / sum(program.lasts_ns for program in programs)
-        return [round(program.begins_ns * rate) for program in programs]
-
-    def extent(self, place: int) -> Interval:
-        """When the program at a place began and ended."""
-        start = self._shifts[place]
-        return start, start + _end(self.launch.programs[place].warps)
+        rate = sum(each.end for each in programs) / sum(each.lasts_ns for each in programs)
+        start = round(programs[place].begins_ns * rate)
+        return start, start + programs[place].end
 
     @property
     def side_by_side(self) -> bool:
@@ -174,50 +166,47 @@ class LaunchTimeline:
     def shares(self) -> dict[str, dict[str, float]]:
         """Role -> state, OTHER and ENDED -> the share of the time that its warps are in it, from
         the beginning of their program to its end."""
-        spent: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        whole: dict[str, int] = defaultdict(int)
+        spent: dict[str, Counter[str]] = {}
         for program in self.launch.programs:
-            length = _end(program.warps)
             for warp in program.warps:
-                whole[warp.role] += length
-                for state, gap, cycles in warp.steps:
-                    spent[warp.role][self.record.states[state]] += cycles
-                    spent[warp.role][OTHER] += gap
-                spent[warp.role][ENDED] += length - _end([warp])
+                cycles = spent.setdefault(warp.role, Counter())
+                for state, gap, own in warp.steps:
+                    cycles[self.record.states[state]] += own
+                    cycles[OTHER] += gap
+                cycles[ENDED] += program.end - warp.end
         return {
-            role: {state: cycles / whole[role] for state, cycles in spent[role].items()}
-            for role in whole
+            role: {state: count / cycles.total() for state, count in cycles.items()}
+            for role, cycles in spent.items()
         }
 
     @cached_property
+    def _in_product(self) -> npt.NDArray[np.bool_]:
+        """Whether any warp has a product under way, cycle by cycle."""
+        under_way = np.zeros(self.cycles, dtype=bool)
+        for spans in self.spans.values():
+            for start, end in products_under_way(spans):
+                under_way[start:end] = True
+        return under_way
+
+    @property
     def with_product(self) -> list[Interval]:
         """When any warp has a product under way: from its start until the warp has waited for it.
         At other times the tensor cores are idle."""
-        return _union(
-            interval for spans in self.spans.values() for interval in products_under_way(spans)
-        )
+        changes = np.flatnonzero(np.diff(self._in_product, prepend=False, append=False)).tolist()
+        return list(zip(changes[::2], changes[1::2], strict=True))
 
-    @cached_property
+    @property
     def without_product(self) -> float:
         """The share of the time in which no warp has a product under way."""
-        return 1 - sum(end - start for start, end in self.with_product) / self.cycles
+        return 1 - float(self._in_product.mean())
 
-    @cached_property
+    @property
     def softmax_under_products(self) -> float:
         """The share of all warps' time in softmax that passes while a product is under way, the
         warp's own or another's. Raises ZeroDivisionError where no warp is ever in softmax."""
-        softmax = [
-            (span.start, span.end)
-            for spans in self.spans.values()
-            for span in spans
-            if span.state == SOFTMAX
-        ]
-        under = sum(
-            max(0, min(end, stop) - max(start, begin))
-            for start, end in softmax
-            for begin, stop in self.with_product
-        )
-        return under / sum(end - start for start, end in softmax)
+        softmax = [each for spans in self.spans.values() for each in spans if each.state == SOFTMAX]
+        under = sum(int(self._in_product[each.start : each.end].sum()) for each in softmax)
+        return under / sum(each.end - each.start for each in softmax)
 
     def __repr__(self) -> str:
         return str(self)
@@ -243,36 +232,15 @@ class LaunchTimeline:
 def products_under_way(spans: Iterable[Span]) -> list[Interval]:
     """When a warp has a product under way. Each wait of the kernels' ends the oldest of them."""
     intervals: list[Interval] = []
-    started: list[int] = []
+    started: deque[int] = deque()
     for span in spans:
         if span.state == START:
             started.append(span.start)
         elif span.state == WAIT and started:
-            intervals.append((started.pop(0), span.end))
+            intervals.append((started.popleft(), span.end))
     return intervals
-
-
-def _end(warps: Iterable[Warp]) -> int:
-    """The last clock that any of these warps reads."""
-    return max(sum(gap + cycles for _, gap, cycles in warp.steps) for warp in warps)
-
-
-def _union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same times in intervals that do not touch."""
-    union: list[Interval] = []
-    for start, end in sorted(intervals):
-        if union and start <= union[-1][1]:
-            union[-1] = (union[-1][0], max(union[-1][1], end))
-        else:
-            union.append((start, end))
-    return union
 
 
 def attention_timeline() -> AttentionTimeline:
     """The recorded timeline of attention. Raises CourseError where none is recorded."""
-    if not FILE.exists():
-        raise CourseError(
-            "No timeline of attention is recorded: `make record` records it on a GPU of compute"
-            " capability 9.0."
-        )
-    return AttentionTimeline.from_json(FILE.read_text())
+    return observation(AttentionTimeline, "attention_timeline")

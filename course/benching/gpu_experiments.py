@@ -10,9 +10,10 @@ import triton.language as tl
 from course import MODE
 from course.errors import CourseError
 from course.gpus.recorded import Recorded, this_machine
+from course.table import numbers
 
 from .api import require_gpu
-from .result import FOLDER
+from .result import observation
 
 PROGRAMS = 1024
 SHOWN = 16
@@ -32,8 +33,8 @@ class Observed(Recorded):
     softmax_by_compile: str
     """The Triton kernel that torch.compile writes for a softmax in bfloat16."""
     dot_errors: dict[str, float]
-    """What tl.dot multiplies, and in what it adds up -> the error of a product of PRODUCT x PRODUCT
-    normal numbers: the root of the sum of its squares over that of the result's."""
+    """How tl.dot multiplies and adds up -> the error of a product of two PRODUCT x PRODUCT matrices
+    of normal numbers: the root of the sum of its squares over that of the result's."""
 
     @property
     def race(self) -> str:
@@ -45,11 +46,8 @@ class Observed(Recorded):
 
     @property
     def dots(self) -> str:
-        width = max(map(len, self.dot_errors))
-        lines = (f"    {how:{width}}  {error:.1e}" for how, error in self.dot_errors.items())
-        return "\n".join(
-            [f"{self._where()} error of a product of {PRODUCT:,} x {PRODUCT:,}", *lines]
-        )
+        table = numbers([(f"    {how}", f"{error:.1e}") for how, error in self.dot_errors.items()])
+        return f"{self._where()} error of a product of {PRODUCT:,} x {PRODUCT:,}\n{table}"
 
     def _where(self) -> str:
         when = "Recorded" if self.recorded else "Seen now"
@@ -96,7 +94,7 @@ def product_kernel(
     a_ptr, b_ptr, c_ptr,
     N: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """c = a @ b for contiguous [N, N]: a BLOCK x BLOCK tile a program, added up in the type SUM."""
+    """c = a @ b for contiguous [N, N]: one BLOCK x BLOCK tile per program, summed in SUM."""
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
     acc = tl.zeros([BLOCK, BLOCK], SUM)
@@ -108,23 +106,24 @@ def product_kernel(
     tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)
 
 
+DOTS = {
+    "float32, input_precision='ieee'": (torch.float32, "ieee", tl.float32),
+    "float32, input_precision='tf32x3'": (torch.float32, "tf32x3", tl.float32),
+    "float32, by default (TF32)": (torch.float32, "tf32", tl.float32),
+    "float16": (torch.float16, "tf32", tl.float32),
+    "bfloat16": (torch.bfloat16, "tf32", tl.float32),
+    "float16, added up in float16": (torch.float16, "tf32", tl.float16),
+}
+"""How a product is shown -> its inputs' dtype, PRECISION and SUM."""
+
+
 def _dot_errors() -> dict[str, float]:
     random = torch.Generator(device="cuda").manual_seed(0)
     a, b = (torch.randn(PRODUCT, PRODUCT, device="cuda", generator=random) for _ in "ab")
-    exact = a.double() @ b.double()
-    errors = {}
-    for name, dtype, precision, added in (
-        ("float32, input_precision='ieee'", torch.float32, "ieee", tl.float32),
-        ("float32, input_precision='tf32x3'", torch.float32, "tf32x3", tl.float32),
-        ("float32, by default (TF32)", torch.float32, "tf32", tl.float32),
-        ("float16", torch.float16, "tf32", tl.float32),
-        ("bfloat16", torch.bfloat16, "tf32", tl.float32),
-        ("float16, added up in float16", torch.float16, "tf32", tl.float16),
-    ):
+    exact, errors = a.double() @ b.double(), {}
+    for name, (dtype, *options) in DOTS.items():
         c = torch.empty(PRODUCT, PRODUCT, device="cuda")
-        product_kernel[(PRODUCT // 64,) * 2](
-            a.to(dtype), b.to(dtype), c, PRODUCT, 64, precision, added
-        )
+        product_kernel[(PRODUCT // 64,) * 2](a.to(dtype), b.to(dtype), c, PRODUCT, 64, *options)
         errors[name] = float((c - exact).norm() / exact.norm())
     return errors
 
@@ -146,4 +145,4 @@ def observed() -> Observed:
     """This GPU's own in GPU mode; the recorded one in CPU mode."""
     if MODE.gpu:
         return observe()
-    return Observed.from_json((FOLDER / "observed" / "programs.json").read_text())
+    return observation(Observed, "programs")

@@ -4,20 +4,18 @@ import ctypes
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 import torch
 
 from course import MODE
 from course.errors import CourseError
 from course.gpus.recorded import Recorded, this_machine
-from course.gpus.timing import ROUNDS_OF_LAUNCHES, launch_us
+from course.gpus.timing import launch_us
+from course.table import numbers
 
 from .api import require_gpu
-from .result import FOLDER
+from .result import observation
 
-FILE = FOLDER / "observed" / "launches.json"
 N_ELEMENTS = 1024
 """The vector add that is launched: one program, done sooner than any CPU launches the next."""
 LAUNCHES = 200
@@ -34,14 +32,12 @@ class LaunchCosts(Recorded):
     """Way to launch -> median time on the CPU for one launch, in microseconds."""
 
     def __str__(self) -> str:
-        width = max(map(len, self.us))
-        lines = [f"{way:{width}}  {us:6.2f} us" for way, us in self.us.items()]
-        return "\n".join([*lines, self.source])
+        return f"{numbers([(way, f'{us:6.2f} us') for way, us in self.us.items()])}\n{self.source}"
 
 
 def launch_costs() -> LaunchCosts:
     """This machine's own in GPU mode; the recorded ones in CPU mode."""
-    return measure_launches() if MODE.gpu else LaunchCosts.from_json(FILE.read_text())
+    return measure_launches() if MODE.gpu else observation(LaunchCosts, "launches")
 
 
 def measure_launches() -> LaunchCosts:
@@ -61,7 +57,7 @@ def measure_launches() -> LaunchCosts:
         loop, source = Path(folder) / "loop.so", exported.sources[0].name
         launch = exported.functions[0].name
         compile_library([LOOP], loop, f'-DSOURCE="{source}"', f"-DLAUNCH={launch}", f"-I{folder}")
-        from_c = ctypes.CDLL(str(loop))
+        in_c = ctypes.CDLL(str(loop))
     x, y, out = (torch.randn(N_ELEMENTS, device="cuda") for _ in range(3))
 
     def through_jit() -> None:
@@ -70,35 +66,27 @@ def measure_launches() -> LaunchCosts:
     def through_load() -> None:
         add(x, y, out, N_ELEMENTS)
 
+    def from_c(name: str) -> float:
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        pointers = [ctypes.c_uint64(tensor.data_ptr()) for tensor in (x, y, out)]
+
+        def call() -> None:
+            if in_c[name](stream, *pointers, N_ELEMENTS, LAUNCHES):
+                raise CourseError("A launch of the exported C failed.")
+
+        return launch_us(call, at_most=1) / LAUNCHES
+
     graph = torch.cuda.CUDAGraph()
     through_load()  # loads the kernel, which may not happen during a capture
     with torch.cuda.graph(graph):
         for _ in range(LAUNCHES):
             through_load()
-    of_graph = launch_us(graph.replay, at_most=5) / LAUNCHES
     us = {
         "JIT: add_kernel[grid](…)": launch_us(through_jit),
         "torch.add(x, y, out=out)": launch_us(lambda: torch.add(x, y, out=out)),
         "exported C, called from Python": launch_us(through_load),
-        "exported C, called from C": _from_c(from_c.us_exported, x, y, out),
-        "    of this, the driver's cuLaunchKernel": _from_c(from_c.us_of_driver, x, y, out),
-        f"CUDA graph of {LAUNCHES}, a launch of it": of_graph,
+        "exported C, called from C": from_c("by_export"),
+        "    of this, the driver's cuLaunchKernel": from_c("by_driver"),
+        f"CUDA graph of {LAUNCHES}, a launch of it": launch_us(graph.replay, at_most=5) / LAUNCHES,
     }
     return LaunchCosts(machine=this_machine(), us=us)
-
-
-def _from_c(us_a_launch: Any, *tensors: torch.Tensor) -> float:
-    """Microseconds that a function of LOOP returns, the median of several rounds.
-
-    PyTorch has made the context current here.
-    """
-    us_a_launch.restype = ctypes.c_double
-    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-    pointers = [ctypes.c_uint64(tensor.data_ptr()) for tensor in tensors]
-    rounds = []
-    for _ in range(ROUNDS_OF_LAUNCHES + 1):  # the first loads the kernel
-        rounds.append(us_a_launch(stream, *pointers, N_ELEMENTS, LAUNCHES))
-        torch.cuda.synchronize()
-    if min(rounds) < 0:
-        raise CourseError("A launch of the exported C failed.")
-    return median(rounds[1:])

@@ -1,15 +1,19 @@
 """Measured speeds: what `bench` returns, what `make record` writes, what lessons show."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from course.errors import CourseError
 from course.gpus.recorded import Recorded
+from course.table import numbers
 
 from .timed_code import has_changed
 
 FOLDER = Path(__file__).parent / "recorded"
+OBSERVED = FOLDER / "observed"
+"""The folder of all records that are not speeds, one file for each."""
+Observation = TypeVar("Observation", bound=Recorded)
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,12 @@ class Timing:
 
     @property
     def tb_s(self) -> float:
-        """Terabytes (10^12 bytes) a second."""
+        """Terabytes (10^12 bytes) per second."""
         return self.bytes / self.ms / 1e9
 
     @property
     def tflop_s(self) -> float:
-        """Teraflops: 10^12 additions and multiplications a second."""
+        """Teraflops: 10^12 additions and multiplications per second."""
         return self.operations / self.ms / 1e9
 
     @property
@@ -48,7 +52,7 @@ class Timing:
 
     @property
     def speed(self) -> float:
-        """Terabytes or teraflops a second: see `Speeds.unit`."""
+        """Terabytes or teraflops per second: see `Speeds.unit`."""
         return self.work / self.ms / 1e9
 
 
@@ -62,7 +66,7 @@ class Speeds(Recorded):
     copy_tb_s: float
     """The copy roof: bytes read and written by a large copy on the device in the same run."""
     launch_us: dict[str, float]
-    """Microseconds the CPU spends on a call, by function; and named first calls, which compile."""
+    """Function -> microseconds that a call of it takes the CPU; and first calls, which compile."""
     source_hash: str = ""
     """`code_hash` of the operation's functions."""
 
@@ -93,30 +97,15 @@ class Speeds(Recorded):
         roof = self.copy_tb_s if self.unit == "TB/s" else None
         share = f" (share of the copy roof, {roof:.2f} TB/s)" if roof else ""
         cells = {(t.series, t.x): self._cell(t, roof) for t in self.timings}
-        xs = sorted({timing.x for timing in self.timings})
-        rows = [(self.x_name, self.series)]
-        rows += [(f"{x:,}", [cells.get((name, x), "") for name in self.series]) for x in xs]
-        width = max(len(first) for first, _ in rows)
-        widths = [max(len(name), 12) for name in self.series]
-        return "\n".join(
-            [
-                f"{self.name}: {self.unit}{share}",
-                *("  ".join([x.rjust(width), *map(str.rjust, row, widths)]) for x, row in rows),
-                self.source,
-            ]
-        )
+        rows = [[self.x_name, *self.series]]
+        for x in sorted({timing.x for timing in self.timings}):
+            rows.append([f"{x:,}", *(cells.get((name, x), "") for name in self.series)])
+        table = numbers(rows, least=12, label=str.rjust)
+        return f"{self.name}: {self.unit}{share}\n{table}\n{self.source}"
 
     @staticmethod
     def _cell(timing: Timing, roof: float | None) -> str:
         return f"{timing.speed:.2f} ({timing.speed / roof:.0%})" if roof else f"{timing.speed:.0f}"
-
-    def to_json(self) -> str:
-        """As JSON text, a timing a line."""
-        content = self._content()
-        del content["timings"]
-        timings = ",\n".join(f"    {json.dumps(vars(timing))}" for timing in self.timings)
-        head = json.dumps(content, indent=2).removesuffix("\n}")
-        return f'{head},\n  "timings": [\n{timings}\n  ]\n}}\n'
 
 
 def recorded(name: str) -> Speeds:
@@ -130,6 +119,17 @@ def recorded(name: str) -> Speeds:
             f"Nothing is recorded under {name!r}: there is {', '.join(names()) or 'nothing yet'}."
         )
     return Speeds.from_json(path.read_text())
+
+
+def observation(kind: type[Observation], name: str) -> Observation:
+    """The record of this name in OBSERVED, as observation(KernelMetrics, "ncu").
+
+    Raises CourseError where nothing is recorded under it.
+    """
+    path = OBSERVED / f"{name}.json"
+    if not path.is_file():
+        raise CourseError(f"No {name} is recorded: `make record` does so on a GPU.")
+    return kind.from_json(path.read_text())
 
 
 def names() -> list[str]:

@@ -2,8 +2,8 @@
 
 import tempfile
 from functools import partial
-from statistics import median, quantiles
 
+import numpy as np
 import torch
 
 from course.errors import CourseError
@@ -13,7 +13,7 @@ from course.gpus.turn import gpu_turn
 from course.isolate.commands import run_source
 from course.progress_bar import track
 
-from .benchmarks import Function, Study
+from .benchmarks import Study
 from .result import Speeds, Timing
 
 ROUNDS = 3
@@ -63,30 +63,22 @@ def _run(study: Study, source_hash: str, first_call: str) -> Speeds:
 
 
 def _timings_at(study: Study, x: int) -> list[Timing]:
+    """What each function takes at x: single calls on the GPU, gathered in turns."""
     inputs = study.make(x)
     bytes_moved = study.bytes(*inputs)
     operations = study.operations(*inputs) if study.operations else 0
-    times = _times(study.functions(x), inputs)
-    return [Timing(name, x, bytes_moved, *_spread(ms), operations) for name, ms in times.items()]
-
-
-def _times(
-    functions: dict[str, Function], inputs: tuple[torch.Tensor, ...]
-) -> dict[str, list[float]]:
-    """Milliseconds of single calls on the GPU, for each function, gathered in turns."""
+    functions = study.functions(x)
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(ROUNDS):
         for name, function in functions.items():
             times[name] += times_ms(function, inputs)
-    return times
+    return [Timing(name, x, bytes_moved, *_spread(ms), operations) for name, ms in times.items()]
 
 
 def _spread(times: list[float]) -> tuple[float, float, float]:
     """The median, and the 20th and 80th percentile."""
-    if len(times) == 1:
-        return times[0], times[0], times[0]
-    fifths = quantiles(times, n=5, method="inclusive")
-    return median(times), fifths[0], fifths[3]
+    middle, low, high = np.percentile(times, (50, 20, 80)).tolist()
+    return middle, low, high
 
 
 FIRST_CALL = """

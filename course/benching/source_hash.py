@@ -17,6 +17,8 @@ from pathlib import Path
 PACKAGE = "kernels"
 UNHASHED = f"{PACKAGE}.checks"
 """Its functions raise where an input does not fit; they compute nothing."""
+Scopes = tuple[dict[str, int | None], ...]
+"""Name -> its number, for each scope around, the innermost last; None keeps a parameter's name."""
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -117,10 +119,8 @@ class _Definitions:
 class _Text:
     """The text of one definition, with numbers for the names that may change."""
 
-    def __init__(self, definitions: _Definitions, module: _Module) -> None:
-        self._definitions, self._module = definitions, module
-        self._scopes: list[dict[str, int | None]] = []
-        """The names of each scope around, the innermost last; None keeps a parameter's name."""
+    def __init__(self, definitions: _Definitions, module: _Module, scopes: Scopes = ()) -> None:
+        self._definitions, self._module, self._scopes = definitions, module, scopes
 
     def of(self, value: object) -> str:
         if isinstance(value, list):
@@ -147,12 +147,9 @@ class _Text:
         arguments = function.args
         parameters = [node.arg for node in ast.walk(arguments) if isinstance(node, ast.arg)]
         bound = [name for statement in body for name in _bound_by(statement)]
-        scope: dict[str, int | None] = _numbered(bound) | dict.fromkeys(parameters)
-        self._scopes.append(scope)
-        try:
-            return f"{outside}def({self.of(arguments)}){self.of(body)}"
-        finally:
-            self._scopes.pop()
+        scope = _numbered(bound) | dict.fromkeys(parameters)
+        text = _Text(self._definitions, self._module, (*self._scopes, scope))
+        return f"{outside}def({text.of(arguments)}){text.of(body)}"
 
     def _comprehension(self, value: Comprehension) -> str:
         """Only the first iterable is computed outside the comprehension's scope."""
@@ -160,11 +157,8 @@ class _Text:
         outside = self.of(first.iter)
         inside = ast.comprehension(first.target, ast.Constant(None), first.ifs, first.is_async)
         bound = [name for each in value.generators for name in _bound_by(each.target)]
-        self._scopes.append(dict(_numbered(bound)))
-        try:
-            return f"{outside} {self._fields(value, generators=[inside, *others])}"
-        finally:
-            self._scopes.pop()
+        text = _Text(self._definitions, self._module, (*self._scopes, _numbered(bound)))
+        return f"{outside} {text._fields(value, generators=[inside, *others])}"
 
     def _name(self, name: str) -> str:
         for depth, names in enumerate(reversed(self._scopes)):
@@ -186,7 +180,7 @@ class _Text:
         return f"{type(node).__name__}({','.join(texts)})"
 
 
-def _numbered(names: Iterable[str]) -> dict[str, int]:
+def _numbered(names: Iterable[str]) -> dict[str, int | None]:
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
@@ -196,9 +190,9 @@ def _is_constexpr(annotation: ast.expr | None) -> bool:
 
 def _without_docstrings(body: list[ast.stmt]) -> list[ast.stmt]:
     """The statements without strings on their own, which document a function or an attribute."""
-    return [statement for statement in body if not _is_docstring(statement)]
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+    values = (statement.value if isinstance(statement, ast.Expr) else None for statement in body)
+    return [
+        statement
+        for statement, value in zip(body, values, strict=True)
+        if not (isinstance(value, ast.Constant) and isinstance(value.value, str))
+    ]

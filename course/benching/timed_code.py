@@ -11,42 +11,39 @@ from .source_hash import code_hash
 
 BACKWARD = "course.benching.benchmarks.rms_norm_backward"
 
+
+def _ladder(public: str, versions: int) -> tuple[str, ...]:
+    """A function with so many versions before it, numbered from 1."""
+    return (*(f"{public}_v{version}" for version in range(1, versions + 1)), public)
+
+
 TIMED: dict[str, tuple[str, ...]] = {
     "attention_power": ("kernels.attention.gluon.kernel.attention_kernel",),
     "attention_timeline": (
         "kernels.attention.gluon.kernel.attention_kernel",
         "kernels.attention.gluon.small.small_kernel",
     ),
-    "bias_gelu": ("kernels.bias_gelu.bias_gelu",),
-    "cross_entropy": (
-        *(f"kernels.cross_entropy.cross_entropy_v{version}" for version in range(1, 4)),
-        "kernels.cross_entropy.cross_entropy",
-    ),
+    "bias_gelu": _ladder("kernels.bias_gelu.bias_gelu", 0),
+    "cross_entropy": _ladder("kernels.cross_entropy.cross_entropy", 3),
     "flash_attention": (
         *(f"kernels.attention.tl.flash_attention_v{version}" for version in range(1, 4)),
         "kernels.attention.tl_hopper.flash_attention_v4",
         "kernels.attention.flash_attention_tl",
     ),
     "flash_attention_hopper": ("kernels.attention.flash_attention",),
-    "matmul": (
-        *(f"kernels.matmul.matmul_v{version}" for version in range(1, 6)),
-        "kernels.matmul.matmul",
-    ),
-    "rms_norm": (
-        *(f"kernels.rms_norm.rms_norm_v{version}" for version in range(1, 6)),
-        "kernels.rms_norm.rms_norm",
-    ),
+    "matmul": _ladder("kernels.matmul.matmul", 5),
+    "rms_norm": _ladder("kernels.rms_norm.rms_norm", 5),
     "rms_norm_backward": (f"{BACKWARD}.v1", f"{BACKWARD}.v2", f"{BACKWARD}.planned"),
     "softmax": (
         *(f"kernels.softmax.softmax_v{version}" for version in range(1, 5)),
         *(f"kernels.softmax_tuned.softmax_v{version}" for version in range(5, 9)),
         "kernels.softmax.softmax",
     ),
-    "transpose": ("kernels.transpose.transpose_v1", "kernels.transpose.transpose"),
-    "vector_add": tuple(f"kernels.vector_add.{name}" for name in ("add_v1", "add_v2", "add")),
+    "transpose": _ladder("kernels.transpose.transpose", 1),
+    "vector_add": _ladder("kernels.vector_add.add", 2),
 }
-"""What is recorded -> its functions. Of an operation these are the versions of its ladder, and its
-studies, such as "softmax_bfloat16", bear its name in front."""
+"""What is recorded -> its functions. For an operation these are the versions of its ladder, and its
+studies, such as "softmax_bfloat16", have its name in front."""
 
 
 @functools.cache

@@ -247,28 +247,6 @@ def recorded(names: Names = None) -> None:
         print(records.recorded(name), end="\n\n")
 
 
-RECORDS = "Operations, studies or others, as softmax or launches; by default what is outdated."
-OUT_HELP = "A folder to write to in place of the course's own."
-DEBTS_HELP = "Measure nothing; exit 1 where a record is outdated."
-
-
-@app.command()
-def record(
-    names: Annotated[list[str] | None, typer.Argument(help=RECORDS)] = None,
-    out: Annotated[Path | None, option(OUT_HELP)] = None,
-    everything: Annotated[bool, option("Record what is up to date too.", "--all")] = False,
-    check: Annotated[bool, option(DEBTS_HELP, "--check")] = False,
-) -> None:
-    """On a GPU: measure anew what the lessons show as recorded and is outdated. Called again, it
-    goes on where it stopped."""
-    from course.benching import record as recording
-
-    if check:
-        _exit_with(recording.debts(), "No record is outdated.")
-    if recording.record(names or [], out, everything):
-        raise typer.Exit(1)
-
-
 def _exit_with(problems: list[str], none: str) -> NoReturn:
     """Print problems, or that there are none, and exit with 1 or 0."""
     print("\n".join(problems) or none)

@@ -8,12 +8,12 @@ from functools import cached_property
 
 import torch
 
-from course.gpus.limits import Target, target_of
+from course.gpus.limits import SECTOR_BYTES, Target, target_of
 from course.gpus.peaks import Gpu
 from course.gpus.throughput import LOCAL
 from course.lowering.instruction_counts import count
 from course.lowering.locations import Frame
-from course.lowering.memory_requests import SECTOR_BYTES, requests_of
+from course.lowering.memory_requests import requests_of
 from course.lowering.result import Lowered
 from course.lowering.source_map import SourceLine
 from course.tracing.launch import LaunchRequest

@@ -15,10 +15,9 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from course.gpus.limits import target_of
+from course.gpus.limits import SECTOR_BYTES, target_of
 from course.gpus.peaks import Gpu
 from course.gpus.throughput import clocks
-from course.lowering.memory_requests import SECTOR_BYTES
 
 REACHED = 0.88
 """The part of the published bandwidth that a large copy reaches (4.25 of 4.8 TB/s)."""

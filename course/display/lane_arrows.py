@@ -6,10 +6,11 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from course.gpus.limits import SECTOR_BYTES
+
 from .colors import DARK, GRAY, LIGHT
 from .shapes import box, cell, frame, label
 
-SECTOR_BYTES = 32
 LANE = 1.3
 """Width of a lane, and of a sector with the gap behind it; a sector alone is 1 wide."""
 LANES_Y = 2.3

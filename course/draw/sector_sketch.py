@@ -1,9 +1,10 @@
 """The 32 threads of a warp and the sectors that they touch, for elements at equal distances."""
 
 from course.display.colors import WORK
-from course.display.lane_arrows import SECTOR_BYTES, draw_lane_arrows, lane_legend
+from course.display.lane_arrows import draw_lane_arrows, lane_legend
 from course.display.picture import Picture, new_figure
 from course.errors import CourseError
+from course.gpus.limits import SECTOR_BYTES
 
 from .arguments import check_whole
 

@@ -8,6 +8,8 @@ from course import MODE
 from course.errors import CourseError
 
 KIB = 1024
+SECTOR_BYTES = 32
+"""The least memory that an NVIDIA GPU moves, aligned (Nsight Compute, profiling guide)."""
 MOST_THREADS = 1024
 """The most threads of a program, on every GPU."""
 MOST_GRID = (2**31 - 1, 65_535, 65_535)

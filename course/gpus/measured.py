@@ -1,11 +1,10 @@
 """The machine a kernel runs on: sizes as the driver reports them, speeds as measured."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import torch
 import triton
 import triton.language as tl
@@ -13,10 +12,13 @@ import triton.language as tl
 from course import MODE
 
 from .recorded import Recorded, this_machine
-from .timing import copy_tb_s
+from .timing import copy_tb_s, repeated_ms
 
 FOLDER = Path(__file__).parent / "recorded"
 SHOWN_WITHOUT_GPU = "NVIDIA H200"
+
+
+Speed = Annotated[float, msgspec.Meta(gt=0)]
 
 
 def file_name(gpu: str) -> str:
@@ -37,13 +39,13 @@ class GpuFacts(Recorded):
     """Registers of one multiprocessor."""
     warps: int
     """The most warps that one multiprocessor holds at a time."""
-    memory_tb_s: float
+    memory_tb_s: Speed
     """A large copy: bytes read and written."""
-    l2_tb_s: float
+    l2_tb_s: Speed
     """Many programs reading the same 8 MiB again and again, or the half of a smaller L2 cache."""
-    matmul_tflop_s: float
+    matmul_tflop_s: Speed
     """8,192 x 8,192 x 8,192 in float16, by PyTorch's library."""
-    bf16_matmul_tflop_s: float | None = None
+    bf16_matmul_tflop_s: Speed | None = None
     """The same in bfloat16; None where the GPU lacks it, and in older records."""
 
     def __str__(self) -> str:
@@ -91,10 +93,6 @@ def measure_gpu() -> GpuFacts:
     )
 
 
-def _milliseconds(call: Callable[[], object]) -> float:
-    return median(triton.testing.do_bench(call, warmup=20, rep=100, return_mode="all"))
-
-
 @triton.jit
 def sweep_kernel(x_ptr, out_ptr, n_blocks, BLOCKS_READ: tl.constexpr, BLOCK_SIZE: tl.constexpr):
     """Each program reads BLOCKS_READ blocks of x, in an order of its own; their sum is stored.
@@ -123,10 +121,10 @@ def _l2_tb_s(multiprocessors: int, l2_bytes: int) -> float:
         n_blocks = x.numel() // block_size
         sweep_kernel[(programs,)](x, out, n_blocks, blocks_read, block_size, num_warps=4)
 
-    return programs * blocks_read * block_size * x.element_size() / _milliseconds(call) / 1e9
+    return programs * blocks_read * block_size * x.element_size() / repeated_ms(call) / 1e9
 
 
 def _matmul_tflop_s(dtype: torch.dtype) -> float:
     n = 8192
     a, b = (torch.randn(n, n, dtype=dtype, device="cuda") for _ in range(2))
-    return 2 * n**3 / _milliseconds(lambda: a @ b) / 1e9
+    return 2 * n**3 / repeated_ms(lambda: a @ b) / 1e9

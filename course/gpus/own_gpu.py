@@ -1,6 +1,5 @@
 """The reader's own GPU: `course doctor --measure` measures it, and plots and `cost` show it."""
 
-import math
 from pathlib import Path
 
 import msgspec
@@ -61,30 +60,13 @@ def own_gpu() -> Gpu | None:
 
 
 def measured_gpu(facts: GpuFacts) -> Gpu:
-    """A GPU by what was measured on it: the copy roof, and PyTorch's matrix products.
-
-    Raises ValueError where a speed is none.
-    """
-    dot = {"fp16": _speed(facts.matmul_tflop_s)}
+    """A GPU by what was measured on it: the copy roof, and PyTorch's matrix products."""
+    name, measured = facts.machine.gpu, facts.machine.date
+    dot = {"fp16": facts.matmul_tflop_s}
     if facts.bf16_matmul_tflop_s is not None:
-        dot["bf16"] = _speed(facts.bf16_matmul_tflop_s)
-    name = facts.machine.gpu
+        dot["bf16"] = facts.bf16_matmul_tflop_s
     return Gpu(
-        name,
-        device_names=(name,),
-        target="",
-        memory=_speed(facts.memory_tb_s),
-        vector={},
-        dot=dot,
-        multiprocessors=facts.multiprocessors,
-        clock_mhz=0,
-        special_published=False,
-        l2=_speed(facts.l2_tb_s),
-        measured=facts.machine.date,
-    )
-
-
-def _speed(value: float) -> float:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{value!r} is no speed")
-    return value
+        name, (name,), target="", memory=facts.memory_tb_s, vector={}, dot=dot,
+        multiprocessors=facts.multiprocessors, clock_mhz=0, special_published=False,
+        l2=facts.l2_tb_s, measured=measured,
+    )  # fmt: skip

@@ -12,8 +12,8 @@ Dense rates, a fused multiply-add counted as two operations. Sources:
                         bandwidth to 0.3 TB/s)
     MI300X              AMD CDNA 3 white paper and MI300X data sheet
 The size of the L2 cache: the same papers; of the H200 it is the H100's.
-Special functions: 16 results a clock and multiprocessor (NVIDIA, CUDA programming guide, throughput
-of native arithmetic instructions) at the boost clock; AMD publishes none.
+Special functions: 16 results per clock and multiprocessor (NVIDIA, CUDA programming guide,
+throughput of native arithmetic instructions) at the boost clock; AMD publishes none.
 The L2 cache's speed is published for none of them: it is the recorded one, where there is a record.
 """
 
@@ -52,13 +52,13 @@ class Gpu:
     l2_mb: int = 0
     """The L2 cache in 10^6 bytes, as published; 0 where it was not noted."""
     l2: float | None = None
-    """What the L2 cache answers, in TB/s: always measured. None where nobody has."""
+    """Speed of the L2 cache in TB/s: always a measured one. None where nobody has measured it."""
     measured: str = ""
     """The day on which memory and dot were measured; empty where they are published peaks."""
 
     @property
     def special(self) -> float | None:
-        """Exponentials and the like, in 10^12 a second; None where nothing is published."""
+        """Exponentials and the like, in 10^12 per second; None where nothing is published."""
         if not self.special_published:
             return None
         return SPECIAL_A_CLOCK * self.multiprocessors * self.clock_mhz / 1e6

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import subprocess
 from dataclasses import asdict, dataclass, replace
 from typing import Self
@@ -11,7 +12,7 @@ import msgspec
 from course import pins
 
 EARLIER = "measured on an earlier form of this kernel"
-"""What everything says that shows a record whose kernel has changed since."""
+"""Said by everything that shows a record whose kernel has changed since."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +63,24 @@ class Recorded:
         return str(self)
 
     def to_json(self) -> str:
-        return json.dumps(self._content(), indent=2) + "\n"
-
-    def _content(self) -> dict[str, object]:
+        """JSON with a line for each object of a list that holds no further objects."""
         content = asdict(self)
         del content["recorded"]
-        return content
+        text = json.dumps(content, indent=2) + "\n"
+        return re.sub(r"(?<=[\[,]\n)( *)({[^{}]*})", _on_a_line, text)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The result that `to_json` wrote. Raises msgspec.DecodeError where it is none."""
+        """The result that `to_json` wrote. Raises msgspec.DecodeError for any other text."""
         return replace(msgspec.json.decode(text, type=cls), recorded=True)
 
 
+def _on_a_line(item: re.Match[str]) -> str:
+    return item[1] + json.dumps(json.loads(item[2]))
+
+
 def this_machine() -> Machine:
-    """The GPU and the versions of this process."""
+    """The GPU of this process and its versions."""
     import torch
     import triton
 

@@ -76,13 +76,18 @@ def launch_us(call: Callable[[], object], at_most: int = 200) -> float:
 
 
 def copy_tb_s() -> float:
-    """The copy roof of this GPU: bytes read and written in a second, in 10^12.
+    """The copy roof of this GPU: bytes read and written per second, in 10^12.
 
     Takes at most a quarter of the free memory.
     """
     free, _ = torch.cuda.mem_get_info()
     moved = min(ROOF_BYTES, free // 4 // 8 * 8)
-    return moved / median(do_bench(copy_of(moved), warmup=20, rep=150, return_mode="all")) / 1e9
+    return moved / repeated_ms(copy_of(moved), rep=150) / 1e9
+
+
+def repeated_ms(call: Callable[[], object], rep: int = 100) -> float:
+    """The median milliseconds of a call that is repeated for `rep` milliseconds."""
+    return median(do_bench(call, warmup=20, rep=rep, return_mode="all"))
 
 
 def copy_of(moved_bytes: int) -> Callable[..., torch.Tensor]:

@@ -117,22 +117,19 @@ def _wait(folder: Path, ticket: Path, lock: int, say: Callable[[str], None]) -> 
 
 
 def _read(path: Path) -> Ticket | None:
-    """A ticket whose session lives; None for one that was left behind, and for what is none."""
+    """A ticket whose session lives; None for one that was left behind, and for any other file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return None  # nobody holds it
-    except BlockingIOError:
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            content = json.loads(os.read(descriptor, MOST_BYTES))
+    with os.fdopen(descriptor, "rb") as file, contextlib.suppress(ValueError, TypeError, KeyError):
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:  # somebody holds it
+            content = json.loads(file.read(MOST_BYTES))
             since = os.fstat(descriptor).st_mtime
             return Ticket(path, str(content["who"])[:40], str(content["what"])[:80], since)
-        return None
-    finally:
-        os.close(descriptor)
+    return None
 
 
 def _name() -> str:

@@ -18,9 +18,6 @@ from course.triton_internals.ir import Bases, block_types
 from .call_sites import CallPath, CallSites
 from .result import Lowered
 
-SECTOR_BYTES = 32
-"""What an NVIDIA GPU moves at least, aligned (Nsight Compute, profiling guide)."""
-
 Kind = Literal["load", "store", "update"]
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from course.gpus.limits import SECTOR_BYTES
 from course.lowering.call_sites import CallPath
-from course.lowering.memory_requests import SECTOR_BYTES, Requests
+from course.lowering.memory_requests import Requests
 from course.triton_internals.errors import CannotInterpretError
 from course.triton_internals.interpreter import Access, Launch, Program
 from course.triton_internals.operation_counts import Operations

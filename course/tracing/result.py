@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from course.gpus.limits import SECTOR_BYTES
 from course.gpus.peaks import Gpu, gpu_of
-from course.lowering.memory_requests import SECTOR_BYTES
 from course.lowering.occupancy import Resources
 from course.triton_internals.interpreter import Grid, Kind
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from course.lowering.memory_requests import SECTOR_BYTES
+from course.gpus.limits import SECTOR_BYTES
 from course.triton_internals.interpreter import Access
 
 from .address_map import Argument

@@ -3,10 +3,11 @@
 import pytest
 
 from course import MODE, CourseError, attention_power
-from course.benching.attention_power import AttentionPower, Load
-from course.benching.record import attention_power as recording
+from course.benching import result
+from course.benching.profiles import AttentionPower, Load
 from course.gpus.recorded import Machine
 from kernels.attention.gluon.settings import LARGE_HEADS, hopper_settings
+from tools.record import attention_power as recording
 
 
 def power_of(**loads):
@@ -48,8 +49,8 @@ def test_without_a_gpu_nothing_is_recorded():
 
 
 def test_without_a_record_one_is_told_how_to_make_it(monkeypatch, tmp_path):
-    monkeypatch.setattr("course.benching.attention_power.FILE", tmp_path / "none.json")
-    with pytest.raises(CourseError, match="No power of attention is recorded: `make record`"):
+    monkeypatch.setattr(result, "OBSERVED", tmp_path)
+    with pytest.raises(CourseError, match="No attention_power is recorded: `make record`"):
         attention_power()
 
 

@@ -1,10 +1,10 @@
 """The timeline of attention: scopes that change nothing, the trace, and what is counted of it."""
 
-import ast
 import re
 
 import pytest
 
+from course.benching import result
 from course.benching.attention_timeline import (
     AttentionTimeline,
     Launch,
@@ -14,75 +14,53 @@ from course.benching.attention_timeline import (
     attention_timeline,
     products_under_way,
 )
-from course.benching.record import attention_timeline as recording
-from course.benching.record import scopes
 from course.errors import CourseError
 from course.gpus.recorded import Machine
 from kernels.attention.gluon.settings import ROWS
-from tests.support.scoped_attention import machine_code
+from tests.support.scoped_attention import compiled
+from tools.record import attention_timeline as recording
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02")
 WAITS_OR_RELEASES = r"HGMMA|DEPBAR\.LE gsb|TRYWAIT|SYNCS\.ARRIVE"
 
 
-def scoped_text(name):
-    return scopes.scoped(scopes.file_of(name).read_text())
+@pytest.fixture(scope="module")
+def scopes():
+    """Step -> the beginnings and ends of scopes in its traced kernel, and branches and loops."""
+    marks = r'proton\.record (start|end) "([^"]*)"|\b(scf\.(?:if|for|while|yield))\b'
+    return {
+        step: re.findall(marks, compiled(step, "traced", "ttgir"))
+        for step in ("consumers take turns", "small programs")
+    }
 
 
-@pytest.mark.parametrize("name", scopes.FILES)
-def test_every_call_that_has_a_state_stands_in_its_scope_and_in_no_other(name):
-    states = []
-
-    def follow(statements):
+def test_a_scope_ends_before_another_one_begins_and_in_the_same_block(scopes):
+    for marks in scopes.values():
         inside = None
-        for statement in statements:
-            for part in ("body", "orelse"):
-                assert inside is None or not hasattr(statement, part)
-                follow(getattr(statement, part, []))
-            if isinstance(statement, (ast.FunctionDef, ast.If, ast.For, ast.ClassDef)):
-                continue
-            calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-            for call in calls:
-                function = scopes._name(call)
-                if function in ("enter_scope", "exit_scope"):
-                    (argument,) = call.args
-                    assert (inside is None) == (function == "enter_scope")
-                    assert inside in (None, argument.value)
-                    inside = argument.value if inside is None else None
-                elif function in scopes.STATES:
-                    states.append(inside)
-                    assert inside == scopes.STATES[function], ast.unparse(statement)
-                else:
-                    assert function not in scopes.CONTAINERS or inside is None
+        for kind, state, branch in marks:
+            if branch or kind == "start":
+                assert inside is None
+            if kind:
+                assert kind == "start" or state == inside
+                inside = state if kind == "start" else None
         assert inside is None
 
-    follow(ast.parse(scoped_text(name)).body)
-    assert states
 
-
-def test_together_the_files_have_every_state():
-    text = "".join(map(scoped_text, scopes.FILES))
-    assert {state for state in scopes.STATES.values() if repr(state) in text} == {*recording.NAMES}
-
-
-def test_the_containers_of_scopes_are_all_functions_that_have_some():
-    for name in scopes.FILES:
-        for node in ast.walk(ast.parse(scoped_text(name))):
-            if isinstance(node, ast.FunctionDef) and "enter_scope" in ast.unparse(node):
-                partitions = ("produce", "consume", "small_kernel")
-                assert node.name in (*scopes.CONTAINERS, *partitions), node.name
+def test_together_the_kernels_have_every_state(scopes):
+    states = {state for marks in scopes.values() for kind, state, _ in marks if kind}
+    assert states == {*recording.NAMES}
 
 
 @pytest.mark.parametrize("step", ["two consumers", "scores a tile ahead", "small programs"])
 def test_without_proton_the_copies_compile_to_the_kernels_own_instructions(step):
-    plain, scoped = (instructions(machine_code(step, which)) for which in ("plain", "scoped"))
+    plain, scoped = (instructions(compiled(step, which)) for which in ("plain", "scoped"))
     assert plain == scoped
 
 
 @pytest.mark.parametrize("step", ["two consumers", "scores a tile ahead"])
 def test_between_the_clocks_around_a_softmax_stand_its_exp2_and_nothing_that_waits(step):
     parts = [[]]  # the instructions from one read of the clock to the next
-    for instruction in instructions(machine_code(step, "traced")):
+    for instruction in instructions(compiled(step, "traced")):
         parts.append([]) if "SR_CLOCKLO" in instruction else parts[-1].append(instruction)
     of_a_thread = ROWS * recording.STEPS[step].block_n // 128
     counts = [sum("MUFU.EX2" in each for each in part) for part in parts]
@@ -227,8 +205,8 @@ def test_a_launch_prints_its_shares_by_role():
 
 
 def test_without_a_record_one_is_told_how_to_make_it(monkeypatch, tmp_path):
-    monkeypatch.setattr("course.benching.attention_timeline.FILE", tmp_path / "none.json")
-    with pytest.raises(CourseError, match="No timeline of attention is recorded: `make record`"):
+    monkeypatch.setattr(result, "OBSERVED", tmp_path)
+    with pytest.raises(CourseError, match="No attention_timeline is recorded: `make record`"):
         attention_timeline()
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course import MODE
-from course.benching import api, record, run_study
+from course.benching import api, run_study
 from course.benching.api import bench
 from course.benching.benchmarks import Study, operation
 from course.benching.result import Speeds, Timing
@@ -14,6 +14,7 @@ from course.errors import CourseError
 from course.gpus import timing
 from course.gpus.recorded import Machine
 from kernels.vector_add import add
+from tools import record
 
 MACHINE = Machine("A GPU", "1", "2", "3", "2026-01-02")
 needs_cpu_mode = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: about refusing without a GPU")
@@ -130,6 +131,8 @@ def test_peers_are_timed_in_turns(monkeypatch):
         return lambda *inputs: order.append(name)
 
     monkeypatch.setattr(run_study, "times_ms", one_call)
-    times = run_study._times({"a": timed("a"), "b": timed("b")}, ())
+    series = {name: lambda x, name=name: timed(name) for name in "ab"}
+    study = Study("turns", "elements", [1], lambda x: (), lambda: 0, series)
+    timings = run_study._timings_at(study, 1)
     assert order == ["a", "b"] * run_study.ROUNDS
-    assert times == {"a": [1.0] * 3, "b": [1.0] * 3}
+    assert [(timing.series, timing.ms) for timing in timings] == [("a", 1.0), ("b", 1.0)]

@@ -1,11 +1,11 @@
 """Counted sectors beside the GPU's counters, as recorded: counted so today, and within 1 %."""
 
-from course.benching.record.ncu_counters import CASES, counted, sectors
+from tools.record.sectors import CASES, counted, sectors
 
 
 def test_the_counts_that_were_recorded_are_those_of_today():
     recorded = {row.case: (row.counted_loaded, row.counted_stored) for row in sectors().compared}
-    assert {name: counted(CASES[name]) for name in recorded} == recorded
+    assert {name: counted(name) for name in recorded} == recorded
 
 
 def test_every_case_is_recorded_and_counted_right():

@@ -8,8 +8,7 @@ import pytest
 import typer
 from matplotlib.axes import Axes
 
-from course import attention_power, attention_timeline, cli, draw, pins
-from course.benching import record as recording
+from course import attention_power, attention_timeline, draw, pins
 from course.benching import source_hash, timed_code
 from course.benching.benchmarks import operation, operation_names
 from course.benching.benchmarks import study as study_of
@@ -19,6 +18,8 @@ from course.gpus.recorded import EARLIER, Machine, Recorded
 from docs.site import speeds as site
 from tests.support.outdated_records import OUTDATED
 from tests.support.processes import ROOT, run
+from tools import record as recording
+from tools.record.__main__ import main as record_command
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_a_run_lists_what_is_to_be_recorded_anew(record_property):
 
 NOTES = """
 def test_that_notes(record_property):
-    record_property("outdated record", "softmax was edited: `course record softmax` on a GPU")
+    record_property("outdated record", "softmax was edited: record it on a GPU")
 
 def test_other():
     pass
@@ -163,7 +164,7 @@ def test_what_a_test_notes_stands_at_the_end_once_and_fails_nothing(options, pyt
     result = pytester.runpytest_inprocess("-p", "tests.support.outdated_records", *options)
     result.assert_outcomes(passed=2)
     lines = [line for line in result.outlines if "softmax" in line]
-    assert lines == ["softmax was edited: `course record softmax` on a GPU"]
+    assert lines == ["softmax was edited: record it on a GPU"]
     assert "to be recorded anew on a GPU" in result.stdout.str()
 
 
@@ -201,12 +202,12 @@ def two(monkeypatch, tmp_path):
 def test_what_is_not_recorded_is_a_debt_until_it_is(two):
     (first, _), done = two
     assert recording.debts() == [
-        "first is not recorded: `course record first` on a GPU",
-        "second is not recorded: `course record second` on a GPU",
+        "first is not recorded: `python -m tools.record first` on a GPU",
+        "second is not recorded: `python -m tools.record second` on a GPU",
     ]
     assert recording.record(["first"]) == []
     assert done == ["first"] and first.path.is_file()
-    assert recording.debts() == ["second is not recorded: `course record second` on a GPU"]
+    assert recording.debts() == ["second is not recorded: `python -m tools.record second` on a GPU"]
 
 
 def test_recording_goes_on_where_it_was_cut_off(two, monkeypatch):
@@ -279,9 +280,9 @@ def test_a_study_with_a_new_size_or_series_and_an_edited_kernel_are_debts(monkey
 def test_a_check_for_a_release_fails_and_names_what_is_outdated(monkeypatch, capsys):
     monkeypatch.setattr(recording, "debts", lambda: ["softmax was edited"])
     with pytest.raises(typer.Exit) as ended:
-        cli.record(check=True)
+        record_command(check=True)
     assert (ended.value.exit_code, capsys.readouterr().out) == (1, "softmax was edited\n")
     monkeypatch.setattr(recording, "debts", list)
     with pytest.raises(typer.Exit) as ended:
-        cli.record(check=True)
+        record_command(check=True)
     assert (ended.value.exit_code, capsys.readouterr().out) == (0, "No record is outdated.\n")

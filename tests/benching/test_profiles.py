@@ -2,12 +2,19 @@
 
 import pytest
 
-from course.benching.gpu_reports import Report, Reports
-from course.benching.kernel_metrics import METRICS, SECTORS, TIME, KernelMetrics
-from course.benching.record import gpu_reports, nsight, step_profile
-from course.benching.step_profile import Node, StepProfile
+from course.benching.profiles import (
+    METRICS,
+    SECTORS,
+    TIME,
+    KernelMetrics,
+    Node,
+    Report,
+    Reports,
+    StepProfile,
+)
 from course.errors import CourseError
 from course.gpus.recorded import Machine
+from tools.record import gpu_reports, nsight, step_profile, wrong
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02")
 TABLE = """\
@@ -104,7 +111,7 @@ def test_a_report_leaves_out_what_nobody_reads():
 
 
 def test_a_report_ends_where_pythons_own_traceback_begins():
-    said = "Invalid read\n<frozen runpy>:128: a warning\nat 0x7fc6ca80 in gpu_reports.py:45"
+    said = f"Invalid read\nat 0x7fc6ca80 in {gpu_reports.SCRIPT}:45"
     said = f"{said}\nTraceback (most recent call last):\n  File x"
     assert gpu_reports.shortened(said) == "Invalid read\nat 0x… in wrong.py:45"
 
@@ -117,4 +124,4 @@ def test_a_report_prints_as_a_shell_would_show_it():
 
 
 def test_every_case_runs_a_program_that_there_is():
-    assert {case.program for case in gpu_reports.CASES.values()} == set(gpu_reports.PROGRAMS)
+    assert {case.program for case in gpu_reports.CASES.values()} == set(wrong.PROGRAMS)

@@ -6,7 +6,6 @@ import statistics
 import pytest
 import torch
 
-from course.benching import launch_costs as launches
 from course.benching import result as records
 from course.benching.benchmarks import operation, operation_names, study
 from course.benching.launch_costs import LaunchCosts
@@ -169,9 +168,8 @@ def test_small_vectors_take_the_time_of_a_launch():
 
 
 def test_exported_c_takes_the_cpu_little_more_than_the_driver_alone_and_a_fraction_of_the_jit():
-    jit, _, from_python, from_c, of_the_driver, in_a_graph = LaunchCosts.from_json(
-        launches.FILE.read_text()
-    ).us.values()
+    costs = records.observation(LaunchCosts, "launches").us
+    jit, _, from_python, from_c, of_the_driver, in_a_graph = costs.values()
     assert from_c - of_the_driver < 0.5
     assert from_c < 0.3 * jit < from_python
     assert in_a_graph < 0.1 * of_the_driver

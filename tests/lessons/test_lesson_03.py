@@ -3,10 +3,10 @@
 import pytest
 
 from course import cost, draw, lower
-from course.benching.record.ncu_counters import sectors
 from course.benching.result import recorded
 from course.lowering import layout_view
 from tests.support.lesson import Lesson, empty, script_of
+from tools.record.sectors import sectors
 
 LESSON = Lesson("03")
 KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit", "tile_sum")

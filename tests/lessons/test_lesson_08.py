@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from course import cost, diagnose, gpu_report, kernel_metrics, lower, step_profile
-from course.benching.kernel_metrics import METRICS, SECTORS, TIME
+from course.benching.profiles import METRICS, SECTORS, TIME
 from course.diagnosing.result import EXPLAINED
 from course.lessons.source import ROOT
 from tests.support.lesson import Lesson, empty, script_of
@@ -110,7 +110,7 @@ def functions(text):
 
 
 def test_the_recorded_kernels_are_the_lessons():
-    recorder = ROOT / "course" / "benching" / "record" / "kernel_metrics.py"
+    recorder = ROOT / "tools" / "record" / "kernel_metrics.py"
     recorded = functions(recorder.read_text())
     for name in ("columns_kernel", "tiles_kernel"):
         (text,) = [cell for cell in CODE if cell.startswith(f"@triton.jit\ndef {name}(")]
@@ -160,7 +160,7 @@ def test_the_metrics_say_what_the_lesson_says_of_them(lesson):
 
 
 def test_the_reports_say_what_the_lesson_says_of_them():
-    source = (ROOT / "course/benching/record/gpu_reports.py").read_text().split("\n")
+    source = (ROOT / "tools/record/wrong.py").read_text().split("\n")
     assert source[43].strip() == "x = tl.load(x_ptr + offsets)"
     assert source[44].strip() == "tl.store(out_ptr + offsets, 2 * x)"
     checked = gpu_report("out of bounds, checked").said

@@ -19,7 +19,7 @@ from course.benching import result as records
 from course.cli import app
 from tests.support.processes import run
 
-COMMANDS = ("aot", "lab", "reset", "doctor", "verify", "bench", "recorded", "record", "notebooks")
+COMMANDS = ("aot", "lab", "reset", "doctor", "verify", "bench", "recorded", "notebooks")
 
 
 def course(*arguments: str, mode: str = "cpu") -> subprocess.CompletedProcess[str]:

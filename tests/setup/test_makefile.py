@@ -36,8 +36,8 @@ def test_no_other_target_leaves_out_what_has_passed(commands):
 
 def test_the_debts_to_a_gpu_are_its_tests_and_then_its_records(commands):
     made = commands("gpu-debts")
-    assert 0 < made.index("--going-on") < made.index("-m course record\n")
+    assert 0 < made.index("--going-on") < made.index("-m tools.record\n")
 
 
 def test_a_release_fails_where_a_record_is_outdated(commands):
-    assert "-m course record --check\n" in commands("release-check")
+    assert "-m tools.record --check\n" in commands("release-check")

@@ -48,6 +48,12 @@ def test_the_files_beside_the_rooms_import_from_none():
         assert not imports(ROOT / "course" / f"{name}.py") & set(ORDER), name
 
 
+def test_neither_the_course_nor_kernels_know_anything_of_the_tools():
+    for path in [*(ROOT / "course").rglob("*.py"), *(ROOT / "kernels").rglob("*.py")]:
+        words = re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+        assert "tools" not in words, path
+
+
 def test_kernels_know_nothing_of_the_course():
     for path in (ROOT / "kernels").rglob("*.py"):
         assert not imports(path), path

@@ -11,7 +11,6 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import course
 from course import CourseError, draw, lower, replay
-from course.benching.record.ncu_counters import add_row_kernel
 from course.benching.result import recorded
 from course.gpus.measured import recorded_facts
 from course.gpus.peaks import GPUS, gpu_of
@@ -19,6 +18,7 @@ from course.tracing.sample import MOST_SAMPLED, Plan
 from kernels.attention.tl import flash_attention_kernel_v1
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests.support import trace_kernels as kernels
+from tools.record.sectors import add_row_kernel
 
 
 def cost(*args, target="H200", **options):

@@ -4,6 +4,7 @@ import torch
 from torch.nn.functional import gelu
 
 from course.benching.benchmarks import Operation, Study
+from course.benching.series import at_every_size, text_of
 from course.gpus.timing import copy_of
 from course.verifying.inputs import matrices
 from kernels.bias_gelu import bias_gelu, bias_gelu_v1
@@ -24,14 +25,14 @@ def _study(name: str, dtype: torch.dtype) -> Study:
 
     return Study(
         name=name,
-        x_name=f"rows of {COLUMNS:,} {str(dtype).removeprefix('torch.')}",
+        x_name=f"rows of {COLUMNS:,} {text_of(dtype)}",
         xs=[2**k for k in range(4, 17, 2)],
         make=make,
         bytes=lambda x, bias: 2 * x.nbytes + bias.nbytes,  # read once, the result written once
         series={
-            "bias_gelu": lambda rows: bias_gelu,
-            "bias_gelu_v1": lambda rows: bias_gelu_v1,
-            "torch": lambda rows: _by_torch,
+            "bias_gelu": at_every_size(bias_gelu),
+            "bias_gelu_v1": at_every_size(bias_gelu_v1),
+            "torch": at_every_size(_by_torch),
             "copy": lambda rows: copy_of(2 * rows * COLUMNS * dtype.itemsize),
         },
     )

@@ -3,20 +3,11 @@
 import torch
 from torch.nn.functional import cross_entropy as torchs_cross_entropy
 
-from course.benching.benchmarks import Function, Operation, Study
-from course.benching.benchmarks.rms_norm import X_BYTES, compiled
-from course.gpus.timing import copy_of
+from course.benching.benchmarks import Operation, Study
+from course.benching.series import peers, row_study, series_of, versions_of
 from course.verifying.inputs import FLOATS, Case, Input
-from kernels.cross_entropy import (
-    cross_entropy,
-    cross_entropy_v1,
-    cross_entropy_v2,
-    cross_entropy_v3,
-)
 
-VERSIONS: tuple[Function, ...] = (
-    cross_entropy_v1, cross_entropy_v2, cross_entropy_v3, cross_entropy,
-)  # fmt: skip
+VERSIONS = versions_of("cross_entropy")
 WIDTHS = (1000, 4096, 8192, 32_000, 50_257, 65_536, 128_256, 262_144)
 """From the classes of ImageNet to the vocabularies of language models."""
 
@@ -58,34 +49,23 @@ def _bytes(x: torch.Tensor, target: torch.Tensor) -> int:
 
 
 def _study(name: str, dtype: torch.dtype) -> Study:
-    def make(columns: int) -> tuple[torch.Tensor, torch.Tensor]:
-        rows = X_BYTES // (columns * dtype.itemsize)
-        return (
-            torch.randn(rows, columns, dtype=dtype, device="cuda"),
-            torch.randint(0, columns, (rows,), device="cuda"),
-        )
+    def inputs(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows, columns = x.shape
+        return x, torch.randint(0, columns, (rows,), device="cuda")
 
-    return Study(
-        name=name,
-        x_name=f"columns of {str(dtype).removeprefix('torch.')}",
-        xs=WIDTHS,
-        make=make,
-        bytes=_bytes,
-        series={
-            "cross_entropy": lambda n: cross_entropy,
-            "cross_entropy_v1": lambda n: cross_entropy_v1,
-            "cross_entropy_v2": lambda n: cross_entropy_v2,
-            "cross_entropy_v3": lambda n: cross_entropy_v3,
-            "torch": lambda n: _by_torch,
-            "torch.compile": lambda n: compiled(_in_float32),
-            "copy": lambda n: copy_of(X_BYTES // (n * dtype.itemsize) * n * dtype.itemsize),
-        },
+    return row_study(
+        name,
+        dtype,
+        WIDTHS,
+        inputs,
+        _bytes,
+        series=series_of(VERSIONS) | peers(_by_torch, _in_float32, copies=1, dtype=dtype),
     )
 
 
 OPERATION = Operation(
     name="cross_entropy",
-    ladder={version.__name__: version for version in VERSIONS},
+    ladder=VERSIONS,
     reference=_in_float32,
     cases=_cases(),
     absolute=2e-6,  # the loss cancels where the target has almost all of the row's share

@@ -4,21 +4,14 @@ import itertools
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from course.benching.benchmarks import Function, Operation, Series, Study
+from course.benching.series import versions_of
 from course.verifying.inputs import Case, Input
-from kernels.attention import (
-    flash_attention_tl,
-    flash_attention_v1,
-    flash_attention_v2,
-    flash_attention_v3,
-    flash_attention_v4,
-)
 
 TOKENS = 2**14
 """Batch times length, whatever the length: so every length has as many rows."""
@@ -70,14 +63,10 @@ def operations_of(length: int, causal: bool) -> int:
     return 4 * TOKENS * length * WIDTH // (2 if causal else 1)
 
 
-# They return a tensor, since nobody gives them return_lse here. v5 takes some shapes only:
-# flash_attention_tl gives it those, and the rest to v4. Its series is recorded as flash_attention.
-FLASH_ATTENTION = cast(Function, flash_attention_tl)
-VERSIONS = [
-    *(cast(Function, f) for f in (flash_attention_v1, flash_attention_v2, flash_attention_v3)),
-    cast(Function, flash_attention_v4),
-    FLASH_ATTENTION,
-]
+# v5 takes some shapes only: flash_attention_tl gives it those, and the rest to v4. Its series is
+# recorded as flash_attention.
+VERSIONS = versions_of("flash_attention")
+FLASH_ATTENTION = VERSIONS["flash_attention_tl"]
 
 
 def study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
@@ -94,7 +83,7 @@ def study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
     series: Series = {"flash_attention": ours(FLASH_ATTENTION)}
     if head_dim == 128 and dtype == torch.float16:
         # One study shows what each version and each way of torch gains.
-        series |= {f.__name__: ours(f) for f in VERSIONS if f is not FLASH_ATTENTION}
+        series |= {name: ours(f) for name, f in VERSIONS.items() if f is not FLASH_ATTENTION}
         series["torch, math"] = torchs(SDPBackend.MATH)
         series["torch, efficient"] = torchs(SDPBackend.EFFICIENT_ATTENTION)
     series["torch, flash"] = torchs(SDPBackend.FLASH_ATTENTION)
@@ -111,16 +100,18 @@ def study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
     )
 
 
+STUDIES = [
+    (head_dim, causal, dtype)
+    for dtype in (torch.float16, torch.bfloat16)
+    for head_dim in (64, 128, 256)
+    for causal in (False, True)
+]
+
 OPERATION = Operation(
     name="flash_attention",
-    ladder={version.__name__: version for version in VERSIONS},
+    ladder=VERSIONS,
     reference=_reference,
     cases=_cases(),
     absolute=5e-3,  # probabilities are rounded to the dtype of v, and their products with v cancel
-    studies=[
-        study(head_dim, causal, dtype)
-        for dtype in (torch.float16, torch.bfloat16)
-        for head_dim in (64, 128, 256)
-        for causal in (False, True)
-    ],
+    studies=[study(*which) for which in STUDIES],
 )

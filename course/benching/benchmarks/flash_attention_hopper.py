@@ -1,18 +1,20 @@
 """Attention as `flash_attention` launches it: on compute capability 9.0 the kernels in Gluon."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
 import torch
 from torch.nn.attention import SDPBackend
 
-from course.benching.benchmarks import Function, Operation, Series, Study
+from course.benching.benchmarks import Function, Series, Study
 from course.benching.benchmarks import flash_attention as in_tl
-from kernels.attention import flash_attention
+from course.benching.series import versions_of
 from kernels.attention.gluon.plan import flash_attention_hopper
 from kernels.attention.gluon.settings import STEPS
 
+VERSIONS = versions_of("flash_attention_hopper")
 LADDERS = ("flash_attention_hopper_128", "flash_attention_hopper_64_causal")
 """The studies that show what each technique gains."""
 
@@ -25,7 +27,7 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
         return lambda length: cast(Function, partial(function, causal=causal, **options))
 
     series: Series = {
-        "flash_attention": ours(flash_attention),
+        "flash_attention": ours(VERSIONS["flash_attention"]),
         "flash_attention_tl": ours(in_tl.FLASH_ATTENTION),
     }
     if name in LADDERS:
@@ -34,22 +36,12 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
             for step, settings in STEPS.items()
         }
     series["torch, cuDNN"] = lambda length: in_tl.by_torch(SDPBackend.CUDNN_ATTENTION, causal)
-    return Study(
-        name=name, x_name=like.x_name, xs=like.xs, make=like.make, bytes=like.bytes,
-        operations=like.operations, series=series,
-    )  # fmt: skip
+    return replace(like, name=name, series=series)
 
 
-OPERATION = Operation(
+OPERATION = replace(
+    in_tl.OPERATION,
     name="flash_attention_hopper",
-    ladder={"flash_attention": cast(Function, flash_attention)},
-    reference=in_tl.OPERATION.reference,
-    cases=in_tl.OPERATION.cases,
-    absolute=in_tl.OPERATION.absolute,
-    studies=[
-        _study(head_dim, causal, dtype)
-        for dtype in (torch.float16, torch.bfloat16)
-        for head_dim in (64, 128, 256)
-        for causal in (False, True)
-    ],
+    ladder=VERSIONS,
+    studies=[_study(*which) for which in in_tl.STUDIES],
 )

@@ -5,10 +5,10 @@ from functools import wraps
 import torch
 
 from course.benching.benchmarks import Function, Operation, Study
+from course.benching.series import at_every_size, series_of, text_of, versions_of
 from course.verifying.inputs import FLOATS, Case, matrix_pair
-from kernels.matmul import matmul, matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5
 
-VERSIONS = (matmul_v1, matmul_v2, matmul_v3, matmul_v4, matmul_v5, matmul)
+VERSIONS = versions_of("matmul")
 
 
 def _exact(version: Function) -> Function:
@@ -64,27 +64,23 @@ def _study(name: str, dtype: torch.dtype, torchs: Function) -> Study:
 
     return Study(
         name=name,
-        x_name=f"N of {str(dtype).removeprefix('torch.')}",
+        x_name=f"N of {text_of(dtype)}",
         xs=(1024, 2048, 4096, 4101, 8192),
         make=make,
         # read once, written once
         bytes=lambda a, b: (a.numel() + b.numel() + a.shape[0] * b.shape[1]) * a.itemsize,
         operations=lambda a, b: 2 * a.numel() * b.shape[1],
         series={
-            "matmul": lambda n: matmul,
-            "torch": lambda n: torchs,
-            "matmul_v1": lambda n: matmul_v1,
-            "matmul_v2": lambda n: matmul_v2,
-            "matmul_v3": lambda n: matmul_v3,
-            "matmul_v4": lambda n: matmul_v4,
-            "matmul_v5": lambda n: matmul_v5,
+            "matmul": at_every_size(VERSIONS["matmul"]),
+            "torch": at_every_size(torchs),
+            **series_of(VERSIONS),
         },
     )
 
 
 OPERATION = Operation(
     name="matmul",
-    ladder={version.__name__: _exact(version) for version in VERSIONS},
+    ladder={name: _exact(version) for name, version in VERSIONS.items()},
     reference=_by_torch,
     cases=_cases(),
     absolute=2e-4,  # sums of up to 1,032 products of either sign, in float32

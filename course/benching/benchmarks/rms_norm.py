@@ -5,24 +5,12 @@ from dataclasses import replace
 import torch
 from torch.nn.functional import rms_norm as torchs_rms_norm
 
-from course.benching.benchmarks import Function, Operation, Study
-from course.gpus.timing import copy_of
+from course.benching.benchmarks import Operation, Study
+from course.benching.series import at_every_size, peers, row_study, series_of, versions_of
 from course.verifying.inputs import FLOATS, Case, Input, matrices
-from kernels.rms_norm import (
-    EPS,
-    rms_norm,
-    rms_norm_v1,
-    rms_norm_v2,
-    rms_norm_v3,
-    rms_norm_v4,
-    rms_norm_v5,
-)
+from kernels.rms_norm import EPS
 
-VERSIONS: tuple[Function, ...] = (
-    rms_norm_v1, rms_norm_v2, rms_norm_v3, rms_norm_v4, rms_norm_v5, rms_norm,
-)  # fmt: skip
-X_BYTES = 2**30
-"""The matrix that is timed, whatever its width: many times what the L2 cache holds."""
+VERSIONS = versions_of("rms_norm")
 WIDTHS = sorted([*(2**k for k in range(7, 16)), 3584, 5120])
 """Widths that models have, from a head to the widest hidden layers."""
 
@@ -44,13 +32,6 @@ def in_steps(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return (wide * rstd * weight).to(x.dtype)
 
 
-def compiled(function: Function) -> Function:
-    """torch.compile's, for the next shape alone: it would give up compiling after a few shapes."""
-    torch._dynamo.reset()
-    faster: Function = torch.compile(function, dynamic=False)
-    return faster
-
-
 def _cases() -> list[Case]:
     """Any matrix, and rows that each version splits in another way: blocks, vectors, programs."""
     cases = matrices(with_row=True)
@@ -64,33 +45,20 @@ def _cases() -> list[Case]:
 
 
 def _study(name: str, dtype: torch.dtype) -> Study:
-    def make(columns: int) -> tuple[torch.Tensor, torch.Tensor]:
-        rows = X_BYTES // (columns * dtype.itemsize)
-        return (
-            torch.randn(rows, columns, dtype=dtype, device="cuda"),
-            torch.randn(columns, dtype=dtype, device="cuda"),
-        )
+    def inputs(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x, torch.randn(x.shape[1], dtype=dtype, device="cuda")
 
-    def copy(columns: int) -> Function:
-        return copy_of(2 * (X_BYTES // (columns * dtype.itemsize)) * columns * dtype.itemsize)
-
-    return Study(
-        name=name,
-        x_name=f"columns of {str(dtype).removeprefix('torch.')}",
-        xs=WIDTHS,
-        make=make,
+    return row_study(
+        name,
+        dtype,
+        WIDTHS,
+        inputs,
         bytes=lambda x, weight: 2 * x.nbytes + weight.nbytes,  # read once, written once
         series={
-            "rms_norm": lambda n: rms_norm,
-            "rms_norm_v1": lambda n: rms_norm_v1,
-            "rms_norm_v2": lambda n: rms_norm_v2,
-            "rms_norm_v3": lambda n: rms_norm_v3 if n <= 2**11 else None,  # a row fills the tile
-            "rms_norm_v4": lambda n: rms_norm_v4,
-            "rms_norm_v5": lambda n: rms_norm_v5,
-            "torch": lambda n: by_torch,
-            "torch, in steps": lambda n: in_steps,
-            "torch.compile": lambda n: compiled(in_steps),
-            "copy": copy,
+            **series_of(VERSIONS, most={"rms_norm_v3": 2**11}),  # a row fills the tile
+            "torch": at_every_size(by_torch),
+            "torch, in steps": at_every_size(in_steps),
+            **peers(by_torch, in_steps, copies=2, dtype=dtype),
         },
     )
 
@@ -103,7 +71,7 @@ def _without_ladder(study: Study) -> Study:
 
 OPERATION = Operation(
     name="rms_norm",
-    ladder={version.__name__: version for version in VERSIONS},
+    ladder=VERSIONS,
     reference=reference,
     cases=_cases(),
     studies=(

@@ -1,15 +1,16 @@
 """RMSNorm's gradient: right against torch in float64; fast against torch's, a compiled one, and a
 copy of as many bytes."""
 
+import math
 from collections.abc import Callable
 from typing import cast
 
 import torch
 
 from course.benching.benchmarks import Function, Operation, Study
-from course.benching.benchmarks.rms_norm import WIDTHS, X_BYTES, by_torch, compiled, in_steps
+from course.benching.benchmarks.rms_norm import WIDTHS, by_torch, in_steps
 from course.benching.benchmarks.rms_norm import reference as formula
-from course.gpus.timing import copy_of
+from course.benching.series import at_every_size, compiled, matrices_copied, row_study
 from course.verifying.inputs import FLOATS, Case, Input
 from kernels.rms_norm import EPS
 from kernels.rms_norm_backward import rms_norm_backward, rms_norm_backward_v1, rms_norm_backward_v2
@@ -65,9 +66,11 @@ def _cases() -> list[Case]:
     return cases
 
 
-def _of(function: Callable[..., Gradients]) -> Callable[[int], Function]:
+def _of(
+    function: Callable[..., Gradients], most: float = math.inf
+) -> Callable[[int], Function | None]:
     """A series; what it returns is not looked at."""
-    return lambda columns: cast(Function, function)
+    return at_every_size(cast(Function, function), most)
 
 
 def _by_autograd(forward: Function) -> Function:
@@ -90,31 +93,24 @@ def _by_autograd(forward: Function) -> Function:
 
 
 def _study(name: str, dtype: torch.dtype) -> Study:
-    def make(columns: int) -> tuple[torch.Tensor, ...]:
-        rows = X_BYTES // (columns * dtype.itemsize)
-        d_out, x = (torch.randn(rows, columns, dtype=dtype, device="cuda") for _ in range(2))
+    def inputs(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         rstd = torch.rsqrt(x.float().square().mean(-1) + EPS)
-        return d_out, x, torch.randn(columns, dtype=dtype, device="cuda"), rstd
+        return torch.randn_like(x), x, torch.randn_like(x[0]), rstd
 
-    def copy(columns: int) -> Function:
-        return copy_of(3 * (X_BYTES // (columns * dtype.itemsize)) * columns * dtype.itemsize)
-
-    return Study(
-        name=name,
-        x_name=f"columns of {str(dtype).removeprefix('torch.')}",
-        xs=[width for width in WIDTHS if width >= 1024],
-        make=make,
+    return row_study(
+        name,
+        dtype,
+        [width for width in WIDTHS if width >= 1024],
+        inputs,
         # d_out and x are read once, d_x is written once; one rstd per row is read.
         bytes=lambda d_out, x, weight, rstd: 3 * x.nbytes + 2 * weight.nbytes + rstd.nbytes,
         series={
             "rms_norm_backward": _of(rms_norm_backward),
             "rms_norm_backward_v1": _of(rms_norm_backward_v1),
-            "rms_norm_backward_v2": lambda n: (
-                cast(Function, rms_norm_backward_v2) if n <= 2**13 else None  # wider rows spill
-            ),
+            "rms_norm_backward_v2": _of(rms_norm_backward_v2, most=2**13),  # wider rows spill
             "torch": lambda n: _by_autograd(by_torch),
             "torch.compile": lambda n: _by_autograd(compiled(in_steps)),
-            "copy": copy,
+            "copy": matrices_copied(3, dtype),
         },
     )
 

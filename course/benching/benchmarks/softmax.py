@@ -1,36 +1,19 @@
 """Softmax: right against torch in float64; fast against torch's, a compiled one, and a copy."""
 
+from functools import partial
+
 import torch
 
 from course.benching.benchmarks import Function, Operation, Study
+from course.benching.series import X_BYTES, at_every_size, peers, row_study, series_of, versions_of
 from course.gpus.timing import copy_of
 from course.verifying.inputs import FLOATS, Case, Input, matrices
-from kernels.softmax import (
-    VERSIONS,
-    softmax,
-    softmax_v1,
-    softmax_v2,
-    softmax_v3,
-    softmax_v4,
-    softmax_v5,
-    softmax_v6,
-    softmax_v7,
-    softmax_v8,
-)
 
-X_BYTES = 2**30
-"""The matrix that is timed, whatever its width: many times what the L2 cache holds."""
+VERSIONS = versions_of("softmax")
 
 
 def _by_torch(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, dim=-1)
-
-
-def _compiled() -> Function:
-    """torch.compile's, for the next shape alone: it would give up compiling after a few shapes."""
-    torch._dynamo.reset()
-    compiled: Function = torch.compile(_by_torch, dynamic=False)
-    return compiled
 
 
 def _cases() -> list[Case]:
@@ -47,35 +30,26 @@ def _cases() -> list[Case]:
 
 
 def _study(name: str, dtype: torch.dtype) -> Study:
-    def make(columns: int) -> tuple[torch.Tensor]:
-        rows = X_BYTES // (columns * dtype.itemsize)
-        return (torch.randn(rows, columns, dtype=dtype, device="cuda"),)
-
-    return Study(
-        name=name,
-        x_name=f"columns of {str(dtype).removeprefix('torch.')}",
-        xs=sorted([*(2**k for k in range(6, 19)), 781, 50_257]),
-        make=make,
+    # Wider rows spill.
+    most = {"softmax_v2": 2**15, "softmax_v4": 2**11, "softmax_v5": 2**15, "softmax_v8": 2**15}
+    versions = dict(VERSIONS)
+    v7 = versions.pop("softmax_v7")
+    return row_study(
+        name,
+        dtype,
+        widths=sorted([*(2**k for k in range(6, 19)), 781, 50_257]),
+        inputs=lambda x: (x,),
         bytes=lambda x: 2 * x.nbytes,  # read once, written once
         series={
-            "softmax": lambda n: softmax,
-            "softmax_v1": lambda n: softmax_v1,
-            "softmax_v2": lambda n: softmax_v2 if n <= 2**15 else None,  # wider rows spill
-            "softmax_v3": lambda n: softmax_v3,
-            "softmax_v4": lambda n: softmax_v4 if n <= 2**11 else None,
-            "softmax_v5": lambda n: softmax_v5 if n <= 2**15 else None,
-            "softmax_v6": lambda n: softmax_v6,
-            "softmax_v8": lambda n: softmax_v8 if n <= 2**15 else None,
-            "torch": lambda n: _by_torch,
-            "torch.compile": lambda n: _compiled(),
-            "copy": lambda n: copy_of(2 * (X_BYTES // (n * dtype.itemsize)) * n * dtype.itemsize),
-            "softmax_v7": lambda n: softmax_v7 if 2**13 <= n <= 2**18 else None,
+            **series_of(versions, most),
+            **peers(_by_torch, _by_torch, copies=2, dtype=dtype),
+            "softmax_v7": lambda n: v7 if 2**13 <= n <= 2**18 else None,
         },
     )
 
 
 def _at_depth(depth: int) -> Function:
-    return lambda x: softmax_v8(x, depth=depth)
+    return partial(VERSIONS["softmax_v8"], depth=depth)
 
 
 DEPTHS = Study(
@@ -88,7 +62,7 @@ DEPTHS = Study(
     bytes=lambda x: 2 * x.nbytes,
     series={
         "persistent": _at_depth,
-        "a row a program": lambda depth: softmax_v2,
+        "a row a program": at_every_size(VERSIONS["softmax_v2"]),
         "copy": lambda depth: copy_of(2 * X_BYTES),
     },
 )
@@ -96,7 +70,7 @@ DEPTHS = Study(
 
 OPERATION = Operation(
     name="softmax",
-    ladder={**VERSIONS, "softmax": softmax},
+    ladder=VERSIONS,
     reference=_by_torch,
     cases=_cases(),
     absolute=1e-10,  # where the exponent is far below 0, its rounding is large beside a tiny result

@@ -3,9 +3,11 @@
 import torch
 
 from course.benching.benchmarks import Operation, Study
+from course.benching.series import at_every_size, series_of, versions_of
 from course.gpus.timing import copy_of
 from course.verifying.inputs import matrices
-from kernels.transpose import transpose, transpose_v1
+
+VERSIONS = versions_of("transpose")
 
 
 def _by_torch(x: torch.Tensor) -> torch.Tensor:
@@ -14,7 +16,7 @@ def _by_torch(x: torch.Tensor) -> torch.Tensor:
 
 OPERATION = Operation(
     name="transpose",
-    ladder={"transpose_v1": transpose_v1, "transpose": transpose},
+    ladder=VERSIONS,
     reference=_by_torch,
     cases=matrices(dtypes=(torch.float32, torch.float16, torch.bfloat16, torch.int8)),
     studies=(
@@ -25,9 +27,8 @@ OPERATION = Operation(
             make=lambda n: (torch.randn(n, n, device="cuda"),),
             bytes=lambda x: 2 * x.nbytes,  # read once, written once
             series={
-                "transpose": lambda n: transpose,
-                "transpose_v1": lambda n: transpose_v1,
-                "torch": lambda n: _by_torch,
+                **series_of(VERSIONS),
+                "torch": at_every_size(_by_torch),
                 "copy": lambda n: copy_of(8 * n * n),
             },
         ),

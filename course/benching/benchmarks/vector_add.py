@@ -6,9 +6,11 @@ from functools import partial
 import torch
 
 from course.benching.benchmarks import Function, Operation, Study
+from course.benching.series import at_every_size, versions_of
 from course.gpus.timing import copy_of
 from course.verifying.inputs import vectors
-from kernels.vector_add import add, add_v1, add_v2
+
+VERSIONS = versions_of("vector_add")
 
 
 def _bytes(x: torch.Tensor, y: torch.Tensor) -> int:
@@ -24,12 +26,12 @@ BLOCKS_AT = 2**26
 
 
 def _with_warps(num_warps: int) -> Callable[[int], Function]:
-    return lambda block_size: partial(add, block_size=block_size, num_warps=num_warps)
+    return lambda block_size: partial(VERSIONS["add"], block_size=block_size, num_warps=num_warps)
 
 
 OPERATION = Operation(
     name="vector_add",
-    ladder={"add_v1": add_v1, "add_v2": add_v2, "add": add},
+    ladder=VERSIONS,
     reference=torch.add,
     cases=vectors(
         2, dtypes=(torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32)
@@ -42,10 +44,10 @@ OPERATION = Operation(
             make=_inputs,
             bytes=_bytes,
             series={
-                "add": lambda n: add,
-                "add_v2": lambda n: add_v2,
-                "add_v1": lambda n: add_v1 if n <= 2**26 else None,
-                "torch.add": lambda n: torch.add,
+                "add": at_every_size(VERSIONS["add"]),
+                "add_v2": at_every_size(VERSIONS["add_v2"]),
+                "add_v1": at_every_size(VERSIONS["add_v1"], most=2**26),
+                "torch.add": at_every_size(torch.add),
                 "copy": lambda n: copy_of(12 * n),
             },
         ),

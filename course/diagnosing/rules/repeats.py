@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from course.lowering.memory_requests import SECTOR_BYTES
+from course.gpus.limits import SECTOR_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import Evidence, l2_sectors

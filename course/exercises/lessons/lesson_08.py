@@ -3,7 +3,7 @@
 import torch
 import triton
 
-from course.benching.step_profile import step_profile
+from course.benching.profiles import step_profile
 from course.exercises.cause_gone import CauseGone
 from course.exercises.compiled_dots import product_in_float32
 from course.exercises.diagnosis import Diagnosis, cause

@@ -1,4 +1,4 @@
-"""`make record`: verify, time and write down, on a GPU, what the lessons show as recorded."""
+"""Verify, time and write down, on a GPU, what the lessons show as recorded: `make record`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from . import (
     attention_timeline,
     gpu_reports,
     kernel_metrics,
-    ncu_counters,
+    sectors,
     step_profile,
 )
 
@@ -37,7 +37,7 @@ OBSERVED: dict[str, Callable[[], Recorded]] = {
     "attention_power": attention_power.measure,
     "attention_timeline": attention_timeline.measure,
     "programs": observe,
-    "sectors": ncu_counters.compare,
+    "sectors": sectors.measure,
     "launches": measure_launches,
     "ncu": kernel_metrics.measure,
     "profile": step_profile.measure,
@@ -63,24 +63,16 @@ class Entry:
         """Why it is to be recorded anew, behind its name; None where it need not be."""
         if not self.path.is_file():
             return "is not recorded"
-        record = self._kind.from_json(self.path.read_text())
+        kind = Speeds if self.study else get_type_hints(self.measure)["return"]
+        record: Recorded = kind.from_json(self.path.read_text())
         if record.outdated:
             return f"was {EARLIER}"
         if isinstance(record, Speeds) and self.study and not _covers(record, self.study):
             return "was recorded with other series or sizes than its study has"
-        ran, pinned = (
-            (record.machine.triton, record.machine.pinned_torch),
-            (pins.TRITON, pins.TORCH),
-        )
-        if ran != pinned:
-            return "was recorded before the course pinned Triton {} and PyTorch {}".format(*pinned)
+        if (record.machine.triton, record.machine.pinned_torch) != (pins.TRITON, pins.TORCH):
+            versions = f"Triton {pins.TRITON} and PyTorch {pins.TORCH}"
+            return f"was recorded before the course pinned {versions}"
         return None
-
-    @property
-    def _kind(self) -> type[Recorded]:
-        kind = Speeds if self.study else get_type_hints(self.measure)["return"]
-        assert issubclass(kind, Recorded)
-        return kind
 
 
 def _covers(record: Speeds, study: Study) -> bool:
@@ -94,16 +86,16 @@ def entries(folder: Path | None = None) -> list[Entry]:
 
     folder: where the files are, in place of the course's own folders.
     """
-    speeds_folder = folder or result.FOLDER
+    speeds = folder or result.FOLDER
     gpu = torch.cuda.get_device_name() if MODE.gpu else measured.SHOWN_WITHOUT_GPU
     facts = (folder / "gpus" if folder else measured.FOLDER) / measured.file_name(gpu)
     studies = [
-        Entry(study.name, owner.name, speeds_folder / f"{study.name}.json", measure, study)
+        Entry(study.name, owner.name, speeds / f"{study.name}.json", measure, study)
         for owner in map(operation, operation_names())
         for study, measure in _measures(owner)
     ]
     observed = [
-        Entry(name, name, speeds_folder / "observed" / f"{name}.json", measure)
+        Entry(name, name, speeds / "observed" / f"{name}.json", measure)
         for name, measure in OBSERVED.items()
     ]
     return [*studies, Entry(GPU, GPU, facts, measured.measure_gpu), *observed]
@@ -111,30 +103,26 @@ def entries(folder: Path | None = None) -> list[Entry]:
 
 def _measures(owner: Operation) -> Iterator[tuple[Study, Callable[[], Speeds]]]:
     """What times each study of an operation, whose versions are all verified before the first."""
-    mistake = cache(partial(_mistake, owner))
+
+    @cache
+    def refuse_mistakes() -> None:
+        for version in owner.ladder.values():
+            verified = verify(version, owner.reference, owner.cases, absolute=owner.absolute)
+            if not verified.right:
+                raise CourseError(f"Nothing was recorded, since a version is wrong. {verified}")
 
     def measure(study: Study) -> Speeds:
-        if sentence := mistake():
-            raise CourseError(f"Nothing was recorded, since a version is wrong. {sentence}")
+        refuse_mistakes()
         return run_study(study, code_hash(TIMED[owner.name]), owner.first_call)
 
     for study in owner.studies:
         yield study, partial(measure, study)
 
 
-def _mistake(owner: Operation) -> str | None:
-    """What `verify` says of the first version that is wrong; None where all are right."""
-    for version in owner.ladder.values():
-        verified = verify(version, owner.reference, owner.cases, absolute=owner.absolute)
-        if not verified.right:
-            return str(verified)
-    return None
-
-
 def debts() -> list[str]:
     """What is to be recorded anew on a GPU, a sentence each, with the command that does so."""
     reasons = ((entry.name, entry.debt()) for entry in entries())
-    return [f"{name} {why}: `course record {name}` on a GPU" for name, why in reasons if why]
+    return [f"{name} {why}: `python -m {__name__} {name}` on a GPU" for name, why in reasons if why]
 
 
 def record(names: Sequence[str], folder: Path | None = None, everything: bool = False) -> list[str]:

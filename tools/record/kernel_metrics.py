@@ -1,10 +1,11 @@
 """Nsight Compute's metrics of a slow kernel and of those that it was mended to.
 
-It needs `ncu` and the right to use the counters. The kernels are those of
-lesson 08, letter for letter.
+It needs `ncu` and the right to use the counters. The kernels are those of lesson 08, letter for
+letter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
 
 import torch
@@ -12,7 +13,7 @@ import triton
 import triton.language as tl
 
 from course.benching.api import require_gpu
-from course.benching.kernel_metrics import METRICS, SECTORS, KernelMetrics
+from course.benching.profiles import METRICS, SECTORS, KernelMetrics
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.gpus.timing import times_ms
@@ -20,7 +21,6 @@ from course.gpus.timing import times_ms
 from .nsight import counters
 
 ROWS, COLUMNS = 1024, 16384
-MODULE = "course.benching.record.kernel_metrics"
 
 
 @triton.jit
@@ -51,16 +51,16 @@ def _columns(x: torch.Tensor, out: torch.Tensor) -> None:
     columns_kernel[(COLUMNS,)](x, out, ROWS, COLUMNS, BLOCK_ROWS=ROWS)
 
 
-def _tiles(num_warps: int) -> Callable[[torch.Tensor, torch.Tensor], None]:
-    def launch(x: torch.Tensor, out: torch.Tensor) -> None:
-        grid = (triton.cdiv(COLUMNS, 32),)
-        sizes = {"BLOCK_ROWS": ROWS, "BLOCK_COLS": 32}
-        tiles_kernel[grid](x, out, ROWS, COLUMNS, **sizes, num_warps=num_warps)
-
-    return launch
+def _tiles(x: torch.Tensor, out: torch.Tensor, num_warps: int) -> None:
+    sizes = {"BLOCK_ROWS": ROWS, "BLOCK_COLS": 32}
+    tiles_kernel[(COLUMNS // 32,)](x, out, ROWS, COLUMNS, **sizes, num_warps=num_warps)
 
 
-LAUNCHES = {"a column": _columns, "32, 4 warps": _tiles(4), "32, 8 warps": _tiles(8)}
+LAUNCHES: dict[str, Callable[[torch.Tensor, torch.Tensor], None]] = {
+    "a column": _columns,
+    "32, 4 warps": partial(_tiles, num_warps=4),
+    "32, 8 warps": partial(_tiles, num_warps=8),
+}
 """What one program does: a column, or 32 columns side by side with so many warps."""
 
 
@@ -85,7 +85,7 @@ def measure() -> KernelMetrics:
             raise CourseError(f"The softmax by {name!r} is wrong, so nothing was recorded.")
         us[name] = median(times_ms(launch, (x, out))) * 1e3
     metrics = [*METRICS, *SECTORS]
-    table = counters(MODULE, metrics, len(LAUNCHES))
+    table = counters(__name__, metrics, len(LAUNCHES))
     return KernelMetrics(
         machine=this_machine(),
         launches={
@@ -97,17 +97,7 @@ def measure() -> KernelMetrics:
     )
 
 
-def _launch_all() -> None:
-    """Launch each once, compiled before, under the profiler's eyes."""
+def launches() -> Iterator[Callable[[], None]]:
+    """Every launch, to be profiled."""
     x, out = _inputs()
-    for launch in LAUNCHES.values():
-        launch(x, out)
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStart()
-        launch(x, out)
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStop()
-
-
-if __name__ == "__main__":  # under the profiler
-    _launch_all()
+    return (partial(launch, x, out) for launch in LAUNCHES.values())

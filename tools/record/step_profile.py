@@ -11,14 +11,14 @@ import re
 import site
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from course.benching.api import require_gpu
-from course.benching.step_profile import Node, StepProfile
+from course.benching.profiles import Node, StepProfile
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.isolate.commands import run_command
@@ -26,10 +26,9 @@ from kernels.attention import flash_attention
 from kernels.matmul import matmul
 from kernels.softmax import softmax
 
-MODULE = "course.benching.record.step_profile"
 TOKENS, WIDTH, HEADS, VOCABULARY = 4096, 1024, 16, 32_000
 RATE = 1e-3
-"""What the gradient is multiplied by before it is subtracted from the weights."""
+"""The factor of the gradient that is subtracted from the weights."""
 STEPS = 10
 """Steps that are profiled; the times are theirs on average."""
 LONGEST_NAME = 48
@@ -46,8 +45,7 @@ def _by_one_hot(shares: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def _in_place(shares: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    tokens = torch.arange(TOKENS, device=shares.device)
-    shares[tokens, targets] -= 1
+    shares[torch.arange(TOKENS, device=shares.device), targets] -= 1
     return shares
 
 
@@ -106,13 +104,11 @@ def measure() -> StepProfile:
     with tempfile.TemporaryDirectory(prefix="course-proton-") as folder:
         (Path(folder) / CUPTI).symlink_to(_cupti())
         where = f"TRITON_CUPTI_LIB_PATH={folder}"
-        program = [sys.executable, "-m", MODULE, folder]
-        ended = run_command(["env", where, *program], MOST_S)
+        ended = run_command(["env", where, sys.executable, "-m", __name__, folder], MOST_S)
         if ended.how != "finished":
             raise CourseError(f"{ended.sentence('The profiled process')}. {ended.stderr[-500:]}")
-        files = [Path(folder) / f"{number}.hatchet" for number in range(len(VERSIONS))]
-        trees = [json.loads(file.read_text()) for file in files]
-    steps = {version: step_of(tree) for version, tree in zip(VERSIONS, trees, strict=True)}
+        texts = {name: Path(folder, f"{name}.hatchet").read_text() for name in VERSIONS}
+    steps = {name: step_of(json.loads(text)) for name, text in texts.items()}
     return StepProfile(machine=this_machine(), steps=steps)
 
 
@@ -132,21 +128,14 @@ def step_of(tree: list[dict[str, Any]]) -> Node:
 
     Raises CourseError where there is none, or where it holds no kernel.
     """
-    steps = [node for node in _nodes(tree[0]) if node["frame"]["name"] == "step"]
-    step = _node(steps[0]) if steps else None
-    if step is None or not step.us:
-        raise CourseError("Proton has seen no kernel of the step.")
-    return step
-
-
-def _nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield tree
-    for child in tree.get("children", ()):
-        yield from _nodes(child)
+    for child in tree[0]["children"]:
+        if child["frame"]["name"] == "step" and (step := _node(child)).us:
+            return step
+    raise CourseError("Proton has seen no kernel of the step.")
 
 
 def _node(tree: dict[str, Any]) -> Node:
-    name, below = tree["frame"]["name"], [_node(child) for child in tree.get("children", ())]
+    name, below = tree["frame"]["name"], map(_node, tree.get("children", ()))
     children = tuple(child for child in below if child.launches)
     if children:
         us, launches = sum(each.us for each in children), sum(each.launches for each in children)
@@ -158,32 +147,26 @@ def _node(tree: dict[str, Any]) -> Node:
 
 def short(name: str) -> str:
     """A kernel's name without its types, its namespaces and its parameters, mangled or not."""
-    if name.startswith("_ZN"):
-        return _last_identifier(name.removeprefix("_ZN"))[:LONGEST_NAME]
     plain = name.removeprefix("void ")
+    # A mangled name begins with names, each behind its length; the last of them is the function's.
+    rest = name.removeprefix("_ZN") if name.startswith("_ZN") else ""
+    while match := re.match(r"(\d+)(?=\D)", rest):
+        end = match.end() + int(match[1])
+        plain, rest = rest[match.end() : end], rest[end:]
     while (without := re.sub(r"<[^<>]*>|\([^()]*\)", "", plain)) != plain:
         plain = without
     return plain.split("::")[-1].strip()[:LONGEST_NAME]
-
-
-def _last_identifier(mangled: str) -> str:
-    """The last of the names with which a mangled one begins, each behind its length."""
-    last = mangled
-    while match := re.match(r"(\d+)(?=\D)", mangled):
-        end = match.end() + int(match[1])
-        last, mangled = mangled[match.end() : end], mangled[end:]
-    return last
 
 
 def _profile(folder: Path) -> None:
     """Write what Proton sees of each version, after a step that compiles."""
     import triton.profiler as proton
 
-    for number, gradient in enumerate(VERSIONS.values()):
+    for name, gradient in VERSIONS.items():
         model = Model()
         model.step(gradient)
         torch.cuda.synchronize()
-        session = proton.start(str(folder / str(number)), hook=None)
+        session = proton.start(str(folder / name), hook=None)
         for _ in range(STEPS):
             model.step(gradient)
         torch.cuda.synchronize()

@@ -3,16 +3,18 @@
 It needs `ncu` and the right to use the counters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import triton
 import triton.language as tl
 
 from course import DEVICE
-from course.benching.result import FOLDER
+from course.benching.result import observation
 from course.gpus.recorded import Recorded, this_machine
+from course.table import numbers
 from course.tracing.api import cost
 from course.type_names import AnyValue, Kernel
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
@@ -20,15 +22,12 @@ from kernels.vector_add import add_kernel
 
 from .nsight import counters
 
-METRICS = {
-    "loaded": (
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
-    ),
-    "stored": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",),
-}
+LOADED = (
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
+)
 """ldgsts: a copy to shared memory that passes the registers by, as in a pipelined loop."""
-FILE = FOLDER / "observed" / "sectors.json"
+STORED = ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",)
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class Launch:
     args: tuple[AnyValue, ...]
     constants: dict[str, int]
 
-
-Case = Callable[[], Launch]
+    def __call__(self) -> None:
+        self.kernel[self.grid](*self.args, **self.constants)
 
 
 @triton.jit
@@ -123,28 +122,29 @@ def _matmul(dtype: torch.dtype) -> Launch:
     return Launch(matmul_kernel, (n // 64, n // 64), args, {"BLOCK": 64})
 
 
-CASES: dict[str, Case] = {
-    "vector add": lambda: _vector_add(2**20),
-    "vector add, a length that 16 does not divide": lambda: _vector_add(2**20 - 7),
-    "vector add, y begins one element late": lambda: _vector_add(2**20, shift=1),
-    "vector add in bfloat16": lambda: _vector_add(2**20, dtype=torch.bfloat16),
-    "transpose, a row a program": lambda: _transpose(transpose_kernel_v1, (512, 1), BLOCK_N=1024),
-    "transpose, a tile a program": lambda: _transpose(
-        transpose_kernel, (8, 12, 1), BLOCK_M=64, BLOCK_N=64
+CASES: dict[str, Callable[[], Launch]] = {
+    "vector add": partial(_vector_add, 2**20),
+    "vector add, a length that 16 does not divide": partial(_vector_add, 2**20 - 7),
+    "vector add, y begins one element late": partial(_vector_add, 2**20, shift=1),
+    "vector add in bfloat16": partial(_vector_add, 2**20, dtype=torch.bfloat16),
+    "transpose, a row a program": partial(_transpose, transpose_kernel_v1, (512, 1), BLOCK_N=1024),
+    "transpose, a tile a program": partial(
+        _transpose, transpose_kernel, (8, 12, 1), BLOCK_M=64, BLOCK_N=64
     ),
-    "copy of every second element": lambda: _strided(2),
-    "copy of every 16th element": lambda: _strided(16),
-    "a row added to all rows": lambda: _add_row(1024, block_m=16, block_n=64),
-    "a row of 8 added to all rows": lambda: _add_row(4096, block_m=64, block_n=8),
+    "copy of every second element": partial(_strided, 2),
+    "copy of every 16th element": partial(_strided, 16),
+    "a row added to all rows": partial(_add_row, 1024, block_m=16, block_n=64),
+    "a row of 8 added to all rows": partial(_add_row, 4096, block_m=64, block_n=8),
     "a gather": _gather,
-    "matmul in float16": lambda: _matmul(torch.float16),
-    "matmul in float32": lambda: _matmul(torch.float32),
+    "matmul in float16": partial(_matmul, torch.float16),
+    "matmul in float32": partial(_matmul, torch.float32),
 }
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One case: sectors of 32 bytes, as counted and as the GPU's counters had them."""
+    """The sectors of 32 bytes of one launch, as `cost` counts them and as the GPU's own counters
+    had them."""
 
     case: str
     counted_loaded: int
@@ -155,66 +155,53 @@ class Compared:
     @property
     def error(self) -> float:
         """The larger of both relative differences."""
-        pairs = (
-            (self.counted_loaded, self.measured_loaded),
-            (self.counted_stored, self.measured_stored),
-        )
-        return max(abs(counted - measured) / max(1, measured) for counted, measured in pairs)
+        loaded = abs(self.counted_loaded - self.measured_loaded) / max(1, self.measured_loaded)
+        stored = abs(self.counted_stored - self.measured_stored) / max(1, self.measured_stored)
+        return max(loaded, stored)
 
 
 @dataclass(frozen=True, repr=False)
 class Sectors(Recorded):
-    """All cases on one machine. Prints as a table."""
+    """The sectors of several launches on one machine. Prints as a table."""
 
     compared: tuple[Compared, ...]
 
     def __str__(self) -> str:
-        lines = [self.source, f"{'':46}{'loaded':>22}{'stored':>22}"]
+        rows = [["", "loaded", "stored", "error"]]
         for row in self.compared:
             loaded = f"{row.counted_loaded:,} / {row.measured_loaded:,}"
             stored = f"{row.counted_stored:,} / {row.measured_stored:,}"
-            lines.append(f"{row.case:46}{loaded:>22}{stored:>22}  {row.error:.1%}")
-        return "\n".join(lines)
+            rows.append([row.case, loaded, stored, f"{row.error:.1%}"])
+        return f"{self.source}\n{numbers(rows)}"
 
 
-def counted(case: Case) -> tuple[int, int]:
-    """The sectors that `cost` counts: loaded, stored."""
-    launch = case()
+def sectors() -> Sectors:
+    """The recorded comparison of counted sectors with measured ones."""
+    return observation(Sectors, "sectors")
+
+
+def counted(case: str) -> tuple[int, int]:
+    """The sectors that `cost` counts for a case: loaded, stored."""
+    launch = CASES[case]()
     counts = cost(launch.kernel, launch.grid, *launch.args, target="H200", **launch.constants)
     assert counts.exact
     return counts.sectors_loaded, counts.sectors_stored
 
 
-def compare() -> Sectors:
+def measure() -> Sectors:
     """Count every case, and read the GPU's counters for it.
 
     Raises CourseError without a GPU or without `ncu`.
     """
-    metrics = [name for names in METRICS.values() for name in names]
-    table = counters("course.benching.record.ncu_counters", metrics, len(CASES))
+    table = counters(__name__, [*LOADED, *STORED], len(CASES))
     compared = []
-    for (name, case), values in zip(CASES.items(), table, strict=True):
+    for case, values in zip(CASES, table, strict=True):
         loaded, stored = counted(case)
-        sums = {kind: int(sum(values[name] for name in METRICS[kind])) for kind in METRICS}
-        compared.append(Compared(name, loaded, sums["loaded"], stored, sums["stored"]))
+        measured = [int(sum(values[each] for each in names)) for names in (LOADED, STORED)]
+        compared.append(Compared(case, loaded, measured[0], stored, measured[1]))
     return Sectors(machine=this_machine(), compared=tuple(compared))
 
 
-def sectors() -> Sectors:
-    """The recorded comparison."""
-    return Sectors.from_json(FILE.read_text())
-
-
-def _launch_all() -> None:
-    """Launch each case once, under the profiler's eyes."""
-    for case in CASES.values():
-        launch = case()
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStart()
-        launch.kernel[launch.grid](*launch.args, **launch.constants)
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStop()
-
-
-if __name__ == "__main__":  # under the profiler
-    _launch_all()
+def launches() -> Iterator[Launch]:
+    """Every case, to be profiled."""
+    return (case() for case in CASES.values())

@@ -1,19 +1,22 @@
 """Proton's intra-kernel records of attention for compute capability 9.0.
 
-Each launch is traced in a process of its own: a copy of the kernels with scopes is compiled and run
-beside the kernels, and must give the same bits. Proton's trace has the spans of all programs; those
+The kernels are compiled with Proton's scopes around what a warp does, and must give the same bits
+as without. A scope begins and ends with a read of the multiprocessor's clock by each warp. It
+stands around one operation and no other scope, so a warp is in one state at a time. What lies
+between two scopes has no name: the arithmetic of a loop, for example, and the rounding of P, which
+the compiler moves out of any scope, next to the product that needs it.
+
+Each launch is traced in a process of its own. Proton's trace has the spans of all programs; those
 of a few on one multiprocessor are kept. It gives cycles as if they were nanoseconds, and counts
 them from the first clock of each program.
 """
 
-import json
 import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,18 +31,30 @@ from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.gpus.timing import times_ms
-from course.gpus.turn import gpu_turn
 from course.isolate.commands import run_command
-from course.triton_internals.patching import patched
 from course.triton_internals.profile_buffer import one_profile_buffer
+from course.triton_internals.profile_scopes import scoped_calls
 from kernels.attention.gluon import plan as launching
 from kernels.attention.gluon.settings import STEPS, HopperSettings
 from kernels.attention.inputs import prepare
 
-from .scopes import COPIES, STATES, write_scoped_kernels
-
-MODULE = "course.benching.record.attention_timeline"
 MOST_S = 100
+LAUNCH = "launch.json"
+STATES = {
+    "wait_full": "wait for a tile",
+    "wait_empty": "wait for a slot",
+    "wait_turn": "wait for its turn",
+    "copy": "start a copy",
+    "warpgroup_mma": "start a product",
+    "warpgroup_mma_wait": "wait for a product",
+    "softmax": "softmax",
+    "rescale": "rescale",
+    "row_sums": "store the output",
+    "store": "store the output",
+    "async_store": "store the output",
+    "store_wait": "store the output",
+}
+"""Function or method -> what a warp does in a call of it."""
 NAMES = tuple(dict.fromkeys(STATES.values()))
 
 RECORDS_PER_WARP = 1024
@@ -103,12 +118,7 @@ def measure() -> AttentionTimeline:
     require_gpu()
     if not launching.available(torch.empty(0, device="cuda")):
         raise CourseError("A timeline of attention needs a GPU of compute capability 9.0.")
-    with tempfile.TemporaryDirectory(prefix="course-proton-") as folder:
-        queue = Path(folder) / "queue"
-        queue.mkdir()
-        with ThreadPoolExecutor(len(CASES)) as threads:  # they compile side by side
-            traced = dict(zip(CASES, threads.map(_traced(queue), CASES), strict=True))
-    launches = {name: launch for name, launch in traced.items() if launch is not None}
+    launches = {name: launch for name in CASES if (launch := _traced(name)) is not None}
     if not launches:
         raise CourseError("No launch of attention could be traced.")
     return AttentionTimeline(
@@ -119,30 +129,24 @@ def measure() -> AttentionTimeline:
     )
 
 
-def _traced(queue: Path) -> Callable[[str], Launch | None]:
-    """What traces a launch in a process of its own. queue: where such processes take turns."""
-
-    def traced(name: str) -> Launch | None:
-        folder = queue.parent / name.replace(" ", "_")
-        folder.mkdir()
-        program = [sys.executable, "-m", MODULE, name, str(folder)]
-        ended = run_command(["env", f"COURSE_GPU_QUEUE={queue}", *program], MOST_S)
+def _traced(name: str) -> Launch | None:
+    """Trace a launch in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="course-proton-") as folder:
+        # Triton's usual cache would give a kernel that was compiled with other scopes.
+        program = ["env", f"TRITON_CACHE_DIR={folder}/cache", sys.executable, "-m", __name__]
+        ended = run_command([*program, name, folder], MOST_S)
         if ended.how != "finished":
             sentence = ended.sentence(f"The trace of {name!r}")
             print(f"{sentence}. {ended.stdout} {ended.stderr[-2000:]}")
             return None
-        return msgspec.json.decode((folder / "launch.json").read_text(), type=Launch)
-
-    return traced
+        return msgspec.json.decode(Path(folder, LAUNCH).read_text(), type=Launch)
 
 
 def _trace(name: str, folder: Path) -> None:
-    """Trace one launch, and write it to folder/launch.json."""
+    """Trace one launch, and write it to folder/LAUNCH."""
     from triton import profiler
 
     case, settings = CASES[name], STEPS[name]
-    write_scoped_kernels(folder)
-    sys.path.insert(0, str(folder))
     shape = (1, case.heads, case.length, case.head_dim)
     generator = torch.Generator("cuda").manual_seed(0)
     q, k, v = (
@@ -160,34 +164,23 @@ def _trace(name: str, folder: Path) -> None:
     session = profiler.start(
         str(folder / "trace"), data="trace", backend="instrumentation", mode=mode(settings)
     )
-    with patched(launching, **scoped_kernels()):
+    with scoped_calls(STATES):
         scoped = compiled_plan()
-    with gpu_turn(name, say=lambda _: None):
-        for _ in range(2):  # the second finds the kernel loaded, and K and V in the L2 cache
-            results = scoped(q, k, v)
-        torch.cuda.synchronize()
-    profiler.finalize(session)  # takes seconds
-    with gpu_turn(name, say=lambda _: None):
-        expected = plain(q, k, v)
-        plain_us = median(times_ms(plain, (q, k, v))) * 1e3
-        with one_profile_buffer():
-            scoped_us = median(times_ms(scoped, (q, k, v))) * 1e3
+    for _ in range(2):  # the second finds the kernel loaded, and K and V in the L2 cache
+        results = scoped(q, k, v)
+    torch.cuda.synchronize()
+    profiler.finalize(session)
+    expected = plain(q, k, v)
+    plain_us = median(times_ms(plain, (q, k, v))) * 1e3
+    with one_profile_buffer():
+        scoped_us = median(times_ms(scoped, (q, k, v))) * 1e3
     if not all(map(torch.equal, results, expected)):
         raise CourseError(f"The scopes have changed what {name!r} computes.")
     (written,) = folder.glob("trace*")
     trace = msgspec.json.decode(written.read_bytes(), type=Trace)
     programs = programs_of(trace.events, case.programs, settings.consumers)
     launch = Launch(case.head_dim, case.length, case.heads, plain_us, scoped_us, programs)
-    (folder / "launch.json").write_text(json.dumps(asdict(launch)))
-
-
-def scoped_kernels() -> dict[str, Any]:
-    """The kernels with scopes, by the names of those without. Their package lies on the path."""
-    from importlib import import_module
-
-    big = import_module(f"{COPIES}.kernel")
-    small = import_module(f"{COPIES}.small")
-    return {"attention_kernel": big.attention_kernel, "small_kernel": small.small_kernel}
+    (folder / LAUNCH).write_bytes(msgspec.json.encode(launch))
 
 
 def mode(settings: HopperSettings) -> Any:
@@ -217,17 +210,18 @@ def programs_of(events: Iterable[Event], most: int, consumers: int) -> tuple[Pro
         launches[_number("CTA", event.pid)][event.args.begins].append(event)
     cores: dict[int, list[tuple[int, int, list[Event]]]] = defaultdict(list)
     for number, by_begin in launches.items():
-        begins = max(by_begin)  # in the last launch
-        cores[_number("Core", by_begin[begins][0].pid)].append((begins, number, by_begin[begins]))
+        begins, those = max(by_begin.items(), key=lambda launch: launch[0])  # the last launch
+        cores[_number("Core", those[0].pid)].append((begins, number, those))
     full = [core for core, programs in cores.items() if len(programs) >= most]
     if not full:
         raise CourseError(f"No multiprocessor has run {most} programs.")
     kept = sorted(cores[min(full)], key=lambda program: program[:2])[:most]
+    first, _, _ = kept[0]
     return tuple(
         Program(
             number,
-            begins - kept[0][0],
-            max(event.args.ends for event in those) - begins,
+            begins - first,
+            max(each.args.ends for each in those) - begins,
             _warps(those, consumers),
         )
         for begins, number, those in kept
@@ -241,13 +235,13 @@ def _warps(events: list[Event], consumers: int) -> tuple[Warp, ...]:
     for event in sorted(events, key=lambda event: event.ts):
         by_warp[_number("warp ", event.tid)].append(event)
     warps = []
-    for number in sorted(by_warp):
+    for number, spans in sorted(by_warp.items()):
         steps, now = [], 0
-        for event in by_warp[number]:
-            start, cycles = round((event.ts - first) * 1000), round(event.dur * 1000)
-            steps.append((NAMES.index(event.name), start - now, cycles))
+        for span in spans:
+            start, cycles = round((span.ts - first) * 1000), round(span.dur * 1000)
+            steps.append((NAMES.index(span.name), start - now, cycles))
             now = start + cycles
-        warps.append(Warp(number, _role(number, by_warp[number], consumers), tuple(steps)))
+        warps.append(Warp(number, _role(number, spans, consumers), tuple(steps)))
     return tuple(warps)
 
 

@@ -5,45 +5,49 @@ lowers its clock, so a kernel that takes fewer cycles may take no less time. The
 are read while launches follow each other without a gap.
 """
 
+import re
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import mean
-from typing import cast
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from course.benching.api import require_gpu
-from course.benching.attention_power import AttentionPower, Load
+from course.benching.profiles import AttentionPower, Load
 from course.benching.source_hash import code_hash
 from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.gpus.turn import gpu_turn
+from course.type_names import Function
 from kernels.attention.gluon import plan as launching
 from kernels.attention.gluon.plan import flash_attention_hopper
 from kernels.attention.gluon.settings import LARGE_HEADS
 
 from .nsight import counters
 
-MODULE = "course.benching.record.attention_power"
 BATCH, HEADS, LENGTH, HEAD_DIM = 2, 8, 8192, 256
-METRICS = {
-    "cycles": "gpc__cycles_elapsed.max",
-    "instructions": "sm__inst_executed.sum",
-    "tensor_percent": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
-}
+METRICS = (
+    "gpc__cycles_elapsed.max",
+    "sm__inst_executed.sum",
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+)
+"""The first three fields of a `Load`."""
 ROUNDS, ROUND_S, WARM_S = 3, 1.5, 0.5
 """Each way runs for so many seconds, and in turn with the others. The first of them are for the
 clock to settle."""
+SMI = (
+    "nvidia-smi", "--query-gpu=clocks.sm,power.draw.instant", "--format=csv,noheader,nounits",
+    "--id=0", "--loop-ms=25",
+)  # fmt: skip
+"""Prints the clock and the power of the first GPU, a line for each sample."""
 MOST_ERROR = 1e-3
-"""Of float16, relative to the norm of what float32 gives."""
-
-Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""The largest error that float16 may have, relative to the norm of the result in float32."""
 
 
 def _cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -51,13 +55,11 @@ def _cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return scaled_dot_product_attention(q, k, v)
 
 
-SETTINGS = {
-    "rescaled always": LARGE_HEADS._replace(lazy_rescale=False),
-    "rescaled where needed": LARGE_HEADS,
-}
-WAYS: dict[str, Attention] = {"cuDNN": _cudnn} | {
-    name: cast(Attention, partial(flash_attention_hopper, settings=settings))
-    for name, settings in SETTINGS.items()
+ALWAYS = LARGE_HEADS._replace(lazy_rescale=False)
+WAYS: dict[str, Function] = {
+    "cuDNN": _cudnn,
+    "rescaled always": partial(flash_attention_hopper, settings=ALWAYS),
+    "rescaled where needed": partial(flash_attention_hopper, settings=LARGE_HEADS),
 }
 
 
@@ -85,7 +87,7 @@ def measure() -> AttentionPower:
         error = (attention(q, k, v).float() - right).norm() / right.norm()
         if not error < MOST_ERROR:  # also where it is NaN
             raise CourseError(f"Attention by {name!r} is wrong, so nothing was recorded.")
-    table = counters(MODULE, list(METRICS.values()), len(WAYS))
+    table = counters(__name__, METRICS, len(WAYS))
     runs = defaultdict(list)
     with gpu_turn("the power of attention", say=lambda _: None):
         for _ in range(ROUNDS):
@@ -94,12 +96,8 @@ def measure() -> AttentionPower:
     loads = {}
     for (name, run), values in zip(runs.items(), table, strict=True):
         ms, mhz, watts = map(mean, zip(*run, strict=True))
-        loads[name] = Load(
-            cycles=int(values[METRICS["cycles"]]),
-            instructions=int(values[METRICS["instructions"]]),
-            tensor_percent=values[METRICS["tensor_percent"]],
-            ms=ms, mhz=mhz, watts=watts,
-        )  # fmt: skip
+        cycles, instructions, tensor_percent = (values[metric] for metric in METRICS)
+        loads[name] = Load(int(cycles), int(instructions), tensor_percent, ms, mhz, watts)
     return AttentionPower(
         machine=this_machine(),
         source_hash=code_hash(TIMED["attention_power"]),
@@ -111,12 +109,8 @@ def measure() -> AttentionPower:
 def _in_a_row(launch: Callable[[], object]) -> tuple[float, float, float]:
     """Milliseconds of a launch, MHz and watts, while launches follow each other without a gap."""
     _launch_for(WARM_S, launch)
-    query = ["--query-gpu=clocks.sm,power.draw.instant", "--format=csv,noheader,nounits"]
     try:
-        smi = subprocess.Popen(
-            ["nvidia-smi", f"--id={torch.cuda.current_device()}", *query, "--loop-ms=25"],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        smi = subprocess.Popen(SMI, stdout=subprocess.PIPE, text=True)
     except FileNotFoundError as error:
         raise CourseError("nvidia-smi is not on the path: it reads clock and power.") from error
     try:
@@ -129,17 +123,13 @@ def _in_a_row(launch: Callable[[], object]) -> tuple[float, float, float]:
 
 def _launch_for(seconds: float, launch: Callable[[], object]) -> float:
     """Milliseconds of a launch, of those that begin within so many seconds."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begun, launches = time.monotonic(), 0
-    start.record()
-    while time.monotonic() - begun < seconds:
+    while (passed := time.monotonic() - begun) < seconds:
         for _ in range(20):
             launch()
         launches += 20
         torch.cuda.synchronize()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) / launches
+    return passed * 1e3 / launches
 
 
 def samples(said: str) -> tuple[float, float]:
@@ -147,30 +137,14 @@ def samples(said: str) -> tuple[float, float]:
 
     Raises CourseError where there is no whole line of numbers.
     """
-    rows = []
-    for line in said.splitlines():
-        try:
-            mhz, watts = map(float, line.split(","))
-        except ValueError:  # the last line may be cut off; "[N/A]" on a card that has no sensor
-            continue
-        rows.append((mhz, watts))
+    # The last line may be cut off; "[N/A]" stands there on a card that has no sensor.
+    rows = re.findall(r"^([\d.]+), *([\d.]+)$", said, re.MULTILINE)
     if not rows:
         raise CourseError("nvidia-smi says neither clock nor power of this GPU.")
-    mhz, watts = map(mean, zip(*rows, strict=True))
+    mhz, watts = (mean(map(float, column)) for column in zip(*rows, strict=True))
     return mhz, watts
 
 
-def _launch_all() -> None:
-    """Launch each once, compiled before, under the profiler's eyes."""
-    q, k, v = _inputs()
-    for attention in WAYS.values():
-        attention(q, k, v)
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStart()
-        attention(q, k, v)
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStop()
-
-
-if __name__ == "__main__":  # under the profiler
-    _launch_all()
+def launches() -> Iterator[Callable[[], torch.Tensor]]:
+    """Every way, to be profiled."""
+    return (partial(attention, *_inputs()) for attention in WAYS.values())
