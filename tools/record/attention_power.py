@@ -43,9 +43,9 @@ ROUNDS, ROUND_S, WARM_S = 3, 1.5, 0.5
 clock to settle."""
 SMI = (
     "nvidia-smi", "--query-gpu=clocks.sm,power.draw.instant", "--format=csv,noheader,nounits",
-    "--id=0", "--loop-ms=25",
+    "--loop-ms=25",
 )  # fmt: skip
-"""Prints the clock and the power of the first GPU, a line for each sample."""
+"""Prints the clock and the power of each GPU, or of the one that --id names, a line a sample."""
 MOST_ERROR = 1e-3
 """The largest error that float16 may have, relative to the norm of the result in float32."""
 
@@ -109,8 +109,10 @@ def measure() -> AttentionPower:
 def _in_a_row(launch: Callable[[], object]) -> tuple[float, float, float]:
     """Milliseconds of a launch, MHz and watts, while launches follow each other without a gap."""
     _launch_for(WARM_S, launch)
+    # nvidia-smi numbers GPUs in its own way: only the UUID names the one that launches.
+    gpu = f"--id=GPU-{torch.cuda.get_device_properties().uuid}"
     try:
-        smi = subprocess.Popen(SMI, stdout=subprocess.PIPE, text=True)
+        smi = subprocess.Popen([*SMI, gpu], stdout=subprocess.PIPE, text=True)
     except FileNotFoundError as error:
         raise CourseError("nvidia-smi is not on the path: it reads clock and power.") from error
     try:
