@@ -10,13 +10,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import triton
-
 from course.errors import CourseError
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.lowering.kernel_reference import AsText, KernelReference, loaded_at, reference_of_text
-from course.triton_internals.driver import FixedDriver
+from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import Kernel
 
@@ -97,7 +95,6 @@ def _compile(
 
     gpu = target_of(target).triton
     kernel = jit_function(loaded_at(reference, gpu))
-    triton.runtime.driver.set_active(FixedDriver(gpu, runs_trials=False))
     path = Path(kernel.fn.__code__.co_filename)
     if isinstance(reference, AsText):  # the tool takes a file
         path, source = Path(f"{out}.py"), reference.source
@@ -107,7 +104,10 @@ def _compile(
         path=str(path), kernel_name=kernel.__name__, signature=signature, grid=grid,
         num_warps=num_warps, num_stages=num_stages, out_name=name, out_path=Path(out),
     )  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="course-stock-") as cache:
+    with (
+        tempfile.TemporaryDirectory(prefix="course-stock-") as cache,
+        driver_of(gpu, runs_trials=False),
+    ):
         os.environ["TRITON_CACHE_DIR"] = cache
         try:
             function, files = compile_kernel(arguments)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from triton.backends.compiler import GPUTarget
-
 from course import MODE
 from course.errors import CourseError
+from course.triton_internals.driver import GPUTarget
 
 KIB = 1024
 MOST_THREADS = 1024

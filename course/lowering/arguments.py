@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import torch
 import triton
-from triton.runtime.jit import KernelInterface, TensorWrapper
+from triton import KernelInterface, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.errors import CourseError

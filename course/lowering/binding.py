@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import triton
-from triton.runtime.jit import JITFunction, KernelInterface
+from triton import JITFunction, KernelInterface
 
 from course.errors import CourseError
 from course.triton_internals.choices import with_choices

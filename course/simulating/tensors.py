@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, TypeGuard
 import numpy as np
 import torch
 from triton.experimental.gluon import language as gl
-from triton.language.core import block_type
+from triton.language import block_type
 
 from course.errors import CourseError
 

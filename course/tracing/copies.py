@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from triton.runtime.jit import TensorWrapper
+from triton import TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.lowering.arguments import is_gluon_descriptor

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import triton
-from triton.runtime.jit import KernelInterface
+from triton import KernelInterface
 
 from course.errors import CourseError
 from course.type_names import AnyValue, AnyValues, kind_of

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import triton
+from triton import JITFunction
 from triton.backends.compiler import GPUTarget
-from triton.compiler.compiler import CompiledKernel
+from triton.compiler.compiler import CompiledKernel as CompiledKernel
 from triton.runtime import cache
-from triton.runtime.jit import JITFunction
 
 from course.elf import is_whole
 from course.type_names import AnyValue, AnyValues
@@ -111,6 +111,24 @@ def refuse_half(binary: Path) -> None:
     """Raise OSError if machine code was not written to its end, which happens for want of room."""
     if not is_whole(binary.read_bytes()):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(binary))
+
+
+def specialization(kernel: CompiledKernel) -> dict[str, dict[str, Any]]:
+    """What a kernel was compiled for, by parameter: its "signature", its "constants" and its
+    "attributes"; nothing for edited IR."""
+    source = kernel.src
+    if not hasattr(source, "attrs"):
+        return {}
+    names = source.fn.arg_names
+    constants = {
+        names[place[0]]: repr(value) for place, value in source.constants.items() if len(place) == 1
+    }
+    attributes = {names[place[0]]: [*map(list, pairs)] for place, pairs in source.attrs.items()}
+    return {
+        "signature": {str(name): str(type) for name, type in source.signature.items()},
+        "constants": constants,
+        "attributes": attributes,
+    }
 
 
 @dataclass

@@ -8,8 +8,8 @@ from types import FrameType
 from typing import Protocol, TypeVar
 
 import triton
+from triton import InterpreterError
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
-from triton.runtime.errors import InterpreterError
 
 
 class FunctionText(Protocol):

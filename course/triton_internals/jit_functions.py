@@ -4,10 +4,10 @@ import inspect
 from functools import cache
 from typing import Any
 
+from triton import JITFunction, KernelInterface
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
-from triton.runtime import jit
-from triton.runtime.jit import JITFunction, KernelInterface, create_function_from_signature
+from triton.runtime.jit import ConstexprFunction, create_function_from_signature
 
 from course.errors import CourseError
 from course.type_names import AnyValue, AnyValues, Function, Kernel, kind_of
@@ -32,8 +32,7 @@ def evaluated_function(value: AnyValue) -> Function | None:
 
     Kernels call it while they are compiled, with constants.
     """
-    of_triton = getattr(jit, "ConstexprFunction", ())  # which Triton's first versions lack
-    return value.fn if isinstance(value, of_triton) else None
+    return value.fn if isinstance(value, ConstexprFunction) else None
 
 
 def is_gluon(kernel: KernelInterface) -> bool:
