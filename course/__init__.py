@@ -62,7 +62,7 @@ _LAZY = {
     "recorded": ("course.benching.result", "recorded"),
     "replay": ("course.tracing.api", "replay"),
     "simulate": ("course.simulating.api", "simulate"),
-    "specialise": ("course.lowering.specialisation", "specialise"),
+    "specialise": ("course.lowering.specialization", "specialise"),
     "step_profile": ("course.benching.step_profile", "step_profile"),
     "stock": ("course.aot.upstream_tool", None),
     "vectors": ("course.verifying.inputs", "vectors"),

@@ -20,7 +20,7 @@ __all__ = ["LowerError", "Lowered", "Request", "lower", "lower_again", "lower_fi
 def lower(
     kernel: Kernel, *args: AnyValue, target: str | None = None, **kwargs: AnyValue
 ) -> Lowered:
-    """Compile `kernel` for `target`, specialised as for a launch with these arguments.
+    """Compile `kernel` for `target`, specialized as for a launch with these arguments.
 
     kernel: a function under `@triton.jit`, or "file.py:name"; the file is executed.
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors,

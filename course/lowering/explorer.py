@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import anywidget
 import traitlets
 
-from course.display.highlight import lines as coloured_lines
+from course.display.highlight import lines as colored_lines
 from course.display.widget import code_block, page_of, script, style, with_static, write_page
 from course.errors import CourseError
 from course.gpus.limits import TARGETS
@@ -185,7 +185,7 @@ def _instruction(line: str, code: ControlCode | None) -> str:
 
 
 def _pane(name: str, texts: list[str], rows: list[int], groups: list[int], is_open: bool) -> Pane:
-    coloured = coloured_lines("\n".join(texts), name)
+    colored = colored_lines("\n".join(texts), name)
     return {
         "name": name,
         "title": TITLES[name],
@@ -194,7 +194,7 @@ def _pane(name: str, texts: list[str], rows: list[int], groups: list[int], is_op
         "rows": rows,
         "groups": groups,
         "changed": [],
-        "lines": [[part for token in line for part in token] for line in coloured],
+        "lines": [[part for token in line for part in token] for line in colored],
     }
 
 

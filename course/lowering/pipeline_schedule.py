@@ -23,7 +23,7 @@ class ScheduledOperation:
     """An operation of a loop's body."""
 
     kind: str
-    """As `colours.WORK` has it; empty for operations that are not shown."""
+    """As `colors.WORK` has it; empty for operations that are not shown."""
     name: str
     """The kernel's variable that it makes; empty for a part of a softmax."""
     stage: int

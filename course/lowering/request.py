@@ -1,4 +1,4 @@
-"""What the compiler is asked for: a kernel, and arguments to specialise it for."""
+"""What the compiler is asked for: a kernel, and arguments to specialize it for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

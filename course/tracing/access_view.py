@@ -25,7 +25,7 @@ COALESCED = 1.01
 HEIGHT = 1.95
 """Inches of an access."""
 RAMP = ("#DCEBF7", "#08306B")
-"""The colours of the first and the last program where there are more than have one of their own."""
+"""The colors of the first and the last program where there are more than have one of their own."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Mark:
 
     field: str
     """The field of `TensorPanel`."""
-    colour: str
+    color: str
     name: str
     meaning: str
 
@@ -56,7 +56,7 @@ def access(
     target: what it is compiled for, as `lower` or `cost` takes it: which threads ask together
         follows from the compiled layouts.
 
-    A row for every load and store. Left its tensor in the colours of programs, what the first one
+    A row for every load and store. Left its tensor in the colors of programs, what the first one
     touches framed; right the threads of its first warp in their first request, an arrow from each
     to its sectors of 32 bytes, all on one scale.
 
@@ -80,9 +80,9 @@ def access(
             marks = _draw_tensor(left, tensor, each.kind, counts.programs)
         else:
             left.axis("off")
-        colour = WORK["load" if each.kind == "load" else "store"]
-        legend["load" if each.kind == "load" else "store"] = colour
-        lanes = _draw_requests(right, title, each, colour)
+        color = WORK["load" if each.kind == "load" else "store"]
+        legend["load" if each.kind == "load" else "store"] = color
+        lanes = _draw_requests(right, title, each, color)
         sentences.append(f"{title}: {_requests_text(each)}{marks}.{lanes}")
     handles = lane_legend(legend)
     figure.legend(handles=handles, loc="outside lower right", ncols=3, fontsize=8, frameon=False)
@@ -105,17 +105,17 @@ def _requests_text(counts: AccessCounts) -> str:
 
 
 def _draw_tensor(axes: Axes, tensor: TensorPanel, kind: str, programs: int) -> str:
-    """The tensor's cells in the colours of programs; returns what the marks mean."""
+    """The tensor's cells in the colors of programs; returns what the marks mean."""
     down, across = tensor.cells
     marks = LOAD_MARKS if kind == "load" else STORE_MARKS
     owners = unpacked(tensor.reader if kind == "load" else tensor.writer)
     image = np.full((down * across, 3), rgb(LIGHT))
     for program in np.unique(owners[owners > 0]):
-        image[owners == program] = _program_colour(int(program) - 1, programs)
+        image[owners == program] = _program_color(int(program) - 1, programs)
     meanings = ""
     for mark in marks:
         marked = unpacked(getattr(tensor, mark.field))
-        image[marked] = rgb(mark.colour)
+        image[marked] = rgb(mark.color)
         if len(marked):
             meanings += f", {mark.name}: {mark.meaning}"
     # A vector's last line may not be full, and a long flat picture cannot be seen.
@@ -139,8 +139,8 @@ def _draw_tensor(axes: Axes, tensor: TensorPanel, kind: str, programs: int) -> s
     return meanings
 
 
-def _program_colour(program: int, programs: int) -> tuple[int, ...]:
-    """A colour of its own for each of a few programs; of many, one between light and dark."""
+def _program_color(program: int, programs: int) -> tuple[int, ...]:
+    """A color of its own for each of a few programs; of many, one between light and dark."""
     if programs <= len(PROGRAMS):
         return rgb(PROGRAMS[program])
     first, last = map(rgb, RAMP)
@@ -148,11 +148,11 @@ def _program_colour(program: int, programs: int) -> tuple[int, ...]:
     return tuple(round(a + (b - a) * share) for a, b in zip(first, last, strict=True))
 
 
-def _draw_requests(axes: Axes, title: str, counts: AccessCounts, colour: str) -> str:
+def _draw_requests(axes: Axes, title: str, counts: AccessCounts, color: str) -> str:
     """The threads of the first request and the sectors that they touch; a sentence on them."""
     axes.set_title(f"{title}\n{_requests_text(counts)}", fontsize=9, loc="left")
     if counts.lanes:
-        touched = draw_lane_arrows(axes, counts.lanes, colour)
+        touched = draw_lane_arrows(axes, counts.lanes, color)
         count = len(counts.lanes)
         lanes = f"{count} threads reach" if count > 1 else "one thread reaches"
         return f" In the first request {lanes} into {sectors_text(touched)}."

@@ -54,7 +54,7 @@ function shade(value, least, most) {
   const top = signed ? Math.max(-least, most) : most - least;
   const part = top > 0 ? (signed ? value : value - least) / top : 0;
   const [r, g, b] = part < 0 ? [230, 120, 0] : [0, 90, 170];
-  const mix = (colour) => Math.round(245 + (colour - 245) * Math.min(1, Math.abs(part)));
+  const mix = (color) => Math.round(245 + (color - 245) * Math.min(1, Math.abs(part)));
   return `rgb(${mix(r)},${mix(g)},${mix(b)})`;
 }
 
@@ -80,9 +80,9 @@ function hatch(context, x, y, size) {
   context.stroke();
 }
 
-// A canvas of cells: `colour` gives each cell's, `over` draws on it. `choose(cell)` hears clicks,
+// A canvas of cells: `color` gives each cell's, `over` draws on it. `choose(cell)` hears clicks,
 // `titleOf(cell)` says what is there.
-function grid([down, across], wide, colour, { over, titleOf, choose, label }) {
+function grid([down, across], wide, color, { over, titleOf, choose, label }) {
   const size = Math.max(3, Math.min(14, Math.floor(wide / across), Math.max(6, Math.floor(TALLEST / down))));
   const canvas = element("canvas");
   const sharp = Math.min(2, window.devicePixelRatio || 1);
@@ -95,7 +95,7 @@ function grid([down, across], wide, colour, { over, titleOf, choose, label }) {
   context.scale(sharp, sharp);
   const inset = size > 5 ? 1 : 0;
   for (let cell = 0; cell < down * across; cell++) {
-    const fill = colour(cell);
+    const fill = color(cell);
     if (fill === undefined) continue;
     const x = (cell % across) * size, y = Math.floor(cell / across) * size;
     context.fillStyle = fill;
@@ -177,11 +177,11 @@ function drawValue(view, name, value) {
     box.append(rows);
   } else {
     const least = isBool ? 0 : value.least ?? 0, most = isBool ? 1 : value.most ?? 0;
-    const colour = (cell) => {
+    const color = (cell) => {
       if (cell >= data.length) return undefined;
       return mask && !mask[cell] ? UNDEFINED : shade(data[cell], least, most);
     };
-    box.append(grid(value.cells, 256, colour, {
+    box.append(grid(value.cells, 256, color, {
       label: `${name}, ${data.length} cells`,
       titleOf: (cell) => (cell < data.length ? titleOf(cell) : ""),
       over: (context, cell, x, y, size) => { if (mask && !mask[cell]) hatch(context, x, y, size); },
@@ -225,7 +225,7 @@ function drawTensor(view, tensor, index) {
   const most = isVector(tensor) ? Math.ceil(columns / tensor.patch[1]) : cells;
   const at = (cell) => elementOf(cell, tensor.shape, tensor.cells, tensor.patch);
   const inside = (cell) => cell < most; // the last line of a wrapped vector may not be full
-  const colour = (cell) => {
+  const color = (cell) => {
     if (!inside(cell)) return undefined;
     for (const [kind, bytes] of now) if (bit(bytes, cell)) return kind === "load" ? LOADED : STORED;
     if (past[cell]) return past[cell] & 2 ? "rgba(213,94,0,.35)" : "rgba(86,180,233,.35)";
@@ -242,7 +242,7 @@ function drawTensor(view, tensor, index) {
     if (unwritten.has(cell)) parts.push("read, and written by nobody");
     return parts.join(": ");
   };
-  box.append(grid(tensor.cells, 300, colour, {
+  box.append(grid(tensor.cells, 300, color, {
     label: `${tensor.name}: what program ${named(program.program)} touches`,
     titleOf: (cell) => (inside(cell) ? who(cell) : ""),
     over: (context, cell, x, y, size) => {
@@ -306,11 +306,11 @@ function drawPrograms(view) {
     const across = y * z > 1 && x <= 64 ? x : Math.min(64, Math.ceil(2 * Math.sqrt(total)));
     const here = placeOf(view, program.program);
     const saved = new Set([...view.programs.values()].map((other) => placeOf(view, other.program)));
-    const colour = (cell) => {
+    const color = (cell) => {
       if (!inside(cell)) return undefined;
       return cell === here ? "#000" : PALETTE[cell % PALETTE.length];
     };
-    box.append(grid([Math.ceil(total / across), across], 300, colour, {
+    box.append(grid([Math.ceil(total / across), across], 300, color, {
       label: "the grid's programs",
       titleOf: (cell) => (inside(cell) ? `program ${named(programAt(trace, cell))}` : ""),
       choose: (cell) => { if (inside(cell)) open(view, programAt(trace, cell)); },

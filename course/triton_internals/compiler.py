@@ -147,7 +147,7 @@ for a multiple of 16, None for nothing, the value for a "constexpr"."""
 
 @contextlib.contextmanager
 def types_fixed(kernel: JITFunction, types: FixedTypes) -> Iterator[None]:
-    """While active, the JIT specialises these parameters for these types, whatever their values."""
+    """While active, the JIT specializes these parameters for these types, whatever their values."""
     names = [parameter.name for parameter in kernel.params]
 
     def create_binder() -> Any:

@@ -1,4 +1,4 @@
-"""What is under `@triton.jit`, and how the JIT would specialise it."""
+"""What is under `@triton.jit`, and how the JIT would specialize it."""
 
 import inspect
 from functools import cache
@@ -74,7 +74,7 @@ def jit_function(kernel: KernelInterface) -> JITFunction:
     return kernel
 
 
-UNSPECIALISED = ("do_not_specialize", "do_not_specialize_on_alignment")
+UNSPECIALIZED = ("do_not_specialize", "do_not_specialize_on_alignment")
 """The options of `@triton.jit` that name parameters of which the compiler shall not be told."""
 
 
@@ -87,7 +87,7 @@ def jit_decorator(kernel: Kernel) -> str:
     if not isinstance(kernel, KernelInterface) or not inspect.isfunction(kernel.fn):
         return ""
     given = _decorated(kernel)
-    options = [name for name in (*UNSPECIALISED, "noinline", "debug") if given.get(name)]
+    options = [name for name in (*UNSPECIALIZED, "noinline", "debug") if given.get(name)]
     arguments = ", ".join(f"{name}={given[name]!r}" for name in options)
     home = "__import__('triton')"
     if is_gluon(kernel):
@@ -100,10 +100,10 @@ def _decorated(kernel: KernelInterface) -> AnyValues:
     return getattr(kernel, "kwargs", None) or vars(kernel)
 
 
-def jit_specialise(
+def jit_specialize(
     kernel: KernelInterface, args: tuple[AnyValue, ...], kwargs: AnyValues
 ) -> tuple[list[tuple[str, str, AnyValue]], dict[str, Any]]:
-    """What the JIT would specialise for these arguments on sm_90, and the unusual options.
+    """What the JIT would specialize for these arguments on sm_90, and the unusual options.
 
     For each parameter its name; Triton's own name of its type, as "*fp32", "i32" or "constexpr";
     and "D" where the value is divisible by 16, "" or None where not, or the value itself for a
@@ -111,10 +111,10 @@ def jit_specialise(
     """
     inner = inner_kernel(kernel)
     decorated = _decorated(inner)
-    jit = JITFunction(inner.fn, **{name: decorated[name] for name in UNSPECIALISED})
+    jit = JITFunction(inner.fn, **{name: decorated[name] for name in UNSPECIALIZED})
     backend = make_backend(GPUTarget("cuda", 90, 32))
     bind = create_function_from_signature(jit.signature, jit.params, backend)
-    _, specialisation, options = bind(*args, **kwargs)
+    _, specialization, options = bind(*args, **kwargs)
     known = vars(backend.parse_options(options))
     if unknown := ", ".join(sorted(set(options) - set(known))):
         raise TypeError(
@@ -122,5 +122,5 @@ def jit_specialise(
         )
     usual = vars(backend.parse_options({}))
     unusual = {name: known[name] for name in sorted(options) if known[name] != usual[name]}
-    entries = zip(jit.params, specialisation, strict=True)
+    entries = zip(jit.params, specialization, strict=True)
     return [(parameter.name, *entry) for parameter, entry in entries], unusual
