@@ -1,5 +1,5 @@
-// Linked panes over the stages of a kernel. Draws what explorer.py has computed: `panes`, `choices`, `overview`, `problem`.
-// Stands behind code.js.
+// Linked panes over the stages of a kernel. Draws what explorer.py has computed, `panes`, `choices`, `overview` and
+// `problem`, by code.js.
 
 // One pane: a list of lines, each with its number and its group, the line of the source that it came from.
 function drawPane(pane, view) {

@@ -18,8 +18,8 @@ from course.gpus.limits import TARGETS
 from course.type_names import AnyValue, Kernel
 
 from .api import Lowered, lower, lower_again
-from .control_codes import LEGEND, ControlCode
 from .passes import without_location
+from .sass import LEGEND, ControlCode
 
 SCRIPT = Path(__file__).with_suffix("")
 KIND = "explore"

@@ -11,8 +11,7 @@ from course.display.shapes import box, label
 from course.errors import CourseError
 from course.type_names import kind_of
 
-from .pipeline_schedule import Schedule, ScheduledOperation, schedules
-from .pipeline_timeline import Bar, timeline
+from .pipeline_schedule import Bar, Schedule, ScheduledOperation, schedules, timeline
 from .result import Lowered
 
 ITERATIONS = 5

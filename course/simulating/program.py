@@ -10,9 +10,8 @@ from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .memory import Memory
-from .partitions import Partition, Turns
+from .partitions import Partition, Turns, UnderWay
 from .problems import SimulationError, UnsupportedError
-from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from .copy_names import Store

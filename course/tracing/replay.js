@@ -126,11 +126,21 @@ function toggle(view, names, name, text) {
   return element("button", "turn", text, { onclick });
 }
 
-function valueHead(name, { words, text, dtype, mask }) {
-  const usual = text === undefined ? "dim" : "";
-  const parts = words.map(([part, isOdd]) => element("span", isOdd ? "odd" : usual, part));
-  const more = mask ? " (hatched)" : text !== undefined && dtype ? `  ${dtype}` : "";
-  return element("div", "head", [element("b", "", name), ...parts, element("span", "dim", more)]);
+function count(value) {
+  return value.toLocaleString("en");
+}
+
+function valueHead(name, value) {
+  const { text, dtype = "", of, shape = [], least, most, nan, inf, masked, undefined: lacking } = value;
+  const range = least === most ? `all ${number(least)}` : `${number(least)} … ${number(most)}`;
+  const into = of ? ` into ${of}` : "";
+  const block = `  ${dtype} [${shape.join(", ")}]${into && `${into}, elements`}  ${least === undefined ? "" : range}`;
+  const parts = text === undefined ? [["dim", block]] : [["", ` = ${text}`], ["dim", dtype && `  ${dtype}${into}`]];
+  if (nan) parts.push(["odd", `, ${count(nan)} NaN`]);
+  if (inf) parts.push(["odd", `, ${count(inf)} infinite`]);
+  if (masked) parts.push(["dim", `, ${count(masked)} lanes masked (hatched)`]);
+  if (lacking) parts.push(["odd", `, ${lacking > 0 ? count(lacking) : "some"} undefined (hatched)`]);
+  return element("div", "head", [element("b", "", name), ...parts.map((part) => element("span", ...part))]);
 }
 
 function drawValue(view, name, value) {
@@ -248,7 +258,7 @@ function drawPrograms(view) {
   const { trace, program } = view;
   const [x, y, z] = trace.grid;
   const total = x * y * z;
-  const counted = `${total.toLocaleString("en")} program${total === 1 ? "" : "s"}`;
+  const counted = `${count(total)} program${total === 1 ? "" : "s"}`;
   const box = element("div", "programs", element("div", "head", `${counted}, grid (${trace.grid.join(", ")})`));
   if (total === 1) return box;
   const inputs = trace.grid.map((size, axis) => element("input", "", [], {

@@ -12,7 +12,6 @@ from course.triton_internals.interpreter import Grid, Program
 
 from .downsample import Panel
 from .records import ProgramSteps, Recording, Step
-from .replay_text import value_words
 
 MOST_SAVED = 300_000
 """Characters of the recorded programs that a learner's notebook and a page of its own hold."""
@@ -119,19 +118,7 @@ def program_state(
 
 
 def _packed(steps: list[Step]) -> str:
-    packed = zlib.compress(msgspec.json.encode(list(map(_step_state, steps))))
-    return base64.b64encode(packed).decode()
-
-
-def _step_state(step: Step) -> dict[str, Any]:
-    """A step for the script, each of its values with its `words`."""
-    state: dict[str, Any] = msgspec.to_builtins(step)
-    for name, value in step.sets.items():
-        state["sets"][name]["words"] = value_words(value)
-    for touch, said in zip(step.touches, state["touches"], strict=True):
-        if touch.value:
-            said["value"]["words"] = value_words(touch.value)
-    return state
+    return base64.b64encode(zlib.compress(msgspec.json.encode(steps))).decode()
 
 
 def _ran_everywhere(recording: Recording) -> bool:

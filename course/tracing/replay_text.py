@@ -12,28 +12,21 @@ def grid_text(grid: Grid) -> tuple[int, ...]:
     return grid[: max((axis + 1 for axis in range(3) if grid[axis] > 1), default=1)]
 
 
-def value_words(value: Value) -> list[tuple[str, bool]]:
-    """What a variable holds, as it stands behind its name: parts, each with whether it is odd."""
-    if value.text is not None:
-        return [(f" → {value.of}[{value.text}]" if value.of else f" = {value.text}", False)]
-    words = f": {value.dtype} [{', '.join(map(str, value.shape))}]"
-    if value.of:
-        words += f" into {value.of}"
-    if value.least is not None and value.most is not None:
-        words += f" {_number(value.least)} … {_number(value.most)}"
-    lacking = f"{value.undefined:,}" if value.undefined > 0 else "some"
-    counts = (
-        (value.nan, f"{value.nan:,} NaN", True),
-        (value.inf, f"{value.inf:,} infinite", True),
-        (value.masked, f"{value.masked:,} masked", False),
-        (value.undefined, f"{lacking} undefined", True),
-    )
-    return [(words, False), *((f", {text}", is_odd) for count, text, is_odd in counts if count)]
-
-
 def value_text(name: str, value: Value) -> str:
     """What a variable holds: "x: fp32 [256] -2.1 … 3, 24 masked"."""
-    return name + "".join(part for part, _ in value_words(value))
+    if value.text is not None:
+        return f"{name} → {value.of}[{value.text}]" if value.of else f"{name} = {value.text}"
+    shape = ", ".join(map(str, value.shape))
+    parts = [f"{name}: {value.dtype} [{shape}]"]
+    if value.of:
+        parts.append(f" into {value.of}")
+    if value.least is not None and value.most is not None:
+        parts.append(f" {_number(value.least)} … {_number(value.most)}")
+    counts = ((value.nan, "NaN"), (value.inf, "infinite"), (value.masked, "masked"))
+    parts += [f", {count:,} {word}" for count, word in counts if count]
+    if value.undefined:
+        parts.append(f", {f'{value.undefined:,}' if value.undefined > 0 else 'some'} undefined")
+    return "".join(parts)
 
 
 def touch_text(kind: Kind, lanes: int, masked: int, outside: int, first: str, last: str) -> str:
