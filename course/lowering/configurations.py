@@ -1,8 +1,6 @@
 """configs: what each configuration of `@triton.autotune` takes of a GPU."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import triton
 
@@ -46,20 +44,11 @@ class Configuration:
 HEAD = ("config", "values", "stages", "registers", "bytes spilled", "shared bytes")
 
 
-class Configurations(Sequence[Configuration]):
+class Configurations(list[Configuration]):
     """All configurations of a kernel, in their order. Prints as a table."""
 
-    def __init__(self, all: Sequence[Configuration]) -> None:
-        self._all = all
-
-    def __getitem__(self, number: Any) -> Any:
-        return self._all[number]
-
-    def __len__(self) -> int:
-        return len(self._all)
-
     def __repr__(self) -> str:
-        return columns([HEAD, *(each.row for each in self._all)])
+        return columns([HEAD, *(each.row for each in self)])
 
 
 def configs(

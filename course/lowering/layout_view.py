@@ -207,17 +207,12 @@ def _fitting(lines: list[list[Box]], inch: float) -> list[list[Box]]:
     boxes = [each for line in lines for each in line]
     small = all(_points(each.small, each.width * inch) >= SMALLEST for each in boxes)
     whole = all(_points(each.text, each.width * inch) >= SMALLEST for each in boxes)
-    return [
-        [
-            replace(
-                each,
-                text=each.text if whole else each.text.partition(":")[2] or each.text,
-                small=each.small if small else "",
-            )
-            for each in line
-        ]
-        for line in lines
-    ]
+
+    def fitted(each: Box) -> Box:
+        text = each.text if whole else each.text.rpartition(":")[2]
+        return replace(each, text=text, small=each.small if small else "")
+
+    return [list(map(fitted, line)) for line in lines]
 
 
 def _size(lines: list[list[Box]], inch: float) -> float:
