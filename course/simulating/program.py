@@ -80,6 +80,13 @@ class Program:
         return match[1] if match else default
 
 
+class ProgramNames:
+    """Functions that a simulated kernel calls, which ask the program that calls them."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+
 def kernel_frame() -> FrameType:
     """The frame of the kernel's line that runs."""
     frame: FrameType | None = sys._getframe(1)

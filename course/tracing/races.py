@@ -20,7 +20,7 @@ from .bounds import (
     stray,
 )
 from .own_line import OwnLine, running_line
-from .records import both_programs, program_text
+from .records import program_text
 
 FREE_PROGRAMS = 256
 """Programs that a call may start however little there is to do: a grid may be of a fixed size."""
@@ -190,7 +190,7 @@ class AccessLog:
         clashes = np.flatnonzero((first != last) & (low != high))
         if clashes.size:
             i = clashes[0]
-            both = both_programs(names[first[i]], names[last[i]])
+            both = program_text(names[first[i]], names[last[i]])
             text = f"Programs {both} wrote different values to {self._place(places[i])}."
             line = self._store_to(places[i])
             return Problem("race", text, names[last[i]], line=line, what="stores")

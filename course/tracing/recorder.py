@@ -9,10 +9,10 @@ from typing import Any
 import torch
 import triton
 
+from course.lowering.kernel_reference import function_of
 from course.lowering.recorded_grid import RecordedGrid
 from course.table import columns
 from course.triton_internals.choices import config_text
-from course.triton_internals.jit_functions import plain_function
 from course.triton_internals.launches_watched import WatchedLaunch, launches_watched
 from course.type_names import AnyValue, AnyValues, Kernel
 
@@ -47,9 +47,7 @@ class Launch:
     @property
     def name(self) -> str:
         """The kernel's name."""
-        function = plain_function(self.kernel)
-        assert function is not None
-        return function.__name__
+        return function_of(self.kernel, "launches").__name__
 
     def to_file(self, path: str | Path, seed: int | None = None) -> Path:
         """Write a file that repeats this launch alone, on a GPU or in the interpreter; returns its

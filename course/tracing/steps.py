@@ -65,18 +65,8 @@ def encoded_touch(access: Access, arguments: Arguments, tensor: int | None) -> T
     if access.values is not None:
         block = Block(access.dtype, numbers_of(access.values, access.dtype))
         value = _value(block, access.active)
-    return Touch(
-        kind=access.kind,
-        text=touch_text(access.kind, lanes, masked, outside, first, last),
-        lanes=lanes,
-        masked=masked,
-        tensor=tensor,
-        outside=outside,
-        first=first,
-        last=last,
-        cells=cells,
-        value=value,
-    )
+    text = touch_text(access.kind, lanes, masked, outside, first, last)
+    return Touch(access.kind, text, tensor, outside, cells, value)
 
 
 def _pointers(data: np.ndarray, dtype: str, arguments: Arguments, name: str) -> Block:

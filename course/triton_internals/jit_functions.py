@@ -1,6 +1,7 @@
 """What is under `@triton.jit`, and how the JIT would specialize it."""
 
 import inspect
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -40,11 +41,17 @@ def is_gluon(kernel: KernelInterface) -> bool:
     return type(inner_kernel(kernel)).__name__ == "GluonJITFunction"
 
 
+def layers(kernel: KernelInterface) -> Iterator[KernelInterface]:
+    """A kernel with all that stands above `@triton.jit`, then with one layer less, and so on."""
+    while not inspect.isfunction(kernel):
+        yield kernel
+        kernel = kernel.fn
+
+
 def inner_kernel(kernel: KernelInterface) -> KernelInterface:
     """The kernel itself, compiled or interpreted, under `@triton.autotune` and the like."""
-    while not inspect.isfunction(kernel.fn):
-        kernel = kernel.fn
-    return kernel
+    *_, inner = layers(kernel)
+    return inner
 
 
 @cache
