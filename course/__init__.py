@@ -39,7 +39,7 @@ _LAZY = {
     "attention_timeline": ("course.benching.attention_timeline", "attention_timeline"),
     "bench": ("course.benching.api", "bench"),
     "check": ("course.exercises.api", "check"),
-    "compiles_for": ("course.lowering.targets", "compiles_for"),
+    "compiles_for": ("course.lowering.configurations", "compiles_for"),
     "cost": ("course.tracing.api", "cost"),
     "configs": ("course.lowering.configurations", "configs"),
     "diagnose": ("course.diagnosing.api", "diagnose"),

@@ -7,10 +7,10 @@ from course.gpus.limits import target_of
 from course.triton_internals.choices import with_choices
 from course.type_names import AnyValue, Kernel
 
+from .arguments import Request
 from .kernel_reference import InFile, kernel_named, reference_of
 from .problems import LowerError, run_compiler
 from .recorded_grid import without_grid
-from .request import Request
 from .result import Lowered
 from .worker import compile_kernel
 

@@ -13,8 +13,7 @@ from course.triton_internals.choices import with_choices
 from course.triton_internals.compiler import FixedTypes
 from course.type_names import AnyValue, AnyValues
 
-from .arguments import Constant, Described, Items, Text, describe
-from .request import Request
+from .arguments import Constant, Described, Items, Request, Text, describe
 from .type_texts import fixed_type
 
 

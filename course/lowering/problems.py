@@ -16,10 +16,10 @@ from course.isolate.border import InChild
 from course.isolate.function_source import Definition
 from course.triton_internals.errors import NO_REASON, CompileError, first_words
 
+from .arguments import Request
 from .gluon_refusals import plainer
 from .kernel_reference import AsText, InFile
 from .locations import READERS, Frame
-from .request import Request
 
 P = ParamSpec("P")
 R = TypeVar("R")

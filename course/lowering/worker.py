@@ -24,10 +24,10 @@ from course.triton_internals.ir import LaidOutValue, compile_ir, values_with_lay
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import AnyValues
 
+from .arguments import Request
 from .binding import bind, odd_constants
 from .kernel_reference import Listing, listing_of, loaded_at
 from .problems import LowerError, compile_error, disk_error, first_sentence
-from .request import Request
 
 TEXTS = ("ttir", "glir", "ttgir", "llir", "ptx", "amdgcn")
 BINARIES = ("cubin", "hsaco")

@@ -130,13 +130,20 @@ def _no_argument(value: AnyValue, parameter: inspect.Parameter) -> str:
     return ""
 
 
-def _checked_grid(grid: Any) -> Grid:
-    axes = grid if isinstance(grid, (tuple, list)) else (grid,)
+def whole_numbers(value: Any) -> tuple[int, ...] | None:
+    """A whole number, or a tuple or list of them, as a tuple; None for anything else."""
+    numbers = value if isinstance(value, (tuple, list)) else (value,)
+    if any(isinstance(each, bool) for each in numbers):
+        return None
     try:
-        sizes = tuple(operator.index(size) for size in axes if not isinstance(size, bool))
+        return tuple(map(operator.index, numbers))
     except TypeError:
-        sizes = ()
-    if not 1 <= len(sizes) <= 3 or len(sizes) != len(axes):
+        return None
+
+
+def _checked_grid(grid: Any) -> Grid:
+    sizes = whole_numbers(grid)
+    if not sizes or len(sizes) > 3:
         raise CourseError(
             f"The grid must be one to three whole numbers, as (4,); it is {grid!r:.60}."
         )
