@@ -11,6 +11,8 @@ MOST_THREADS = 1024
 """The most threads of a program, on every GPU."""
 MOST_GRID = (2**31 - 1, 65_535, 65_535)
 """The most programs along each axis of a grid (CUDA programming guide)."""
+WIDEST_BYTES = 16
+"""What one instruction moves for a thread at most."""
 
 
 @dataclass(frozen=True)

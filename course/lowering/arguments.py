@@ -80,7 +80,7 @@ class Descriptor(msgspec.Struct, frozen=True, tag=True):
     strides: list[int]
     block: list[int]
     gluon_layout: str = ""
-    """Of the block in shared memory, for a descriptor of Gluon's: as Python writes an
+    """The block's layout in shared memory, for a descriptor of Gluon's: as Python writes an
     NVMMASharedLayout."""
 
     def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from course.errors import CourseError
+from course.gpus.limits import WIDEST_BYTES
 
 from .layouts import BANK_BYTES, BANKS, Index, Layout
-
-MOST_BYTES = 16
-"""The widest access of one thread."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
     elements = [registers.held_by(warp, thread) for thread in range(registers.threads)]
     offsets = np.array([[shared.offset(*index) for index in held] for held in elements])
     itemsize = max(1, shared.element_bits // 8)
-    vector = _vector(offsets, MOST_BYTES // itemsize)
+    vector = _vector(offsets, WIDEST_BYTES // itemsize)
     words = offsets[:, :vector] * itemsize // BANK_BYTES
     threads = max(1, BANKS * BANK_BYTES // max(vector * itemsize, BANK_BYTES))
 

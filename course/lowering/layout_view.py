@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARGIN = 0.12
-"""Of the picture's width, for the rows' names."""
+"""Fraction of the picture's width for the rows' names."""
 SMALLEST = 6.8
 """Points of a text; one that needs smaller letters is left out."""
 

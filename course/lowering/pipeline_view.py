@@ -16,7 +16,7 @@ from .result import Lowered
 
 ITERATIONS = 5
 INCH = 0.52
-"""Of a unit of time, at most."""
+"""Inches of a unit of time, at most."""
 MARGIN = 1.15
 """Inches for the names of rows."""
 

@@ -58,7 +58,7 @@ class Partition:
     run: "Callable[[], Value]"
     num_warps: int = 4
     waits_for: Callable[[], bool] | None = None
-    """None where it can go on."""
+    """Whether what it waits for is there; None while it waits for nothing."""
     lacks: Callable[[], Lack] | None = None
     """What it waits for."""
     ended: bool = False

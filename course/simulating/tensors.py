@@ -35,7 +35,7 @@ class Storages:
         self._named: dict[Key, tuple[str, int]] = {}
         """An argument in each storage: its name, and the place of its first element."""
         self._writers: dict[Key, np.ndarray] = {}
-        """By place the number of the program that changed it, and -1 where none has."""
+        """storage -> for each place the number of the program that changed it, or -1."""
 
     @contextlib.contextmanager
     def program(self, number: int) -> Iterator[None]:

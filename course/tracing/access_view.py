@@ -60,7 +60,7 @@ def access(
     touches framed; right the threads of its first warp in their first request, an arrow from each
     to its sectors of 32 bytes, all on one scale.
 
-    Raises CourseError if the launch is none, or fails.
+    Raises CourseError if the arguments are no launch, or the kernel fails.
     """
     compiled_for = GPUS[target].target if target in GPUS else target
     surveyed = survey("draw.access", kernel, grid, args, kwargs, compiled_for, maps=True)

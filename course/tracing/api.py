@@ -43,7 +43,7 @@ def cost(
     On that very GPU the launch is timed too. A GPU that `course doctor --measure` has measured
     stands beside it, and takes the place of peak figures if there are none for this machine's.
 
-    Raises CourseError if the launch is none, or fails.
+    Raises CourseError if the arguments are no launch, or the kernel fails.
     """
     own = own_gpu()
     gpu = gpu_of(target) if target is not None else this_gpu(own)
@@ -111,7 +111,7 @@ def replay(kernel: Kernel, grid: Any, *args: AnyValue, **kwargs: AnyValue) -> Re
         program that wrote that element.
 
     Shown in a notebook; `.to_html("file.html")` writes a page that needs no session. Raises
-    CourseError if the launch is none.
+    CourseError if the arguments are no launch.
     """
     function = plain_function(kernel)
     parameters = inspect.signature(function).parameters if function else {}

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from course.gpus.limits import WIDEST_BYTES
 from course.triton_internals.errors import CannotInterpretError
 from course.triton_internals.interpreter import Access, Kind, Launch, Program
 
@@ -15,8 +16,6 @@ from .records import program_text
 
 LEAST_ADDRESS = 2**40
 """64-bit systems map memory above; numbers of elements, tokens and rows do not come so far."""
-WIDEST_BYTES = 16
-"""What one instruction moves for a thread at most."""
 VERBS: dict[Kind, str] = {"load": "read", "store": "wrote", "update": "updated"}
 
 
@@ -60,7 +59,7 @@ class OutsideError(FoundError):
 
 
 def false_promise(program: Program, promise: str) -> Problem:
-    """That a program promises the compiler what does not hold: see `promises_held`."""
+    """The problem "program p promises …", which does not hold: see `promises_held`."""
     promise_text = f"Program {program_text(program)} promises {promise}"
     text = f"{promise_text}: promise only what always holds."
     return Problem("false promise", text, program, line=running_line())
@@ -92,7 +91,7 @@ def may_go_elsewhere(access: Access) -> bool:
 
 
 def outside(access: Access, place: str, line: OwnLine | None, what: str = "") -> Problem:
-    """That a program has touched a place which is not its own, in this line of the reader's."""
+    """The problem "program p read or wrote `place`, outside its tensor", at this line."""
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
     text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from course.gpus.limits import WIDEST_BYTES
 from course.lowering.call_sites import CallPath
 from course.lowering.memory_requests import SECTOR_BYTES, Requests
 from course.triton_internals.interpreter import Access, Launch, Program
 from course.triton_internals.operation_counts import Operations
 
 from .address_map import Argument, Arguments
-from .bounds import WIDEST_BYTES, FoundError, Problem, Storages
+from .bounds import FoundError, Problem, Storages
 from .kernel_text import KernelText, Site
 from .records import AccessCounts, LaunchCounts, TensorPanel, joined
 from .sample import weights
@@ -25,7 +26,7 @@ LINE_BYTES = 128
 """A line of the caches: four sectors."""
 
 Counts = dict[tuple[Site, str, int | None], AccessCounts]
-"""By the call, the kind of access and the number of the tensor."""
+"""call, kind of access and number of the tensor -> what was counted"""
 
 
 class LaunchCounter:

@@ -81,7 +81,7 @@ class AccessLog:
         self._storages: Storages | None = None
         self._accesses: list[Access] = []
         self._lines: list[OwnLine | None] = []
-        """Of each access, where the reader's code makes it."""
+        """The line of the reader's code that makes each access."""
         self._numbers: dict[Program, int] = {}
         """The programs' numbers, in the order of arrival."""
         self._lanes_stored: Counter[Program] = Counter()

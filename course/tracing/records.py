@@ -278,7 +278,7 @@ class Failure:
     stopped: bool = False
     """At its limit of time, and not by an error."""
     lacking: bool = False
-    """For want of something in the interpreter, and by no fault of the kernel."""
+    """Whether it is the interpreter that lacks something, and not the kernel's fault."""
 
     def __str__(self) -> str:
         return self.text

@@ -141,8 +141,8 @@ class CompiledLaunches:
 
 
 FixedTypes = dict[str, tuple[str, Any]]
-"""By parameter the type that it is compiled for, whatever its value is, and what that promises: "D"
-for a multiple of 16, None for nothing, the value for a "constexpr"."""
+"""parameter -> (the type to compile for, whatever its value is; and what that promises: "D" for a
+multiple of 16, None for nothing, the value for a "constexpr")"""
 
 
 @contextlib.contextmanager

@@ -204,7 +204,7 @@ def lacking(error: Exception) -> str:
 
 
 def cannot_run(what: str) -> str:
-    """That the interpreter lacks something, as a part of a sentence."""
+    """A clause saying that the interpreter cannot run `what`."""
     return f"Triton's interpreter cannot run {what}, but a GPU can"
 
 

@@ -38,7 +38,7 @@ class Launch:
     kernel: str
     grid: Grid
     arguments: AnyValues
-    """By the kernel's parameters; tensors as the interpreter uses them, on the CPU."""
+    """parameter -> what it is given; tensors as the interpreter uses them, on the CPU."""
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:

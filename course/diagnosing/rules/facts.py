@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
+from course.gpus.limits import WIDEST_BYTES
 from course.lowering.memory_requests import requests_of
-from course.tracing.bounds import WIDEST_BYTES
 from course.type_names import with_article
 
 from ..evidence import Evidence
