@@ -254,7 +254,7 @@ class WatchedInterpreter:
 
     # An access
 
-    def _watched(self, name: str, call: "_Call") -> Function:
+    def _watched(self, name: str, call: _Call) -> Function:
         """A function of the builder that tells of its access before it makes it."""
 
         def access(*args: Any, **named: Any) -> Any:
