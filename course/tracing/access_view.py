@@ -1,7 +1,6 @@
 """What every load and store of a launch touches: by which program, and in how many sectors."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,22 +27,12 @@ RAMP = ("#DCEBF7", "#08306B")
 """The colors of the first and the last program where there are more than have one of their own."""
 
 
-@dataclass(frozen=True)
-class _Mark:
-    """Cells of a tensor that stand out."""
-
-    field: str
-    """The field of `TensorPanel`."""
-    color: str
-    name: str
-    meaning: str
-
-
+# Cells of a tensor that stand out: the field of TensorPanel, their color, its name, what it means.
 LOAD_MARKS = (
-    _Mark("shared", "#666666", "dark", "read by several programs"),
-    _Mark("unwritten", YELLOW, "yellow", "read and written by nobody"),
+    ("shared", "#666666", "dark", "read by several programs"),
+    ("unwritten", YELLOW, "yellow", "read and written by nobody"),
 )
-STORE_MARKS = (_Mark("twice", "#CC0000", "red", "written by several programs"),)
+STORE_MARKS = (("twice", "#CC0000", "red", "written by several programs"),)
 
 
 def access(
@@ -113,11 +102,11 @@ def _draw_tensor(axes: Axes, tensor: TensorPanel, kind: str, programs: int) -> s
     for program in np.unique(owners[owners > 0]):
         image[owners == program] = _program_color(int(program) - 1, programs)
     meanings = ""
-    for mark in marks:
-        marked = unpacked(getattr(tensor, mark.field))
-        image[marked] = rgb(mark.color)
+    for field, color, name, meaning in marks:
+        marked = unpacked(getattr(tensor, field))
+        image[marked] = rgb(color)
         if len(marked):
-            meanings += f", {mark.name}: {mark.meaning}"
+            meanings += f", {name}: {meaning}"
     # A vector's last line may not be full, and a long flat picture cannot be seen.
     tall = max(1, min(8, math.ceil(across / max(1, down) / 4)))
     pixels = np.repeat(image.reshape(down, across, 3), tall, axis=0)

@@ -200,6 +200,12 @@ def _kind(values: np.ndarray) -> Literal["u1", "i4", "f4", "f8"]:
     return "f8" if far else "i4"
 
 
+def finite_range(numbers: np.ndarray) -> tuple[float, float] | tuple[None, None]:
+    """The least and the greatest of the finite numbers; None for both if there are none."""
+    finite = numbers[np.isfinite(numbers)]
+    return (finite.min().item(), finite.max().item()) if finite.size else (None, None)
+
+
 class Value(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
     """What a variable holds, or what is stored."""
 

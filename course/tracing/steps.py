@@ -17,7 +17,7 @@ from course.type_names import AnyValue, AnyValues, Function
 from .address_map import Arguments
 from .downsample import Panel
 from .kernel_text import KernelText
-from .records import Cells, ProgramSteps, Step, Touch, Value
+from .records import Cells, ProgramSteps, Step, Touch, Value, finite_range
 from .replay_text import touch_text
 
 MOST_CELLS_ACROSS = 32
@@ -89,9 +89,7 @@ def _value(block: Block, active: np.ndarray | None) -> Value:
     if active is not None and active.shape == numbers.shape and not active.all():
         mask, masked = Cells.of(panel.shown(active)), int((~active).sum())
         defined = numbers[active]  # what a masked lane holds is undefined
-    is_float = defined.dtype.kind == "f"
-    finite = defined[np.isfinite(defined)] if is_float else defined
-    has_range = finite.size and numbers.dtype != bool
+    least, most = finite_range(defined) if numbers.dtype != bool else (None, None)
     return Value(
         dtype=block.dtype,
         of=block.of,
@@ -99,10 +97,10 @@ def _value(block: Block, active: np.ndarray | None) -> Value:
         cells=panel.cells,
         patch=panel.patch,
         data=Cells.of(panel.shown(numbers)),
-        least=finite.min().item() if has_range else None,
-        most=finite.max().item() if has_range else None,
-        nan=int(np.isnan(defined).sum()) if is_float else 0,
-        inf=int(np.isinf(defined).sum()) if is_float else 0,
+        least=least,
+        most=most,
+        nan=int(np.isnan(defined).sum()),
+        inf=int(np.isinf(defined).sum()),
         mask=mask,
         masked=masked,
     )
